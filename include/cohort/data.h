@@ -1,0 +1,103 @@
+/* data.h - data sets, the plan of an epoch, and the loader. */
+#ifndef COHORT_DATA_H
+#define COHORT_DATA_H
+
+#include <cohort/ext/dataset.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- data sets ---- */
+
+typedef struct co_dataset co_dataset;
+
+/** Open from a config text: "{name: fashion-mnist, path: DIR, normalize: {mean: 0.286, std:
+ * 0.353}}" or a bare name. Caller destroys. */
+CO_API co_status co_dataset_open(co_dataset **out, const char *config, co_split split);
+CO_API void co_dataset_destroy(co_dataset *dataset);
+CO_API uint64_t co_dataset_count(const co_dataset *dataset);
+/** (C, H, W) of what co_dataset_read writes, after resizing. Borrowed. */
+CO_API const co_shape *co_dataset_shape(const co_dataset *dataset);
+CO_API int64_t co_dataset_classes(const co_dataset *dataset);
+/** Sample i, resized, divided by 255 and normalised, as (C, H, W) floats; thread-safe. */
+CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);
+CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
+
+/* ---- the plan of an epoch: which rank takes which samples at which step ---- */
+
+/**
+ * A pure function of its options and the epoch: every rank knows every rank's samples at every
+ * step without talking. Each sample is taken exactly once per epoch. Global batch t has `batch`
+ * samples, the last one the rest.
+ *
+ * `global` (default): a permutation of the whole set by (seed, epoch), cut into global batches;
+ *   each rank takes a contiguous part of every batch, so the batches do not depend on the
+ *   number of ranks.
+ * `random`: the set is shuffled once (Python's random.Random(seed).shuffle, so that the parts
+ *   equal those of PyTorch's tutorial) and cut into one part per rank by ratio; each rank's
+ *   part is permuted by (seed, epoch). A rank's share of every global batch follows its share
+ *   of the data, so all finish the epoch together.
+ */
+typedef struct co_sampler co_sampler;
+
+typedef struct co_sampler_options {
+    uint64_t count; /* samples of the data set */
+    uint64_t batch; /* global */
+    int ranks;
+    uint64_t seed;
+    const char *partition; /* config text, NULL: "global"; "{kind: random, ratios: [0.7, 0.3]}" */
+    bool sequential;       /* evaluation: no permutation */
+} co_sampler_options;
+
+CO_API co_status co_sampler_create(co_sampler **out, const co_sampler_options *options);
+CO_API void co_sampler_destroy(co_sampler *sampler);
+/** Steps in an epoch. */
+CO_API uint64_t co_sampler_steps(const co_sampler *sampler);
+/** Samples of the whole global batch at a step. */
+CO_API uint64_t co_sampler_global(const co_sampler *sampler, uint64_t step);
+/** This rank's number of samples at a step; may be 0. */
+CO_API uint64_t co_sampler_local(const co_sampler *sampler, uint64_t step, int rank);
+/** Largest co_sampler_local over all steps. */
+CO_API uint64_t co_sampler_local_max(const co_sampler *sampler, int rank);
+/** Samples of this rank's part in an epoch. */
+CO_API uint64_t co_sampler_part(const co_sampler *sampler, int rank);
+/** Write co_sampler_local indices into the data set. Not thread-safe: it keeps the
+ *  permutation of the last epoch asked for. */
+CO_API co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t epoch,
+                                    uint64_t step, int rank);
+
+/* ---- the loader: batches read ahead by threads, through a bounded queue ---- */
+
+typedef struct co_loader co_loader;
+
+/** One rank's part of one global batch. Everything is borrowed until the next co_loader_next. */
+typedef struct co_batch {
+    uint64_t epoch, step;   /* step within the epoch */
+    uint64_t count;         /* samples here; may be 0 */
+    uint64_t global;        /* samples over all ranks: the divisor of the gradient */
+    const float *input;     /* (count, C, H, W) */
+    const int32_t *label;   /* (count) */
+    const uint32_t *sample; /* (count) indices into the data set */
+} co_batch;
+
+typedef struct co_loader_options {
+    const co_dataset *dataset; /* borrowed */
+    co_sampler *sampler;       /* borrowed; the loader alone uses it */
+    int rank;
+    int threads;                      /* 0: read in the calling thread */
+    int depth;                        /* batches read ahead; 0: 4 */
+    uint64_t first_epoch, first_step; /* where to start */
+} co_loader_options;
+
+CO_API co_status co_loader_create(co_loader **out, const co_loader_options *options);
+CO_API void co_loader_destroy(co_loader *loader);
+/** The next batch, epoch after epoch without end. A read error comes back here. */
+CO_API co_status co_loader_next(co_batch *out, co_loader *loader);
+/** Seconds that co_loader_next has waited for data so far. */
+CO_API double co_loader_wait_seconds(const co_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

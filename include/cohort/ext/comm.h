@@ -1,0 +1,81 @@
+/* ext/comm.h - what the author of a transport fills in. */
+#ifndef COHORT_EXT_COMM_H
+#define COHORT_EXT_COMM_H
+
+#include <cohort/comm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum co_coll {
+    CO_COLL_BARRIER = 0,
+    CO_COLL_BCAST,
+    CO_COLL_REDUCE,
+    CO_COLL_ALLREDUCE,
+    CO_COLL_REDUCE_SCATTER,
+    CO_COLL_ALLGATHER,
+    CO_COLL_GATHER,
+    CO_COLL_SCATTER,
+    CO_COLL_SPLIT,
+    CO_COLL_SEND,
+    CO_COLL_RECV,
+    CO_COLL_COUNT
+} co_coll;
+
+/** One operation as posted; arguments have been checked by comm.c. */
+typedef struct co_coll_args {
+    co_coll coll;
+    const void *in;
+    void *out;
+    size_t count;
+    co_dtype dtype;
+    co_reduce_op op;
+    int peer; /* root, or the other side of a send or receive */
+} co_coll_args;
+
+/** The descriptor that peers compare: 16 bytes, the same on every rank. */
+typedef struct co_coll_descriptor {
+    uint32_t sequence;
+    uint8_t coll;
+    uint8_t dtype_op; /* dtype | op << 4 */
+    uint16_t root;
+    uint64_t count;
+} co_coll_descriptor;
+
+/** A pending operation; a transport puts this first in its own request struct. */
+struct co_request {
+    co_comm *comm; /* borrowed */
+    co_coll_args args;
+    bool done;
+};
+
+/** A transport's side of a communicator. */
+typedef struct co_comm_ops {
+    const char *name;
+    const char *summary;
+    /* Whether this build and machine can use it; *why is a static one-line reason when not. */
+    bool (*probe)(const char **why);
+    co_status (*post)(co_request **request, co_comm *comm, const co_coll_args *args);
+    /* Advance everything that can be without waiting. */
+    co_status (*progress)(co_comm *comm);
+    /* "waiting in allreduce for ranks 1, 3": what a timeout message says. */
+    void (*describe_wait)(const co_request *request, char *out, size_t size);
+    void (*destroy_request)(co_request *request);
+    co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
+    void (*abort)(co_comm *comm, co_status status, const char *cause);
+    void (*destroy)(co_comm *comm);
+} co_comm_ops;
+
+/** A transport puts this first in its own communicator struct. */
+struct co_comm {
+    const co_comm_ops *ops;
+    int rank, size;
+    uint32_t timeout_ms;
+    uint64_t bytes_sent;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

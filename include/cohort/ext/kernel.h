@@ -1,0 +1,103 @@
+/*
+ * ext/kernel.h - what the author of a compute backend fills in.
+ *
+ * A backend is a list of kernels, at most one per op. For each node of a plan the first kernel
+ * that supports it wins, over the backends in their order. The life of a kernel in a plan:
+ *
+ *   supports -> plan -> plan_backward (training only) -> bind -> {forward, backward}... -> fini
+ *
+ * plan and plan_backward choose layouts and ask for memory; from bind on every pointer is fixed.
+ */
+#ifndef COHORT_EXT_KERNEL_H
+#define COHORT_EXT_KERNEL_H
+
+#include <cohort/ext/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct co_kernel co_kernel;
+typedef struct co_backend co_backend;
+
+/** How a backend keeps a tensor in memory; a backend puts this first in its own struct. A NULL
+ *  layout is the plain one: row-major, dense. Layouts live as long as the plan. */
+typedef struct co_layout {
+    const co_backend *backend;
+} co_layout;
+
+/** A tensor as a kernel sees it. */
+typedef struct co_tensor {
+    co_shape shape;
+    co_dtype dtype;
+    const co_layout *layout; /* NULL: plain */
+    size_t bytes;            /* of `data`; a layout may pad. 0 while planning: plain size */
+    void *data;              /* NULL before bind, and for a gradient nobody needs */
+} co_tensor;
+
+/** One node in one plan. Indices follow the op: in[0] is its first input. */
+typedef struct co_call {
+    const co_op *op;
+    const char *name; /* the node's, for messages */
+    const void *attr;
+    uint32_t node; /* index in the graph: part of the random stream */
+    bool training;
+    int n_in, n_out, n_param;
+    co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
+    co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
+    co_tensor *grad_in[CO_OP_MAX_IN];   /* NULL: not needed. plan_backward sets layout and bytes */
+    co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run.grad_scale */
+    co_tensor param[CO_OP_MAX_PARAM];   /* plain, in the flat store; buffers too */
+    co_tensor grad_param[CO_OP_MAX_PARAM]; /* plain, in the flat store; data NULL for buffers */
+    size_t workspace_bytes;                /* set by plan: kept from forward to backward */
+    size_t scratch_bytes;                  /* set by plan: valid within one forward or backward */
+    void *workspace;
+    void *scratch;
+    const co_kernel *kernel;
+    void *self; /* the kernel's self_size bytes, zeroed before plan */
+} co_call;
+
+/** What changes from step to step. */
+typedef struct co_run {
+    uint64_t seed;
+    uint32_t step;          /* for random streams */
+    const uint32_t *sample; /* (N) index of each sample in the data set, for random streams */
+    float grad_scale;       /* d objective / d loss of one sample, e.g. 1 / global batch */
+    bool accumulate;        /* add to grad_param instead of overwriting it */
+} co_run;
+
+struct co_kernel {
+    const char *op;
+    size_t self_size;
+    /** Whether this kernel can run the node; *why is static. NULL: always. */
+    bool (*supports)(const co_call *call, const char **why);
+    /** May set out[i]->layout and ->bytes, workspace_bytes and scratch_bytes. The inputs' layouts
+     *  are known, and are NULL or this backend's. NULL: plain everywhere, no memory. */
+    co_status (*plan)(co_call *call);
+    /** The same for grad_in, with grad_out's layouts known. May raise scratch_bytes. NULL: plain.
+     */
+    co_status (*plan_backward)(co_call *call);
+    /** Every pointer is final: make primitives. NULL: nothing to do. */
+    co_status (*bind)(co_call *call);
+    co_status (*forward)(co_call *call, const co_run *run);
+    /** Write grad_in (overwrite) and grad_param (overwrite, or add if run->accumulate). */
+    co_status (*backward)(co_call *call, const co_run *run);
+    void (*fini)(co_call *call);
+    /** out[0] may lie where in[0] did / grad_in[0] where grad_out[0] did (same bytes). */
+    bool in_place;
+};
+
+struct co_backend {
+    const char *name;
+    const char *summary;
+    const co_kernel *const *kernels; /* ended by NULL */
+    /** For a backend with layouts: in[0] in any of its layouts -> out[0] plain. NULL: none. */
+    const co_kernel *unpack;
+    /** Once per process, before the first plan: `threads` cores for this rank. NULL: nothing. */
+    co_status (*setup)(int threads);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

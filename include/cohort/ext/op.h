@@ -1,0 +1,63 @@
+/*
+ * ext/op.h - what the author of an operator fills in: shapes, parameters, what backward needs.
+ *
+ * An op knows no kernel, no layout and no rank. Kernels (ext/kernel.h) do the work.
+ */
+#ifndef COHORT_EXT_OP_H
+#define COHORT_EXT_OP_H
+
+#include <cohort/ext/keys.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CO_OP_MAX_IN    4
+#define CO_OP_MAX_OUT   2
+#define CO_OP_MAX_PARAM 4
+
+typedef enum co_init_kind {
+    CO_INIT_ZERO,
+    CO_INIT_ONE,
+    CO_INIT_UNIFORM, /* U(-scale, scale) */
+    CO_INIT_NORMAL   /* N(0, scale^2) */
+} co_init_kind;
+
+/** A parameter (trained) or a buffer (kept, such as running statistics) that an op asks for. */
+typedef struct co_param_spec {
+    const char *name; /* "weight"; the node's name and a dot go in front */
+    co_shape shape;
+    co_init_kind init;
+    double scale;
+    bool buffer; /* not trained, no gradient */
+} co_param_spec;
+
+/** Which forward tensors an op's backward reads, besides its parameters and the workspace that
+ *  a kernel asks for. */
+typedef enum co_saves { CO_SAVES_NONE = 0, CO_SAVES_IN = 1, CO_SAVES_OUT = 2 } co_saves;
+
+typedef struct co_op {
+    const char *name;
+    const char *summary;
+    const co_key *keys; /* attributes; NULL: none */
+    const char *bare;   /* key that a bare value sets, `maxpool: 2`; NULL: none */
+    size_t attr_size;
+    int n_in;
+    int n_out;
+    unsigned saves;   /* co_saves flags */
+    unsigned grad_in; /* bit i: input i gets a gradient */
+    bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
+
+    /** Check attributes once, and fill in what depends on others (NULL: nothing to do). */
+    co_status (*check)(void *attr);
+    /** Shapes of the outputs from those of the inputs; dimension 0 is the batch. */
+    co_status (*shape)(co_shape *out, const co_shape *in, const void *attr);
+    /** Parameters and buffers, in the order in which kernels see them; returns how many.
+     *  NULL: none. */
+    int (*params)(co_param_spec *out, const co_shape *in, const void *attr);
+} co_op;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

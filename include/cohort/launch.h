@@ -1,0 +1,38 @@
+/* launch.h - start ranks, watch them, end them. */
+#ifndef COHORT_LAUNCH_H
+#define COHORT_LAUNCH_H
+
+#include <cohort/comm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What every rank runs. `world` is borrowed; the process exits with the returned status. */
+typedef co_status (*co_rank_fn)(co_comm *world, void *arg);
+
+typedef struct co_launch_options {
+    int ranks;           /* 0: 1, or the size of the MPI world when started by mpiexec */
+    uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
+    bool bind;           /* give each rank its share of the cores and bind it */
+} co_launch_options;
+
+/**
+ * Run `fn` on every rank.
+ *
+ * Started by mpiexec (or srun) the process joins that world as one rank; otherwise it forks
+ * `ranks` children that talk over shared memory, and waits for them. One rank without MPI runs
+ * in the calling process. Memory written before the call is seen by every rank.
+ *
+ * A rank that fails or dies ends the others at once: the call returns its status, with a message
+ * that names rank, process and cause. CO_E_PEER: a rank was killed. Ranks die with the caller.
+ */
+CO_API co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg);
+
+/** Whether mpiexec or srun started this process, so that co_launch would join an MPI world. */
+CO_API bool co_launch_under_mpi(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

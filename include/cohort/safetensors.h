@@ -1,0 +1,51 @@
+/*
+ * safetensors.h - named tensors in one file, the format that Python's `safetensors` reads.
+ *
+ * Layout: u64 little-endian header length, JSON header {"name": {"dtype", "shape",
+ * "data_offsets"}}, then the bytes. Read here: F32, F64, I32, I64, U8.
+ */
+#ifndef COHORT_SAFETENSORS_H
+#define COHORT_SAFETENSORS_H
+
+#include <cohort/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct co_named_tensor {
+    const char *name;
+    co_dtype dtype;
+    co_shape shape;
+    const void *data; /* little-endian, row-major */
+    size_t bytes;
+} co_named_tensor;
+
+/** Write the tensors in name order; `metadata` is NULL or {key, value, key, value, ..., NULL}. The
+ *  file appears complete or not at all. */
+CO_API co_status co_safetensors_write(const char *path, const co_named_tensor *tensors, size_t n,
+                                      const char *const *metadata);
+
+typedef struct co_safetensors co_safetensors;
+
+/** Map a file and check its header: CO_E_DATA names what is wrong. */
+CO_API co_status co_safetensors_open(co_safetensors **out, const char *path);
+/** The same from memory, which is borrowed. `name` stands for the file in messages. */
+CO_API co_status co_safetensors_parse(co_safetensors **out, const uint8_t *bytes, size_t size,
+                                      const char *name);
+CO_API void co_safetensors_close(co_safetensors *file);
+CO_API size_t co_safetensors_count(const co_safetensors *file);
+/** Tensor i in name order; borrowed. */
+CO_API const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i);
+/** NULL if there is none of that name. */
+CO_API const co_named_tensor *co_safetensors_find(const co_safetensors *file, const char *name);
+/** Value of a metadata key, or NULL. */
+CO_API const char *co_safetensors_metadata(const co_safetensors *file, const char *key);
+
+/** SHA-256, as 64 hex digits, of the tensors' bytes in name order. */
+CO_API void co_safetensors_sha256(char out[65], const co_named_tensor *tensors, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,107 @@
+/*
+ * train.h - models, optimizers and training, for programs.
+ *
+ * Two levels. co_train runs what `cohort train CONFIG` runs. Below it, a program writes its
+ * own loop: model, distributed optimizer, forward, backward, step (examples/train.c).
+ */
+#ifndef COHORT_TRAIN_H
+#define COHORT_TRAIN_H
+
+#include <cohort/comm.h>
+#include <cohort/data.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- a model: a network, its weights, and a step on one batch ---- */
+
+typedef struct co_model co_model;
+
+typedef struct co_model_options {
+    const char
+        *model; /* config text: "mnist-net", "{name: mlp, hidden: [128]}", or a list of layers */
+    const char *loss;    /* config text or NULL */
+    const char *backend; /* "auto" (NULL), "onednn", "ref" */
+    co_shape sample;     /* (C, H, W) */
+    int64_t classes;
+    uint64_t seed; /* of the initial weights and of dropout */
+    int threads;   /* cores of this rank; 0: 1 */
+} co_model_options;
+
+CO_API co_status co_model_create(co_model **out, const co_model_options *options);
+CO_API void co_model_destroy(co_model *model);
+/** Trained elements. */
+CO_API uint64_t co_model_parameter_count(const co_model *model);
+/** Weights and running statistics from a safetensors file; names and shapes must match. */
+CO_API co_status co_model_load(co_model *model, const char *path);
+CO_API co_status co_model_save(const co_model *model, const char *path);
+/** Weights and running statistics of rank `root` to all. */
+CO_API co_status co_model_broadcast(co_model *model, co_comm *comm, int root);
+
+/** What forward found on this rank's samples: sums, so that they add up over ranks. */
+typedef struct co_result {
+    uint64_t count;
+    double loss_sum;
+    uint64_t correct;  /* top-1 */
+    uint64_t correct5; /* top-5; equals count with 5 classes or fewer */
+} co_result;
+
+/** Forward in training mode on `batch`, whose `count` may be 0. */
+CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch);
+/** Forward in evaluation mode: no dropout, running statistics. */
+CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
+
+/* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */
+
+typedef struct co_distributed co_distributed;
+
+typedef struct co_distributed_options {
+    co_model *model;                       /* borrowed */
+    co_comm *comm;                         /* borrowed */
+    const char *optimizer;                 /* config text: "{name: sgd, lr: 0.01, momentum: 0.5}" */
+    const char *schedule;                  /* config text or NULL: constant */
+    const char *strategy;                  /* config text or NULL: sync */
+    double clip_norm, clip_value;          /* 0: none */
+    uint64_t steps_per_epoch, total_steps; /* for the schedule; 0 where it does not care */
+} co_distributed_options;
+
+/** Starts the strategy: collective. */
+CO_API co_status co_distributed_create(co_distributed **out, const co_distributed_options *options);
+CO_API void co_distributed_destroy(co_distributed *distributed);
+/** Backward of the model's last forward; gradients that are final go out while it runs.
+ *  `more`: further micro-batches of the same step follow, so gradients only add up. */
+CO_API co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
+                                         bool more);
+/** Wait for the gradients, clip, update the weights. */
+CO_API co_status co_distributed_step(co_distributed *distributed);
+/** After the last step: what the strategy does at the end. Collective. */
+CO_API co_status co_distributed_finish(co_distributed *distributed);
+/** Learning rate of the last step. */
+CO_API double co_distributed_lr(const co_distributed *distributed);
+
+/* ---- the whole run ---- */
+
+typedef struct co_train_options {
+    const char *config_path; /* NULL: config_text */
+    const char *config_text;
+    const char *const *set; /* "key=value", ended by NULL; or NULL */
+    int ranks;              /* 0: the config's */
+    const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
+    bool quiet;             /* no console */
+} co_train_options;
+
+typedef struct co_train_summary {
+    double test_accuracy, test_loss, train_accuracy, train_loss, train_seconds, samples_per_second;
+    uint64_t steps;
+    char weights_sha256[65];
+    char run_dir[1024];
+} co_train_summary;
+
+/** Launch ranks and train; `out` may be NULL. */
+CO_API co_status co_train(co_train_summary *out, const co_train_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

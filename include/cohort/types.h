@@ -1,0 +1,39 @@
+/* types.h - element types and shapes, shared by every module. */
+#ifndef COHORT_TYPES_H
+#define COHORT_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cohort/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum co_dtype { CO_F32 = 0, CO_F64, CO_I32, CO_I64, CO_U8, CO_DTYPE_COUNT } co_dtype;
+
+/** Bytes of one element; 0 for an unknown type. */
+CO_API size_t co_dtype_size(co_dtype dtype);
+/** "f32", "f64", "i32", "i64", "u8". Static. */
+CO_API const char *co_dtype_name(co_dtype dtype);
+
+#define CO_MAX_DIMS 5
+
+/** Sizes of a tensor, outermost first; images are (N, C, H, W). `ndim` 0 is a scalar. */
+typedef struct co_shape {
+    int ndim;
+    int64_t dim[CO_MAX_DIMS];
+} co_shape;
+
+/** Number of elements; 1 for a scalar. Shapes made by Cohort never overflow. */
+CO_API int64_t co_shape_count(const co_shape *shape);
+/** Write "(64, 1, 28, 28)" into `out` (cut to `size`), return `out`. */
+CO_API char *co_shape_format(char *out, size_t size, const co_shape *shape);
+CO_API bool co_shape_equal(const co_shape *a, const co_shape *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* clock.h - monotonic time. */
+#ifndef CO_CORE_CLOCK_H
+#define CO_CORE_CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds since an arbitrary point, never going back. */
+uint64_t co_clock_ns(void);
+/* Seconds between two such readings. */
+static inline double co_clock_seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return (double)(to_ns - from_ns) * 1e-9;
+}
+/* Sleep at least this long; returns early on a signal. */
+void co_clock_sleep_us(uint32_t us);
+
+#endif

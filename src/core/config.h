@@ -1,0 +1,85 @@
+/*
+ * config.h - YAML text to a tree of values that remember their place.
+ *
+ * Knows syntax, places and key lists; not what any key means. The YAML parser stays inside
+ * config.c.
+ */
+#ifndef CO_CORE_CONFIG_H
+#define CO_CORE_CONFIG_H
+
+#include <stdio.h>
+
+#include <cohort/ext/keys.h>
+
+#include "core/arena.h"
+
+typedef struct co_config co_config;
+
+typedef enum co_value_kind {
+    CO_VALUE_NULL,
+    CO_VALUE_SCALAR,
+    CO_VALUE_LIST,
+    CO_VALUE_MAP
+} co_value_kind;
+
+/* A node of the tree; owned by its co_config. */
+typedef struct co_value {
+    co_value_kind kind;
+    const char *text;       /* SCALAR: the text, unquoted */
+    bool quoted;            /* SCALAR: was quoted, so it is a string and not a number */
+    size_t n;               /* LIST, MAP: number of items */
+    struct co_value **item; /* LIST, MAP: values */
+    const char **key;       /* MAP: names, no two equal */
+    const char *source;     /* file name, or "--set", for messages */
+    int line, column;       /* 1-based; 0 when not from a text */
+} co_value;
+
+#define CO_CONFIG_MAX_BYTES ((size_t)1 << 20)
+#define CO_CONFIG_MAX_DEPTH 32
+
+/* Read a YAML file of at most CO_CONFIG_MAX_BYTES. CO_E_USAGE names file, line and column.
+   Anchors, aliases, tags, duplicate keys and several documents are refused. */
+co_status co_config_load(co_config **out, const char *path);
+/* The same from text; `name` stands for the file in messages. */
+co_status co_config_parse(co_config **out, const char *text, size_t length, const char *name);
+void co_config_destroy(co_config *config);
+
+/* The root value (a map, or null for an empty text), borrowed. */
+co_value *co_config_root(const co_config *config);
+co_arena *co_config_arena(const co_config *config);
+
+/* Apply "dotted.key=YAML" as from --set; makes missing maps on the way. A scalar `x` in the way
+   becomes {name: x}, so that `optimizer: sgd` takes `optimizer.lr=0.1`. */
+co_status co_config_set(co_config *config, const char *assignment);
+
+/* Parse a small flow map such as "{out: 10, kernel: 5}" into a value that lives in `config`. */
+co_status co_config_add_text(const co_value **out, co_config *config, const char *text);
+
+/* Value of a map's key, or NULL. */
+const co_value *co_value_get(const co_value *map, const char *key);
+
+/* Read a map into the struct `self` by its key list: defaults first, then the map's values.
+   `map` may be NULL or null. The key "name" is skipped when `keys` has none of that name.
+   Errors (CO_E_USAGE) name source:line:column, the key, what was expected, the nearest key.
+   `what` names the owner in messages, e.g. "optimizer sgd". Lists are put in `arena`. */
+co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
+                       co_arena *arena);
+/* Print one line per key for --help and `cohort list`: name, type, default, help. */
+void co_keys_print(FILE *out, const co_key *keys, int indent);
+/* Print the struct back as YAML `key: value` lines at this indent (VALUE keys as given). */
+co_status co_keys_write(FILE *out, const void *self, const co_key *keys, int indent);
+/* Print any value as flow YAML that reads back equal. */
+co_status co_value_write(FILE *out, const co_value *value);
+
+/* `sgd` or `{name: sgd, lr: 0.1}`: the plugin's name, and the map (NULL for a bare name).
+   `what` is the key for messages. */
+co_status co_value_plugin(const char **name, const co_value **map, const co_value *value,
+                          const char *what);
+
+/* CO_E_USAGE at a value's place: "file:3:8: <message>". */
+co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2, 3);
+
+/* The entry of `names` (n of them) nearest to `name`, or NULL when none is near. */
+const char *co_nearest(const char *name, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * fs.h - files read whole, and files written whole or not at all.
+ */
+#ifndef CO_CORE_FS_H
+#define CO_CORE_FS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cohort/status.h>
+
+/* Read a regular file of at most `max` bytes into a co_calloc block with a NUL behind it.
+   `status` is the code for a missing, unreadable, too large or non-regular file
+   (CO_E_USAGE for a config, CO_E_DATA for data). Free with co_free. */
+co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status);
+
+/* A file that appears under its name complete or not at all: written to a temporary name in the
+   same folder, synced, renamed, folder synced. */
+typedef struct co_atomic_file co_atomic_file;
+co_status co_atomic_open(co_atomic_file **out, const char *path);
+FILE *co_atomic_stream(co_atomic_file *file);
+/* Flush, sync and rename; frees `file` whatever happens. On failure (disk full, ...) the
+   temporary file is removed and the old file stays. */
+co_status co_atomic_commit(co_atomic_file *file);
+/* Remove the temporary file; takes NULL. */
+void co_atomic_discard(co_atomic_file *file);
+
+/* mkdir -p with mode 0777 & ~umask. */
+co_status co_fs_mkdirs(const char *path);
+/* Whether a path exists (of any type). */
+int co_fs_exists(const char *path);
+
+/* Sequential reader over untrusted bytes: never goes past the end. */
+typedef struct co_reader {
+    const uint8_t *at;
+    size_t left;
+} co_reader;
+/* Each returns 0 on success and -1 when too few bytes are left. */
+int co_reader_bytes(const uint8_t **out, co_reader *r, size_t n);
+int co_reader_u8(uint8_t *out, co_reader *r);
+int co_reader_u32be(uint32_t *out, co_reader *r);
+int co_reader_u64le(uint64_t *out, co_reader *r);
+/* *out = a * b; -1 on overflow. */
+int co_mul_size(size_t *out, size_t a, size_t b);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * mem.h - the one way to take memory from the heap.
+ *
+ * Every call sets the error message and returns NULL when it fails; the caller returns
+ * CO_E_NOMEM. Tests make the k-th allocation fail with co_mem_fail_at.
+ */
+#ifndef CO_CORE_MEM_H
+#define CO_CORE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* count * size zeroed bytes, overflow-checked. Free with co_free. */
+void *co_calloc(size_t count, size_t size);
+/* Grow or shrink to count * size bytes; new bytes are not zeroed. */
+void *co_realloc(void *ptr, size_t count, size_t size);
+char *co_strdup(const char *text);
+/* Zeroed bytes aligned to 64, for tensors; large blocks ask for huge pages. Free with co_free. */
+void *co_calloc_aligned(size_t count, size_t size);
+void co_free(void *ptr);
+
+/* Tests only: let the k-th allocation from now on (1 = the next) fail; 0 turns it off. */
+void co_mem_fail_at(uint64_t k);
+/* Tests only: allocations since the last co_mem_fail_at. */
+uint64_t co_mem_count(void);
+
+#endif

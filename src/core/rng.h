@@ -1,0 +1,45 @@
+/*
+ * rng.h - random numbers as a pure function of where they are used.
+ *
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11): no state,
+ * so any rank can make any number, and nothing depends on which rank or thread asks.
+ */
+#ifndef CO_CORE_RNG_H
+#define CO_CORE_RNG_H
+
+#include <stdint.h>
+
+/* What a number is for; two uses with one stream and one place would share bits. */
+typedef enum co_rng_stream {
+    CO_RNG_INIT = 1,  /* (param index, element) */
+    CO_RNG_SHUFFLE,   /* (epoch, part) */
+    CO_RNG_DROPOUT,   /* (step, sample, element); the node's index is mixed into the stream */
+    CO_RNG_SYNTHETIC, /* (sample, element) */
+    CO_RNG_TEST
+} co_rng_stream;
+
+typedef struct co_rng {
+    uint64_t seed;
+    uint32_t stream; /* co_rng_stream | node index << 8 */
+    uint32_t step;   /* epoch or step */
+    uint32_t item;   /* sample, parameter or part */
+} co_rng;
+
+/* Four words of block `block` of this place. */
+void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block);
+/* Word `i` of this place (word i%4 of block i/4). */
+uint32_t co_rng_word(const co_rng *rng, uint64_t i);
+/* Uniform in [0, 1) with 24 bits, from a word. */
+static inline float co_rng_to_unit(uint32_t word)
+{
+    return (float)(word >> 8) * (1.0f / 16777216.0f);
+}
+/* Elements first .. first+n-1 of this place's uniform [0, 1) sequence. */
+void co_rng_uniform(float *out, const co_rng *rng, uint64_t first, uint64_t n);
+/* The same for the standard normal sequence (Box-Muller on pairs of words). */
+void co_rng_normal(float *out, const co_rng *rng, uint64_t first, uint64_t n);
+/* Fisher-Yates with this place's words (rejection, no modulo bias): `perm` becomes a
+   permutation of its n entries. n < 2^32. */
+void co_rng_shuffle(uint32_t *perm, uint32_t n, const co_rng *rng);
+
+#endif

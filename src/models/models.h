@@ -1,0 +1,50 @@
+/*
+ * models.h - from a config value or a name to a graph.
+ *
+ * A model file says layers through the builder, which reads attributes as config text; so a
+ * network written out in a config and one written in C go the same way.
+ */
+#ifndef CO_MODELS_MODELS_H
+#define CO_MODELS_MODELS_H
+
+#include "core/config.h"
+#include "graph/graph.h"
+
+typedef struct co_builder {
+    co_graph *graph;
+    co_config *config; /* owns parsed attributes */
+    int x;             /* the current tensor: input of the next layer */
+    int64_t classes;
+} co_builder;
+
+/* Append an op to the current tensor: co_build(b, "conv2d", "conv1", "{out: 10, kernel: 5}").
+   `name` and `attrs` may be NULL. */
+co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs);
+/* The same with attributes from a config value. */
+co_status co_build_value(co_builder *b, const char *op, const char *name, const co_value *attrs);
+/* x = x + other. */
+co_status co_build_add(co_builder *b, int other);
+/* Layers of a config list: `- conv2d: {out: 10, kernel: 5}`, `- relu`, `- residual: {body: [...],
+   shortcut: [...]}`. */
+co_status co_build_layers(co_builder *b, const co_value *list);
+
+typedef struct co_model_ops {
+    const char *name;
+    const char *summary;
+    const co_key *keys;
+    size_t self_size;
+    /* Build up to the logits or log-probabilities; the loss is added by the caller. */
+    co_status (*build)(const void *self, co_builder *b);
+} co_model_ops;
+
+extern const co_model_ops *const co_models[]; /* NULL-ended */
+const co_model_ops *co_model_find(const char *name);
+
+/* From `model: mnist-net`, `model: {name: ..., ...}` or (value NULL) `layers: [...]`, to a finished
+   graph with its loss. `sample` is (C, H, W). `loss` NULL: nll_loss after log_softmax, else
+   cross_entropy. `config` owns the values and outlives the graph's attributes. */
+co_status co_model_build(co_graph **out, const co_value *model, const co_value *layers,
+                         const co_value *loss, co_config *config, const co_shape *sample,
+                         int64_t classes);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * ops.h - the operators and their attributes. Kernels read the attributes; nobody else does.
+ */
+#ifndef CO_OPS_OPS_H
+#define CO_OPS_OPS_H
+
+#include <cohort/ext/op.h>
+
+/* NULL-ended, in the order that `cohort list ops` prints. */
+extern const co_op *const co_ops[];
+/* NULL if unknown. */
+const co_op *co_op_find(const char *name);
+
+/* conv2d: in (N, C, H, W); weight (out, C / groups, kh, kw), bias (out); out (N, out, OH, OW),
+   OH = (H + 2 pad - dilation (kh - 1) - 1) / stride + 1. Cross-correlation, as everywhere in the
+   field. */
+typedef struct co_conv2d_attr {
+    int64_t out;
+    co_ints kernel, stride, padding, dilation; /* one number or (h, w); filled to two by check */
+    int64_t groups;
+    bool bias;
+    int64_t k[2], s[2], p[2], d[2]; /* (h, w), set by check */
+} co_conv2d_attr;
+
+/* linear: in (N, F); weight (out, F), bias (out); out (N, out) = in * weight^T + bias. */
+typedef struct co_linear_attr {
+    int64_t out;
+    bool bias;
+} co_linear_attr;
+
+/* maxpool, avgpool: windows over (H, W). Floor mode; avgpool counts the padding (PyTorch's
+   default) unless count_include_pad is false; padding at most half the kernel. */
+typedef struct co_pool_attr {
+    co_ints kernel, stride, padding; /* stride defaults to the kernel */
+    bool count_include_pad;          /* avgpool only */
+    int64_t k[2], s[2], p[2];        /* set by check */
+} co_pool_attr;
+
+/* adaptive_avgpool: out (N, C, oh, ow); window i covers floor(i H / oh) .. ceil((i + 1) H / oh). */
+typedef struct co_adaptive_pool_attr {
+    co_ints size;
+    int64_t o[2]; /* set by check */
+} co_adaptive_pool_attr;
+
+/* batchnorm: over (N, H, W) per channel, or over N for (N, F). weight, bias (C), buffers
+   running_mean, running_var (C). Training normalises by the biased variance of the batch and
+   updates running = (1 - momentum) running + momentum * batch, with the unbiased variance
+   (PyTorch's rule; one value per channel: biased). Evaluation uses the running statistics.
+   (Ioffe & Szegedy, arXiv:1502.03167.) */
+typedef struct co_batchnorm_attr {
+    double eps, momentum;
+} co_batchnorm_attr;
+
+/* dropout: zero each element with probability p, scale the rest by 1 / (1 - p); identity in
+   evaluation. dropout2d: whole channels of (N, C, H, W).
+   Element e of sample s in node m is dropped when word e of
+   (seed, CO_RNG_DROPOUT | m << 8, step, sample) < p as a unit number; e counts within the sample,
+   row-major (dropout2d: e is the channel). (Srivastava et al., JMLR 2014; Tompson et al. 2015.) */
+typedef struct co_dropout_attr {
+    double p;
+} co_dropout_attr;
+
+/* relu, add (two inputs of one shape), flatten ((N, ...) -> (N, F)), log_softmax (over F of
+   (N, F)): no attributes. */
+
+/* nll_loss: in log-probabilities (N, C), labels (N); out (N) = -in[n, label]. */
+/* cross_entropy: in logits (N, C), labels (N); out (N) = sum_c q_c * -log_softmax(in)[n, c],
+   q = (1 - smoothing) onehot + smoothing / C (Szegedy et al., arXiv:1512.00567). */
+typedef struct co_cross_entropy_attr {
+    double label_smoothing;
+} co_cross_entropy_attr;
+
+extern const co_op co_op_conv2d, co_op_linear, co_op_maxpool, co_op_avgpool, co_op_adaptive_avgpool,
+    co_op_relu, co_op_add, co_op_flatten, co_op_batchnorm, co_op_dropout, co_op_dropout2d,
+    co_op_log_softmax, co_op_nll_loss, co_op_cross_entropy;
+
+#endif

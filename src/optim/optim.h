@@ -1,0 +1,42 @@
+/* optim.h - optimizers over the flat store, schedules, clipping. */
+#ifndef CO_OPTIM_OPTIM_H
+#define CO_OPTIM_OPTIM_H
+
+#include <cohort/ext/optim.h>
+
+#include "core/config.h"
+#include "tensor/store.h"
+
+extern const co_optimizer_ops *const co_optimizers[]; /* NULL-ended */
+extern const co_schedule_ops *const co_schedules[];   /* NULL-ended */
+const co_optimizer_ops *co_optimizer_find(const char *name);
+const co_schedule_ops *co_schedule_find(const char *name);
+/* lr: common to every optimizer. warmup: common to every schedule. */
+extern const co_key co_optimizer_common_keys[];
+extern const co_key co_schedule_common_keys[];
+
+typedef struct co_optim co_optim;
+/* From the config value (a name or {name, keys}); NULL value: sgd. `config` owns the value and
+   outlives the result. Adds its state arrays to `store`. */
+co_status co_optim_create(co_optim **out, const co_value *value, co_config *config,
+                          co_store *store);
+void co_optim_destroy(co_optim *optim);
+const co_optimizer_ops *co_optim_ops(const co_optim *optim);
+double co_optim_base_lr(const co_optim *optim);
+/* Update [begin, end) of the store. `step` is 1-based. */
+void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
+                     uint64_t step);
+
+typedef struct co_schedule co_schedule;
+/* NULL value: constant. */
+co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config);
+void co_schedule_destroy(co_schedule *schedule);
+/* Factor on the base rate for the next update, warm-up included. */
+double co_schedule_factor(const co_schedule *schedule, const co_progress *progress);
+
+/* Clipping, PyTorch's rules. value: each element to [-limit, limit]. norm: all scaled by
+   limit / (norm + 1e-6) if that is below 1. The norm is summed in double in store order. */
+double co_clip_norm(co_store *store, double limit); /* returns the norm before */
+void co_clip_value(co_store *store, double limit);
+
+#endif

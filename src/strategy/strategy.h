@@ -1,0 +1,25 @@
+/* strategy.h - the registry of strategies, and their life. */
+#ifndef CO_STRATEGY_STRATEGY_H
+#define CO_STRATEGY_STRATEGY_H
+
+#include <cohort/ext/strategy.h>
+
+#include "core/config.h"
+#include "tensor/store.h"
+
+extern const co_strategy_ops *const co_strategies[]; /* NULL-ended */
+const co_strategy_ops *co_strategy_find(const char *name);
+
+/* From the config value (a name or {name, keys}); NULL value: sync. */
+co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
+                             co_comm *comm, co_store *store);
+void co_strategy_destroy(co_strategy *strategy);
+
+/* The hooks, with NULL meaning nothing to do. */
+co_status co_strategy_start(co_strategy *strategy);
+co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);
+co_status co_strategy_before_update(co_strategy *strategy, uint64_t step);
+co_status co_strategy_after_update(co_strategy *strategy, uint64_t step);
+co_status co_strategy_finish(co_strategy *strategy);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * telemetry.h - where a run's numbers go: to people and to files. Only rank 0 has sinks.
+ */
+#ifndef CO_TELEMETRY_TELEMETRY_H
+#define CO_TELEMETRY_TELEMETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cohort/status.h>
+
+/* Facts about the run, known before the first step. */
+typedef struct co_run_info {
+    const char *model, *strategy, *dataset, *transport, *backend;
+    int ranks;
+    uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
+    uint64_t epochs; /* 0: bounded by steps alone */
+} co_run_info;
+
+typedef enum co_event_kind {
+    CO_EVENT_STEP,  /* after every step */
+    CO_EVENT_EPOCH, /* after every epoch, with evaluation if there was one */
+    CO_EVENT_END    /* after the last step and the last evaluation */
+} co_event_kind;
+
+typedef struct co_event {
+    co_event_kind kind;
+    uint64_t epoch;            /* 0-based */
+    uint64_t step;             /* updates made so far, over all epochs */
+    uint64_t epoch_step;       /* updates made so far in this epoch */
+    double wall_seconds;       /* since the start of the run */
+    double train_seconds;      /* in training steps alone */
+    double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
+    double lr;
+    double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */
+    bool has_test;
+    double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
+    double data_wait_seconds;
+    uint64_t bytes_sent; /* of this rank */
+} co_event;
+
+typedef struct co_sink_ops co_sink_ops;
+typedef struct co_sink {
+    const co_sink_ops *ops;
+} co_sink;
+
+struct co_sink_ops {
+    const char *name;
+    const char *summary;
+    co_status (*event)(co_sink *sink, const co_event *event);
+    void (*text)(co_sink *sink, const char *line); /* a line for people; NULL: ignored */
+    void (*close)(co_sink *sink);
+};
+
+extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sinks` */
+
+/* Progress bar on a terminal, plain lines elsewhere, on stdout. */
+co_status co_sink_console_open(co_sink **out, const co_run_info *info);
+/* `run_dir`/metrics.jsonl, one object per event. A step event is written every `every` steps. */
+co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
+                             uint64_t every);
+
+/* `run_dir`/summary.json. */
+typedef struct co_summary {
+    const co_run_info *info;
+    const co_event *last; /* END */
+    const char *weights_sha256;
+    uint64_t shards;      /* 0: auto */
+    double start_seconds; /* from process start to the first step */
+} co_summary;
+co_status co_summary_write(const char *run_dir, const co_summary *summary);
+
+#endif

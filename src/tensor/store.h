@@ -1,0 +1,34 @@
+/*
+ * store.h - the flat store: all parameters in one array, all gradients in another, each optimizer
+ * state in another, all with the same offsets, in the order in which backward finishes them.
+ *
+ * Knows offsets and memory; not layers, names or ranks.
+ */
+#ifndef CO_TENSOR_STORE_H
+#define CO_TENSOR_STORE_H
+
+#include <cohort/types.h>
+
+#define CO_STORE_ALIGN      16 /* elements between tensor starts; the gap stays 0 */
+#define CO_STORE_MAX_STATES 4
+
+typedef struct co_store {
+    size_t n;     /* elements with gaps; the length of each array below */
+    float *param; /* owned */
+    float *grad;  /* owned */
+    int n_state;
+    float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
+    size_t n_buffer;
+    float *buffer; /* owned; running statistics: kept and saved, not trained */
+} co_store;
+
+/* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes. */
+co_status co_store_create(co_store **out, size_t n, size_t n_buffer);
+void co_store_destroy(co_store *store);
+/* Zeroed state arrays; called once, by the optimizer. */
+co_status co_store_add_states(co_store *store, int n_state);
+
+/* Next start for a tensor of `count` elements at `*end`; moves *end. */
+size_t co_store_place(size_t *end, size_t count);
+
+#endif
