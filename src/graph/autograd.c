@@ -1,0 +1,108 @@
+/*
+ * autograd.c - the backward calls of a plan: reverse mode, by each op's rule.
+ *
+ * Nodes are visited in reverse order of building. What a node's backward gives for an input is
+ * that tensor's gradient, or is added to it where several nodes read the tensor. Only paths from
+ * the loss to a parameter are followed.
+ */
+#include "graph/plan_internal.h"
+
+#include "core/mem.h"
+
+/* Where the gradients of a tensor's several readers meet. */
+static const co_op autograd_add_op = {.name = "add", .n_in = 2, .n_out = 1};
+
+/* (n_var) whether a parameter lies behind the tensor, so that its gradient is wanted. */
+static bool *autograd_find_wanted(co_plan *plan)
+{
+    const co_graph *graph = plan->graph;
+    bool *wanted = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*wanted));
+
+    for (int i = 0; wanted && i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+        bool any = node->range_end > node->range_begin;
+
+        for (int k = 0; k < node->op->n_in; k++)
+            any = any || (wanted[node->in[k]] && (node->op->grad_in >> k & 1));
+        for (int k = 0; k < node->op->n_out; k++)
+            wanted[node->out[k]] = any;
+    }
+    return wanted;
+}
+
+/* grad = grad + part. */
+static co_status autograd_accumulate(plan_tensor **grad, co_plan *plan, plan_tensor *part)
+{
+    co_call init = {.op = &autograd_add_op, .name = "gradient sum"};
+    plan_tensor *sum;
+    plan_call *pc;
+
+    if (!*grad) {
+        *grad = part;
+        return CO_OK;
+    }
+    sum = plan_new_tensor(plan, &part->tensor.shape, part->tensor.dtype);
+    if (!sum)
+        return CO_E_NOMEM;
+    init.in[0] = &(*grad)->tensor;
+    init.in[1] = &part->tensor;
+    init.out[0] = &sum->tensor;
+    CO_TRY(plan_add_call(&pc, plan, &init));
+    *grad = sum;
+    return CO_OK;
+}
+
+static co_status autograd_node(plan_tensor **grad, co_plan *plan, int index, const bool *wanted)
+{
+    const co_node *node = &plan->graph->node[index];
+    plan_call *pc = plan->node_call[index];
+    co_call *call = &pc->call;
+    plan_tensor *part[CO_OP_MAX_IN] = {NULL};
+
+    if (!call->kernel->backward)
+        return co_fail(CO_E_UNSUPPORTED, "layer %s: the %s kernel of %s has no backward",
+                       node->name, pc->backend->name, node->op->name);
+    for (int i = 0; i < node->op->n_out && !node->op->is_loss; i++) {
+        plan_tensor *t = grad[node->out[i]];
+
+        if (!t)
+            continue;
+        CO_TRY(plan_make_readable(&t, plan, pc->backend));
+        call->grad_out[i] = &t->tensor;
+    }
+    for (int i = 0; i < node->op->n_in; i++) {
+        const co_var *var = &plan->graph->var[node->in[i]];
+
+        if (!(node->op->grad_in >> i & 1) || !wanted[node->in[i]])
+            continue;
+        part[i] = plan_new_tensor(plan, &var->shape, var->dtype);
+        if (!part[i])
+            return CO_E_NOMEM;
+        call->grad_in[i] = &part[i]->tensor;
+    }
+    if (call->kernel->plan_backward)
+        CO_TRY(call->kernel->plan_backward(call));
+    CO_TRY(plan_add_step(plan, pc, true, node->range_end));
+    for (int i = 0; i < node->op->n_in; i++)
+        if (part[i])
+            CO_TRY(autograd_accumulate(&grad[node->in[i]], plan, part[i]));
+    return CO_OK;
+}
+
+co_status plan_compile_backward(co_plan *plan)
+{
+    const co_graph *graph = plan->graph;
+    plan_tensor **grad = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*grad));
+    bool *wanted = autograd_find_wanted(plan);
+
+    if (!grad || !wanted)
+        return CO_E_NOMEM;
+    for (int i = graph->n_node - 1; i >= 0; i--) {
+        const co_node *node = &graph->node[i];
+        bool reached = node->out[0] == graph->loss || grad[node->out[0]];
+
+        if (reached && wanted[node->out[0]])
+            CO_TRY(autograd_node(grad, plan, i, wanted));
+    }
+    return CO_OK;
+}

@@ -1,0 +1,248 @@
+/*
+ * compile.c - which kernel runs each node, and in which layout each tensor lies.
+ *
+ * The first kernel that supports a node wins. Layouts stay as the producer left them; only where
+ * the next kernel belongs to another backend does a step unpack the tensor to the plain layout.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/plan_internal.h"
+
+#include "core/mem.h"
+
+static const co_op compile_unpack_op = {.name = "unpack", .n_in = 1, .n_out = 1};
+
+static size_t compile_plain_bytes(const co_tensor *t)
+{
+    return (size_t)co_shape_count(&t->shape) * co_dtype_size(t->dtype);
+}
+
+plan_tensor *plan_new_tensor(co_plan *plan, const co_shape *shape, co_dtype dtype)
+{
+    plan_tensor *t = co_arena_alloc(plan->arena, 1, sizeof(*t));
+
+    if (!t)
+        return NULL;
+    t->tensor.shape = *shape;
+    t->tensor.shape.dim[0] = plan->options.batch;
+    t->tensor.dtype = dtype;
+    t->tensor.bytes = compile_plain_bytes(&t->tensor);
+    t->first = t->last = -1;
+    t->next = plan->tensors;
+    plan->tensors = t;
+    return t;
+}
+
+co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t ready_end)
+{
+    if (plan->n_step == plan->cap_step) {
+        int cap = plan->cap_step ? plan->cap_step * 2 : 64;
+        plan_step *grown = co_realloc(plan->step, (size_t)cap, sizeof(*grown));
+
+        if (!grown)
+            return CO_E_NOMEM;
+        plan->step = grown;
+        plan->cap_step = cap;
+    }
+    plan->step[plan->n_step++] = (plan_step){pc, backward, ready_end};
+    return CO_OK;
+}
+
+static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call *init)
+{
+    plan_call *pc = co_arena_alloc(plan->arena, 1, sizeof(*pc));
+
+    if (!pc)
+        return CO_E_NOMEM;
+    pc->call = *init;
+    pc->call.training = plan->options.training;
+    pc->call.n_in = init->op->n_in;
+    pc->call.n_out = init->op->n_out;
+    pc->next = plan->calls;
+    plan->calls = pc;
+    *out = pc;
+    return CO_OK;
+}
+
+/* The kernel is chosen: let it plan, and append its forward step. */
+static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel *kernel)
+{
+    co_call *call = &pc->call;
+
+    call->kernel = kernel;
+    call->self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
+    if (!call->self)
+        return CO_E_NOMEM;
+    pc->live = true;
+    if (kernel->plan)
+        CO_TRY(kernel->plan(call));
+    if (call->workspace_bytes) {
+        const co_shape bytes = {1, {0}};
+
+        pc->workspace = plan_new_tensor(plan, &bytes, CO_U8);
+        if (!pc->workspace)
+            return CO_E_NOMEM;
+        pc->workspace->tensor.bytes = call->workspace_bytes;
+    }
+    return plan_add_step(plan, pc, false, 0);
+}
+
+co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backend *backend)
+{
+    co_tensor *from = &(*tensor)->tensor;
+    co_call init = {.op = &compile_unpack_op, .name = "unpack", .in = {from}};
+    plan_tensor *to;
+    plan_call *pc;
+
+    if (!from->layout || from->layout->backend == backend)
+        return CO_OK;
+    to = plan_new_tensor(plan, &from->shape, from->dtype);
+    if (!to)
+        return CO_E_NOMEM;
+    init.out[0] = &to->tensor;
+    CO_TRY(compile_new_call(&pc, plan, &init));
+    pc->backend = from->layout->backend;
+    CO_TRY(compile_plan_call(plan, pc, pc->backend->unpack));
+    *tensor = to;
+    return CO_OK;
+}
+
+/* The same for an input of a node, where several nodes may want the plain copy. */
+static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_backend *backend)
+{
+    plan_tensor *t = (plan_tensor *)*in;
+    int var = -1;
+
+    for (int i = 0; i < plan->graph->n_var && var < 0; i++)
+        if (plan->value[i] == t)
+            var = i;
+    if (var >= 0 && plan->plain[var] && t->tensor.layout && t->tensor.layout->backend != backend) {
+        *in = &plan->plain[var]->tensor;
+        return CO_OK;
+    }
+    CO_TRY(plan_make_readable(&t, plan, backend));
+    if (var >= 0 && *in != &t->tensor)
+        plan->plain[var] = t;
+    *in = &t->tensor;
+    return CO_OK;
+}
+
+static const co_kernel *compile_find_kernel(const co_backend *backend, const char *op)
+{
+    for (const co_kernel *const *k = backend->kernels; *k; k++)
+        if (strcmp((*k)->op, op) == 0)
+            return *k;
+    return NULL;
+}
+
+/* First backend whose kernel takes the call; the refusals are the message when none does. */
+static co_status compile_choose(const co_kernel **out, plan_call *pc, const co_plan *plan)
+{
+    char why_all[512] = "";
+    size_t used = 0;
+
+    for (const co_backend *const *b = plan->options.backends; *b; b++) {
+        const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
+        const char *why = "has no kernel for it";
+
+        if (kernel && (!kernel->supports || kernel->supports(&pc->call, &why))) {
+            pc->backend = *b;
+            *out = kernel;
+            return CO_OK;
+        }
+        if (used < sizeof(why_all))
+            used += (size_t)snprintf(why_all + used, sizeof(why_all) - used, "%s%s: %s",
+                                     used ? "; " : "", (*b)->name, why);
+    }
+    return co_fail(CO_E_UNSUPPORTED, "layer %s: no backend can run %s (%s)", pc->call.name,
+                   pc->call.op->name, why_all);
+}
+
+co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init)
+{
+    const co_kernel *kernel = NULL;
+    plan_call *pc;
+
+    CO_TRY(compile_new_call(&pc, plan, init));
+    CO_TRY(compile_choose(&kernel, pc, plan));
+    for (int i = 0; i < pc->call.n_in; i++)
+        CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->backend));
+    CO_TRY(compile_plan_call(plan, pc, kernel));
+    *out = pc;
+    return CO_OK;
+}
+
+/* Parameters and their gradients as views into the flat store. */
+static void compile_set_params(co_call *call, const co_plan *plan, const co_node *node)
+{
+    call->n_param = node->n_param;
+    for (int i = 0; i < node->n_param; i++) {
+        const co_param *param = &plan->graph->param[node->param[i]];
+        co_tensor view = {.shape = param->spec.shape, .dtype = CO_F32};
+
+        view.bytes = compile_plain_bytes(&view);
+        call->param[i] = call->grad_param[i] = view;
+        call->param[i].data =
+            (param->spec.buffer ? plan->store->buffer : plan->store->param) + param->offset;
+        if (plan->options.training && !param->spec.buffer)
+            call->grad_param[i].data = plan->store->grad + param->offset;
+    }
+}
+
+static co_status compile_node(co_plan *plan, int index)
+{
+    const co_graph *graph = plan->graph;
+    const co_node *node = &graph->node[index];
+    co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
+
+    init.node = (uint32_t)index;
+    for (int i = 0; i < node->op->n_in; i++)
+        init.in[i] = &plan->value[node->in[i]]->tensor;
+    for (int i = 0; i < node->op->n_out; i++) {
+        const co_var *var = &graph->var[node->out[i]];
+        plan_tensor *t = plan_new_tensor(plan, &var->shape, var->dtype);
+
+        if (!t)
+            return CO_E_NOMEM;
+        plan->value[node->out[i]] = t;
+        init.out[i] = &t->tensor;
+    }
+    compile_set_params(&init, plan, node);
+    return plan_add_call(&plan->node_call[index], plan, &init);
+}
+
+/* What the caller reads or writes between calls is plain and stays. */
+static co_status compile_pin(co_plan *plan, int var)
+{
+    if (!plan->plain[var]) {
+        plan_tensor *t = plan->value[var];
+
+        CO_TRY(plan_make_readable(&t, plan, NULL));
+        plan->plain[var] = t;
+    }
+    plan->plain[var]->pinned = true;
+    return CO_OK;
+}
+
+co_status plan_compile_forward(co_plan *plan)
+{
+    const co_graph *graph = plan->graph;
+    const int inputs[] = {graph->input, graph->label};
+
+    for (int i = 0; i < 2; i++) {
+        const co_var *var = &graph->var[inputs[i]];
+        plan_tensor *t = plan_new_tensor(plan, &var->shape, var->dtype);
+
+        if (!t)
+            return CO_E_NOMEM;
+        plan->value[inputs[i]] = t;
+        CO_TRY(compile_pin(plan, inputs[i]));
+    }
+    for (int i = 0; i < graph->n_node; i++)
+        CO_TRY(compile_node(plan, i));
+    CO_TRY(compile_pin(plan, graph->output));
+    CO_TRY(compile_pin(plan, graph->loss));
+    plan->n_forward = plan->n_step;
+    return CO_OK;
+}

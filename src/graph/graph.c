@@ -1,0 +1,207 @@
+/*
+ * graph.c - building a network: shapes and parameters are known as soon as a node is added.
+ *
+ * Must not know kernels, batch sizes or ranks.
+ */
+#include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/rng.h"
+
+/* Make room for one more entry of an array. */
+static co_status graph_grow(void **array, int *cap, int n, size_t size)
+{
+    int next = *cap ? *cap * 2 : 32;
+    void *grown;
+
+    if (n < *cap)
+        return CO_OK;
+    grown = co_realloc(*array, (size_t)next, size);
+    if (!grown)
+        return CO_E_NOMEM;
+    *array = grown;
+    *cap = next;
+    return CO_OK;
+}
+
+static co_status graph_add_var(int *out, co_graph *graph, const co_shape *shape, co_dtype dtype,
+                               int producer)
+{
+    CO_TRY(graph_grow((void **)&graph->var, &graph->cap_var, graph->n_var, sizeof(co_var)));
+    graph->var[graph->n_var] = (co_var){*shape, dtype, producer};
+    *out = graph->n_var++;
+    return CO_OK;
+}
+
+co_status co_graph_create(co_graph **out, const co_shape *sample)
+{
+    co_graph *graph = co_calloc(1, sizeof(*graph));
+    co_shape input = {.ndim = sample->ndim + 1, .dim = {1}}, label = {1, {1}};
+    co_status st = CO_OK;
+
+    if (!graph)
+        return CO_E_NOMEM;
+    memcpy(input.dim + 1, sample->dim, (size_t)sample->ndim * sizeof(sample->dim[0]));
+    graph->output = graph->loss = -1;
+    graph->arena = co_arena_create();
+    if (!graph->arena)
+        st = CO_E_NOMEM;
+    if (st == CO_OK)
+        st = graph_add_var(&graph->input, graph, &input, CO_F32, -1);
+    if (st == CO_OK)
+        st = graph_add_var(&graph->label, graph, &label, CO_I32, -1);
+    if (st != CO_OK) {
+        co_graph_destroy(graph);
+        return st;
+    }
+    *out = graph;
+    return CO_OK;
+}
+
+void co_graph_destroy(co_graph *graph)
+{
+    if (!graph)
+        return;
+    co_free(graph->var);
+    co_free(graph->node);
+    co_free(graph->param);
+    co_arena_destroy(graph->arena);
+    co_free(graph);
+}
+
+/* The node's own name in front of what an op says of its attributes and shapes. */
+static co_status graph_name_failure(co_status st, const char *name)
+{
+    char cause[1024];
+
+    if (st == CO_E_NOMEM)
+        return st;
+    strncpy(cause, co_error_message(), sizeof(cause) - 1);
+    cause[sizeof(cause) - 1] = '\0';
+    return co_fail(st, "layer %s: %s", name, cause);
+}
+
+static co_status graph_name_node(co_node *node, co_graph *graph, const char *name)
+{
+    node->name = name ? co_arena_strdup(graph->arena, name)
+                      : co_arena_printf(graph->arena, "%s%d", node->op->name, graph->n_node);
+    if (!node->name)
+        return CO_E_NOMEM;
+    for (int i = 0; i < graph->n_node; i++)
+        if (strcmp(graph->node[i].name, node->name) == 0)
+            return co_fail(CO_E_USAGE, "two layers have the name '%s'; give one another name",
+                           node->name);
+    return CO_OK;
+}
+
+static co_status graph_add_params(co_node *node, co_graph *graph, const co_shape *in)
+{
+    co_param_spec spec[CO_OP_MAX_PARAM];
+
+    memset(spec, 0, sizeof(spec));
+    node->n_param = node->op->params ? node->op->params(spec, in, node->attr) : 0;
+    for (int i = 0; i < node->n_param; i++) {
+        co_param *param;
+
+        CO_TRY(graph_grow((void **)&graph->param, &graph->cap_param, graph->n_param,
+                          sizeof(co_param)));
+        param = &graph->param[graph->n_param];
+        *param = (co_param){.spec = spec[i], .count = (size_t)co_shape_count(&spec[i].shape)};
+        param->name = co_arena_printf(graph->arena, "%s.%s", node->name, spec[i].name);
+        if (!param->name)
+            return CO_E_NOMEM;
+        node->param[i] = graph->n_param++;
+    }
+    return CO_OK;
+}
+
+co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
+                       const void *attr, const int *in)
+{
+    co_node node = {.op = op};
+    co_shape in_shape[CO_OP_MAX_IN], out_shape[CO_OP_MAX_OUT];
+    void *own = co_arena_alloc(graph->arena, 1, op->attr_size ? op->attr_size : 1);
+    co_status st = CO_OK;
+
+    if (!own)
+        return CO_E_NOMEM;
+    if (op->attr_size)
+        memcpy(own, attr, op->attr_size);
+    node.attr = own;
+    CO_TRY(graph_name_node(&node, graph, name));
+    for (int i = 0; i < op->n_in; i++) {
+        node.in[i] = in[i];
+        in_shape[i] = graph->var[in[i]].shape;
+    }
+    if (op->check)
+        st = op->check(own);
+    memset(out_shape, 0, sizeof(out_shape));
+    if (st == CO_OK)
+        st = op->shape(out_shape, in_shape, own);
+    if (st != CO_OK)
+        return graph_name_failure(st, node.name);
+    CO_TRY(graph_grow((void **)&graph->node, &graph->cap_node, graph->n_node, sizeof(co_node)));
+    CO_TRY(graph_add_params(&node, graph, in_shape));
+    for (int i = 0; i < op->n_out; i++)
+        CO_TRY(graph_add_var(&node.out[i], graph, &out_shape[i], CO_F32, graph->n_node));
+    if (op->is_loss)
+        graph->loss = node.out[0];
+    graph->node[graph->n_node++] = node;
+    *out = node.out[0];
+    return CO_OK;
+}
+
+co_status co_graph_finish(co_graph *graph)
+{
+    if (graph->output < 0 || graph->loss < 0)
+        return co_fail(CO_E_FAILED, "the network has no output or no loss");
+    for (int i = graph->n_node - 1; i >= 0; i--) {
+        co_node *node = &graph->node[i];
+
+        node->range_begin = graph->n_store;
+        for (int k = 0; k < node->n_param; k++) {
+            co_param *param = &graph->param[node->param[k]];
+            size_t *end = param->spec.buffer ? &graph->n_buffer : &graph->n_store;
+
+            param->offset = co_store_place(end, param->count);
+        }
+        node->range_end = graph->n_store;
+    }
+    return CO_OK;
+}
+
+void co_graph_init(const co_graph *graph, co_store *store, uint64_t seed)
+{
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+        const co_rng rng = {.seed = seed, .stream = CO_RNG_INIT, .item = (uint32_t)i};
+        float *to = (param->spec.buffer ? store->buffer : store->param) + param->offset;
+        float scale = (float)param->spec.scale;
+
+        if (param->spec.init == CO_INIT_UNIFORM)
+            co_rng_uniform(to, &rng, 0, param->count);
+        else if (param->spec.init == CO_INIT_NORMAL)
+            co_rng_normal(to, &rng, 0, param->count);
+        for (size_t e = 0; e < param->count; e++) {
+            if (param->spec.init == CO_INIT_UNIFORM)
+                to[e] = (2.0f * to[e] - 1.0f) * scale;
+            else if (param->spec.init == CO_INIT_NORMAL)
+                to[e] *= scale;
+            else
+                to[e] = param->spec.init == CO_INIT_ONE ? 1.0f : 0.0f;
+        }
+    }
+}
+
+size_t co_graph_param_count(const co_graph *graph)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < graph->n_param; i++)
+        if (!graph->param[i].spec.buffer)
+            count += graph->param[i].count;
+    return count;
+}

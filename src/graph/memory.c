@@ -1,0 +1,191 @@
+/*
+ * memory.c - where each tensor of a plan lies: two tensors share bytes when they are never alive
+ * at the same step.
+ *
+ * Life times follow from the steps. A kernel that can work in place puts its result over its
+ * input when nobody reads the input later. The rest is placed largest first at the lowest
+ * offset that is free during its whole life (Pisarchyk & Lee, arXiv:2001.03288, greedy by size).
+ */
+#include <stdlib.h>
+
+#include "graph/plan_internal.h"
+
+#include "core/mem.h"
+
+#define MEMORY_ALIGN 64
+
+static void memory_touch(co_tensor *tensor, int step)
+{
+    plan_tensor *t = (plan_tensor *)tensor;
+
+    if (!t)
+        return;
+    if (t->first < 0)
+        t->first = step;
+    t->last = step;
+}
+
+static void memory_find_lives(co_plan *plan)
+{
+    for (int s = 0; s < plan->n_step; s++) {
+        const plan_step *step = &plan->step[s];
+        const co_call *call = &step->pc->call;
+        bool in = !step->backward || (call->op->saves & CO_SAVES_IN);
+        bool out = !step->backward || (call->op->saves & CO_SAVES_OUT);
+
+        for (int i = 0; i < call->n_in; i++) {
+            if (in)
+                memory_touch(call->in[i], s);
+            if (step->backward)
+                memory_touch(call->grad_in[i], s);
+        }
+        for (int i = 0; i < call->n_out; i++) {
+            if (out)
+                memory_touch(call->out[i], s);
+            if (step->backward)
+                memory_touch(call->grad_out[i], s);
+        }
+        if (step->pc->workspace)
+            memory_touch(&step->pc->workspace->tensor, s);
+    }
+    for (plan_tensor *t = plan->tensors; t; t = t->next) {
+        if (!t->pinned)
+            continue;
+        t->first = -1;
+        t->last = plan->n_step;
+    }
+}
+
+static plan_tensor *memory_root(plan_tensor *t)
+{
+    while (t->alias)
+        t = t->alias;
+    return t;
+}
+
+/* Let `to` lie over `from` if `from` dies at this step. */
+static void memory_try_in_place(co_tensor *to, co_tensor *from, int step)
+{
+    plan_tensor *t = (plan_tensor *)to, *root;
+
+    if (!to || !from || to == from || to->bytes != from->bytes || to->layout != from->layout)
+        return;
+    root = memory_root((plan_tensor *)from);
+    if (t->alias || t->first != step || root->pinned || root->last != step)
+        return;
+    t->alias = root;
+    root->last = t->last;
+}
+
+static void memory_find_in_place(co_plan *plan)
+{
+    for (int s = 0; s < plan->n_step; s++) {
+        const plan_step *step = &plan->step[s];
+        const co_call *call = &step->pc->call;
+
+        if (!call->kernel->in_place)
+            continue;
+        if (step->backward)
+            memory_try_in_place(call->grad_in[0], call->grad_out[0], s);
+        else
+            memory_try_in_place(call->out[0], call->in[0], s);
+    }
+}
+
+static size_t memory_aligned(const plan_tensor *t)
+{
+    return (t->tensor.bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+}
+
+static int memory_larger_first(const void *a, const void *b)
+{
+    const plan_tensor *x = *(plan_tensor *const *)a, *y = *(plan_tensor *const *)b;
+
+    if (x->tensor.bytes != y->tensor.bytes)
+        return x->tensor.bytes < y->tensor.bytes ? 1 : -1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int memory_count_roots(const co_plan *plan)
+{
+    int n = 0;
+
+    for (const plan_tensor *t = plan->tensors; t; t = t->next)
+        n += !t->alias;
+    return n;
+}
+
+/* placed[0..n) is ordered by offset; put `t` at the lowest offset that is free in its life. */
+static void memory_place(plan_tensor **placed, int n, plan_tensor *t, bool no_reuse)
+{
+    size_t offset = 0;
+    int at = n;
+
+    for (int i = 0; i < n; i++) {
+        const plan_tensor *p = placed[i];
+
+        if (!no_reuse && (p->last < t->first || t->last < p->first))
+            continue;
+        if (offset + memory_aligned(t) <= p->offset)
+            break;
+        if (p->offset + memory_aligned(p) > offset)
+            offset = p->offset + memory_aligned(p);
+    }
+    t->offset = offset;
+    while (at > 0 && placed[at - 1]->offset > offset) {
+        placed[at] = placed[at - 1];
+        at--;
+    }
+    placed[at] = t;
+}
+
+static co_status memory_take(co_plan *plan)
+{
+    size_t scratch = 0;
+
+    for (const plan_call *pc = plan->calls; pc; pc = pc->next)
+        if (pc->call.scratch_bytes > scratch)
+            scratch = pc->call.scratch_bytes;
+    plan->memory = co_calloc_aligned(plan->used, 1);
+    plan->scratch = co_calloc_aligned(scratch, 1);
+    if (!plan->memory || !plan->scratch)
+        return CO_E_NOMEM;
+    for (plan_tensor *t = plan->tensors; t; t = t->next)
+        t->tensor.data = (char *)plan->memory + memory_root(t)->offset;
+    return CO_OK;
+}
+
+co_status plan_place_memory(co_plan *plan)
+{
+    int n = memory_count_roots(plan), i = 0;
+    plan_tensor **todo, **placed;
+    co_status st = CO_E_NOMEM;
+
+    memory_find_lives(plan);
+    if (!plan->options.no_reuse) {
+        memory_find_in_place(plan);
+        n = memory_count_roots(plan);
+    }
+    todo = co_calloc((size_t)n, sizeof(plan_tensor *));
+    placed = co_calloc((size_t)n, sizeof(plan_tensor *));
+    if (!todo || !placed)
+        goto out;
+    for (plan_tensor *t = plan->tensors; t; t = t->next) {
+        plan->unshared += memory_aligned(t);
+        if (!t->alias)
+            todo[i++] = t;
+    }
+    qsort(todo, (size_t)n, sizeof(plan_tensor *), memory_larger_first);
+    for (i = 0; i < n; i++) {
+        size_t end;
+
+        memory_place(placed, i, todo[i], plan->options.no_reuse);
+        end = todo[i]->offset + memory_aligned(todo[i]);
+        plan->used = end > plan->used ? end : plan->used;
+    }
+    st = memory_take(plan);
+out:
+    co_free(placed);
+    co_free(todo);
+    return st;
+}

@@ -1,0 +1,153 @@
+/*
+ * plan.c - life of a plan, and running it: the executor.
+ */
+#include "graph/plan.h"
+
+#include "core/mem.h"
+#include "graph/plan_internal.h"
+
+static co_status plan_bind(co_plan *plan)
+{
+    for (plan_call *pc = plan->calls; pc; pc = pc->next) {
+        pc->call.workspace = pc->workspace ? pc->workspace->tensor.data : NULL;
+        pc->call.scratch = plan->scratch;
+        if (pc->call.kernel->bind)
+            CO_TRY(pc->call.kernel->bind(&pc->call));
+    }
+    return CO_OK;
+}
+
+static co_status plan_build(co_plan *plan)
+{
+    size_t n_var = (size_t)plan->graph->n_var, n_node = (size_t)plan->graph->n_node;
+
+    plan->arena = co_arena_create();
+    if (!plan->arena)
+        return CO_E_NOMEM;
+    plan->node_call = co_arena_alloc(plan->arena, n_node, sizeof(plan_call *));
+    plan->value = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
+    plan->plain = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
+    if (!plan->node_call || !plan->value || !plan->plain)
+        return CO_E_NOMEM;
+    CO_TRY(plan_compile_forward(plan));
+    if (plan->options.training)
+        CO_TRY(plan_compile_backward(plan));
+    CO_TRY(plan_place_memory(plan));
+    return plan_bind(plan);
+}
+
+co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
+                         const co_plan_options *options)
+{
+    co_plan *plan;
+    co_status st;
+
+    if (options->batch < 1)
+        return co_fail(CO_E_USAGE, "a plan needs a batch of at least 1 sample");
+    plan = co_calloc(1, sizeof(*plan));
+    if (!plan)
+        return CO_E_NOMEM;
+    plan->graph = graph;
+    plan->store = store;
+    plan->options = *options;
+    st = plan_build(plan);
+    if (st != CO_OK) {
+        co_plan_destroy(plan);
+        return st;
+    }
+    *out = plan;
+    return CO_OK;
+}
+
+void co_plan_destroy(co_plan *plan)
+{
+    if (!plan)
+        return;
+    for (plan_call *pc = plan->calls; pc; pc = pc->next)
+        if (pc->live && pc->call.kernel->fini)
+            pc->call.kernel->fini(&pc->call);
+    co_free(plan->step);
+    co_free(plan->memory);
+    co_free(plan->scratch);
+    co_arena_destroy(plan->arena);
+    co_free(plan);
+}
+
+int64_t co_plan_batch(const co_plan *plan)
+{
+    return plan->options.batch;
+}
+
+float *co_plan_input(co_plan *plan)
+{
+    return plan->plain[plan->graph->input]->tensor.data;
+}
+
+int32_t *co_plan_label(co_plan *plan)
+{
+    return plan->plain[plan->graph->label]->tensor.data;
+}
+
+const float *co_plan_output(const co_plan *plan)
+{
+    return plan->plain[plan->graph->output]->tensor.data;
+}
+
+const float *co_plan_loss(const co_plan *plan)
+{
+    return plan->plain[plan->graph->loss]->tensor.data;
+}
+
+co_status co_plan_forward(co_plan *plan, const co_run *run)
+{
+    for (int s = 0; s < plan->n_forward; s++) {
+        co_call *call = &plan->step[s].pc->call;
+
+        CO_TRY(call->kernel->forward(call, run));
+    }
+    return CO_OK;
+}
+
+co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, void *arg)
+{
+    size_t done = 0;
+
+    for (int s = plan->n_forward; s < plan->n_step; s++) {
+        const plan_step *step = &plan->step[s];
+        co_call *call = &step->pc->call;
+
+        if (!step->backward) {
+            CO_TRY(call->kernel->forward(call, run));
+            continue;
+        }
+        CO_TRY(call->kernel->backward(call, run));
+        if (ready && step->ready_end > done) {
+            CO_TRY(ready(arg, done, step->ready_end));
+            done = step->ready_end;
+        }
+    }
+    /* Parameters that the loss does not depend on come last: their gradients stay 0. */
+    if (ready && done < plan->store->n)
+        CO_TRY(ready(arg, done, plan->store->n));
+    return CO_OK;
+}
+
+void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared)
+{
+    *used = plan->used;
+    *unshared = plan->unshared;
+}
+
+void co_plan_print(const co_plan *plan, FILE *out)
+{
+    for (int s = 0; s < plan->n_step; s++) {
+        const plan_step *step = &plan->step[s];
+        const co_call *call = &step->pc->call;
+        char shape[64];
+
+        fprintf(out, "%-8s %-20s %-16s %-24s %s\n", step->backward ? "backward" : "forward",
+                call->name, call->op->name,
+                co_shape_format(shape, sizeof(shape), &call->out[0]->shape),
+                step->pc->backend->name);
+    }
+}

@@ -1,0 +1,60 @@
+/*
+ * store.c - memory of the flat store.
+ *
+ * Every tensor starts at a multiple of CO_STORE_ALIGN elements and the gaps stay zero in every
+ * array, so a range of the store can be summed, clipped or updated without knowing its tensors.
+ */
+#include "tensor/store.h"
+
+#include "core/mem.h"
+
+co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
+{
+    co_store *store = co_calloc(1, sizeof(*store));
+
+    if (!store)
+        return CO_E_NOMEM;
+    store->n = n;
+    store->n_buffer = n_buffer;
+    store->param = co_calloc_aligned(n, sizeof(float));
+    store->grad = co_calloc_aligned(n, sizeof(float));
+    store->buffer = co_calloc_aligned(n_buffer, sizeof(float));
+    if (!store->param || !store->grad || !store->buffer) {
+        co_store_destroy(store);
+        return CO_E_NOMEM;
+    }
+    *out = store;
+    return CO_OK;
+}
+
+void co_store_destroy(co_store *store)
+{
+    if (!store)
+        return;
+    for (int i = 0; i < store->n_state; i++)
+        co_free(store->state[i]);
+    co_free(store->buffer);
+    co_free(store->grad);
+    co_free(store->param);
+    co_free(store);
+}
+
+co_status co_store_add_states(co_store *store, int n_state)
+{
+    for (int i = 0; i < n_state; i++) {
+        float *state = co_calloc_aligned(store->n, sizeof(float));
+
+        if (!state)
+            return CO_E_NOMEM;
+        store->state[store->n_state++] = state;
+    }
+    return CO_OK;
+}
+
+size_t co_store_place(size_t *end, size_t count)
+{
+    size_t start = *end;
+
+    *end = start + (count + CO_STORE_ALIGN - 1) / CO_STORE_ALIGN * CO_STORE_ALIGN;
+    return start;
+}
