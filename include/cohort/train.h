@@ -101,6 +101,29 @@ typedef struct co_train_summary {
 /** Launch ranks and train; `out` may be NULL. */
 CO_API co_status co_train(co_train_summary *out, const co_train_options *options);
 
+typedef struct co_eval_summary {
+    uint64_t count; /* samples of the test split */
+    double loss, accuracy;
+    double accuracy_top5; /* -1 with 5 classes or fewer */
+} co_eval_summary;
+
+/** Measure weights from a safetensors file on the test split of a config's data. */
+CO_API co_status co_evaluate(co_eval_summary *out, const co_train_options *options,
+                             const char *weights);
+
+typedef struct co_bench_summary {
+    int ranks, rounds;
+    uint64_t batch, steps;        /* of one round */
+    double samples_per_second[3]; /* minimum, median, maximum over rounds */
+    double step_ms[3];            /* the same, of one step */
+    double start_seconds;         /* process start to the end of the first step */
+    double data_wait_share;       /* of the step time */
+} co_bench_summary;
+
+/** Time training steps: `warmup` steps, then `rounds` times `steps` steps. Nothing is written. */
+CO_API co_status co_bench_train(co_bench_summary *out, const co_train_options *options,
+                                uint64_t warmup, uint64_t steps, int rounds);
+
 #ifdef __cplusplus
 }
 #endif

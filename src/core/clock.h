@@ -6,6 +6,8 @@
 
 /* Nanoseconds since an arbitrary point, never going back. */
 uint64_t co_clock_ns(void);
+/* When this process was started, on the same clock (to 10 ms, as the kernel keeps it). */
+uint64_t co_clock_process_start_ns(void);
 /* Seconds between two such readings. */
 static inline double co_clock_seconds(uint64_t from_ns, uint64_t to_ns)
 {

@@ -1,0 +1,64 @@
+/*
+ * bench.c - how long a training step takes, without evaluation, sinks or files.
+ */
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "train/trainer_internal.h"
+
+static int bench_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Fill in from the sorted seconds of each round. */
+static void bench_fill(co_bench_summary *out, const trainer *t, double *seconds)
+{
+    const int n = t->job->bench_rounds;
+    const double steps = (double)t->job->bench_steps;
+    const double pick[3] = {seconds[0], seconds[n / 2], seconds[n - 1]};
+    double total = 0;
+
+    for (int i = 0; i < n; i++)
+        total += seconds[i];
+    *out = (co_bench_summary){.ranks = t->info.ranks,
+                              .rounds = n,
+                              .batch = t->info.batch,
+                              .steps = t->job->bench_steps,
+                              .start_seconds = t->start_seconds};
+    for (int i = 0; i < 3; i++) {
+        out->step_ms[i] = pick[i] / steps * 1e3;
+        out->samples_per_second[2 - i] = (double)t->info.batch * steps / pick[i];
+    }
+    out->data_wait_share = co_loader_wait_seconds(t->train.loader) / total;
+}
+
+static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
+{
+    uint64_t start = co_clock_ns();
+
+    for (uint64_t i = 0; i < steps; i++)
+        CO_TRY(trainer_step(t));
+    *seconds = co_clock_seconds(start, co_clock_ns());
+    return CO_OK;
+}
+
+co_status co_trainer_bench(co_comm *comm, co_job *job)
+{
+    trainer t = {.comm = comm, .job = job};
+    double seconds[CO_BENCH_MAX_ROUNDS], warmup;
+    co_status st = trainer_open(&t);
+
+    if (st == CO_OK)
+        st = bench_round(&warmup, &t, job->bench_warmup);
+    for (int i = 0; i < job->bench_rounds && st == CO_OK; i++)
+        st = bench_round(&seconds[i], &t, job->bench_steps);
+    if (st == CO_OK && co_comm_rank(comm) == 0) {
+        qsort(seconds, (size_t)job->bench_rounds, sizeof(seconds[0]), bench_compare);
+        bench_fill(&job->result->bench, &t, seconds);
+    }
+    trainer_close(&t);
+    return st;
+}

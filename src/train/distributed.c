@@ -1,0 +1,165 @@
+/*
+ * distributed.c - one update: gradients over all ranks, clipped, applied at the scheduled rate.
+ *
+ * Brings a strategy, an optimizer and a schedule together over one flat store. Must not know
+ * data, epochs or metrics.
+ */
+#include "train/distributed.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "optim/optim.h"
+#include "strategy/strategy.h"
+#include "train/model.h"
+
+struct co_distributed {
+    co_distributed_options options; /* texts are not used after create */
+    co_config *config;              /* owned if `owns_config` */
+    bool owns_config;
+    co_optim *optim;
+    co_schedule *schedule;
+    co_strategy *strategy;
+    uint64_t step;     /* updates made so far */
+    bool has_gradient; /* this step has written store->grad */
+    double lr;
+};
+
+co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
+                                     const co_distributed_options *options)
+{
+    co_store *store = options->model->store;
+    co_distributed *d = co_calloc(1, sizeof(*d));
+    co_status st;
+
+    if (!d)
+        return CO_E_NOMEM;
+    d->options = *options;
+    d->config = values->config;
+    st = co_optim_create(&d->optim, values->optimizer, values->config, store);
+    if (st == CO_OK)
+        st = co_schedule_create(&d->schedule, values->schedule, values->config);
+    if (st == CO_OK)
+        st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
+                                store);
+    if (st == CO_OK)
+        st = co_strategy_start(d->strategy);
+    if (st != CO_OK) {
+        co_distributed_destroy(d);
+        return st;
+    }
+    *out = d;
+    return CO_OK;
+}
+
+co_status co_distributed_check(const co_distributed_values *values)
+{
+    co_comm *self = NULL;
+    co_store *store = NULL;
+    co_optim *optim = NULL;
+    co_schedule *schedule = NULL;
+    co_strategy *strategy = NULL;
+    co_status st = co_comm_create_self(&self);
+
+    if (st == CO_OK)
+        st = co_store_create(&store, CO_STORE_ALIGN, 0);
+    if (st == CO_OK)
+        st = co_optim_create(&optim, values->optimizer, values->config, store);
+    if (st == CO_OK)
+        st = co_schedule_create(&schedule, values->schedule, values->config);
+    if (st == CO_OK)
+        st = co_strategy_create(&strategy, values->strategy, values->config, self, store);
+    co_strategy_destroy(strategy);
+    co_schedule_destroy(schedule);
+    co_optim_destroy(optim);
+    co_store_destroy(store);
+    co_comm_destroy(self);
+    return st;
+}
+
+static co_status distributed_add_text(const co_value **out, co_config *config, const char *text)
+{
+    *out = NULL;
+    return text ? co_config_add_text(out, config, text) : CO_OK;
+}
+
+co_status co_distributed_create(co_distributed **out, const co_distributed_options *options)
+{
+    co_distributed_values values = {NULL};
+    co_status st;
+
+    CO_TRY(co_config_parse(&values.config, "{}", 2, "optimizer"));
+    st = distributed_add_text(&values.optimizer, values.config, options->optimizer);
+    if (st == CO_OK)
+        st = distributed_add_text(&values.schedule, values.config, options->schedule);
+    if (st == CO_OK)
+        st = distributed_add_text(&values.strategy, values.config, options->strategy);
+    if (st == CO_OK)
+        st = co_distributed_create_from(out, &values, options);
+    if (st == CO_OK)
+        (*out)->owns_config = true;
+    else
+        co_config_destroy(values.config);
+    return st;
+}
+
+void co_distributed_destroy(co_distributed *d)
+{
+    if (!d)
+        return;
+    co_strategy_destroy(d->strategy);
+    co_schedule_destroy(d->schedule);
+    co_optim_destroy(d->optim);
+    if (d->owns_config)
+        co_config_destroy(d->config);
+    co_free(d);
+}
+
+static co_status distributed_ready(void *arg, size_t begin, size_t end)
+{
+    co_distributed *d = arg;
+
+    return co_strategy_grad_ready(d->strategy, begin, end);
+}
+
+co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
+{
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(co_model_backward(d->options.model, batch, d->has_gradient,
+                             more ? NULL : distributed_ready, d));
+    d->has_gradient = true;
+    return CO_OK;
+}
+
+co_status co_distributed_step(co_distributed *d)
+{
+    co_store *store = d->options.model->store;
+    const co_progress progress = {.step = d->step,
+                                  .steps_per_epoch = d->options.steps_per_epoch,
+                                  .total_steps = d->options.total_steps};
+
+    if (!d->has_gradient)
+        memset(store->grad, 0, store->n * sizeof(float));
+    d->has_gradient = false;
+    CO_TRY(co_strategy_before_update(d->strategy, d->step));
+    if (d->options.clip_value > 0)
+        co_clip_value(store, d->options.clip_value);
+    if (d->options.clip_norm > 0)
+        co_clip_norm(store, d->options.clip_norm);
+    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
+    co_optim_update(d->optim, store, 0, store->n, d->lr, d->step + 1);
+    CO_TRY(co_strategy_after_update(d->strategy, d->step));
+    d->step++;
+    return CO_OK;
+}
+
+co_status co_distributed_finish(co_distributed *d)
+{
+    return co_strategy_finish(d->strategy);
+}
+
+double co_distributed_lr(const co_distributed *d)
+{
+    return d->lr;
+}

@@ -1,0 +1,21 @@
+/* distributed.h - the distributed optimizer, for the rest of src/train. */
+#ifndef CO_TRAIN_DISTRIBUTED_H
+#define CO_TRAIN_DISTRIBUTED_H
+
+#include <cohort/train.h>
+
+#include "core/config.h"
+
+/* The config text of co_distributed_options as values of a config, which is borrowed. */
+typedef struct co_distributed_values {
+    const co_value *optimizer, *schedule, *strategy;
+    co_config *config;
+} co_distributed_values;
+
+co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
+                                     const co_distributed_options *options);
+
+/* Whether the config names plugins that exist and keys that they know. */
+co_status co_distributed_check(const co_distributed_values *values);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * evaluate.c - the test split: each sample once, whatever the number of ranks.
+ */
+#include "train/metrics.h"
+#include "train/trainer.h"
+
+#include <string.h>
+
+co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
+                              const co_sampler *sampler)
+{
+    const uint64_t steps = co_sampler_steps(sampler);
+    co_store *store = model->store;
+
+    /* Ranks have seen different samples, so their running statistics differ: use the mean. */
+    if (store->n_buffer && co_comm_size(comm) > 1)
+        CO_TRY(
+            co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG));
+    memset(out, 0, sizeof(*out));
+    for (uint64_t step = 0; step < steps; step++) {
+        co_batch batch;
+        co_result part;
+
+        CO_TRY(co_loader_next(&batch, loader));
+        CO_TRY(co_model_evaluate(&part, model, &batch));
+        co_metrics_add(out, &part);
+    }
+    return co_metrics_reduce(out, comm);
+}

@@ -1,0 +1,50 @@
+/*
+ * feed.c - which samples a rank gets, and reading them ahead.
+ */
+#include <string.h>
+
+#include "train/trainer.h"
+
+/* Evaluation needs no gradients, so larger batches cost little memory. */
+#define FEED_TEST_BATCH_PER_RANK 250
+
+co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t count, int ranks,
+                          co_split split)
+{
+    *out = (co_sampler_options){.count = count,
+                                .batch = (uint64_t)spec->batch,
+                                .ranks = ranks,
+                                .seed = (uint64_t)spec->seed};
+    if (split == CO_SPLIT_TRAIN)
+        return co_spec_text(&out->partition, spec, spec->partition);
+    out->batch = FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
+    out->sequential = true;
+    return CO_OK;
+}
+
+co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
+                       const co_comm *comm, co_split split)
+{
+    co_sampler_options sampling;
+    co_loader_options loading = {.dataset = dataset,
+                                 .rank = co_comm_rank(comm),
+                                 .threads = (int)spec->loader_threads,
+                                 .depth = (int)spec->loader_depth};
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    CO_TRY(co_feed_options(&sampling, spec, co_dataset_count(dataset), co_comm_size(comm), split));
+    CO_TRY(co_sampler_create(&out->sampler, &sampling));
+    loading.sampler = out->sampler;
+    st = co_loader_create(&out->loader, &loading);
+    if (st != CO_OK)
+        co_feed_close(out);
+    return st;
+}
+
+void co_feed_close(co_feed *feed)
+{
+    co_loader_destroy(feed->loader);
+    co_sampler_destroy(feed->sampler);
+    memset(feed, 0, sizeof(*feed));
+}

@@ -1,0 +1,52 @@
+/*
+ * metrics.c - loss and accuracy. Counts are integers, so they add up the same in any order.
+ */
+#include "train/metrics.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t metrics_rank_of(const float *score, size_t label, size_t classes)
+{
+    size_t higher = 0;
+
+    if (isnan(score[label]))
+        return classes;
+    for (size_t c = 0; c < classes; c++)
+        higher += score[c] > score[label] || (c < label && score[c] == score[label]);
+    return higher;
+}
+
+void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
+                      uint64_t n, size_t classes)
+{
+    memset(out, 0, sizeof(*out));
+    out->count = n;
+    for (uint64_t i = 0; i < n; i++) {
+        size_t place = metrics_rank_of(score + i * classes, (size_t)label[i], classes);
+
+        out->loss_sum += (double)loss[i];
+        out->correct += place == 0;
+        out->correct5 += place < 5;
+    }
+}
+
+void co_metrics_add(co_result *sum, const co_result *part)
+{
+    sum->count += part->count;
+    sum->loss_sum += part->loss_sum;
+    sum->correct += part->correct;
+    sum->correct5 += part->correct5;
+}
+
+co_status co_metrics_reduce(co_result *inout, co_comm *comm)
+{
+    int64_t count[3] = {(int64_t)inout->count, (int64_t)inout->correct, (int64_t)inout->correct5};
+
+    CO_TRY(co_comm_allreduce(comm, count, count, 3, CO_I64, CO_SUM));
+    CO_TRY(co_comm_allreduce(comm, &inout->loss_sum, &inout->loss_sum, 1, CO_F64, CO_SUM));
+    inout->count = (uint64_t)count[0];
+    inout->correct = (uint64_t)count[1];
+    inout->correct5 = (uint64_t)count[2];
+    return CO_OK;
+}

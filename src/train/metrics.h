@@ -1,0 +1,15 @@
+/* metrics.h - loss and accuracy: counted per rank, summed over ranks. */
+#ifndef CO_TRAIN_METRICS_H
+#define CO_TRAIN_METRICS_H
+
+#include <cohort/train.h>
+
+/* Count one batch: scores (n, classes), loss (n), label (n). A sample is right (top-k) when
+   fewer than k classes score higher, ties to the lower class; never when its score is NaN. */
+void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
+                      uint64_t n, size_t classes);
+void co_metrics_add(co_result *sum, const co_result *part);
+/* Sums over all ranks, on every rank. Collective. */
+co_status co_metrics_reduce(co_result *inout, co_comm *comm);
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * model.c - a network with its weights: create, forward, backward.
+ *
+ * Must not know optimizers, strategies or the loop.
+ */
+#include "train/model.h"
+
+#include <string.h>
+
+#include "backends/backends.h"
+#include "core/mem.h"
+#include "models/models.h"
+#include "train/metrics.h"
+
+co_status co_model_setup(co_model *model, int threads)
+{
+    for (const co_backend *const *b = model->backends; *b; b++)
+        if ((*b)->setup)
+            CO_TRY((*b)->setup(threads > 0 ? threads : 1));
+    return CO_OK;
+}
+
+co_status co_model_create_from(co_model **out, const co_model_values *values,
+                               const co_model_options *options)
+{
+    const co_backend *const *backends = co_backends_find(options->backend);
+    co_model *model;
+    co_status st;
+
+    if (!backends)
+        return co_fail(CO_E_USAGE, "unknown backend '%s'; `cohort list kernels` shows them",
+                       options->backend);
+    model = co_calloc(1, sizeof(*model));
+    if (!model)
+        return CO_E_NOMEM;
+    model->config = values->config;
+    model->backends = backends;
+    model->seed = options->seed;
+    model->classes = options->classes;
+    st = co_model_build(&model->graph, values->model, values->layers, values->loss, values->config,
+                        &options->sample, options->classes);
+    if (st == CO_OK)
+        st = co_store_create(&model->store, model->graph->n_store, model->graph->n_buffer);
+    if (st != CO_OK) {
+        co_model_destroy(model);
+        return st;
+    }
+    co_graph_init(model->graph, model->store, model->seed);
+    *out = model;
+    return CO_OK;
+}
+
+co_status co_model_create(co_model **out, const co_model_options *options)
+{
+    co_model_values values = {NULL};
+    const co_value *root = NULL;
+    co_status st;
+
+    CO_TRY(co_config_parse(&values.config, "{}", 2, "model"));
+    st = co_config_add_text(&root, values.config, options->model);
+    if (st == CO_OK && root->kind == CO_VALUE_LIST)
+        values.layers = root;
+    else
+        values.model = root;
+    if (st == CO_OK && options->loss)
+        st = co_config_add_text(&values.loss, values.config, options->loss);
+    if (st == CO_OK)
+        st = co_model_create_from(out, &values, options);
+    if (st != CO_OK) {
+        co_config_destroy(values.config);
+        return st;
+    }
+    (*out)->owns_config = true;
+    st = co_model_setup(*out, options->threads);
+    if (st != CO_OK) {
+        co_model_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+void co_model_destroy(co_model *model)
+{
+    if (!model)
+        return;
+    for (int i = 0; i < 2; i++)
+        while (model->plans[i]) {
+            model_plan *entry = model->plans[i];
+
+            model->plans[i] = entry->next;
+            co_plan_destroy(entry->plan);
+            co_free(entry);
+        }
+    co_store_destroy(model->store);
+    co_graph_destroy(model->graph);
+    if (model->owns_config)
+        co_config_destroy(model->config);
+    co_free(model);
+}
+
+uint64_t co_model_parameter_count(const co_model *model)
+{
+    return co_graph_param_count(model->graph);
+}
+
+/* The plan for this batch size; compiled when it is met for the first time. */
+static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
+{
+    const co_plan_options options = {
+        .batch = (int64_t)batch, .training = training, .backends = model->backends};
+    model_plan *entry;
+    co_status st;
+
+    for (entry = model->plans[training]; entry; entry = entry->next)
+        if (co_plan_batch(entry->plan) == options.batch) {
+            *out = entry->plan;
+            return CO_OK;
+        }
+    entry = co_calloc(1, sizeof(*entry));
+    if (!entry)
+        return CO_E_NOMEM;
+    st = co_plan_create(&entry->plan, model->graph, model->store, &options);
+    if (st != CO_OK) {
+        co_free(entry);
+        return st;
+    }
+    entry->next = model->plans[training];
+    model->plans[training] = entry;
+    *out = entry->plan;
+    return CO_OK;
+}
+
+co_status co_model_prepare(co_model *model, uint64_t batch, bool training)
+{
+    co_plan *plan;
+
+    return batch ? model_find_plan(&plan, model, batch, training) : CO_OK;
+}
+
+/* Random streams depend on where in the run a sample is used, not on who uses it. */
+static co_run model_run(const co_model *model, const co_batch *batch)
+{
+    co_run run = {.seed = model->seed, .sample = batch->sample};
+
+    run.step = (uint32_t)(batch->epoch << 20) + (uint32_t)batch->step;
+    run.grad_scale = batch->global ? 1.0f / (float)batch->global : 0.0f;
+    return run;
+}
+
+static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
+                                   bool training)
+{
+    const co_run run = model_run(model, batch);
+    co_plan *plan = NULL;
+    size_t sample;
+
+    memset(out, 0, sizeof(*out));
+    if (training)
+        model->last = NULL;
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(model_find_plan(&plan, model, batch->count, training));
+    sample = (size_t)co_shape_count(&model->graph->var[model->graph->input].shape);
+    memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
+    memcpy(co_plan_label(plan), batch->label, batch->count * sizeof(int32_t));
+    CO_TRY(co_plan_forward(plan, &run));
+    if (training)
+        model->last = plan;
+    co_metrics_count(out, co_plan_output(plan), co_plan_loss(plan), batch->label, batch->count,
+                     (size_t)model->classes);
+    return CO_OK;
+}
+
+co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch)
+{
+    return model_run_forward(out, model, batch, true);
+}
+
+co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch)
+{
+    return model_run_forward(out, model, batch, false);
+}
+
+co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
+                            co_ready_fn ready, void *arg)
+{
+    co_run run = model_run(model, batch);
+
+    if (!model->last || co_plan_batch(model->last) != (int64_t)batch->count)
+        return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
+    run.accumulate = accumulate;
+    return co_plan_backward(model->last, &run, ready, arg);
+}

@@ -1,0 +1,54 @@
+/*
+ * model.h - a network with its weights, for the rest of src/train.
+ */
+#ifndef CO_TRAIN_MODEL_H
+#define CO_TRAIN_MODEL_H
+
+#include <cohort/ext/kernel.h>
+#include <cohort/safetensors.h>
+#include <cohort/train.h>
+
+#include "core/config.h"
+#include "graph/plan.h"
+
+/* A compiled batch size; a model keeps one plan for each it has met. */
+typedef struct model_plan {
+    co_plan *plan; /* owned */
+    struct model_plan *next;
+} model_plan;
+
+struct co_model {
+    co_config *config; /* owned if `owns_config`: holds the attributes of the layers */
+    bool owns_config;
+    co_graph *graph; /* owned */
+    co_store *store; /* owned */
+    const co_backend *const *backends;
+    uint64_t seed;
+    int64_t classes;
+    model_plan *plans[2]; /* lists: evaluation, training */
+    co_plan *last;        /* of the last training forward; NULL: it had no samples */
+};
+
+/* The same as co_model_options with values of a config, which is borrowed. */
+typedef struct co_model_values {
+    const co_value *model, *layers, *loss;
+    co_config *config;
+} co_model_values;
+
+/* Without co_model_setup, so that a launcher can make the model before it forks. */
+co_status co_model_create_from(co_model **out, const co_model_values *values,
+                               const co_model_options *options);
+/* Ready the backends for `threads` cores in this process. */
+co_status co_model_setup(co_model *model, int threads);
+
+/* Backward of the last forward; `accumulate`: add to the gradients of earlier micro-batches. */
+co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
+                            co_ready_fn ready, void *arg);
+
+/* Compile for this batch size now rather than at the first step. */
+co_status co_model_prepare(co_model *model, uint64_t batch, bool training);
+
+/* Weights and running statistics as named tensors in one allocation, in order of building. */
+co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
+
+#endif

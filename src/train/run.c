@@ -1,0 +1,218 @@
+/*
+ * run.c - from a config to ranks at work: what `cohort train`, `eval` and `bench train` do.
+ *
+ * Everything that can be wrong with a config or its data is found here, before ranks start;
+ * data and model are made here once, so that forked ranks share them.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cohort/launch.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
+#include "data/data.h"
+#include "train/distributed.h"
+#include "train/metrics.h"
+#include "train/rundir.h"
+#include "train/trainer.h"
+
+static co_status run_check_ranks(const co_job *job)
+{
+    co_sampler_options sampling;
+    co_sampler *sampler = NULL;
+
+    if (job->under_mpi)
+        return CO_OK;
+    CO_TRY(co_feed_options(&sampling, &job->spec, co_dataset_count(job->train),
+                           (int)job->spec.ranks, CO_SPLIT_TRAIN));
+    CO_TRY(co_sampler_create(&sampler, &sampling));
+    co_sampler_destroy(sampler);
+    return CO_OK;
+}
+
+static co_status run_open_model(co_job *job, const co_dataset *dataset)
+{
+    const co_spec *spec = &job->spec;
+    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
+    const co_model_options options = {.backend = spec->backend,
+                                      .sample = *co_dataset_shape(dataset),
+                                      .classes = co_dataset_classes(dataset),
+                                      .seed = (uint64_t)spec->seed};
+
+    return co_model_create_from(&job->model, &values, &options);
+}
+
+static co_status run_check_update(const co_job *job)
+{
+    const co_distributed_values values = {.optimizer = job->spec.optimizer,
+                                          .schedule = job->spec.schedule,
+                                          .strategy = job->spec.strategy,
+                                          .config = job->spec.config};
+
+    return co_distributed_check(&values);
+}
+
+static co_status run_check_splits(const co_job *job)
+{
+    const co_shape *train = co_dataset_shape(job->train), *test = co_dataset_shape(job->test);
+    char want[64], got[64];
+
+    if (co_shape_equal(train, test) &&
+        co_dataset_classes(job->test) <= co_dataset_classes(job->train))
+        return CO_OK;
+    return co_fail(
+        CO_E_DATA,
+        "the test split does not fit the training split: samples %s, %lld classes "
+        "against %s, %lld",
+        co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
+        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train));
+}
+
+static co_status run_open(co_job *job, const co_train_options *options, bool train)
+{
+    co_spec *spec = &job->spec;
+
+    job->under_mpi = co_launch_under_mpi();
+    job->quiet = options->quiet;
+    job->start_ns = co_clock_process_start_ns();
+    CO_TRY(co_spec_load(spec, options));
+    if (train)
+        CO_TRY(run_check_update(job));
+    if (train)
+        CO_TRY(co_dataset_open_value(&job->train, spec->data, spec->config, CO_SPLIT_TRAIN));
+    if (!train || (spec->evaluate && job->bench_rounds == 0))
+        CO_TRY(co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
+    if (job->train && job->test)
+        CO_TRY(run_check_splits(job));
+    if (train)
+        CO_TRY(run_check_ranks(job));
+    CO_TRY(run_open_model(job, job->train ? job->train : job->test));
+    job->result =
+        mmap(NULL, sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (job->result == MAP_FAILED) {
+        job->result = NULL;
+        return co_fail(CO_E_NOMEM, "out of memory");
+    }
+    return CO_OK;
+}
+
+static void run_close(co_job *job)
+{
+    if (job->result)
+        munmap(job->result, sizeof(*job->result));
+    co_model_destroy(job->model);
+    co_dataset_destroy(job->test);
+    co_dataset_destroy(job->train);
+    co_spec_unload(&job->spec);
+}
+
+static co_status run_launch(co_job *job, const co_train_options *options, co_rank_fn fn)
+{
+    const co_launch_options launch = {.ranks =
+                                          job->under_mpi ? options->ranks : (int)job->spec.ranks,
+                                      .timeout_ms = (uint32_t)job->spec.timeout_s * 1000,
+                                      .bind = true};
+
+    return co_launch(&launch, fn, job);
+}
+
+/* Ranks that do not share memory with the caller of rank 0 get the result by message. */
+static co_status run_share_result(co_comm *comm, const co_job *job)
+{
+    return job->under_mpi ? co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0)
+                          : CO_OK;
+}
+
+static co_status run_train_rank(co_comm *comm, void *arg)
+{
+    CO_TRY(co_trainer_run(comm, arg));
+    return run_share_result(comm, arg);
+}
+
+co_status co_train(co_train_summary *out, const co_train_options *options)
+{
+    co_job job = {.quiet = options->quiet};
+    co_status st = run_open(&job, options, true);
+
+    if (st == CO_OK && options->run_dir) {
+        if (strlen(options->run_dir) >= sizeof(job.result->train.run_dir))
+            st = co_fail(CO_E_USAGE, "the name of the run directory is too long");
+        else
+            memcpy(job.result->train.run_dir, options->run_dir, strlen(options->run_dir) + 1);
+    }
+    if (st == CO_OK && !job.under_mpi)
+        st = co_rundir_create(job.result->train.run_dir, sizeof(job.result->train.run_dir),
+                              &job.spec);
+    if (st == CO_OK)
+        st = run_launch(&job, options, run_train_rank);
+    if (st == CO_OK && out)
+        *out = job.result->train;
+    run_close(&job);
+    return st;
+}
+
+static co_status run_eval_rank(co_comm *comm, void *arg)
+{
+    co_job *job = arg;
+    co_eval_summary *out = &job->result->eval;
+    co_feed feed = {NULL, NULL};
+    co_result result = {0};
+    co_status st;
+
+    co_thread_flush_denormals();
+    CO_TRY(
+        co_model_setup(job->model, job->spec.threads ? (int)job->spec.threads : co_thread_cores()));
+    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST));
+    st = co_trainer_evaluate(&result, comm, job->model, feed.loader, feed.sampler);
+    co_feed_close(&feed);
+    if (st == CO_OK && co_comm_rank(comm) == 0) {
+        out->count = result.count;
+        out->loss = result.loss_sum / (double)result.count;
+        out->accuracy = (double)result.correct / (double)result.count;
+        out->accuracy_top5 =
+            co_dataset_classes(job->test) > 5 ? (double)result.correct5 / (double)result.count : -1;
+    }
+    return st == CO_OK ? run_share_result(comm, job) : st;
+}
+
+co_status co_evaluate(co_eval_summary *out, const co_train_options *options, const char *weights)
+{
+    co_job job = {.quiet = true};
+    co_status st = run_open(&job, options, false);
+
+    if (st == CO_OK)
+        st = co_model_load(job.model, weights);
+    if (st == CO_OK)
+        st = run_launch(&job, options, run_eval_rank);
+    if (st == CO_OK)
+        *out = job.result->eval;
+    run_close(&job);
+    return st;
+}
+
+static co_status run_bench_rank(co_comm *comm, void *arg)
+{
+    CO_TRY(co_trainer_bench(comm, arg));
+    return run_share_result(comm, arg);
+}
+
+co_status co_bench_train(co_bench_summary *out, const co_train_options *options, uint64_t warmup,
+                         uint64_t steps, int rounds)
+{
+    co_job job = {.quiet = true,
+                  .bench_warmup = warmup ? warmup : 1,
+                  .bench_steps = steps,
+                  .bench_rounds = rounds};
+    co_status st;
+
+    if (steps < 1 || rounds < 1 || rounds > CO_BENCH_MAX_ROUNDS)
+        return co_fail(CO_E_USAGE, "time at least 1 step in 1 to %d rounds", CO_BENCH_MAX_ROUNDS);
+    st = run_open(&job, options, true);
+    if (st == CO_OK)
+        st = run_launch(&job, options, run_bench_rank);
+    if (st == CO_OK)
+        *out = job.result->bench;
+    run_close(&job);
+    return st;
+}

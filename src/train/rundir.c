@@ -1,0 +1,85 @@
+/*
+ * rundir.c - the folder a run leaves behind: config.yaml, metrics.jsonl, final.safetensors,
+ * summary.json.
+ */
+#include "train/rundir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+
+#define RUNDIR_MAX_PATH 4096
+
+static co_status rundir_join(char *out, const char *dir, const char *file)
+{
+    int n = snprintf(out, RUNDIR_MAX_PATH, "%s/%s", dir, file);
+
+    if (n < 0 || n >= RUNDIR_MAX_PATH)
+        return co_fail(CO_E_USAGE, "%s: the path of the run directory is too long", dir);
+    return CO_OK;
+}
+
+/* runs/mnist-net-20260131-235959, with -2, -3, ... behind it where that exists. */
+static co_status rundir_name(char *path, size_t size, const co_spec *spec)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    char stamp[32];
+
+    if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
+        return co_fail(CO_E_FAILED, "cannot tell the local time; name a run directory");
+    snprintf(path, size, "runs/%s-%s", co_spec_model_name(spec), stamp);
+    for (int i = 2; co_fs_exists(path) && i < 1000; i++)
+        snprintf(path, size, "runs/%s-%s-%d", co_spec_model_name(spec), stamp, i);
+    return CO_OK;
+}
+
+static co_status rundir_write_config(const char *path, const co_spec *spec)
+{
+    char file[RUNDIR_MAX_PATH];
+    co_atomic_file *out = NULL;
+    co_status st;
+
+    CO_TRY(rundir_join(file, path, "config.yaml"));
+    CO_TRY(co_atomic_open(&out, file));
+    st = co_keys_write(co_atomic_stream(out), spec, co_spec_keys, 0);
+    if (st != CO_OK) {
+        co_atomic_discard(out);
+        return st;
+    }
+    return co_atomic_commit(out);
+}
+
+co_status co_rundir_create(char *path, size_t size, const co_spec *spec)
+{
+    static const char *const traces[] = {"metrics.jsonl", "summary.json", "final.safetensors"};
+
+    if (!path[0])
+        CO_TRY(rundir_name(path, size, spec));
+    for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+        char file[RUNDIR_MAX_PATH];
+
+        CO_TRY(rundir_join(file, path, traces[i]));
+        if (co_fs_exists(file))
+            return co_fail(CO_E_USAGE,
+                           "%s holds an earlier run; remove it or give another --run-dir", path);
+    }
+    CO_TRY(co_fs_mkdirs(path));
+    return rundir_write_config(path, spec);
+}
+
+co_status co_rundir_save_weights(char sha256[65], const char *path, const co_model *model)
+{
+    char file[RUNDIR_MAX_PATH];
+    co_named_tensor *tensors = NULL;
+    size_t n = 0;
+
+    CO_TRY(rundir_join(file, path, "final.safetensors"));
+    CO_TRY(co_model_tensors(&tensors, &n, model));
+    co_safetensors_sha256(sha256, tensors, n);
+    co_free(tensors);
+    return co_model_save(model, file);
+}

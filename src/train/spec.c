@@ -1,0 +1,155 @@
+/*
+ * spec.c - the top level of a config.
+ *
+ * Plugins read their own keys; here they are only handed on. What is wrong anywhere in a config
+ * must be found here, before a rank is started.
+ */
+#include "train/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const spec_shards[] = {"auto", NULL};
+static const char *const spec_precision[] = {"fp32", NULL};
+
+#define SPEC(field) offsetof(co_spec, field)
+
+const co_key co_spec_keys[] = {
+    {"model", CO_KEY_VALUE, SPEC(model), "~", 0, 0, NULL,
+     "network: a name, or {name: ..., key: value}"},
+    {"layers", CO_KEY_VALUE, SPEC(layers), "~", 0, 0, NULL,
+     "network written out, instead of model"},
+    {"loss", CO_KEY_VALUE, SPEC(loss), "~", 0, 0, NULL,
+     "nll_loss or cross_entropy; by default what the last layer asks for"},
+    {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0, NULL,
+     "data set: a name, or {name: ..., path: ..., key: value}"},
+    {"partition", CO_KEY_VALUE, SPEC(partition), "~", 0, 0, NULL,
+     "how ranks share the data: global (default) or {kind: random, ratios: [...]}"},
+    {"ranks", CO_KEY_INT, SPEC(ranks), "1", 1, 1024, NULL, "ranks to start; -n wins"},
+    {"batch", CO_KEY_INT, SPEC(batch), "128", 1, 1 << 24, NULL, "samples per step over all ranks"},
+    {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
+     "micro-batches that a rank's share of a step is cut into"},
+    {"shards", CO_KEY_CHOICE, SPEC(shards), "auto", 0, 0, spec_shards,
+     "canonical shards of a batch; auto: one per rank"},
+    {"epochs", CO_KEY_INT, SPEC(epochs), "10", 1, 1 << 24, NULL, "passes over the data"},
+    {"max_steps", CO_KEY_INT, SPEC(max_steps), "0", 0, 1e15, NULL,
+     "stop after this many steps; 0: after the epochs"},
+    {"optimizer", CO_KEY_VALUE, SPEC(optimizer), "~", 0, 0, NULL,
+     "sgd (default), adam, adamw: a name or {name: ..., lr: ...}"},
+    {"schedule", CO_KEY_VALUE, SPEC(schedule), "~", 0, 0, NULL,
+     "learning rate over time: constant (default), step, ..."},
+    {"clip", CO_KEY_VALUE, SPEC(clip), "~", 0, 0, NULL,
+     "gradient clipping: {norm: 1.0} or {value: 0.5}"},
+    {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0, NULL,
+     "how ranks are kept together: sync (default)"},
+    {"precision", CO_KEY_CHOICE, SPEC(precision), "fp32", 0, 0, spec_precision, "of the step"},
+    {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
+    {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
+     "kernels: auto, or one of `cohort list kernels`"},
+    {"threads", CO_KEY_INT, SPEC(threads), "0", 0, 1024, NULL,
+     "compute threads of a rank; 0: its share of the cores"},
+    {"loader", CO_KEY_VALUE, SPEC(loader), "~", 0, 0, NULL,
+     "reading ahead: {threads: 1, depth: 4}"},
+    {"evaluate", CO_KEY_BOOL, SPEC(evaluate), "true", 0, 0, NULL,
+     "measure the test split after every epoch"},
+    {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
+     "steps between step events in metrics.jsonl"},
+    {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
+     "longest wait for another rank, in seconds"},
+    CO_KEYS_END,
+};
+
+static const co_key spec_clip_keys[] = {
+    {"norm", CO_KEY_REAL, SPEC(clip_norm), "0", 0, 1e30, NULL,
+     "largest norm of the whole gradient; 0: no limit"},
+    {"value", CO_KEY_REAL, SPEC(clip_value), "0", 0, 1e30, NULL,
+     "largest size of an element; 0: no limit"},
+    CO_KEYS_END,
+};
+
+static const co_key spec_loader_keys[] = {
+    {"threads", CO_KEY_INT, SPEC(loader_threads), "1", 0, 64, NULL,
+     "threads of a rank that read; 0: read between steps"},
+    {"depth", CO_KEY_INT, SPEC(loader_depth), "4", 1, 1024, NULL, "batches read ahead"},
+    CO_KEYS_END,
+};
+
+static co_status spec_read(co_spec *spec, const co_train_options *options)
+{
+    co_arena *arena;
+
+    if (options->config_path)
+        CO_TRY(co_config_load(&spec->config, options->config_path));
+    else
+        CO_TRY(co_config_parse(&spec->config, options->config_text ? options->config_text : "",
+                               options->config_text ? strlen(options->config_text) : 0, "config"));
+    for (const char *const *set = options->set; set && *set; set++)
+        CO_TRY(co_config_set(spec->config, *set));
+    arena = co_config_arena(spec->config);
+    CO_TRY(co_keys_read(spec, co_spec_keys, co_config_root(spec->config), "config", arena));
+    CO_TRY(co_keys_read(spec, spec_clip_keys, spec->clip, "clip", arena));
+    CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
+    if (options->ranks)
+        spec->ranks = options->ranks;
+    if (!spec->model == !spec->layers)
+        return co_fail(CO_E_USAGE, "%s: give either `model: NAME` or `layers: [...]`",
+                       options->config_path ? options->config_path : "config");
+    return CO_OK;
+}
+
+co_status co_spec_load(co_spec *out, const co_train_options *options)
+{
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    st = spec_read(out, options);
+    if (st != CO_OK)
+        co_spec_unload(out);
+    return st;
+}
+
+void co_spec_unload(co_spec *spec)
+{
+    co_config_destroy(spec->config);
+    memset(spec, 0, sizeof(*spec));
+}
+
+const char *co_spec_plugin_name(const co_value *value, const char *otherwise)
+{
+    const co_value *map;
+    const char *name;
+
+    if (!value || co_value_plugin(&name, &map, value, "name") != CO_OK)
+        return otherwise;
+    return name;
+}
+
+const char *co_spec_model_name(const co_spec *spec)
+{
+    return co_spec_plugin_name(spec->model, "layers");
+}
+
+co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream;
+    co_status st;
+
+    *out = NULL;
+    if (!value)
+        return CO_OK;
+    stream = open_memstream(&text, &size);
+    if (!stream)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    st = co_value_write(stream, value);
+    if (fclose(stream) != 0 && st == CO_OK)
+        st = co_fail(CO_E_NOMEM, "out of memory");
+    if (st == CO_OK) {
+        *out = co_arena_strdup(co_config_arena(spec->config), text);
+        st = *out ? CO_OK : CO_E_NOMEM;
+    }
+    free(text);
+    return st;
+}

@@ -1,0 +1,36 @@
+/*
+ * spec.h - the top level of a config: what to train, on what, how. Reads and checks keys; runs
+ * nothing.
+ */
+#ifndef CO_TRAIN_SPEC_H
+#define CO_TRAIN_SPEC_H
+
+#include <cohort/train.h>
+
+#include "core/config.h"
+
+typedef struct co_spec {
+    co_config *config; /* owned */
+    const co_value *model, *layers, *loss, *data, *partition, *optimizer, *schedule, *strategy;
+    const co_value *clip, *loader;
+    int64_t ranks, batch, accumulate, epochs, max_steps, seed, threads, timeout_s, log_every;
+    int64_t loader_threads, loader_depth; /* of `loader` */
+    double clip_norm, clip_value;         /* of `clip` */
+    const char *backend;
+    int shards, precision; /* one choice each so far */
+    bool evaluate;
+} co_spec;
+
+extern const co_key co_spec_keys[];
+
+/* Config file or text, --set, -n; all keys checked, also those of the plugins. */
+co_status co_spec_load(co_spec *out, const co_train_options *options);
+void co_spec_unload(co_spec *spec);
+/* Name of the model for reports: "mnist-net", or "layers". */
+const char *co_spec_model_name(const co_spec *spec);
+/* Name of a plugin value, `otherwise` for NULL. */
+const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
+/* Value as flow YAML text in the config's arena, for the text-taking API; NULL for NULL. */
+co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value);
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * trainer.c - the one training loop, as each rank runs it.
+ *
+ * Must not name a plugin: models, optimizers, strategies, data sets and sinks come through their
+ * registries.
+ */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
+#include "telemetry/telemetry.h"
+#include "train/distributed.h"
+#include "train/metrics.h"
+#include "train/rundir.h"
+#include "train/trainer_internal.h"
+
+static co_status trainer_open_sinks(trainer *t)
+{
+    const co_spec *spec = &t->job->spec;
+
+    if (co_comm_rank(t->comm) != 0)
+        return CO_OK;
+    if (t->job->under_mpi)
+        CO_TRY(co_rundir_create(t->job->result->train.run_dir,
+                                sizeof(t->job->result->train.run_dir), spec));
+    CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir,
+                              (uint64_t)spec->log_every));
+    t->n_sink++;
+    if (!t->job->quiet) {
+        CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
+        t->n_sink++;
+    }
+    return CO_OK;
+}
+
+static void trainer_describe(trainer *t)
+{
+    const co_spec *spec = &t->job->spec;
+    const co_job *job = t->job;
+    uint64_t per_epoch = co_sampler_steps(t->train.sampler);
+    uint64_t total = per_epoch * (uint64_t)spec->epochs;
+
+    if (spec->max_steps && (uint64_t)spec->max_steps < total)
+        total = (uint64_t)spec->max_steps;
+    t->info = (co_run_info){
+        .model = co_spec_model_name(spec),
+        .strategy = co_spec_plugin_name(spec->strategy, "sync"),
+        .dataset = co_spec_plugin_name(spec->data, ""),
+        .transport = co_comm_transport(t->comm),
+        .backend = spec->backend,
+        .ranks = co_comm_size(t->comm),
+        .parameter_count = co_model_parameter_count(job->model),
+        .train_samples = co_dataset_count(job->train),
+        .test_samples = job->test ? co_dataset_count(job->test) : 0,
+        .batch = (uint64_t)spec->batch,
+        .steps_per_epoch = per_epoch,
+        .total_steps = total,
+        .epochs = (total + per_epoch - 1) / per_epoch,
+    };
+}
+
+co_status trainer_open(trainer *t)
+{
+    const co_spec *spec = &t->job->spec;
+    const co_distributed_values values = {.optimizer = spec->optimizer,
+                                          .schedule = spec->schedule,
+                                          .strategy = spec->strategy,
+                                          .config = spec->config};
+    co_distributed_options options = {.model = t->job->model,
+                                      .comm = t->comm,
+                                      .clip_norm = spec->clip_norm,
+                                      .clip_value = spec->clip_value};
+
+    co_thread_flush_denormals();
+    CO_TRY(co_comm_set_timeout(t->comm, (uint32_t)spec->timeout_s * 1000));
+    CO_TRY(co_model_setup(t->job->model, spec->threads ? (int)spec->threads : co_thread_cores()));
+    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN));
+    if (t->job->test)
+        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST));
+    trainer_describe(t);
+    options.steps_per_epoch = t->info.steps_per_epoch;
+    options.total_steps = t->info.total_steps;
+    return co_distributed_create_from(&t->distributed, &values, &options);
+}
+
+void trainer_close(trainer *t)
+{
+    while (t->n_sink > 0) {
+        co_sink *sink = t->sink[--t->n_sink];
+
+        sink->ops->close(sink);
+    }
+    co_distributed_destroy(t->distributed);
+    co_feed_close(&t->test);
+    co_feed_close(&t->train);
+}
+
+/* What every event says. */
+static co_event trainer_event(const trainer *t, co_event_kind kind)
+{
+    co_event event = {.kind = kind, .epoch = t->epoch, .step = t->step};
+
+    event.epoch_step = t->epoch_step;
+    event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    event.train_seconds = t->train_seconds;
+    event.lr = co_distributed_lr(t->distributed);
+    event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
+    event.bytes_sent = co_comm_bytes_sent(t->comm);
+    event.test_accuracy_top5 = -1;
+    return event;
+}
+
+static co_status trainer_emit(trainer *t, const co_event *event)
+{
+    for (int i = 0; i < t->n_sink; i++)
+        CO_TRY(t->sink[i]->ops->event(t->sink[i], event));
+    return CO_OK;
+}
+
+static void trainer_set_train(co_event *event, const co_result *seen)
+{
+    double n = seen->count ? (double)seen->count : 1.0;
+
+    event->train_loss = seen->loss_sum / n;
+    event->train_accuracy = (double)seen->correct / n;
+}
+
+static void trainer_set_test(co_event *event, const co_result *test, int64_t classes)
+{
+    double n = test->count ? (double)test->count : 1.0;
+
+    event->has_test = true;
+    event->test_loss = test->loss_sum / n;
+    event->test_accuracy = (double)test->correct / n;
+    event->test_accuracy_top5 = classes > 5 ? (double)test->correct5 / n : -1;
+}
+
+static co_status trainer_check_loss(const trainer *t, const co_result *part)
+{
+    if (isfinite(part->loss_sum))
+        return CO_OK;
+    return co_fail(CO_E_FAILED,
+                   "the loss is not a number any more at step %llu (epoch %llu): training has "
+                   "diverged; lower the learning rate, warm it up, or clip the gradients",
+                   (unsigned long long)t->step, (unsigned long long)t->epoch);
+}
+
+/* Micro-batch k of a rank's part of a batch. */
+static co_batch trainer_slice(const co_batch *batch, uint64_t k, uint64_t parts, size_t sample)
+{
+    uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
+    co_batch slice = *batch;
+
+    slice.count = end - begin;
+    slice.input += begin * sample;
+    slice.label += begin;
+    slice.sample += begin;
+    return slice;
+}
+
+co_status trainer_step(trainer *t)
+{
+    const size_t sample = (size_t)co_shape_count(co_dataset_shape(t->job->train));
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    co_batch batch;
+
+    CO_TRY(co_loader_next(&batch, t->train.loader));
+    for (uint64_t k = 0; k < parts; k++) {
+        co_batch slice = trainer_slice(&batch, k, parts, sample);
+        co_result part;
+
+        CO_TRY(co_model_forward(&part, t->job->model, &slice));
+        CO_TRY(trainer_check_loss(t, &part));
+        co_metrics_add(&t->seen, &part);
+        CO_TRY(co_distributed_backward(t->distributed, &slice, k + 1 < parts));
+    }
+    CO_TRY(co_distributed_step(t->distributed));
+    if (t->step == 0)
+        t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    t->step++;
+    t->epoch_step++;
+    t->epoch_samples += batch.global;
+    return CO_OK;
+}
+
+static co_status trainer_emit_step(trainer *t)
+{
+    co_event event = trainer_event(t, CO_EVENT_STEP);
+    double seconds = co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+
+    event.train_seconds += seconds;
+    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
+    trainer_set_train(&event, &t->seen);
+    return trainer_emit(t, &event);
+}
+
+/* Epoch's end: metrics of all ranks, evaluation, one event. */
+static co_status trainer_end_epoch(trainer *t)
+{
+    double seconds = co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+    co_event event;
+
+    t->train_seconds += seconds;
+    t->samples += t->epoch_samples;
+    CO_TRY(co_metrics_reduce(&t->seen, t->comm));
+    event = trainer_event(t, CO_EVENT_EPOCH);
+    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
+    trainer_set_train(&event, &t->seen);
+    if (t->job->test) {
+        co_result test;
+
+        CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, t->test.loader, t->test.sampler));
+        trainer_set_test(&event, &test, co_dataset_classes(t->job->test));
+        event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    }
+    t->last = event;
+    return trainer_emit(t, &event);
+}
+
+static co_status trainer_epoch(trainer *t)
+{
+    t->epoch_start_ns = co_clock_ns();
+    t->epoch_step = t->epoch_samples = 0;
+    memset(&t->seen, 0, sizeof(t->seen));
+    while (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps) {
+        CO_TRY(trainer_step(t));
+        if (t->n_sink)
+            CO_TRY(trainer_emit_step(t));
+    }
+    return trainer_end_epoch(t);
+}
+
+/* Rank 0: final weights, summary, the last event. */
+static co_status trainer_save(trainer *t)
+{
+    co_train_summary *out = &t->job->result->train;
+    co_event event = t->last;
+    co_summary summary = {.info = &t->info,
+                          .last = &event,
+                          .weights_sha256 = out->weights_sha256,
+                          .start_seconds = t->start_seconds};
+
+    event.kind = CO_EVENT_END;
+    event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
+    CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
+    event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    CO_TRY(co_summary_write(out->run_dir, &summary));
+    out->test_accuracy = event.test_accuracy;
+    out->test_loss = event.test_loss;
+    out->train_accuracy = event.train_accuracy;
+    out->train_loss = event.train_loss;
+    out->train_seconds = event.train_seconds;
+    out->samples_per_second = event.samples_per_second;
+    out->steps = t->step;
+    return trainer_emit(t, &event);
+}
+
+co_status co_trainer_run(co_comm *comm, co_job *job)
+{
+    trainer t = {.comm = comm, .job = job};
+    co_status st = trainer_open(&t);
+
+    if (st == CO_OK)
+        st = trainer_open_sinks(&t);
+    for (; st == CO_OK && t.step < t.info.total_steps; t.epoch++)
+        st = trainer_epoch(&t);
+    if (st == CO_OK)
+        st = co_distributed_finish(t.distributed);
+    if (st == CO_OK && co_comm_rank(comm) == 0)
+        st = trainer_save(&t);
+    trainer_close(&t);
+    return st;
+}

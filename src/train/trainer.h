@@ -1,0 +1,51 @@
+/* trainer.h - one rank's part of a run. */
+#ifndef CO_TRAIN_TRAINER_H
+#define CO_TRAIN_TRAINER_H
+
+#include "train/model.h"
+#include "train/spec.h"
+
+#define CO_BENCH_MAX_ROUNDS 100
+
+/* What a run brings back from rank 0 to the caller, across processes. */
+typedef struct co_job_result {
+    co_train_summary train;
+    co_eval_summary eval;
+    co_bench_summary bench;
+} co_job_result;
+
+/* What the launcher makes before it starts ranks: every rank sees it. */
+typedef struct co_job {
+    co_spec spec;
+    co_dataset *train, *test; /* owned; test NULL: no evaluation */
+    co_model *model;          /* owned; each rank goes on with its own copy */
+    bool quiet;
+    uint64_t start_ns;     /* start of the process, on co_clock_ns */
+    co_job_result *result; /* shared with the launcher; written by rank 0 */
+    uint64_t bench_warmup, bench_steps;
+    int bench_rounds;
+    bool under_mpi;
+} co_job;
+
+/* Train to the end. Collective. Rank 0 writes the run directory result->train.run_dir. */
+co_status co_trainer_run(co_comm *comm, co_job *job);
+/* Time steps; collective. Rank 0 fills result->bench. */
+co_status co_trainer_bench(co_comm *comm, co_job *job);
+
+/* Counts over the test split, each sample once, the same on every rank. Collective. */
+co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
+                              const co_sampler *sampler);
+
+/* A sampler and its loader for one split, as the spec says. */
+typedef struct co_feed {
+    co_sampler *sampler;
+    co_loader *loader;
+} co_feed;
+co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
+                       const co_comm *comm, co_split split);
+void co_feed_close(co_feed *feed);
+/* The sampler's options alone: what a launcher can check. */
+co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t count, int ranks,
+                          co_split split);
+
+#endif

@@ -1,0 +1,31 @@
+/* trainer_internal.h - the loop's state, shared by training and timing. */
+#ifndef CO_TRAIN_TRAINER_INTERNAL_H
+#define CO_TRAIN_TRAINER_INTERNAL_H
+
+#include "telemetry/telemetry.h"
+#include "train/trainer.h"
+
+#define TRAINER_MAX_SINKS 4
+
+typedef struct trainer {
+    co_comm *comm; /* borrowed */
+    co_job *job;   /* borrowed */
+    co_distributed *distributed;
+    co_feed train, test;
+    co_run_info info;
+    int n_sink;
+    co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
+    uint64_t epoch, step, epoch_step, epoch_samples, samples;
+    uint64_t epoch_start_ns;
+    double train_seconds, start_seconds;
+    co_result seen; /* of this epoch so far, on this rank */
+    co_event last;  /* of the last epoch */
+} trainer;
+
+/* Everything but sinks. After a failure too, trainer_close frees what there is. */
+co_status trainer_open(trainer *t);
+void trainer_close(trainer *t);
+/* One update of the weights. */
+co_status trainer_step(trainer *t);
+
+#endif
