@@ -6,9 +6,17 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-option(COHORT_ONEDNN "Build the oneDNN backend" ON)
-option(COHORT_MPI "Build the MPI transport" ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo" FORCE)
+endif()
+
+option(COHORT_ONEDNN "Build the oneDNN backend, if oneDNN is found" ON)
+# ON means "if found"; REQUIRED makes a missing MPI an error.
+set(COHORT_MPI ON CACHE STRING "Build the MPI transport: ON (if found), REQUIRED or OFF")
+set_property(CACHE COHORT_MPI PROPERTY STRINGS ON REQUIRED OFF)
 option(COHORT_TESTS "Build the tests" ON)
+option(COHORT_FUZZ "Link the fuzz targets with libFuzzer (clang only)" OFF)
+option(COHORT_WERROR "Treat compiler warnings as errors" OFF)
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -17,9 +25,41 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(LIBDEFLATE REQUIRED IMPORTED_TARGET libdeflate)
 
+# An optional library that is missing switches its part off. The normal variables set here hide
+# the cache entries, so the rest of the build reads only what is really built.
+if(COHORT_ONEDNN)
+  find_package(dnnl CONFIG QUIET) # DNNL::dnnl
+  if(NOT dnnl_FOUND)
+    message(STATUS "Cohort: oneDNN not found: building without it, with the slow reference "
+                   "backend only (Debian: libdnnl-dev)")
+    set(COHORT_ONEDNN OFF)
+  endif()
+endif()
+if(COHORT_MPI STREQUAL "REQUIRED")
+  find_package(MPI REQUIRED COMPONENTS C) # MPI::MPI_C
+  set(COHORT_MPI ON)
+elseif(COHORT_MPI)
+  find_package(MPI QUIET COMPONENTS C)
+  if(NOT MPI_C_FOUND)
+    message(STATUS "Cohort: MPI not found: building without the mpi transport "
+                   "(Debian: libopenmpi-dev openmpi-bin)")
+    set(COHORT_MPI OFF)
+  endif()
+endif()
+if(COHORT_TESTS)
+  find_library(CMOCKA_LIBRARY cmocka)
+  if(NOT CMOCKA_LIBRARY)
+    message(STATUS "Cohort: cmocka not found: building without the tests (Debian: libcmocka-dev)")
+    set(COHORT_TESTS OFF)
+  endif()
+endif()
+
+# What every file of Cohort is compiled with. The x86-64 baseline on purpose: own kernels choose
+# their instructions when the program starts, so one binary runs everywhere.
 add_library(co_flags INTERFACE)
 target_compile_definitions(co_flags INTERFACE _GNU_SOURCE)
 target_compile_options(co_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
-  -Wundef -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  -Wundef -ffp-contract=off -fno-math-errno -fno-trapping-math
+  $<$<BOOL:${COHORT_WERROR}>:-Werror>)
 target_include_directories(co_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
