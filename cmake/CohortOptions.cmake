@@ -28,8 +28,8 @@ pkg_check_modules(LIBDEFLATE REQUIRED IMPORTED_TARGET libdeflate)
 # An optional library that is missing switches its part off. The normal variables set here hide
 # the cache entries, so the rest of the build reads only what is really built.
 if(COHORT_ONEDNN)
-  find_package(dnnl CONFIG QUIET) # DNNL::dnnl
-  if(NOT dnnl_FOUND)
+  find_package(OneDNN QUIET) # DNNL::dnnl
+  if(NOT OneDNN_FOUND)
     message(STATUS "Cohort: oneDNN not found: building without it, with the slow reference "
                    "backend only (Debian: libdnnl-dev)")
     set(COHORT_ONEDNN OFF)
