@@ -1,0 +1,258 @@
+/*
+ * fs.c - files read whole, and files written whole or not at all.
+ */
+#include "core/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+static co_status fs_check(int fd, size_t *size, const char *path, size_t max, co_status status)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return co_fail(status, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return co_fail(status, "%s: is a folder, expected a file", path);
+    if (!S_ISREG(st.st_mode))
+        return co_fail(status, "%s: is not a regular file", path);
+    if ((uint64_t)st.st_size > max)
+        return co_fail(status, "%s: %lld bytes are more than the limit of %zu", path,
+                       (long long)st.st_size, max);
+    *size = (size_t)st.st_size;
+    return CO_OK;
+}
+
+static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t n = read(fd, out + done, size - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return co_fail(status, "%s: %s", path, strerror(errno));
+        if (n == 0)
+            return co_fail(status, "%s: became shorter while it was read", path);
+        done += (size_t)n;
+    }
+    return CO_OK;
+}
+
+co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    uint8_t *bytes = NULL;
+    co_status st;
+
+    if (fd < 0)
+        return co_fail(status, "%s: %s", path, strerror(errno));
+    st = fs_check(fd, size, path, max, status);
+    if (st == CO_OK) {
+        bytes = co_calloc(*size + 1, 1);
+        st = bytes ? fs_fill(bytes, fd, *size, path, status) : CO_E_NOMEM;
+    }
+    close(fd);
+    if (st != CO_OK) {
+        co_free(bytes);
+        return st;
+    }
+    *out = bytes;
+    return CO_OK;
+}
+
+struct co_atomic_file {
+    char *path, *temporary; /* owned */
+    FILE *stream;
+};
+
+static co_status fs_write_failure(const char *path)
+{
+    return co_fail(CO_E_IO, "%s: cannot write: %s", path, strerror(errno));
+}
+
+co_status co_atomic_open(co_atomic_file **out, const char *path)
+{
+    static const char suffix[] = ".XXXXXX";
+    co_atomic_file *file = co_calloc(1, sizeof(*file));
+    size_t length = strlen(path);
+    mode_t mask;
+    int fd;
+
+    if (!file)
+        return CO_E_NOMEM;
+    file->path = co_strdup(path);
+    file->temporary = co_calloc(length + sizeof(suffix), 1);
+    if (!file->path || !file->temporary) {
+        co_atomic_discard(file);
+        return CO_E_NOMEM;
+    }
+    memcpy(file->temporary, path, length);
+    memcpy(file->temporary + length, suffix, sizeof(suffix));
+    fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (fd < 0) {
+        co_status st = fs_write_failure(path);
+
+        file->temporary[0] = '\0';
+        co_atomic_discard(file);
+        return st;
+    }
+    /* mkostemp makes it private; give it the mode of any new file. */
+    mask = umask(0);
+    umask(mask);
+    (void)fchmod(fd, 0666 & ~mask);
+    file->stream = fdopen(fd, "w");
+    if (!file->stream) {
+        close(fd);
+        co_atomic_discard(file);
+        return co_fail(CO_E_NOMEM, "out of memory");
+    }
+    *out = file;
+    return CO_OK;
+}
+
+FILE *co_atomic_stream(co_atomic_file *file)
+{
+    return file->stream;
+}
+
+static int fs_sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = co_strdup(path);
+    int fd, bad = -1;
+
+    if (!folder)
+        return -1;
+    if (slash)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        /* Some file systems cannot sync a folder; the rename itself has happened. */
+        bad = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP ? -1 : 0;
+        close(fd);
+    }
+    co_free(folder);
+    return bad;
+}
+
+co_status co_atomic_commit(co_atomic_file *file)
+{
+    co_status st = CO_OK;
+
+    if (ferror(file->stream) || fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0)
+        st = fs_write_failure(file->path);
+    if (fclose(file->stream) != 0 && st == CO_OK)
+        st = fs_write_failure(file->path);
+    file->stream = NULL;
+    if (st == CO_OK && rename(file->temporary, file->path) != 0)
+        st = fs_write_failure(file->path);
+    if (st == CO_OK) {
+        file->temporary[0] = '\0';
+        if (fs_sync_folder(file->path) != 0)
+            st = fs_write_failure(file->path);
+    }
+    co_atomic_discard(file);
+    return st;
+}
+
+void co_atomic_discard(co_atomic_file *file)
+{
+    if (!file)
+        return;
+    if (file->stream)
+        fclose(file->stream);
+    if (file->temporary && file->temporary[0])
+        unlink(file->temporary);
+    co_free(file->temporary);
+    co_free(file->path);
+    co_free(file);
+}
+
+co_status co_fs_mkdirs(const char *path)
+{
+    char *copy = co_strdup(path);
+    co_status st = CO_OK;
+    struct stat info;
+
+    if (!copy)
+        return CO_E_NOMEM;
+    for (char *at = copy + 1; st == CO_OK; at++) {
+        char c = *at;
+
+        if (c != '/' && c != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            st = co_fail(CO_E_IO, "%s: cannot make the folder: %s", copy, strerror(errno));
+        if (c == '\0')
+            break;
+        *at = c;
+    }
+    if (st == CO_OK && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        st = co_fail(CO_E_IO, "%s: is not a folder", path);
+    co_free(copy);
+    return st;
+}
+
+int co_fs_exists(const char *path)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0;
+}
+
+int co_reader_bytes(const uint8_t **out, co_reader *r, size_t n)
+{
+    if (r->left < n)
+        return -1;
+    *out = r->at;
+    r->at += n;
+    r->left -= n;
+    return 0;
+}
+
+int co_reader_u8(uint8_t *out, co_reader *r)
+{
+    const uint8_t *at;
+
+    if (co_reader_bytes(&at, r, 1) != 0)
+        return -1;
+    *out = *at;
+    return 0;
+}
+
+int co_reader_u32be(uint32_t *out, co_reader *r)
+{
+    const uint8_t *at;
+
+    if (co_reader_bytes(&at, r, 4) != 0)
+        return -1;
+    *out = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+    return 0;
+}
+
+int co_reader_u64le(uint64_t *out, co_reader *r)
+{
+    const uint8_t *at;
+
+    if (co_reader_bytes(&at, r, 8) != 0)
+        return -1;
+    *out = 0;
+    for (int i = 7; i >= 0; i--)
+        *out = *out << 8 | at[i];
+    return 0;
+}
+
+int co_mul_size(size_t *out, size_t a, size_t b)
+{
+    return __builtin_mul_overflow(a, b, out) ? -1 : 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * mem.c - heap memory with checked sizes, and failures on request for tests.
+ */
+#include "core/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cohort/status.h>
+
+#define MEM_ALIGN      64
+#define MEM_HUGE_BYTES ((size_t)4 << 20)
+
+/* Test hooks; the only state. */
+static atomic_uint_fast64_t mem_count, mem_fail_at;
+
+void co_mem_fail_at(uint64_t k)
+{
+    atomic_store(&mem_count, 0);
+    atomic_store(&mem_fail_at, k);
+}
+
+uint64_t co_mem_count(void)
+{
+    return atomic_load(&mem_count);
+}
+
+/* Total bytes, at least 1 so that NULL always means failure; 0 when the request must fail. */
+static size_t mem_check(size_t count, size_t size)
+{
+    size_t bytes;
+    uint64_t k = atomic_fetch_add_explicit(&mem_count, 1, memory_order_relaxed) + 1;
+
+    if (k == atomic_load_explicit(&mem_fail_at, memory_order_relaxed) ||
+        __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
+        return 0;
+    return bytes ? bytes : 1;
+}
+
+static void *mem_result(void *ptr, size_t bytes)
+{
+    if (!ptr)
+        co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes)", bytes);
+    return ptr;
+}
+
+void *co_calloc(size_t count, size_t size)
+{
+    size_t bytes = mem_check(count, size);
+
+    return mem_result(bytes ? calloc(1, bytes) : NULL, bytes);
+}
+
+void *co_realloc(void *ptr, size_t count, size_t size)
+{
+    size_t bytes = mem_check(count, size);
+
+    return mem_result(bytes ? realloc(ptr, bytes) : NULL, bytes);
+}
+
+char *co_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = co_calloc(size, 1);
+
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+void *co_calloc_aligned(size_t count, size_t size)
+{
+    size_t bytes = mem_check(count, size), align = MEM_ALIGN;
+    void *ptr = NULL;
+
+    if (!bytes)
+        return mem_result(NULL, 0);
+    if (bytes >= MEM_HUGE_BYTES)
+        align = (size_t)2 << 20;
+    if (posix_memalign(&ptr, align, bytes) != 0)
+        return mem_result(NULL, bytes);
+    if (bytes >= MEM_HUGE_BYTES)
+        (void)madvise(ptr, bytes, MADV_HUGEPAGE); /* a hint: failure changes nothing */
+    memset(ptr, 0, bytes);
+    return ptr;
+}
+
+void co_free(void *ptr)
+{
+    free(ptr);
+}

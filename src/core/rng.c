@@ -1,0 +1,90 @@
+/*
+ * rng.c - Philox4x32-10.
+ */
+#include "core/rng.h"
+
+#include <math.h>
+
+static void rng_philox(uint32_t out[4], const uint32_t counter[4], uint32_t k0, uint32_t k1)
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block)
+{
+    const uint32_t counter[4] = {block, rng->item, rng->step, rng->stream};
+
+    rng_philox(out, counter, (uint32_t)rng->seed, (uint32_t)(rng->seed >> 32));
+}
+
+uint32_t co_rng_word(const co_rng *rng, uint64_t i)
+{
+    uint32_t word[4];
+
+    co_rng_block(word, rng, (uint32_t)(i / 4));
+    return word[i % 4];
+}
+
+void co_rng_uniform(float *out, const co_rng *rng, uint64_t first, uint64_t n)
+{
+    uint32_t word[4];
+
+    for (uint64_t i = 0; i < n; i++) {
+        if (i == 0 || (first + i) % 4 == 0)
+            co_rng_block(word, rng, (uint32_t)((first + i) / 4));
+        out[i] = co_rng_to_unit(word[(first + i) % 4]);
+    }
+}
+
+void co_rng_normal(float *out, const co_rng *rng, uint64_t first, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = first + i, pair = at & ~(uint64_t)1;
+        uint32_t word[4];
+        double radius, angle;
+
+        co_rng_block(word, rng, (uint32_t)(pair / 4));
+        /* (0, 1] under the logarithm */
+        radius = sqrt(-2.0 * log(((double)word[pair % 4] + 1.0) / 4294967296.0));
+        angle = 6.283185307179586 * ((double)word[pair % 4 + 1] / 4294967296.0);
+        out[i] = (float)(radius * (at & 1 ? sin(angle) : cos(angle)));
+    }
+}
+
+void co_rng_shuffle(uint32_t *perm, uint32_t n, const co_rng *rng)
+{
+    uint64_t at = 0;
+    uint32_t word[4];
+
+    for (uint32_t i = 0; i < n; i++)
+        perm[i] = i;
+    for (uint32_t i = n; i > 1; i--) {
+        /* Words below the largest multiple of i are used, so that each of 0 .. i-1 is as likely. */
+        uint32_t limit = (uint32_t)(UINT32_MAX - UINT32_MAX % i), w, j, swap;
+
+        do {
+            if (at % 4 == 0)
+                co_rng_block(word, rng, (uint32_t)(at / 4));
+            w = word[at++ % 4];
+        } while (w >= limit);
+        j = w % i;
+        swap = perm[i - 1];
+        perm[i - 1] = perm[j];
+        perm[j] = swap;
+    }
+}

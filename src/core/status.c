@@ -1,0 +1,60 @@
+/*
+ * status.c - the calling thread's last error message.
+ */
+#include <cohort/status.h>
+#include <cohort/version.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATUS_MESSAGE_SIZE 2000
+#define STATUS_STR_(x)      #x
+#define STATUS_STR(x)       STATUS_STR_(x)
+
+static _Thread_local char status_message[STATUS_MESSAGE_SIZE];
+
+const char *co_error_message(void)
+{
+    return status_message;
+}
+
+co_status co_fail(co_status status, const char *fmt, ...)
+{
+    char message[STATUS_MESSAGE_SIZE]; /* an argument may be the old message */
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    memcpy(status_message, message, sizeof(message));
+    return status;
+}
+
+int co_exit_code(co_status status)
+{
+    switch (status) {
+    case CO_OK:
+        return 0;
+    case CO_E_USAGE:
+        return 2;
+    case CO_E_DATA:
+        return 3;
+    case CO_E_PEER:
+    case CO_E_TIMEOUT:
+    case CO_E_MISMATCH:
+        return 4;
+    case CO_E_INTERRUPTED:
+        return 130;
+    case CO_E_TERMINATED:
+        return 143;
+    default:
+        return 1;
+    }
+}
+
+const char *co_version(void)
+{
+    return STATUS_STR(CO_VERSION_MAJOR) "." STATUS_STR(CO_VERSION_MINOR) "." STATUS_STR(
+        CO_VERSION_PATCH);
+}
