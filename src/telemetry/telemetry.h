@@ -52,6 +52,7 @@ struct co_sink_ops {
     void (*close)(co_sink *sink);
 };
 
+extern const co_sink_ops co_sink_console, co_sink_jsonl;
 extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sinks` */
 
 /* Progress bar on a terminal, plain lines elsewhere, on stdout. */

@@ -1,0 +1,263 @@
+/*
+ * console.c - how a run looks to the person who waits for it.
+ *
+ * On a terminal: one bar for the whole run, redrawn in place at most ten times a second, with a
+ * finished line per epoch scrolling away above it. Elsewhere (a file, a pipe, a dumb terminal)
+ * plain lines only: one per epoch, and one about every ten seconds in between.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "telemetry/format.h"
+#include "telemetry/telemetry.h"
+
+#define CONSOLE_DRAW_NS  100000000u   /* between two drawings of the bar */
+#define CONSOLE_LINE_NS  10000000000u /* between two lines within an epoch */
+#define CONSOLE_MAX_LINE 512
+#define CONSOLE_MAX_BAR  40
+#define CONSOLE_ERASE    "\r\033[K"
+
+typedef struct console {
+    co_sink sink; /* first */
+    co_run_info info;
+    bool terminal;
+    bool drawn; /* a bar stands in the current line */
+    uint64_t start_ns, last_ns;
+    double epoch_start_seconds; /* of training, where this epoch began */
+} console;
+
+/* Everything goes out through here, in one write. */
+static co_status console_put(console *self, const char *text)
+{
+    bool failed = fputs(text, stdout) == EOF;
+
+    if (fflush(stdout) != 0 || failed) {
+        int cause = errno;
+
+        clearerr(stdout);
+        self->drawn = false;
+        return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
+                       strerror(cause));
+    }
+    return CO_OK;
+}
+
+static co_status console_line(console *self, const char *fmt, ...) CO_PRINTF(2, 3);
+
+static co_status console_line(console *self, const char *fmt, ...)
+{
+    char text[CONSOLE_MAX_LINE + 16], *at = text;
+    va_list args;
+
+    if (self->drawn)
+        at += snprintf(text, sizeof(text), "%s", CONSOLE_ERASE);
+    self->drawn = false;
+    va_start(args, fmt);
+    vsnprintf(at, CONSOLE_MAX_LINE, fmt, args);
+    va_end(args);
+    strcat(at, "\n");
+    return console_put(self, text);
+}
+
+static double console_left_seconds(const console *self, const co_event *event)
+{
+    double spent = co_clock_seconds(self->start_ns, co_clock_ns());
+
+    return spent / (double)event->step * (double)(self->info.total_steps - event->step);
+}
+
+/* "epoch  3/10", as wide for every epoch. */
+static void console_epoch(char *out, size_t size, const console *self, const co_event *event)
+{
+    char last[24];
+    int width;
+
+    width = snprintf(last, sizeof(last), "%" PRIu64, self->info.epochs);
+    if (self->info.epochs)
+        snprintf(out, size, "epoch %*" PRIu64 "/%s", width, event->epoch + 1, last);
+    else
+        snprintf(out, size, "epoch %" PRIu64, event->epoch + 1);
+}
+
+/* "24,310 samples/s  loss 0.512  acc 0.823  34 s left" */
+static void console_rates(char *out, size_t size, const console *self, const co_event *event)
+{
+    char rate[32], left[32];
+
+    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    co_format_seconds(left, sizeof(left), console_left_seconds(self, event));
+    snprintf(out, size, "%s samples/s  loss %.3f  acc %.3f  %s left", rate, event->train_loss,
+             event->train_accuracy, left);
+}
+
+static int console_width(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col < CONSOLE_MAX_LINE / 2 ? size.ws_col : CONSOLE_MAX_LINE / 2;
+}
+
+/* epoch 3/10 [#########...........]  47%  24,310 samples/s  loss 0.512  acc 0.823  34 s left */
+static co_status console_draw(console *self, const co_event *event)
+{
+    char line[CONSOLE_MAX_LINE], epoch[64], rates[160], bar[CONSOLE_MAX_BAR + 4] = "";
+    double part = (double)event->step / (double)self->info.total_steps;
+    int room, width = console_width();
+
+    console_epoch(epoch, sizeof(epoch), self, event);
+    console_rates(rates, sizeof(rates), self, event);
+    /* What the other words leave: " [] 100%  " are ten, and the last column stays free. */
+    room = width - 11 - (int)strlen(epoch) - (int)strlen(rates);
+    if (room > CONSOLE_MAX_BAR)
+        room = CONSOLE_MAX_BAR;
+    if (room >= 6) {
+        int full = (int)(part * room);
+
+        bar[0] = '[';
+        memset(bar + 1, '#', (size_t)full);
+        memset(bar + 1 + full, '.', (size_t)(room - full));
+        memcpy(bar + 1 + room, "] ", 3);
+    }
+    snprintf(line, sizeof(line), "%s %s%3d%%  %s", epoch, bar, (int)(part * 100), rates);
+    if (width > 1)
+        line[width - 1] = '\0'; /* a line that wraps could not be redrawn */
+    memmove(line + sizeof(CONSOLE_ERASE) - 1, line, strlen(line) + 1);
+    memcpy(line, CONSOLE_ERASE, sizeof(CONSOLE_ERASE) - 1);
+    self->drawn = true;
+    return console_put(self, line);
+}
+
+static co_status console_step(console *self, const co_event *event)
+{
+    uint64_t now = co_clock_ns();
+    char epoch[64], rates[160];
+
+    if (now - self->last_ns < (self->terminal ? CONSOLE_DRAW_NS : CONSOLE_LINE_NS))
+        return CO_OK;
+    self->last_ns = now;
+    if (self->terminal)
+        return console_draw(self, event);
+    console_epoch(epoch, sizeof(epoch), self, event);
+    console_rates(rates, sizeof(rates), self, event);
+    return console_line(self, "%s  %3d%%  %s", epoch,
+                        (int)(100.0 * (double)event->step / (double)self->info.total_steps), rates);
+}
+
+/* epoch  3/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.9 s */
+static co_status console_epoch_line(console *self, const co_event *event)
+{
+    char epoch[64], rate[32], seconds[32], test[64] = "";
+
+    console_epoch(epoch, sizeof(epoch), self, event);
+    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    co_format_seconds(seconds, sizeof(seconds), event->train_seconds - self->epoch_start_seconds);
+    self->epoch_start_seconds = event->train_seconds;
+    self->last_ns = co_clock_ns();
+    if (event->has_test)
+        snprintf(test, sizeof(test), " | test loss %.3f acc %.3f", event->test_loss,
+                 event->test_accuracy);
+    return console_line(self, "%s  loss %.3f  acc %.3f%s | %s samples/s  %s", epoch,
+                        event->train_loss, event->train_accuracy, test, rate, seconds);
+}
+
+static co_status console_end(console *self, const co_event *event)
+{
+    char steps[32], seconds[32], rate[32], test[64] = "";
+
+    co_format_count(steps, sizeof(steps), event->step);
+    co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
+    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    if (event->has_test)
+        snprintf(test, sizeof(test), "test accuracy %.4f, ", event->test_accuracy);
+    return console_line(self, "done: %s%s steps in %s of training, %s samples/s", test, steps,
+                        seconds, rate);
+}
+
+static co_status console_event(co_sink *sink, const co_event *event)
+{
+    console *self = (console *)sink;
+
+    if (event->kind == CO_EVENT_STEP)
+        return console_step(self, event);
+    if (event->kind == CO_EVENT_EPOCH)
+        return console_epoch_line(self, event);
+    return console_end(self, event);
+}
+
+static void console_text(co_sink *sink, const char *line)
+{
+    /* The next event meets the same trouble, and can say so. */
+    (void)console_line((console *)sink, "%s", line);
+}
+
+static void console_close(co_sink *sink)
+{
+    console *self = (console *)sink;
+
+    if (!self)
+        return;
+    if (self->drawn)
+        (void)console_put(self, CONSOLE_ERASE);
+    co_free(self);
+}
+
+const co_sink_ops co_sink_console = {
+    .name = "console",
+    .summary = "progress bar on a terminal, plain lines elsewhere, on standard output",
+    .event = console_event,
+    .text = console_text,
+    .close = console_close,
+};
+
+static bool console_is_terminal(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+/* Two lines that say what is about to run. */
+static co_status console_greet(console *self)
+{
+    const co_run_info *info = &self->info;
+    char parameters[32], train[32], test[32], steps[32];
+
+    CO_TRY(console_line(self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model,
+                        info->dataset,
+                        co_format_count(parameters, sizeof(parameters), info->parameter_count),
+                        info->ranks, info->ranks == 1 ? "" : "s", info->strategy, info->transport));
+    return console_line(self, "%s training and %s test samples, %" PRIu64 " a step, %s steps",
+                        co_format_count(train, sizeof(train), info->train_samples),
+                        co_format_count(test, sizeof(test), info->test_samples), info->batch,
+                        co_format_count(steps, sizeof(steps), info->total_steps));
+}
+
+co_status co_sink_console_open(co_sink **out, const co_run_info *info)
+{
+    console *self = co_calloc(1, sizeof(*self));
+    co_status st;
+
+    if (!self)
+        return CO_E_NOMEM;
+    self->sink.ops = &co_sink_console;
+    self->info = *info;
+    self->terminal = console_is_terminal();
+    self->start_ns = self->last_ns = co_clock_ns();
+    st = console_greet(self);
+    if (st != CO_OK) {
+        console_close(&self->sink);
+        return st;
+    }
+    *out = &self->sink;
+    return CO_OK;
+}

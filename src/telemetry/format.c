@@ -1,0 +1,64 @@
+/*
+ * format.c - how a count, a time and a size look to people. Files for programs carry plain
+ * numbers instead, with the unit in the name.
+ */
+#include "telemetry/format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+char *co_format_count(char *out, size_t size, uint64_t n)
+{
+    char digits[24], text[32];
+    size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n), at = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+    snprintf(out, size, "%s", text);
+    return out;
+}
+
+char *co_format_seconds(char *out, size_t size, double seconds)
+{
+    uint64_t whole;
+
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e9) {
+        snprintf(out, size, "?");
+        return out;
+    }
+    whole = (uint64_t)(seconds + 0.5);
+    if (seconds < 0.995)
+        snprintf(out, size, "%.2f s", seconds);
+    else if (seconds < 9.95)
+        snprintf(out, size, "%.1f s", seconds);
+    else if (whole < 60)
+        snprintf(out, size, "%" PRIu64 " s", whole);
+    else if (whole < 3600)
+        snprintf(out, size, "%" PRIu64 " min %02" PRIu64 " s", whole / 60, whole % 60);
+    else
+        snprintf(out, size, "%" PRIu64 " h %02" PRIu64 " min", whole / 3600, whole / 60 % 60);
+    return out;
+}
+
+char *co_format_bytes(char *out, size_t size, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    int unit = -1;
+
+    while (value >= 1024 && unit < 5) {
+        value /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        snprintf(out, size, "%" PRIu64 " B", bytes);
+    else
+        snprintf(out, size, value < 10 ? "%.2f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}

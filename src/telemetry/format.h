@@ -1,0 +1,15 @@
+/* format.h - numbers as people read them. Each returns `out`, cut to `size`. */
+#ifndef CO_TELEMETRY_FORMAT_H
+#define CO_TELEMETRY_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "24,310" */
+char *co_format_count(char *out, size_t size, uint64_t n);
+/* "0.84 s", "4.9 s", "34 s", "3 min 20 s", "2 h 05 min" */
+char *co_format_seconds(char *out, size_t size, double seconds);
+/* "512 B", "83.2 KiB", "1.50 GiB" */
+char *co_format_bytes(char *out, size_t size, uint64_t bytes);
+
+#endif

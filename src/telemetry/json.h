@@ -1,0 +1,46 @@
+/* json.h - what jsonl.c and summary.c share: members that check themselves. */
+#ifndef CO_TELEMETRY_JSON_H
+#define CO_TELEMETRY_JSON_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "telemetry/telemetry.h"
+
+/* Each returns 0, or -1 when out of memory, so that results can be or-ed together. */
+static inline int json_put_text(json_t *object, const char *key, const char *text)
+{
+    return json_object_set_new(object, key, json_string(text));
+}
+
+static inline int json_put_count(json_t *object, const char *key, uint64_t n)
+{
+    return json_object_set_new(object, key, json_integer((json_int_t)n));
+}
+
+/* JSON knows no NaN and no infinity: they become null. */
+static inline int json_put_real(json_t *object, const char *key, double value)
+{
+    return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+/* The measured results that an event carries; the test split's only where there are any. */
+static inline int json_put_results(json_t *object, const co_event *event)
+{
+    int bad = json_put_real(object, "train_loss", event->train_loss) |
+              json_put_real(object, "train_accuracy", event->train_accuracy);
+
+    if (event->has_test) {
+        bad |= json_put_real(object, "test_loss", event->test_loss);
+        bad |= json_put_real(object, "test_accuracy", event->test_accuracy);
+        if (event->test_accuracy_top5 >= 0)
+            bad |= json_put_real(object, "test_accuracy_top5", event->test_accuracy_top5);
+    }
+    return bad;
+}
+
+#define JSON_STYLE (JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER)
+
+#endif

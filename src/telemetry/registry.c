@@ -1,0 +1,6 @@
+/* registry.c - the sinks of this build. */
+#include <stddef.h>
+
+#include "telemetry/telemetry.h"
+
+const co_sink_ops *const co_sinks[] = {&co_sink_console, &co_sink_jsonl, NULL};

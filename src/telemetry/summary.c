@@ -1,0 +1,78 @@
+/*
+ * summary.c - summary.json: what a run came to, in one object that scripts rely on.
+ *
+ * Written once, at the end, whole or not at all: a run directory with a summary is a finished run.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+#include "telemetry/json.h"
+
+static int summary_put_shards(json_t *object, uint64_t shards)
+{
+    return shards ? json_put_count(object, "shards", shards)
+                  : json_put_text(object, "shards", "auto");
+}
+
+/* NULL when out of memory. */
+static json_t *summary_build(const co_summary *summary)
+{
+    const co_run_info *info = summary->info;
+    const co_event *last = summary->last;
+    json_t *object = json_object();
+    int bad = json_put_text(object, "model", info->model) |
+              json_put_text(object, "dataset", info->dataset) |
+              json_put_text(object, "strategy", info->strategy) |
+              json_put_text(object, "transport", info->transport) |
+              json_put_count(object, "ranks", (uint64_t)info->ranks) |
+              summary_put_shards(object, summary->shards) |
+              json_put_count(object, "batch", info->batch) |
+              json_put_count(object, "epochs", info->epochs) |
+              json_put_count(object, "steps", last->step) |
+              json_put_real(object, "wall_seconds", last->wall_seconds) |
+              json_put_real(object, "train_seconds", last->train_seconds) |
+              json_put_real(object, "start_seconds", summary->start_seconds) |
+              json_put_real(object, "data_wait_seconds", last->data_wait_seconds) |
+              json_put_real(object, "samples_per_second", last->samples_per_second) |
+              json_put_results(object, last) |
+              json_put_count(object, "parameter_count", info->parameter_count) |
+              json_put_count(object, "bytes_sent", last->bytes_sent) |
+              json_put_text(object, "weights_sha256", summary->weights_sha256);
+
+    if (bad) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static co_status summary_write_object(const char *path, const json_t *object)
+{
+    co_atomic_file *file;
+
+    CO_TRY(co_atomic_open(&file, path));
+    /* A failed write leaves the stream's error flag set, which commit finds. */
+    (void)json_dumpf(object, co_atomic_stream(file), JSON_INDENT(2) | JSON_STYLE);
+    fputc('\n', co_atomic_stream(file));
+    return co_atomic_commit(file);
+}
+
+co_status co_summary_write(const char *run_dir, const co_summary *summary)
+{
+    size_t size = strlen(run_dir) + sizeof("/summary.json");
+    char *path = co_calloc(size, 1);
+    json_t *object;
+    co_status st;
+
+    if (!path)
+        return CO_E_NOMEM;
+    snprintf(path, size, "%s/summary.json", run_dir);
+    object = summary_build(summary);
+    st = object ? summary_write_object(path, object)
+                : co_fail(CO_E_NOMEM, "out of memory while writing %s", path);
+    json_decref(object);
+    co_free(path);
+    return st;
+}
