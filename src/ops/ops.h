@@ -54,8 +54,9 @@ typedef struct co_batchnorm_attr {
 /* dropout: zero each element with probability p, scale the rest by 1 / (1 - p); identity in
    evaluation. dropout2d: whole channels of (N, C, H, W).
    Element e of sample s in node m is dropped when word e of
-   (seed, CO_RNG_DROPOUT | m << 8, step, sample) < p as a unit number; e counts within the sample,
-   row-major (dropout2d: e is the channel). (Srivastava et al., JMLR 2014; Tompson et al. 2015.) */
+   (seed, CO_RNG_DROPOUT | m << 8, step, sample) < p as a unit number, compared as doubles; e counts
+   within the sample, row-major (dropout2d: e is the channel). (Srivastava et al., JMLR 2014;
+   Tompson et al. 2015.) */
 typedef struct co_dropout_attr {
     double p;
 } co_dropout_attr;

@@ -1,0 +1,46 @@
+/*
+ * avgpool.c - the mean of each window.
+ */
+#include "ops/rules.h"
+
+static const co_key avgpool_keys[] = {
+    {.name = "kernel",
+     .type = CO_KEY_INTS,
+     .offset = offsetof(co_pool_attr, kernel),
+     .min = 1,
+     .max = RULES_MAX_EXTENT,
+     .help = "size of the window in pixels: one number or [height, width]"},
+    {.name = "stride",
+     .type = CO_KEY_INTS,
+     .offset = offsetof(co_pool_attr, stride),
+     .fallback = "~",
+     .min = 1,
+     .max = RULES_MAX_EXTENT,
+     .help = "pixels from one window to the next (default: the kernel)"},
+    {.name = "padding",
+     .type = CO_KEY_INTS,
+     .offset = offsetof(co_pool_attr, padding),
+     .fallback = "0",
+     .min = 0,
+     .max = RULES_MAX_EXTENT,
+     .help = "pixels around the image that count as zeros"},
+    {.name = "count_include_pad",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(co_pool_attr, count_include_pad),
+     .fallback = "true",
+     .help = "divide by the whole window, not by its part inside the image"},
+    CO_KEYS_END,
+};
+
+const co_op co_op_avgpool = {
+    .name = "avgpool",
+    .summary = "mean of each window",
+    .keys = avgpool_keys,
+    .bare = "kernel",
+    .attr_size = sizeof(co_pool_attr),
+    .n_in = 1,
+    .n_out = 1,
+    .grad_in = 1,
+    .check = rules_check_pool,
+    .shape = rules_shape_pool,
+};

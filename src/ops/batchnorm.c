@@ -1,0 +1,57 @@
+/*
+ * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then a trained scale and
+ * shift (Ioffe & Szegedy, arXiv:1502.03167).
+ */
+#include "ops/rules.h"
+
+static const co_key batchnorm_keys[] = {
+    {.name = "eps",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_batchnorm_attr, eps),
+     .fallback = "1e-5",
+     .min = 1e-12,
+     .max = 1,
+     .help = "added to the variance before the root"},
+    {.name = "momentum",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_batchnorm_attr, momentum),
+     .fallback = "0.1",
+     .min = 0,
+     .max = 1,
+     .help = "weight of a new batch in the running statistics"},
+    CO_KEYS_END,
+};
+
+static co_status batchnorm_shape(co_shape *out, const co_shape *in, const void *attr)
+{
+    (void)attr;
+    if (in->ndim != 2)
+        CO_TRY(rules_need_image(in));
+    *out = *in;
+    return CO_OK;
+}
+
+static int batchnorm_params(co_param_spec *out, const co_shape *in, const void *attr)
+{
+    const co_shape channels = {1, {in->dim[1]}};
+
+    (void)attr;
+    out[0] = (co_param_spec){"weight", channels, CO_INIT_ONE, 0, false};
+    out[1] = (co_param_spec){"bias", channels, CO_INIT_ZERO, 0, false};
+    out[2] = (co_param_spec){"running_mean", channels, CO_INIT_ZERO, 0, true};
+    out[3] = (co_param_spec){"running_var", channels, CO_INIT_ONE, 0, true};
+    return 4;
+}
+
+const co_op co_op_batchnorm = {
+    .name = "batchnorm",
+    .summary = "normalise each channel over the batch",
+    .keys = batchnorm_keys,
+    .attr_size = sizeof(co_batchnorm_attr),
+    .n_in = 1,
+    .n_out = 1,
+    .saves = CO_SAVES_IN,
+    .grad_in = 1,
+    .shape = batchnorm_shape,
+    .params = batchnorm_params,
+};

@@ -1,0 +1,29 @@
+/*
+ * cross_entropy.c - negative log-likelihood of the right class, straight from scores, with
+ * optional label smoothing (Szegedy et al., arXiv:1512.00567).
+ */
+#include "ops/rules.h"
+
+static const co_key cross_entropy_keys[] = {
+    {.name = "label_smoothing",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_cross_entropy_attr, label_smoothing),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "share of the target that is spread evenly over all classes"},
+    CO_KEYS_END,
+};
+
+const co_op co_op_cross_entropy = {
+    .name = "cross_entropy",
+    .summary = "softmax and negative log-likelihood in one",
+    .keys = cross_entropy_keys,
+    .attr_size = sizeof(co_cross_entropy_attr),
+    .n_in = 2,
+    .n_out = 1,
+    .saves = CO_SAVES_IN,
+    .grad_in = 1,
+    .is_loss = true,
+    .shape = rules_shape_loss,
+};

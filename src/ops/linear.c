@@ -1,0 +1,57 @@
+/*
+ * linear.c - fully connected layer: every output is a weighted sum of every input.
+ */
+#include <math.h>
+
+#include "ops/rules.h"
+
+static const co_key linear_keys[] = {
+    {.name = "out",
+     .type = CO_KEY_INT,
+     .offset = offsetof(co_linear_attr, out),
+     .min = 1,
+     .max = RULES_MAX_CHANNELS,
+     .help = "output features"},
+    {.name = "bias",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(co_linear_attr, bias),
+     .fallback = "true",
+     .help = "add a trained constant to each output"},
+    CO_KEYS_END,
+};
+
+static co_status linear_shape(co_shape *out, const co_shape *in, const void *attr)
+{
+    const co_linear_attr *a = attr;
+    co_shape weight;
+
+    CO_TRY(rules_need_matrix(in));
+    weight = (co_shape){2, {a->out, in->dim[1]}};
+    CO_TRY(rules_need_size(&weight, "weight"));
+    *out = (co_shape){2, {in->dim[0], a->out}};
+    return CO_OK;
+}
+
+static int linear_params(co_param_spec *out, const co_shape *in, const void *attr)
+{
+    const co_linear_attr *a = attr;
+    const double bound = 1 / sqrt((double)in->dim[1]);
+
+    out[0] = (co_param_spec){"weight", {2, {a->out, in->dim[1]}}, CO_INIT_UNIFORM, bound, false};
+    out[1] = (co_param_spec){"bias", {1, {a->out}}, CO_INIT_UNIFORM, bound, false};
+    return a->bias ? 2 : 1;
+}
+
+const co_op co_op_linear = {
+    .name = "linear",
+    .summary = "fully connected layer",
+    .keys = linear_keys,
+    .bare = "out",
+    .attr_size = sizeof(co_linear_attr),
+    .n_in = 1,
+    .n_out = 1,
+    .saves = CO_SAVES_IN,
+    .grad_in = 1,
+    .shape = linear_shape,
+    .params = linear_params,
+};

@@ -1,0 +1,125 @@
+/*
+ * rules.c - the checks that several ops share.
+ */
+#include "ops/rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Elements of one sample or parameter: with a batch of 2^20 and 4 bytes each, still an int64. */
+#define RULES_MAX_COUNT (INT64_C(1) << 40)
+
+char *rules_format(char out[RULES_SHAPE_TEXT], const co_shape *shape)
+{
+    int used = snprintf(out, RULES_SHAPE_TEXT, "(N");
+
+    for (int i = 1; i < shape->ndim; i++)
+        used += snprintf(out + used, RULES_SHAPE_TEXT - (size_t)used, ", %" PRId64, shape->dim[i]);
+    snprintf(out + used, RULES_SHAPE_TEXT - (size_t)used, ")");
+    return out;
+}
+
+co_status rules_pair(int64_t out[2], const co_ints *list, const char *key, const int64_t *fallback)
+{
+    if (list->n > 2)
+        return co_fail(CO_E_USAGE, "%s takes one number or [height, width], not %zu numbers", key,
+                       list->n);
+    if (list->n == 0 && !fallback)
+        return co_fail(CO_E_USAGE, "%s is an empty list; give one number or [height, width]", key);
+    for (size_t i = 0; i < 2; i++)
+        out[i] = list->n ? list->v[list->n == 2 ? i : 0] : fallback[i];
+    return CO_OK;
+}
+
+co_status rules_need_image(const co_shape *in)
+{
+    char text[RULES_SHAPE_TEXT];
+
+    if (in->ndim != 4)
+        return co_fail(CO_E_USAGE, "needs images (N, C, H, W) but gets %s; put it before flatten",
+                       rules_format(text, in));
+    return CO_OK;
+}
+
+co_status rules_need_matrix(const co_shape *in)
+{
+    char text[RULES_SHAPE_TEXT];
+
+    if (in->ndim != 2)
+        return co_fail(CO_E_USAGE, "needs rows (N, F) but gets %s; put flatten in front of it",
+                       rules_format(text, in));
+    return CO_OK;
+}
+
+co_status rules_need_size(const co_shape *shape, const char *what)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < shape->ndim; i++)
+        if (__builtin_mul_overflow(count, shape->dim[i], &count) || count > RULES_MAX_COUNT)
+            return co_fail(CO_E_USAGE, "its %s would have more than 2^40 elements; make it smaller",
+                           what);
+    return CO_OK;
+}
+
+co_status rules_count_windows(int64_t *out, int64_t in, const rules_window *window, char axis)
+{
+    int64_t extent = window->dilation * (window->kernel - 1) + 1;
+    int64_t padded = in + 2 * window->padding;
+
+    if (extent > padded)
+        return co_fail(CO_E_USAGE,
+                       "a kernel that spans %" PRId64 " does not fit the %s of %" PRId64
+                       " with %" PRId64 " of padding on both sides",
+                       extent, axis == 'h' ? "height" : "width", in, window->padding);
+    *out = (padded - extent) / window->stride + 1;
+    return CO_OK;
+}
+
+co_status rules_check_pool(void *attr)
+{
+    static const int64_t none[2] = {0, 0};
+    co_pool_attr *a = attr;
+
+    CO_TRY(rules_pair(a->k, &a->kernel, "kernel", NULL));
+    CO_TRY(rules_pair(a->s, &a->stride, "stride", a->k));
+    CO_TRY(rules_pair(a->p, &a->padding, "padding", none));
+    /* Else a window could lie in the padding alone, with nothing to take the maximum of. */
+    for (int i = 0; i < 2; i++)
+        if (a->p[i] > a->k[i] / 2)
+            return co_fail(CO_E_USAGE,
+                           "padding %" PRId64 " is more than half of the kernel's %" PRId64,
+                           a->p[i], a->k[i]);
+    return CO_OK;
+}
+
+co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr)
+{
+    const co_pool_attr *a = attr;
+
+    CO_TRY(rules_need_image(in));
+    *out = *in;
+    for (int i = 0; i < 2; i++) {
+        const rules_window window = {a->k[i], a->s[i], a->p[i], 1};
+
+        CO_TRY(rules_count_windows(&out->dim[2 + i], in->dim[2 + i], &window, "hw"[i]));
+    }
+    return rules_need_size(out, "output");
+}
+
+co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr)
+{
+    (void)attr;
+    CO_TRY(rules_need_matrix(&in[0]));
+    if (in[1].ndim != 1)
+        return co_fail(CO_E_USAGE, "needs one label for each sample as its second input");
+    *out = in[1];
+    return CO_OK;
+}
+
+co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr)
+{
+    (void)attr;
+    *out = *in;
+    return CO_OK;
+}

@@ -1,0 +1,46 @@
+/*
+ * rules.h - what several ops ask of their attributes and input shapes, and how they say no.
+ *
+ * Every failure is CO_E_USAGE and speaks of one layer; the graph puts its name in front.
+ */
+#ifndef CO_OPS_RULES_H
+#define CO_OPS_RULES_H
+
+#include "ops/ops.h"
+
+/* Bounds of what a config may ask for, so that no product of them overflows. */
+#define RULES_MAX_CHANNELS (1 << 20)
+#define RULES_MAX_EXTENT   (1 << 16)
+
+/* (h, w) from a config list of one number or two; `fallback` (h, w) when the list is absent. */
+co_status rules_pair(int64_t out[2], const co_ints *list, const char *key, const int64_t *fallback);
+
+/* The input is images (N, C, H, W) / rows (N, F). */
+co_status rules_need_image(const co_shape *in);
+co_status rules_need_matrix(const co_shape *in);
+
+/* A tensor is small enough for every later size to be computed without overflow. */
+co_status rules_need_size(const co_shape *shape, const char *what);
+
+/* Number of places of a window along one axis ('h' or 'w'):
+   (in + 2 padding - dilation (kernel - 1) - 1) / stride + 1. */
+typedef struct rules_window {
+    int64_t kernel, stride, padding, dilation;
+} rules_window;
+co_status rules_count_windows(int64_t *out, int64_t in, const rules_window *window, char axis);
+
+/* maxpool and avgpool: one rule for attributes and shapes. */
+co_status rules_check_pool(void *attr);
+co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr);
+
+/* Losses: predictions (N, C), labels (N) -> (N). */
+co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr);
+
+/* Ops that change values but not the shape. */
+co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr);
+
+/* "(N, 3, 32, 32)": a shape whose dimension 0 is the batch. Writes to `out`, returns it. */
+#define RULES_SHAPE_TEXT 128
+char *rules_format(char out[RULES_SHAPE_TEXT], const co_shape *shape);
+
+#endif
