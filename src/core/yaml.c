@@ -1,0 +1,247 @@
+/*
+ * yaml.c - YAML text to a tree of values; the only file that knows the YAML library.
+ *
+ * A config is data, not a program: anchors, aliases, tags and several documents are refused.
+ */
+#include "core/yaml.h"
+
+#include <libfyaml.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+typedef struct yaml_reader {
+    struct fy_parser *parser;
+    struct fy_diag *diag;
+    co_arena *arena;
+    const char *source;
+} yaml_reader;
+
+static co_status yaml_fail_at(const yaml_reader *r, struct fy_event *event, const char *what)
+{
+    const struct fy_mark *mark = event ? fy_event_start_mark(event) : NULL;
+
+    return co_fail(CO_E_USAGE, "%s:%d:%d: %s", r->source, mark ? mark->line + 1 : 1,
+                   mark ? mark->column + 1 : 1, what);
+}
+
+/* The parser stopped: its first complaint, with its place. */
+static co_status yaml_fail_parse(const yaml_reader *r)
+{
+    void *at = NULL;
+    const struct fy_diag_error *error = fy_diag_errors_iterate(r->diag, &at);
+
+    if (!error)
+        return co_fail(CO_E_USAGE, "%s: is not valid YAML", r->source);
+    return co_fail(CO_E_USAGE, "%s:%d:%d: not valid YAML: %s", r->source,
+                   error->line > 0 ? error->line : 1, error->column > 0 ? error->column : 1,
+                   error->msg ? error->msg : "syntax error");
+}
+
+static struct fy_event *yaml_next(yaml_reader *r)
+{
+    return fy_parser_parse(r->parser);
+}
+
+static co_status yaml_refuse_extras(const yaml_reader *r, struct fy_event *event)
+{
+    if (event->type == FYET_ALIAS)
+        return yaml_fail_at(r, event, "aliases (*name) are not supported; write the value out");
+    if (fy_event_get_anchor_token(event))
+        return yaml_fail_at(r, event, "anchors (&name) are not supported; write the value out");
+    if (fy_event_get_tag_token(event))
+        return yaml_fail_at(r, event, "tags (!name) are not supported; leave the tag out");
+    return CO_OK;
+}
+
+static co_status yaml_text(const char **out, yaml_reader *r, struct fy_event *event)
+{
+    size_t size = 0;
+    const char *text = event->scalar.value ? fy_token_get_text(event->scalar.value, &size) : "";
+    char *copy;
+
+    if (!text)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    if (memchr(text, '\0', size))
+        return yaml_fail_at(r, event, "a value must not hold a NUL character");
+    copy = co_arena_alloc(r->arena, size + 1, 1);
+    if (!copy)
+        return CO_E_NOMEM;
+    memcpy(copy, text, size);
+    *out = copy;
+    return CO_OK;
+}
+
+static co_status yaml_scalar(co_value *value, yaml_reader *r, struct fy_event *event)
+{
+    enum fy_scalar_style style =
+        event->scalar.value ? fy_token_scalar_style(event->scalar.value) : FYSS_PLAIN;
+
+    CO_TRY(yaml_text(&value->text, r, event));
+    value->quoted = style != FYSS_PLAIN;
+    value->kind = CO_VALUE_SCALAR;
+    if (!value->quoted &&
+        (!value->text[0] || strcmp(value->text, "~") == 0 || strcmp(value->text, "null") == 0))
+        value->kind = CO_VALUE_NULL;
+    return CO_OK;
+}
+
+static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event, int depth);
+
+/* Append to a list or map whose arrays grow by doubling inside the arena. */
+static co_status yaml_append(co_value *to, yaml_reader *r, const char *key, co_value *item)
+{
+    if ((to->n & (to->n - 1)) == 0) {
+        size_t cap = to->n ? to->n * 2 : 1;
+        co_value **items = co_arena_alloc(r->arena, cap, sizeof(*items));
+        const char **keys = co_arena_alloc(r->arena, cap, sizeof(*keys));
+
+        if (!items || !keys)
+            return CO_E_NOMEM;
+        if (to->n) {
+            memcpy(items, to->item, to->n * sizeof(*items));
+            memcpy(keys, to->key, to->n * sizeof(*keys));
+        }
+        to->item = items;
+        to->key = keys;
+    }
+    to->key[to->n] = key;
+    to->item[to->n++] = item;
+    return CO_OK;
+}
+
+static co_status yaml_list(co_value *list, yaml_reader *r, int depth)
+{
+    for (;;) {
+        struct fy_event *event = yaml_next(r);
+        co_value *item = NULL;
+        co_status st = CO_OK;
+        bool end = event && event->type == FYET_SEQUENCE_END;
+
+        if (!event)
+            return yaml_fail_parse(r);
+        if (!end)
+            st = yaml_value(&item, r, event, depth);
+        fy_parser_event_free(r->parser, event);
+        if (end || st != CO_OK)
+            return st;
+        CO_TRY(yaml_append(list, r, NULL, item));
+    }
+}
+
+static co_status yaml_key(const char **out, yaml_reader *r, struct fy_event *event,
+                          const co_value *map)
+{
+    CO_TRY(yaml_refuse_extras(r, event));
+    if (event->type != FYET_SCALAR)
+        return yaml_fail_at(r, event, "a key must be a plain name");
+    CO_TRY(yaml_text(out, r, event));
+    if (co_value_get(map, *out)) {
+        const struct fy_mark *mark = fy_event_start_mark(event);
+
+        return co_fail(CO_E_USAGE, "%s:%d:%d: the key '%s' is given twice", r->source,
+                       mark ? mark->line + 1 : 1, mark ? mark->column + 1 : 1, *out);
+    }
+    return CO_OK;
+}
+
+static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
+{
+    for (;;) {
+        struct fy_event *event = yaml_next(r);
+        const char *key = NULL;
+        co_value *item = NULL;
+        co_status st = CO_OK;
+        bool end = event && event->type == FYET_MAPPING_END;
+
+        if (!event)
+            return yaml_fail_parse(r);
+        if (!end)
+            st = yaml_key(&key, r, event, map);
+        fy_parser_event_free(r->parser, event);
+        if (end || st != CO_OK)
+            return st;
+        event = yaml_next(r);
+        if (!event)
+            return yaml_fail_parse(r);
+        st = yaml_value(&item, r, event, depth);
+        fy_parser_event_free(r->parser, event);
+        if (st != CO_OK)
+            return st;
+        CO_TRY(yaml_append(map, r, key, item));
+    }
+}
+
+static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event, int depth)
+{
+    const struct fy_mark *mark = fy_event_start_mark(event);
+    co_value *value = co_arena_alloc(r->arena, 1, sizeof(*value));
+
+    if (!value)
+        return CO_E_NOMEM;
+    value->source = r->source;
+    value->line = mark ? mark->line + 1 : 1;
+    value->column = mark ? mark->column + 1 : 1;
+    *out = value;
+    CO_TRY(yaml_refuse_extras(r, event));
+    if (depth >= CO_CONFIG_MAX_DEPTH)
+        return yaml_fail_at(r, event, "values are nested too deeply");
+    if (event->type == FYET_SCALAR)
+        return yaml_scalar(value, r, event);
+    value->kind = event->type == FYET_MAPPING_START ? CO_VALUE_MAP : CO_VALUE_LIST;
+    return value->kind == CO_VALUE_MAP ? yaml_map(value, r, depth + 1)
+                                       : yaml_list(value, r, depth + 1);
+}
+
+/* Stream and document brackets around one value. */
+static co_status yaml_document(co_value **out, yaml_reader *r)
+{
+    int documents = 0;
+
+    for (;;) {
+        struct fy_event *event = yaml_next(r);
+        co_status st = CO_OK;
+        bool end = event && event->type == FYET_STREAM_END;
+
+        if (!event)
+            return yaml_fail_parse(r);
+        if (event->type == FYET_DOCUMENT_START && ++documents > 1)
+            st = yaml_fail_at(r, event, "a config is one document; remove the second '---'");
+        else if (event->type >= FYET_MAPPING_START)
+            st = yaml_value(out, r, event, 0);
+        fy_parser_event_free(r->parser, event);
+        if (end || st != CO_OK)
+            return st;
+    }
+}
+
+co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_t size,
+                        const char *source)
+{
+    struct fy_diag_cfg diag_cfg;
+    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_DEFAULT_PARSE};
+    yaml_reader reader = {.arena = arena, .source = source};
+    co_status st;
+
+    *out = co_arena_alloc(arena, 1, sizeof(**out));
+    if (!*out)
+        return CO_E_NOMEM;
+    **out = (co_value){.kind = CO_VALUE_NULL, .source = source, .line = 1, .column = 1};
+    if (memchr(text, '\0', size))
+        return co_fail(CO_E_USAGE, "%s: holds a NUL character; is it a text file?", source);
+    fy_diag_cfg_default(&diag_cfg);
+    diag_cfg.fp = NULL;
+    reader.diag = fy_diag_create(&diag_cfg);
+    if (!reader.diag)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    fy_diag_set_collect_errors(reader.diag, true);
+    cfg.diag = reader.diag;
+    reader.parser = fy_parser_create(&cfg);
+    if (!reader.parser || fy_parser_set_string(reader.parser, text, size) != 0)
+        st = co_fail(CO_E_NOMEM, "out of memory");
+    else
+        st = yaml_document(out, &reader);
+    fy_parser_destroy(reader.parser);
+    fy_diag_destroy(reader.diag);
+    return st;
+}

@@ -1,0 +1,11 @@
+/* yaml.h - the YAML parser behind config.c. */
+#ifndef CO_CORE_YAML_H
+#define CO_CORE_YAML_H
+
+#include "core/config.h"
+
+/* One document of `text` as a tree in `arena`; an empty text is a null value. `source` is kept. */
+co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_t size,
+                        const char *source);
+
+#endif
