@@ -64,6 +64,10 @@ const co_value *co_value_get(const co_value *map, const char *key);
    `what` names the owner in messages, e.g. "optimizer sgd". Lists are put in `arena`. */
 co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
                        co_arena *arena);
+/* The keys of `common` and then those of `own`, whose struct begins `shift` bytes into the one
+   read: how a module adds its keys (lr, path, ...) to those of its plugins. Either may be NULL. */
+co_status co_keys_join(const co_key **out, const co_key *common, const co_key *own, size_t shift,
+                       co_arena *arena);
 /* Print one line per key for --help and `cohort list`: name, type, default, help. */
 void co_keys_print(FILE *out, const co_key *keys, int indent);
 /* Print the struct back as YAML `key: value` lines at this indent (VALUE keys as given). */

@@ -247,6 +247,33 @@ co_status co_keys_read(void *self, const co_key *keys, const co_value *map, cons
     return CO_OK;
 }
 
+static size_t keys_count(const co_key *keys)
+{
+    size_t n = 0;
+
+    while (keys && keys[n].name)
+        n++;
+    return n;
+}
+
+co_status co_keys_join(const co_key **out, const co_key *common, const co_key *own, size_t shift,
+                       co_arena *arena)
+{
+    const size_t n_common = keys_count(common), n_own = keys_count(own);
+    co_key *keys = co_arena_alloc(arena, n_common + n_own + 1, sizeof(*keys));
+
+    if (!keys)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < n_common; i++)
+        keys[i] = common[i];
+    for (size_t i = 0; i < n_own; i++) {
+        keys[n_common + i] = own[i];
+        keys[n_common + i].offset += shift;
+    }
+    *out = keys; /* ends with the arena's zeros */
+    return CO_OK;
+}
+
 void co_keys_print(FILE *out, const co_key *keys, int indent)
 {
     for (const co_key *key = keys; key && key->name; key++) {
