@@ -1,0 +1,253 @@
+/*
+ * test_plan.c - compiling a graph: shared memory changes no result, ranges are announced in
+ * order, a step allocates nothing, and every failed allocation is survived.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/backends.h"
+#include "core/config.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "graph/plan.h"
+#include "ops/ops.h"
+
+#define BATCH 5
+
+static int add(co_graph *graph, const char *op, const char *name, const char *text, int a, int b)
+{
+    const co_op *found = co_op_find(op);
+    const co_value *map = NULL;
+    co_config *config = NULL;
+    char attr[512] = "";
+    int in[] = {a, b}, out = -1;
+
+    assert_non_null(found);
+    assert_true(found->attr_size <= sizeof(attr));
+    assert_int_equal(co_config_parse(&config, "", 0, "test"), CO_OK);
+    assert_int_equal(co_config_add_text(&map, config, text ? text : "{}"), CO_OK);
+    assert_int_equal(co_keys_read(attr, found->keys, map, op, graph->arena), CO_OK);
+    assert_int_equal(co_graph_add(&out, graph, found, name, attr, in), CO_OK);
+    co_config_destroy(config);
+    return out;
+}
+
+/* Convolutions, a residual, shared inputs, pooling, dropout and two linear layers. */
+static co_graph *make_graph(void)
+{
+    const co_shape sample = {3, {2, 9, 9}};
+    co_graph *g = NULL;
+    int x, y;
+
+    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
+    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3, padding: 1}", g->input, 0);
+    x = add(g, "batchnorm", "bn1", NULL, x, 0);
+    x = add(g, "relu", NULL, NULL, x, 0);
+    y = add(g, "conv2d", "conv2", "{out: 6, kernel: 3, padding: 1}", x, 0);
+    y = add(g, "relu", NULL, NULL, y, 0);
+    x = add(g, "add", NULL, NULL, x, y);
+    x = add(g, "add", NULL, NULL, x, x);
+    x = add(g, "maxpool", NULL, "{kernel: 2}", x, 0);
+    x = add(g, "dropout2d", NULL, "{p: 0.25}", x, 0);
+    x = add(g, "flatten", NULL, NULL, x, 0);
+    x = add(g, "linear", "fc1", "{out: 7}", x, 0);
+    x = add(g, "relu", NULL, NULL, x, 0);
+    g->output = add(g, "linear", "fc2", "{out: 3}", x, 0);
+    add(g, "cross_entropy", NULL, NULL, g->output, g->label);
+    assert_int_equal(co_graph_finish(g), CO_OK);
+    return g;
+}
+
+static co_store *make_store(const co_graph *g)
+{
+    co_store *store = NULL;
+
+    assert_int_equal(co_store_create(&store, g->n_store, g->n_buffer), CO_OK);
+    co_graph_init(g, store, 7);
+    return store;
+}
+
+static void fill(co_plan *plan)
+{
+    const co_rng rng = {.seed = 3, .stream = CO_RNG_TEST};
+
+    co_rng_normal(co_plan_input(plan), &rng, 0, BATCH * 2 * 9 * 9);
+    for (int i = 0; i < BATCH; i++)
+        co_plan_label(plan)[i] = i % 3;
+}
+
+static const uint32_t samples[BATCH] = {4, 8, 15, 16, 23};
+static const co_run run = {.seed = 5, .step = 2, .sample = samples, .grad_scale = 0.2f};
+
+typedef struct ranges {
+    size_t end;
+    int calls;
+} ranges;
+
+static co_status note_range(void *arg, size_t begin, size_t end)
+{
+    ranges *r = arg;
+
+    assert_int_equal(begin, r->end);
+    assert_true(end > begin);
+    r->end = end;
+    r->calls++;
+    return CO_OK;
+}
+
+static void run_once(float *output, co_store *store, co_plan *plan)
+{
+    ranges r = {0, 0};
+
+    fill(plan);
+    assert_int_equal(co_plan_forward(plan, &run), CO_OK);
+    memcpy(output, co_plan_output(plan), BATCH * 3 * sizeof(float));
+    assert_int_equal(co_plan_backward(plan, &run, note_range, &r), CO_OK);
+    assert_int_equal(r.end, store->n);
+    assert_true(r.calls >= 5);
+}
+
+static void plan_reuse_changes_nothing(void **state)
+{
+    co_graph *g = make_graph();
+    co_store *a = make_store(g), *b = make_store(g);
+    co_plan_options options = {.batch = BATCH, .training = true, .backends = co_backends};
+    co_plan *shared = NULL, *separate = NULL;
+    float x[BATCH * 3], y[BATCH * 3];
+    size_t used, unshared;
+
+    (void)state;
+    assert_int_equal(co_plan_create(&shared, g, a, &options), CO_OK);
+    options.no_reuse = true;
+    assert_int_equal(co_plan_create(&separate, g, b, &options), CO_OK);
+    for (int round = 0; round < 3; round++) {
+        run_once(x, a, shared);
+        run_once(y, b, separate);
+        assert_memory_equal(x, y, sizeof(x));
+        assert_memory_equal(a->grad, b->grad, a->n * sizeof(float));
+        assert_memory_equal(a->buffer, b->buffer, a->n_buffer * sizeof(float));
+    }
+    co_plan_memory(shared, &used, &unshared);
+    assert_true(used < unshared * 3 / 4);
+    co_plan_memory(separate, &used, &unshared);
+    assert_int_equal(used, unshared);
+    co_plan_destroy(shared);
+    co_plan_destroy(separate);
+    co_store_destroy(a);
+    co_store_destroy(b);
+    co_graph_destroy(g);
+}
+
+static void plan_step_allocates_nothing(void **state)
+{
+    co_graph *g = make_graph();
+    co_store *store = make_store(g);
+    const co_plan_options options = {.batch = BATCH, .training = true, .backends = co_backends};
+    co_plan *plan = NULL;
+    float out[BATCH * 3];
+
+    (void)state;
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    run_once(out, store, plan);
+    co_mem_fail_at(0);
+    run_once(out, store, plan);
+    assert_int_equal(co_mem_count(), 0);
+    co_plan_destroy(plan);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+static void plan_survives_every_failed_allocation(void **state)
+{
+    co_graph *g = make_graph();
+    co_store *store = make_store(g);
+    const co_plan_options options = {.batch = BATCH, .training = true, .backends = co_backends};
+    uint64_t k = 0;
+    co_status st;
+
+    (void)state;
+    do {
+        co_plan *plan = NULL;
+
+        co_mem_fail_at(++k);
+        st = co_plan_create(&plan, g, store, &options);
+        assert_true(st == CO_OK || st == CO_E_NOMEM);
+        if (st == CO_OK)
+            co_plan_destroy(plan);
+    } while (st != CO_OK);
+    co_mem_fail_at(0);
+    assert_true(k > 5);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+static void plan_says_why_nothing_runs_a_node(void **state)
+{
+    static const co_kernel *const none[] = {NULL};
+    static const co_backend empty = {.name = "empty", .kernels = none};
+    static const co_backend *const backends[] = {&empty, NULL};
+    co_graph *g = make_graph();
+    co_store *store = make_store(g);
+    const co_plan_options options = {.batch = BATCH, .backends = backends};
+    co_plan *plan = NULL;
+
+    (void)state;
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_E_UNSUPPORTED);
+    assert_string_equal(co_error_message(),
+                        "layer conv1: no backend can run conv2d (empty: has no kernel for it)");
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+static void graph_refuses_what_cannot_be(void **state)
+{
+    const co_shape sample = {3, {2, 9, 9}};
+    co_graph *g = NULL;
+    int x, out, in[2];
+
+    (void)state;
+    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
+    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3}", g->input, 0);
+    in[0] = x;
+    in[1] = g->input;
+    assert_int_equal(co_graph_add(&out, g, &co_op_add, "sum", NULL, in), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "layer sum: "));
+    assert_int_equal(co_graph_add(&out, g, &co_op_relu, "conv1", NULL, in), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "'conv1'"));
+    co_graph_destroy(g);
+}
+
+static void graph_init_depends_on_the_seed_alone(void **state)
+{
+    co_graph *g = make_graph();
+    co_store *a = make_store(g), *b = make_store(g);
+
+    (void)state;
+    assert_memory_equal(a->param, b->param, a->n * sizeof(float));
+    co_graph_init(g, b, 8);
+    assert_memory_not_equal(a->param, b->param, a->n * sizeof(float));
+    assert_int_equal(co_graph_param_count(g),
+                     (2 * 9 + 1) * 6 + 12 + (6 * 9 + 1) * 6 + (96 + 1) * 7 + 8 * 3);
+    co_store_destroy(a);
+    co_store_destroy(b);
+    co_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plan_reuse_changes_nothing),
+        cmocka_unit_test(plan_step_allocates_nothing),
+        cmocka_unit_test(plan_survives_every_failed_allocation),
+        cmocka_unit_test(plan_says_why_nothing_runs_a_node),
+        cmocka_unit_test(graph_refuses_what_cannot_be),
+        cmocka_unit_test(graph_init_depends_on_the_seed_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
