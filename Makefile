@@ -1,0 +1,78 @@
+# A thin layer over CMake presets; `make help` lists what it can do.
+#   CMAKE_ARGS="-DKEY=VALUE ..."  goes to every configure step
+#   JOBS=n                        parallel jobs (default: all cores)
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CMAKE_ARGS ?=
+DESTDIR ?=
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+CTEST = ctest --output-on-failure -j $(JOBS)
+SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/dev/null | sort)
+
+# build a preset: $(call build,preset)
+build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
+
+.DEFAULT_GOAL := all
+.PHONY: all help setup setup-dev demo test test-all asan tsan fuzz coverage lint format bench \
+        install clean
+
+all: ## build the release: build/cohort
+	@$(call build,release)
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing to build and run (apt)
+	@scripts/setup.sh build
+
+setup-dev: ## the same for lint, fuzz and coverage
+	@scripts/setup.sh build lint fuzz coverage
+
+demo: setup all ## train Fashion-MNIST on two ranks, from a fresh machine
+	build/cohort train configs/fashion-mnist.yaml -n 2
+
+test: setup all ## set up, build, run the tests
+	@cd build && $(CTEST) -LE slow
+
+test-all: setup all ## the same with the slow tests, which train to full accuracy
+	@cd build && $(CTEST)
+
+asan: setup ## tests under the address, undefined-behaviour and leak sanitizers
+	@$(call build,asan-ubsan)
+	@cd build-asan-ubsan && $(CTEST) -LE 'slow|style'
+
+tsan: setup ## tests with ranks as threads under the thread sanitizer
+	@$(call build,tsan)
+	@cd build-tsan && $(CTEST) -L threads -LE slow
+
+fuzz: ## fuzz each reader of untrusted bytes for FUZZ_SECONDS
+	@scripts/setup.sh build fuzz
+	@$(call build,fuzz)
+	@scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+
+coverage: ## which lines the tests run: build-coverage/coverage.txt
+	@scripts/setup.sh build coverage
+	@$(call build,coverage)
+	@cd build-coverage && $(CTEST) -LE 'slow|style' && \
+	    gcovr -r .. -f ../src -o coverage.txt . && tail -n 4 coverage.txt
+
+lint: all ## layout, layers, limits, clang-tidy
+	@scripts/setup.sh lint
+	@clang-format --dry-run -Werror $(SOURCES)
+	@scripts/check_layers.sh
+	@scripts/check_limits.sh
+	@scripts/tidy.sh build $(JOBS)
+
+format: ## put every source file into the project's layout
+	@scripts/setup.sh lint
+	@clang-format -i $(SOURCES)
+
+bench: setup all ## measure speed, with PyTorch beside it where that is installed
+	@bench/run.sh
+
+install: all ## install to PREFIX (default /usr/local)
+	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+
+clean: ## remove what was built
+	rm -rf build build-asan-ubsan build-coverage build-debug build-fuzz build-mpi build-tsan

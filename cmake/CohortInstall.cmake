@@ -1,0 +1,33 @@
+# What `cmake --install` puts where. Nothing installed names a path of the build machine.
+include(GNUInstallDirs)
+
+install(TARGETS cohort_shared cohort_static
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET cohort_cli)
+  set_target_properties(cohort_cli PROPERTIES
+    OUTPUT_NAME cohort RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  install(TARGETS cohort_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(FILES include/cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/cohort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort/configs
+        FILES_MATCHING PATTERN "*.yaml")
+install(FILES docs/cohort.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES scripts/completion.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cohort)
+
+file(RELATIVE_PATH COHORT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+# A program that links libcohort.a needs what these name: `pkg-config --static`.
+set(COHORT_PC_LIBS "-pthread -lm")
+set(COHORT_PC_REQUIRES "libfyaml jansson hwloc libdeflate")
+if(COHORT_ONEDNN)
+  string(APPEND COHORT_PC_LIBS " -ldnnl")
+endif()
+if(COHORT_MPI)
+  string(APPEND COHORT_PC_LIBS " -lmpi")
+endif()
+configure_file(cmake/cohort.pc.in cohort.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/cohort.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

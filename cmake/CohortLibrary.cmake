@@ -1,0 +1,23 @@
+# libcohort, shared and static: the objects of every module below the command line. The shared
+# library shows only what is marked CO_API.
+get_property(modules GLOBAL PROPERTY COHORT_MODULES)
+
+set(objects)
+foreach(module ${modules})
+  list(APPEND objects $<TARGET_OBJECTS:${module}>)
+endforeach()
+
+add_library(cohort_shared SHARED ${objects})
+set_target_properties(cohort_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+add_library(cohort_static STATIC ${objects})
+foreach(library cohort_shared cohort_static)
+  set_target_properties(${library} PROPERTIES
+    OUTPUT_NAME cohort
+    LINKER_LANGUAGE C
+    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  target_include_directories(${library} INTERFACE ${CMAKE_SOURCE_DIR}/include)
+  # The objects are already in; from the modules come only the libraries that they need.
+  target_link_libraries(${library} PRIVATE ${modules})
+endforeach()
+target_link_options(cohort_shared PRIVATE LINKER:--no-undefined)

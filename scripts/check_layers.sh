@@ -1,0 +1,61 @@
+#!/bin/sh
+# Includes go downward only: a file of src/<module> may include headers of the modules in its
+# row, of its own folder, and the public headers. Prints each line that breaks this.
+set -eu
+cd "$(dirname "$0")/.."
+
+# module: what it may include besides itself
+rules='
+core:
+tensor: core
+graph: tensor core
+ops: graph tensor core
+backends: ops graph tensor core
+models: ops graph tensor core
+optim: tensor core
+comm: core
+launch: comm core
+strategy: comm tensor core
+data: core
+checkpoint: tensor core
+telemetry: core
+train: launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+cli: train launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+'
+
+find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '
+BEGIN {
+    n = split(rules, line, "\n")
+    for (i = 1; i <= n; i++) {
+        if (split(line[i], part, ":") < 2)
+            continue
+        known[part[1]] = 1
+        m = split(part[2], below, " ")
+        for (j = 1; j <= m; j++)
+            may[part[1], below[j]] = 1
+    }
+}
+FNR == 1 {
+    split(FILENAME, dir, "/")
+    module = dir[1] == "src" ? dir[2] : ""
+    if (module != "" && !(module in known)) {
+        printf "%s: module \"%s\" has no row in scripts/check_layers.sh\n", FILENAME, module
+        bad = 1
+    }
+}
+/^[ \t]*#[ \t]*include[ \t]*"/ {
+    split($0, quoted, "\"")
+    slash = index(quoted[2], "/")
+    if (module == "") {
+        printf "%s:%d: a public header includes only <cohort/...>: %s\n", FILENAME, FNR, quoted[2]
+        bad = 1
+        next
+    }
+    to = slash ? substr(quoted[2], 1, slash - 1) : module
+    if (to in known && to != module && !((module, to) in may)) {
+        printf "%s:%d: %s may not include %s\n", FILENAME, FNR, module, quoted[2]
+        bad = 1
+    }
+}
+END { exit bad }
+'

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
+#
+#   scripts/setup.sh [build] [lint] [fuzz] [coverage]     (nothing named: build)
+#
+# Does nothing, and asks for no rights, when everything is there.
+set -eu
+
+# One package a line; what it is for stands behind the '#'.
+build='
+gcc                    # the C compiler
+libc6-dev              # headers of the C library
+make                   # the Makefile
+cmake                  # the build
+ninja-build            # runs it
+pkg-config             # finds the libraries below, and libcohort once installed
+libdnnl-dev            # oneDNN: CPU kernels
+libfyaml-dev           # YAML, with line and column in errors
+libjansson-dev         # JSON: safetensors headers, metrics
+libhwloc-dev           # which cores lie together
+libdeflate-dev         # gzip data sets
+libopenmpi-dev         # the mpi transport
+openmpi-bin            # mpiexec
+libcmocka-dev          # the tests
+dataset-fashion-mnist  # the data of `make demo`
+'
+lint='
+clang-format           # layout
+clang-tidy             # bug patterns
+'
+fuzz='
+clang                  # the compiler that has libFuzzer
+libclang-rt-dev        # libFuzzer and the sanitizers
+'
+coverage='
+gcovr                  # the report
+'
+
+fail()
+{
+    printf 'setup: error: %s\n' "$1" >&2
+    exit 1
+}
+
+names()
+{
+    printf '%s\n' "$1" | sed 's/[[:space:]]*#.*//' | tr '\n' ' '
+}
+
+installed()
+{
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+[ $# -gt 0 ] || set -- build
+wanted=
+for list in "$@"; do
+    case $list in
+    build) wanted="$wanted $(names "$build")" ;;
+    lint) wanted="$wanted $(names "$lint")" ;;
+    fuzz) wanted="$wanted $(names "$fuzz")" ;;
+    coverage) wanted="$wanted $(names "$coverage")" ;;
+    *) fail "no list named '$list'; there are: build lint fuzz coverage" ;;
+    esac
+done
+
+command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+    fail "this system has no apt; install by hand what these are called here:$wanted"
+
+missing=
+for package in $wanted; do
+    installed "$package" || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+printf 'setup: installing%s\n' "$missing"
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null ||
+        fail "not root, and no sudo; as root, run: apt-get install$missing"
+    as_root=sudo
+fi
+apt_get()
+{
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+apt_get update || fail "apt-get update failed; see above"
+# shellcheck disable=SC2086 # a list of names
+apt_get install -y --no-install-recommends $missing || fail "apt-get install failed; see above"
