@@ -83,6 +83,11 @@ co_status co_value_plugin(const char **name, const co_value **map, const co_valu
 /* CO_E_USAGE at a value's place: "file:3:8: <message>". */
 co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2, 3);
 
+/* CO_E_USAGE: there is no such `what` ("optimizer"); names the nearest of `names` (n of them), else
+   all. `value` is the name, or the plugin's map that holds it. */
+co_status co_value_unknown(const co_value *value, const char *what, const char *name,
+                           const char *const *names, size_t n);
+
 /* The entry of `names` (n of them) nearest to `name`, or NULL when none is near. */
 const char *co_nearest(const char *name, const char *const *names, size_t n);
 

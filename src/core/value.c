@@ -93,6 +93,22 @@ const char *co_nearest(const char *name, const char *const *names, size_t n)
     return best;
 }
 
+co_status co_value_unknown(const co_value *value, const char *what, const char *name,
+                           const char *const *names, size_t n)
+{
+    const co_value *inner = co_value_get(value, "name");
+    const co_value *at = inner ? inner : value;
+    const char *near = co_nearest(name, names, n);
+    char list[1024] = "";
+    size_t used = 0;
+
+    if (near)
+        return co_value_fail(at, "unknown %s '%s'; did you mean '%s'?", what, name, near);
+    for (size_t i = 0; i < n && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
+    return co_value_fail(at, "unknown %s '%s'; there are %s", what, name, list);
+}
+
 /* Whether a plain scalar would not read back as the same text. */
 static bool value_needs_quotes(const co_value *value)
 {
