@@ -1,0 +1,201 @@
+/*
+ * test_console.c - the console as a file, a terminal and a closed pipe see it.
+ *
+ * Each case runs in a child whose standard output is the thing in question.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "run.h"
+
+#define SEEN_MAX 65536
+
+static co_status console_emit(co_sink *sink, const co_event *event)
+{
+    return sink->ops->event(sink, event);
+}
+
+/* Steps that take real time, an epoch, a message, the end. */
+static co_status console_short_run(void)
+{
+    co_sink *sink;
+    co_status st = CO_OK;
+    co_event event;
+
+    CO_TRY(co_sink_console_open(&sink, &run_info));
+    for (uint64_t step = 1; step <= 50 && st == CO_OK; step++) {
+        co_clock_sleep_us(10000);
+        event = run_step(step * 9);
+        st = console_emit(sink, &event);
+    }
+    event = run_epoch(0, CO_EVENT_EPOCH);
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->text(sink, "a line for people");
+    event = run_epoch(9, CO_EVENT_END);
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->close(sink);
+    return st;
+}
+
+/* The run with `fd` as standard output; returns the child. */
+static pid_t console_start(int fd)
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        signal(SIGPIPE, SIG_IGN);
+        setenv("TERM", "xterm", 1);
+        dup2(fd, STDOUT_FILENO);
+        alarm(20);
+        _exit(co_exit_code(console_short_run()));
+    }
+    return pid;
+}
+
+static int console_join(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void console_read(char *seen, int fd)
+{
+    size_t used = 0;
+    ssize_t n;
+
+    while ((n = read(fd, seen + used, SEEN_MAX - 1 - used)) > 0)
+        used += (size_t)n;
+    seen[used] = '\0';
+}
+
+static void file_gets_plain_lines(void **state)
+{
+    static char seen[SEEN_MAX];
+    FILE *file = tmpfile();
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(console_join(console_start(fileno(file))), 0);
+    lseek(fileno(file), 0, SEEK_SET);
+    console_read(seen, fileno(file));
+    fclose(file);
+    assert_string_equal(
+        seen,
+        "mnist-net on mnist: 21,840 parameters, 2 ranks (sync over shm)\n"
+        "60,000 training and 10,000 test samples, 128 a step, 4,690 steps\n"
+        "epoch  1/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.7 s\n"
+        "a line for people\n"
+        "done: test accuracy 0.8612, 4,690 steps in 47 s of training, 24,310 samples/s\n");
+}
+
+/* What the terminal shows at a drawing: the text behind the last "\r\033[K". */
+static int console_count(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        n++;
+    return n;
+}
+
+static void console_on_terminal(char *seen, unsigned short width)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = width};
+    int master, slave;
+    pid_t pid;
+
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    pid = console_start(slave);
+    close(slave);
+    console_read(seen, master);
+    close(master);
+    assert_int_equal(console_join(pid), 0);
+}
+
+static void terminal_gets_a_bar(void **state)
+{
+    static char seen[SEEN_MAX];
+    int drawn;
+
+    (void)state;
+    console_on_terminal(seen, 120);
+    drawn = console_count(seen, "% ");
+    /* Half a second at ten a second, and slack for a busy machine. */
+    assert_in_range(drawn, 2, 6);
+    assert_non_null(strstr(seen, "24,310 samples/s  loss 0.512  acc 0.823"));
+    assert_non_null(strstr(seen, " left"));
+    assert_non_null(strstr(seen, "[###"));
+    assert_non_null(strstr(seen, "\r\033[Kepoch  1/10  loss 0.512"));
+    /* Finished cleanly: the last thing is a whole line. */
+    assert_int_equal(seen[strlen(seen) - 1], '\n');
+}
+
+static void narrow_terminal_is_not_wrapped(void **state)
+{
+    static char seen[SEEN_MAX];
+    const char *at = seen;
+
+    (void)state;
+    console_on_terminal(seen, 40);
+    assert_true(console_count(seen, "\r\033[Kepoch") >= 2);
+    while ((at = strstr(at, "\r\033[K")) != NULL) {
+        at += 4;
+        if (strstr(at, "\r\033[K")) /* a drawing of the bar, not a finished line */
+            assert_true(strcspn(at, "\r\n") < 40 || at[strcspn(at, "\r\n") + 1] == '\n');
+    }
+}
+
+static void closed_pipe_is_an_error(void **state)
+{
+    int fd[2];
+
+    (void)state;
+    assert_int_equal(pipe(fd), 0);
+    close(fd[0]);
+    assert_int_equal(console_join(console_start(fd[1])), co_exit_code(CO_E_IO));
+    close(fd[1]);
+}
+
+static void full_device_is_an_error(void **state)
+{
+    int fd = open("/dev/full", O_WRONLY);
+
+    (void)state;
+    if (fd < 0)
+        skip();
+    assert_int_equal(console_join(console_start(fd)), co_exit_code(CO_E_IO));
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(file_gets_plain_lines),          cmocka_unit_test(terminal_gets_a_bar),
+        cmocka_unit_test(narrow_terminal_is_not_wrapped), cmocka_unit_test(closed_pipe_is_an_error),
+        cmocka_unit_test(full_device_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* test_format.c - counts, times and sizes as people read them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "telemetry/format.h"
+
+static void count_groups_digits(void **state)
+{
+    static const struct {
+        uint64_t n;
+        const char *want;
+    } cases[] = {{0, "0"},
+                 {999, "999"},
+                 {1000, "1,000"},
+                 {24310, "24,310"},
+                 {123456, "123,456"},
+                 {1234567, "1,234,567"},
+                 {UINT64_MAX, "18,446,744,073,709,551,615"}};
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(co_format_count(text, sizeof(text), cases[i].n), cases[i].want);
+}
+
+static void seconds_choose_their_unit(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *want;
+    } cases[] = {{0, "0.00 s"},        {0.841, "0.84 s"},   {0.996, "1.0 s"},
+                 {4.94, "4.9 s"},      {9.96, "10 s"},      {59.4, "59 s"},
+                 {59.6, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.6, "1 h 00 min"},
+                 {7500, "2 h 05 min"}, {-1, "?"},           {NAN, "?"},
+                 {INFINITY, "?"}};
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(co_format_seconds(text, sizeof(text), cases[i].seconds), cases[i].want);
+}
+
+static void bytes_choose_their_unit(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *want;
+    } cases[] = {{0, "0 B"},          {1023, "1023 B"},         {1024, "1.00 KiB"},
+                 {85197, "83.2 KiB"}, {1610612736, "1.50 GiB"}, {UINT64_MAX, "16.0 EiB"}};
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(co_format_bytes(text, sizeof(text), cases[i].bytes), cases[i].want);
+}
+
+static void results_are_cut_to_their_buffer(void **state)
+{
+    char text[6];
+
+    (void)state;
+    assert_string_equal(co_format_count(text, sizeof(text), 1234567), "1,234");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(count_groups_digits),
+        cmocka_unit_test(seconds_choose_their_unit),
+        cmocka_unit_test(bytes_choose_their_unit),
+        cmocka_unit_test(results_are_cut_to_their_buffer),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
