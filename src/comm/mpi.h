@@ -1,0 +1,16 @@
+/* mpi.h - the communicator over MPI's world. */
+#ifndef CO_COMM_MPI_H
+#define CO_COMM_MPI_H
+
+#include <cohort/comm.h>
+
+/* Whether this build has MPI; *why is a static one-line reason when not. */
+bool co_mpi_available(const char **why);
+/* Join the world: MPI_Init unless the program has done it (then it stays the program's to
+   finalize). Destroying the communicator leaves MPI initialised. Without MPI in the build:
+   CO_E_UNSUPPORTED with the remedy. */
+co_status co_comm_create_mpi(co_comm **out);
+/* Finalize if co_comm_create_mpi initialised; call it last. */
+void co_mpi_finalize(void);
+
+#endif
