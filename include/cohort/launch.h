@@ -15,6 +15,7 @@ typedef struct co_launch_options {
     int ranks;           /* 0: 1, or the size of the MPI world when started by mpiexec */
     uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
     bool bind;           /* give each rank its share of the cores and bind it */
+    bool fork_one;       /* run even a single rank in a process of its own */
 } co_launch_options;
 
 /**
@@ -22,10 +23,11 @@ typedef struct co_launch_options {
  *
  * Started by mpiexec (or srun) the process joins that world as one rank; otherwise it forks
  * `ranks` children that talk over shared memory, and waits for them. One rank without MPI runs
- * in the calling process. Memory written before the call is seen by every rank.
+ * in the calling process, unless `fork_one`. Memory written before the call is seen by every rank.
  *
  * A rank that fails or dies ends the others at once: the call returns its status, with a message
- * that names rank, process and cause. CO_E_PEER: a rank was killed. Ranks die with the caller.
+ * that names rank, process and cause. CO_E_PEER: a rank was killed. SIGINT and SIGTERM to the
+ * caller end the ranks, with CO_E_INTERRUPTED and CO_E_TERMINATED. Ranks die with the caller.
  */
 CO_API co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg);
 

@@ -112,7 +112,8 @@ static co_status run_launch(co_job *job, const co_train_options *options, co_ran
     const co_launch_options launch = {.ranks =
                                           job->under_mpi ? options->ranks : (int)job->spec.ranks,
                                       .timeout_ms = (uint32_t)job->spec.timeout_s * 1000,
-                                      .bind = true};
+                                      .bind = true,
+                                      .fork_one = true};
 
     return co_launch(&launch, fn, job);
 }

@@ -1,0 +1,111 @@
+/*
+ * launch.c - how ranks come to be: as a rank of an MPI world, as children, or in this process.
+ */
+#include <cohort/launch.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "comm/mpi.h"
+#include "core/log.h"
+#include "core/thread.h"
+#include "launch/supervise.h"
+
+#define MAX_RANKS 1024
+
+/* A number that a launcher has put into the environment; -1: none. */
+static int launch_env(const char *const *names)
+{
+    for (; *names; names++) {
+        const char *text = getenv(*names);
+
+        if (text && *text)
+            return atoi(text);
+    }
+    return -1;
+}
+
+bool co_launch_under_mpi(void)
+{
+    /* Open MPI, MPICH and Intel MPI, Slurm's own PMI. srun sets SLURM_PROCID for every job step,
+       batch scripts too, so only its PMI variables count. */
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
+
+    return launch_env(names) >= 0;
+}
+
+co_status co_rank_prepare(co_comm *comm, const co_launch_options *options, int local_rank,
+                          int local_ranks)
+{
+    int cores;
+
+    co_log_set_rank(co_comm_rank(comm) > 0 ? co_comm_rank(comm) : -1);
+    if (options->timeout_ms)
+        CO_TRY(co_comm_set_timeout(comm, options->timeout_ms));
+    if (options->bind && local_ranks > 1)
+        CO_TRY(co_thread_bind_share(&cores, local_rank, local_ranks));
+    return CO_OK;
+}
+
+/* mpiexec binds ranks by its own rules, unless told not to or oversubscribed. */
+static bool launch_bound_already(void)
+{
+    return co_thread_cores() < (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options, co_rank_fn fn,
+                                 void *arg)
+{
+    static const char *const local_rank[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                             "SLURM_LOCALID", NULL};
+    static const char *const local_size[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+    int index = launch_env(local_rank), count = launch_env(local_size);
+
+    if (options->ranks && options->ranks != co_comm_size(comm))
+        return co_fail(CO_E_USAGE, "%d ranks asked for, but mpiexec has started %d; leave out -n",
+                       options->ranks, co_comm_size(comm));
+    if (index < 0 || count <= index || launch_bound_already())
+        count = 1;
+    CO_TRY(co_rank_prepare(comm, options, index, count));
+    return fn(comm, arg);
+}
+
+static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, void *arg)
+{
+    co_comm *comm = NULL;
+    co_status st;
+
+    CO_TRY(co_comm_create_mpi(&comm));
+    st = launch_mpi_rank(comm, options, fn, arg);
+    if (st != CO_OK)
+        co_comm_abort(comm, st, co_error_message());
+    co_comm_destroy(comm);
+    co_mpi_finalize();
+    return st;
+}
+
+static co_status launch_here(const co_launch_options *options, co_rank_fn fn, void *arg)
+{
+    co_comm *comm = NULL;
+    co_status st;
+
+    CO_TRY(co_comm_create_self(&comm));
+    st = co_rank_prepare(comm, options, 0, 1);
+    if (st == CO_OK)
+        st = fn(comm, arg);
+    co_comm_destroy(comm);
+    return st;
+}
+
+co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
+{
+    co_launch_options o = *options;
+
+    if (o.ranks < 0 || o.ranks > MAX_RANKS)
+        return co_fail(CO_E_USAGE, "%d ranks: give 1 to %d", o.ranks, MAX_RANKS);
+    if (co_launch_under_mpi())
+        return launch_mpi(&o, fn, arg);
+    if (o.ranks == 0)
+        o.ranks = 1;
+    return o.ranks == 1 && !o.fork_one ? launch_here(&o, fn, arg) : co_supervise(&o, fn, arg);
+}
