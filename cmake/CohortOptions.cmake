@@ -10,6 +10,12 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo" FORCE)
 endif()
 
+find_program(CCACHE ccache DOC "Compiler cache; optional")
+mark_as_advanced(CCACHE)
+if(CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
 option(COHORT_ONEDNN "Build the oneDNN backend, if oneDNN is found" ON)
 # ON means "if found"; REQUIRED makes a missing MPI an error.
 set(COHORT_MPI ON CACHE STRING "Build the MPI transport: ON (if found), REQUIRED or OFF")
