@@ -17,12 +17,12 @@ typedef struct co_named_tensor {
     const char *name;
     co_dtype dtype;
     co_shape shape;
-    const void *data; /* little-endian, row-major */
+    const void *data; /* little-endian, row-major; from files of others perhaps not aligned */
     size_t bytes;
 } co_named_tensor;
 
-/** Write the tensors in name order; `metadata` is NULL or {key, value, key, value, ..., NULL}. The
- *  file appears complete or not at all. */
+/** Write the tensors, those with larger elements first and then in name order; `metadata` is NULL
+ *  or {key, value, key, value, ..., NULL}. The file appears complete or not at all. */
 CO_API co_status co_safetensors_write(const char *path, const co_named_tensor *tensors, size_t n,
                                       const char *const *metadata);
 

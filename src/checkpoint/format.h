@@ -1,0 +1,27 @@
+/* format.h - what reading and writing safetensors files share. */
+#ifndef CO_CHECKPOINT_FORMAT_H
+#define CO_CHECKPOINT_FORMAT_H
+
+#include <cohort/safetensors.h>
+
+/* Tensors lie in files as they lie in memory. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "safetensors files are little-endian, this machine is not"
+#endif
+
+#define FORMAT_METADATA "__metadata__" /* a key that no tensor may have */
+
+/* The largest header that is read. A ResNet-152 needs 0.1 MiB; parsed JSON takes up to 20 times
+   its text, so that a lying file cannot take more than 320 MiB. */
+#define FORMAT_MAX_HEADER ((size_t)16 << 20)
+
+/* The format's name of an element type. */
+static inline const char *format_dtype_name(co_dtype dtype)
+{
+    static const char *const names[CO_DTYPE_COUNT] = {
+        [CO_F32] = "F32", [CO_F64] = "F64", [CO_I32] = "I32", [CO_I64] = "I64", [CO_U8] = "U8"};
+
+    return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
+}
+
+#endif

@@ -1,0 +1,343 @@
+/*
+ * read.c - named tensors from a safetensors file, mapped or in memory.
+ *
+ * Nothing in the file is believed: every name, shape and place is checked before a tensor is
+ * handed out, and together the tensors must cover the bytes behind the header exactly once. Knows
+ * the format; not what the tensors are for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "checkpoint/format.h"
+#include "core/arena.h"
+#include "core/fs.h"
+#include "core/mem.h"
+
+struct co_safetensors {
+    co_arena *arena;         /* owned: everything below but the map */
+    const char *name;        /* of the file, for messages */
+    co_named_tensor *tensor; /* (n) in name order once the file is open */
+    size_t n;
+    const char **metadata; /* (2 * n_metadata) key, value, ... */
+    size_t n_metadata;
+    void *map; /* owned; NULL when the bytes are the caller's */
+    size_t map_size;
+};
+
+static co_status read_dtype(co_dtype *out, const json_t *info)
+{
+    const char *name = json_string_value(json_object_get(info, "dtype"));
+
+    if (!name)
+        return co_fail(CO_E_DATA, "'dtype' is not a text");
+    for (int i = 0; i < CO_DTYPE_COUNT; i++)
+        if (strcmp(name, format_dtype_name((co_dtype)i)) == 0) {
+            *out = (co_dtype)i;
+            return CO_OK;
+        }
+    return co_fail(CO_E_DATA, "dtype %.20s is not read here, only F32, F64, I32, I64, U8", name);
+}
+
+static co_status read_size(size_t *out, const json_t *value, const char *what)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return co_fail(CO_E_DATA, "'%s' holds something else than whole numbers from 0", what);
+    *out = (size_t)json_integer_value(value);
+    return CO_OK;
+}
+
+/* Shape, and the bytes that it needs with this dtype. */
+static co_status read_shape(co_named_tensor *out, const json_t *info)
+{
+    const json_t *list = json_object_get(info, "shape");
+    size_t n = json_array_size(list), size = 0;
+
+    if (!json_is_array(list) || n > CO_MAX_DIMS)
+        return co_fail(CO_E_DATA, "'shape' is not a list of at most %d sizes", CO_MAX_DIMS);
+    out->bytes = co_dtype_size(out->dtype);
+    out->shape.ndim = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        CO_TRY(read_size(&size, json_array_get(list, i), "shape"));
+        if (co_mul_size(&out->bytes, out->bytes, size) != 0)
+            return co_fail(CO_E_DATA, "the shape is too large for any machine");
+        out->shape.dim[i] = (int64_t)size;
+    }
+    return CO_OK;
+}
+
+static co_status read_place(co_named_tensor *out, const json_t *info, const co_reader *data)
+{
+    const json_t *list = json_object_get(info, "data_offsets");
+    size_t begin = 0, end = 0;
+
+    if (json_array_size(list) != 2)
+        return co_fail(CO_E_DATA, "'data_offsets' is not a list of two numbers");
+    CO_TRY(read_size(&begin, json_array_get(list, 0), "data_offsets"));
+    CO_TRY(read_size(&end, json_array_get(list, 1), "data_offsets"));
+    if (begin > end || end > data->left)
+        return co_fail(CO_E_DATA,
+                       "lies at bytes %zu to %zu of %zu; the file is cut short or damaged", begin,
+                       end, data->left);
+    if (end - begin != out->bytes)
+        return co_fail(CO_E_DATA, "has %zu bytes, but its type and shape need %zu", end - begin,
+                       out->bytes);
+    out->data = data->at + begin;
+    return CO_OK;
+}
+
+/* Control characters would garble terminals and messages. */
+static co_status read_name(const char **out, co_safetensors *file, const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return co_fail(CO_E_DATA, "%s: a name in the header holds a control character",
+                           file->name);
+    *out = co_arena_strdup(file->arena, name);
+    return *out ? CO_OK : CO_E_NOMEM;
+}
+
+static co_status read_tensor(co_named_tensor *out, co_safetensors *file, const char *name,
+                             const json_t *info, const co_reader *data)
+{
+    co_status st;
+
+    CO_TRY(read_name(&out->name, file, name));
+    st = json_is_object(info) ? read_dtype(&out->dtype, info)
+                              : co_fail(CO_E_DATA, "its entry is not an object");
+    if (st == CO_OK)
+        st = read_shape(out, info);
+    if (st == CO_OK)
+        st = read_place(out, info, data);
+    if (st != CO_OK)
+        return co_fail(st, "%s: tensor '%.200s': %s", file->name, name, co_error_message());
+    return CO_OK;
+}
+
+static co_status read_metadata(co_safetensors *file, json_t *map)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(map))
+        return co_fail(CO_E_DATA, "%s: '" FORMAT_METADATA "' is not an object", file->name);
+    file->metadata = co_arena_alloc(file->arena, json_object_size(map), 2 * sizeof(char *));
+    if (!file->metadata)
+        return CO_E_NOMEM;
+    json_object_foreach(map, key, value)
+    {
+        const char **at = file->metadata + 2 * file->n_metadata;
+
+        if (!json_is_string(value))
+            return co_fail(CO_E_DATA, "%s: '" FORMAT_METADATA "': '%.200s' is not a text",
+                           file->name, key);
+        CO_TRY(read_name(&at[0], file, key));
+        at[1] = co_arena_strdup(file->arena, json_string_value(value));
+        if (!at[1])
+            return CO_E_NOMEM;
+        file->n_metadata++;
+    }
+    return CO_OK;
+}
+
+static co_status read_tensors(co_safetensors *file, json_t *header, const co_reader *data)
+{
+    const char *key;
+    json_t *value;
+
+    file->tensor = co_arena_alloc(file->arena, json_object_size(header), sizeof(*file->tensor));
+    if (!file->tensor)
+        return CO_E_NOMEM;
+    json_object_foreach(header, key, value)
+    {
+        if (strcmp(key, FORMAT_METADATA) == 0)
+            CO_TRY(read_metadata(file, value));
+        else
+            CO_TRY(read_tensor(&file->tensor[file->n++], file, key, value, data));
+    }
+    return CO_OK;
+}
+
+static int read_by_place(const void *left, const void *right)
+{
+    const co_named_tensor *a = left, *b = right;
+    const char *at = a->data, *bt = b->data;
+
+    /* Of two at one place the empty one comes first. */
+    return at != bt ? (at > bt) - (at < bt) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+static int read_by_name(const void *left, const void *right)
+{
+    return strcmp(((const co_named_tensor *)left)->name, ((const co_named_tensor *)right)->name);
+}
+
+/* The tensors follow each other from the first byte behind the header to the last. */
+static co_status read_check_cover(co_safetensors *file, const co_reader *data)
+{
+    const uint8_t *at = data->at;
+
+    qsort(file->tensor, file->n, sizeof(*file->tensor), read_by_place);
+    for (size_t i = 0; i < file->n; i++) {
+        const co_named_tensor *tensor = &file->tensor[i];
+
+        if ((const uint8_t *)tensor->data != at)
+            return co_fail(CO_E_DATA, "%s: tensor '%.200s' %s", file->name, tensor->name,
+                           (const uint8_t *)tensor->data < at
+                               ? "overlaps another one"
+                               : "has bytes in front of it that belong to none");
+        at += tensor->bytes;
+    }
+    if (at != data->at + data->left)
+        return co_fail(CO_E_DATA, "%s: %zu bytes at the end belong to no tensor", file->name,
+                       (size_t)(data->at + data->left - at));
+    return CO_OK;
+}
+
+/* The header's bytes out of `r`, which is then left with the tensors' bytes. */
+static co_status read_header(json_t **out, co_reader *r, const char *name)
+{
+    const uint8_t *text;
+    json_error_t error;
+    uint64_t length;
+
+    if (co_reader_u64le(&length, r) != 0)
+        return co_fail(CO_E_DATA, "%s: is shorter than any safetensors file", name);
+    if (length > FORMAT_MAX_HEADER)
+        return co_fail(
+            CO_E_DATA,
+            "%s: its header would have %llu bytes (limit %zu); is it a safetensors file?", name,
+            (unsigned long long)length, FORMAT_MAX_HEADER);
+    if (co_reader_bytes(&text, r, (size_t)length) != 0)
+        return co_fail(CO_E_DATA, "%s: the header has %llu bytes but only %zu are there", name,
+                       (unsigned long long)length, r->left);
+    *out = json_loadb((const char *)text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    if (!*out && json_error_code(&error) == json_error_out_of_memory)
+        return co_fail(CO_E_NOMEM, "out of memory while reading %s", name);
+    if (!*out)
+        return co_fail(CO_E_DATA, "%s: the header is not valid JSON at byte %d: %s", name,
+                       error.position, error.text);
+    if (!json_is_object(*out) || text[0] != '{')
+        return co_fail(CO_E_DATA, "%s: the header is not a JSON object", name);
+    return CO_OK;
+}
+
+static co_status read_parse(co_safetensors *file, const uint8_t *bytes, size_t size,
+                            const char *name)
+{
+    co_reader r = {bytes, size};
+    json_t *header = NULL;
+    co_status st;
+
+    file->arena = co_arena_create();
+    file->name = file->arena ? co_arena_strdup(file->arena, name) : NULL;
+    if (!file->name)
+        return CO_E_NOMEM;
+    st = read_header(&header, &r, file->name);
+    if (st == CO_OK)
+        st = read_tensors(file, header, &r);
+    json_decref(header);
+    CO_TRY(st);
+    CO_TRY(read_check_cover(file, &r));
+    qsort(file->tensor, file->n, sizeof(*file->tensor), read_by_name);
+    return CO_OK;
+}
+
+co_status co_safetensors_parse(co_safetensors **out, const uint8_t *bytes, size_t size,
+                               const char *name)
+{
+    co_safetensors *file = co_calloc(1, sizeof(*file));
+    co_status st;
+
+    if (!file)
+        return CO_E_NOMEM;
+    st = read_parse(file, bytes, size, name);
+    if (st != CO_OK) {
+        co_safetensors_close(file);
+        return st;
+    }
+    *out = file;
+    return CO_OK;
+}
+
+static co_status read_map(void **out, size_t *size, int fd, const char *path)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return co_fail(CO_E_DATA, "%s: is a folder, expected a safetensors file", path);
+    if (!S_ISREG(info.st_mode))
+        return co_fail(CO_E_DATA, "%s: is not a regular file", path);
+    if (info.st_size == 0)
+        return co_fail(CO_E_DATA, "%s: is empty", path);
+    *size = (size_t)info.st_size;
+    *out = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (*out == MAP_FAILED)
+        return co_fail(CO_E_DATA, "%s: cannot map: %s", path, strerror(errno));
+    return CO_OK;
+}
+
+co_status co_safetensors_open(co_safetensors **out, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    void *map = NULL;
+    size_t size = 0;
+    co_status st;
+
+    if (fd < 0)
+        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
+    st = read_map(&map, &size, fd, path);
+    close(fd);
+    CO_TRY(st);
+    st = co_safetensors_parse(out, map, size, path);
+    if (st != CO_OK) {
+        munmap(map, size);
+        return st;
+    }
+    (*out)->map = map;
+    (*out)->map_size = size;
+    return CO_OK;
+}
+
+void co_safetensors_close(co_safetensors *file)
+{
+    if (!file)
+        return;
+    if (file->map)
+        munmap(file->map, file->map_size);
+    co_arena_destroy(file->arena);
+    co_free(file);
+}
+
+size_t co_safetensors_count(const co_safetensors *file)
+{
+    return file->n;
+}
+
+const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i)
+{
+    return i < file->n ? &file->tensor[i] : NULL;
+}
+
+const co_named_tensor *co_safetensors_find(const co_safetensors *file, const char *name)
+{
+    const co_named_tensor key = {.name = name};
+
+    return bsearch(&key, file->tensor, file->n, sizeof(*file->tensor), read_by_name);
+}
+
+const char *co_safetensors_metadata(const co_safetensors *file, const char *key)
+{
+    for (size_t i = 0; i < file->n_metadata; i++)
+        if (strcmp(file->metadata[2 * i], key) == 0)
+            return file->metadata[2 * i + 1];
+    return NULL;
+}
