@@ -83,6 +83,10 @@ co_status co_value_plugin(const char **name, const co_value **map, const co_valu
 /* CO_E_USAGE at a value's place: "file:3:8: <message>". */
 co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2, 3);
 
+/* Put a value's place in front of a message that has none: for what only a deeper layer, which
+   knows no config, can refuse. Passes on `st`; does nothing unless it is CO_E_USAGE. */
+co_status co_value_place(co_status st, const co_value *value);
+
 /* CO_E_USAGE: there is no such `what` ("optimizer"); names the nearest of `names` (n of them), else
    all. `value` is the name, or the plugin's map that holds it. */
 co_status co_value_unknown(const co_value *value, const char *what, const char *name,

@@ -214,7 +214,7 @@ static const co_key *keys_find(const co_key *keys, const char *name)
 static co_status keys_unknown(const keys_reader *r, const co_key *keys, const co_value *value,
                               const char *name)
 {
-    const char *names[KEYS_MAX_NAMES], *near;
+    const char *names[KEYS_MAX_NAMES] = {NULL}, *near;
     size_t n = 0;
 
     for (const co_key *key = keys; key && key->name && n < KEYS_MAX_NAMES; key++)
@@ -242,7 +242,7 @@ co_status co_keys_read(void *self, const co_key *keys, const co_value *map, cons
         const co_value *value = empty ? NULL : co_value_get(map, key->name);
 
         CO_TRY(value ? keys_read_one(self, &r, key, value)
-                     : keys_set_default(self, &r, key, empty ? NULL : map));
+                     : keys_set_default(self, &r, key, map));
     }
     return CO_OK;
 }

@@ -32,6 +32,16 @@ co_status co_value_fail(const co_value *value, const char *fmt, ...)
     return co_fail(CO_E_USAGE, "%s:%d:%d: %s", value->source, value->line, value->column, message);
 }
 
+co_status co_value_place(co_status st, const co_value *value)
+{
+    char cause[1024];
+
+    if (st != CO_E_USAGE)
+        return st;
+    snprintf(cause, sizeof(cause), "%s", co_error_message());
+    return co_value_fail(value, "%s", cause);
+}
+
 co_status co_value_plugin(const char **name, const co_value **map, const co_value *value,
                           const char *what)
 {

@@ -27,6 +27,9 @@ co_status co_build_add(co_builder *b, int other);
 /* Layers of a config list: `- conv2d: {out: 10, kernel: 5}`, `- relu`, `- residual: {body: [...],
    shortcut: [...]}`. */
 co_status co_build_layers(co_builder *b, const co_value *list);
+/* The current tensor is the output; put the loss on it: a name or {name, keys}. NULL: nll_loss
+   after log_softmax, else cross_entropy. */
+co_status co_build_loss(co_builder *b, const co_value *loss);
 
 typedef struct co_model_ops {
     const char *name;
@@ -38,11 +41,14 @@ typedef struct co_model_ops {
 } co_model_ops;
 
 extern const co_model_ops *const co_models[]; /* NULL-ended */
+extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp;
+/* classes: common to every model; the data's unless given. */
+extern const co_key co_model_common_keys[];
 const co_model_ops *co_model_find(const char *name);
 
 /* From `model: mnist-net`, `model: {name: ..., ...}` or (value NULL) `layers: [...]`, to a finished
-   graph with its loss. `sample` is (C, H, W). `loss` NULL: nll_loss after log_softmax, else
-   cross_entropy. `config` owns the values and outlives the graph's attributes. */
+   graph with its loss (co_build_loss). `sample` is (C, H, W). The output is (N, F) with F at least
+   `classes`. `config` owns the values and outlives the graph's attributes. */
 co_status co_model_build(co_graph **out, const co_value *model, const co_value *layers,
                          const co_value *loss, co_config *config, const co_shape *sample,
                          int64_t classes);

@@ -36,7 +36,6 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->config = values->config;
     model->backends = backends;
     model->seed = options->seed;
-    model->classes = options->classes;
     st = co_model_build(&model->graph, values->model, values->layers, values->loss, values->config,
                         &options->sample, options->classes);
     if (st == CO_OK)
@@ -45,6 +44,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
         co_model_destroy(model);
         return st;
     }
+    model->classes = model->graph->var[model->graph->output].shape.dim[1];
     co_graph_init(model->graph, model->store, model->seed);
     *out = model;
     return CO_OK;

@@ -24,7 +24,7 @@ struct co_model {
     co_store *store; /* owned */
     const co_backend *const *backends;
     uint64_t seed;
-    int64_t classes;
+    int64_t classes;      /* scores per sample */
     model_plan *plans[2]; /* lists: evaluation, training */
     co_plan *last;        /* of the last training forward; NULL: it had no samples */
 };

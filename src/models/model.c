@@ -1,0 +1,125 @@
+/*
+ * model.c - from a config to a finished graph: finds the model, gives it its keys, puts the loss
+ * on it and checks that the result fits the data.
+ *
+ * Must not know any model by name.
+ */
+#include <inttypes.h>
+
+#include "core/mem.h"
+#include "models/models.h"
+
+#define MODEL_MAX_NAMES    64
+#define MODEL_MAX_ELEMENTS (INT64_C(1) << 40) /* of a sample: no product of sizes overflows */
+
+typedef struct model {
+    int64_t classes;    /* 0: the data's */
+    max_align_t self[]; /* the model's own fields */
+} model;
+
+const co_key co_model_common_keys[] = {
+    {.name = "classes",
+     .type = CO_KEY_INT,
+     .offset = offsetof(model, classes),
+     .fallback = "~",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "scores that the network gives; by default the number of classes of the data"},
+    CO_KEYS_END,
+};
+
+static co_status model_find(const co_model_ops **out, const char *name, const co_value *value)
+{
+    const char *names[MODEL_MAX_NAMES];
+    size_t n = 0;
+
+    *out = co_model_find(name);
+    if (*out)
+        return CO_OK;
+    for (const co_model_ops *const *ops = co_models; *ops && n < MODEL_MAX_NAMES; ops++)
+        names[n++] = (*ops)->name;
+    return co_value_unknown(value, "model", name, names, n);
+}
+
+static co_status model_add_named(co_builder *b, const co_value *value)
+{
+    co_arena *arena = co_config_arena(b->config);
+    const co_model_ops *ops;
+    const co_value *map;
+    const co_key *keys;
+    const char *name, *what;
+    model *m;
+
+    CO_TRY(co_value_plugin(&name, &map, value, "model"));
+    CO_TRY(model_find(&ops, name, value));
+    what = co_arena_printf(arena, "model %s", name);
+    m = co_arena_alloc(arena, 1, sizeof(*m) + ops->self_size);
+    if (!what || !m)
+        return CO_E_NOMEM;
+    CO_TRY(co_keys_join(&keys, co_model_common_keys, ops->keys, offsetof(model, self), arena));
+    CO_TRY(co_keys_read(m, keys, map, what, arena));
+    if (m->classes)
+        b->classes = m->classes;
+    return co_value_place(ops->build(m->self, b), value);
+}
+
+static co_status model_check_data(const co_shape *sample, int64_t classes)
+{
+    int64_t count = 1;
+
+    if (sample->ndim < 1 || sample->ndim >= CO_MAX_DIMS)
+        return co_fail(CO_E_USAGE, "a sample of a data set has 1 to %d dimensions, not %d",
+                       CO_MAX_DIMS - 1, sample->ndim);
+    for (int i = 0; i < sample->ndim; i++)
+        if (sample->dim[i] < 1 || __builtin_mul_overflow(count, sample->dim[i], &count) ||
+            count > MODEL_MAX_ELEMENTS)
+            return co_fail(CO_E_USAGE,
+                           "a sample with a dimension of %" PRId64
+                           ": each is at least 1, and their product at most 2^40",
+                           sample->dim[i]);
+    if (classes < 1)
+        return co_fail(CO_E_USAGE, "%" PRId64 " classes: there is at least 1", classes);
+    return CO_OK;
+}
+
+static co_status model_check_output(const co_builder *b, int64_t classes, const co_value *place)
+{
+    const co_shape *out = &b->graph->var[b->x].shape;
+
+    if (out->ndim != 2)
+        return co_value_fail(place,
+                             "the network ends in images; end it with `flatten` and "
+                             "`linear: %" PRId64 "`",
+                             classes);
+    if (out->dim[1] < classes)
+        return co_value_fail(place,
+                             "the network gives %" PRId64 " scores for each sample, but the data "
+                             "has %" PRId64 " classes",
+                             out->dim[1], classes);
+    return CO_OK;
+}
+
+co_status co_model_build(co_graph **out, const co_value *value, const co_value *layers,
+                         const co_value *loss, co_config *config, const co_shape *sample,
+                         int64_t classes)
+{
+    co_builder b = {.config = config, .classes = classes};
+    co_status st;
+
+    CO_TRY(model_check_data(sample, classes));
+    CO_TRY(co_graph_create(&b.graph, sample));
+    b.x = b.graph->input;
+    st = value ? model_add_named(&b, value) : co_build_layers(&b, layers);
+    if (st == CO_OK)
+        st = model_check_output(&b, classes, value ? value : layers);
+    if (st == CO_OK)
+        st = co_build_loss(&b, loss);
+    if (st == CO_OK)
+        st = co_graph_finish(b.graph);
+    if (st != CO_OK) {
+        co_graph_destroy(b.graph);
+        return st;
+    }
+    *out = b.graph;
+    return CO_OK;
+}
