@@ -137,7 +137,7 @@ static const co_kernel *compile_find_kernel(const co_backend *backend, const cha
 }
 
 /* First backend whose kernel takes the call; the refusals are the message when none does. */
-static co_status compile_choose(const co_kernel **out, plan_call *pc, const co_plan *plan)
+static co_status compile_choose(const co_kernel **out, plan_call *pc, co_plan *plan)
 {
     char why_all[512] = "";
     size_t used = 0;
@@ -148,8 +148,9 @@ static co_status compile_choose(const co_kernel **out, plan_call *pc, const co_p
 
         if (kernel && (!kernel->supports || kernel->supports(&pc->call, &why))) {
             pc->backend = *b;
+            pc->refusals = used ? co_arena_strdup(plan->arena, why_all) : "";
             *out = kernel;
-            return CO_OK;
+            return pc->refusals ? CO_OK : CO_E_NOMEM;
         }
         if (used < sizeof(why_all))
             used += (size_t)snprintf(why_all + used, sizeof(why_all) - used, "%s%s: %s",

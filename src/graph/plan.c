@@ -138,6 +138,15 @@ void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared)
     *unshared = plan->unshared;
 }
 
+const char *co_plan_backend(const co_plan *plan, int node, const char **why)
+{
+    const plan_call *pc = plan->node_call[node];
+
+    if (why)
+        *why = pc->refusals;
+    return pc->backend->name;
+}
+
 void co_plan_print(const co_plan *plan, FILE *out)
 {
     for (int s = 0; s < plan->n_step; s++) {

@@ -44,6 +44,9 @@ co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, 
 
 /* Bytes of activations with and without reuse; for reports and tests. */
 void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared);
+/* Name of the backend that runs a node of the graph. *why (may be NULL): what those before it said
+   against it, "onednn: ...", or "" when it was the first. Borrowed. */
+const char *co_plan_backend(const co_plan *plan, int node, const char **why);
 /* One line per node: op, name, shape, kernel. */
 void co_plan_print(const co_plan *plan, FILE *out);
 

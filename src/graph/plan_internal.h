@@ -22,6 +22,7 @@ typedef struct plan_tensor {
 typedef struct plan_call {
     co_call call;
     const co_backend *backend;
+    const char *refusals;   /* of the backends before it; "": none */
     bool live;              /* the kernel's plan has been entered: fini is due */
     plan_tensor *workspace; /* NULL: none */
     struct plan_call *next;
