@@ -41,6 +41,9 @@ CO_API const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, 
 CO_API const co_named_tensor *co_safetensors_find(const co_safetensors *file, const char *name);
 /** Value of a metadata key, or NULL. */
 CO_API const char *co_safetensors_metadata(const co_safetensors *file, const char *key);
+/** Metadata entry i, in the order of the file; false when there are not so many. */
+CO_API bool co_safetensors_metadata_at(const co_safetensors *file, size_t i, const char **key,
+                                       const char **value);
 
 /** SHA-256, as 64 hex digits, of the tensors' bytes in name order. */
 CO_API void co_safetensors_sha256(char out[65], const co_named_tensor *tensors, size_t n);

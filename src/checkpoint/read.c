@@ -341,3 +341,13 @@ const char *co_safetensors_metadata(const co_safetensors *file, const char *key)
             return file->metadata[2 * i + 1];
     return NULL;
 }
+
+bool co_safetensors_metadata_at(const co_safetensors *file, size_t i, const char **key,
+                                const char **value)
+{
+    if (i >= file->n_metadata)
+        return false;
+    *key = file->metadata[2 * i];
+    *value = file->metadata[2 * i + 1];
+    return true;
+}

@@ -95,6 +95,9 @@ struct co_backend {
     const co_kernel *unpack;
     /** Once per process, before the first plan: `threads` cores for this rank. NULL: nothing. */
     co_status (*setup)(int threads);
+    /** What it runs on here, for `cohort doctor`: "oneDNN 2.6.3, up to AVX-512". NULL: nothing to
+     *  say. */
+    void (*describe)(char *out, size_t size);
 };
 
 #ifdef __cplusplus

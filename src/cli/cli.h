@@ -1,0 +1,112 @@
+/*
+ * cli.h - what a command of the command line is, and what commands share.
+ *
+ * A command is one file with one co_command and one line in main.c's table. Its options are a
+ * table too: parsing, checking and --help all work from it.
+ */
+#ifndef CO_CLI_CLI_H
+#define CO_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cohort/status.h>
+
+#include "graph/plan.h"
+#include "train/model.h"
+#include "train/spec.h"
+
+typedef enum cli_option_type {
+    CLI_FLAG,  /* bool */
+    CLI_COUNT, /* int64_t, min <= value <= max */
+    CLI_TEXT,  /* const char *, borrowed from argv */
+    CLI_LIST   /* cli_list: may be given again and again */
+} cli_option_type;
+
+#define CLI_MAX_LIST 256
+
+/* Values of a repeated option; text[n] is NULL. */
+typedef struct cli_list {
+    int n;
+    const char *text[CLI_MAX_LIST + 1];
+} cli_list;
+
+typedef struct cli_option {
+    const char *name; /* "run-dir"; NULL ends the list */
+    char letter;      /* 'n'; 0: none */
+    cli_option_type type;
+    size_t offset;     /* of the field in the command's option struct */
+    const char *value; /* "DIR", for --help; NULL for a flag */
+    int64_t min, max;  /* CLI_COUNT */
+    const char *help;  /* one line */
+} cli_option;
+
+#define CLI_OPTIONS_END                                                                            \
+    {                                                                                              \
+        NULL, 0, CLI_FLAG, 0, NULL, 0, 0, NULL                                                     \
+    }
+
+typedef struct cli_argument {
+    const char *name; /* "CONFIG"; NULL ends the list */
+    bool optional;
+    const char *help;
+} cli_argument;
+
+typedef struct co_command {
+    const char *name;              /* "train", or two words: "bench train" */
+    const char *summary;           /* one line, for the list of commands */
+    const char *about;             /* what it does, for --help */
+    const char *example;           /* command lines, each indented by two */
+    const cli_argument *arguments; /* NULL: none */
+    const cli_option *options;     /* NULL: none but --help */
+    size_t options_size;           /* of the struct that options fill in */
+    const void *defaults;          /* such a struct; NULL: zeros */
+    /* `argument` has n entries, and a NULL behind them. */
+    co_status (*run)(const void *options, int n, const char *const *argument);
+} co_command;
+
+/* --- options.c --- */
+
+/* What a command line came to. */
+typedef struct cli_parsed {
+    void *options;         /* the command's struct, defaults filled in */
+    const char **argument; /* room for argc + 1 entries */
+    int n_argument;
+    bool help; /* --help was met: nothing else counts */
+} cli_parsed;
+
+/* Read argv[0..argc), what stands behind the command's name. CO_E_USAGE names the offence and the
+   remedy. */
+co_status cli_parse(cli_parsed *out, const co_command *command, int argc, const char *const *argv);
+void cli_print_help(FILE *out, const co_command *command);
+
+/* --- output.c --- */
+
+/* Whether this process speaks for the run: under mpiexec every rank comes back from a launch. */
+bool cli_is_root(void);
+
+/* --- network.c --- */
+
+/* A config's network in this process: for looking at, not for training. */
+typedef struct cli_network {
+    co_spec spec;
+    co_shape sample; /* (C, H, W) */
+    int64_t classes;
+    uint64_t batch;  /* samples of one rank in a step: the largest share */
+    co_model *model; /* owned */
+    co_plan *plan;   /* owned; of `batch`, with backward; NULL until compiled */
+} cli_network;
+
+/* Opens the config's training data to learn what the samples look like. */
+co_status cli_network_open(cli_network *out, const co_train_options *options);
+co_status cli_network_compile(cli_network *net);
+void cli_network_close(cli_network *net);
+
+/* --- commands: one file each --- */
+
+extern const co_command co_command_train, co_command_eval, co_command_list, co_command_doctor,
+    co_command_data_info, co_command_inspect, co_command_bench_train, co_command_bench_comm;
+
+#endif

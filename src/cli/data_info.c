@@ -1,0 +1,189 @@
+/*
+ * data_info.c - `cohort data info`: what is in a data set.
+ *
+ * Reads every sample once: labels are counted, mean and deviation measured per channel.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/fs.h"
+#include "core/mem.h"
+#include "data/data.h"
+#include "telemetry/format.h"
+
+#define DATA_INFO_MAX_CHANNELS 16
+#define DATA_INFO_MAX_ROWS     100 /* of the label table */
+
+typedef struct data_info_options {
+    cli_list set;
+} data_info_options;
+
+static const cli_argument data_info_arguments[] = {
+    {"CONFIG|DATA", false, "a config file, or its data value: 'fashion-mnist', '{name: ...}'"},
+    {NULL, false, NULL},
+};
+
+static const cli_option data_info_option_table[] = {
+    {"set", 's', CLI_LIST, offsetof(data_info_options, set), "KEY=VALUE", 0, 0,
+     "change the config, e.g. data.path=DIR; repeatable"},
+    CLI_OPTIONS_END,
+};
+
+typedef struct data_info_moments {
+    double sum[DATA_INFO_MAX_CHANNELS], square[DATA_INFO_MAX_CHANNELS];
+} data_info_moments;
+
+static co_status data_info_measure(data_info_moments *m, const co_dataset *data)
+{
+    const co_shape *shape = co_dataset_shape(data);
+    const size_t channels = (size_t)shape->dim[0];
+    const size_t plane = (size_t)co_shape_count(shape) / channels;
+    float *sample = co_calloc(channels * plane, sizeof(*sample));
+    co_status st = sample ? CO_OK : CO_E_NOMEM;
+
+    for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i++) {
+        st = co_dataset_read(data, sample, i);
+        for (size_t c = 0; c < channels && st == CO_OK; c++)
+            for (size_t k = 0; k < plane; k++) {
+                double v = sample[c * plane + k];
+
+                m->sum[c] += v;
+                m->square[c] += v * v;
+            }
+    }
+    co_free(sample);
+    return st;
+}
+
+static co_status data_info_print_moments(const co_dataset *data)
+{
+    const co_shape *shape = co_dataset_shape(data);
+    const double n = (double)co_dataset_count(data) * (double)shape->dim[1] * (double)shape->dim[2];
+    data_info_moments m = {{0}, {0}};
+
+    if (shape->dim[0] > DATA_INFO_MAX_CHANNELS)
+        return CO_OK;
+    CO_TRY(data_info_measure(&m, data));
+    printf("  mean, deviation  ");
+    for (int64_t c = 0; c < shape->dim[0]; c++) {
+        double mean = m.sum[c] / n, variance = m.square[c] / n - mean * mean;
+
+        printf("%s%.4f, %.4f", c ? " | " : "", mean, sqrt(variance > 0 ? variance : 0));
+    }
+    printf("  (as the network gets it)\n");
+    return CO_OK;
+}
+
+static co_status data_info_print_labels(const co_dataset *data)
+{
+    const int64_t classes = co_dataset_classes(data);
+    uint64_t *count = co_calloc((size_t)classes, sizeof(*count));
+    char text[32];
+
+    if (!count)
+        return CO_E_NOMEM;
+    for (uint64_t i = 0; i < co_dataset_count(data); i++)
+        count[co_dataset_label(data, i)]++;
+    printf("  label            samples\n");
+    for (int64_t c = 0; c < classes && c < DATA_INFO_MAX_ROWS; c++)
+        printf("  %5" PRId64 "           %8s\n", c, co_format_count(text, sizeof(text), count[c]));
+    if (classes > DATA_INFO_MAX_ROWS)
+        printf("  ... and %" PRId64 " more classes\n", classes - DATA_INFO_MAX_ROWS);
+    co_free(count);
+    return CO_OK;
+}
+
+static co_status data_info_print(const co_dataset *data, co_split split)
+{
+    char stored[64], given[64], count[32];
+
+    printf("%s split of %s\n", split == CO_SPLIT_TRAIN ? "training" : "test",
+           co_dataset_name(data));
+    printf("  samples          %s\n",
+           co_format_count(count, sizeof(count), co_dataset_count(data)));
+    printf("  shape            %s", co_shape_format(given, sizeof(given), co_dataset_shape(data)));
+    if (!co_shape_equal(co_dataset_shape(data), &co_dataset_stored(data)->shape))
+        printf(", stored as %s",
+               co_shape_format(stored, sizeof(stored), &co_dataset_stored(data)->shape));
+    printf("\n  classes          %" PRId64 "\n", co_dataset_classes(data));
+    CO_TRY(data_info_print_moments(data));
+    return data_info_print_labels(data);
+}
+
+static co_status data_info_split(const co_value *value, co_config *config, co_split split)
+{
+    co_dataset *data;
+    co_status st;
+
+    CO_TRY(co_dataset_open_value(&data, value, config, split));
+    st = data_info_print(data, split);
+    co_dataset_destroy(data);
+    return st;
+}
+
+/* A file is a config; any other text stands for `data:` of one. */
+static co_status data_info_load(co_config **out, const char *text)
+{
+    const char *dot = strrchr(text, '.');
+
+    if (co_fs_exists(text) || (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)))
+        return co_config_load(out, text);
+    CO_TRY(co_config_parse(out, "{}", 2, "data"));
+    {
+        size_t size = strlen(text) + sizeof("data=");
+        char *assignment = co_calloc(size, 1);
+        co_status st = CO_E_NOMEM;
+
+        if (assignment) {
+            snprintf(assignment, size, "data=%s", text);
+            st = co_config_set(*out, assignment);
+        }
+        co_free(assignment);
+        if (st != CO_OK)
+            co_config_destroy(*out);
+        return st;
+    }
+}
+
+static co_status data_info_both(co_config *config, const data_info_options *o, const char *name)
+{
+    const co_value *value;
+
+    for (int i = 0; i < o->set.n; i++)
+        CO_TRY(co_config_set(config, o->set.text[i]));
+    value = co_value_get(co_config_root(config), "data");
+    if (!value)
+        return co_fail(CO_E_USAGE, "%s: has no key 'data'", name);
+    CO_TRY(data_info_split(value, config, CO_SPLIT_TRAIN));
+    return data_info_split(value, config, CO_SPLIT_TEST);
+}
+
+static co_status data_info_run(const void *options, int n, const char *const *argument)
+{
+    co_config *config;
+    co_status st;
+
+    (void)n;
+    CO_TRY(data_info_load(&config, argument[0]));
+    st = data_info_both(config, options, argument[0]);
+    co_config_destroy(config);
+    return st;
+}
+
+const co_command co_command_data_info = {
+    .name = "data info",
+    .summary = "count, shape, labels, mean and deviation of a data set",
+    .about =
+        "Reads both splits to the end, so a damaged file shows here. Mean and deviation are of\n"
+        "the values that the network gets, per channel: without `normalize` they are the numbers\n"
+        "to put there, with it they should be near 0 and 1.",
+    .example = "  cohort data info fashion-mnist\n"
+               "  cohort data info '{name: mnist, path: data/mnist}'\n"
+               "  cohort data info configs/lenet-sync.yaml",
+    .arguments = data_info_arguments,
+    .options = data_info_option_table,
+    .options_size = sizeof(data_info_options),
+    .run = data_info_run,
+};

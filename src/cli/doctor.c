@@ -1,0 +1,274 @@
+/*
+ * doctor.c - `cohort doctor`: what this build and this machine offer for training, what will be
+ * used, and what to do about what is missing.
+ *
+ * One line a check, a table of checks. Looks and tries, changes nothing.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cohort/version.h>
+
+#include "backends/backends.h"
+#include "cli/cli.h"
+#include "cli/machine.h"
+#include "comm/transports.h"
+#include "core/thread.h"
+#include "data/data.h"
+#include "telemetry/format.h"
+
+#define DOCTOR_LOW_MEMORY ((uint64_t)512 << 20)
+#define DOCTOR_LOW_DISK   ((uint64_t)512 << 20)
+#define DOCTOR_LOW_SHM    ((uint64_t)64 << 20)
+#define DOCTOR_LOW_FILES  256
+
+typedef enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARN, DOCTOR_FAIL } doctor_level;
+
+/* What was found so far. */
+typedef struct doctor {
+    int count[4]; /* lines of each level */
+} doctor;
+
+static void doctor_say(doctor *d, doctor_level level, const char *what, const char *fmt, ...)
+    CO_PRINTF(4, 5);
+
+static void doctor_say(doctor *d, doctor_level level, const char *what, const char *fmt, ...)
+{
+    static const char *const names[] = {"ok", "--", "warn", "FAIL"};
+    va_list args;
+
+    d->count[level]++;
+    printf("%-5s %-14s ", names[level], what);
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    putchar('\n');
+}
+
+/* Stands below the line that it helps. */
+static void doctor_remedy(const char *text)
+{
+    printf("%-5s %-14s -> %s\n", "", "", text);
+}
+
+static void doctor_check_cpu(doctor *d)
+{
+    char name[96], has[256];
+
+    machine_cpu_name(name, sizeof(name));
+    machine_cpu_has(has, sizeof(has),
+                    "sse4_2 avx avx2 fma avx512f avx512bw avx512_vnni avx512_bf16 avx_vnni "
+                    "amx_tile amx_bf16 amx_int8 asimd sve sve2 bf16");
+    if (strstr(has, "avx2") || strstr(has, "asimd")) {
+        doctor_say(d, DOCTOR_OK, "cpu", "%s: %s", name[0] ? name : "unnamed", has);
+        return;
+    }
+    doctor_say(d, DOCTOR_WARN, "cpu", "%s: no vector instructions beyond %s",
+               name[0] ? name : "unnamed", has[0] ? has : "the baseline");
+    doctor_remedy("training is several times slower; in a virtual machine let the CPU through, "
+                  "e.g. -cpu host");
+}
+
+static void doctor_check_cores(doctor *d)
+{
+    const int usable = co_thread_cores(), all = machine_cores();
+    char bound[128];
+
+    co_thread_binding(bound, sizeof(bound));
+    if (usable >= all) {
+        doctor_say(d, DOCTOR_OK, "cores", "%d: ranks share them, e.g. -n %d for one each", usable,
+                   usable);
+        return;
+    }
+    doctor_say(d, DOCTOR_NOTE, "cores", "%d of this machine's %d (bound to %s)", usable, all,
+               bound);
+    doctor_remedy("a binding (taskset, a batch system) or a container's CPU limit holds the rest");
+}
+
+static void doctor_check_memory(doctor *d)
+{
+    const uint64_t bytes = machine_memory();
+    char text[32];
+
+    if (!bytes) {
+        doctor_say(d, DOCTOR_NOTE, "memory", "the system does not say how much is free");
+        return;
+    }
+    co_format_bytes(text, sizeof(text), bytes);
+    if (bytes >= DOCTOR_LOW_MEMORY) {
+        doctor_say(d, DOCTOR_OK, "memory", "%s free", text);
+        return;
+    }
+    doctor_say(d, DOCTOR_WARN, "memory", "only %s free", text);
+    doctor_remedy("`cohort inspect CONFIG` says what a rank needs; use fewer ranks or a smaller "
+                  "batch");
+}
+
+static void doctor_check_limits(doctor *d)
+{
+    struct rlimit files, size;
+    bool low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < DOCTOR_LOW_FILES;
+    bool capped = getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY;
+    char text[32];
+
+    if (!low && !capped)
+        doctor_say(d, DOCTOR_OK, "limits", "open files and file sizes are not in the way");
+    if (low) {
+        doctor_say(d, DOCTOR_WARN, "limits", "only %" PRIu64 " open files allowed",
+                   (uint64_t)files.rlim_cur);
+        doctor_remedy("ulimit -n 1024");
+    }
+    if (capped) {
+        doctor_say(d, DOCTOR_WARN, "limits", "files may not grow beyond %s",
+                   co_format_bytes(text, sizeof(text), size.rlim_cur));
+        doctor_remedy("ulimit -f unlimited, or weights that are larger cannot be saved");
+    }
+}
+
+static void doctor_check_disk(doctor *d)
+{
+    uint64_t bytes;
+    char text[32];
+
+    if (!machine_disk_free(&bytes, "."))
+        return;
+    co_format_bytes(text, sizeof(text), bytes);
+    if (bytes >= DOCTOR_LOW_DISK) {
+        doctor_say(d, DOCTOR_OK, "disk", "%s free here, where runs/ goes", text);
+        return;
+    }
+    doctor_say(d, DOCTOR_WARN, "disk", "only %s free here, where runs/ goes", text);
+    doctor_remedy("give `cohort train` a --run-dir elsewhere");
+}
+
+static void doctor_check_backends(doctor *d)
+{
+    for (const co_backend *const *b = co_backends; *b; b++) {
+        char text[160] = "";
+
+        if ((*b)->describe)
+            (*b)->describe(text, sizeof(text));
+        else
+            snprintf(text, sizeof(text), "%s", (*b)->summary);
+        doctor_say(d, DOCTOR_OK, (*b)->name, "%s%s", text,
+                   b == co_backends && b[1] ? "; used first" : "");
+    }
+    if (!co_backends[0] || !co_backends[1]) {
+        doctor_say(d, DOCTOR_WARN, "onednn", "not in this build: training is many times slower");
+        doctor_remedy("install oneDNN (Debian: libdnnl-dev) and build again");
+    }
+    doctor_say(d, DOCTOR_NOTE, "gpu", "this version trains on CPUs alone");
+}
+
+static void doctor_check_transports(doctor *d)
+{
+    for (const co_comm_ops *const *t = co_transports; *t; t++) {
+        const char *why = NULL;
+
+        if (!(*t)->probe || (*t)->probe(&why)) {
+            doctor_say(d, DOCTOR_OK, (*t)->name, "%s", (*t)->summary);
+            continue;
+        }
+        doctor_say(d, DOCTOR_WARN, (*t)->name, "not usable");
+        doctor_remedy(why ? why : "this build or machine cannot use it");
+    }
+}
+
+static void doctor_check_sharing(doctor *d)
+{
+    if (machine_shares_memory()) {
+        doctor_say(d, DOCTOR_OK, "shared memory", "ranks started with -n can share memory");
+        return;
+    }
+    doctor_say(d, DOCTOR_FAIL, "shared memory", "processes cannot share memory: -n 2 cannot work");
+    doctor_remedy("the memory limit of this shell or container is too tight; raise it");
+}
+
+/* Only MPI uses it; -n needs no file system at all. */
+static void doctor_check_mpiexec(doctor *d)
+{
+    uint64_t bytes;
+    char path[512], text[32];
+
+    if (machine_find_program(path, sizeof(path), "mpiexec")) {
+        doctor_say(d, DOCTOR_OK, "mpiexec", "%s", path);
+    } else {
+        doctor_say(d, DOCTOR_WARN, "mpiexec", "not found: no runs over several machines");
+        doctor_remedy("install MPI (Debian: openmpi-bin) or load your cluster's module; -n works "
+                      "without");
+    }
+    if (!machine_disk_free(&bytes, "/dev/shm"))
+        return;
+    co_format_bytes(text, sizeof(text), bytes);
+    if (bytes >= DOCTOR_LOW_SHM) {
+        doctor_say(d, DOCTOR_OK, "/dev/shm", "%s free; MPI alone uses it", text);
+        return;
+    }
+    doctor_say(d, DOCTOR_WARN, "/dev/shm", "only %s free; -n does not mind, MPI may", text);
+    doctor_remedy("in a container: --shm-size=1g");
+}
+
+/* Data sets that a config finds by name alone. Others need a path, and are not looked for. */
+static void doctor_check_data(doctor *d)
+{
+    for (const co_dataset_ops *const *f = co_dataset_formats; *f; f++) {
+        co_dataset *data = NULL;
+        char text[32];
+        co_status st = co_dataset_open(&data, (*f)->name, CO_SPLIT_TEST);
+
+        if (st == CO_OK) {
+            doctor_say(d, DOCTOR_OK, (*f)->name, "found: %s test samples",
+                       co_format_count(text, sizeof(text), co_dataset_count(data)));
+            co_dataset_destroy(data);
+        } else if (st == CO_E_DATA) {
+            doctor_say(d, DOCTOR_NOTE, (*f)->name, "not found by its name alone");
+            doctor_remedy(co_error_message());
+        }
+    }
+}
+
+static const struct {
+    const char *title;
+    void (*check)(doctor *d);
+} doctor_checks[] = {
+    {"Machine", doctor_check_cpu},      {NULL, doctor_check_cores},
+    {NULL, doctor_check_memory},        {NULL, doctor_check_limits},
+    {NULL, doctor_check_disk},          {"Computing", doctor_check_backends},
+    {"Ranks", doctor_check_transports}, {NULL, doctor_check_sharing},
+    {NULL, doctor_check_mpiexec},       {"Data", doctor_check_data},
+};
+
+static co_status doctor_run(const void *options, int n, const char *const *argument)
+{
+    doctor d = {{0}};
+
+    (void)options;
+    (void)n;
+    (void)argument;
+    printf("cohort %s, compiled by %s\n", co_version(), __VERSION__);
+    for (size_t i = 0; i < sizeof(doctor_checks) / sizeof(doctor_checks[0]); i++) {
+        if (doctor_checks[i].title)
+            printf("\n%s\n", doctor_checks[i].title);
+        doctor_checks[i].check(&d);
+    }
+    printf("\n%d ok, %d to know, %d warnings, %d failures\n", d.count[DOCTOR_OK],
+           d.count[DOCTOR_NOTE], d.count[DOCTOR_WARN], d.count[DOCTOR_FAIL]);
+    if (d.count[DOCTOR_FAIL])
+        return co_fail(CO_E_UNSUPPORTED, "training with several ranks will not work here; see the "
+                                         "lines marked FAIL");
+    return CO_OK;
+}
+
+const co_command co_command_doctor = {
+    .name = "doctor",
+    .summary = "what this build and this machine offer, and what is missing",
+    .about =
+        "Checks the machine (instructions, cores, memory, limits, disk), the compute backends,\n"
+        "the transports between ranks and the data sets that are found by name. One line a\n"
+        "check: ok, -- (good to know), warn or FAIL, with a remedy behind `->`.\n"
+        "Fails (exit code 1) only if training cannot work.",
+    .example = "  cohort doctor",
+    .run = doctor_run,
+};

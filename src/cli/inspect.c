@@ -1,0 +1,320 @@
+/*
+ * inspect.c - `cohort inspect`: what is in a weights file, or what network a config makes.
+ *
+ * Reads and prints; changes nothing.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cohort/safetensors.h>
+
+#include "cli/cli.h"
+#include "core/fs.h"
+#include "core/mem.h"
+#include "optim/optim.h"
+#include "telemetry/format.h"
+
+#define INSPECT_MAX_CONFIG (1 << 20)
+
+typedef struct inspect_options {
+    int64_t ranks;
+    cli_list set;
+} inspect_options;
+
+static const cli_argument inspect_arguments[] = {
+    {"FILE", false, "a .safetensors file, or a config (YAML)"},
+    {NULL, false, NULL},
+};
+
+static const cli_option inspect_option_table[] = {
+    {"ranks", 'n', CLI_COUNT, offsetof(inspect_options, ranks), "N", 1, 1024,
+     "config: ranks that share a batch; default: the config's"},
+    {"set", 's', CLI_LIST, offsetof(inspect_options, set), "KEY=VALUE", 0, 0,
+     "config: change it, e.g. batch=256; repeatable"},
+    CLI_OPTIONS_END,
+};
+
+/* ---- weights ---- */
+
+/* Of the finite elements; `odd` counts the others: NaN and infinities. */
+typedef struct inspect_moments {
+    double min, max, mean, deviation;
+    uint64_t n, odd;
+} inspect_moments;
+
+static double inspect_element(const co_named_tensor *t, size_t i)
+{
+    const uint8_t *at = (const uint8_t *)t->data + i * co_dtype_size(t->dtype);
+    union {
+        float f32;
+        double f64;
+        int32_t i32;
+        int64_t i64;
+    } v;
+
+    /* The file promises no alignment. */
+    memcpy(&v, at, co_dtype_size(t->dtype));
+    switch (t->dtype) {
+    case CO_F32:
+        return (double)v.f32;
+    case CO_F64:
+        return v.f64;
+    case CO_I32:
+        return v.i32;
+    case CO_I64:
+        return (double)v.i64;
+    default:
+        return *at;
+    }
+}
+
+/* One pass (Welford), so that a large mean costs the deviation no digits. */
+static inspect_moments inspect_measure(const co_named_tensor *t)
+{
+    const size_t n = t->bytes / co_dtype_size(t->dtype);
+    inspect_moments m = {.min = INFINITY, .max = -INFINITY};
+    double squares = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double v = inspect_element(t, i), delta = v - m.mean;
+
+        if (!isfinite(v)) {
+            m.odd++;
+            continue;
+        }
+        m.n++;
+        m.mean += delta / (double)m.n;
+        squares += delta * (v - m.mean);
+        m.min = v < m.min ? v : m.min;
+        m.max = v > m.max ? v : m.max;
+    }
+    m.deviation = m.n ? sqrt(squares / (double)m.n) : 0;
+    return m;
+}
+
+static void inspect_print_tensor(const co_named_tensor *t, int width)
+{
+    const inspect_moments m = inspect_measure(t);
+    char shape[64], count[32], odd[32];
+
+    printf("%-*s  %-4s %-18s %12s", width, t->name, co_dtype_name(t->dtype),
+           co_shape_format(shape, sizeof(shape), &t->shape),
+           co_format_count(count, sizeof(count), (uint64_t)co_shape_count(&t->shape)));
+    if (m.n)
+        printf(" %11.4g %11.4g %11.4g %11.4g", m.mean, m.deviation, m.min, m.max);
+    if (m.odd)
+        printf("  %s not finite", co_format_count(odd, sizeof(odd), m.odd));
+    putchar('\n');
+}
+
+static void inspect_print_metadata(const co_safetensors *file)
+{
+    const char *key, *value;
+
+    for (size_t i = 0; co_safetensors_metadata_at(file, i, &key, &value); i++)
+        printf("metadata   %s: %s\n", key, value);
+}
+
+static co_status inspect_print_weights(const co_safetensors *file, const char *path)
+{
+    const size_t n = co_safetensors_count(file);
+    co_named_tensor *tensors = co_calloc(n ? n : 1, sizeof(*tensors));
+    uint64_t elements = 0, bytes = 0;
+    char sha256[65], text[32];
+    int width = 6;
+
+    if (!tensors)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        tensors[i] = *co_safetensors_tensor(file, i);
+        elements += (uint64_t)co_shape_count(&tensors[i].shape);
+        bytes += tensors[i].bytes;
+        if ((int)strlen(tensors[i].name) > width)
+            width = (int)strlen(tensors[i].name);
+    }
+    co_safetensors_sha256(sha256, tensors, n);
+    printf("file       %s\n", path);
+    inspect_print_metadata(file);
+    printf("tensors    %zu\n", n);
+    printf("elements   %s\n", co_format_count(text, sizeof(text), elements));
+    printf("data       %s\n", co_format_bytes(text, sizeof(text), bytes));
+    printf("sha256     %s\n", sha256);
+    printf("\n%-*s  %-4s %-18s %12s %11s %11s %11s %11s\n", width, "tensor", "type", "shape",
+           "elements", "mean", "deviation", "least", "largest");
+    for (size_t i = 0; i < n; i++)
+        inspect_print_tensor(&tensors[i], width);
+    co_free(tensors);
+    return CO_OK;
+}
+
+static co_status inspect_weights(const char *path, const inspect_options *o)
+{
+    co_safetensors *file;
+    co_status st;
+
+    if (o->ranks || o->set.n)
+        return co_fail(CO_E_USAGE, "%s: -n and --set are for configs, not for weights", path);
+    CO_TRY(co_safetensors_open(&file, path));
+    st = inspect_print_weights(file, path);
+    co_safetensors_close(file);
+    return st;
+}
+
+/* ---- a config's network ---- */
+
+static uint64_t inspect_node_parameters(const co_graph *graph, const co_node *node)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < node->n_param; i++)
+        if (!graph->param[node->param[i]].spec.buffer)
+            n += graph->param[node->param[i]].count;
+    return n;
+}
+
+/* The shape of one sample: without the batch. */
+static char *inspect_sample_shape(char *out, size_t size, const co_shape *shape)
+{
+    co_shape sample = {.ndim = shape->ndim > 0 ? shape->ndim - 1 : 0};
+
+    for (int i = 0; i < sample.ndim; i++)
+        sample.dim[i] = shape->dim[i + 1];
+    return co_shape_format(out, size, &sample);
+}
+
+static void inspect_print_layers(const cli_network *net)
+{
+    const co_graph *graph = net->model->graph;
+
+    printf("%-20s %-16s %-16s %12s  %s\n", "layer", "op", "output", "parameters", "backend");
+    for (int i = 0; i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+        char shape[64], count[32];
+
+        printf("%-20s %-16s %-16s %12s  %s\n", node->name, node->op->name,
+               inspect_sample_shape(shape, sizeof(shape), &graph->var[node->out[0]].shape),
+               co_format_count(count, sizeof(count), inspect_node_parameters(graph, node)),
+               co_plan_backend(net->plan, i, NULL));
+    }
+}
+
+/* What a rank holds of the flat store: weights, gradients, optimizer state, statistics. */
+static void inspect_print_memory(const cli_network *net)
+{
+    const co_store *store = net->model->store;
+    const int arrays = 2 + store->n_state;
+    char count[32], one[32], all[32], used[32], unshared[32];
+    size_t plan_used, plan_unshared;
+
+    co_plan_memory(net->plan, &plan_used, &plan_unshared);
+    printf("\nparameters   %s, %s\n",
+           co_format_count(count, sizeof(count), co_model_parameter_count(net->model)),
+           co_format_bytes(one, sizeof(one), store->n * sizeof(float)));
+    printf("store        %s a rank: weights, gradients and %d optimizer state%s\n",
+           co_format_bytes(all, sizeof(all),
+                           ((uint64_t)arrays * store->n + store->n_buffer) * sizeof(float)),
+           store->n_state, store->n_state == 1 ? "" : "s");
+    printf("activations  %s a rank at %" PRIu64 " samples (%s if no memory were used twice)\n",
+           co_format_bytes(used, sizeof(used), plan_used), net->batch,
+           co_format_bytes(unshared, sizeof(unshared), plan_unshared));
+}
+
+static co_status inspect_network(cli_network *net, const char *path)
+{
+    const co_spec *spec = &net->spec;
+    co_optim *optim;
+    char shape[64];
+
+    CO_TRY(cli_network_compile(net));
+    /* It puts its state arrays into the store, which are counted. */
+    CO_TRY(co_optim_create(&optim, spec->optimizer, spec->config, net->model->store));
+    printf("config       %s\n", path);
+    printf("model        %s\n", co_spec_model_name(spec));
+    printf("data         %s: samples %s, %" PRId64 " classes\n",
+           co_spec_plugin_name(spec->data, ""), co_shape_format(shape, sizeof(shape), &net->sample),
+           net->classes);
+    printf("batch        %" PRId64 " over %" PRId64 " rank%s\n", spec->batch, spec->ranks,
+           spec->ranks == 1 ? "" : "s");
+    printf("optimizer    %s, strategy %s\n\n", co_optim_ops(optim)->name,
+           co_spec_plugin_name(spec->strategy, "sync"));
+    inspect_print_layers(net);
+    inspect_print_memory(net);
+    co_optim_destroy(optim);
+    return CO_OK;
+}
+
+static co_status inspect_config(const char *path, const inspect_options *o)
+{
+    const co_train_options options = {
+        .config_path = path, .set = o->set.text, .ranks = (int)o->ranks};
+    cli_network net;
+    co_status st;
+
+    CO_TRY(cli_network_open(&net, &options));
+    st = inspect_network(&net, path);
+    cli_network_close(&net);
+    return st;
+}
+
+/* ---- which of the two ---- */
+
+static bool inspect_has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), k = strlen(suffix);
+
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
+/* By its name, else by its bytes: a safetensors file begins with a number of 8 bytes whose upper
+   ones are zero, which no text has. */
+static co_status inspect_is_weights(bool *out, const char *path)
+{
+    uint8_t head[8];
+    struct stat info;
+    FILE *file;
+
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return co_fail(CO_E_USAGE, "%s is a folder; name a file, e.g. %s/final.safetensors", path,
+                       path);
+    *out = inspect_has_suffix(path, ".safetensors");
+    if (*out || inspect_has_suffix(path, ".yaml") || inspect_has_suffix(path, ".yml"))
+        return CO_OK;
+    file = fopen(path, "rbe");
+    if (!file)
+        return co_fail(CO_E_DATA, "%s: cannot open it: no such file, or no right to read it", path);
+    *out = fread(head, 1, sizeof(head), file) == sizeof(head) && head[7] == 0;
+    fclose(file);
+    return CO_OK;
+}
+
+static co_status inspect_run(const void *options, int n, const char *const *argument)
+{
+    bool weights;
+
+    (void)n;
+    CO_TRY(inspect_is_weights(&weights, argument[0]));
+    return weights ? inspect_weights(argument[0], options) : inspect_config(argument[0], options);
+}
+
+const co_command co_command_inspect = {
+    .name = "inspect",
+    .summary = "look into a weights file, or at the network that a config makes",
+    .about =
+        "Of a .safetensors file: its metadata and each tensor with type, shape, mean, deviation,\n"
+        "least and largest element; values that are not finite are counted. `sha256` is of the\n"
+        "tensors' bytes in name order, as in summary.json.\n"
+        "\n"
+        "Of a config: each layer with its output for one sample, its parameters and the backend\n"
+        "that runs it, and the memory that a rank needs for weights and activations. The data is\n"
+        "opened for its shape; without it, say what it is like (see the last example).",
+    .example = "  cohort inspect runs/first/final.safetensors\n"
+               "  cohort inspect configs/mnist-net.yaml -n 4\n"
+               "  cohort inspect configs/mnist-net.yaml --set 'data={name: synthetic, shape: "
+               "[1, 28, 28]}'",
+    .arguments = inspect_arguments,
+    .options = inspect_option_table,
+    .options_size = sizeof(inspect_options),
+    .run = inspect_run,
+};

@@ -1,0 +1,257 @@
+/*
+ * list.c - `cohort list`: what this build offers, and each plugin's config keys.
+ *
+ * Prints registries; what an entry means is its own file's business.
+ */
+#include <string.h>
+
+#include "backends/backends.h"
+#include "cli/cli.h"
+#include "comm/transports.h"
+#include "core/config.h"
+#include "data/data.h"
+#include "models/models.h"
+#include "ops/ops.h"
+#include "optim/optim.h"
+#include "strategy/strategy.h"
+#include "telemetry/telemetry.h"
+#include "train/spec.h"
+
+typedef struct list_options {
+    bool why;
+    const char *config;
+    cli_list set;
+} list_options;
+
+static const cli_argument list_arguments[] = {
+    {"WHAT", true, "one of the lists above; default: name them"},
+    {NULL, false, NULL},
+};
+
+static const cli_option list_option_table[] = {
+    {"config", 'c', CLI_TEXT, offsetof(list_options, config), "CONFIG", 0, 0,
+     "kernels: those that run each layer of this config"},
+    {"why", 0, CLI_FLAG, offsetof(list_options, why), NULL, 0, 0,
+     "kernels: also why the backends before them refused"},
+    {"set", 's', CLI_LIST, offsetof(list_options, set), "KEY=VALUE", 0, 0,
+     "change that config; repeatable"},
+    CLI_OPTIONS_END,
+};
+
+static void list_entry(const char *name, const char *summary, const co_key *keys)
+{
+    printf("%-18s %s\n", name, summary ? summary : "");
+    if (keys)
+        co_keys_print(stdout, keys, 4);
+}
+
+static void list_common(const char *of, const co_key *keys)
+{
+    printf("\nKeys of every %s:\n", of);
+    co_keys_print(stdout, keys, 4);
+}
+
+static co_status list_models(const list_options *o)
+{
+    (void)o;
+    for (const co_model_ops *const *m = co_models; *m; m++)
+        list_entry((*m)->name, (*m)->summary, (*m)->keys);
+    printf("\nA network can also be written out under `layers:`; see `cohort list ops`.\n");
+    return CO_OK;
+}
+
+static co_status list_ops(const list_options *o)
+{
+    (void)o;
+    for (const co_op *const *op = co_ops; *op; op++) {
+        list_entry((*op)->name, (*op)->summary, (*op)->keys);
+        if ((*op)->bare)
+            printf("    `%s: VALUE` stands for `%s: {%s: VALUE}`\n", (*op)->name, (*op)->name,
+                   (*op)->bare);
+    }
+    return CO_OK;
+}
+
+/* Whether a backend can run an op at all; a kernel may still refuse a layer. */
+static bool list_has_kernel(const co_backend *backend, const char *op)
+{
+    for (const co_kernel *const *k = backend->kernels; *k; k++)
+        if (strcmp((*k)->op, op) == 0)
+            return true;
+    return false;
+}
+
+/* Which backend runs each layer of a config, and what the ones before it said against it. */
+static co_status list_layer_kernels(const list_options *o)
+{
+    const co_train_options options = {.config_path = o->config, .set = o->set.text};
+    cli_network net;
+    co_status st;
+
+    CO_TRY(cli_network_open(&net, &options));
+    st = cli_network_compile(&net);
+    for (int i = 0; i < net.model->graph->n_node && st == CO_OK; i++) {
+        const co_node *node = &net.model->graph->node[i];
+        const char *why;
+        const char *backend = co_plan_backend(net.plan, i, &why);
+
+        printf("%-20s %-18s %s\n", node->name, node->op->name, backend);
+        if (o->why && *why)
+            printf("    not %s\n", why);
+    }
+    cli_network_close(&net);
+    return st;
+}
+
+static co_status list_kernels(const list_options *o)
+{
+    if (o->config)
+        return list_layer_kernels(o);
+    for (const co_backend *const *b = co_backends; *b; b++)
+        list_entry((*b)->name, (*b)->summary, NULL);
+    printf("\n%-18s backends that have a kernel, the preferred one first\n", "op");
+    for (const co_op *const *op = co_ops; *op; op++) {
+        printf("%-18s", (*op)->name);
+        for (const co_backend *const *b = co_backends; *b; b++)
+            if (list_has_kernel(*b, (*op)->name))
+                printf(" %s", (*b)->name);
+            else if (o->why)
+                printf(" (not %s: has no kernel for it)", (*b)->name);
+        printf("\n");
+    }
+    printf("\nKernels may refuse a layer: `cohort list kernels --config CONFIG --why` shows what "
+           "runs each.\n");
+    return CO_OK;
+}
+
+static co_status list_datasets(const list_options *o)
+{
+    (void)o;
+    for (const co_dataset_ops *const *d = co_dataset_formats; *d; d++)
+        list_entry((*d)->name, (*d)->summary, (*d)->keys);
+    list_common("data set", co_dataset_common_keys);
+    return CO_OK;
+}
+
+static co_status list_partitions(const list_options *o)
+{
+    (void)o;
+    for (const char *const *kind = co_partition_kinds; *kind; kind++)
+        printf("%s\n", *kind);
+    return CO_OK;
+}
+
+static co_status list_optimizers(const list_options *o)
+{
+    (void)o;
+    for (const co_optimizer_ops *const *p = co_optimizers; *p; p++) {
+        list_entry((*p)->name, (*p)->summary, (*p)->keys);
+        printf("    its lr is %g where none is given\n", (*p)->default_lr);
+    }
+    list_common("optimizer", co_optimizer_common_keys);
+    return CO_OK;
+}
+
+static co_status list_schedules(const list_options *o)
+{
+    (void)o;
+    for (const co_schedule_ops *const *s = co_schedules; *s; s++)
+        list_entry((*s)->name, (*s)->summary, (*s)->keys);
+    list_common("schedule", co_schedule_common_keys);
+    return CO_OK;
+}
+
+static co_status list_strategies(const list_options *o)
+{
+    (void)o;
+    for (const co_strategy_ops *const *s = co_strategies; *s; s++)
+        list_entry((*s)->name, (*s)->summary, (*s)->keys);
+    return CO_OK;
+}
+
+static co_status list_transports(const list_options *o)
+{
+    (void)o;
+    for (const co_comm_ops *const *t = co_transports; *t; t++) {
+        const char *why = NULL;
+
+        list_entry((*t)->name, (*t)->summary, NULL);
+        if ((*t)->probe && !(*t)->probe(&why))
+            printf("    not here: %s\n", why ? why : "this build or machine cannot use it");
+    }
+    return CO_OK;
+}
+
+static co_status list_sinks(const list_options *o)
+{
+    (void)o;
+    for (const co_sink_ops *const *s = co_sinks; *s; s++)
+        list_entry((*s)->name, (*s)->summary, NULL);
+    return CO_OK;
+}
+
+static co_status list_config(const list_options *o)
+{
+    (void)o;
+    co_keys_print(stdout, co_spec_keys, 0);
+    return CO_OK;
+}
+
+static const struct {
+    const char *name, *summary;
+    co_status (*print)(const list_options *o);
+} list_kinds[] = {
+    {"config", "keys at the top of a config file", list_config},
+    {"models", "networks, for `model:`", list_models},
+    {"ops", "operators, for `layers:`", list_ops},
+    {"kernels", "compute backends, for `backend:`, and what they can run", list_kernels},
+    {"datasets", "data set formats, for `data:`", list_datasets},
+    {"partitions", "ways to share data between ranks, for `partition:`", list_partitions},
+    {"optimizers", "for `optimizer:`", list_optimizers},
+    {"schedules", "of the learning rate, for `schedule:`", list_schedules},
+    {"strategies", "how ranks are kept together, for `strategy:`", list_strategies},
+    {"transports", "what carries messages between ranks", list_transports},
+    {"sinks", "where a run's numbers go", list_sinks},
+};
+
+#define LIST_KINDS (sizeof(list_kinds) / sizeof(list_kinds[0]))
+
+static co_status list_unknown(const char *what)
+{
+    const char *names[LIST_KINDS], *near;
+
+    for (size_t i = 0; i < LIST_KINDS; i++)
+        names[i] = list_kinds[i].name;
+    near = co_nearest(what, names, LIST_KINDS);
+    if (near)
+        return co_fail(CO_E_USAGE, "there is no list '%s'; did you mean '%s'?", what, near);
+    return co_fail(CO_E_USAGE, "there is no list '%s'; `cohort list` names them", what);
+}
+
+static co_status list_run(const void *options, int n, const char *const *argument)
+{
+    const list_options *o = options;
+
+    if (n > 0 && strcmp(argument[0], "kernels") != 0 && (o->why || o->config))
+        return co_fail(CO_E_USAGE, "--config and --why belong to `cohort list kernels`");
+    for (size_t i = 0; i < LIST_KINDS; i++)
+        if (n == 0)
+            printf("%-12s  %s\n", list_kinds[i].name, list_kinds[i].summary);
+        else if (strcmp(list_kinds[i].name, argument[0]) == 0)
+            return list_kinds[i].print(o);
+    return n ? list_unknown(argument[0]) : CO_OK;
+}
+
+const co_command co_command_list = {
+    .name = "list",
+    .summary = "what this build offers, with each plugin's config keys",
+    .about = "Lists: config, models, ops, kernels, datasets, partitions, optimizers, schedules,\n"
+             "strategies, transports, sinks. Each key of a config is printed with what it means,\n"
+             "what it takes and its default.",
+    .example = "  cohort list optimizers\n"
+               "  cohort list kernels --config configs/mnist-net.yaml --why",
+    .arguments = list_arguments,
+    .options = list_option_table,
+    .options_size = sizeof(list_options),
+    .run = list_run,
+};

@@ -1,0 +1,64 @@
+/*
+ * network.c - the network of a config, built and compiled as rank 0 would have it.
+ *
+ * For commands that show a network; must not train, and starts no rank.
+ */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "core/thread.h"
+#include "data/data.h"
+
+static co_status network_read_shape(cli_network *net)
+{
+    co_dataset *data;
+
+    CO_TRY(co_dataset_open_value(&data, net->spec.data, net->spec.config, CO_SPLIT_TRAIN));
+    net->sample = *co_dataset_shape(data);
+    net->classes = co_dataset_classes(data);
+    co_dataset_destroy(data);
+    return CO_OK;
+}
+
+static co_status network_build(cli_network *net)
+{
+    const co_spec *spec = &net->spec;
+    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
+    const uint64_t parts = (uint64_t)spec->ranks * (uint64_t)spec->accumulate;
+    co_model_options options = {.backend = spec->backend, .seed = (uint64_t)spec->seed};
+
+    CO_TRY(network_read_shape(net));
+    options.sample = net->sample;
+    options.classes = net->classes;
+    net->batch = ((uint64_t)spec->batch + parts - 1) / parts;
+    return co_model_create_from(&net->model, &values, &options);
+}
+
+co_status cli_network_open(cli_network *out, const co_train_options *options)
+{
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    CO_TRY(co_spec_load(&out->spec, options));
+    st = network_build(out);
+    if (st != CO_OK)
+        cli_network_close(out);
+    return st;
+}
+
+co_status cli_network_compile(cli_network *net)
+{
+    const co_plan_options options = {
+        .batch = (int64_t)net->batch, .training = true, .backends = net->model->backends};
+
+    CO_TRY(co_model_setup(net->model, co_thread_cores()));
+    return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);
+}
+
+void cli_network_close(cli_network *net)
+{
+    co_plan_destroy(net->plan);
+    co_model_destroy(net->model);
+    co_spec_unload(&net->spec);
+    memset(net, 0, sizeof(*net));
+}

@@ -1,0 +1,68 @@
+/* train.c - `cohort train`: run a config. */
+#include <cohort/train.h>
+
+#include "cli/cli.h"
+
+typedef struct train_options {
+    int64_t ranks;
+    const char *run_dir;
+    cli_list set;
+    bool quiet;
+} train_options;
+
+static const cli_argument train_arguments[] = {
+    {"CONFIG", false, "what to train: a YAML file"},
+    {NULL, false, NULL},
+};
+
+static const cli_option train_option_table[] = {
+    {"ranks", 'n', CLI_COUNT, offsetof(train_options, ranks), "N", 1, 1024,
+     "ranks to start here; default: the config's"},
+    {"run-dir", 0, CLI_TEXT, offsetof(train_options, run_dir), "DIR", 0, 0,
+     "where results go; default: runs/<model>-<date>-<time>"},
+    {"set", 's', CLI_LIST, offsetof(train_options, set), "KEY=VALUE", 0, 0,
+     "change the config; dotted keys, any YAML value; repeatable"},
+    {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
+     "nothing on standard output"},
+    CLI_OPTIONS_END,
+};
+
+static co_status train_run(const void *options, int n, const char *const *argument)
+{
+    const train_options *o = options;
+    const co_train_options run = {.config_path = argument[0],
+                                  .set = o->set.text,
+                                  .ranks = (int)o->ranks,
+                                  .run_dir = o->run_dir,
+                                  .quiet = o->quiet};
+    co_train_summary summary;
+
+    (void)n;
+    CO_TRY(co_train(&summary, &run));
+    if (!o->quiet && cli_is_root())
+        printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n", summary.run_dir);
+    return CO_OK;
+}
+
+const co_command co_command_train = {
+    .name = "train",
+    .summary = "train a network as a config file says",
+    .about =
+        "Starts N ranks on this machine, each on its share of the cores, and trains one model\n"
+        "together. Under mpiexec or srun the same command joins that world as one rank, and the\n"
+        "launcher's number of processes is the number of ranks.\n"
+        "\n"
+        "The run directory gets config.yaml (as resolved), metrics.jsonl (one JSON object per\n"
+        "event), final.safetensors (the weights, also for Python's safetensors) and, last,\n"
+        "summary.json. A directory that holds an earlier run is refused. Paths in a config are\n"
+        "relative to the current directory.\n"
+        "\n"
+        "Plugins and their keys: `cohort list models`, optimizers, schedules, datasets, ...",
+    .example = "  cohort train configs/fashion-mnist.yaml -n 2\n"
+               "  cohort train configs/mnist-net.yaml -n 2 --set optimizer.lr=0.05 --set epochs=3\n"
+               "  mpiexec -n 8 cohort train configs/mnist-net.yaml --run-dir runs/eight",
+    .arguments = train_arguments,
+    .options = train_option_table,
+    .options_size = sizeof(train_options),
+    .run = train_run,
+};
