@@ -1,0 +1,75 @@
+/*
+ * backend.c - the list of oneDNN's kernels, the number of threads they run on, and oneDNN's
+ * failures as ours.
+ */
+#include <omp.h>
+#include <stdatomic.h>
+
+#include "backends/onednn/onednn.h"
+
+/* OpenMP keeps a thread count for each thread, and a plan may run on any: each run sets its own
+   to the process's. 0: OpenMP's choice. */
+static atomic_int backend_threads;
+
+static co_status backend_setup(int threads)
+{
+    atomic_store(&backend_threads, threads);
+    return CO_OK;
+}
+
+void onednn_use_threads(void)
+{
+    const int threads = atomic_load_explicit(&backend_threads, memory_order_relaxed);
+
+    if (threads > 0 && omp_get_max_threads() != threads)
+        omp_set_num_threads(threads);
+}
+
+static const char *backend_reason(dnnl_status_t status)
+{
+    switch (status) {
+    case dnnl_invalid_arguments:
+        return "invalid arguments";
+    case dnnl_unimplemented:
+        return "not implemented";
+    case dnnl_runtime_error:
+        return "run-time error";
+    default:
+        return "failed";
+    }
+}
+
+co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what)
+{
+    if (status == dnnl_success)
+        return CO_OK;
+    if (status == dnnl_out_of_memory)
+        return co_fail(CO_E_NOMEM, "layer %s: out of memory in oneDNN (%s)", call->name, what);
+    return co_fail(CO_E_FAILED, "layer %s: oneDNN cannot %s for %s: %s; try the ref backend",
+                   call->name, what, call->op->name, backend_reason(status));
+}
+
+/* Losses are small and oneDNN has none: ref runs them. */
+static const co_kernel *const backend_kernels[] = {
+    &co_onednn_conv2d,
+    &co_onednn_linear,
+    &co_onednn_maxpool,
+    &co_onednn_avgpool,
+    &co_onednn_adaptive_avgpool,
+    &co_onednn_relu,
+    &co_onednn_add,
+    &co_onednn_flatten,
+    &co_onednn_batchnorm,
+    &co_onednn_dropout,
+    &co_onednn_dropout2d,
+    &co_onednn_log_softmax,
+    NULL,
+};
+
+const co_backend co_backend_onednn = {
+    .name = "onednn",
+    .summary = "oneDNN's kernels for processors, in blocked layouts",
+    .kernels = backend_kernels,
+    .unpack = &co_onednn_unpack,
+    .setup = backend_setup,
+};

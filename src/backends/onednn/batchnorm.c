@@ -1,0 +1,154 @@
+/*
+ * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then scale and shift.
+ *
+ * oneDNN gives the mean and the biased variance of the batch, which stay for backward; the
+ * running statistics are moved here, by PyTorch's rule.
+ */
+#include "backends/onednn/onednn.h"
+
+enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
+
+static unsigned batchnorm_flags(const co_call *call)
+{
+    return (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift |
+           (call->training ? 0u : (unsigned)dnnl_use_global_stats);
+}
+
+/* Statistics of the batch lie in the workspace: mean (C), variance (C). */
+static void batchnorm_statistics(onednn_operand *mean, onednn_operand *var, const co_call *call)
+{
+    *mean = onednn_tensor(&call->param[RUNNING_MEAN]);
+    *var = onednn_tensor(&call->param[RUNNING_VAR]);
+    if (call->training) {
+        mean->base = var->base = &call->workspace;
+        var->offset = call->workspace_bytes / 2;
+    }
+}
+
+static co_status batchnorm_plan(co_call *call)
+{
+    const co_batchnorm_attr *a = call->attr;
+    onednn_self *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+    const onednn_operand weight = onednn_tensor(&call->param[WEIGHT]);
+    const onednn_operand bias = onednn_tensor(&call->param[BIAS]);
+    onednn_operand y, mean, var;
+    dnnl_batch_normalization_desc_t desc;
+
+    CO_TRY(onednn_begin(call));
+    onednn_like(call->out[0], call->in[0]);
+    y = onednn_tensor(call->out[0]);
+    if (call->training)
+        call->workspace_bytes = 2 * (size_t)call->in[0]->shape.dim[1] * sizeof(float);
+    batchnorm_statistics(&mean, &var, call);
+    CO_TRY(onednn_check(dnnl_batch_normalization_forward_desc_init(&desc, onednn_direction(call),
+                                                                   &x.md, (float)a->eps,
+                                                                   batchnorm_flags(call)),
+                        call, "describe the layer"));
+    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_SRC, &x},        {DNNL_ARG_DST, &y},
+                                  {DNNL_ARG_SCALE, &weight}, {DNNL_ARG_SHIFT, &bias},
+                                  {DNNL_ARG_MEAN, &mean},    {DNNL_ARG_VARIANCE, &var}};
+
+        return onednn_add_step(self, &self->forward, ONEDNN_ALWAYS, self->forward_pd, arg, 6);
+    }
+}
+
+/* One of the two ways to give the gradients of the parameters. oneDNN wants to see the shift here,
+   too, though nothing depends on it. */
+static co_status batchnorm_add_backward(onednn_self *self, const_dnnl_primitive_desc_t pd,
+                                        onednn_when when, const onednn_operand *dy,
+                                        const onednn_operand *dx)
+{
+    const co_call *call = self->call;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+    const onednn_operand weight = onednn_tensor(&call->param[WEIGHT]);
+    const onednn_operand bias = onednn_tensor(&call->param[BIAS]);
+    const onednn_operand weight_store = onednn_tensor(&call->grad_param[WEIGHT]);
+    const onednn_operand bias_store = onednn_tensor(&call->grad_param[BIAS]);
+    const size_t mark = self->backward.scratch;
+    const onednn_operand dw = onednn_gradient(self, when, &weight_store, &weight_store.md);
+    const onednn_operand db = onednn_gradient(self, when, &bias_store, &bias_store.md);
+    onednn_operand mean, var;
+
+    batchnorm_statistics(&mean, &var, call);
+    {
+        const onednn_arg arg[] = {
+            {DNNL_ARG_SRC, &x},      {DNNL_ARG_DIFF_DST, dy},    {DNNL_ARG_SCALE, &weight},
+            {DNNL_ARG_SHIFT, &bias}, {DNNL_ARG_MEAN, &mean},     {DNNL_ARG_VARIANCE, &var},
+            {DNNL_ARG_DIFF_SRC, dx}, {DNNL_ARG_DIFF_SCALE, &dw}, {DNNL_ARG_DIFF_SHIFT, &db}};
+
+        CO_TRY(onednn_add_step(self, &self->backward, when, pd, arg, 9));
+    }
+    CO_TRY(onednn_put_gradient(self, when, &dw, &weight_store));
+    CO_TRY(onednn_put_gradient(self, when, &db, &bias_store));
+    self->backward.scratch = mark;
+    return CO_OK;
+}
+
+static co_status batchnorm_plan_backward(co_call *call)
+{
+    const co_batchnorm_attr *a = call->attr;
+    onednn_self *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+    dnnl_batch_normalization_desc_t desc;
+    dnnl_primitive_desc_t pd = NULL;
+    co_status st;
+
+    CO_TRY(onednn_convert(&dy, self, &self->backward, &x.md));
+    /* oneDNN always gives dx; where nobody wants it, scratch takes it. */
+    if (call->grad_in[0]) {
+        onednn_like(call->grad_in[0], call->in[0]);
+        dx = onednn_tensor(call->grad_in[0]);
+    } else {
+        dx = onednn_scratch(self, &self->backward, &x.md);
+    }
+    CO_TRY(onednn_check(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &x.md,
+                                                                    &x.md, (float)a->eps,
+                                                                    batchnorm_flags(call)),
+                        call, "describe the layer's backward"));
+    CO_TRY(onednn_describe(&pd, self, &desc));
+    st = batchnorm_add_backward(self, pd, ONEDNN_OVERWRITE, &dy, &dx);
+    if (st == CO_OK)
+        st = batchnorm_add_backward(self, pd, ONEDNN_ACCUMULATE, &dy, &dx);
+    dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+/* running = (1 - momentum) running + momentum batch, with the unbiased variance. */
+static void batchnorm_move_running(const co_call *call)
+{
+    const co_batchnorm_attr *a = call->attr;
+    const int64_t channels = call->in[0]->shape.dim[1];
+    const double count = (double)(co_shape_count(&call->in[0]->shape) / channels);
+    const double unbias = count > 1 ? count / (count - 1) : 1;
+    const float *mean = call->workspace, *var = mean + channels;
+    float *running_mean = call->param[RUNNING_MEAN].data;
+    float *running_var = call->param[RUNNING_VAR].data;
+
+    for (int64_t c = 0; c < channels; c++) {
+        running_mean[c] += (float)(a->momentum * ((double)mean[c] - (double)running_mean[c]));
+        running_var[c] += (float)(a->momentum * (var[c] * unbias - (double)running_var[c]));
+    }
+}
+
+static co_status batchnorm_forward(co_call *call, const co_run *run)
+{
+    CO_TRY(onednn_forward(call, run));
+    if (call->training)
+        batchnorm_move_running(call);
+    return CO_OK;
+}
+
+const co_kernel co_onednn_batchnorm = {
+    .op = "batchnorm",
+    .self_size = sizeof(onednn_self),
+    .plan = batchnorm_plan,
+    .plan_backward = batchnorm_plan_backward,
+    .bind = onednn_bind,
+    .forward = batchnorm_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};

@@ -1,0 +1,94 @@
+/*
+ * flatten.c - each sample as one row; and unpack, which gives another backend any tensor in the
+ * plain layout. Rows are plain, so both are a change of format.
+ */
+#include <string.h>
+
+#include "backends/onednn/onednn.h"
+
+static co_status flatten_plan(co_call *call)
+{
+    onednn_self *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+    onednn_operand y = onednn_tensor(call->out[0]);
+
+    if (!call->in[0]->layout)
+        return CO_OK;
+    CO_TRY(onednn_begin(call));
+    y.md = onednn_plain(x.md.ndims, x.md.dims);
+    return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);
+}
+
+/* The gradient leaves in the layout of the input, which the layers before work in. */
+static co_status flatten_plan_backward(co_call *call)
+{
+    onednn_self *self = call->self;
+    const dnnl_memory_desc_t rows = onednn_plain(call->out[0]->shape.ndim, call->out[0]->shape.dim);
+    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+
+    if (!call->grad_in[0] || (!call->in[0]->layout && !call->grad_out[0]->layout))
+        return CO_OK;
+    if (!self->call)
+        CO_TRY(onednn_begin(call));
+    CO_TRY(onednn_convert(&dy, self, &self->backward, &rows));
+    onednn_like(call->grad_in[0], call->in[0]);
+    dx = onednn_tensor(call->grad_in[0]);
+    dy.md = onednn_plain(dx.md.ndims, dx.md.dims);
+    return onednn_add_reorder(self, &self->backward, ONEDNN_ALWAYS, &dy, &dx, false);
+}
+
+static void flatten_copy(const co_tensor *to, const co_tensor *from)
+{
+    if (to && to->data != from->data)
+        memcpy(to->data, from->data, from->bytes);
+}
+
+static co_status flatten_forward(co_call *call, const co_run *run)
+{
+    const onednn_self *self = call->self;
+
+    if (self->forward.n)
+        return onednn_forward(call, run);
+    flatten_copy(call->out[0], call->in[0]);
+    return CO_OK;
+}
+
+static co_status flatten_backward(co_call *call, const co_run *run)
+{
+    const onednn_self *self = call->self;
+
+    if (self->backward.n)
+        return onednn_backward(call, run);
+    flatten_copy(call->grad_in[0], call->grad_out[0]);
+    return CO_OK;
+}
+
+const co_kernel co_onednn_flatten = {
+    .op = "flatten",
+    .self_size = sizeof(onednn_self),
+    .plan = flatten_plan,
+    .plan_backward = flatten_plan_backward,
+    .bind = onednn_bind,
+    .forward = flatten_forward,
+    .backward = flatten_backward,
+    .fini = onednn_fini,
+    .in_place = true,
+};
+
+static co_status flatten_plan_unpack(co_call *call)
+{
+    onednn_self *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]), y = onednn_tensor(call->out[0]);
+
+    CO_TRY(onednn_begin(call));
+    return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);
+}
+
+const co_kernel co_onednn_unpack = {
+    .op = "unpack",
+    .self_size = sizeof(onednn_self),
+    .plan = flatten_plan_unpack,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .fini = onednn_fini,
+};

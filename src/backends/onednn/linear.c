@@ -1,0 +1,160 @@
+/*
+ * linear.c - matrix product by oneDNN's inner product.
+ */
+#include "backends/onednn/onednn.h"
+
+static co_status linear_plan(co_call *call)
+{
+    const co_linear_attr *a = call->attr;
+    onednn_self *self = call->self;
+    onednn_operand src = onednn_tensor(call->in[0]), dst, bias = {0};
+    onednn_operand weight = onednn_tensor(&call->param[0]);
+    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
+    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
+    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
+    dnnl_inner_product_desc_t desc;
+    dnnl_memory_desc_t md;
+
+    CO_TRY(onednn_begin(call));
+    if (a->bias)
+        bias = onednn_tensor(&call->param[1]);
+    CO_TRY(onednn_check(dnnl_inner_product_forward_desc_init(&desc, onednn_direction(call),
+                                                             &any_src, &any_weight,
+                                                             a->bias ? &bias.md : NULL, &any_dst),
+                        call, "describe the layer"));
+    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    md = onednn_chosen(self->forward_pd, DNNL_ARG_DST);
+    onednn_set_format(call->out[0], &self->out, &md);
+    dst = onednn_tensor(call->out[0]);
+    md = onednn_chosen(self->forward_pd, DNNL_ARG_SRC);
+    CO_TRY(onednn_convert(&src, self, &self->forward, &md));
+    md = onednn_chosen(self->forward_pd, DNNL_ARG_WEIGHTS);
+    CO_TRY(onednn_convert(&weight, self, &self->forward, &md));
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_SRC, &src},
+                                  {DNNL_ARG_WEIGHTS, &weight},
+                                  {DNNL_ARG_DST, &dst},
+                                  {DNNL_ARG_BIAS, &bias}};
+
+        return onednn_add_step(self, &self->forward, ONEDNN_ALWAYS, self->forward_pd, arg,
+                               a->bias ? 4 : 3);
+    }
+}
+
+/* One of the two ways to give the gradients of the parameters. */
+static co_status linear_add_backward_weights(onednn_self *self, const_dnnl_primitive_desc_t pd,
+                                             onednn_when when, const onednn_operand *src,
+                                             const onednn_operand *diff_dst)
+{
+    const co_call *call = self->call;
+    const co_linear_attr *a = call->attr;
+    const dnnl_memory_desc_t weight_md = onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS);
+    const onednn_operand weight_store = onednn_tensor(&call->grad_param[0]);
+    const size_t mark = self->backward.scratch;
+    onednn_operand weight, bias = {0}, bias_store = {0};
+
+    weight = onednn_gradient(self, when, &weight_store, &weight_md);
+    if (a->bias) {
+        bias_store = onednn_tensor(&call->grad_param[1]);
+        bias = onednn_gradient(self, when, &bias_store, &bias_store.md);
+    }
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_SRC, src},
+                                  {DNNL_ARG_DIFF_DST, diff_dst},
+                                  {DNNL_ARG_DIFF_WEIGHTS, &weight},
+                                  {DNNL_ARG_DIFF_BIAS, &bias}};
+
+        CO_TRY(onednn_add_step(self, &self->backward, when, pd, arg, a->bias ? 4 : 3));
+    }
+    CO_TRY(onednn_put_gradient(self, when, &weight, &weight_store));
+    if (a->bias)
+        CO_TRY(onednn_put_gradient(self, when, &bias, &bias_store));
+    self->backward.scratch = mark;
+    return CO_OK;
+}
+
+static co_status linear_plan_backward_weights(onednn_self *self, const co_call *call)
+{
+    const co_linear_attr *a = call->attr;
+    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
+    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
+    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
+    const dnnl_memory_desc_t plain_bias = onednn_plain(1, &a->out);
+    onednn_operand src = onednn_tensor(call->in[0]), diff_dst = onednn_tensor(call->grad_out[0]);
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_inner_product_desc_t desc;
+    dnnl_memory_desc_t md;
+    co_status st;
+
+    CO_TRY(onednn_check(dnnl_inner_product_backward_weights_desc_init(
+                            &desc, &any_src, &any_weight, a->bias ? &plain_bias : NULL, &any_dst),
+                        call, "describe the layer's backward"));
+    CO_TRY(onednn_describe(&pd, self, &desc));
+    md = onednn_chosen(pd, DNNL_ARG_SRC);
+    st = onednn_convert(&src, self, &self->backward, &md);
+    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
+    if (st == CO_OK)
+        st = onednn_convert(&diff_dst, self, &self->backward, &md);
+    if (st == CO_OK)
+        st = linear_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src, &diff_dst);
+    if (st == CO_OK)
+        st = linear_add_backward_weights(self, pd, ONEDNN_ACCUMULATE, &src, &diff_dst);
+    dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+static co_status linear_add_backward_data(onednn_self *self, const_dnnl_primitive_desc_t pd)
+{
+    const co_call *call = self->call;
+    onednn_operand weight = onednn_tensor(&call->param[0]);
+    onednn_operand diff_dst = onednn_tensor(call->grad_out[0]), diff_src;
+    dnnl_memory_desc_t md = onednn_chosen(pd, DNNL_ARG_DIFF_SRC);
+
+    onednn_set_format(call->grad_in[0], &self->grad_in, &md);
+    diff_src = onednn_tensor(call->grad_in[0]);
+    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
+    CO_TRY(onednn_convert(&diff_dst, self, &self->backward, &md));
+    md = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
+    CO_TRY(onednn_convert(&weight, self, &self->backward, &md));
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
+                                  {DNNL_ARG_WEIGHTS, &weight},
+                                  {DNNL_ARG_DIFF_SRC, &diff_src}};
+
+        return onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
+    }
+}
+
+static co_status linear_plan_backward(co_call *call)
+{
+    onednn_self *self = call->self;
+    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
+    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
+    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_inner_product_desc_t desc;
+    co_status st;
+
+    CO_TRY(linear_plan_backward_weights(self, call));
+    if (!call->grad_in[0])
+        return CO_OK;
+    self->backward.scratch = 0; /* the gradients of the weights are out by then */
+    CO_TRY(onednn_check(
+        dnnl_inner_product_backward_data_desc_init(&desc, &any_src, &any_weight, &any_dst), call,
+        "describe the layer's backward"));
+    CO_TRY(onednn_describe(&pd, self, &desc));
+    st = linear_add_backward_data(self, pd);
+    dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+const co_kernel co_onednn_linear = {
+    .op = "linear",
+    .self_size = sizeof(onednn_self),
+    .plan = linear_plan,
+    .plan_backward = linear_plan_backward,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};

@@ -1,0 +1,62 @@
+/*
+ * log_softmax.c - scores to log-probabilities.
+ */
+#include "backends/onednn/onednn.h"
+
+static co_status log_softmax_plan(co_call *call)
+{
+    onednn_self *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+    onednn_operand y;
+    dnnl_logsoftmax_desc_t desc;
+
+    CO_TRY(onednn_begin(call));
+    onednn_like(call->out[0], call->in[0]);
+    y = onednn_tensor(call->out[0]);
+    CO_TRY(onednn_check(dnnl_logsoftmax_forward_desc_init(&desc, onednn_direction(call), &x.md, 1),
+                        call, "describe the layer"));
+    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_SRC, &x}, {DNNL_ARG_DST, &y}};
+
+        return onednn_add_step(self, &self->forward, ONEDNN_ALWAYS, self->forward_pd, arg, 2);
+    }
+}
+
+static co_status log_softmax_plan_backward(co_call *call)
+{
+    onednn_self *self = call->self;
+    const onednn_operand y = onednn_tensor(call->out[0]);
+    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_logsoftmax_desc_t desc;
+    co_status st;
+
+    if (!call->grad_in[0])
+        return CO_OK;
+    CO_TRY(onednn_convert(&dy, self, &self->backward, &y.md));
+    onednn_like(call->grad_in[0], call->out[0]);
+    dx = onednn_tensor(call->grad_in[0]);
+    CO_TRY(onednn_check(dnnl_logsoftmax_backward_desc_init(&desc, &dx.md, &y.md, 1), call,
+                        "describe the layer's backward"));
+    CO_TRY(onednn_describe(&pd, self, &desc));
+    {
+        const onednn_arg arg[] = {
+            {DNNL_ARG_DST, &y}, {DNNL_ARG_DIFF_DST, &dy}, {DNNL_ARG_DIFF_SRC, &dx}};
+
+        st = onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
+    }
+    dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+const co_kernel co_onednn_log_softmax = {
+    .op = "log_softmax",
+    .self_size = sizeof(onednn_self),
+    .plan = log_softmax_plan,
+    .plan_backward = log_softmax_plan_backward,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};

@@ -1,0 +1,166 @@
+/*
+ * pool.c - maxpool, avgpool and adaptive_avgpool by oneDNN's pooling.
+ *
+ * oneDNN knows windows of one size only, so adaptive pooling runs here where the output divides
+ * the input.
+ */
+#include "backends/onednn/onednn.h"
+
+typedef struct pool {
+    onednn_self base;
+    dnnl_alg_kind_t alg;
+    dnnl_dims_t kernel, stride, padding;
+} pool;
+
+static void pool_read_attr(pool *self, const co_call *call)
+{
+    const co_pool_attr *a = call->attr;
+
+    for (int i = 0; i < 2; i++) {
+        self->kernel[i] = a->k[i];
+        self->stride[i] = a->s[i];
+        self->padding[i] = a->p[i];
+    }
+}
+
+static void pool_read_adaptive(pool *self, const co_call *call)
+{
+    const co_adaptive_pool_attr *a = call->attr;
+
+    for (int i = 0; i < 2; i++)
+        self->kernel[i] = self->stride[i] = call->in[0]->shape.dim[2 + i] / a->o[i];
+}
+
+static co_status pool_plan(co_call *call)
+{
+    pool *self = call->self;
+    const dnnl_memory_desc_t any = onednn_any(4, call->out[0]->shape.dim);
+    const onednn_operand src = onednn_tensor(call->in[0]);
+    onednn_operand dst, places = {.base = &call->workspace};
+    dnnl_pooling_desc_t desc;
+    dnnl_memory_desc_t md;
+
+    CO_TRY(onednn_begin(call));
+    CO_TRY(onednn_check(dnnl_pooling_forward_desc_init(&desc, onednn_direction(call), self->alg,
+                                                       &src.md, &any, self->stride, self->kernel,
+                                                       self->padding, self->padding),
+                        call, "describe the layer"));
+    CO_TRY(onednn_describe(&self->base.forward_pd, &self->base, &desc));
+    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
+    onednn_set_format(call->out[0], &self->base.out, &md);
+    dst = onednn_tensor(call->out[0]);
+    places.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WORKSPACE);
+    call->workspace_bytes = dnnl_memory_desc_get_size(&places.md);
+    {
+        const onednn_arg arg[] = {
+            {DNNL_ARG_SRC, &src}, {DNNL_ARG_DST, &dst}, {DNNL_ARG_WORKSPACE, &places}};
+
+        return onednn_add_step(&self->base, &self->base.forward, ONEDNN_ALWAYS,
+                               self->base.forward_pd, arg, call->workspace_bytes ? 3 : 2);
+    }
+}
+
+static co_status pool_plan_backward(co_call *call)
+{
+    pool *self = call->self;
+    const onednn_operand dst = onednn_tensor(call->out[0]);
+    onednn_operand diff_dst, diff_src, places = {.base = &call->workspace};
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_pooling_desc_t desc;
+    co_status st;
+
+    if (!call->grad_in[0])
+        return CO_OK;
+    diff_dst = onednn_tensor(call->grad_out[0]);
+    CO_TRY(onednn_convert(&diff_dst, &self->base, &self->base.backward, &dst.md));
+    onednn_like(call->grad_in[0], call->in[0]);
+    diff_src = onednn_tensor(call->grad_in[0]);
+    CO_TRY(onednn_check(dnnl_pooling_backward_desc_init(&desc, self->alg, &diff_src.md,
+                                                        &diff_dst.md, self->stride, self->kernel,
+                                                        self->padding, self->padding),
+                        call, "describe the layer's backward"));
+    CO_TRY(onednn_describe(&pd, &self->base, &desc));
+    places.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WORKSPACE);
+    {
+        const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
+                                  {DNNL_ARG_DIFF_SRC, &diff_src},
+                                  {DNNL_ARG_WORKSPACE, &places}};
+
+        st = onednn_add_step(&self->base, &self->base.backward, ONEDNN_ALWAYS, pd, arg,
+                             call->workspace_bytes ? 3 : 2);
+    }
+    dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
+static co_status pool_plan_max(co_call *call)
+{
+    pool *self = call->self;
+
+    pool_read_attr(self, call);
+    self->alg = dnnl_pooling_max;
+    return pool_plan(call);
+}
+
+static co_status pool_plan_avg(co_call *call)
+{
+    pool *self = call->self;
+    const co_pool_attr *a = call->attr;
+
+    pool_read_attr(self, call);
+    self->alg =
+        a->count_include_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
+    return pool_plan(call);
+}
+
+static bool pool_supports_adaptive(const co_call *call, const char **why)
+{
+    const co_adaptive_pool_attr *a = call->attr;
+    const int64_t *in = call->in[0]->shape.dim;
+
+    *why = "its windows differ in size";
+    return in[2] % a->o[0] == 0 && in[3] % a->o[1] == 0;
+}
+
+static co_status pool_plan_adaptive(co_call *call)
+{
+    pool *self = call->self;
+
+    pool_read_adaptive(self, call);
+    self->alg = dnnl_pooling_avg_exclude_padding;
+    return pool_plan(call);
+}
+
+const co_kernel co_onednn_maxpool = {
+    .op = "maxpool",
+    .self_size = sizeof(pool),
+    .plan = pool_plan_max,
+    .plan_backward = pool_plan_backward,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};
+
+const co_kernel co_onednn_avgpool = {
+    .op = "avgpool",
+    .self_size = sizeof(pool),
+    .plan = pool_plan_avg,
+    .plan_backward = pool_plan_backward,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};
+
+const co_kernel co_onednn_adaptive_avgpool = {
+    .op = "adaptive_avgpool",
+    .self_size = sizeof(pool),
+    .supports = pool_supports_adaptive,
+    .plan = pool_plan_adaptive,
+    .plan_backward = pool_plan_backward,
+    .bind = onednn_bind,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .fini = onednn_fini,
+};

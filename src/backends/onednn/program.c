@@ -1,0 +1,298 @@
+/*
+ * program.c - short programs of oneDNN primitives: written while a plan is made, bound once,
+ * executed at every step.
+ *
+ * Must not know any op.
+ */
+#include <string.h>
+
+#include "backends/onednn/onednn.h"
+
+#define PROGRAM_ALIGN 64
+
+co_status onednn_begin(co_call *call)
+{
+    onednn_self *self = call->self;
+    dnnl_status_t st;
+
+    onednn_use_threads();
+    self->call = call;
+    self->out.base.backend = self->grad_in.base.backend = &co_backend_onednn;
+    st = dnnl_engine_create(&self->engine, dnnl_cpu, 0);
+    if (st == dnnl_success)
+        st = dnnl_stream_create(&self->stream, self->engine, dnnl_stream_default_flags);
+    if (st == dnnl_success)
+        st = dnnl_primitive_attr_create(&self->attr);
+    if (st == dnnl_success)
+        st = dnnl_primitive_attr_set_scratchpad_mode(self->attr, dnnl_scratchpad_mode_user);
+    return onednn_check(st, call, "start");
+}
+
+/* Cannot fail: sizes are positive and the number of dimensions is at most CO_MAX_DIMS. */
+static dnnl_memory_desc_t program_describe_memory(int ndim, const int64_t *dim,
+                                                  dnnl_format_tag_t tag)
+{
+    dnnl_memory_desc_t md = {0};
+    dnnl_dims_t dims = {0};
+
+    for (int i = 0; i < ndim; i++)
+        dims[i] = dim[i];
+    dnnl_memory_desc_init_by_tag(&md, ndim, dims, dnnl_f32, tag);
+    return md;
+}
+
+dnnl_memory_desc_t onednn_plain(int ndim, const int64_t *dim)
+{
+    static const dnnl_format_tag_t tag[] = {
+        dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
+    return program_describe_memory(ndim, dim, tag[ndim]);
+}
+
+dnnl_memory_desc_t onednn_any(int ndim, const int64_t *dim)
+{
+    return program_describe_memory(ndim, dim, dnnl_format_tag_any);
+}
+
+bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
+{
+    return dnnl_memory_desc_equal(a, b) != 0;
+}
+
+onednn_operand onednn_tensor(const co_tensor *tensor)
+{
+    onednn_operand x = {.base = &tensor->data};
+
+    x.md = tensor->layout ? ((const onednn_layout *)tensor->layout)->md
+                          : onednn_plain(tensor->shape.ndim, tensor->shape.dim);
+    return x;
+}
+
+dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg)
+{
+    return *dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+}
+
+void onednn_set_format(co_tensor *tensor, onednn_layout *own, const dnnl_memory_desc_t *md)
+{
+    const dnnl_memory_desc_t plain = onednn_plain(md->ndims, md->dims);
+
+    tensor->layout = NULL;
+    tensor->bytes = dnnl_memory_desc_get_size(md);
+    if (onednn_same(md, &plain))
+        return;
+    own->md = *md;
+    tensor->layout = &own->base;
+}
+
+void onednn_like(co_tensor *tensor, const co_tensor *other)
+{
+    tensor->layout = other->layout;
+    tensor->bytes = other->bytes;
+}
+
+dnnl_prop_kind_t onednn_direction(const co_call *call)
+{
+    return call->training ? dnnl_forward_training : dnnl_forward_inference;
+}
+
+co_status onednn_describe(dnnl_primitive_desc_t *out, onednn_self *self, const void *op_desc)
+{
+    return onednn_check(
+        dnnl_primitive_desc_create(out, op_desc, self->attr, self->engine, self->forward_pd),
+        self->call, "describe a primitive");
+}
+
+onednn_operand onednn_scratch(onednn_self *self, onednn_program *program,
+                              const dnnl_memory_desc_t *md)
+{
+    const size_t bytes = dnnl_memory_desc_get_size(md);
+    onednn_operand x = {*md, &self->call->scratch, program->scratch};
+
+    program->scratch += (bytes + PROGRAM_ALIGN - 1) / PROGRAM_ALIGN * PROGRAM_ALIGN;
+    if (self->call->scratch_bytes < program->scratch)
+        self->call->scratch_bytes = program->scratch;
+    return x;
+}
+
+/* The memory object comes without an address; bind gives it one. */
+static co_status program_add_arg(onednn_self *self, onednn_step *step, int id,
+                                 const onednn_operand *x)
+{
+    dnnl_exec_arg_t *arg = &step->arg[step->n_arg];
+
+    if (step->n_arg == ONEDNN_MAX_ARG)
+        return co_fail(CO_E_FAILED, "layer %s: a primitive with too many operands",
+                       self->call->name);
+    CO_TRY(onednn_check(dnnl_memory_create(&arg->memory, &x->md, self->engine, DNNL_MEMORY_NONE),
+                        self->call, "make a memory object"));
+    arg->arg = id;
+    step->base[step->n_arg] = x->base;
+    step->offset[step->n_arg] = x->offset;
+    step->n_arg++;
+    return CO_OK;
+}
+
+co_status onednn_add_step(onednn_self *self, onednn_program *program, onednn_when when,
+                          const_dnnl_primitive_desc_t pd, const onednn_arg *arg, int n_arg)
+{
+    const dnnl_memory_desc_t pad = onednn_chosen(pd, DNNL_ARG_SCRATCHPAD);
+    onednn_step *step;
+
+    if (program->n == ONEDNN_MAX_STEP)
+        return co_fail(CO_E_FAILED, "layer %s: a program with too many steps", self->call->name);
+    step = &program->step[program->n++];
+    step->when = when;
+    CO_TRY(
+        onednn_check(dnnl_primitive_create(&step->primitive, pd), self->call, "make a primitive"));
+    for (int i = 0; i < n_arg; i++)
+        CO_TRY(program_add_arg(self, step, arg[i].id, arg[i].operand));
+    if (dnnl_memory_desc_get_size(&pad) > 0) {
+        const onednn_operand x = onednn_scratch(self, program, &pad);
+
+        CO_TRY(program_add_arg(self, step, DNNL_ARG_SCRATCHPAD, &x));
+    }
+    return CO_OK;
+}
+
+/* The primitive attributes of a reorder that adds to its destination. */
+static dnnl_status_t program_sum_attr(dnnl_primitive_attr_t *out, const onednn_self *self)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t st = dnnl_primitive_attr_clone(out, self->attr);
+
+    if (st == dnnl_success)
+        st = dnnl_post_ops_create(&ops);
+    if (st == dnnl_success)
+        st = dnnl_post_ops_append_sum(ops, 1.0f);
+    if (st == dnnl_success)
+        st = dnnl_primitive_attr_set_post_ops(*out, ops);
+    dnnl_post_ops_destroy(ops);
+    return st;
+}
+
+co_status onednn_add_reorder(onednn_self *self, onednn_program *program, onednn_when when,
+                             const onednn_operand *from, const onednn_operand *to, bool sum)
+{
+    const onednn_arg arg[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    dnnl_primitive_attr_t sum_attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t st = dnnl_success;
+    co_status result;
+
+    if (sum)
+        st = program_sum_attr(&sum_attr, self);
+    if (st == dnnl_success)
+        st = dnnl_reorder_primitive_desc_create(&pd, &from->md, self->engine, &to->md, self->engine,
+                                                sum ? sum_attr : self->attr);
+    result = onednn_check(st, self->call, "describe a change of format");
+    if (result == CO_OK)
+        result = onednn_add_step(self, program, when, pd, arg, 2);
+    dnnl_primitive_desc_destroy(pd);
+    dnnl_primitive_attr_destroy(sum_attr);
+    return result;
+}
+
+co_status onednn_convert(onednn_operand *x, onednn_self *self, onednn_program *program,
+                         const dnnl_memory_desc_t *md)
+{
+    const onednn_operand from = *x;
+
+    if (onednn_same(&x->md, md))
+        return CO_OK;
+    *x = onednn_scratch(self, program, md);
+    return onednn_add_reorder(self, program, ONEDNN_ALWAYS, &from, x, false);
+}
+
+onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn_operand *store,
+                               const dnnl_memory_desc_t *md)
+{
+    if (when == ONEDNN_OVERWRITE && onednn_same(md, &store->md))
+        return *store;
+    return onednn_scratch(self, &self->backward, md);
+}
+
+co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
+                              const onednn_operand *store)
+{
+    if (work->base == store->base)
+        return CO_OK;
+    return onednn_add_reorder(self, &self->backward, when, work, store, when == ONEDNN_ACCUMULATE);
+}
+
+static co_status program_bind(const onednn_self *self, const onednn_program *program)
+{
+    for (int s = 0; s < program->n; s++) {
+        const onednn_step *step = &program->step[s];
+
+        for (int i = 0; i < step->n_arg; i++) {
+            char *data = *step->base[i];
+
+            CO_TRY(onednn_check(
+                dnnl_memory_set_data_handle(step->arg[i].memory, data + step->offset[i]),
+                self->call, "bind memory"));
+        }
+    }
+    return CO_OK;
+}
+
+co_status onednn_bind(co_call *call)
+{
+    const onednn_self *self = call->self;
+
+    CO_TRY(program_bind(self, &self->forward));
+    return program_bind(self, &self->backward);
+}
+
+static co_status program_run(const onednn_self *self, const onednn_program *program,
+                             onednn_when when)
+{
+    onednn_use_threads();
+    for (int s = 0; s < program->n; s++) {
+        const onednn_step *step = &program->step[s];
+
+        if (step->when & when)
+            CO_TRY(onednn_check(
+                dnnl_primitive_execute(step->primitive, self->stream, step->n_arg, step->arg),
+                self->call, "run a primitive"));
+    }
+    return CO_OK;
+}
+
+co_status onednn_forward(co_call *call, const co_run *run)
+{
+    const onednn_self *self = call->self;
+
+    (void)run;
+    return program_run(self, &self->forward, ONEDNN_ALWAYS);
+}
+
+co_status onednn_backward(co_call *call, const co_run *run)
+{
+    const onednn_self *self = call->self;
+
+    return program_run(self, &self->backward,
+                       run->accumulate ? ONEDNN_ACCUMULATE : ONEDNN_OVERWRITE);
+}
+
+static void program_destroy(onednn_program *program)
+{
+    for (int s = 0; s < program->n; s++) {
+        onednn_step *step = &program->step[s];
+
+        for (int i = 0; i < step->n_arg; i++)
+            dnnl_memory_destroy(step->arg[i].memory);
+        dnnl_primitive_destroy(step->primitive);
+    }
+}
+
+void onednn_fini(co_call *call)
+{
+    onednn_self *self = call->self;
+
+    program_destroy(&self->forward);
+    program_destroy(&self->backward);
+    dnnl_primitive_desc_destroy(self->forward_pd);
+    dnnl_primitive_attr_destroy(self->attr);
+    dnnl_stream_destroy(self->stream);
+    dnnl_engine_destroy(self->engine);
+}
