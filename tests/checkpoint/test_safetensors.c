@@ -1,0 +1,268 @@
+/*
+ * test_safetensors.c - what is written comes back; a file appears complete or not at all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cohort/safetensors.h>
+
+#include "core/mem.h"
+
+static char dir[64];
+
+static char *in_dir(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return path;
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/cohort-safetensors-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    unlink(in_dir("w.safetensors"));
+    return rmdir(dir); /* fails when anything else was left behind */
+}
+
+static int count_files(void)
+{
+    DIR *folder = opendir(dir);
+    int n = -2; /* . and .. */
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static const float weight[6] = {1.5f, -2, 0, 3.25f, 1e-40f, -0.0f};
+static const double real[1] = {0.1};
+static const int32_t label[3] = {-1, 0, INT32_MAX};
+static const int64_t steps[2] = {INT64_MIN, 7};
+static const uint8_t byte[5] = {0, 1, 2, 254, 255};
+/* Names out of order, one empty tensor, one scalar, a name that JSON escapes, one in UTF-8. */
+static const co_named_tensor all[] = {
+    {"conv.weight", CO_F32, {4, {2, 1, 1, 3}}, weight, sizeof(weight)},
+    {"a \"quoted\"\\name", CO_U8, {1, {5}}, byte, sizeof(byte)},
+    {"conv.bias", CO_F64, {0, {0}}, real, sizeof(real)},
+    {"z\xc3\xa4hler", CO_I64, {2, {2, 1}}, steps, sizeof(steps)},
+    {"empty", CO_F32, {2, {3, 0}}, NULL, 0},
+    {"label", CO_I32, {1, {3}}, label, sizeof(label)},
+};
+static const size_t n_all = sizeof(all) / sizeof(all[0]);
+
+static void assert_tensor(const co_named_tensor *got, const co_named_tensor *want)
+{
+    assert_non_null(got);
+    assert_string_equal(got->name, want->name);
+    assert_int_equal(got->dtype, want->dtype);
+    assert_true(co_shape_equal(&got->shape, &want->shape));
+    assert_int_equal(got->bytes, want->bytes);
+    if (want->bytes)
+        assert_memory_equal(got->data, want->data, want->bytes);
+    assert_int_equal((uintptr_t)got->data % co_dtype_size(got->dtype), 0);
+}
+
+static void what_is_written_comes_back(void **state)
+{
+    const char *const metadata[] = {"format", "pt", "note", "two\nlines", NULL};
+    co_safetensors *file;
+
+    (void)state;
+    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), all, n_all, metadata), CO_OK);
+    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_int_equal(co_safetensors_count(file), n_all);
+    for (size_t i = 0; i < n_all; i++)
+        assert_tensor(co_safetensors_find(file, all[i].name), &all[i]);
+    for (size_t i = 1; i < n_all; i++)
+        assert_true(strcmp(co_safetensors_tensor(file, i - 1)->name,
+                           co_safetensors_tensor(file, i)->name) < 0);
+    assert_null(co_safetensors_tensor(file, n_all));
+    assert_null(co_safetensors_find(file, "conv"));
+    assert_null(co_safetensors_find(file, "__metadata__"));
+    assert_string_equal(co_safetensors_metadata(file, "format"), "pt");
+    assert_string_equal(co_safetensors_metadata(file, "note"), "two\nlines");
+    assert_null(co_safetensors_metadata(file, "conv.bias"));
+    co_safetensors_close(file);
+    assert_int_equal(count_files(), 1);
+}
+
+static void same_tensors_same_bytes(void **state)
+{
+    co_named_tensor turned[sizeof(all) / sizeof(all[0])];
+    char *first = malloc(4096), *second = malloc(4096);
+    size_t n;
+    FILE *file;
+
+    (void)state;
+    for (size_t i = 0; i < n_all; i++)
+        turned[i] = all[n_all - 1 - i];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            co_safetensors_write(in_dir("w.safetensors"), i ? turned : all, n_all, NULL), CO_OK);
+        file = fopen(in_dir("w.safetensors"), "rb");
+        n = fread(i ? second : first, 1, 4096, file);
+        fclose(file);
+    }
+    assert_memory_equal(first, second, n);
+    free(first);
+    free(second);
+}
+
+static void no_tensors_is_a_file_too(void **state)
+{
+    co_safetensors *file;
+
+    (void)state;
+    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), NULL, 0, NULL), CO_OK);
+    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_int_equal(co_safetensors_count(file), 0);
+    assert_null(co_safetensors_find(file, "x"));
+    assert_null(co_safetensors_metadata(file, "format"));
+    co_safetensors_close(file);
+    co_safetensors_close(NULL);
+}
+
+/* What a caller got wrong is refused before a file is made. */
+static void lying_tensors_are_not_written(void **state)
+{
+    static const struct {
+        co_named_tensor tensor;
+        const char *message;
+    } cases[] = {
+        {{"w", CO_F32, {1, {5}}, weight, sizeof(weight)}, "do not fit"},
+        {{"w", CO_F32, {2, {-2, -3}}, weight, sizeof(weight)}, "do not fit"},
+        {{"w", CO_F32, {2, {INT64_MAX, 16}}, weight, sizeof(weight)}, "do not fit"},
+        {{"w", CO_F32, {CO_MAX_DIMS + 1, {6, 1, 1, 1, 1}}, weight, sizeof(weight)}, "do not fit"},
+        {{"w", CO_DTYPE_COUNT, {1, {6}}, weight, sizeof(weight)}, "do not fit"},
+        {{"__metadata__", CO_F32, {1, {6}}, weight, sizeof(weight)}, "cannot have the name"},
+        {{"twin", CO_F32, {1, {6}}, weight, sizeof(weight)}, "'twin'"},
+        {{"\xff", CO_F32, {1, {6}}, weight, sizeof(weight)}, "UTF-8"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const co_named_tensor both[] = {cases[i].tensor,
+                                        {"twin", CO_F32, {1, {6}}, weight, sizeof(weight)}};
+
+        assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), both, 2, NULL), CO_E_USAGE);
+        assert_non_null(strstr(co_error_message(), cases[i].message));
+        assert_int_equal(count_files(), 0);
+    }
+}
+
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* At every point where the disk may be full: inside the header, between, inside the tensors. */
+static void full_disk_keeps_the_old_file(void **state)
+{
+    static float large[5000];
+    const co_named_tensor old[] = {{"old", CO_F32, {1, {6}}, weight, sizeof(weight)}};
+    const co_named_tensor tensors[] = {{"large", CO_F32, {1, {5000}}, large, sizeof(large)}};
+    co_safetensors *file;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    for (int exists = 0; exists < 2; exists++) {
+        if (exists)
+            assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), old, 1, NULL), CO_OK);
+        for (rlim_t room = 0; room < 20000; room = room * 3 + 1) {
+            co_status st;
+
+            limit_file_size(room);
+            st = co_safetensors_write(in_dir("w.safetensors"), tensors, 1, NULL);
+            limit_file_size(RLIM_INFINITY);
+            assert_int_equal(st, CO_E_IO);
+            assert_non_null(strstr(co_error_message(), "w.safetensors: cannot write: File too"));
+            assert_int_equal(count_files(), exists);
+        }
+    }
+    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_tensor(co_safetensors_find(file, "old"), &old[0]);
+    co_safetensors_close(file);
+}
+
+static void places_that_take_no_file(void **state)
+{
+    (void)state;
+    assert_int_equal(co_safetensors_write(in_dir("none/w.safetensors"), all, n_all, NULL), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "No such file or directory"));
+    assert_int_equal(mkdir(in_dir("w.safetensors"), 0777), 0);
+    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), all, n_all, NULL), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "w.safetensors"));
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(rmdir(in_dir("w.safetensors")), 0);
+}
+
+/* For every k the k-th allocation fails: an error, nothing lost (the leak checker looks on). */
+static void no_memory_is_an_error(void **state)
+{
+    const char *const metadata[] = {"format", "pt", NULL};
+    co_status st = CO_E_NOMEM;
+    co_safetensors *file = NULL;
+    uint64_t k;
+
+    (void)state;
+    for (k = 1; st != CO_OK && k < 1000; k++) {
+        co_mem_fail_at(k);
+        st = co_safetensors_write(in_dir("w.safetensors"), all, n_all, metadata);
+        co_mem_fail_at(0);
+        assert_true(st == CO_OK || st == CO_E_NOMEM || st == CO_E_IO);
+    }
+    assert_int_equal(st, CO_OK);
+    assert_true(k > 3);
+    st = CO_E_NOMEM;
+    for (k = 1; st != CO_OK && k < 1000; k++) {
+        co_mem_fail_at(k);
+        st = co_safetensors_open(&file, in_dir("w.safetensors"));
+        co_mem_fail_at(0);
+        assert_true(st == CO_OK || st == CO_E_NOMEM);
+    }
+    assert_int_equal(st, CO_OK);
+    assert_true(k > 3);
+    assert_tensor(co_safetensors_find(file, all[0].name), &all[0]);
+    co_safetensors_close(file);
+}
+
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIR(what_is_written_comes_back),   IN_DIR(same_tensors_same_bytes),
+        IN_DIR(no_tensors_is_a_file_too),     IN_DIR(lying_tensors_are_not_written),
+        IN_DIR(full_disk_keeps_the_old_file), IN_DIR(places_that_take_no_file),
+        IN_DIR(no_memory_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
