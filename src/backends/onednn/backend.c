@@ -4,6 +4,7 @@
  */
 #include <omp.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "backends/onednn/onednn.h"
 
@@ -23,6 +24,25 @@ void onednn_use_threads(void)
 
     if (threads > 0 && omp_get_max_threads() != threads)
         omp_set_num_threads(threads);
+}
+
+/* The instructions that oneDNN has chosen: each set of flags holds those of the older ones. */
+static const char *backend_instructions(void)
+{
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+
+    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
+        return ", AVX-512";
+    if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2)
+        return ", AVX2";
+    return isa ? ", older than AVX2" : "";
+}
+
+static void backend_describe(char *out, size_t size)
+{
+    const dnnl_version_t *v = dnnl_version();
+
+    snprintf(out, size, "oneDNN %d.%d.%d%s", v->major, v->minor, v->patch, backend_instructions());
 }
 
 static const char *backend_reason(dnnl_status_t status)
@@ -72,4 +92,5 @@ const co_backend co_backend_onednn = {
     .kernels = backend_kernels,
     .unpack = &co_onednn_unpack,
     .setup = backend_setup,
+    .describe = backend_describe,
 };
