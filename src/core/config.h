@@ -83,6 +83,10 @@ co_status co_value_plugin(const char **name, const co_value **map, const co_valu
 /* CO_E_USAGE at a value's place: "file:3:8: <message>". */
 co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2, 3);
 
+/* A null value at the place of another, which may be NULL: keys that are missing from it are
+   missed there. */
+co_value co_value_absent(const co_value *place);
+
 /* Put a value's place in front of a message that has none: for what only a deeper layer, which
    knows no config, can refuse. Passes on `st`; does nothing unless it is CO_E_USAGE. */
 co_status co_value_place(co_status st, const co_value *value);

@@ -32,6 +32,18 @@ co_status co_value_fail(const co_value *value, const char *fmt, ...)
     return co_fail(CO_E_USAGE, "%s:%d:%d: %s", value->source, value->line, value->column, message);
 }
 
+co_value co_value_absent(const co_value *place)
+{
+    co_value absent = {.kind = CO_VALUE_NULL};
+
+    if (place) {
+        absent.source = place->source;
+        absent.line = place->line;
+        absent.column = place->column;
+    }
+    return absent;
+}
+
 co_status co_value_place(co_status st, const co_value *value)
 {
     char cause[1024];

@@ -166,7 +166,7 @@ static co_status builder_add_residual(co_builder *b, const co_value *value, cons
 /* `- relu`, `- maxpool: 2` or `- conv2d: {out: 10, kernel: 5}`. */
 static co_status builder_add_item(co_builder *b, const co_value *item)
 {
-    const co_value none = {.source = item->source, .line = item->line, .column = item->column};
+    const co_value none = co_value_absent(item);
     const bool map = item->kind == CO_VALUE_MAP && item->n == 1;
     const co_value *attrs = map && item->item[0]->kind != CO_VALUE_NULL ? item->item[0] : &none;
     const char *op = map ? item->key[0] : item->text, *name;

@@ -44,8 +44,8 @@ static co_status model_find(const co_model_ops **out, const char *name, const co
 static co_status model_add_named(co_builder *b, const co_value *value)
 {
     co_arena *arena = co_config_arena(b->config);
+    const co_value none = co_value_absent(value), *map;
     const co_model_ops *ops;
-    const co_value *map;
     const co_key *keys;
     const char *name, *what;
     model *m;
@@ -57,7 +57,7 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     if (!what || !m)
         return CO_E_NOMEM;
     CO_TRY(co_keys_join(&keys, co_model_common_keys, ops->keys, offsetof(model, self), arena));
-    CO_TRY(co_keys_read(m, keys, map, what, arena));
+    CO_TRY(co_keys_read(m, keys, map ? map : &none, what, arena));
     if (m->classes)
         b->classes = m->classes;
     return co_value_place(ops->build(m->self, b), value);

@@ -9,15 +9,19 @@
 
 extern const co_optimizer_ops *const co_optimizers[]; /* NULL-ended */
 extern const co_schedule_ops *const co_schedules[];   /* NULL-ended */
+extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_adamw;
+extern const co_schedule_ops co_schedule_constant, co_schedule_step, co_schedule_multi_step,
+    co_schedule_cosine, co_schedule_polynomial;
+/* NULL if unknown. */
 const co_optimizer_ops *co_optimizer_find(const char *name);
 const co_schedule_ops *co_schedule_find(const char *name);
-/* lr: common to every optimizer. warmup: common to every schedule. */
+/* lr: common to every optimizer. unit, warmup, warmup_start: common to every schedule. */
 extern const co_key co_optimizer_common_keys[];
 extern const co_key co_schedule_common_keys[];
 
 typedef struct co_optim co_optim;
 /* From the config value (a name or {name, keys}); NULL value: sgd. `config` owns the value and
-   outlives the result. Adds its state arrays to `store`. */
+   outlives the result. Adds its state arrays to `store`, where they stay. */
 co_status co_optim_create(co_optim **out, const co_value *value, co_config *config,
                           co_store *store);
 void co_optim_destroy(co_optim *optim);
@@ -31,11 +35,19 @@ typedef struct co_schedule co_schedule;
 /* NULL value: constant. */
 co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config);
 void co_schedule_destroy(co_schedule *schedule);
-/* Factor on the base rate for the next update, warm-up included. */
+/* CO_E_USAGE when the schedule needs a length that `progress` leaves at 0. */
+co_status co_schedule_check(const co_schedule *schedule, const co_progress *progress);
+/* Factor on the base rate for the next update: the schedule's own, times the warm-up's
+
+     start + (1 - start) (t + 1) / W   for updates t = 0 .. W - 1, and 1 from then on.
+
+   The schedule itself counts from the first update, warm-up or not (Goyal et al.,
+   arXiv:1706.02677), so that milestones are epochs of the run. */
 double co_schedule_factor(const co_schedule *schedule, const co_progress *progress);
 
 /* Clipping, PyTorch's rules. value: each element to [-limit, limit]. norm: all scaled by
-   limit / (norm + 1e-6) if that is below 1. The norm is summed in double in store order. */
+   limit / (norm + 1e-6) if that is below 1. The norm is summed in double in an order that depends
+   on the store's length alone. */
 double co_clip_norm(co_store *store, double limit); /* returns the norm before */
 void co_clip_value(co_store *store, double limit);
 

@@ -28,6 +28,8 @@ struct co_distributed {
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
+    const co_progress lengths = {.steps_per_epoch = options->steps_per_epoch,
+                                 .total_steps = options->total_steps};
     co_store *store = options->model->store;
     co_distributed *d = co_calloc(1, sizeof(*d));
     co_status st;
@@ -39,6 +41,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     st = co_optim_create(&d->optim, values->optimizer, values->config, store);
     if (st == CO_OK)
         st = co_schedule_create(&d->schedule, values->schedule, values->config);
+    if (st == CO_OK)
+        st = co_schedule_check(d->schedule, &lengths);
     if (st == CO_OK)
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
                                 store);

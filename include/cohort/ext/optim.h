@@ -34,16 +34,25 @@ typedef struct co_optimizer_ops {
 typedef struct co_progress {
     uint64_t step; /* updates made so far */
     uint64_t steps_per_epoch;
-    uint64_t total_steps; /* planned */
+    uint64_t total_steps; /* planned; a schedule holds its last value from there on */
+    uint64_t at;          /* updates or whole epochs made so far, as `unit` says; set for factor */
 } co_progress;
+
+/** Which planned lengths a schedule cannot do without. */
+typedef enum co_schedule_needs {
+    CO_SCHEDULE_NEEDS_NOTHING = 0,
+    CO_SCHEDULE_NEEDS_AT = 1,   /* `at`, and so steps_per_epoch where `unit` is epoch */
+    CO_SCHEDULE_NEEDS_TOTAL = 2 /* total_steps */
+} co_schedule_needs;
 
 typedef struct co_schedule_ops {
     const char *name;
     const char *summary;
-    const co_key *keys; /* "warmup" belongs to every schedule */
+    const co_key *keys; /* "unit" and "warmup" belong to every schedule */
     size_t self_size;
-    co_status (*check)(const void *self);
-    /** Factor on the base rate for the next update. */
+    co_schedule_needs needs;
+    co_status (*check)(const void *self); /* values that make no sense; NULL: none */
+    /** Factor on the base rate for the next update; what `needs` names is there. */
     double (*factor)(const void *self, const co_progress *progress);
 } co_schedule_ops;
 

@@ -1,0 +1,37 @@
+/*
+ * adam.c - Adam (Kingma & Ba, arXiv:1412.6980); weight decay is a part of the gradient (L2).
+ */
+#include "optim/moments.h"
+#include "optim/optim.h"
+
+static const co_key adam_keys[] = {
+    {"betas", CO_KEY_REALS, offsetof(moments, betas), "[0.9, 0.999]", 0, 1, NULL,
+     MOMENTS_BETAS_HELP},
+    {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
+     MOMENTS_EPS_HELP},
+    {"weight_decay", CO_KEY_REAL, offsetof(moments, weight_decay), "0", 0, 1e6, NULL,
+     "times the weight is added to its gradient"},
+    CO_KEYS_END,
+};
+
+static co_status adam_check(const void *self)
+{
+    return co_moments_check(self, "adam");
+}
+
+static void adam_update(const void *self, const co_update *u)
+{
+    co_moments_update(self, u, ((const moments *)self)->weight_decay);
+}
+
+const co_optimizer_ops co_optimizer_adam = {
+    .name = "adam",
+    .summary = "Adam: each weight at its own rate; weight decay as a part of the gradient",
+    .keys = adam_keys,
+    .default_lr = 0.001,
+    .self_size = sizeof(moments),
+    .check = adam_check,
+    .states = co_moments_count_states,
+    .state_names = co_moments_states,
+    .update = adam_update,
+};

@@ -1,0 +1,47 @@
+/*
+ * adamw.c - Adam with weight decay beside the gradient (Loshchilov & Hutter, arXiv:1711.05101):
+ * p = (1 - lr weight_decay) p first, then Adam's step.
+ */
+#include "optim/moments.h"
+#include "optim/optim.h"
+
+static const co_key adamw_keys[] = {
+    {"betas", CO_KEY_REALS, offsetof(moments, betas), "[0.9, 0.999]", 0, 1, NULL,
+     MOMENTS_BETAS_HELP},
+    {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
+     MOMENTS_EPS_HELP},
+    {"weight_decay", CO_KEY_REAL, offsetof(moments, weight_decay), "0.01", 0, 1e6, NULL,
+     "times the rate: the share of the weight that each update takes away"},
+    CO_KEYS_END,
+};
+
+static co_status adamw_check(const void *self)
+{
+    return co_moments_check(self, "adamw");
+}
+
+static void adamw_shrink(float *restrict p, size_t n, float factor)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] *= factor;
+}
+
+static void adamw_update(const void *self, const co_update *u)
+{
+    const moments *m = self;
+
+    adamw_shrink(u->param, u->n, (float)(1 - u->lr * m->weight_decay));
+    co_moments_update(m, u, 0);
+}
+
+const co_optimizer_ops co_optimizer_adamw = {
+    .name = "adamw",
+    .summary = "Adam with weight decay beside the gradient",
+    .keys = adamw_keys,
+    .default_lr = 0.001,
+    .self_size = sizeof(moments),
+    .check = adamw_check,
+    .states = co_moments_count_states,
+    .state_names = co_moments_states,
+    .update = adamw_update,
+};

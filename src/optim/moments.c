@@ -1,0 +1,57 @@
+/*
+ * moments.c - the step that adam and adamw share.
+ */
+#include "optim/moments.h"
+
+#include <math.h>
+
+const char *const co_moments_states[] = {"exp_avg", "exp_avg_sq", NULL};
+
+co_status co_moments_check(const moments *m, const char *name)
+{
+    if (m->betas.n != 2 || m->betas.v[0] >= 1 || m->betas.v[1] >= 1)
+        return co_fail(CO_E_USAGE,
+                       "optimizer %s: betas are two numbers below 1, such as "
+                       "[0.9, 0.999]",
+                       name);
+    return CO_OK;
+}
+
+int co_moments_count_states(const void *self)
+{
+    (void)self;
+    return 2;
+}
+
+typedef struct moments_rates {
+    float beta1, beta2, rest1, rest2, decay, lr, root, eps;
+} moments_rates;
+
+static void moments_move(float *restrict p, const float *restrict g, float *restrict m,
+                         float *restrict v, size_t n, const moments_rates *rates)
+{
+    const moments_rates r = *rates;
+
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] + r.decay * p[i];
+
+        m[i] = r.beta1 * m[i] + r.rest1 * d;
+        v[i] = r.beta2 * v[i] + r.rest2 * (d * d);
+        p[i] -= r.lr * (m[i] / (sqrtf(v[i]) / r.root + r.eps));
+    }
+}
+
+void co_moments_update(const moments *m, const co_update *u, double decay)
+{
+    const double beta1 = m->betas.v[0], beta2 = m->betas.v[1], t = (double)u->step;
+    const moments_rates rates = {.beta1 = (float)beta1,
+                                 .beta2 = (float)beta2,
+                                 .rest1 = (float)(1 - beta1),
+                                 .rest2 = (float)(1 - beta2),
+                                 .decay = (float)decay,
+                                 .lr = (float)(u->lr / (1 - pow(beta1, t))),
+                                 .root = (float)sqrt(1 - pow(beta2, t)),
+                                 .eps = (float)m->eps};
+
+    moments_move(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
+}

@@ -1,0 +1,138 @@
+/*
+ * schedule.c - a schedule from its config, and the warm-up in front of any.
+ *
+ * Settles where training is, in the schedule's own unit. Must not know optimizers or rates: a
+ * schedule gives a factor.
+ */
+#include "core/mem.h"
+#include "optim/optim.h"
+
+#define SCHEDULE_MAX_NAMES 64
+
+enum { SCHEDULE_EPOCH, SCHEDULE_STEP };
+static const char *const schedule_units[] = {"epoch", "step", NULL};
+
+struct co_schedule {
+    const co_schedule_ops *ops;
+    int64_t warmup;
+    double warmup_start;
+    int unit;
+    max_align_t self[]; /* the schedule's own fields */
+};
+
+const co_key co_schedule_common_keys[] = {
+    {.name = "unit",
+     .type = CO_KEY_CHOICE,
+     .offset = offsetof(co_schedule, unit),
+     .fallback = "epoch",
+     .choices = schedule_units,
+     .help = "what the schedule's own lengths and warmup count"},
+    {.name = "warmup",
+     .type = CO_KEY_INT,
+     .offset = offsetof(co_schedule, warmup),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "length of a linear rise of the rate at the start, update by update"},
+    {.name = "warmup_start",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_schedule, warmup_start),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "factor on the rate that the rise starts above"},
+    CO_KEYS_END,
+};
+
+static co_status schedule_find(const co_schedule_ops **out, const char *name, const co_value *value)
+{
+    const char *names[SCHEDULE_MAX_NAMES];
+    size_t n = 0;
+
+    *out = co_schedule_find(name);
+    if (*out)
+        return CO_OK;
+    for (const co_schedule_ops *const *ops = co_schedules; *ops && n < SCHEDULE_MAX_NAMES; ops++)
+        names[n++] = (*ops)->name;
+    return co_value_unknown(value, "schedule", name, names, n);
+}
+
+static co_status schedule_read(co_schedule *schedule, const co_value *map, const co_value *value,
+                               co_arena *arena)
+{
+    const co_schedule_ops *ops = schedule->ops;
+    const char *what = co_arena_printf(arena, "schedule %s", ops->name);
+    const co_value none = co_value_absent(value);
+    const co_key *keys;
+
+    if (!what)
+        return CO_E_NOMEM;
+    CO_TRY(co_keys_join(&keys, co_schedule_common_keys, ops->keys, offsetof(co_schedule, self),
+                        arena));
+    CO_TRY(co_keys_read(schedule, keys, map ? map : &none, what, arena));
+    return ops->check ? co_value_place(ops->check(schedule->self), map) : CO_OK;
+}
+
+co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config)
+{
+    const co_schedule_ops *ops;
+    const co_value *map = NULL;
+    const char *name = "constant";
+    co_schedule *schedule;
+    co_status st;
+
+    if (value)
+        CO_TRY(co_value_plugin(&name, &map, value, "schedule"));
+    CO_TRY(schedule_find(&ops, name, value));
+    schedule = co_calloc(1, sizeof(*schedule) + ops->self_size);
+    if (!schedule)
+        return CO_E_NOMEM;
+    schedule->ops = ops;
+    st = schedule_read(schedule, map, value, co_config_arena(config));
+    if (st != CO_OK) {
+        co_schedule_destroy(schedule);
+        return st;
+    }
+    *out = schedule;
+    return CO_OK;
+}
+
+void co_schedule_destroy(co_schedule *schedule)
+{
+    co_free(schedule);
+}
+
+co_status co_schedule_check(const co_schedule *schedule, const co_progress *progress)
+{
+    const co_schedule_ops *ops = schedule->ops;
+    const bool counts = schedule->warmup > 0 || (ops->needs & CO_SCHEDULE_NEEDS_AT);
+
+    if (counts && schedule->unit == SCHEDULE_EPOCH && progress->steps_per_epoch == 0)
+        return co_fail(CO_E_USAGE,
+                       "schedule %s counts epochs: say how many steps one has, or set unit: step",
+                       ops->name);
+    if ((ops->needs & CO_SCHEDULE_NEEDS_TOTAL) && progress->total_steps == 0)
+        return co_fail(CO_E_USAGE, "schedule %s needs the number of steps of the whole run",
+                       ops->name);
+    return CO_OK;
+}
+
+/* Rises from above `warmup_start` at the first update to 1 at the last of the warm-up. */
+static double schedule_warmup(const co_schedule *schedule, const co_progress *progress)
+{
+    const uint64_t unit = schedule->unit == SCHEDULE_EPOCH ? progress->steps_per_epoch : 1;
+    const double length = (double)schedule->warmup * (double)unit;
+    const double made = (double)progress->step + 1, start = schedule->warmup_start;
+
+    return made < length ? start + (1 - start) * made / length : 1;
+}
+
+double co_schedule_factor(const co_schedule *schedule, const co_progress *progress)
+{
+    co_progress now = *progress;
+
+    now.at = now.step;
+    if (schedule->unit == SCHEDULE_EPOCH)
+        now.at = now.steps_per_epoch ? now.step / now.steps_per_epoch : 0;
+    return schedule->ops->factor(schedule->self, &now) * schedule_warmup(schedule, progress);
+}

@@ -1,0 +1,114 @@
+/*
+ * sgd.c - stochastic gradient descent, with momentum in PyTorch's convention:
+ *
+ *   d = g + weight_decay p
+ *   v = d at the first update, momentum v + (1 - dampening) d from then on
+ *   p = p - lr v                     (Nesterov: p - lr (d + momentum v))
+ *
+ * So the rate scales the whole velocity (Sutskever et al., ICML 2013, scale the gradient alone).
+ */
+#include "optim/optim.h"
+
+typedef struct sgd {
+    double momentum, dampening, weight_decay;
+    bool nesterov;
+} sgd;
+
+static const co_key sgd_keys[] = {
+    {.name = "momentum",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(sgd, momentum),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "share of the velocity that is kept from update to update"},
+    {.name = "dampening",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(sgd, dampening),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "share of each gradient but the first that does not enter the velocity"},
+    {.name = "weight_decay",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(sgd, weight_decay),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e6,
+     .help = "times the weight is added to its gradient"},
+    {.name = "nesterov",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(sgd, nesterov),
+     .fallback = "false",
+     .help = "look ahead along the velocity; needs momentum, and no dampening"},
+    CO_KEYS_END,
+};
+
+static const char *const sgd_states[] = {"momentum_buffer", NULL};
+
+static co_status sgd_check(const void *self)
+{
+    const sgd *s = self;
+
+    if (s->nesterov && (s->momentum <= 0 || s->dampening > 0))
+        return co_fail(CO_E_USAGE, "optimizer sgd: nesterov needs momentum above 0 and no "
+                                   "dampening");
+    return CO_OK;
+}
+
+static int sgd_count_states(const void *self)
+{
+    return ((const sgd *)self)->momentum > 0;
+}
+
+static void sgd_move(float *restrict p, const float *restrict g, size_t n, float lr, float decay)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] -= lr * (g[i] + decay * p[i]);
+}
+
+/* How a gradient enters the velocity, and the velocity the weight. */
+typedef struct sgd_rates {
+    float lr, decay, momentum, keep;
+    bool nesterov;
+} sgd_rates;
+
+static void sgd_move_with_velocity(float *restrict p, const float *restrict g, float *restrict v,
+                                   size_t n, const sgd_rates *rates)
+{
+    const sgd_rates r = *rates;
+
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] + r.decay * p[i];
+
+        v[i] = r.momentum * v[i] + r.keep * d;
+        p[i] -= r.lr * (r.nesterov ? d + r.momentum * v[i] : v[i]);
+    }
+}
+
+static void sgd_update(const void *self, const co_update *u)
+{
+    const sgd *s = self;
+    const sgd_rates rates = {.lr = (float)u->lr,
+                             .decay = (float)s->weight_decay,
+                             .momentum = (float)s->momentum,
+                             .keep = u->step == 1 ? 1.0f : (float)(1 - s->dampening),
+                             .nesterov = s->nesterov};
+
+    if (s->momentum > 0)
+        sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, &rates);
+    else
+        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay);
+}
+
+const co_optimizer_ops co_optimizer_sgd = {
+    .name = "sgd",
+    .summary = "stochastic gradient descent, with momentum and Nesterov's look-ahead",
+    .keys = sgd_keys,
+    .default_lr = 0.01,
+    .self_size = sizeof(sgd),
+    .check = sgd_check,
+    .states = sgd_count_states,
+    .state_names = sgd_states,
+    .update = sgd_update,
+};
