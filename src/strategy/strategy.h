@@ -8,6 +8,8 @@
 #include "tensor/store.h"
 
 extern const co_strategy_ops *const co_strategies[]; /* NULL-ended */
+extern const co_strategy_ops co_strategy_sync;
+/* NULL if unknown. */
 const co_strategy_ops *co_strategy_find(const char *name);
 
 /* From the config value (a name or {name, keys}); NULL value: sync. */

@@ -4,8 +4,8 @@
  * A strategy never sees layers: only ranges of one flat store, and a communicator. Order of calls
  * in one step:
  *
- *   grad_ready (as ranges become final, during backward) -> before_update -> [optimizer] ->
- * after_update
+ *   grad_ready (as ranges become final, during backward) -> before_update
+ *     -> [clipping, optimizer] -> after_update
  */
 #ifndef COHORT_EXT_STRATEGY_H
 #define COHORT_EXT_STRATEGY_H
@@ -33,7 +33,7 @@ struct co_strategy_ops {
     const char *summary;
     const co_key *keys;
     size_t self_size;
-    /** Keys are read; take memory. NULL: nothing. */
+    /** Keys are read; take memory. fini follows, even after a failure. NULL: nothing. */
     co_status (*init)(co_strategy *strategy);
     /** Before the first step: weights and buffers are initialised. NULL: nothing. */
     co_status (*start)(co_strategy *strategy);
@@ -43,9 +43,11 @@ struct co_strategy_ops {
     co_status (*grad_ready)(co_strategy *strategy, size_t begin, size_t end);
     /** Afterwards grad holds what the optimizer shall use. NULL: nothing. */
     co_status (*before_update)(co_strategy *strategy, uint64_t step);
+    /** Weights have moved. NULL: nothing. */
     co_status (*after_update)(co_strategy *strategy, uint64_t step);
-    /** After the last step, before evaluation and saving. */
+    /** After the last step, before saving. NULL: nothing. */
     co_status (*finish)(co_strategy *strategy);
+    /** Free what init and later hooks took; may come in the middle of a step, after a failure. */
     void (*fini)(co_strategy *strategy);
 };
 

@@ -1,0 +1,23 @@
+/*
+ * bucket.h - the flat store cut into pieces that are reduced one by one.
+ *
+ * The cut depends on the length of the store and the wanted size alone, so that every rank makes
+ * the same one.
+ */
+#ifndef CO_STRATEGY_BUCKET_H
+#define CO_STRATEGY_BUCKET_H
+
+#include <stddef.h>
+
+/* Elements of a bucket of `mib` MiB of floats; at least a few. */
+size_t co_bucket_elements(double mib);
+
+/* End of the bucket that begins at `begin`, in a store of n > begin elements; `full` is from
+   co_bucket_elements. The first and the last bucket are a quarter as large as the others: the
+   first reduction starts early, and little is left to reduce when backward is over. */
+size_t co_bucket_end(size_t begin, size_t n, size_t full);
+
+/* How many buckets there are. */
+size_t co_bucket_count(size_t n, size_t full);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * registry.c - every strategy by name.
+ */
+#include <string.h>
+
+#include "strategy/strategy.h"
+
+const co_strategy_ops *const co_strategies[] = {
+    &co_strategy_sync,
+    NULL,
+};
+
+const co_strategy_ops *co_strategy_find(const char *name)
+{
+    for (const co_strategy_ops *const *ops = co_strategies; *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
+}

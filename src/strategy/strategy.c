@@ -1,0 +1,98 @@
+/*
+ * strategy.c - a strategy from its config, and its hooks.
+ *
+ * Must not know any strategy by name but the default, nor what a hook does.
+ */
+#include "strategy/strategy.h"
+
+#include "core/mem.h"
+
+#define STRATEGY_MAX_NAMES 64
+
+static co_status strategy_find(const co_strategy_ops **out, const char *name, const co_value *value)
+{
+    const char *names[STRATEGY_MAX_NAMES];
+    size_t n = 0;
+
+    *out = co_strategy_find(name);
+    if (*out)
+        return CO_OK;
+    for (const co_strategy_ops *const *ops = co_strategies; *ops && n < STRATEGY_MAX_NAMES; ops++)
+        names[n++] = (*ops)->name;
+    return co_value_unknown(value, "strategy", name, names, n);
+}
+
+static co_status strategy_setup(co_strategy *strategy, const co_value *map, const co_value *value,
+                                co_config *config)
+{
+    const co_strategy_ops *ops = strategy->ops;
+    const co_value none = co_value_absent(value);
+    co_arena *arena = co_config_arena(config);
+    const char *what = co_arena_printf(arena, "strategy %s", ops->name);
+
+    strategy->self = co_calloc(1, ops->self_size ? ops->self_size : 1);
+    if (!what || !strategy->self)
+        return CO_E_NOMEM;
+    CO_TRY(co_keys_read(strategy->self, ops->keys, map ? map : &none, what, arena));
+    return ops->init ? co_value_place(ops->init(strategy), value) : CO_OK;
+}
+
+co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
+                             co_comm *comm, co_store *store)
+{
+    const co_value *map = NULL;
+    const co_strategy_ops *ops;
+    const char *name = "sync";
+    co_strategy *strategy;
+    co_status st;
+
+    if (value)
+        CO_TRY(co_value_plugin(&name, &map, value, "strategy"));
+    CO_TRY(strategy_find(&ops, name, value));
+    strategy = co_calloc(1, sizeof(*strategy));
+    if (!strategy)
+        return CO_E_NOMEM;
+    *strategy = (co_strategy){.ops = ops, .comm = comm, .store = store};
+    st = strategy_setup(strategy, map, value, config);
+    if (st != CO_OK) {
+        co_strategy_destroy(strategy);
+        return st;
+    }
+    *out = strategy;
+    return CO_OK;
+}
+
+void co_strategy_destroy(co_strategy *strategy)
+{
+    if (!strategy)
+        return;
+    if (strategy->self && strategy->ops->fini)
+        strategy->ops->fini(strategy);
+    co_free(strategy->self);
+    co_free(strategy);
+}
+
+co_status co_strategy_start(co_strategy *strategy)
+{
+    return strategy->ops->start ? strategy->ops->start(strategy) : CO_OK;
+}
+
+co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end)
+{
+    return strategy->ops->grad_ready ? strategy->ops->grad_ready(strategy, begin, end) : CO_OK;
+}
+
+co_status co_strategy_before_update(co_strategy *strategy, uint64_t step)
+{
+    return strategy->ops->before_update ? strategy->ops->before_update(strategy, step) : CO_OK;
+}
+
+co_status co_strategy_after_update(co_strategy *strategy, uint64_t step)
+{
+    return strategy->ops->after_update ? strategy->ops->after_update(strategy, step) : CO_OK;
+}
+
+co_status co_strategy_finish(co_strategy *strategy)
+{
+    return strategy->ops->finish ? strategy->ops->finish(strategy) : CO_OK;
+}
