@@ -5,6 +5,7 @@
 #include <cohort/data.h>
 
 #include "core/config.h"
+#include "data/partition.h"
 
 /* NULL-ended, in the order that `cohort list datasets` prints. */
 extern const co_dataset_ops *const co_dataset_formats[];
@@ -18,8 +19,5 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
 const char *co_dataset_name(const co_dataset *dataset);
 /* As stored, before resizing. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
-
-/* Partition kinds, for `cohort list partitions` and config checks. */
-extern const char *const co_partition_kinds[];
 
 #endif

@@ -1,0 +1,239 @@
+/*
+ * dataset.c - a data set from its config: what every format shares.
+ *
+ * Settles names, the common keys, and the way from stored bytes to the floats that a network
+ * gets. Must not know order, batches or threads.
+ */
+#include <string.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+#include "data/data.h"
+#include "data/resize.h"
+
+#define DATASET_MAX_NAMES 64
+/* Elements of one sample, stored or resized: far above any image, far below any overflow. */
+#define DATASET_MAX_SAMPLE ((int64_t)1 << 28)
+#define DATASET_LEVELS     256
+/* Samples up to this many bytes are read through the stack: 32x32 in colour. */
+#define DATASET_SMALL 3072
+
+typedef struct dataset_normalize {
+    co_reals mean, std;
+} dataset_normalize;
+
+struct co_dataset {
+    const co_dataset_ops *ops;
+    co_config *config; /* owned, or NULL when the caller's */
+    const char *path;
+    const co_value *normalize_value, *resize_value;
+    dataset_normalize normalize;
+    co_resize resize;
+    co_dataset_info info;
+    size_t stored;      /* bytes of a sample */
+    float *table;       /* (C, 256): what each byte becomes, owned */
+    bool open;          /* ops->close is due */
+    max_align_t self[]; /* the format's own fields */
+};
+
+#define DATASET(field) offsetof(co_dataset, field)
+
+const co_key co_dataset_common_keys[] = {
+    {"path", CO_KEY_STRING, DATASET(path), "~", 0, 0, NULL, "folder or file that holds the data"},
+    {"normalize", CO_KEY_VALUE, DATASET(normalize_value), "~", 0, 0, NULL,
+     "{mean: m, std: s} of values from 0 to 1, one number or one per channel: (x - m) / s"},
+    {"resize", CO_KEY_VALUE, DATASET(resize_value), "~", 0, 0, NULL,
+     "size, [height, width], or {size: ..., mode: bilinear | pad}"},
+    CO_KEYS_END,
+};
+
+static const co_key dataset_normalize_keys[] = {
+    {"mean", CO_KEY_REALS, offsetof(dataset_normalize, mean), "0", -1e6, 1e6, NULL,
+     "subtracted, per channel"},
+    {"std", CO_KEY_REALS, offsetof(dataset_normalize, std), "1", 1e-6, 1e6, NULL,
+     "divided by, per channel"},
+    CO_KEYS_END,
+};
+
+static co_status dataset_find(const co_dataset_ops **out, const char *name, const co_value *value)
+{
+    const char *names[DATASET_MAX_NAMES];
+    size_t n = 0;
+
+    *out = co_dataset_find(name);
+    if (*out)
+        return CO_OK;
+    for (const co_dataset_ops *const *d = co_dataset_formats; *d && n < DATASET_MAX_NAMES; d++)
+        names[n++] = (*d)->name;
+    return co_value_unknown(value, "data set", name, names, n);
+}
+
+static co_status dataset_read_keys(co_dataset *data, const co_value *map, co_config *config)
+{
+    co_arena *arena = co_config_arena(config);
+    char *what = co_arena_printf(arena, "data %s", data->ops->name);
+    const co_key *keys;
+
+    if (!what)
+        return CO_E_NOMEM;
+    CO_TRY(co_keys_join(&keys, co_dataset_common_keys, data->ops->keys, DATASET(self), arena));
+    CO_TRY(co_keys_read(data, keys, map, what, arena));
+    CO_TRY(co_keys_read(&data->normalize, dataset_normalize_keys, data->normalize_value,
+                        "normalize", arena));
+    return co_resize_read(&data->resize, data->resize_value, config);
+}
+
+static bool dataset_size_ok(const co_shape *shape)
+{
+    int64_t left = DATASET_MAX_SAMPLE;
+
+    for (int i = 0; i < 3; i++) {
+        if (shape->dim[i] < 1 || shape->dim[i] > left)
+            return false;
+        left /= shape->dim[i];
+    }
+    return true;
+}
+
+static co_status dataset_make_table(co_dataset *data)
+{
+    const size_t channels = (size_t)data->info.shape.dim[0];
+    const co_reals *mean = &data->normalize.mean, *std = &data->normalize.std;
+
+    if ((mean->n != 1 && mean->n != channels) || (std->n != 1 && std->n != channels))
+        return co_value_fail(data->normalize_value,
+                             "normalize: expected 1 or %zu numbers for mean and std, one per "
+                             "channel, got %zu and %zu",
+                             channels, mean->n, std->n);
+    data->table = co_calloc(channels, DATASET_LEVELS * sizeof(*data->table));
+    if (!data->table)
+        return CO_E_NOMEM;
+    for (size_t c = 0; c < channels; c++) {
+        const float m = (float)mean->v[mean->n > 1 ? c : 0], s = (float)std->v[std->n > 1 ? c : 0];
+
+        for (int level = 0; level < DATASET_LEVELS; level++)
+            data->table[c * DATASET_LEVELS + (size_t)level] = ((float)level / 255.0f - m) / s;
+    }
+    return CO_OK;
+}
+
+static co_status dataset_setup(co_dataset *data, co_split split)
+{
+    char shape[64];
+
+    CO_TRY(data->ops->open(data->self, &data->info, data->path, split));
+    data->open = true;
+    if (data->info.count > UINT32_MAX)
+        return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
+    CO_TRY(co_resize_setup(&data->resize, &data->info.shape));
+    if (!dataset_size_ok(&data->info.shape) || !dataset_size_ok(&data->resize.to))
+        return co_fail(CO_E_DATA, "%s: samples of %s are too large", data->ops->name,
+                       co_shape_format(shape, sizeof(shape), &data->resize.to));
+    data->stored = (size_t)co_shape_count(&data->info.shape);
+    return dataset_make_table(data);
+}
+
+co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_config *config,
+                                co_split split)
+{
+    const co_dataset_ops *ops;
+    const co_value *map;
+    const char *name;
+    co_dataset *data;
+    co_status st;
+
+    CO_TRY(co_value_plugin(&name, &map, value, "data"));
+    CO_TRY(dataset_find(&ops, name, value));
+    data = co_calloc(1, sizeof(*data) + ops->self_size);
+    if (!data)
+        return CO_E_NOMEM;
+    data->ops = ops;
+    st = dataset_read_keys(data, map, config);
+    if (st == CO_OK)
+        st = dataset_setup(data, split);
+    if (st != CO_OK) {
+        co_dataset_destroy(data);
+        return st;
+    }
+    *out = data;
+    return CO_OK;
+}
+
+co_status co_dataset_open(co_dataset **out, const char *text, co_split split)
+{
+    co_config *config;
+    const co_value *value;
+    co_dataset *data;
+    co_status st;
+
+    CO_TRY(co_config_parse(&config, "", 0, "data"));
+    st = co_config_add_text(&value, config, text);
+    if (st == CO_OK)
+        st = co_dataset_open_value(&data, value, config, split);
+    if (st != CO_OK) {
+        co_config_destroy(config);
+        return st;
+    }
+    data->config = config;
+    *out = data;
+    return CO_OK;
+}
+
+void co_dataset_destroy(co_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    if (dataset->open && dataset->ops->close)
+        dataset->ops->close(dataset->self);
+    co_resize_close(&dataset->resize);
+    co_free(dataset->table);
+    co_config_destroy(dataset->config);
+    co_free(dataset);
+}
+
+const char *co_dataset_name(const co_dataset *dataset)
+{
+    return dataset->ops->name;
+}
+
+const co_dataset_info *co_dataset_stored(const co_dataset *dataset)
+{
+    return &dataset->info;
+}
+
+uint64_t co_dataset_count(const co_dataset *dataset)
+{
+    return dataset->info.count;
+}
+
+const co_shape *co_dataset_shape(const co_dataset *dataset)
+{
+    return &dataset->resize.to;
+}
+
+int64_t co_dataset_classes(const co_dataset *dataset)
+{
+    return dataset->info.classes;
+}
+
+int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
+{
+    return dataset->ops->label(dataset->self, i);
+}
+
+co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
+{
+    uint8_t small[DATASET_SMALL], *bytes = small;
+    co_status st;
+
+    if (dataset->stored > sizeof(small))
+        bytes = co_calloc(dataset->stored, 1);
+    if (!bytes)
+        return CO_E_NOMEM;
+    st = dataset->ops->read(dataset->self, bytes, i);
+    if (st == CO_OK)
+        co_resize_apply(out, &dataset->resize, bytes, dataset->table);
+    if (bytes != small)
+        co_free(bytes);
+    return st;
+}

@@ -1,0 +1,31 @@
+/*
+ * fashion_mnist.c - Fashion-MNIST: 28x28 pictures of clothing (Xiao et al., arXiv:1708.07747).
+ */
+#include "core/fs.h"
+#include "data/formats.h"
+#include "data/idx_images.h"
+
+/* Where Debian's package dataset-fashion-mnist puts it. */
+#define FASHION_MNIST_PATH "/usr/share/datasets/fashion-mnist"
+
+static co_status fashion_mnist_open(void *self, co_dataset_info *info, const char *path,
+                                    co_split split)
+{
+    if (!path && !co_fs_exists(FASHION_MNIST_PATH))
+        return co_fail(CO_E_DATA,
+                       "%s: no such folder; install Debian's package "
+                       "dataset-fashion-mnist, or set data.path",
+                       FASHION_MNIST_PATH);
+    return co_idx_images_open(self, info, path ? path : FASHION_MNIST_PATH, split, 10,
+                              "fashion-mnist", "FashionMNIST");
+}
+
+const co_dataset_ops co_dataset_fashion_mnist = {
+    .name = "fashion-mnist",
+    .summary = "28x28 pictures of clothing; path: " FASHION_MNIST_PATH " by default",
+    .self_size = sizeof(co_idx_images),
+    .open = fashion_mnist_open,
+    .read = co_idx_images_read,
+    .label = co_idx_images_label,
+    .close = co_idx_images_close,
+};

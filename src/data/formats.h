@@ -1,0 +1,11 @@
+/* formats.h - every data set format; registry.c lists them. */
+#ifndef CO_DATA_FORMATS_H
+#define CO_DATA_FORMATS_H
+
+#include <cohort/ext/dataset.h>
+
+extern const co_dataset_ops co_dataset_mnist;
+extern const co_dataset_ops co_dataset_fashion_mnist;
+extern const co_dataset_ops co_dataset_synthetic;
+
+#endif

@@ -1,0 +1,28 @@
+/* idx.h - IDX, the file format of MNIST: a header, and an array of bytes. */
+#ifndef CO_DATA_IDX_H
+#define CO_DATA_IDX_H
+
+#include <cohort/types.h>
+
+#define CO_IDX_MAX_DIMS 3
+/* The most that a gzip file may unpack to: 40 times MNIST. Plain files may be of any size. */
+#define CO_IDX_MAX_UNPACKED ((size_t)2 << 30)
+
+/* An array of unsigned bytes, row-major; zero is closed. */
+typedef struct co_idx {
+    int ndim;
+    size_t dim[CO_IDX_MAX_DIMS];
+    const uint8_t *data; /* dim[0] * dim[1] * ... bytes, borrowed from one of: */
+    uint8_t *unpacked;   /* owned; NULL: the file was plain */
+    void *map;           /* owned; NULL: not mapped */
+    size_t map_size;
+} co_idx;
+
+/* Map a file, plain or gzip, that must hold `ndim` dimensions and nothing else. Anything else is
+   CO_E_DATA, with a message that begins with the path. */
+co_status co_idx_open(co_idx *out, const char *path, int ndim);
+/* The same from memory, which must outlive `out`; `name` stands for the path. */
+co_status co_idx_parse(co_idx *out, const uint8_t *bytes, size_t size, int ndim, const char *name);
+void co_idx_close(co_idx *idx);
+
+#endif

@@ -1,0 +1,24 @@
+/* idx_images.h - a split of MNIST's kind: one IDX file of images and one of labels. */
+#ifndef CO_DATA_IDX_IMAGES_H
+#define CO_DATA_IDX_IMAGES_H
+
+#include <cohort/ext/dataset.h>
+
+#include "data/idx.h"
+
+typedef struct co_idx_images {
+    co_idx image, label; /* (N, H, W), (N) */
+} co_idx_images;
+
+/* Open a split below `folder`: {train,t10k}-images-idx3-ubyte[.gz] and -labels-idx1-ubyte[.gz],
+   in the folder itself, in raw/, or in <package>/raw/ as torchvision lays them out. Labels must
+   be below `classes`. `owner` is the data set's name, for messages. */
+co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const char *folder,
+                             co_split split, int64_t classes, const char *owner,
+                             const char *package);
+/* These fit co_dataset_ops when `self` is a co_idx_images. */
+co_status co_idx_images_read(const void *self, uint8_t *out, uint64_t i);
+int32_t co_idx_images_label(const void *self, uint64_t i);
+void co_idx_images_close(void *self);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * loader.c - batches in the order of the plan, read ahead by threads.
+ *
+ * A ring of slots: readers claim batches in order and fill slots side by side, the consumer takes
+ * them in order. A slot is free again once the consumer has moved on from it. Must not know what
+ * a batch is for.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/fs.h"
+#include "core/mem.h"
+#include "data/data.h"
+
+#define LOADER_DEPTH   4
+#define LOADER_MESSAGE 512
+
+typedef struct loader_slot {
+    co_batch batch;
+    float *input;     /* (most, C, H, W), owned */
+    int32_t *label;   /* (most), owned */
+    uint32_t *sample; /* (most), owned */
+    bool ready;       /* under queue_lock */
+    co_status status; /* of the read, with its message: that of a thread is its own */
+    char message[LOADER_MESSAGE];
+} loader_slot;
+
+struct co_loader {
+    const co_dataset *dataset; /* borrowed */
+    co_sampler *sampler;       /* borrowed; under plan_lock */
+    int rank;
+    size_t sample_size; /* floats */
+    double wait_seconds;
+
+    pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
+    uint64_t claimed;          /* batches */
+    uint64_t epoch, step;      /* of the next claim */
+
+    pthread_mutex_t queue_lock;
+    pthread_cond_t filled, freed;
+    uint64_t taken; /* batches that the consumer has moved on from */
+    bool borrowed;  /* the consumer has batch `taken` */
+    atomic_bool stop;
+    size_t n_slot;
+    loader_slot *slot; /* batch i lies in slot i % n_slot */
+
+    int n_thread;
+    pthread_t *thread;
+};
+
+/* The plan's next batch, into a free slot. */
+static co_status loader_plan(co_loader *l, loader_slot *slot)
+{
+    co_batch *batch = &slot->batch;
+
+    batch->epoch = l->epoch;
+    batch->step = l->step;
+    batch->count = co_sampler_local(l->sampler, l->step, l->rank);
+    batch->global = co_sampler_global(l->sampler, l->step);
+    if (++l->step == co_sampler_steps(l->sampler)) {
+        l->step = 0;
+        l->epoch++;
+    }
+    return co_sampler_indices(l->sampler, slot->sample, batch->epoch, batch->step, l->rank);
+}
+
+static co_status loader_read(co_loader *l, loader_slot *slot)
+{
+    for (uint64_t i = 0; i < slot->batch.count; i++) {
+        if (atomic_load_explicit(&l->stop, memory_order_relaxed))
+            break;
+        CO_TRY(co_dataset_read(l->dataset, slot->input + i * l->sample_size, slot->sample[i]));
+        slot->label[i] = co_dataset_label(l->dataset, slot->sample[i]);
+    }
+    return CO_OK;
+}
+
+/* Wait until batch `index` has a free slot; false when the loader is to end. */
+static bool loader_wait_free(co_loader *l, uint64_t index)
+{
+    bool go_on;
+
+    pthread_mutex_lock(&l->queue_lock);
+    while (!atomic_load(&l->stop) && index >= l->taken + l->n_slot)
+        pthread_cond_wait(&l->freed, &l->queue_lock);
+    go_on = !atomic_load(&l->stop);
+    pthread_mutex_unlock(&l->queue_lock);
+    return go_on;
+}
+
+static void loader_hand_over(co_loader *l, loader_slot *slot, co_status st)
+{
+    if (st != CO_OK)
+        snprintf(slot->message, sizeof(slot->message), "%s", co_error_message());
+    pthread_mutex_lock(&l->queue_lock);
+    slot->status = st;
+    slot->ready = true;
+    pthread_cond_signal(&l->filled);
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+static void *loader_thread(void *arg)
+{
+    co_loader *l = arg;
+
+    for (;;) {
+        loader_slot *slot;
+        co_status st;
+
+        pthread_mutex_lock(&l->plan_lock);
+        if (!loader_wait_free(l, l->claimed)) {
+            pthread_mutex_unlock(&l->plan_lock);
+            return NULL;
+        }
+        slot = &l->slot[l->claimed++ % l->n_slot];
+        st = loader_plan(l, slot);
+        pthread_mutex_unlock(&l->plan_lock);
+        if (st == CO_OK)
+            st = loader_read(l, slot);
+        loader_hand_over(l, slot, st);
+    }
+}
+
+static co_status loader_make_slots(co_loader *l)
+{
+    const uint64_t most = co_sampler_local_max(l->sampler, l->rank);
+    size_t floats;
+
+    l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
+    if (!l->slot)
+        return CO_E_NOMEM;
+    if (co_mul_size(&floats, most, l->sample_size) != 0)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < l->n_slot; i++) {
+        loader_slot *slot = &l->slot[i];
+
+        slot->input = co_calloc_aligned(floats, sizeof(*slot->input));
+        slot->label = co_calloc(most, sizeof(*slot->label));
+        slot->sample = co_calloc(most, sizeof(*slot->sample));
+        if (!slot->input || !slot->label || !slot->sample)
+            return CO_E_NOMEM;
+        slot->batch.input = slot->input;
+        slot->batch.label = slot->label;
+        slot->batch.sample = slot->sample;
+    }
+    return CO_OK;
+}
+
+/* Signals are for the thread that runs the training. */
+static co_status loader_start(co_loader *l, int threads)
+{
+    sigset_t all, before;
+    int error = 0;
+
+    if (threads == 0)
+        return CO_OK;
+    l->thread = co_calloc((size_t)threads, sizeof(*l->thread));
+    if (!l->thread)
+        return CO_E_NOMEM;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (l->n_thread < threads && error == 0) {
+        error = pthread_create(&l->thread[l->n_thread], NULL, loader_thread, l);
+        l->n_thread += error == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return co_fail(CO_E_FAILED, "cannot start a reader thread: %s; set loader.threads to 0",
+                       strerror(error));
+    return CO_OK;
+}
+
+static co_status loader_check(const co_loader_options *o)
+{
+    if (o->threads < 0 || o->depth < 0)
+        return co_fail(CO_E_USAGE, "loader: threads and depth cannot be negative");
+    if (o->first_step >= co_sampler_steps(o->sampler))
+        return co_fail(CO_E_USAGE, "loader: cannot start at step %llu of an epoch of %llu",
+                       (unsigned long long)o->first_step,
+                       (unsigned long long)co_sampler_steps(o->sampler));
+    return CO_OK;
+}
+
+co_status co_loader_create(co_loader **out, const co_loader_options *options)
+{
+    co_loader *l;
+    co_status st;
+
+    CO_TRY(loader_check(options));
+    l = co_calloc(1, sizeof(*l));
+    if (!l)
+        return CO_E_NOMEM;
+    l->dataset = options->dataset;
+    l->sampler = options->sampler;
+    l->rank = options->rank;
+    l->sample_size = (size_t)co_shape_count(co_dataset_shape(l->dataset));
+    l->epoch = options->first_epoch;
+    l->step = options->first_step;
+    /* One more than is read ahead: the consumer holds it. */
+    l->n_slot = options->threads ? (size_t)(options->depth ? options->depth : LOADER_DEPTH) + 1 : 1;
+    pthread_mutex_init(&l->plan_lock, NULL);
+    pthread_mutex_init(&l->queue_lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    st = loader_make_slots(l);
+    if (st == CO_OK)
+        st = loader_start(l, options->threads);
+    if (st != CO_OK) {
+        co_loader_destroy(l);
+        return st;
+    }
+    *out = l;
+    return CO_OK;
+}
+
+static void loader_stop(co_loader *l)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    atomic_store(&l->stop, true);
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->queue_lock);
+    for (int i = 0; i < l->n_thread; i++)
+        pthread_join(l->thread[i], NULL);
+}
+
+void co_loader_destroy(co_loader *loader)
+{
+    if (!loader)
+        return;
+    loader_stop(loader);
+    for (size_t i = 0; loader->slot && i < loader->n_slot; i++) {
+        co_free(loader->slot[i].input);
+        co_free(loader->slot[i].label);
+        co_free(loader->slot[i].sample);
+    }
+    co_free(loader->slot);
+    co_free(loader->thread);
+    pthread_cond_destroy(&loader->freed);
+    pthread_cond_destroy(&loader->filled);
+    pthread_mutex_destroy(&loader->queue_lock);
+    pthread_mutex_destroy(&loader->plan_lock);
+    co_free(loader);
+}
+
+static co_status loader_next_here(co_batch *out, co_loader *l)
+{
+    loader_slot *slot = &l->slot[0];
+    uint64_t start = co_clock_ns();
+    co_status st = loader_plan(l, slot);
+
+    if (st == CO_OK)
+        st = loader_read(l, slot);
+    l->wait_seconds += co_clock_seconds(start, co_clock_ns());
+    *out = slot->batch;
+    return st;
+}
+
+/* Give back the batch that the consumer holds, and wait for the next. */
+static loader_slot *loader_take(co_loader *l)
+{
+    loader_slot *slot;
+
+    pthread_mutex_lock(&l->queue_lock);
+    if (l->borrowed) {
+        l->slot[l->taken % l->n_slot].ready = false;
+        l->taken++;
+        l->borrowed = false;
+        pthread_cond_signal(&l->freed);
+    }
+    slot = &l->slot[l->taken % l->n_slot];
+    if (!slot->ready) {
+        uint64_t start = co_clock_ns();
+
+        while (!slot->ready)
+            pthread_cond_wait(&l->filled, &l->queue_lock);
+        l->wait_seconds += co_clock_seconds(start, co_clock_ns());
+    }
+    l->borrowed = slot->status == CO_OK; /* a failed one stays, and fails again */
+    pthread_mutex_unlock(&l->queue_lock);
+    return slot;
+}
+
+co_status co_loader_next(co_batch *out, co_loader *loader)
+{
+    loader_slot *slot;
+
+    if (loader->n_thread == 0)
+        return loader_next_here(out, loader);
+    slot = loader_take(loader);
+    if (slot->status != CO_OK)
+        return co_fail(slot->status, "%s", slot->message);
+    *out = slot->batch;
+    return CO_OK;
+}
+
+double co_loader_wait_seconds(const co_loader *loader)
+{
+    return loader->wait_seconds;
+}

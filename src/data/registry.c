@@ -1,0 +1,36 @@
+/*
+ * registry.c - every data set format and partition by name.
+ */
+#include <string.h>
+
+#include "data/data.h"
+#include "data/formats.h"
+
+const co_dataset_ops *const co_dataset_formats[] = {
+    &co_dataset_mnist,
+    &co_dataset_fashion_mnist,
+    &co_dataset_synthetic,
+    NULL,
+};
+
+const co_partition_ops *const co_partitions[] = {
+    &co_partition_global,
+    &co_partition_random,
+    NULL,
+};
+
+const co_dataset_ops *co_dataset_find(const char *name)
+{
+    for (const co_dataset_ops *const *ops = co_dataset_formats; *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
+}
+
+const co_partition_ops *co_partition_find(const char *name)
+{
+    for (const co_partition_ops *const *ops = co_partitions; *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
+}

@@ -1,0 +1,138 @@
+/*
+ * synthetic.c - made-up images that a network can learn, for tests and for measuring speed.
+ *
+ * A class is a coarse pattern of 4x4 patches per channel; a sample is its class's pattern mixed
+ * with noise of its own. Every byte is a function of (seed, split, sample, place), so nothing is
+ * kept but the patterns.
+ */
+#include "core/mem.h"
+#include "core/rng.h"
+#include "data/formats.h"
+
+#define SYNTHETIC_GRID    4 /* patches in each direction */
+#define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
+#define SYNTHETIC_PATTERN 2 /* the stream of patterns, beside one per split */
+
+typedef struct synthetic {
+    co_ints shape; /* (C, H, W) */
+    int64_t classes, samples, test_samples, seed;
+    double noise;
+    /* found out by open */
+    uint32_t split;
+    size_t channels, height, width;
+    uint8_t *pattern; /* (classes, C, GRID, GRID), owned */
+} synthetic;
+
+#define SYNTHETIC(field) offsetof(synthetic, field)
+
+static const co_key synthetic_keys[] = {
+    {"shape", CO_KEY_INTS, SYNTHETIC(shape), "[1, 28, 28]", 1, 4096, NULL,
+     "channels, height, width of a sample"},
+    {"classes", CO_KEY_INT, SYNTHETIC(classes), "10", 1, 100000, NULL, "number of labels"},
+    {"samples", CO_KEY_INT, SYNTHETIC(samples), "512", 1, 4e9, NULL, "of the training split"},
+    {"test_samples", CO_KEY_INT, SYNTHETIC(test_samples), "0", 0, 4e9, NULL,
+     "of the test split; 0: a quarter of samples"},
+    {"noise", CO_KEY_REAL, SYNTHETIC(noise), "0.5", 0, 1, NULL,
+     "share of noise in a pixel, the rest is its class's pattern"},
+    {"seed", CO_KEY_INT, SYNTHETIC(seed), "1234", 0, 9e15, NULL, "of patterns and noise"},
+    CO_KEYS_END,
+};
+
+static co_rng synthetic_rng(const synthetic *self, uint32_t step, uint64_t item)
+{
+    return (co_rng){(uint64_t)self->seed, CO_RNG_SYNTHETIC, step, (uint32_t)item};
+}
+
+static co_status synthetic_make_patterns(synthetic *self)
+{
+    const size_t size = self->channels * SYNTHETIC_CELLS;
+
+    self->pattern = co_calloc((size_t)self->classes, size);
+    if (!self->pattern)
+        return CO_E_NOMEM;
+    for (size_t c = 0; c < (size_t)self->classes; c++) {
+        const co_rng rng = synthetic_rng(self, SYNTHETIC_PATTERN, c);
+
+        for (size_t k = 0; k < size; k++)
+            self->pattern[c * size + k] = (uint8_t)(co_rng_word(&rng, k) >> 24);
+    }
+    return CO_OK;
+}
+
+static co_status synthetic_open(void *state, co_dataset_info *info, const char *path,
+                                co_split split)
+{
+    synthetic *self = state;
+    const int64_t *shape = self->shape.v;
+
+    if (path)
+        return co_fail(CO_E_USAGE, "data synthetic: takes no path, it is made up");
+    if (self->shape.n != 3)
+        return co_fail(CO_E_USAGE,
+                       "data synthetic: key 'shape': expected [channels, height, "
+                       "width], got %zu numbers",
+                       self->shape.n);
+    self->split = (uint32_t)split;
+    self->channels = (size_t)shape[0];
+    self->height = (size_t)shape[1];
+    self->width = (size_t)shape[2];
+    info->count = (uint64_t)self->samples;
+    if (split == CO_SPLIT_TEST)
+        info->count = self->test_samples ? (uint64_t)self->test_samples : (info->count + 3) / 4;
+    info->shape = (co_shape){3, {shape[0], shape[1], shape[2]}};
+    info->classes = self->classes;
+    return synthetic_make_patterns(self);
+}
+
+static int32_t synthetic_label(const void *state, uint64_t i)
+{
+    return (int32_t)(i % (uint64_t)((const synthetic *)state)->classes);
+}
+
+static co_status synthetic_read(const void *state, uint8_t *out, uint64_t i)
+{
+    const synthetic *self = state;
+    const co_rng rng = synthetic_rng(self, self->split, i);
+    const uint8_t *pattern =
+        self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
+    const unsigned noise = (unsigned)(self->noise * 256), signal = 256 - noise;
+    const size_t rows = self->channels * self->height;
+    uint32_t at = 0;
+    uint8_t random[16];
+
+    for (size_t row = 0; row < rows; row++) {
+        const size_t channel = row / self->height, y = row % self->height;
+        const uint8_t *cell = pattern + channel * SYNTHETIC_CELLS +
+                              y * SYNTHETIC_GRID / self->height * SYNTHETIC_GRID;
+
+        for (size_t x = 0; x < self->width; x++, at++) {
+            if (at % 16 == 0) {
+                uint32_t word[4];
+
+                co_rng_block(word, &rng, at / 16);
+                for (size_t k = 0; k < 16; k++)
+                    random[k] = (uint8_t)(word[k / 4] >> k % 4 * 8);
+            }
+            *out++ = (uint8_t)((cell[x * SYNTHETIC_GRID / self->width] * signal +
+                                random[at % 16] * noise) >>
+                               8);
+        }
+    }
+    return CO_OK;
+}
+
+static void synthetic_close(void *state)
+{
+    co_free(((synthetic *)state)->pattern);
+}
+
+const co_dataset_ops co_dataset_synthetic = {
+    .name = "synthetic",
+    .summary = "made-up images, a pattern per class and noise; needs no files",
+    .keys = synthetic_keys,
+    .self_size = sizeof(synthetic),
+    .open = synthetic_open,
+    .read = synthetic_read,
+    .label = synthetic_label,
+    .close = synthetic_close,
+};
