@@ -136,8 +136,8 @@ static co_status list_datasets(const list_options *o)
 static co_status list_partitions(const list_options *o)
 {
     (void)o;
-    for (const char *const *kind = co_partition_kinds; *kind; kind++)
-        printf("%s\n", *kind);
+    for (const co_partition_ops *const *p = co_partitions; *p; p++)
+        list_entry((*p)->name, (*p)->summary, (*p)->keys);
     return CO_OK;
 }
 
@@ -236,7 +236,7 @@ static co_status list_run(const void *options, int n, const char *const *argumen
         return co_fail(CO_E_USAGE, "--config and --why belong to `cohort list kernels`");
     for (size_t i = 0; i < LIST_KINDS; i++)
         if (n == 0)
-            printf("%-12s  %s\n", list_kinds[i].name, list_kinds[i].summary);
+            printf("  %-12s  %s\n", list_kinds[i].name, list_kinds[i].summary);
         else if (strcmp(list_kinds[i].name, argument[0]) == 0)
             return list_kinds[i].print(o);
     return n ? list_unknown(argument[0]) : CO_OK;

@@ -1,0 +1,274 @@
+/*
+ * program.c - start, watch and end the program under test.
+ *
+ * The test is made a subreaper, so whatever the program leaves behind becomes its child and is
+ * found.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+#define PROGRAM_TIMEOUT_MS 60000 /* sanitizers and busy machines included */
+#define PROGRAM_GRACE_MS   2000  /* for children to be gone after their parent */
+
+static char program_path[4096], program_folder[4096];
+static program_result program_last;
+
+int program_init(const char *path)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (!path || !realpath(path, program_path)) {
+        fprintf(stderr, "give the program to test as the only argument\n");
+        return -1;
+    }
+    snprintf(program_folder, sizeof(program_folder), "%s/cohort-cli-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(program_folder) || chdir(program_folder) != 0)
+        return -1;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+static int program_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void program_remove(const char *path)
+{
+    (void)nftw(path, program_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void program_fini(void)
+{
+    if (chdir("/") == 0)
+        program_remove(program_folder);
+}
+
+static void program_sleep_ms(long ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&t, NULL);
+}
+
+static int program_open(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+}
+
+/* In the child: never returns. */
+static void program_become(const char *const *argv, const program_options *o)
+{
+    int out = program_open(o->stdout_path ? o->stdout_path : "stdout.txt");
+    int err = program_open("stderr.txt"), in = open("/dev/null", O_RDONLY);
+
+    if (out < 0 || err < 0 || in < 0)
+        _exit(126);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    setpgid(0, 0);
+    if (o->max_file_bytes) {
+        const struct rlimit limit = {o->max_file_bytes, o->max_file_bytes};
+
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static bool program_has_bytes(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
+/* Wait for `pid` within the time limit; sends the option's signal on the way. */
+static int program_wait(pid_t pid, const program_options *o)
+{
+    bool sent = o->signal == 0;
+    int status;
+
+    for (int ms = 0; ms < PROGRAM_TIMEOUT_MS; ms += 5) {
+        pid_t got = waitpid(pid, &status, WNOHANG);
+
+        if (got == pid)
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (!sent && program_has_bytes(o->signal_at)) {
+            kill(pid, o->signal);
+            sent = true;
+        }
+        program_sleep_ms(5);
+    }
+    kill(-pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return -1;
+}
+
+/* Children that live on; ended here, so that one test does not spoil the next. */
+static int program_reap_orphans(pid_t group)
+{
+    int left = 0;
+
+    for (int ms = 0; ms < PROGRAM_GRACE_MS; ms += 5) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+            return 0;
+        program_sleep_ms(5);
+    }
+    kill(-group, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        left++;
+    return left;
+}
+
+static void program_read_into(char *out, const char *path)
+{
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(out, 1, PROGRAM_MAX_TEXT - 1, file) : 0;
+
+    out[n] = '\0';
+    if (file)
+        fclose(file);
+}
+
+const program_result *program_run(const char *const *args, const program_options *options)
+{
+    static const program_options none;
+    const program_options *o = options ? options : &none;
+    const char *argv[2 * PROGRAM_MAX_ARGS + 2];
+    int n = 0;
+    pid_t pid;
+
+    for (int i = 0; o->before[i]; i++)
+        argv[n++] = o->before[i];
+    argv[n++] = program_path;
+    for (int i = 0; args[i] && i < PROGRAM_MAX_ARGS; i++)
+        argv[n++] = args[i];
+    argv[n] = NULL;
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        program_become(argv, o);
+    program_last.exit_code = program_wait(pid, o);
+    program_last.orphans = program_reap_orphans(pid);
+    program_read_into(program_last.out, "stdout.txt");
+    program_read_into(program_last.err, "stderr.txt");
+    if (program_last.exit_code < 0)
+        fail_msg("not done within %d s: %s %s", PROGRAM_TIMEOUT_MS / 1000, args[0],
+                 program_last.err);
+    return &program_last;
+}
+
+const program_result *program_line(const char *line)
+{
+    const char *args[PROGRAM_MAX_ARGS + 1] = {NULL};
+    char text[4096], *at = text;
+    int n = 0;
+
+    assert_true(strlen(line) < sizeof(text));
+    strcpy(text, line);
+    while (*at && n < PROGRAM_MAX_ARGS) {
+        const char *end = *at == '\'' ? "'" : " ";
+
+        at += *at == '\'';
+        args[n++] = at;
+        at += strcspn(at, end);
+        if (*at)
+            *at++ = '\0';
+        at += strspn(at, " ");
+    }
+    return program_run(args, NULL);
+}
+
+void program_assert_error(const program_result *r, int exit_code, const char *words)
+{
+    const char *line = strstr(r->err, "cohort: error: ");
+
+    if (r->exit_code != exit_code)
+        fail_msg("exit code %d, expected %d; stderr: %s", r->exit_code, exit_code, r->err);
+    if (!line)
+        fail_msg("no error message; stderr: %s", r->err);
+    if ((line != r->err && line[-1] != '\n') || strchr(line, '\n') != line + strlen(line) - 1)
+        fail_msg("the error is not one last line; stderr: %s", r->err);
+    if (!strstr(line, words))
+        fail_msg("the message lacks '%s': %s", words, line);
+    assert_int_equal(r->orphans, 0);
+}
+
+void program_assert_success(const program_result *r)
+{
+    if (r->exit_code != 0)
+        fail_msg("exit code %d; stderr: %s", r->exit_code, r->err);
+    assert_int_equal(r->orphans, 0);
+}
+
+void program_write(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+void program_write_text(const char *path, const char *text)
+{
+    program_write(path, text, strlen(text));
+}
+
+char *program_read(const char *path)
+{
+    char *text = calloc(1, PROGRAM_MAX_TEXT);
+
+    assert_non_null(text);
+    if (!program_exists(path)) {
+        free(text);
+        return NULL;
+    }
+    program_read_into(text, path);
+    return text;
+}
+
+bool program_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+int program_count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int n = 0;
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (dir)
+        closedir(dir);
+    return n;
+}

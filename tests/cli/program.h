@@ -1,0 +1,57 @@
+/*
+ * program.h - run the program under test as a user would, and keep what it said and left behind.
+ *
+ * The test's main calls program_init; every run happens in a scratch folder of the test's own and
+ * has a time limit after which everything it started is killed and the test fails.
+ */
+#ifndef TESTS_CLI_PROGRAM_H
+#define TESTS_CLI_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROGRAM_MAX_ARGS 32
+#define PROGRAM_MAX_TEXT 262144
+
+typedef struct program_options {
+    const char *before[PROGRAM_MAX_ARGS]; /* a command in front: {"mpiexec", "-n", "2"} */
+    uint64_t max_file_bytes;              /* RLIMIT_FSIZE; 0: none */
+    int signal;                           /* sent to the program, and to it alone ... */
+    const char *signal_at;                /* ... when this file has been written to */
+    const char *stdout_path;              /* instead of a buffer */
+} program_options;
+
+typedef struct program_result {
+    int exit_code; /* 128 + n when signal n ended it */
+    int orphans;   /* processes that were there a moment after its end */
+    char out[PROGRAM_MAX_TEXT], err[PROGRAM_MAX_TEXT];
+} program_result;
+
+/* `path` is the program; makes the scratch folder and goes there. 0 on success. */
+int program_init(const char *path);
+void program_fini(void);
+
+/* Run it with `args`, ended by NULL. The result is good until the next run. `options` may be
+   NULL. */
+const program_result *program_run(const char *const *args, const program_options *options);
+
+/* The result of the words of `line`: blanks part them, '...' keeps them together. */
+const program_result *program_line(const char *line);
+
+/* Fail unless the last block on stderr is one `cohort: error: ` line that holds `words`. */
+void program_assert_error(const program_result *r, int exit_code, const char *words);
+/* Fail unless it ended with 0 and left no process; says what it complained of. */
+void program_assert_success(const program_result *r);
+
+/* Files in the scratch folder. */
+void program_write(const char *path, const void *bytes, size_t n);
+void program_write_text(const char *path, const char *text);
+/* NUL-terminated, the test's to free; NULL when it is not there. */
+char *program_read(const char *path);
+bool program_exists(const char *path);
+/* Files and folders in `path`, 0 when there is none. */
+int program_count_entries(const char *path);
+void program_remove(const char *path);
+
+#endif

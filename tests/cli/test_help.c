@@ -1,0 +1,201 @@
+/* test_help.c - the program explains itself: to the one who asks, and to the one who errs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+static const char *const help_commands[] = {"train",     "eval",    "list",        "doctor",
+                                            "data info", "inspect", "bench train", "bench comm"};
+
+#define HELP_COMMANDS (sizeof(help_commands) / sizeof(help_commands[0]))
+
+static void assert_narrow(const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        if (n > 100)
+            fail_msg("wider than 100 columns: %.*s", (int)n, text);
+    }
+}
+
+static void every_command_has_help(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HELP_COMMANDS; i++) {
+        char line[64], usage[64];
+        const program_result *r;
+
+        snprintf(line, sizeof(line), "%s --help", help_commands[i]);
+        snprintf(usage, sizeof(usage), "\nUsage: cohort %s", help_commands[i]);
+        r = program_line(line);
+        program_assert_success(r);
+        assert_string_equal(r->err, "");
+        assert_non_null(strstr(r->out, usage));
+        assert_non_null(strstr(r->out, "\nOptions:\n"));
+        assert_non_null(strstr(r->out, "\nExit codes:\n"));
+        assert_non_null(strstr(r->out, "\nExample:\n  cohort "));
+        assert_narrow(r->out);
+    }
+}
+
+static void help_comes_in_every_spelling(void **state)
+{
+    char text[4096];
+
+    (void)state;
+    program_assert_success(program_line("train --help"));
+    snprintf(text, sizeof(text), "%s", program_line("train --help")->out);
+    assert_string_equal(program_line("train -h")->out, text);
+    assert_string_equal(program_line("help train")->out, text);
+    /* Whoever is lost in the middle of a line gets help, too. */
+    assert_string_equal(program_line("train nowhere.yaml --rnks 2 --help")->out, text);
+}
+
+static void the_program_lists_its_commands(void **state)
+{
+    static const char *const lines[] = {"", "--help", "-h", "help"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        const program_result *r = program_line(lines[i]);
+
+        program_assert_success(r);
+        assert_narrow(r->out);
+        for (size_t k = 0; k < HELP_COMMANDS; k++)
+            assert_non_null(strstr(r->out, help_commands[k]));
+    }
+    program_assert_success(program_line("bench --help"));
+    assert_non_null(strstr(program_line("bench")->out, "bench comm"));
+    assert_non_null(strstr(program_line("help bench")->out, "bench train"));
+}
+
+static void the_version_is_one_line(void **state)
+{
+    const program_result *r = program_line("--version");
+    int major, minor, patch, n = 0;
+
+    (void)state;
+    program_assert_success(r);
+    assert_int_equal(sscanf(r->out, "cohort %d.%d.%d\n%n", &major, &minor, &patch, &n), 3);
+    assert_int_equal(n, strlen(r->out));
+}
+
+static void every_list_can_be_printed(void **state)
+{
+    static const struct {
+        const char *name, *holds;
+    } lists[] = {
+        {"config", "batch"},        {"models", "mnist-net"},   {"ops", "conv2d"},
+        {"kernels", "ref"},         {"datasets", "synthetic"}, {"partitions", "random"},
+        {"optimizers", "momentum"}, {"schedules", "cosine"},   {"strategies", "sync"},
+        {"transports", "shm"},      {"sinks", "jsonl"},
+    };
+    const char *names = program_line("list")->out;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        assert_non_null(strstr(names, lists[i].name));
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        char line[64];
+        const program_result *r;
+
+        snprintf(line, sizeof(line), "list %s", lists[i].name);
+        r = program_line(line);
+        program_assert_success(r);
+        assert_non_null(strstr(r->out, lists[i].holds));
+    }
+}
+
+static void the_doctor_looks_at_everything(void **state)
+{
+    static const char *const checks[] = {"cpu", "cores", "memory", "limits", "ref", "self", "shm"};
+    const program_result *r = program_line("doctor");
+
+    (void)state;
+    program_assert_success(r);
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        assert_non_null(strstr(r->out, checks[i]));
+    assert_non_null(strstr(r->out, " 0 failures\n"));
+}
+
+static void usage_errors_say_what_to_do(void **state)
+{
+    static const struct {
+        const char *line, *words;
+    } cases[] = {
+        {"trian", "did you mean 'train'"},
+        {"bench tran", "did you mean 'bench train'"},
+        {"frobnicate", "see `cohort --help`"},
+        {"--nonsense", "unknown option '--nonsense'"},
+        {"train", "CONFIG is missing"},
+        {"train a.yaml b.yaml", "one argument too many"},
+        {"train a.yaml --rank 2", "did you mean '--ranks'"},
+        {"train a.yaml -z", "unknown option '-z'"},
+        {"train a.yaml -n 0", "from 1 to 1024, not '0'"},
+        {"train a.yaml -n -1", "from 1 to 1024, not '-1'"},
+        {"train a.yaml -n two", "whole number"},
+        {"train a.yaml -n 2x", "whole number"},
+        {"train a.yaml -n 99999999999999999999", "whole number"},
+        {"train a.yaml -n", "needs a value"},
+        {"train a.yaml --run-dir --quiet", "needs a value"},
+        {"train a.yaml --run-dir=", "needs a value"},
+        {"train a.yaml --quiet=yes", "takes no value"},
+        {"eval", "RUN_DIR|FILE is missing"},
+        {"list colours", "there is no list 'colours'"},
+        {"list optimizer", "did you mean 'optimizers'"},
+        {"list models --why", "belong to `cohort list kernels`"},
+        {"inspect", "FILE is missing"},
+        {"bench comm --op alreduce", "did you mean allreduce"},
+        {"bench comm --min-bytes 1024 --max-bytes 512", "larger than --max-bytes"},
+        {"bench train", "CONFIG is missing"},
+        {"doctor now", "one argument too many"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const program_result *r = program_line(cases[i].line);
+
+        program_assert_error(r, 2, cases[i].words);
+        assert_string_equal(r->out, "");
+    }
+}
+
+/* Standard output on a full disk is an error, not a silent success. */
+static void a_full_disk_under_the_output_is_noticed(void **state)
+{
+    static const char *const args[] = {"list", "ops", NULL};
+    const program_options full = {.stdout_path = "/dev/full"};
+
+    (void)state;
+    if (!program_exists("/dev/full"))
+        skip();
+    program_assert_error(program_run(args, &full), 1, "standard output");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command_has_help),
+        cmocka_unit_test(help_comes_in_every_spelling),
+        cmocka_unit_test(the_program_lists_its_commands),
+        cmocka_unit_test(the_version_is_one_line),
+        cmocka_unit_test(every_list_can_be_printed),
+        cmocka_unit_test(the_doctor_looks_at_everything),
+        cmocka_unit_test(usage_errors_say_what_to_do),
+        cmocka_unit_test(a_full_disk_under_the_output_is_noticed),
+    };
+    int failed;
+
+    if (program_init(argc > 1 ? argv[1] : NULL) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    program_fini();
+    return failed;
+}

@@ -1,0 +1,394 @@
+/*
+ * test_runs.c - whole runs: what they leave behind, what they print, how they end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/fixtures.h"
+#include "cli/program.h"
+
+/* Long enough to be interrupted. */
+#define RUNS_LONG FIXTURES_CONFIG "log_every: 1\n"
+
+static json_t *runs_load(const char *path)
+{
+    json_error_t error;
+    json_t *object = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+
+    if (!object)
+        fail_msg("%s: %s", path, error.text);
+    return object;
+}
+
+static double runs_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_number(value))
+        fail_msg("'%s' is not a number", key);
+    return json_number_value(value);
+}
+
+static const char *runs_text(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_string(value))
+        fail_msg("'%s' is not a text", key);
+    return json_string_value(value);
+}
+
+/* Train the small config on `ranks`; the run directory is "run<ranks>". */
+static const program_result *runs_train(const char *ranks, const char *set)
+{
+    char dir[32];
+    const char *args[] = {"train", "good.yaml", "-n", ranks, "--run-dir", dir, "--set", set, NULL};
+
+    snprintf(dir, sizeof(dir), "run%s", ranks);
+    program_remove(dir);
+    if (!set)
+        args[6] = NULL;
+    return program_run(args, NULL);
+}
+
+static void a_run_leaves_four_files_and_nothing_else(void **state)
+{
+    static const char *const files[] = {"config.yaml", "metrics.jsonl", "final.safetensors",
+                                        "summary.json"};
+    const program_result *r = runs_train("2", NULL);
+    struct stat info;
+    char path[64];
+
+    (void)state;
+    program_assert_success(r);
+    assert_string_equal(r->err, "");
+    assert_non_null(strstr(r->out, "epoch 2/2  loss "));
+    assert_non_null(strstr(r->out, "\ndone: test accuracy "));
+    assert_non_null(strstr(r->out, "results: run2 "));
+    assert_null(strchr(r->out, '\r'));
+    assert_int_equal(program_count_entries("run2"), 4);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "run2/%s", files[i]);
+        assert_int_equal(stat(path, &info), 0);
+        assert_true(info.st_size > 0);
+    }
+}
+
+static void the_summary_says_what_scripts_rely_on(void **state)
+{
+    json_t *summary = runs_load("run2/summary.json");
+
+    (void)state;
+    assert_int_equal(runs_number(summary, "ranks"), 2);
+    assert_string_equal(runs_text(summary, "shards"), "auto");
+    assert_string_equal(runs_text(summary, "strategy"), "sync");
+    assert_string_equal(runs_text(summary, "model"), "mlp");
+    assert_int_equal(runs_number(summary, "epochs"), 2);
+    assert_int_equal(runs_number(summary, "steps"), 16);
+    assert_int_equal(runs_number(summary, "parameter_count"), 64 * 16 + 16 + 16 * 4 + 4);
+    assert_true(runs_number(summary, "wall_seconds") >= runs_number(summary, "train_seconds"));
+    assert_true(runs_number(summary, "train_seconds") > 0);
+    assert_true(runs_number(summary, "samples_per_second") > 0);
+    assert_true(runs_number(summary, "bytes_sent") > 0);
+    assert_true(runs_number(summary, "train_loss") < 1.4); /* ln 4 at the start */
+    assert_true(runs_number(summary, "test_loss") < 1.4);
+    assert_in_range(runs_number(summary, "train_accuracy") * 100, 50, 100);
+    assert_in_range(runs_number(summary, "test_accuracy") * 100, 50, 100);
+    assert_null(json_object_get(summary, "test_accuracy_top5")); /* 4 classes */
+    assert_int_equal(strlen(runs_text(summary, "weights_sha256")), 64);
+    json_decref(summary);
+}
+
+static void every_line_of_the_metrics_is_json(void **state)
+{
+    char *text = program_read("run2/metrics.jsonl"), *line, *rest = text;
+    int starts = 0, epochs = 0, ends = 0;
+
+    (void)state;
+    assert_non_null(text);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    while ((line = strtok_r(rest, "\n", &rest))) {
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        const char *event;
+
+        assert_true(json_is_object(object));
+        event = runs_text(object, "event");
+        starts += strcmp(event, "start") == 0;
+        epochs += strcmp(event, "epoch") == 0;
+        ends += strcmp(event, "end") == 0;
+        if (strcmp(event, "epoch") == 0)
+            assert_true(runs_number(object, "test_accuracy") <= 1);
+        json_decref(object);
+    }
+    assert_int_equal(starts, 1);
+    assert_int_equal(epochs, 2);
+    assert_int_equal(ends, 1);
+    free(text);
+}
+
+static json_t *runs_eval(const char *line)
+{
+    const program_result *r = program_line(line);
+    json_t *object;
+
+    program_assert_success(r);
+    object = json_loads(r->out, 0, NULL);
+    assert_true(json_is_object(object));
+    return object;
+}
+
+/* Evaluation counts each sample once, so any number of ranks finds what training found. */
+static void eval_finds_what_training_found(void **state)
+{
+    static const char *const lines[] = {
+        "eval run2 --json",
+        "eval run2 --json -n 1",
+        "eval run2 --json -n 3",
+        "eval run2/final.safetensors --json",
+        "eval run2/final.safetensors --config good.yaml --json",
+    };
+    json_t *summary = runs_load("run2/summary.json");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        json_t *found = runs_eval(lines[i]);
+
+        assert_int_equal(runs_number(found, "test_samples"), 64);
+        assert_true(runs_number(found, "test_accuracy") == runs_number(summary, "test_accuracy"));
+        assert_true(fabs(runs_number(found, "test_loss") - runs_number(summary, "test_loss")) <
+                    1e-6);
+        json_decref(found);
+    }
+    json_decref(summary);
+    assert_non_null(strstr(program_line("eval run2")->out, "accuracy       "));
+}
+
+/* Synchronous ranks take the steps that one would take. */
+static void ranks_do_not_change_the_result(void **state)
+{
+    json_t *one, *two;
+
+    (void)state;
+    program_assert_success(runs_train("1", NULL));
+    one = runs_load("run1/summary.json");
+    two = runs_load("run2/summary.json");
+    assert_true(fabs(runs_number(one, "test_loss") - runs_number(two, "test_loss")) < 1e-4);
+    assert_true(fabs(runs_number(one, "test_accuracy") - runs_number(two, "test_accuracy")) < 0.02);
+    assert_int_equal(runs_number(one, "bytes_sent"), 0);
+    json_decref(two);
+    json_decref(one);
+}
+
+static void the_resolved_config_gives_the_same_run(void **state)
+{
+    json_t *first = runs_load("run2/summary.json"), *again;
+
+    (void)state;
+    program_remove("again");
+    program_assert_success(program_line("train run2/config.yaml --run-dir again -q"));
+    again = runs_load("again/summary.json");
+    assert_string_equal(runs_text(first, "weights_sha256"), runs_text(again, "weights_sha256"));
+    assert_int_equal(runs_number(again, "ranks"), 2);
+    json_decref(again);
+    json_decref(first);
+}
+
+static void inspect_and_summary_agree_on_the_weights(void **state)
+{
+    json_t *summary = runs_load("run2/summary.json");
+    const program_result *r = program_line("inspect run2/final.safetensors");
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, runs_text(summary, "weights_sha256")));
+    assert_non_null(strstr(r->out, "fc1.weight"));
+    assert_non_null(strstr(r->out, "(16, 64)"));
+    assert_non_null(strstr(r->out, "elements   1,108\n"));
+    json_decref(summary);
+}
+
+static void inspect_shows_the_network_of_a_config(void **state)
+{
+    const program_result *r = program_line("inspect good.yaml -n 2 --set batch=48");
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "fc1 "));
+    assert_non_null(strstr(r->out, "(16)"));
+    assert_non_null(strstr(r->out, "1,108"));
+    assert_non_null(strstr(r->out, "at 24 samples"));
+    assert_non_null(strstr(r->out, "1 optimizer state"));
+    program_assert_success(program_line("list kernels --config good.yaml --why"));
+}
+
+static void data_info_counts(void **state)
+{
+    const program_result *r = program_line("data info good.yaml");
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "samples          256\n"));
+    assert_non_null(strstr(r->out, "shape            (1, 8, 8)\n"));
+    assert_non_null(strstr(r->out, "classes          4\n"));
+    r = program_line("data info '{name: synthetic, shape: [3, 4, 4], classes: 2, samples: 10}'");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "    1                  5\n"));
+}
+
+static void quiet_is_quiet(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_remove("quiet");
+    r = program_line("train good.yaml -q --run-dir quiet");
+    program_assert_success(r);
+    assert_string_equal(r->out, "");
+    assert_string_equal(r->err, "");
+}
+
+static void a_run_without_a_name_goes_under_runs(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_remove("runs");
+    r = program_line("train good.yaml --set max_steps=3");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "results: runs/mlp-"));
+    assert_int_equal(program_count_entries("runs"), 1);
+}
+
+static void benchmarks_print_json_lines(void **state)
+{
+    json_t *train = runs_eval("bench train good.yaml -n 2 --steps 3 --warmup 1 --rounds 2");
+    char *line, *rest;
+    int lines = 0;
+
+    (void)state;
+    assert_true(runs_number(train, "samples_per_second") > 0);
+    assert_true(runs_number(train, "step_ms_min") <= runs_number(train, "step_ms_max"));
+    assert_true(runs_number(train, "start_seconds") > 0);
+    json_decref(train);
+    rest = (char *)program_line("bench comm -n 2 --min-bytes 64 --max-bytes 128")->out;
+    while ((line = strtok_r(rest, "\n", &rest))) {
+        json_t *object = json_loads(line, 0, NULL);
+
+        assert_true(json_is_object(object));
+        assert_true(runs_number(object, "latency_us") > 0);
+        json_decref(object);
+        lines++;
+    }
+    assert_int_equal(lines, 2 * 8);
+}
+
+static void assert_stops(int signal, const char *ranks, int exit_code)
+{
+    const char *args[] = {"train", "long.yaml", "-n", ranks, "--run-dir", "stopped", NULL};
+    const program_options options = {.signal = signal, .signal_at = "stopped/metrics.jsonl"};
+    const program_result *r;
+
+    program_remove("stopped");
+    r = program_run(args, &options);
+    assert_int_equal(r->exit_code, exit_code);
+    assert_int_equal(r->orphans, 0);
+    assert_false(program_exists("stopped/summary.json"));
+    assert_false(program_exists("stopped/final.safetensors"));
+}
+
+/* A signal to the one process that the user sees ends all of them. */
+static void signals_end_all_ranks(void **state)
+{
+    (void)state;
+    program_write_text("long.yaml", RUNS_LONG);
+    program_assert_success(program_line("train long.yaml --run-dir once --set max_steps=1"));
+    program_write_text("long.yaml", "model: {name: mlp, hidden: [16]}\nepochs: 1000000\n"
+                                    "data: {name: synthetic, shape: [1, 8, 8], classes: 4}\n"
+                                    "log_every: 1\n");
+    assert_stops(SIGINT, "2", 130);
+    assert_stops(SIGTERM, "2", 143);
+    assert_stops(SIGKILL, "2", 128 + SIGKILL);
+    assert_stops(SIGINT, "1", 130);
+    assert_stops(SIGTERM, "1", 143);
+}
+
+static bool runs_have_mpi(void)
+{
+    const program_result *r = program_line("list transports");
+    const char *mpi = strstr(r->out, "\nmpi ");
+
+    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
+}
+
+/* The same binary as a rank of an MPI world: the same bytes as over shared memory. */
+static void mpi_gives_the_same_bytes(void **state)
+{
+    static const char *const args[] = {"train", "good.yaml", "--run-dir", "mpi", NULL};
+    const program_options options = {
+        .before = {"mpiexec", "--allow-run-as-root", "--oversubscribe", "-n", "2"}};
+    const program_result *r;
+    json_t *shm, *mpi;
+
+    (void)state;
+    if (!runs_have_mpi()) {
+        print_message("skipped: this build or machine has no MPI\n");
+        skip();
+    }
+    program_remove("mpi");
+    r = program_run(args, &options);
+    program_assert_success(r);
+    assert_null(strstr(strstr(r->out, "results: ") + 1, "results: ")); /* rank 0 alone speaks */
+    shm = runs_load("run2/summary.json");
+    mpi = runs_load("mpi/summary.json");
+    assert_string_equal(runs_text(mpi, "transport"), "mpi");
+    assert_string_equal(runs_text(shm, "weights_sha256"), runs_text(mpi, "weights_sha256"));
+    json_decref(mpi);
+    json_decref(shm);
+}
+
+static int runs_setup(void **state)
+{
+    (void)state;
+    program_write_text("good.yaml", FIXTURES_CONFIG);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    /* In this order: later ones look at the run directory of the first. */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_leaves_four_files_and_nothing_else),
+        cmocka_unit_test(the_summary_says_what_scripts_rely_on),
+        cmocka_unit_test(every_line_of_the_metrics_is_json),
+        cmocka_unit_test(eval_finds_what_training_found),
+        cmocka_unit_test(ranks_do_not_change_the_result),
+        cmocka_unit_test(the_resolved_config_gives_the_same_run),
+        cmocka_unit_test(inspect_and_summary_agree_on_the_weights),
+        cmocka_unit_test(inspect_shows_the_network_of_a_config),
+        cmocka_unit_test(data_info_counts),
+        cmocka_unit_test(quiet_is_quiet),
+        cmocka_unit_test(a_run_without_a_name_goes_under_runs),
+        cmocka_unit_test(benchmarks_print_json_lines),
+        cmocka_unit_test(signals_end_all_ranks),
+        cmocka_unit_test(mpi_gives_the_same_bytes),
+    };
+    int failed;
+
+    if (program_init(argc > 1 ? argv[1] : NULL) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, runs_setup, NULL);
+    program_fini();
+    return failed;
+}
