@@ -63,6 +63,10 @@ typedef struct co_comm_ops {
     void (*describe_wait)(const co_request *request, char *out, size_t size);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
+    /* The communicator is dead: every later call on it fails with this status and cause, unless
+       an earlier cause is known. Peers hear of it where that takes no message. */
+    void (*fail)(co_comm *comm, co_status status, const char *cause);
+    /* This rank has failed: end every wait of every rank, in all communicators. */
     void (*abort)(co_comm *comm, co_status status, const char *cause);
     void (*destroy)(co_comm *comm);
 } co_comm_ops;

@@ -1,0 +1,322 @@
+/*
+ * comm.c - the public operations: arguments checked, handed to the transport, waited for.
+ *
+ * Settles what a valid call is and that a communicator is dead after its first failure. Knows
+ * nothing of how bytes travel.
+ */
+#include <cohort/ext/comm.h>
+
+#include "comm/comm_internal.h"
+
+static bool comm_is_rooted(co_coll coll)
+{
+    return coll == CO_COLL_BCAST || coll == CO_COLL_REDUCE || coll == CO_COLL_GATHER ||
+           coll == CO_COLL_SCATTER;
+}
+
+static bool comm_is_p2p(co_coll coll)
+{
+    return coll == CO_COLL_SEND || coll == CO_COLL_RECV;
+}
+
+static bool comm_is_reduction(co_coll coll)
+{
+    return coll == CO_COLL_REDUCE || coll == CO_COLL_ALLREDUCE || coll == CO_COLL_REDUCE_SCATTER;
+}
+
+co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence)
+{
+    const unsigned op = comm_is_reduction(args->coll) ? args->op : 0;
+
+    return (co_coll_descriptor){.sequence = sequence,
+                                .coll = (uint8_t)args->coll,
+                                .dtype_op = (uint8_t)(args->dtype | op << 4),
+                                .root = comm_is_rooted(args->coll) ? (uint16_t)args->peer : 0,
+                                .count = args->count};
+}
+
+/* What a rank reads and writes, in blocks of `count` elements; 0: the pointer is not used. */
+typedef struct comm_extent {
+    size_t in, out;
+} comm_extent;
+
+static comm_extent comm_blocks(const co_comm *comm, const co_coll_args *args)
+{
+    const size_t n = (size_t)comm->size;
+    const bool root = args->peer == comm->rank;
+
+    switch (args->coll) {
+    case CO_COLL_BCAST:
+        return (comm_extent){0, 1};
+    case CO_COLL_REDUCE:
+        return (comm_extent){1, root};
+    case CO_COLL_ALLREDUCE:
+        return (comm_extent){1, 1};
+    case CO_COLL_REDUCE_SCATTER:
+        return (comm_extent){n, 1};
+    case CO_COLL_ALLGATHER:
+    case CO_COLL_SPLIT:
+        return (comm_extent){1, n};
+    case CO_COLL_GATHER:
+        return (comm_extent){1, root ? n : 0};
+    case CO_COLL_SCATTER:
+        return (comm_extent){root ? n : 0, 1};
+    case CO_COLL_SEND:
+        return (comm_extent){1, 0};
+    case CO_COLL_RECV:
+        return (comm_extent){0, 1};
+    default:
+        return (comm_extent){0, 0};
+    }
+}
+
+static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *args)
+{
+    const comm_extent blocks = comm_blocks(comm, args);
+    const char *name = co_comm_coll_name(args->coll);
+    const uintptr_t in = (uintptr_t)args->in, out = (uintptr_t)args->out;
+    const bool in_place = args->coll == CO_COLL_REDUCE || args->coll == CO_COLL_ALLREDUCE;
+    size_t block;
+
+    /* Every rank can hold size * count elements, or none may ask for them. */
+    if (__builtin_mul_overflow(args->count, co_dtype_size(args->dtype), &block) ||
+        block > PTRDIFF_MAX / (size_t)comm->size)
+        return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold", name,
+                       args->count, co_dtype_name(args->dtype));
+    if (block == 0)
+        return CO_OK;
+    if (blocks.in && !args->in)
+        return co_fail(CO_E_USAGE, "%s: rank %d gives no input buffer", name, comm->rank);
+    if (blocks.out && !args->out)
+        return co_fail(CO_E_USAGE, "%s: rank %d gives no output buffer", name, comm->rank);
+    if (blocks.in && blocks.out && !(in_place && in == out) && in < out + blocks.out * block &&
+        out < in + blocks.in * block)
+        return co_fail(CO_E_USAGE, "%s: input and output of rank %d overlap%s", name, comm->rank,
+                       in_place ? "; give the same pointer to work in place" : "");
+    return CO_OK;
+}
+
+static co_status comm_check(const co_comm *comm, const co_coll_args *args)
+{
+    const char *name = co_comm_coll_name(args->coll);
+
+    if (!comm)
+        return co_fail(CO_E_USAGE, "%s: no communicator", name);
+    if ((unsigned)args->dtype >= CO_DTYPE_COUNT)
+        return co_fail(CO_E_USAGE, "%s: unknown element type %d", name, (int)args->dtype);
+    if (comm_is_reduction(args->coll) && (unsigned)args->op >= CO_REDUCE_OP_COUNT)
+        return co_fail(CO_E_USAGE, "%s: unknown reduction %d", name, (int)args->op);
+    if ((comm_is_rooted(args->coll) || comm_is_p2p(args->coll)) &&
+        (args->peer < 0 || args->peer >= comm->size))
+        return co_fail(CO_E_USAGE, "%s: there is no rank %d, only 0 to %d", name, args->peer,
+                       comm->size - 1);
+    return comm_check_buffers(comm, args);
+}
+
+/* A failure ends the communicator; a call that was wrong in itself has not reached it. */
+static co_status comm_settle(co_comm *comm, co_status st)
+{
+    if (st != CO_OK && st != CO_E_USAGE)
+        comm->ops->fail(comm, st, co_error_message());
+    return st;
+}
+
+/* Bytes of its own that a rank gives to others. */
+static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
+{
+    size_t blocks = comm_blocks(comm, args).in;
+
+    if (args->coll == CO_COLL_BCAST)
+        blocks = args->peer == comm->rank;
+    if (comm->size == 1 || args->coll == CO_COLL_SPLIT)
+        return 0;
+    return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
+}
+
+static co_status comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    *request = NULL;
+    CO_TRY(comm_check(comm, args));
+    CO_TRY(comm_settle(comm, comm->ops->post(request, comm, args)));
+    comm->bytes_sent += comm_contribution(comm, args);
+    return CO_OK;
+}
+
+co_status co_comm_run(co_comm *comm, const co_coll_args *args)
+{
+    co_request *request;
+    co_status st;
+
+    CO_TRY(comm_post(&request, comm, args));
+    st = co_request_wait(request);
+    co_request_destroy(request);
+    return st;
+}
+
+co_status co_comm_progress(co_comm *comm)
+{
+    return comm_settle(comm, comm->ops->progress(comm));
+}
+
+co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
+{
+    *out = NULL;
+    if (!comm)
+        return co_fail(CO_E_USAGE, "split: no communicator");
+    if (color < -1)
+        return co_fail(CO_E_USAGE, "split: color %d; give 0 or more, or -1 for none", color);
+    CO_TRY(comm_settle(comm, comm->ops->split(out, comm, color, key)));
+    if (*out)
+        (*out)->timeout_ms = comm->timeout_ms;
+    return CO_OK;
+}
+
+void co_comm_abort(co_comm *comm, co_status status, const char *cause)
+{
+    comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status,
+                     cause ? cause : "no cause given");
+}
+
+void co_comm_destroy(co_comm *comm)
+{
+    if (comm)
+        comm->ops->destroy(comm);
+}
+
+int co_comm_rank(const co_comm *comm)
+{
+    return comm->rank;
+}
+
+int co_comm_size(const co_comm *comm)
+{
+    return comm->size;
+}
+
+const char *co_comm_transport(const co_comm *comm)
+{
+    return comm->ops->name;
+}
+
+co_status co_comm_set_timeout(co_comm *comm, uint32_t timeout_ms)
+{
+    if (timeout_ms == 0)
+        return co_fail(CO_E_USAGE, "a timeout of 0 ms lets no operation end; give 1 or more");
+    comm->timeout_ms = timeout_ms;
+    return CO_OK;
+}
+
+uint32_t co_comm_timeout(const co_comm *comm)
+{
+    return comm->timeout_ms;
+}
+
+uint64_t co_comm_bytes_sent(const co_comm *comm)
+{
+    return comm->bytes_sent;
+}
+
+co_status co_comm_isend(co_request **request, co_comm *comm, const void *in, size_t count,
+                        co_dtype dtype, int to)
+{
+    return comm_post(
+        request, comm,
+        &(co_coll_args){
+            .coll = CO_COLL_SEND, .in = in, .count = count, .dtype = dtype, .peer = to});
+}
+
+co_status co_comm_irecv(co_request **request, co_comm *comm, void *out, size_t count,
+                        co_dtype dtype, int from)
+{
+    return comm_post(
+        request, comm,
+        &(co_coll_args){
+            .coll = CO_COLL_RECV, .out = out, .count = count, .dtype = dtype, .peer = from});
+}
+
+co_status co_comm_ibcast(co_request **request, co_comm *comm, void *inout, size_t count,
+                         co_dtype dtype, int root)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_BCAST,
+                                     .in = inout,
+                                     .out = inout,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .peer = root});
+}
+
+co_status co_comm_ireduce(co_request **request, co_comm *comm, void *out, const void *in,
+                          size_t count, co_dtype dtype, co_reduce_op op, int root)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_REDUCE,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .op = op,
+                                     .peer = root});
+}
+
+co_status co_comm_iallreduce(co_request **request, co_comm *comm, void *out, const void *in,
+                             size_t count, co_dtype dtype, co_reduce_op op)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_ALLREDUCE,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .op = op});
+}
+
+co_status co_comm_ireduce_scatter(co_request **request, co_comm *comm, void *out, const void *in,
+                                  size_t count, co_dtype dtype, co_reduce_op op)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_REDUCE_SCATTER,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .op = op});
+}
+
+co_status co_comm_iallgather(co_request **request, co_comm *comm, void *out, const void *in,
+                             size_t count, co_dtype dtype)
+{
+    return comm_post(
+        request, comm,
+        &(co_coll_args){
+            .coll = CO_COLL_ALLGATHER, .in = in, .out = out, .count = count, .dtype = dtype});
+}
+
+co_status co_comm_igather(co_request **request, co_comm *comm, void *out, const void *in,
+                          size_t count, co_dtype dtype, int root)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_GATHER,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .peer = root});
+}
+
+co_status co_comm_iscatter(co_request **request, co_comm *comm, void *out, const void *in,
+                           size_t count, co_dtype dtype, int root)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_SCATTER,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .peer = root});
+}
+
+co_status co_comm_ibarrier(co_request **request, co_comm *comm)
+{
+    return comm_post(request, comm, &(co_coll_args){.coll = CO_COLL_BARRIER});
+}

@@ -1,0 +1,68 @@
+/*
+ * comm_internal.h - what transports share: the rank at fault, descriptors, queues, waiting.
+ */
+#ifndef CO_COMM_COMM_INTERNAL_H
+#define CO_COMM_COMM_INTERNAL_H
+
+#include <cohort/ext/comm.h>
+
+#define CO_COMM_CAUSE_SIZE   512
+#define CO_COMM_TIMEOUT_MS   300000
+#define CO_COMM_DESCRIBE_MAX 96
+
+/* Why a communicator is dead. */
+typedef struct co_comm_cause {
+    co_status status; /* CO_OK: it is alive */
+    int rank;         /* at fault or first to notice, in the world */
+    char text[CO_COMM_CAUSE_SIZE];
+} co_comm_cause;
+
+void co_comm_cause_set(co_comm_cause *cause, int rank, co_status status, const char *text);
+/* Fail with it, as world rank `rank` sees it: what others did wrong alone is CO_E_PEER here. */
+co_status co_comm_cause_fail(const co_comm_cause *cause, int rank);
+
+/* Requests in the order posted, each with its transport's own fields behind it. */
+typedef struct co_comm_link {
+    co_request base;
+    struct co_comm_link *next;
+} co_comm_link;
+
+typedef struct co_comm_queue {
+    co_comm_link *head, *tail;
+} co_comm_queue;
+
+static inline void co_comm_queue_push(co_comm_queue *queue, co_comm_link *link)
+{
+    link->next = NULL;
+    if (queue->head)
+        queue->tail->next = link;
+    else
+        queue->head = link;
+    queue->tail = link;
+}
+
+static inline void co_comm_queue_pop(co_comm_queue *queue)
+{
+    queue->head = queue->head->next;
+}
+
+co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence);
+/* "allreduce of 10 f32 (sum)"; returns `out`. */
+char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *descriptor);
+/* "allreduce"; static. */
+const char *co_comm_coll_name(co_coll coll);
+/* Append ", 3" (or " 3" for the first) to a list of ranks; how many are in it: *n. */
+void co_comm_list_rank(char *out, size_t size, int *n, int rank);
+
+/* Post and wait; for a transport's own steps within a split. */
+co_status co_comm_run(co_comm *comm, const co_coll_args *args);
+
+/* (color, key) of every rank of the old communicator: who is in the new one of `rank`. */
+typedef struct co_comm_group {
+    int rank, size;
+    int leader; /* old rank of new rank 0 */
+} co_comm_group;
+
+co_comm_group co_comm_group_find(const int32_t (*color_key)[2], int size, int rank);
+
+#endif

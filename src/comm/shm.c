@@ -1,0 +1,206 @@
+/*
+ * shm.c - a communicator over a context of the shared region: its life, its split, its end.
+ */
+#include <stdio.h>
+
+#include "comm/comm_internal.h"
+#include "comm/shm_internal.h"
+#include "comm/transports.h"
+#include "core/mem.h"
+
+static bool shm_probe(const char **why)
+{
+#if ATOMIC_LLONG_LOCK_FREE == 2
+    (void)why;
+    return true;
+#else
+    *why = "this machine has no lock-free 64-bit words to share between processes";
+    return false;
+#endif
+}
+
+/* A communicator that has failed keeps its own cause when later the whole region ends. */
+static const co_comm_cause *shm_cause(const shm_comm *c)
+{
+    const co_comm_cause *cause = co_shm_verdict(co_shm_context_verdict(c->shm, c->context));
+
+    return cause ? cause : co_shm_verdict(co_shm_region_verdict(c->shm));
+}
+
+static co_status shm_alive(const shm_comm *c)
+{
+    const co_comm_cause *cause = shm_cause(c);
+
+    return cause ? co_comm_cause_fail(cause, c->world_rank) : CO_OK;
+}
+
+static co_status shm_progress(co_comm *comm)
+{
+    shm_comm *c = (shm_comm *)comm;
+
+    CO_TRY(shm_alive(c));
+    CO_TRY(co_shm_coll_progress(c));
+    return c->pending ? co_shm_p2p_progress(c) : CO_OK;
+}
+
+static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *args)
+{
+    shm_comm *c = (shm_comm *)comm;
+    shm_request *request;
+
+    CO_TRY(shm_alive(c));
+    request = co_calloc(1, sizeof(*request));
+    if (!request)
+        return CO_E_NOMEM;
+    request->link.base = (co_request){.comm = comm, .args = *args};
+    request->esize = co_dtype_size(args->dtype);
+    if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
+        co_shm_p2p_post(c, request);
+    else
+        co_shm_coll_post(c, request);
+    *out = &request->link.base;
+    return CO_OK;
+}
+
+static void shm_describe_wait(const co_request *request, char *out, size_t size)
+{
+    const co_coll_args *args = &request->args;
+    const shm_comm *c = (const shm_comm *)request->comm;
+    char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
+    int n = 0;
+
+    if (((const shm_request *)request)->coll)
+        n = co_shm_coll_missing(c, ranks, sizeof(ranks));
+    else
+        co_comm_list_rank(ranks, sizeof(ranks), &n, args->peer);
+    if (n == 0)
+        snprintf(out, size, "waiting in %s", co_comm_coll_name(args->coll));
+    else
+        snprintf(out, size, "waiting in %s for rank%s%s", co_comm_coll_name(args->coll),
+                 n == 1 ? "" : "s", ranks);
+}
+
+static void shm_destroy_request(co_request *request)
+{
+    co_free(request);
+}
+
+static void shm_fail(co_comm *comm, co_status status, const char *cause)
+{
+    shm_comm *c = (shm_comm *)comm;
+
+    if (!shm_cause(c))
+        co_shm_convict(co_shm_context_verdict(c->shm, c->context), c->world_rank, c->world_rank,
+                       status, cause);
+}
+
+static void shm_abort(co_comm *comm, co_status status, const char *cause)
+{
+    shm_comm *c = (shm_comm *)comm;
+
+    co_shm_convict(co_shm_region_verdict(c->shm), c->world_rank, c->world_rank, status, cause);
+}
+
+static void shm_destroy(co_comm *comm)
+{
+    shm_comm *c = (shm_comm *)comm;
+
+    co_shm_context_leave(c->shm, c->context, c->base.size);
+    co_free(c->sends);
+    co_free(c->receives);
+    co_free(c);
+}
+
+static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_rank, int rank,
+                          int size)
+{
+    shm_comm *c = co_calloc(1, sizeof(*c));
+
+    *out = NULL;
+    if (!c)
+        return CO_E_NOMEM;
+    c->base = (co_comm){
+        .ops = &co_transport_shm, .rank = rank, .size = size, .timeout_ms = CO_COMM_TIMEOUT_MS};
+    c->shm = shm;
+    c->context = context;
+    c->world_rank = world_rank;
+    c->at = co_shm_context_at(shm, context);
+    c->free_until = SHM_SLOTS;
+    c->sends = co_calloc((size_t)size, sizeof(*c->sends));
+    c->receives = co_calloc((size_t)size, sizeof(*c->receives));
+    if (!c->sends || !c->receives) {
+        shm_destroy(&c->base);
+        return CO_E_NOMEM;
+    }
+    *out = &c->base;
+    return CO_OK;
+}
+
+co_status co_shm_attach(co_comm **out, co_shm *shm, int rank)
+{
+    if (rank < 0 || rank >= shm->ranks)
+        return co_fail(CO_E_USAGE, "there is no rank %d, only 0 to %d", rank, shm->ranks - 1);
+    return shm_open(out, shm, 0, rank, rank, shm->ranks);
+}
+
+/* The leader of each group takes a context and tells all; -1 of any leader ends the split on
+   every rank, and the others give back what they took. */
+static co_status shm_agree_on_context(int *context, shm_comm *c, int32_t *taken, bool leader)
+{
+    int32_t mine = leader ? (int32_t)co_shm_context_take(c->shm) : INT32_MAX;
+    co_status st = co_comm_run(
+        &c->base,
+        &(co_coll_args){
+            .coll = CO_COLL_SPLIT, .in = &mine, .out = taken, .count = 1, .dtype = CO_I32});
+
+    for (int p = 0; st == CO_OK && p < c->base.size; p++)
+        if (taken[p] < 0)
+            st = co_fail(CO_E_USAGE,
+                         "split: no more than %d communicators at a time; destroy some first",
+                         SHM_CONTEXTS);
+    if (st != CO_OK && leader && mine >= 0)
+        co_shm_context_give_back(c->shm, mine);
+    *context = mine;
+    return st;
+}
+
+static co_status shm_split(co_comm **out, co_comm *comm, int color, int key)
+{
+    shm_comm *c = (shm_comm *)comm;
+    const int32_t mine[2] = {color, key};
+    int32_t(*table)[2] = co_calloc((size_t)comm->size, sizeof(*table)); /* (size, 2) */
+    int32_t *taken = co_calloc((size_t)comm->size, sizeof(*taken));
+    co_comm_group group;
+    co_status st = table && taken ? CO_OK : CO_E_NOMEM;
+    int context;
+
+    if (st == CO_OK)
+        st = co_comm_run(
+            comm,
+            &(co_coll_args){
+                .coll = CO_COLL_SPLIT, .in = mine, .out = table, .count = 2, .dtype = CO_I32});
+    if (st != CO_OK)
+        goto out;
+    group = co_comm_group_find((const int32_t(*)[2])table, comm->size, comm->rank);
+    st = shm_agree_on_context(&context, c, taken, color >= 0 && group.leader == comm->rank);
+    if (st == CO_OK && color >= 0)
+        st = shm_open(out, c->shm, taken[group.leader], c->world_rank, group.rank, group.size);
+out:
+    co_free(taken);
+    co_free(table);
+    return st;
+}
+
+const co_comm_ops co_transport_shm = {
+    .name = "shm",
+    .summary = "ranks of one machine, over shared memory",
+    .probe = shm_probe,
+    .post = shm_post,
+    .progress = shm_progress,
+    .describe_wait = shm_describe_wait,
+    .destroy_request = shm_destroy_request,
+    .split = shm_split,
+    .fail = shm_fail,
+    .abort = shm_abort,
+    .destroy = shm_destroy,
+};

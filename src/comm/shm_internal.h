@@ -1,0 +1,143 @@
+/*
+ * shm_internal.h - how the shared region is laid out, and what one rank knows of it.
+ *
+ * region  = verdict of the region, then contexts; context 0 is the world's.
+ * context = one communicator: verdict, counters and slots of each rank, a ring for each pair.
+ *
+ * A collective is a number of steps, numbered on from one collective to the next, of one chunk
+ * each. In step s a rank puts its chunk into its slot s % SHM_SLOTS; a slot is free again when
+ * all ranks have released the step that was in it. All words that ranks write for each other
+ * are C11 atomics, released by the writer and acquired by the reader.
+ */
+#ifndef CO_COMM_SHM_INTERNAL_H
+#define CO_COMM_SHM_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "comm/comm_internal.h"
+#include "comm/shm.h"
+
+#define SHM_LINE      128 /* two cache lines: the prefetcher fetches them in pairs */
+#define SHM_MAX_RANKS 1024
+#define SHM_CONTEXTS  32 /* communicators at one time, the world among them */
+#define SHM_SLOTS     4
+#define SHM_CHUNK     ((size_t)64 << 10) /* bytes of a slot; a few of them stay in an L2 cache */
+
+/* The first failure. Each writer fills in its own entry before it tries to be the first, so a
+   writer that dies on the way blocks nobody. */
+typedef struct shm_verdict {
+    _Atomic uint32_t first; /* 1 + the entry that came first; 0: none */
+    co_comm_cause cause[];
+} shm_verdict;
+
+typedef struct shm_context {
+    _Atomic uint32_t taken;
+    _Atomic uint32_t left; /* members that have destroyed their communicator */
+} shm_context;
+
+typedef struct shm_counters {
+    _Alignas(SHM_LINE) _Atomic uint64_t reduced;  /* steps whose slice this rank has reduced */
+    _Alignas(SHM_LINE) _Atomic uint64_t released; /* steps in which this rank reads no more */
+} shm_counters;
+
+typedef struct shm_slot {
+    _Alignas(SHM_LINE) _Atomic uint64_t step; /* 1 + the step whose chunk is here */
+    co_coll_descriptor descriptor;
+    _Alignas(SHM_LINE) unsigned char data[SHM_CHUNK];
+} shm_slot;
+
+/* Bytes from one rank to another. */
+typedef struct shm_ring {
+    _Alignas(SHM_LINE) _Atomic uint64_t read; /* bytes taken out so far */
+    _Alignas(SHM_LINE) _Atomic uint64_t written;
+    _Alignas(SHM_LINE) unsigned char data[];
+} shm_ring;
+
+struct co_shm {
+    int ranks;
+    unsigned char *base; /* owned mapping */
+    size_t size;
+    size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
+    size_t contexts;                                   /* from the start of the region */
+    size_t counters_at, slots_at, rings_at, ring_step; /* from the start of a context */
+};
+
+typedef struct shm_request shm_request;
+typedef struct shm_comm shm_comm;
+
+enum { SHM_PUT, SHM_REDUCE, SHM_GET, SHM_PHASES };
+
+/* One rank's end of a context. */
+struct shm_comm {
+    co_comm base;
+    co_shm *shm; /* borrowed */
+    int context, world_rank;
+    unsigned char *at; /* start of the context */
+    /* collectives */
+    uint32_t sequence;
+    uint64_t posted;             /* steps of all collectives so far */
+    uint64_t step[SHM_PHASES];   /* the next step of each phase */
+    shm_request *on[SHM_PHASES]; /* whose step it is; NULL: nothing posted */
+    shm_request *last;
+    int arrived, collected; /* ranks seen to have put, and reduced, the step that waits */
+    uint64_t free_until;    /* slots of steps below are free to put into */
+    /* messages, per peer */
+    int pending;
+    co_comm_queue *sends, *receives; /* owned, [size] */
+};
+
+struct shm_request {
+    co_comm_link link;
+    co_coll_descriptor descriptor;
+    const struct shm_coll *coll; /* NULL: a message */
+    uint64_t first, steps;
+    size_t chunk; /* elements of a step, for each block */
+    size_t esize;
+    size_t moved; /* message bytes so far, with the header */
+};
+
+static inline shm_counters *co_shm_counters(const shm_comm *c, int rank)
+{
+    return (shm_counters *)(c->at + c->shm->counters_at) + rank;
+}
+
+static inline shm_slot *co_shm_slot(const shm_comm *c, int rank, uint64_t step)
+{
+    return (shm_slot *)(c->at + c->shm->slots_at) + (size_t)rank * SHM_SLOTS + step % SHM_SLOTS;
+}
+
+static inline shm_ring *co_shm_ring(const shm_comm *c, int from, int to)
+{
+    const size_t pair = (size_t)from * (size_t)c->shm->ranks + (size_t)to;
+
+    return (shm_ring *)(c->at + c->shm->rings_at + pair * c->shm->ring_step);
+}
+
+static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
+{
+    return (shm_verdict *)shm->base;
+}
+
+shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
+/* The first cause, or NULL. */
+const co_comm_cause *co_shm_verdict(const shm_verdict *verdict);
+/* `entry`: the world rank that writes, or co_shm.ranks for the launcher. */
+void co_shm_convict(shm_verdict *verdict, int entry, int rank, co_status status, const char *text);
+
+/* A free context; -1: there is none. */
+int co_shm_context_take(co_shm *shm);
+/* One that nobody has used. */
+void co_shm_context_give_back(co_shm *shm, int context);
+/* One member goes; the last one clears the context and gives it back. */
+void co_shm_context_leave(co_shm *shm, int context, int members);
+unsigned char *co_shm_context_at(const co_shm *shm, int context);
+
+void co_shm_coll_post(shm_comm *c, shm_request *request);
+co_status co_shm_coll_progress(shm_comm *c);
+/* Append the ranks that the oldest collective waits for; how many. */
+int co_shm_coll_missing(const shm_comm *c, char *out, size_t size);
+
+void co_shm_p2p_post(shm_comm *c, shm_request *request);
+co_status co_shm_p2p_progress(shm_comm *c);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * shm_region.c - the shared mapping: its layout, who has which context, who failed first.
+ *
+ * Only pages that are touched take memory, so room is generous. Knows nothing of operations.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "comm/shm_internal.h"
+#include "core/mem.h"
+
+#define REGION_RING_MAX ((size_t)128 << 10)
+#define REGION_RING_MIN ((size_t)4 << 10)
+#define REGION_RING_TOTAL                                                                          \
+    ((size_t)64 << 20) /* of one context, as long as rings are not minimal                         \
+                        */
+
+static size_t region_round(size_t bytes)
+{
+    return (bytes + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
+}
+
+static void region_lay_out(co_shm *shm)
+{
+    const size_t n = (size_t)shm->ranks;
+    const size_t verdict = region_round(sizeof(shm_verdict) + (n + 1) * sizeof(co_comm_cause));
+
+    shm->ring_bytes = REGION_RING_MAX;
+    while (shm->ring_bytes > REGION_RING_MIN && shm->ring_bytes * n * n > REGION_RING_TOTAL)
+        shm->ring_bytes /= 2;
+    shm->ring_step = sizeof(shm_ring) + shm->ring_bytes;
+    shm->contexts = verdict;
+    shm->counters_at = region_round(sizeof(shm_context)) + verdict;
+    shm->slots_at = shm->counters_at + n * sizeof(shm_counters);
+    shm->rings_at = shm->slots_at + n * SHM_SLOTS * sizeof(shm_slot);
+    shm->context_size = shm->rings_at + n * n * shm->ring_step;
+    shm->size = shm->contexts + SHM_CONTEXTS * shm->context_size;
+}
+
+co_status co_shm_create(co_shm **out, int ranks)
+{
+    co_shm *shm;
+    void *base;
+
+    *out = NULL;
+    if (ranks < 1 || ranks > SHM_MAX_RANKS)
+        return co_fail(CO_E_USAGE, "%d ranks on one machine; give 1 to %d", ranks, SHM_MAX_RANKS);
+    shm = co_calloc(1, sizeof(*shm));
+    if (!shm)
+        return CO_E_NOMEM;
+    shm->ranks = ranks;
+    region_lay_out(shm);
+    base = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+    if (base == MAP_FAILED) {
+        co_fail(CO_E_NOMEM, "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks",
+                shm->size >> 20, ranks, strerror(errno));
+        co_free(shm);
+        return CO_E_NOMEM;
+    }
+    shm->base = base;
+    atomic_store(&((shm_context *)co_shm_context_at(shm, 0))->taken, 1);
+    *out = shm;
+    return CO_OK;
+}
+
+void co_shm_destroy(co_shm *shm)
+{
+    if (!shm)
+        return;
+    munmap(shm->base, shm->size);
+    co_free(shm);
+}
+
+unsigned char *co_shm_context_at(const co_shm *shm, int context)
+{
+    return shm->base + shm->contexts + (size_t)context * shm->context_size;
+}
+
+shm_verdict *co_shm_context_verdict(const co_shm *shm, int context)
+{
+    return (shm_verdict *)(co_shm_context_at(shm, context) + region_round(sizeof(shm_context)));
+}
+
+/* A free context is zero but for the data of its slots and rings. */
+static void region_clear(co_shm *shm, int context, int members)
+{
+    unsigned char *at = co_shm_context_at(shm, context);
+    const size_t n = (size_t)members, head = region_round(sizeof(shm_context));
+
+    memset(at + head, 0, shm->slots_at - head);
+    for (size_t i = 0; i < n * SHM_SLOTS; i++)
+        memset(at + shm->slots_at + i * sizeof(shm_slot), 0, offsetof(shm_slot, data));
+    for (size_t i = 0; i < n * n; i++)
+        memset(at + shm->rings_at + i * shm->ring_step, 0, sizeof(shm_ring));
+}
+
+int co_shm_context_take(co_shm *shm)
+{
+    for (int i = 1; i < SHM_CONTEXTS; i++) {
+        shm_context *context = (shm_context *)co_shm_context_at(shm, i);
+        uint32_t expected = 0;
+
+        if (atomic_compare_exchange_strong(&context->taken, &expected, 1))
+            return i;
+    }
+    return -1;
+}
+
+void co_shm_context_give_back(co_shm *shm, int context)
+{
+    atomic_store(&((shm_context *)co_shm_context_at(shm, context))->taken, 0);
+}
+
+void co_shm_context_leave(co_shm *shm, int context, int members)
+{
+    shm_context *head = (shm_context *)co_shm_context_at(shm, context);
+
+    if (context == 0 || atomic_fetch_add(&head->left, 1) + 1 < (uint32_t)members)
+        return;
+    region_clear(shm, context, members);
+    atomic_store(&head->left, 0);
+    co_shm_context_give_back(shm, context);
+}
+
+const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
+{
+    const uint32_t first =
+        atomic_load_explicit(&((shm_verdict *)verdict)->first, memory_order_acquire);
+
+    return first ? &verdict->cause[first - 1] : NULL;
+}
+
+void co_shm_convict(shm_verdict *verdict, int entry, int rank, co_status status, const char *text)
+{
+    uint32_t expected = 0;
+
+    if (co_shm_verdict(verdict))
+        return;
+    co_comm_cause_set(&verdict->cause[entry], rank, status, text);
+    atomic_compare_exchange_strong_explicit(&verdict->first, &expected, (uint32_t)entry + 1,
+                                            memory_order_acq_rel, memory_order_acquire);
+}
+
+void co_shm_abort(co_shm *shm, int rank, co_status status, const char *cause)
+{
+    co_shm_convict(co_shm_region_verdict(shm), shm->ranks, rank, status, cause);
+}
+
+co_status co_shm_cause(const co_shm *shm, int *rank, char *cause, size_t size)
+{
+    const co_comm_cause *first = co_shm_verdict(co_shm_context_verdict(shm, 0));
+
+    if (!first)
+        first = co_shm_verdict(co_shm_region_verdict(shm));
+    if (!first)
+        return CO_OK;
+    if (rank)
+        *rank = first->rank;
+    if (cause && size) {
+        strncpy(cause, first->text, size - 1);
+        cause[size - 1] = '\0';
+    }
+    return first->status;
+}
