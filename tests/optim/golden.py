@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Writes golden.h: what PyTorch's optimizers, schedules and clipping do. Made with PyTorch 1.13:
+
+    python3 golden.py | clang-format --assume-filename=golden.h > golden.h
+"""
+import torch
+
+N, STEPS = 7, 5          # elements, updates
+PER_EPOCH, TOTAL = 3, 24  # steps of the schedules
+
+
+def param():
+    return torch.tensor([((k * 37) % 17 - 8) / 8 for k in range(N)])
+
+
+def grad(t):
+    return torch.tensor([((t * 31 + k * 13) % 23 - 11) / 16 for k in range(N)])
+
+
+OPTIMIZERS = [
+    ("sgd", 0.1, {}),
+    ("sgd", 0.1, {"weight_decay": 0.05}),
+    ("sgd", 0.1, {"momentum": 0.5}),
+    ("sgd", 0.1, {"momentum": 0.9, "weight_decay": 0.01}),
+    ("sgd", 0.1, {"momentum": 0.9, "dampening": 0.3}),
+    ("sgd", 0.1, {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
+    ("sgd", 0.1, {"momentum": 0.9, "nesterov": True}),
+    ("sgd", 0.1, {"momentum": 0.85, "nesterov": True, "weight_decay": 0.02}),
+    ("adam", 0.01, {}),
+    ("adam", 0.01, {"betas": [0.8, 0.95], "eps": 0.001}),
+    ("adam", 0.01, {"weight_decay": 0.1}),
+    ("adamw", 0.01, {}),
+    ("adamw", 0.01, {"weight_decay": 0.5, "betas": [0.5, 0.9]}),
+]
+CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+LR = torch.optim.lr_scheduler
+SCHEDULES = [
+    ("{name: constant}", "step", lambda o: LR.ConstantLR(o, 1.0, 1)),
+    ("{name: step, every: 3, gamma: 0.5}", "epoch", lambda o: LR.StepLR(o, 3, 0.5)),
+    ("{name: step, every: 7, gamma: 0.9, unit: step}", "step", lambda o: LR.StepLR(o, 7, 0.9)),
+    ("{name: multi-step, milestones: [2, 5, 7]}", "epoch",
+     lambda o: LR.MultiStepLR(o, [2, 5, 7], 0.1)),
+    ("{name: multi-step, milestones: [1, 20], gamma: 0.2, unit: step}", "step",
+     lambda o: LR.MultiStepLR(o, [1, 20], 0.2)),
+    ("{name: cosine}", "step", lambda o: LR.CosineAnnealingLR(o, TOTAL)),
+    ("{name: cosine, final: 0.1}", "step", lambda o: LR.CosineAnnealingLR(o, TOTAL, 0.1)),
+    ("{name: polynomial}", "step", lambda o: LR.PolynomialLR(o, TOTAL, 1.0)),
+    ("{name: polynomial, power: 2.5}", "step", lambda o: LR.PolynomialLR(o, TOTAL, 2.5)),
+    ("{name: constant, warmup: 8, unit: step}", "step",
+     lambda o: LR.LinearLR(o, 1 / 8, 1, 7)),
+    ("{name: constant, warmup: 2, warmup_start: 0.25}", "step",
+     lambda o: LR.LinearLR(o, 0.25 + 0.75 / 6, 1, 5)),
+    ("{name: cosine, warmup: 3, unit: step}", "step",
+     lambda o: LR.ChainedScheduler([LR.CosineAnnealingLR(o, TOTAL), LR.LinearLR(o, 1 / 3, 1, 2)])),
+]
+
+CLIP = [((k * 29) % 31 - 15) / 8 for k in range(23)]
+
+
+def yaml(value):
+    return {True: "true"}.get(value) if isinstance(value, bool) else str(value)
+
+
+def optimizers():
+    for name, lr, options in OPTIMIZERS:
+        p = torch.nn.Parameter(param())
+        opt = CLASSES[name]([p], lr=lr, **options)
+        rows = []
+        for t in range(STEPS):
+            opt.param_groups[0]["lr"] = lr / (1 + t)
+            p.grad = grad(t)
+            opt.step()
+            rows.append(", ".join("%.9gF" % x if x % 1 else "%.1fF" % x for x in p.tolist()))
+        keys = "".join(f", {k}: {yaml(v)}" for k, v in options.items())
+        body = ",\n      ".join("{%s}" % row for row in rows)
+        print(f'    {{"{{name: {name}, lr: {lr}{keys}}}",\n     {{{body}}}}},')
+
+
+def schedules():
+    for text, unit, make in SCHEDULES:
+        opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+        schedule = make(opt)
+        factors = []
+        for t in range(TOTAL):
+            factors.append(opt.param_groups[0]["lr"])
+            if unit == "step" or t % PER_EPOCH == PER_EPOCH - 1:
+                opt.step()
+                schedule.step()
+        print(f'    {{"{text}",\n     {{{", ".join("%.17g" % f for f in factors)}}}}},')
+
+
+def clip(name, limit, what):
+    p = torch.nn.Parameter(torch.zeros(len(CLIP)))
+    p.grad = torch.tensor(CLIP)
+    norm = what([p], limit)
+    print(f"static const float golden_{name}[GOLDEN_CLIP] = {{"
+          + ", ".join("%.9gF" % x if x % 1 else "%.1fF" % x for x in p.grad.tolist()) + "};")
+    return norm
+
+
+print("/* golden.h - written by golden.py with PyTorch %s. */" % torch.__version__.split("+")[0])
+print(f"#define GOLDEN_N {N}\n#define GOLDEN_STEPS {STEPS}\n#define GOLDEN_CLIP {len(CLIP)}")
+print(f"#define GOLDEN_PER_EPOCH {PER_EPOCH}\n#define GOLDEN_TOTAL {TOTAL}\n")
+print("static const struct {\n    const char *optimizer;\n"
+      "    float param[GOLDEN_STEPS][GOLDEN_N]; /* after each update */\n} golden_updates[] = {")
+optimizers()
+print("};\n\nstatic const struct {\n    const char *schedule;\n"
+      "    double factor[GOLDEN_TOTAL];\n} golden_factors[] = {")
+schedules()
+print("};\n")
+norm = clip("norm", 1.5, torch.nn.utils.clip_grad_norm_)
+clip("norm_unclipped", 100.0, torch.nn.utils.clip_grad_norm_)
+clip("value", 0.3, torch.nn.utils.clip_grad_value_)
+print("static const double golden_norm_before = %.9g;" % norm.item())

@@ -1,0 +1,250 @@
+/*
+ * test_update.c - optimizers against PyTorch's, and against themselves on pieces of the store.
+ */
+#include "optim/optim_test.h"
+
+#include <math.h>
+
+#include "optim/golden.h"
+
+static co_optim *make_optim(co_config **config, const char *text, co_store *store)
+{
+    const co_value *value = NULL;
+    co_optim *optim = NULL;
+
+    *config = optim_test_config("{}");
+    assert_int_equal(co_config_add_text(&value, *config, text), CO_OK);
+    if (co_optim_create(&optim, value, *config, store) != CO_OK)
+        fail_msg("%s", co_error_message());
+    return optim;
+}
+
+/* The values golden.py begins with: exact in binary. */
+static void set_params(co_store *store)
+{
+    for (size_t k = 0; k < store->n; k++)
+        store->param[k] = (float)((int)(k * 37 % 17) - 8) / 8;
+}
+
+static void set_gradients(co_store *store, size_t t)
+{
+    for (size_t k = 0; k < store->n; k++)
+        store->grad[k] = (float)((int)((t * 31 + k * 13) % 23) - 11) / 16;
+}
+
+static double rate(const co_optim *optim, size_t t)
+{
+    return co_optim_base_lr(optim) / (double)(1 + t);
+}
+
+static void updates_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof(golden_updates) / sizeof(golden_updates[0]); c++) {
+        co_store *store = optim_test_store(GOLDEN_N);
+        co_config *config;
+        co_optim *optim = make_optim(&config, golden_updates[c].optimizer, store);
+
+        set_params(store);
+        for (size_t t = 0; t < GOLDEN_STEPS; t++) {
+            set_gradients(store, t);
+            co_optim_update(optim, store, 0, store->n, rate(optim, t), t + 1);
+            for (size_t k = 0; k < store->n; k++) {
+                const float expected = golden_updates[c].param[t][k], found = store->param[k];
+
+                if (fabsf(found - expected) > 2e-7f + 1e-6f * fabsf(expected))
+                    fail_msg("%s: update %zu, element %zu: %.9g, PyTorch has %.9g",
+                             golden_updates[c].optimizer, t + 1, k, (double)found,
+                             (double)expected);
+            }
+        }
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+/* A bucket or a shard of the store may be updated alone. */
+static void pieces_equal_the_whole(void **state)
+{
+    static const size_t cut[] = {0, 1, 16, 61, 100};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(golden_updates) / sizeof(golden_updates[0]); c++) {
+        co_store *whole = optim_test_store(100), *pieces = optim_test_store(100);
+        co_config *config[2];
+        co_optim *a = make_optim(&config[0], golden_updates[c].optimizer, whole);
+        co_optim *b = make_optim(&config[1], golden_updates[c].optimizer, pieces);
+
+        set_params(whole);
+        set_params(pieces);
+        for (size_t t = 0; t < GOLDEN_STEPS; t++) {
+            set_gradients(whole, t);
+            set_gradients(pieces, t);
+            co_optim_update(a, whole, 0, whole->n, rate(a, t), t + 1);
+            for (size_t i = 4; i-- > 0;)
+                co_optim_update(b, pieces, cut[i], cut[i + 1], rate(b, t), t + 1);
+        }
+        assert_memory_equal(whole->param, pieces->param, whole->n * sizeof(float));
+        assert_int_equal(whole->n_state, pieces->n_state);
+        for (int i = 0; i < whole->n_state; i++)
+            assert_memory_equal(whole->state[i], pieces->state[i], whole->n * sizeof(float));
+        co_optim_destroy(a);
+        co_optim_destroy(b);
+        co_config_destroy(config[0]);
+        co_config_destroy(config[1]);
+        co_store_destroy(whole);
+        co_store_destroy(pieces);
+    }
+}
+
+/* Parameters with no gradient ever, and the gaps of the store, must stay what they are. */
+static void zero_stays_zero(void **state)
+{
+    static const char *const texts[] = {"{name: sgd, momentum: 0.9, weight_decay: 0.1}",
+                                        "{name: adam, weight_decay: 0.1}", "adamw"};
+    const float zero[3] = {0};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(texts) / sizeof(texts[0]); c++) {
+        co_store *store = optim_test_store(3);
+        co_config *config;
+        co_optim *optim = make_optim(&config, texts[c], store);
+
+        for (uint64_t step = 1; step < 4; step++)
+            co_optim_update(optim, store, 0, store->n, 0.1, step);
+        assert_memory_equal(store->param, zero, sizeof(zero));
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+static void defaults_are_pytorchs(void **state)
+{
+    co_store *store = optim_test_store(4);
+    co_config *config = optim_test_config("");
+    co_optim *optim = NULL;
+
+    (void)state;
+    assert_int_equal(co_optim_create(&optim, NULL, config, store), CO_OK);
+    assert_string_equal(co_optim_ops(optim)->name, "sgd");
+    assert_true(co_optim_base_lr(optim) == 0.01);
+    assert_int_equal(store->n_state, 0);
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    optim = make_optim(&config, "adam", store);
+    assert_true(co_optim_base_lr(optim) == 0.001);
+    assert_int_equal(store->n_state, 2);
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    co_store_destroy(store);
+    assert_null(co_optimizer_find("SGD"));
+}
+
+static void bad_configs_are_refused_at_their_place(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"optimizer: sdg", "bad.yaml:1:12: unknown optimizer 'sdg'; there are sgd, adam, adamw"},
+        {"optimizer: {name: adamax}",
+         "bad.yaml:1:19: unknown optimizer 'adamax'; did you mean 'adam'?"},
+        {"optimizer: {lr: 0.1}",
+         "bad.yaml:1:12: optimizer: expected a name, or {name: ..., key: value}"},
+        {"optimizer:\n  name: sgd\n  momentun: 0.9",
+         "bad.yaml:3:13: optimizer sgd: unknown key 'momentun'; did you mean 'momentum'?"},
+        {"optimizer: {name: sgd, lr: -0.1}",
+         "bad.yaml:1:28: optimizer sgd: key 'lr': expected a number from 0 to 1000000, got "
+         "'-0.1'"},
+        {"optimizer: {name: sgd, lr: fast}",
+         "bad.yaml:1:28: optimizer sgd: key 'lr': expected a number from 0 to 1000000, got "
+         "'fast'"},
+        {"optimizer: {name: sgd, nesterov: true}",
+         "bad.yaml:1:12: optimizer sgd: nesterov needs momentum above 0 and no dampening"},
+        {"optimizer: {name: sgd, nesterov: true, momentum: 0.9, dampening: 0.1}",
+         "bad.yaml:1:12: optimizer sgd: nesterov needs momentum above 0 and no dampening"},
+        {"optimizer: {name: adam, betas: [0.9, 1]}",
+         "bad.yaml:1:12: optimizer adam: betas are two numbers below 1, such as [0.9, 0.999]"},
+        {"optimizer: {name: adamw, betas: 0.9}",
+         "bad.yaml:1:12: optimizer adamw: betas are two numbers below 1, such as [0.9, 0.999]"},
+        {"optimizer: {name: adam, eps: 0}",
+         "bad.yaml:1:30: optimizer adam: key 'eps': expected a number from "
+         "1.0000000000000001e-30 to 1000000, got '0'"},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        co_store *store = optim_test_store(4);
+        co_config *config = optim_test_config(cases[c].text);
+        const co_value *value = co_value_get(co_config_root(config), "optimizer");
+        co_optim *optim = NULL;
+
+        assert_int_equal(co_optim_create(&optim, value, config, store), CO_E_USAGE);
+        assert_string_equal(co_error_message(), cases[c].message);
+        assert_null(optim);
+        assert_int_equal(store->n_state, 0);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+static void state_arrays_run_out_with_a_message(void **state)
+{
+    co_store *store = optim_test_store(4);
+    co_config *config[3];
+    co_optim *a = make_optim(&config[0], "adam", store);
+    co_optim *b = make_optim(&config[1], "adamw", store);
+    co_optim *c = NULL;
+
+    (void)state;
+    config[2] = optim_test_config("optimizer: {name: sgd, momentum: 0.9}");
+    assert_int_equal(
+        co_optim_create(&c, co_value_get(co_config_root(config[2]), "optimizer"), config[2], store),
+        CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "create the model anew"));
+    co_optim_destroy(a);
+    co_optim_destroy(b);
+    for (int i = 0; i < 3; i++)
+        co_config_destroy(config[i]);
+    co_store_destroy(store);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    static const char text[] = "optimizer: {name: adam, lr: 0.1, betas: [0.5, 0.9]}";
+    uint64_t k = 0;
+    co_status st;
+
+    (void)state;
+    do {
+        co_store *store = optim_test_store(4);
+        co_config *config = optim_test_config(text);
+        co_optim *optim = NULL;
+
+        co_mem_fail_at(++k);
+        st = co_optim_create(&optim, co_value_get(co_config_root(config), "optimizer"), config,
+                             store);
+        co_mem_fail_at(0);
+        assert_true(st == CO_OK || st == CO_E_NOMEM);
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    } while (st != CO_OK);
+    assert_true(k >= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_are_those_of_pytorch),
+        cmocka_unit_test(pieces_equal_the_whole),
+        cmocka_unit_test(zero_stays_zero),
+        cmocka_unit_test(defaults_are_pytorchs),
+        cmocka_unit_test(bad_configs_are_refused_at_their_place),
+        cmocka_unit_test(state_arrays_run_out_with_a_message),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
