@@ -143,8 +143,11 @@ static void doctor_check_disk(doctor *d)
     doctor_remedy("give `cohort train` a --run-dir elsewhere");
 }
 
+/* In order of preference, as a plan asks them. */
 static void doctor_check_backends(doctor *d)
 {
+    bool fast = false;
+
     for (const co_backend *const *b = co_backends; *b; b++) {
         char text[160] = "";
 
@@ -152,10 +155,10 @@ static void doctor_check_backends(doctor *d)
             (*b)->describe(text, sizeof(text));
         else
             snprintf(text, sizeof(text), "%s", (*b)->summary);
-        doctor_say(d, DOCTOR_OK, (*b)->name, "%s%s", text,
-                   b == co_backends && b[1] ? "; used first" : "");
+        doctor_say(d, DOCTOR_OK, (*b)->name, "%s", text);
+        fast = fast || strcmp((*b)->name, "onednn") == 0;
     }
-    if (!co_backends[0] || !co_backends[1]) {
+    if (!fast) {
         doctor_say(d, DOCTOR_WARN, "onednn", "not in this build: training is many times slower");
         doctor_remedy("install oneDNN (Debian: libdnnl-dev) and build again");
     }
@@ -233,11 +236,16 @@ static const struct {
     const char *title;
     void (*check)(doctor *d);
 } doctor_checks[] = {
-    {"Machine", doctor_check_cpu},      {NULL, doctor_check_cores},
-    {NULL, doctor_check_memory},        {NULL, doctor_check_limits},
-    {NULL, doctor_check_disk},          {"Computing", doctor_check_backends},
-    {"Ranks", doctor_check_transports}, {NULL, doctor_check_sharing},
-    {NULL, doctor_check_mpiexec},       {"Data", doctor_check_data},
+    {"Machine", doctor_check_cpu},
+    {NULL, doctor_check_cores},
+    {NULL, doctor_check_memory},
+    {NULL, doctor_check_limits},
+    {NULL, doctor_check_disk},
+    {"Computing (each layer: the first that can)", doctor_check_backends},
+    {"Ranks", doctor_check_transports},
+    {NULL, doctor_check_sharing},
+    {NULL, doctor_check_mpiexec},
+    {"Data", doctor_check_data},
 };
 
 static co_status doctor_run(const void *options, int n, const char *const *argument)
@@ -247,7 +255,7 @@ static co_status doctor_run(const void *options, int n, const char *const *argum
     (void)options;
     (void)n;
     (void)argument;
-    printf("cohort %s, compiled by %s\n", co_version(), __VERSION__);
+    printf("cohort %s, compiler %s\n", co_version(), __VERSION__);
     for (size_t i = 0; i < sizeof(doctor_checks) / sizeof(doctor_checks[0]); i++) {
         if (doctor_checks[i].title)
             printf("\n%s\n", doctor_checks[i].title);

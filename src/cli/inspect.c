@@ -181,7 +181,11 @@ static char *inspect_sample_shape(char *out, size_t size, const co_shape *shape)
 
     for (int i = 0; i < sample.ndim; i++)
         sample.dim[i] = shape->dim[i + 1];
-    return co_shape_format(out, size, &sample);
+    if (sample.ndim == 0)
+        snprintf(out, size, "one number");
+    else
+        co_shape_format(out, size, &sample);
+    return out;
 }
 
 static void inspect_print_layers(const cli_network *net)
