@@ -1,0 +1,22 @@
+/*
+ * cases_linear.c - from one number to one number, up to sizes that fill no vector evenly.
+ */
+#include "cases.h"
+
+#define LINEAR(name, batch, f, attrs)                                                              \
+    {                                                                                              \
+        name, batch, {1, {f}}, "linear {" attrs "}", false                                         \
+    }
+
+const ops_case cases_linear[] = {
+    LINEAR("linear 1 to 1", 1, 1, "out: 1"),
+    LINEAR("linear batch 1", 1, 50, "out: 10"),
+    LINEAR("linear first of mnist-net", 5, 320, "out: 50"),
+    LINEAR("linear odd", 3, 13, "out: 7"),
+    LINEAR("linear vector + 1", 7, 17, "out: 33"),
+    LINEAR("linear whole vectors", 16, 64, "out: 32"),
+    LINEAR("linear many to 1", 6, 31, "out: 1"),
+    LINEAR("linear 1 to many", 6, 1, "out: 31"),
+    LINEAR("linear no bias", 4, 9, "out: 5, bias: false"),
+    {0},
+};

@@ -1,0 +1,68 @@
+/*
+ * cases_net.c - ops behind one another, as networks have them: layouts meet, tensors are read
+ * twice, results lie over inputs.
+ */
+#include "cases.h"
+
+const ops_case cases_net[] = {
+    {"net two convolutions",
+     2,
+     {3, {3, 7, 7}},
+     "conv2d {out: 5, kernel: 3}; conv2d {out: 4, kernel: 3}",
+     false},
+    {"net mnist-net",
+     3,
+     {3, {1, 28, 28}},
+     "conv2d {out: 10, kernel: 5}; maxpool {kernel: 2}; relu;"
+     "conv2d {out: 20, kernel: 5}; dropout2d {p: 0.5}; maxpool {kernel: 2}; relu; flatten;"
+     "linear {out: 50}; relu; dropout {p: 0.5}; linear {out: 10}; log_softmax; nll_loss",
+     true},
+    {"net mnist-net with batch norm",
+     4,
+     {3, {1, 28, 28}},
+     "conv2d {out: 10, kernel: 5}; maxpool {kernel: 2}; batchnorm; relu;"
+     "conv2d {out: 20, kernel: 5}; batchnorm; dropout2d {p: 0.5}; maxpool {kernel: 2}; relu; "
+     "flatten;"
+     "linear {out: 50}; batchnorm; relu; dropout {p: 0.5}; linear {out: 10}; log_softmax; nll_loss",
+     true},
+    {"net lenet5",
+     2,
+     {3, {1, 28, 28}},
+     "conv2d {out: 6, kernel: 5, padding: 2}; relu; maxpool {kernel: 2};"
+     "conv2d {out: 16, kernel: 5}; relu; maxpool {kernel: 2}; flatten;"
+     "linear {out: 120}; relu; linear {out: 84}; relu; linear {out: 10}; cross_entropy",
+     true},
+    {"net residual block",
+     2,
+     {3, {8, 6, 6}},
+     "conv2d {out: 16, kernel: 3, padding: 1}; relu; keep;"
+     "conv2d {out: 16, kernel: 3, padding: 1, bias: false}; batchnorm; relu;"
+     "conv2d {out: 16, kernel: 3, padding: 1, bias: false}; batchnorm; add; relu;"
+     "adaptive_avgpool {size: 1}; flatten; linear {out: 10}; cross_entropy {label_smoothing: 0.1}",
+     true},
+    {"net smooth residual block",
+     3,
+     {3, {4, 5, 5}},
+     "keep; conv2d {out: 4, kernel: 3, padding: 1, bias: false}; batchnorm;"
+     "conv2d {out: 4, kernel: 3, padding: 1}; add; avgpool {kernel: 2}; flatten; linear {out: 3};"
+     "cross_entropy",
+     false},
+    {"net kept twice",
+     2,
+     {3, {3, 4, 4}},
+     "keep; add; add; conv2d {out: 2, kernel: 3}; flatten",
+     false},
+    {"net pool between",
+     2,
+     {3, {3, 9, 9}},
+     "conv2d {out: 17, kernel: 3}; avgpool {kernel: 3, stride: 2}; conv2d {out: 5, kernel: 2};"
+     "adaptive_avgpool {size: [2, 1]}; flatten; dropout {p: 0.2}; linear {out: 6}; log_softmax",
+     false},
+    {"net groups between",
+     2,
+     {3, {8, 6, 6}},
+     "conv2d {out: 8, kernel: 3, groups: 8, padding: 1}; batchnorm; conv2d {out: 12, kernel: 1};"
+     "conv2d {out: 12, kernel: 3, groups: 3, stride: 2}; flatten; linear {out: 4}; cross_entropy",
+     false},
+    {0},
+};

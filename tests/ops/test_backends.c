@@ -1,0 +1,161 @@
+/*
+ * test_backends.c - every backend of this build does what ref does.
+ *
+ * Each case of the table runs on {backend, ref}, and on the whole list that `auto` stands for:
+ * outputs, losses, gradients (also added up over two parts of a batch) and running statistics,
+ * in training and in evaluation, are compared with ref's. The argument is the number of threads.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+static int backends_threads = 1;
+
+/* Floats in another order of addition: within so much of the largest value of the tensor; and what
+   an approximated exp or log may leave where the exact result is 0. */
+#define BACKENDS_TOLERANCE 2e-5f
+#define BACKENDS_FLOOR     2e-6f
+
+static void backends_compare(const float *got, const float *want, size_t n, const char *where,
+                             const char *what)
+{
+    float allowed = 0;
+
+    for (size_t i = 0; i < n; i++)
+        allowed = fabsf(want[i]) > allowed ? fabsf(want[i]) : allowed;
+    allowed = allowed * BACKENDS_TOLERANCE + BACKENDS_FLOOR;
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= allowed))
+            fail_msg("%s: %s[%zu] is %.8g, ref gives %.8g", where, what, i, (double)got[i],
+                     (double)want[i]);
+}
+
+static void backends_compare_results(const harness *h, const harness_result *got,
+                                     const harness_result *want, const char *where)
+{
+    backends_compare(got->out, want->out, want->n_out, where, "output");
+    backends_compare(got->loss, want->loss, want->n_loss, where, "loss");
+    for (int p = 0; p < h->graph->n_param; p++) {
+        const co_param *param = &h->graph->param[p];
+        const float *g = param->spec.buffer ? got->buffer : got->grad;
+        const float *w = param->spec.buffer ? want->buffer : want->grad;
+
+        if (param->spec.buffer || want->n_grad)
+            backends_compare(g + param->offset, w + param->offset, param->count, where,
+                             param->name);
+    }
+}
+
+static void backends_check(const ops_case *c, const co_backend *const *list)
+{
+    harness *h = cases_create(c);
+    char where[160];
+
+    h->grad_scale = 0.125f;
+    for (int how = 0; how < 4; how++) {
+        const bool training = how > 0, twice = how > 1;
+        const harness_mode mode = {list, training, how == 3}, ref = {NULL, training, false};
+        harness_result got, want;
+
+        snprintf(where, sizeof(where), "%s on %s (%s%s%s)", c->name, list[0]->name,
+                 training ? "training" : "evaluation", twice ? ", twice" : "",
+                 mode.no_reuse ? ", nothing shared" : "");
+        if (harness_measure(&got, h, &mode, twice) != CO_OK)
+            fail_msg("%s: %s", where, co_error_message());
+        assert_int_equal(harness_measure(&want, h, &ref, twice), CO_OK);
+        backends_compare_results(h, &got, &want, where);
+        harness_result_free(&got);
+        harness_result_free(&want);
+    }
+    harness_destroy(h);
+}
+
+static void backends_check_all(const co_backend *const *list)
+{
+    for (const ops_case *const *part = cases_all; *part; part++)
+        for (const ops_case *c = *part; c->name; c++)
+            backends_check(c, list);
+}
+
+static void each_backend_agrees_with_ref(void **state)
+{
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++) {
+        const co_backend *const list[] = {*b, &co_backend_ref, NULL};
+
+        if (*b != &co_backend_ref)
+            backends_check_all(list);
+    }
+}
+
+static void all_together_agree_with_ref(void **state)
+{
+    (void)state;
+    backends_check_all(co_backends);
+}
+
+/* Whether any case has a node of this op that `backend` runs, in training. */
+static bool backends_runs(const co_backend *backend, const char *op)
+{
+    const co_backend *const list[] = {backend, &co_backend_ref, NULL};
+    const harness_mode mode = {list, true, false};
+    bool found = false;
+
+    for (const ops_case *const *part = cases_all; *part && !found; part++)
+        for (const ops_case *c = *part; c->name && !found; c++) {
+            co_plan *plan = NULL;
+            harness *h;
+
+            if (!strstr(c->net, op))
+                continue;
+            h = cases_create(c);
+            assert_int_equal(harness_plan(&plan, h, &mode), CO_OK);
+            for (int i = 0; i < h->graph->n_node; i++)
+                found |= strcmp(h->graph->node[i].op->name, op) == 0 &&
+                         strcmp(co_plan_backend(plan, i, NULL), backend->name) == 0;
+            co_plan_destroy(plan);
+            harness_destroy(h);
+        }
+    return found;
+}
+
+/* Else the comparison would hold for a kernel that refuses everything. */
+static void every_kernel_has_a_case(void **state)
+{
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++)
+        for (const co_kernel *const *k = (*b)->kernels; *k; k++)
+            if (!backends_runs(*b, (*k)->op))
+                fail_msg("no case runs %s of backend %s", (*k)->op, (*b)->name);
+}
+
+static int backends_set_up(void **state)
+{
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++)
+        if ((*b)->setup && (*b)->setup(backends_threads) != CO_OK)
+            return -1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_backend_agrees_with_ref),
+        cmocka_unit_test(all_together_agree_with_ref),
+        cmocka_unit_test(every_kernel_has_a_case),
+    };
+
+    if (argc > 1)
+        backends_threads = atoi(argv[1]);
+    return cmocka_run_group_tests(tests, backends_set_up, NULL);
+}

@@ -1,0 +1,101 @@
+/*
+ * test_dropout.c - every backend drops exactly the elements that ops.h promises, so that any
+ * number of ranks drops the same ones, wherever in a batch a sample lies.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "cases.h"
+#include "core/rng.h"
+
+#define DROPOUT_NODE 1 /* behind the harness's source */
+
+typedef struct dropout_case {
+    ops_case c;
+    double p;
+    int64_t span; /* elements that fall together */
+} dropout_case;
+
+static const dropout_case dropout_cases[] = {
+    {{"rows", 4, {1, {37}}, "dropout {p: 0.5}", false}, 0.5, 1},
+    {{"images", 3, {3, {5, 3, 7}}, "dropout {p: 0.25}", false}, 0.25, 1},
+    {{"rarely", 2, {1, {400}}, "dropout {p: 0.01}", false}, 0.01, 1},
+    {{"channels", 3, {3, {19, 2, 3}}, "dropout2d {p: 0.5}", false}, 0.5, 6},
+    {{"channels of one", 2, {3, {33, 1, 1}}, "dropout2d {p: 0.9}", false}, 0.9, 1},
+};
+
+/* m of element e of sample n, as ops.h words it. */
+static float dropout_factor(const harness *h, const dropout_case *d, int64_t n, int64_t e)
+{
+    const co_run run = harness_run(h);
+    const co_rng rng = {run.seed, CO_RNG_DROPOUT | DROPOUT_NODE << 8, run.step, run.sample[n]};
+    const float u = co_rng_to_unit(co_rng_word(&rng, (uint64_t)(e / d->span)));
+
+    return (double)u < d->p ? 0 : (float)(1 / (1 - d->p));
+}
+
+static void dropout_check(const dropout_case *d, const co_backend *const *list)
+{
+    const harness_mode train = {list, true, false}, eval = {list, false, false};
+    harness *h = cases_create(&d->c);
+    const float *x = harness_values(h, harness_param(h, "source.value"));
+    const int64_t count = co_shape_count(&d->c.sample);
+    harness_result result;
+
+    assert_string_equal(h->graph->node[DROPOUT_NODE].op->name,
+                        d->span > 1 || d->c.net[7] == '2' ? "dropout2d" : "dropout");
+    assert_int_equal(harness_measure(&result, h, &train, false), CO_OK);
+    for (int64_t i = 0; i < d->c.batch * count; i++) {
+        const float want = x[i] * dropout_factor(h, d, i / count, i % count);
+
+        if (!(fabsf(result.out[i] - want) <= 1e-6f * fabsf(want)))
+            fail_msg("%s on %s: y[%d] is %.8g, expected %.8g", d->c.name, list[0]->name, (int)i,
+                     (double)result.out[i], (double)want);
+    }
+    harness_result_free(&result);
+    assert_int_equal(harness_measure(&result, h, &eval, false), CO_OK);
+    assert_memory_equal(result.out, x, (size_t)(d->c.batch * count) * sizeof(float));
+    harness_result_free(&result);
+    harness_destroy(h);
+}
+
+static void every_backend_drops_what_is_promised(void **state)
+{
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++) {
+        const co_backend *const list[] = {*b, &co_backend_ref, NULL};
+
+        for (size_t i = 0; i < sizeof(dropout_cases) / sizeof(dropout_cases[0]); i++)
+            dropout_check(&dropout_cases[i], list);
+    }
+}
+
+/* So that a wrong stream is not one in which nothing falls by chance. */
+static void about_p_of_the_elements_fall(void **state)
+{
+    const dropout_case d = {{"many", 10, {1, {1000}}, "dropout {p: 0.3}", false}, 0.3, 1};
+    harness *h = cases_create(&d.c);
+    int dropped = 0;
+
+    (void)state;
+    for (int64_t i = 0; i < 10000; i++)
+        dropped += dropout_factor(h, &d, i / 1000, i % 1000) == 0;
+    assert_in_range(dropped, 3000 - 4 * 46, 3000 + 4 * 46); /* 4 standard deviations */
+    harness_destroy(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_backend_drops_what_is_promised),
+        cmocka_unit_test(about_p_of_the_elements_fall),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

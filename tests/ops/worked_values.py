@@ -1,0 +1,125 @@
+"""worked_values.py > worked_values.h - values of every operator by an independent implementation
+(PyTorch, in double precision), for test_worked.c. Run by hand when a case is added; the result is
+kept, so that the tests need no PyTorch."""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def numbers(t, count):
+    """Element i of tensor t: exact in binary, and with equal ones among them."""
+    return [((i * (2 * t + 7) + 3 * t) % 23 - 11) / 16 for i in range(count)]
+
+
+def tensor(t, shape):
+    count = torch.Size(shape).numel()
+    return torch.tensor(numbers(t, count), dtype=torch.float64).reshape(shape).requires_grad_()
+
+
+def conv(x, p, **attrs):
+    return F.conv2d(x, p[0], p[1] if len(p) > 1 else None, **attrs)
+
+
+def nll(x, labels):
+    return F.nll_loss(x, labels, reduction="none")
+
+
+def entropy(x, labels, smoothing=0.0):
+    return F.cross_entropy(x, labels, reduction="none", label_smoothing=smoothing)
+
+
+def norm(momentum=0.1, eps=1e-5):
+    return lambda x, p, b, train: F.batch_norm(x, b[0], b[1], p[0], p[1], train, momentum, eps)
+
+
+def plain(f):
+    return lambda x, p, b, train: f(x, p)
+
+
+# name, net, batch, sample, shapes of parameters, of buffers, output, loss or None
+CASES = [
+    ("conv2d", "conv2d {out: 3, kernel: 3}", 2, (2, 4, 3), [(3, 2, 3, 3), (3,)], [],
+     plain(conv), None),
+    ("conv2d with everything",
+     "conv2d {out: 4, kernel: [3, 2], stride: [2, 1], padding: [1, 2], dilation: [1, 2],"
+     " groups: 2, bias: false}", 1, (2, 5, 4), [(4, 1, 3, 2)], [],
+     plain(lambda x, p: conv(x, p, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2)),
+     None),
+    ("conv2d depthwise", "conv2d {out: 3, kernel: 3, padding: 1, groups: 3}", 1, (3, 3, 4),
+     [(3, 1, 3, 3), (3,)], [], plain(lambda x, p: conv(x, p, padding=1, groups=3)), None),
+    ("linear", "linear {out: 3}", 2, (5,), [(3, 5), (3,)], [],
+     plain(lambda x, p: F.linear(x, p[0], p[1])), None),
+    ("linear without bias", "linear {out: 2, bias: false}", 3, (3,), [(2, 3)], [],
+     plain(lambda x, p: F.linear(x, p[0])), None),
+    ("maxpool", "maxpool {kernel: 3, stride: 2, padding: 1}", 1, (2, 5, 6), [], [],
+     plain(lambda x, p: F.max_pool2d(x, 3, 2, 1)), None),
+    ("maxpool with a rest", "maxpool {kernel: 2}", 1, (1, 5, 5), [], [],
+     plain(lambda x, p: F.max_pool2d(x, 2)), None),
+    ("avgpool", "avgpool {kernel: 3, stride: 2, padding: 1}", 1, (2, 5, 6), [], [],
+     plain(lambda x, p: F.avg_pool2d(x, 3, 2, 1)), None),
+    ("avgpool inside only",
+     "avgpool {kernel: [3, 2], stride: 2, padding: [1, 0], count_include_pad: false}", 1,
+     (2, 5, 5), [], [],
+     plain(lambda x, p: F.avg_pool2d(x, (3, 2), 2, (1, 0), count_include_pad=False)), None),
+    ("adaptive_avgpool", "adaptive_avgpool {size: [3, 2]}", 1, (2, 5, 3), [], [],
+     plain(lambda x, p: F.adaptive_avg_pool2d(x, (3, 2))), None),
+    ("relu", "relu", 2, (1, 3, 4), [], [], plain(lambda x, p: F.relu(x)), None),
+    ("add", "keep; linear {out: 4}; add", 2, (4,), [(4, 4), (4,)], [],
+     plain(lambda x, p: x + F.linear(x, p[0], p[1])), None),
+    ("flatten", "flatten", 2, (2, 2, 3), [], [], plain(lambda x, p: x.flatten(1)), None),
+    ("batchnorm of images", "batchnorm", 3, (2, 2, 3), [(2,), (2,)], [(2,), (2,)], norm(), None),
+    ("batchnorm of rows", "batchnorm {momentum: 0.25, eps: 0.01}", 4, (3,), [(3,), (3,)],
+     [(3,), (3,)], norm(0.25, 0.01), None),
+    ("log_softmax", "log_softmax", 3, (5,), [], [], plain(lambda x, p: F.log_softmax(x, 1)),
+     None),
+    ("nll_loss", "nll_loss", 3, (4,), [], [], plain(lambda x, p: x), nll),
+    ("cross_entropy", "cross_entropy", 3, (5,), [], [], plain(lambda x, p: x), entropy),
+    ("cross_entropy smoothed", "cross_entropy {label_smoothing: 0.125}", 3, (5,), [], [],
+     plain(lambda x, p: x), lambda x, labels: entropy(x, labels, 0.125)),
+]
+
+
+def run(batch, sample, params, buffers, output, loss):
+    """Output, loss of each sample, gradients of input and parameters, buffers; output again in
+    evaluation, from the first buffers."""
+    x = tensor(0, (batch,) + sample)
+    p = [tensor(1 + i, shape) for i, shape in enumerate(params)]
+    b = [tensor(1 + len(p) + i, shape).detach() for i, shape in enumerate(buffers)]
+    if b:
+        b[1] = b[1] ** 2 + 0.5  # a variance
+    first = [v.clone() for v in b]
+    y = output(x, p, b, True)
+    if loss:
+        labels = torch.tensor([(7 * n + 3) % y.shape[1] for n in range(batch)])
+        losses = loss(y, labels)
+        losses.sum().backward()
+    else:
+        losses = torch.zeros(0)
+        (y * tensor(20, y.shape).detach()).sum().backward()
+    out = [y, losses, x.grad] + [v.grad for v in p] + b + [output(x, p, first, False)]
+    return [v for part in out for v in part.detach().flatten().tolist()]
+
+
+def main():
+    print("/* worked_values.h - made by worked_values.py with PyTorch %s; see there. */"
+          % torch.__version__.split("+")[0])
+    print("#ifndef CO_TESTS_OPS_WORKED_VALUES_H\n#define CO_TESTS_OPS_WORKED_VALUES_H\n")
+    print('#include "test_worked.h"\n')
+    rows = []
+    for i, (name, net, batch, sample, *rest) in enumerate(CASES):
+        values = run(batch, sample, *rest)
+        print("static const float worked_%d[] = {" % i)
+        print(", ".join("%.8gf" % v if "." in "%.8g" % v or "e" in "%.8g" % v else "%.8g" % v
+                        for v in values))
+        print("};\n")
+        shape = "{%d, {%s}}" % (len(sample), ", ".join(map(str, sample)))
+        rows.append('{"%s", "%s", %d, %s, worked_%d, %d}' % (name, net, batch, shape, i,
+                                                            len(values)))
+    print("static const worked_case worked_cases[] = {\n%s,\n};\n" % ",\n".join(rows))
+    print("#endif")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
