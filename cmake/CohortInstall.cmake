@@ -20,14 +20,20 @@ install(FILES scripts/completion.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cohort)
 
 file(RELATIVE_PATH COHORT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-# A program that links libcohort.a needs what these name: `pkg-config --static`.
-set(COHORT_PC_LIBS "-pthread -lm")
-set(COHORT_PC_REQUIRES "libfyaml jansson hwloc libdeflate")
+# What a program that links libcohort.a needs besides: `pkg-config --static`. Names of libraries,
+# not of packages: those would ask for the static dependencies of each package in turn.
+list(JOIN LIBFYAML_LDFLAGS " " fyaml)
+list(JOIN JANSSON_LDFLAGS " " jansson)
+list(JOIN HWLOC_LDFLAGS " " hwloc)
+list(JOIN LIBDEFLATE_LDFLAGS " " libdeflate)
+set(COHORT_PC_LIBS "${fyaml} ${jansson} ${hwloc} ${libdeflate}")
 if(COHORT_ONEDNN)
-  string(APPEND COHORT_PC_LIBS " -ldnnl")
+  find_package(OpenMP REQUIRED COMPONENTS C) # sets the number of oneDNN's threads
+  string(APPEND COHORT_PC_LIBS " -ldnnl ${OpenMP_C_FLAGS}")
 endif()
 if(COHORT_MPI)
   string(APPEND COHORT_PC_LIBS " -lmpi")
 endif()
+string(APPEND COHORT_PC_LIBS " -pthread -lm")
 configure_file(cmake/cohort.pc.in cohort.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cohort.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -34,10 +34,11 @@ pkg_check_modules(LIBDEFLATE REQUIRED IMPORTED_TARGET libdeflate)
 # An optional library that is missing switches its part off. The normal variables set here hide
 # the cache entries, so the rest of the build reads only what is really built.
 if(COHORT_ONEDNN)
-  find_package(OneDNN QUIET) # DNNL::dnnl
+  # 3.x describes primitives in another way than the interface that src/backends/onednn uses.
+  find_package(OneDNN 2...<3 QUIET) # DNNL::dnnl
   if(NOT OneDNN_FOUND)
-    message(STATUS "Cohort: oneDNN not found: building without it, with the slow reference "
-                   "backend only (Debian: libdnnl-dev)")
+    message(STATUS "Cohort: oneDNN 2.x not found: building without its kernels "
+                   "(Debian 12: libdnnl-dev)")
     set(COHORT_ONEDNN OFF)
   endif()
 endif()

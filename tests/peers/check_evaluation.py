@@ -13,6 +13,7 @@ def check(program, folder, batch_norm):
     run_dir = train(program, folder, f"bn-{batch_norm}", {
         "model": {"name": "mnist-net", "batch_norm": batch_norm},
         "data": {"name": "fashion-mnist", "path": DATA, "normalize": {"mean": MEAN, "std": STD}},
+        "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
         "max_steps": 60,
     }, ranks=2)
     theirs = summary(run_dir)
@@ -32,7 +33,7 @@ def check(program, folder, batch_norm):
           f"accuracy {accuracy:.4f}, Cohort {theirs['test_accuracy']:.4f}")
     assert abs(loss - theirs["test_loss"]) < 1e-4 * loss
     assert abs(accuracy - theirs["test_accuracy"]) < 2.5e-4  # two samples on the brink
-    assert accuracy > 0.3  # it has learned, so that this says something
+    assert accuracy > 0.5  # it has learned, so that this says something
     assert sha256(tensors) == theirs["weights_sha256"]
 
 
