@@ -62,8 +62,7 @@ const co_command co_command_bench_train = {
              "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
              "first step; data_wait_share, the part of the time that was spent waiting for data.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"
-               "  cohort bench train configs/mnist-net.yaml --set 'data={name: synthetic, shape: "
-               "[1, 28, 28], classes: 10}'",
+               "  cohort bench train configs/mnist-net.yaml --set data=synthetic",
     .arguments = bench_train_arguments,
     .options = bench_train_option_table,
     .options_size = sizeof(bench_train_options),

@@ -313,10 +313,11 @@ const co_command co_command_inspect = {
         "Of a config: each layer with its output for one sample, its parameters and the backend\n"
         "that runs it, and the memory that a rank needs for weights and activations. The data is\n"
         "opened for its shape; without it, say what it is like (see the last example).",
-    .example = "  cohort inspect runs/first/final.safetensors\n"
-               "  cohort inspect configs/mnist-net.yaml -n 4\n"
-               "  cohort inspect configs/mnist-net.yaml --set 'data={name: synthetic, shape: "
-               "[1, 28, 28]}'",
+    .example =
+        "  cohort inspect runs/first/final.safetensors\n"
+        "  cohort inspect configs/mnist-net.yaml -n 4\n"
+        "  cohort inspect configs/mnist-net.yaml --set 'data={name: synthetic, shape: [3, 32, "
+        "32]}'",
     .arguments = inspect_arguments,
     .options = inspect_option_table,
     .options_size = sizeof(inspect_options),
