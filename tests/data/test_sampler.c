@@ -1,0 +1,427 @@
+/*
+ * test_sampler.c - laws of the plan of an epoch, over many sizes, ranks and batches; and the parts
+ * of Python's shuffle.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/partition.h"
+#include "data/python_random.h"
+
+static co_sampler *create(co_sampler_options options)
+{
+    co_sampler *sampler = NULL;
+
+    if (co_sampler_create(&sampler, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    return sampler;
+}
+
+/* Every rank's samples of an epoch into `out` (count), by step and rank; checks the counts. */
+static void collect(uint32_t *out, co_sampler *s, const co_sampler_options *o, uint64_t epoch)
+{
+    uint64_t done = 0;
+
+    for (uint64_t step = 0; step < co_sampler_steps(s); step++) {
+        const uint64_t begin = done;
+
+        for (int rank = 0; rank < o->ranks; rank++) {
+            assert_true(co_sampler_local(s, step, rank) <= co_sampler_local_max(s, rank));
+            assert_true(done + co_sampler_local(s, step, rank) <= o->count);
+            assert_int_equal(co_sampler_indices(s, out + done, epoch, step, rank), CO_OK);
+            done += co_sampler_local(s, step, rank);
+        }
+        assert_int_equal(done - begin, co_sampler_global(s, step));
+        if (step + 1 < co_sampler_steps(s))
+            assert_int_equal(co_sampler_global(s, step), o->batch);
+    }
+    assert_int_equal(done, o->count);
+}
+
+static void assert_each_once(const uint32_t *sample, uint64_t count)
+{
+    uint8_t *seen = calloc(count, 1);
+
+    assert_non_null(seen);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_true(sample[i] < count);
+        assert_int_equal(seen[sample[i]]++, 0);
+    }
+    free(seen);
+}
+
+static void assert_parts_add_up(const co_sampler *s, const co_sampler_options *o)
+{
+    for (int rank = 0; rank < o->ranks; rank++) {
+        uint64_t part = 0, most = 0;
+
+        for (uint64_t step = 0; step < co_sampler_steps(s); step++) {
+            uint64_t n = co_sampler_local(s, step, rank);
+
+            part += n;
+            most = n > most ? n : most;
+        }
+        assert_int_equal(part, co_sampler_part(s, rank));
+        assert_int_equal(most, co_sampler_local_max(s, rank));
+    }
+}
+
+static const uint64_t counts[] = {1, 2, 7, 97, 500, 1000}, batches[] = {1, 2, 24, 64, 2000};
+static const int worlds[] = {1, 2, 3, 4, 7};
+static const char *const partitions[] = {
+    NULL, "global", "{kind: global}", "random", "{kind: random, seed: 3}",
+};
+
+static void check_laws(co_sampler_options o)
+{
+    uint32_t *sample = calloc(o.count, sizeof(*sample));
+    co_sampler *s = create(o);
+
+    assert_non_null(sample);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        collect(sample, s, &o, epoch);
+        assert_each_once(sample, o.count);
+    }
+    assert_parts_add_up(s, &o);
+    co_sampler_destroy(s);
+    free(sample);
+}
+
+static void every_sample_is_taken_once(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < 6; c++)
+        for (size_t b = 0; b < 5; b++)
+            for (size_t w = 0; w < 5; w++)
+                for (size_t p = 0; p < 5; p++)
+                    if ((uint64_t)worlds[w] <= counts[c])
+                        check_laws((co_sampler_options){.count = counts[c],
+                                                        .batch = batches[b],
+                                                        .ranks = worlds[w],
+                                                        .seed = 11,
+                                                        .partition = partitions[p]});
+}
+
+static void uneven_parts_lose_nothing(void **state)
+{
+    static const char *const ratios[] = {
+        "[0.7, 0.3]",     "[1.0, 0.0]",       "[0.0, 1.0]",   "[0.999, 0.001]",
+        "[0.501, 0.499]", "[0.3333, 0.6667]", "[0.05, 0.95]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ratios) / sizeof(ratios[0]); i++)
+        for (size_t c = 1; c < 6; c++)
+            for (size_t b = 0; b < 5; b++) {
+                char partition[64] = "{kind: random, ratios: ";
+
+                strcat(partition, ratios[i]);
+                strcat(partition, "}");
+                check_laws((co_sampler_options){
+                    .count = counts[c], .batch = batches[b], .ranks = 2, .partition = partition});
+            }
+    check_laws((co_sampler_options){.count = 1000,
+                                    .batch = 7,
+                                    .ranks = 4,
+                                    .partition = "{kind: random, ratios: [0.9, 0.05, 0.049, "
+                                                 "0.001]}"});
+}
+
+/* At no step is a rank a whole sample ahead of its share, nor two behind. */
+static void parts_advance_together(void **state)
+{
+    const co_sampler_options o = {.count = 997,
+                                  .batch = 10,
+                                  .ranks = 4,
+                                  .partition = "{kind: random, ratios: [0.6, 0.25, 0.1, 0.05]}"};
+    co_sampler *s = create(o);
+    double taken[4] = {0}, all = 0;
+
+    (void)state;
+    for (uint64_t step = 0; step < co_sampler_steps(s); step++) {
+        all += (double)co_sampler_global(s, step);
+        for (int rank = 0; rank < 4; rank++) {
+            double due = (double)co_sampler_part(s, rank) * all / (double)o.count;
+
+            taken[rank] += (double)co_sampler_local(s, step, rank);
+            assert_true(taken[rank] - due < 1 && due - taken[rank] < 2);
+        }
+    }
+    co_sampler_destroy(s);
+}
+
+static void global_batches_do_not_depend_on_the_ranks(void **state)
+{
+    co_sampler_options o = {.count = 500, .batch = 24, .ranks = 1, .seed = 5};
+    uint32_t one[500], many[500];
+    co_sampler *s = create(o);
+
+    (void)state;
+    collect(one, s, &o, 3);
+    co_sampler_destroy(s);
+    for (o.ranks = 2; o.ranks <= 30; o.ranks++) {
+        s = create(o);
+        collect(many, s, &o, 3);
+        assert_memory_equal(one, many, sizeof(one));
+        co_sampler_destroy(s);
+    }
+}
+
+static void epoch_and_seed_change_the_order(void **state)
+{
+    co_sampler_options o = {.count = 500, .batch = 24, .ranks = 2, .seed = 5};
+
+    (void)state;
+    for (size_t p = 0; p < 5; p++) {
+        uint32_t first[500], other[500];
+        co_sampler *s, *reseeded;
+
+        o.partition = partitions[p];
+        o.seed = 5;
+        s = create(o);
+        collect(first, s, &o, 0);
+        collect(other, s, &o, 1);
+        assert_memory_not_equal(first, other, sizeof(first));
+        collect(other, s, &o, 0);
+        assert_memory_equal(first, other, sizeof(first));
+        o.seed = 6;
+        reseeded = create(o);
+        collect(other, reseeded, &o, 0);
+        assert_memory_not_equal(first, other, sizeof(first));
+        co_sampler_destroy(reseeded);
+        co_sampler_destroy(s);
+    }
+}
+
+static void sequential_keeps_the_order_of_the_set(void **state)
+{
+    const co_sampler_options o = {.count = 97, .batch = 10, .ranks = 3, .sequential = true};
+    uint32_t sample[97];
+    co_sampler *s = create(o);
+
+    (void)state;
+    collect(sample, s, &o, 4);
+    for (uint32_t i = 0; i < 97; i++)
+        assert_int_equal(sample[i], i);
+    co_sampler_destroy(s);
+}
+
+/* Evaluation may have fewer samples than ranks; then some have none. */
+static void evaluation_takes_any_number_of_ranks(void **state)
+{
+    check_laws((co_sampler_options){.count = 3, .batch = 10, .ranks = 8, .sequential = true});
+    (void)state;
+}
+
+static uint64_t checksum(const uint32_t *order, uint32_t n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += (uint64_t)(i + 1) * order[i];
+    return sum;
+}
+
+/* From CPython: x = list(range(n)); random.Random(seed).shuffle(x); the sum is of (i + 1) * x[i].
+   The whole orders of the first three were compared by SHA-1 with the tutorial's. */
+static void the_shuffle_is_pythons(void **state)
+{
+    static const struct {
+        uint64_t seed;
+        uint32_t n, first[8];
+        uint64_t sum;
+    } cases[] = {
+        {1234, 60000, {33712, 36159, 45528, 25849, 53734, 40353, 32418, 55928}, 53958522181692},
+        {1234, 50000, {4564, 15975, 32972, 20607, 32086, 26368, 5375, 37584}, 31253697776602},
+        {1234, 10000, {1354, 2616, 8657, 3464, 4887, 5252, 9250, 2519}, 250226084973},
+        {0, 10, {7, 8, 1, 5, 3, 4, 2, 0}, 240},
+        {1, 1000, {852, 836, 280, 575, 208, 609, 932, 725}, 250257095},
+        {((uint64_t)1 << 40) + 5, 1000, {207, 690, 542, 290, 700, 351, 177, 707}, 246511351},
+        {(uint64_t)1 << 32, 7, {5, 1, 4, 6, 3, 2, 0, 0}, 70},
+        {7, 2, {0, 1}, 2},
+        {1234, 1, {0}, 0},
+    };
+    uint32_t *order = calloc(60000, sizeof(*order));
+
+    (void)state;
+    assert_non_null(order);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const uint32_t n = cases[i].n;
+
+        co_python_shuffle(order, n, cases[i].seed);
+        assert_memory_equal(order, cases[i].first, (n < 8 ? n : 8) * sizeof(*order));
+        assert_int_equal(checksum(order, n), cases[i].sum);
+    }
+    free(order);
+}
+
+/* Parts as in the tutorial: consecutive pieces of int(ratio * n) of the shuffled set. */
+static void random_parts_are_the_tutorials(void **state)
+{
+    static const struct {
+        const char *partition;
+        int ranks;
+        uint64_t size[3], tutorial[3];
+    } cases[] = {
+        {"random", 2, {51, 50}, {50, 50}}, /* equal remainders: the first */
+        {"{kind: random, ratios: [0.7, 0.3]}", 2, {71, 30}, {70, 30}},
+        {"{kind: random, ratios: [0.3, 0.7]}", 2, {30, 71}, {30, 70}},
+        {"{kind: random, ratios: [0.5, 0.25, 0.25]}", 3, {51, 25, 25}, {50, 25, 25}},
+    };
+    uint32_t order[101], shuffled[101];
+    uint64_t size[3];
+
+    (void)state;
+    co_python_shuffle(shuffled, 101, 1234);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const co_sampler_options o = {.count = 101,
+                                      .batch = 10,
+                                      .ranks = cases[i].ranks,
+                                      .seed = 1234,
+                                      .partition = cases[i].partition};
+        uint64_t begin = 0, tutorial = 0;
+        bool parts;
+
+        assert_int_equal(co_partition_cut(&parts, order, size, &o), CO_OK);
+        assert_true(parts);
+        for (int r = 0; r < o.ranks; r++) {
+            assert_int_equal(size[r], cases[i].size[r]);
+            assert_memory_equal(order + begin, shuffled + tutorial,
+                                cases[i].tutorial[r] * sizeof(*order));
+            begin += size[r];
+            tutorial += cases[i].tutorial[r];
+        }
+        assert_int_equal(begin, 101);
+        assert_each_once(order, 101);
+    }
+}
+
+/* Without leftovers an epoch of a rank is a permutation of the tutorial's part. */
+static void a_rank_trains_on_its_part(void **state)
+{
+    const co_sampler_options o = {.count = 100,
+                                  .batch = 16,
+                                  .ranks = 2,
+                                  .seed = 1234,
+                                  .partition = "{kind: random, ratios: [0.7, 0.3]}"};
+    uint32_t shuffled[100], out[16];
+    co_sampler *s = create(o);
+    bool mine[100] = {false};
+    uint64_t n = 0;
+
+    (void)state;
+    co_python_shuffle(shuffled, 100, 1234);
+    for (int i = 70; i < 100; i++)
+        mine[shuffled[i]] = true;
+    for (uint64_t step = 0; step < co_sampler_steps(s); step++) {
+        assert_int_equal(co_sampler_indices(s, out, 9, step, 1), CO_OK);
+        for (uint64_t i = 0; i < co_sampler_local(s, step, 1); i++, n++)
+            assert_true(mine[out[i]]);
+    }
+    assert_int_equal(n, 30);
+    co_sampler_destroy(s);
+}
+
+static void bad_options_are_refused(void **state)
+{
+    static const struct {
+        uint64_t count, batch;
+        int ranks;
+        const char *partition, *words;
+    } cases[] = {
+        {0, 10, 1, NULL, "no samples"},
+        {(uint64_t)1 << 32, 10, 1, NULL, "4294967296 samples"},
+        {10, 0, 1, NULL, "batch"},
+        {10, 10, 0, NULL, "ranks"},
+        {3, 10, 4, NULL, "4 ranks are more than the 3 samples to train on; start at most 3"},
+        {10, 10, 2, "randm", "did you mean 'random'"},
+        {10, 10, 2, "{name: random}", "expected a kind"},
+        {10, 10, 2, "[random]", "expected a kind"},
+        {10, 10, 2, "{kind: random, ratio: [1, 0]}", "did you mean 'ratios'"},
+        {10, 10, 2, "{kind: global, ratios: [1, 0]}", "unknown key 'ratios'"},
+        {10, 10, 2, "{kind: random, ratios: [0.5, 0.6]}", "add up to 1.1, expected 1"},
+        {10, 10, 2, "{kind: random, ratios: [0.5, 0.4]}", "add up to 0.9, expected 1"},
+        {10, 10, 2, "{kind: random, ratios: [1.5, -0.5]}", "ratios"},
+        {10, 10, 2, "{kind: random, ratios: [1]}", "1 ratios for 2 ranks"},
+        {10, 10, 2, "{kind: random, ratios: [0.5, 0.25, 0.25]}", "3 ratios for 2 ranks"},
+        {10, 10, 2, "{kind: random, seed: -2}", "seed"},
+        {10, 10, 2, "{kind: random, ratios: [half, half]}", "ratios"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const co_sampler_options o = {.count = cases[i].count,
+                                      .batch = cases[i].batch,
+                                      .ranks = cases[i].ranks,
+                                      .partition = cases[i].partition};
+        co_sampler *s = NULL;
+
+        assert_int_equal(co_sampler_create(&s, &o), CO_E_USAGE);
+        assert_null(s);
+        if (!strstr(co_error_message(), cases[i].words))
+            fail_msg("'%s' does not say '%s'", co_error_message(), cases[i].words);
+    }
+}
+
+static void a_step_or_rank_that_is_not_there_is_refused(void **state)
+{
+    co_sampler *s = create((co_sampler_options){.count = 10, .batch = 5, .ranks = 2});
+    uint32_t out[5];
+
+    (void)state;
+    assert_int_equal(co_sampler_indices(s, out, 0, 2, 0), CO_E_USAGE);
+    assert_int_equal(co_sampler_indices(s, out, 0, 0, 2), CO_E_USAGE);
+    assert_int_equal(co_sampler_local(s, 2, 0), 0);
+    assert_int_equal(co_sampler_local(s, 0, -1), 0);
+    assert_int_equal(co_sampler_global(s, 2), 0);
+    co_sampler_destroy(s);
+    co_sampler_destroy(NULL);
+}
+
+static void each_failed_allocation_is_an_error(void **state)
+{
+    const co_sampler_options o = {
+        .count = 101, .batch = 5, .ranks = 2, .partition = "{kind: random, ratios: [0.7, 0.3]}"};
+    co_status st = CO_E_NOMEM;
+    co_sampler *s = NULL;
+    uint64_t k = 0;
+
+    (void)state;
+    while (st == CO_E_NOMEM) {
+        co_mem_fail_at(++k);
+        st = co_sampler_create(&s, &o);
+    }
+    co_mem_fail_at(0);
+    assert_int_equal(st, CO_OK);
+    assert_true(k > 6);
+    co_sampler_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sample_is_taken_once),
+        cmocka_unit_test(uneven_parts_lose_nothing),
+        cmocka_unit_test(parts_advance_together),
+        cmocka_unit_test(global_batches_do_not_depend_on_the_ranks),
+        cmocka_unit_test(epoch_and_seed_change_the_order),
+        cmocka_unit_test(sequential_keeps_the_order_of_the_set),
+        cmocka_unit_test(evaluation_takes_any_number_of_ranks),
+        cmocka_unit_test(the_shuffle_is_pythons),
+        cmocka_unit_test(random_parts_are_the_tutorials),
+        cmocka_unit_test(a_rank_trains_on_its_part),
+        cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(a_step_or_rank_that_is_not_there_is_refused),
+        cmocka_unit_test(each_failed_allocation_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
