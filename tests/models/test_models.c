@@ -1,0 +1,294 @@
+/*
+ * test_models.c - the models by name: their tensors are those of the same networks in PyTorch.
+ */
+#include "models/models_test.h"
+
+#include <math.h>
+
+static const co_shape mnist = {3, {1, 28, 28}}, padded = {3, {1, 32, 32}}, color = {3, {3, 8, 8}};
+
+typedef struct tensor {
+    const char *name;
+    co_shape shape;
+    bool buffer;
+} tensor;
+
+static const tensor mnist_net[] = {
+    {"conv1.weight", {4, {10, 1, 5, 5}}, false},
+    {"conv1.bias", {1, {10}}, false},
+    {"conv2.weight", {4, {20, 10, 5, 5}}, false},
+    {"conv2.bias", {1, {20}}, false},
+    {"fc1.weight", {2, {50, 320}}, false},
+    {"fc1.bias", {1, {50}}, false},
+    {"fc2.weight", {2, {10, 50}}, false},
+    {"fc2.bias", {1, {10}}, false},
+    {NULL, {0}, false},
+};
+
+static const tensor mnist_net_bn[] = {
+    {"conv1.weight", {4, {10, 1, 5, 5}}, false},
+    {"bn1.weight", {1, {10}}, false},
+    {"bn1.bias", {1, {10}}, false},
+    {"bn1.running_mean", {1, {10}}, true},
+    {"bn1.running_var", {1, {10}}, true},
+    {"conv2.weight", {4, {20, 10, 5, 5}}, false},
+    {"bn2.weight", {1, {20}}, false},
+    {"bn2.bias", {1, {20}}, false},
+    {"bn2.running_mean", {1, {20}}, true},
+    {"bn2.running_var", {1, {20}}, true},
+    {"fc1.weight", {2, {50, 320}}, false},
+    {"fc1.bias", {1, {50}}, false},
+    {"fc2.weight", {2, {10, 50}}, false},
+    {"fc2.bias", {1, {10}}, false},
+    {NULL, {0}, false},
+};
+
+static const tensor lenet5_28[] = {
+    {"conv1.weight", {4, {6, 1, 5, 5}}, false},
+    {"conv1.bias", {1, {6}}, false},
+    {"conv2.weight", {4, {16, 6, 5, 5}}, false},
+    {"conv2.bias", {1, {16}}, false},
+    {"fc1.weight", {2, {120, 256}}, false},
+    {"fc1.bias", {1, {120}}, false},
+    {"fc2.weight", {2, {84, 120}}, false},
+    {"fc2.bias", {1, {84}}, false},
+    {"fc3.weight", {2, {10, 84}}, false},
+    {"fc3.bias", {1, {10}}, false},
+    {NULL, {0}, false},
+};
+
+static const tensor mlp_two[] = {
+    {"fc1.weight", {2, {32, 192}}, false},
+    {"fc1.bias", {1, {32}}, false},
+    {"fc2.weight", {2, {16, 32}}, false},
+    {"fc2.bias", {1, {16}}, false},
+    {"fc3.weight", {2, {4, 16}}, false},
+    {"fc3.bias", {1, {4}}, false},
+    {NULL, {0}, false},
+};
+
+static const struct {
+    const char *text;
+    const co_shape *sample;
+    int64_t classes;
+    const char *loss;
+    size_t count;
+    const tensor *tensors; /* NULL: only counted */
+} cases[] = {
+    {"model: mnist-net", &mnist, 10, "nll_loss", 21840, mnist_net},
+    {"model: {name: mnist-net, batch_norm: true}", &mnist, 10, "nll_loss", 21870, mnist_net_bn},
+    {"model: mnist-net", &mnist, 7, "nll_loss", 21840 - 3 * 51, NULL},
+    {"model: {name: mnist-net, classes: 12}", &mnist, 10, "nll_loss", 21840 + 2 * 51, NULL},
+    {"model: lenet5", &mnist, 10, "nll_loss", 44426, lenet5_28},
+    {"model: lenet5", &padded, 10, "nll_loss", 61706, NULL},
+    {"model: {name: lenet5, padding: 2}", &mnist, 10, "nll_loss", 61706, NULL},
+    {"model: {name: mlp, hidden: [32, 16]}", &color, 4, "cross_entropy", 6772, mlp_two},
+    {"model: mlp", &mnist, 10, "cross_entropy", 785 * 128 + 129 * 10, NULL},
+    {"model: {name: mlp, hidden: []}", &mnist, 10, "cross_entropy", 7850, NULL},
+    {"model: {name: mlp, dropout: 0.5}", &mnist, 10, "cross_entropy", 785 * 128 + 1290, NULL},
+    {"model: mnist-net\nloss: {name: cross_entropy, label_smoothing: 0.1}", &mnist, 10,
+     "cross_entropy", 21840, mnist_net},
+};
+
+static void check_tensors(const co_graph *graph, const tensor *expected)
+{
+    int n = 0;
+
+    for (; expected[n].name; n++) {
+        assert_true(n < graph->n_param);
+        assert_string_equal(graph->param[n].name, expected[n].name);
+        assert_true(co_shape_equal(&graph->param[n].spec.shape, &expected[n].shape));
+        assert_int_equal(graph->param[n].spec.buffer, expected[n].buffer);
+    }
+    assert_int_equal(n, graph->n_param);
+}
+
+static void tensors_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        models_test t = models_test_make(cases[c].text, cases[c].sample, cases[c].classes);
+        const co_var *output = &t.graph->var[t.graph->output];
+        const co_node *loss = &t.graph->node[t.graph->var[t.graph->loss].producer];
+
+        assert_int_equal(co_graph_param_count(t.graph), cases[c].count);
+        assert_int_equal(output->shape.ndim, 2);
+        assert_true(output->shape.dim[1] >= cases[c].classes);
+        assert_string_equal(loss->op->name, cases[c].loss);
+        if (cases[c].tensors)
+            check_tensors(t.graph, cases[c].tensors);
+        models_test_free(&t);
+    }
+}
+
+static void layers_come_in_the_published_order(void **state)
+{
+    static const char *const order[] = {"conv2d",  "batchnorm", "maxpool",     "relu",
+                                        "conv2d",  "batchnorm", "dropout2d",   "maxpool",
+                                        "relu",    "flatten",   "linear",      "relu",
+                                        "dropout", "linear",    "log_softmax", "nll_loss"};
+    models_test t = models_test_make("model: {name: mnist-net, batch_norm: true}", &mnist, 10);
+
+    (void)state;
+    assert_int_equal(t.graph->n_node, sizeof(order) / sizeof(order[0]));
+    for (int i = 0; i < t.graph->n_node; i++)
+        assert_string_equal(t.graph->node[i].op->name, order[i]);
+    models_test_free(&t);
+}
+
+/* PyTorch: kaiming_uniform(a = sqrt(5)) for weights and U(+-1 / sqrt(fan_in)) for biases are the
+   same range, with standard deviation 1 / sqrt(3 fan_in). */
+static void initial_weights_have_pytorchs_range(void **state)
+{
+    models_test t = models_test_make("model: mnist-net", &mnist, 10);
+    co_store *store = NULL;
+
+    (void)state;
+    assert_int_equal(co_store_create(&store, t.graph->n_store, t.graph->n_buffer), CO_OK);
+    co_graph_init(t.graph, store, 1234);
+    for (int i = 0; i < t.graph->n_param; i++) {
+        const co_param *p = &t.graph->param[i], *w = &t.graph->param[i / 2 * 2];
+        const double fan_in = (double)w->count / (double)w->spec.shape.dim[0];
+        const double bound = 1 / sqrt(fan_in), n = (double)p->count;
+        double sum = 0, squares = 0;
+
+        for (size_t e = 0; e < p->count; e++) {
+            const double value = (double)store->param[p->offset + e];
+
+            assert_true(fabs(value) <= bound * (1 + 1e-6));
+            sum += value;
+            squares += value * value;
+        }
+        /* Five standard deviations of a mean of n. */
+        assert_true(fabs(sum / n) < 5 * bound / sqrt(3 * n));
+        assert_true(fabs(squares / n - bound * bound / 3) < 5 * bound * bound * 0.3 / sqrt(n));
+    }
+    co_store_destroy(store);
+    models_test_free(&t);
+}
+
+static void bad_models_are_refused_at_their_place(void **state)
+{
+    static const struct {
+        const char *text;
+        co_shape sample;
+        int64_t classes;
+        const char *message;
+    } bad[] = {
+        {"model: lenet",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:8: unknown model 'lenet'; did you mean 'lenet5'?"},
+        {"model: {batch_norm: true}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:8: model: expected a name, or {name: ..., key: value}"},
+        {"model: {name: mnist-net, batchnorm: true}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:37: model mnist-net: unknown key 'batchnorm'; did you mean 'batch_norm'?"},
+        {"model: {name: mnist-net, batch_norm: 3}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:38: model mnist-net: key 'batch_norm': expected true or false, got '3'"},
+        {"model: {name: lenet5, padding: -1}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:32: model lenet5: key 'padding': expected a whole number from 0 to 16, got "
+         "'-1'"},
+        {"model: {name: mlp, hidden: [16, 0]}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:33: model mlp: key 'hidden': expected a whole number or a list of them from "
+         "1 to 1048576, got '0'"},
+        {"model: {name: lenet5, classes: 5}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:1:8: the network gives 5 scores for each sample, but the data has 10 classes"},
+        {"model: lenet5",
+         {3, {1, 8, 8}},
+         10,
+         "net.yaml:1:8: layer conv2: a kernel that spans 5 does not fit the height of 2 with 0 of "
+         "padding on both sides"},
+        {"model: mnist-net",
+         {1, {784}},
+         10,
+         "net.yaml:1:8: layer conv1: needs images (N, C, H, W) but gets (N, 784); put it before "
+         "flatten"},
+        {"model: mlp\nloss: nll_loss",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:2:7: nll_loss needs log-probabilities: end the network with log_softmax, or "
+         "use cross_entropy"},
+        {"model: mlp\nloss: relu",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:2:7: unknown loss 'relu'; there are nll_loss, cross_entropy"},
+        {"model: mlp\nloss: {name: cross_entropy, label_smoothing: 2}",
+         {3, {1, 28, 28}},
+         10,
+         "net.yaml:2:46: cross_entropy: key 'label_smoothing': expected a number from 0 to 1, got "
+         "'2'"},
+        {"model: mlp",
+         {3, {1, 0, 28}},
+         10,
+         "a sample with a dimension of 0: each is at least 1, and their product at most 2^40"},
+        {"model: mlp",
+         {4, {1 << 20, 1 << 20, 1 << 20, 1 << 20}},
+         10,
+         "a sample with a dimension of 1048576: each is at least 1, and their product at most "
+         "2^40"},
+        {"model: mlp", {0, {0}}, 10, "a sample of a data set has 1 to 4 dimensions, not 0"},
+        {"model: mlp",
+         {5, {1, 1, 1, 1, 1}},
+         10,
+         "a sample of a data set has 1 to 4 dimensions, not 5"},
+        {"model: mlp", {3, {1, 28, 28}}, 0, "0 classes: there is at least 1"},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(bad) / sizeof(bad[0]); c++) {
+        models_test t = models_test_build(bad[c].text, &bad[c].sample, bad[c].classes);
+
+        assert_int_equal(t.status, CO_E_USAGE);
+        assert_string_equal(co_error_message(), bad[c].message);
+        assert_null(t.graph);
+        models_test_free(&t);
+    }
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    uint64_t k = 0;
+    co_status st;
+
+    (void)state;
+    do {
+        co_config *config = NULL;
+        co_graph *graph = NULL;
+        const char *text = "model: {name: mlp, hidden: [8, 8, 8], dropout: 0.1}";
+
+        assert_int_equal(co_config_parse(&config, text, strlen(text), "net.yaml"), CO_OK);
+        co_mem_fail_at(++k);
+        st = co_model_build(&graph, co_value_get(co_config_root(config), "model"), NULL, NULL,
+                            config, &mnist, 10);
+        co_mem_fail_at(0);
+        assert_true(st == CO_OK || st == CO_E_NOMEM);
+        co_graph_destroy(graph);
+        co_config_destroy(config);
+    } while (st != CO_OK);
+    assert_true(k > 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_are_those_of_pytorch),
+        cmocka_unit_test(layers_come_in_the_published_order),
+        cmocka_unit_test(initial_weights_have_pytorchs_range),
+        cmocka_unit_test(bad_models_are_refused_at_their_place),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
