@@ -1,6 +1,7 @@
 #!/bin/sh
 # check_install.sh BUILD EXAMPLES CC [FLAG...] - install into an empty folder, move that folder,
-# and build every example against it with pkg-config: shared, and once static. Each must start.
+# and build every example against it with pkg-config: shared, and one static too. The one that
+# trains must do so from both.
 set -eu
 build=$1
 examples=$2
@@ -19,7 +20,7 @@ export LD_LIBRARY_PATH="$lib"
 status=0
 count=0
 for source in "$examples"/*.c; do
-    program=$dir/$(basename "$source" .c)
+    program=$dir/example-$(basename "$source" .c)
     # shellcheck disable=SC2046 # lists of flags
     "$cc" "$@" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags cohort) "$source" -o "$program" \
         $(pkg-config --libs cohort) || status=1
@@ -30,6 +31,10 @@ done
 # shellcheck disable=SC2046
 "$cc" "$@" -std=c11 $(pkg-config --cflags cohort) "$examples/train.c" -o "$dir/static" \
     "$lib/libcohort.a" $(pkg-config --static --libs cohort | sed 's/-lcohort//') || status=1
+for program in example-train static; do
+    "$dir/$program" 2 1 '{name: synthetic, shape: [1, 28, 28], classes: 10, samples: 256}' ||
+        { echo "$program does not train"; status=1; }
+done
 
 for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort; do
     [ -f "$dir/moved/$file" ] || { echo "not installed: $file"; status=1; }
