@@ -48,15 +48,32 @@ static co_status sampler_check(const co_sampler_options *o)
     return CO_OK;
 }
 
+/* The rank that lags furthest behind its due once `all` samples are taken. */
+static int sampler_neediest(const co_sampler *s, const uint32_t *taken, uint64_t all)
+{
+    double most = -1;
+    int neediest = 0;
+
+    for (int r = 0; r < s->ranks; r++) {
+        const uint64_t part = s->first[r + 1] - s->first[r];
+        const double lag = (double)part / (double)s->count * (double)all - taken[r];
+
+        if (lag > most && taken[r] < part) {
+            most = lag;
+            neediest = r;
+        }
+    }
+    return neediest;
+}
+
 /*
- * Share every global batch in proportion to the parts. After `s` samples of all, rank r is due
- * part[r] * s / count; each batch first gives everyone the whole samples of its share, and the
+ * Share every global batch in proportion to the parts. Once `all` samples are taken, rank r is due
+ * part[r] * all / count; each batch first gives everyone the whole samples of its share, and the
  * rest one by one to the rank that lags furthest behind its due. So nobody gets a whole sample
  * ahead, and each part ends with the epoch.
  */
 static void sampler_share(co_sampler *s)
 {
-    const double count = (double)s->count;
     uint64_t all = 0;
 
     for (uint64_t step = 0; step < s->steps; step++) {
@@ -72,21 +89,8 @@ static void sampler_share(co_sampler *s)
             after[r] = before[r] + (uint32_t)whole;
             left -= whole;
         }
-        for (; left; left--) {
-            double most = -1;
-            int neediest = 0;
-
-            for (int r = 0; r < s->ranks; r++) {
-                double share = (double)(s->first[r + 1] - s->first[r]) / count;
-                double lag = share * (double)all - after[r];
-
-                if (lag > most && after[r] < s->first[r + 1] - s->first[r]) {
-                    most = lag;
-                    neediest = r;
-                }
-            }
-            after[neediest]++;
-        }
+        for (; left; left--)
+            after[sampler_neediest(s, after, all)]++;
     }
 }
 
