@@ -1,0 +1,40 @@
+/* strategy_test.h - a strategy from config text over a store of a given length. */
+#ifndef CO_TESTS_STRATEGY_TEST_H
+#define CO_TESTS_STRATEGY_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "strategy/strategy.h"
+
+typedef struct strategy_test {
+    co_config *config;
+    co_store *store;
+    co_strategy *strategy; /* NULL after a failure */
+} strategy_test;
+
+/* `text` as if read from bad.yaml. For threads too: asserts nothing. */
+static inline co_status strategy_test_open(strategy_test *out, const char *text, co_comm *comm,
+                                           size_t n, size_t n_buffer)
+{
+    memset(out, 0, sizeof(*out));
+    CO_TRY(co_config_parse(&out->config, text, strlen(text), "bad.yaml"));
+    CO_TRY(co_store_create(&out->store, n, n_buffer));
+    return co_strategy_create(&out->strategy, co_value_get(co_config_root(out->config), "strategy"),
+                              out->config, comm, out->store);
+}
+
+static inline void strategy_test_close(strategy_test *t)
+{
+    co_strategy_destroy(t->strategy);
+    co_store_destroy(t->store);
+    co_config_destroy(t->config);
+}
+
+#endif
