@@ -1,0 +1,401 @@
+/*
+ * mpi.c - a communicator over MPI: its life, and operations in the order posted.
+ *
+ * Each collective first compares descriptors with one small reduction, so that a mismatch is an
+ * error instead of whatever MPI makes of it; then mpi_coll.c moves the data. A message is
+ * a header, compared by the receiver, then its data.
+ */
+#include <stdio.h>
+
+#include "comm/mpi.h"
+#include "comm/mpi_internal.h"
+#include "comm/transports.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+#define CO_MPI_NOTE_NS 100000000 /* who waits longer tells the others, for their messages */
+#define CO_MPI_HEADER  ((int)sizeof(co_coll_descriptor))
+
+/* MPI itself is one per process; whether it is ours to finalize has to be so too. */
+static bool mpi_is_ours;
+
+bool co_mpi_available(const char **why)
+{
+    (void)why;
+    return true;
+}
+
+co_status co_mpi_check(int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+
+    if (code == MPI_SUCCESS)
+        return CO_OK;
+    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
+        n = 0;
+    return co_fail(CO_E_FAILED, "MPI failed in %s: %.*s", what, n, text);
+}
+
+/* ---- collectives: check, then pieces ---- */
+
+static void mpi_fields(uint64_t *out, const co_coll_descriptor *d)
+{
+    const uint64_t field[CO_MPI_FIELDS] = {d->sequence,      d->coll, d->dtype_op & 15,
+                                           d->dtype_op >> 4, d->root, d->count};
+
+    for (int i = 0; i < CO_MPI_FIELDS; i++) {
+        out[i] = field[i];
+        out[CO_MPI_FIELDS + i] = ~field[i];
+    }
+}
+
+static co_status mpi_compare(const mpi_comm *c, const mpi_request *r)
+{
+    static const char *const names[CO_MPI_FIELDS] = {"their number",  "the operation", "the type",
+                                                     "the reduction", "the root",      "the count"};
+    char here[CO_COMM_DESCRIBE_MAX];
+
+    /* The operation is named before what follows from it. */
+    for (int i = 0; i < CO_MPI_FIELDS; i++) {
+        const uint64_t most = r->most[i], least = ~r->most[CO_MPI_FIELDS + i];
+
+        if (most == least)
+            continue;
+        co_comm_describe(here, sizeof(here), &r->descriptor);
+        if (i == 1)
+            return co_fail(CO_E_MISMATCH,
+                           "ranks call different operations: %s and %s; rank %d calls %s",
+                           co_comm_coll_name((co_coll)least), co_comm_coll_name((co_coll)most),
+                           c->base.rank, here);
+        return co_fail(CO_E_MISMATCH, "ranks differ in %s, %llu to %llu; rank %d calls %s",
+                       names[i], (unsigned long long)least, (unsigned long long)most, c->base.rank,
+                       here);
+    }
+    return CO_OK;
+}
+
+static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
+{
+    r->descriptor = co_comm_descriptor(&r->link.base.args, c->sequence++);
+    mpi_fields(r->mine, &r->descriptor);
+    co_comm_queue_push(&c->collectives, &r->link);
+    return co_mpi_check(MPI_Iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, MPI_UINT64_T, MPI_MAX,
+                                       c->check, &r->check),
+                        "comparing descriptors");
+}
+
+/* MPI does not say who is missing from a collective, so those who wait long say that they do. */
+static co_status mpi_note_waiting(mpi_comm *c, mpi_request *r)
+{
+    const uint64_t limit = (uint64_t)c->base.timeout_ms * 1000000 / 4, now = co_clock_ns();
+
+    if (r->since_ns == 0)
+        r->since_ns = now;
+    if (r->noted || now - r->since_ns < (limit < CO_MPI_NOTE_NS ? limit : CO_MPI_NOTE_NS))
+        return CO_OK;
+    r->noted = true;
+    c->note = r->descriptor.sequence + 1;
+    for (int p = 0; p < c->base.size; p++) {
+        MPI_Request sent;
+
+        if (p == c->base.rank)
+            continue;
+        CO_TRY(co_mpi_check(
+            MPI_Isend(&c->note, 1, MPI_UINT32_T, p, CO_MPI_TAG_NOTE, c->check, &sent), "a note"));
+        CO_TRY(co_mpi_check(MPI_Request_free(&sent), "a note"));
+    }
+    return CO_OK;
+}
+
+static void mpi_read_notes(mpi_comm *c)
+{
+    for (;;) {
+        MPI_Status status;
+        uint32_t note;
+        int there = 0;
+
+        if (MPI_Iprobe(MPI_ANY_SOURCE, CO_MPI_TAG_NOTE, c->check, &there, &status) != MPI_SUCCESS ||
+            !there ||
+            MPI_Recv(&note, 1, MPI_UINT32_T, status.MPI_SOURCE, CO_MPI_TAG_NOTE, c->check,
+                     MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return;
+        c->waiting[status.MPI_SOURCE] = note;
+    }
+}
+
+/* ---- messages ---- */
+
+static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    int code;
+
+    r->descriptor = co_comm_descriptor(args, 0);
+    c->pending++;
+    if (args->coll == CO_COLL_SEND) {
+        co_comm_queue_push(&c->sends[args->peer], &r->link);
+        code = MPI_Isend(&r->descriptor, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER,
+                         c->data, &r->check);
+    } else {
+        co_comm_queue_push(&c->receives[args->peer], &r->link);
+        code = MPI_Irecv(r->mine, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER, c->data,
+                         &r->check);
+    }
+    return co_mpi_check(code, "a message's header");
+}
+
+static co_status mpi_compare_header(const mpi_comm *c, const mpi_request *r)
+{
+    const co_coll_descriptor *sent = (const co_coll_descriptor *)r->mine;
+    char a[CO_COMM_DESCRIBE_MAX], b[CO_COMM_DESCRIBE_MAX];
+
+    if (sent->count == r->descriptor.count && sent->dtype_op == r->descriptor.dtype_op)
+        return CO_OK;
+    return co_fail(CO_E_MISMATCH, "rank %d calls %s where rank %d calls %s", r->link.base.args.peer,
+                   co_comm_describe(a, sizeof(a), sent), c->base.rank,
+                   co_comm_describe(b, sizeof(b), &r->descriptor));
+}
+
+/* ---- progress ---- */
+
+static co_status mpi_compare_any(const mpi_comm *c, const mpi_request *r)
+{
+    switch (r->link.base.args.coll) {
+    case CO_COLL_SEND:
+        return CO_OK;
+    case CO_COLL_RECV:
+        return mpi_compare_header(c, r);
+    default:
+        return mpi_compare(c, r);
+    }
+}
+
+/* Advance the oldest request of its queue; *done says whether it is complete. */
+static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    const size_t elements = co_mpi_elements(c, args);
+    int arrived;
+
+    *done = false;
+    if (!r->checked) {
+        CO_TRY(co_mpi_check(MPI_Test(&r->check, &arrived, MPI_STATUS_IGNORE), "a descriptor"));
+        if (!arrived)
+            return CO_OK;
+        CO_TRY(mpi_compare_any(c, r));
+        r->checked = true;
+    }
+    while (r->moved < elements) {
+        if (r->data == MPI_REQUEST_NULL)
+            CO_TRY(co_mpi_start_piece(c, r));
+        CO_TRY(co_mpi_check(MPI_Test(&r->data, &arrived, MPI_STATUS_IGNORE),
+                            co_comm_coll_name(args->coll)));
+        if (!arrived)
+            return CO_OK;
+        r->moved += r->piece;
+    }
+    co_mpi_finish_data(c, args);
+    r->link.base.done = true;
+    *done = true;
+    return CO_OK;
+}
+
+static co_status mpi_advance_queue(mpi_comm *c, co_comm_queue *queue, int *pending)
+{
+    while (queue->head) {
+        bool done;
+
+        CO_TRY(mpi_advance(&done, c, (mpi_request *)queue->head));
+        if (!done)
+            return CO_OK;
+        co_comm_queue_pop(queue);
+        if (pending)
+            (*pending)--;
+    }
+    return CO_OK;
+}
+
+static co_status mpi_progress(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+
+    if (c->cause.status != CO_OK)
+        return co_comm_cause_fail(&c->cause, c->world_rank);
+    CO_TRY(mpi_advance_queue(c, &c->collectives, NULL));
+    for (int p = 0; c->pending && p < c->base.size; p++) {
+        CO_TRY(mpi_advance_queue(c, &c->sends[p], &c->pending));
+        CO_TRY(mpi_advance_queue(c, &c->receives[p], &c->pending));
+    }
+    if (c->collectives.head)
+        CO_TRY(mpi_note_waiting(c, (mpi_request *)c->collectives.head));
+    return CO_OK;
+}
+
+static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *args)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    mpi_request *r;
+
+    if (c->cause.status != CO_OK)
+        return co_comm_cause_fail(&c->cause, c->world_rank);
+    r = co_calloc(1, sizeof(*r));
+    if (!r)
+        return CO_E_NOMEM;
+    r->link.base = (co_request){.comm = comm, .args = *args};
+    r->check = r->data = MPI_REQUEST_NULL;
+    *out = &r->link.base;
+    if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
+        return mpi_start_message(c, r);
+    return mpi_start_collective(c, r);
+}
+
+static void mpi_describe_wait(const co_request *request, char *out, size_t size)
+{
+    mpi_comm *c = (mpi_comm *)request->comm;
+    const mpi_request *r = (const mpi_request *)c->collectives.head;
+    const char *name = co_comm_coll_name(request->args.coll);
+    char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
+    int n = 0;
+
+    if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
+        co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
+    } else if (r && !r->checked) {
+        mpi_read_notes(c);
+        for (int p = 0; p < c->base.size; p++)
+            if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
+                co_comm_list_rank(ranks, sizeof(ranks), &n, p);
+    }
+    if (n == 0)
+        snprintf(out, size, "waiting in %s", name);
+    else
+        snprintf(out, size, "waiting in %s for rank%s%s", name, n == 1 ? "" : "s", ranks);
+}
+
+/* What MPI may still write to must stay: a collective under way cannot be called back. It happens
+   only when the communicator is dead, so near the end of the process. */
+static void mpi_destroy_request(co_request *request)
+{
+    if (request->done)
+        co_free(request);
+}
+
+/* ---- the communicator ---- */
+
+static void mpi_fail(co_comm *comm, co_status status, const char *cause)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+
+    if (c->cause.status == CO_OK)
+        co_comm_cause_set(&c->cause, c->world_rank, status, cause);
+}
+
+static void mpi_abort(co_comm *comm, co_status status, const char *cause)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    mpi_fail(comm, status, cause);
+    co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
+    MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
+}
+
+/* Freeing is collective, so the communicators of a dead one are left to the end of the process. */
+static void mpi_destroy(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    int finalized = 0;
+
+    MPI_Finalized(&finalized);
+    if (c->cause.status == CO_OK && !finalized) {
+        mpi_read_notes(c);
+        MPI_Comm_free(&c->check);
+        MPI_Comm_free(&c->data);
+    }
+    co_free(c->sends);
+    co_free(c->receives);
+    co_free(c->waiting);
+    co_free(c);
+}
+
+/* Takes over `check`. */
+static co_status mpi_open(co_comm **out, MPI_Comm check)
+{
+    mpi_comm *c = co_calloc(1, sizeof(*c));
+    size_t size;
+
+    if (!c)
+        return CO_E_NOMEM;
+    c->base = (co_comm){.ops = &co_transport_mpi, .timeout_ms = CO_COMM_TIMEOUT_MS};
+    c->check = check;
+    MPI_Comm_set_errhandler(check, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(check, &c->base.rank);
+    MPI_Comm_size(check, &c->base.size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &c->world_rank);
+    size = (size_t)c->base.size;
+    c->sends = co_calloc(size, sizeof(*c->sends));
+    c->receives = co_calloc(size, sizeof(*c->receives));
+    c->waiting = co_calloc(size, sizeof(*c->waiting));
+    *out = &c->base;
+    if (!c->sends || !c->receives || !c->waiting)
+        return CO_E_NOMEM;
+    return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
+}
+
+static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    MPI_Comm part;
+
+    /* Also compares descriptors: from here on all ranks are in the same call. */
+    CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
+    CO_TRY(co_mpi_check(MPI_Comm_split(c->check, color < 0 ? MPI_UNDEFINED : color, key, &part),
+                        "split"));
+    return color < 0 ? CO_OK : mpi_open(out, part);
+}
+
+static bool mpi_probe(const char **why)
+{
+    return co_mpi_available(why);
+}
+
+const co_comm_ops co_transport_mpi = {
+    .name = "mpi",
+    .summary = "ranks on many machines, started by mpiexec or srun",
+    .probe = mpi_probe,
+    .post = mpi_post,
+    .progress = mpi_progress,
+    .describe_wait = mpi_describe_wait,
+    .destroy_request = mpi_destroy_request,
+    .split = mpi_split,
+    .fail = mpi_fail,
+    .abort = mpi_abort,
+    .destroy = mpi_destroy,
+};
+
+co_status co_comm_create_mpi(co_comm **out)
+{
+    int initialized = 0, finalized = 0, provided;
+    MPI_Comm world;
+
+    *out = NULL;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (finalized)
+        return co_fail(CO_E_USAGE, "MPI has been finalized; it cannot start twice");
+    if (!initialized) {
+        CO_TRY(co_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "init"));
+        mpi_is_ours = true;
+    }
+    CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
+    return mpi_open(out, world);
+}
+
+void co_mpi_finalize(void)
+{
+    int finalized = 0;
+
+    MPI_Finalized(&finalized);
+    if (mpi_is_ours && !finalized)
+        MPI_Finalize();
+}

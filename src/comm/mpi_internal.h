@@ -1,0 +1,52 @@
+/* mpi_internal.h - one operation over MPI, as its life cycle and its data see it. */
+#ifndef CO_COMM_MPI_INTERNAL_H
+#define CO_COMM_MPI_INTERNAL_H
+
+#include <mpi.h>
+
+#include "comm/comm_internal.h"
+
+#define CO_MPI_TAG_HEADER 1
+#define CO_MPI_TAG_DATA   2
+#define CO_MPI_TAG_NOTE   3
+
+/* sequence, collective, type, reduction, root, count; then their complements, so that one maximum
+   finds both the largest and the smallest. */
+#define CO_MPI_FIELDS 6
+
+typedef struct mpi_comm {
+    co_comm base;
+    /* owned. Descriptors are compared as soon as they are posted, data moves later: on one
+       communicator ranks could start the two in different orders. */
+    MPI_Comm check, data;
+    int world_rank;
+    co_comm_cause cause;
+    uint32_t sequence;
+    co_comm_queue collectives;
+    co_comm_queue *sends, *receives; /* owned, [size] */
+    int pending;                     /* messages */
+    /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
+    uint32_t *waiting, note;
+} mpi_comm;
+
+typedef struct mpi_request {
+    co_comm_link link;
+    co_coll_descriptor descriptor;
+    MPI_Request check, data; /* MPI_REQUEST_NULL: not under way */
+    uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
+    bool checked, noted;
+    uint64_t since_ns; /* when this rank first looked at it in vain */
+    size_t moved;      /* elements done, of co_mpi_elements */
+    size_t piece;      /* elements under way */
+} mpi_request;
+
+co_status co_mpi_check(int code, const char *what);
+
+/* Elements that an operation moves in pieces: `count`, or that for each block; 0: nothing. */
+size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
+/* Start moving the next piece; sets request->piece. */
+co_status co_mpi_start_piece(mpi_comm *c, mpi_request *request);
+/* After the last piece. */
+void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
+
+#endif
