@@ -12,6 +12,7 @@
 
 #define MEM_ALIGN      64
 #define MEM_HUGE_BYTES ((size_t)4 << 20)
+#define MEM_HUGE_PAGE  ((uintptr_t)2 << 20)
 
 /* Test hooks; the only state. */
 static atomic_uint_fast64_t mem_count, mem_fail_at;
@@ -46,11 +47,24 @@ static void *mem_result(void *ptr, size_t bytes)
     return ptr;
 }
 
+/* Large blocks ask for huge pages: a hint, failure changes nothing. */
+static void mem_ask_huge(void *ptr, size_t bytes)
+{
+    const uintptr_t begin = ((uintptr_t)ptr + MEM_HUGE_PAGE - 1) & ~(MEM_HUGE_PAGE - 1);
+    const uintptr_t end = ((uintptr_t)ptr + bytes) & ~(MEM_HUGE_PAGE - 1);
+
+    if (ptr && begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 void *co_calloc(size_t count, size_t size)
 {
     size_t bytes = mem_check(count, size);
+    void *ptr = bytes ? calloc(1, bytes) : NULL;
 
-    return mem_result(bytes ? calloc(1, bytes) : NULL, bytes);
+    if (bytes >= MEM_HUGE_BYTES)
+        mem_ask_huge(ptr, bytes);
+    return mem_result(ptr, bytes);
 }
 
 void *co_realloc(void *ptr, size_t count, size_t size)
@@ -78,11 +92,11 @@ void *co_calloc_aligned(size_t count, size_t size)
     if (!bytes)
         return mem_result(NULL, 0);
     if (bytes >= MEM_HUGE_BYTES)
-        align = (size_t)2 << 20;
+        align = MEM_HUGE_PAGE;
     if (posix_memalign(&ptr, align, bytes) != 0)
         return mem_result(NULL, bytes);
     if (bytes >= MEM_HUGE_BYTES)
-        (void)madvise(ptr, bytes, MADV_HUGEPAGE); /* a hint: failure changes nothing */
+        mem_ask_huge(ptr, bytes);
     memset(ptr, 0, bytes);
     return ptr;
 }

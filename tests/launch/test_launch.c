@@ -1,0 +1,274 @@
+/*
+ * test_launch.c - whatever a rank or the caller does, the call returns, says why, and leaves no
+ * process behind.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cohort/launch.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
+
+#define MAX 4
+
+/* What ranks tell the test, in memory that they share with it. */
+typedef struct seen {
+    _Atomic int pid[MAX];
+    _Atomic int cores[MAX];
+    _Atomic int rounds;
+    int victim;
+    void (*deed)(void);
+} seen;
+
+static seen *shared;
+
+static int map_shared(void **state)
+{
+    (void)state;
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED ? -1 : 0;
+}
+
+static int clear_shared(void **state)
+{
+    (void)state;
+    memset(shared, 0, sizeof(*shared));
+    return 0;
+}
+
+static co_status launch(int ranks, uint32_t timeout_ms, co_rank_fn fn)
+{
+    const co_launch_options options = {
+        .ranks = ranks, .timeout_ms = timeout_ms, .bind = true, .fork_one = true};
+
+    return co_launch(&options, fn, shared);
+}
+
+static void assert_no_process_left(int ranks)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        assert_int_not_equal(shared->pid[rank], 0);
+        assert_int_equal(kill(shared->pid[rank], 0), -1);
+        assert_int_equal(errno, ESRCH);
+    }
+}
+
+static co_status sum_ranks(co_comm *world, void *arg)
+{
+    seen *s = arg;
+    int32_t rank = co_comm_rank(world), sum = 0;
+
+    s->pid[rank] = getpid();
+    s->cores[rank] = co_thread_cores();
+    CO_TRY(co_comm_allreduce(world, &sum, &rank, 1, CO_I32, CO_SUM));
+    return sum == co_comm_size(world) * (co_comm_size(world) - 1) / 2
+               ? CO_OK
+               : co_fail(CO_E_FAILED, "the sum is %d", sum);
+}
+
+static void ranks_are_processes_that_share_the_cores(void **state)
+{
+    int all = co_thread_cores();
+
+    (void)state;
+    for (int ranks = 1; ranks <= MAX; ranks++) {
+        assert_int_equal(launch(ranks, 0, sum_ranks), CO_OK);
+        assert_no_process_left(ranks);
+        for (int rank = 0; rank < ranks; rank++) {
+            assert_int_not_equal(shared->pid[rank], getpid());
+            assert_in_range(shared->cores[rank], all / ranks > 0 ? all / ranks : 1,
+                            all / ranks + 1);
+        }
+    }
+    assert_int_equal(co_thread_cores(), all);
+}
+
+static void one_rank_runs_in_the_caller(void **state)
+{
+    const co_launch_options options = {.ranks = 1};
+
+    (void)state;
+    assert_int_equal(co_launch(&options, sum_ranks, shared), CO_OK);
+    assert_int_equal(shared->pid[0], getpid());
+}
+
+static void a_silly_number_of_ranks_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(launch(-1, 0, sum_ranks), CO_E_USAGE);
+    assert_int_equal(launch(1 << 20, 0, sum_ranks), CO_E_USAGE);
+}
+
+/* All ranks meet again and again; the victim does its deed in round 10. */
+static co_status meet(co_comm *world, void *arg)
+{
+    seen *s = arg;
+    int rank = co_comm_rank(world);
+
+    s->pid[rank] = getpid();
+    for (int round = 0;; round++) {
+        float value = 1;
+
+        if (rank == 0)
+            s->rounds = round;
+        if (round == 10 && rank == s->victim && s->deed)
+            s->deed();
+        if (round == 10 && rank == s->victim && !s->deed)
+            return co_fail(CO_E_DATA, "sample 7 is damaged");
+        CO_TRY(co_comm_allreduce(world, &value, &value, 1, CO_F32, CO_SUM));
+        if (!s->deed)
+            co_clock_sleep_us(100);
+    }
+}
+
+static void segfault(void)
+{
+    signal(SIGSEGV, SIG_DFL); /* sanitizers report it themselves */
+    raise(SIGSEGV);
+}
+
+static void be_killed(void)
+{
+    raise(SIGKILL);
+}
+
+static void stop(void)
+{
+    raise(SIGSTOP);
+}
+
+static void leave(void)
+{
+    _exit(7);
+}
+
+static void check_deed(void (*deed)(void), co_status status, const char *text, double limit)
+{
+    for (int ranks = 2; ranks <= MAX; ranks++) {
+        uint64_t start = co_clock_ns();
+        char who[64];
+
+        shared->victim = ranks - 1;
+        shared->deed = deed;
+        assert_int_equal(launch(ranks, 500, meet), status);
+        assert_true(co_clock_seconds(start, co_clock_ns()) < limit);
+        if (!strstr(co_error_message(), text))
+            fail_msg("no \"%s\" in: %s", text, co_error_message());
+        snprintf(who, sizeof(who), "(process %d)", (int)shared->pid[shared->victim]);
+        if (deed != stop)
+            assert_non_null(strstr(co_error_message(), who));
+        assert_no_process_left(ranks);
+    }
+}
+
+static void a_rank_that_fails_ends_the_others(void **state)
+{
+    (void)state;
+    check_deed(NULL, CO_E_DATA, "sample 7 is damaged", 1);
+}
+
+static void a_rank_that_dies_ends_the_others(void **state)
+{
+    (void)state;
+    check_deed(be_killed, CO_E_PEER, "killed by signal 9", 1);
+    check_deed(segfault, CO_E_PEER, "killed by signal 11", 1);
+    check_deed(leave, CO_E_PEER, "code 7", 1);
+}
+
+/* The others wait for their limit, then for the grace period. */
+static void a_rank_that_hangs_ends_the_others(void **state)
+{
+    (void)state;
+    check_deed(stop, CO_E_TIMEOUT, "rank", 4);
+}
+
+/* In a child: launch `meet` for ever. Its status comes back as its exit code. */
+static pid_t launcher(int ranks)
+{
+    pid_t pid;
+
+    shared->victim = -1;
+    pid = fork();
+    if (pid == 0)
+        _exit(co_exit_code(launch(ranks, 5000, meet)));
+    while (shared->rounds < 20 && (ranks > 1 || !shared->pid[0]))
+        co_clock_sleep_us(1000);
+    return pid;
+}
+
+static void check_signal(int sig, int code)
+{
+    for (int ranks = 1; ranks <= MAX; ranks++) {
+        int how;
+        pid_t pid;
+
+        memset(shared, 0, sizeof(*shared));
+        pid = launcher(ranks);
+        kill(pid, sig);
+        assert_int_equal(waitpid(pid, &how, 0), pid);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), code);
+        assert_no_process_left(ranks);
+    }
+}
+
+static void signals_end_all_ranks(void **state)
+{
+    (void)state;
+    check_signal(SIGINT, 130);
+    check_signal(SIGTERM, 143);
+}
+
+static void ranks_die_with_the_launcher(void **state)
+{
+    pid_t pid = launcher(3);
+    int how, waited = 0;
+
+    (void)state;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    /* They are now children of init, or of a subreaper that may be slow to collect them. */
+    for (int rank = 0; rank < 3; rank++)
+        for (char path[64], state_letter = 'R'; state_letter != 'Z'; waited++) {
+            FILE *file;
+
+            snprintf(path, sizeof(path), "/proc/%d/stat", (int)shared->pid[rank]);
+            file = fopen(path, "re");
+            if (!file)
+                break;
+            if (fscanf(file, "%*d (%*[^)]) %c", &state_letter) != 1)
+                state_letter = 'Z';
+            fclose(file);
+            assert_true(waited < 1000);
+            co_clock_sleep_us(1000);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(ranks_are_processes_that_share_the_cores, clear_shared),
+        cmocka_unit_test_setup(one_rank_runs_in_the_caller, clear_shared),
+        cmocka_unit_test_setup(a_silly_number_of_ranks_is_refused, clear_shared),
+        cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(signals_end_all_ranks, clear_shared),
+        cmocka_unit_test_setup(ranks_die_with_the_launcher, clear_shared),
+    };
+
+    return cmocka_run_group_tests(tests, map_shared, NULL);
+}

@@ -1,0 +1,186 @@
+/*
+ * test_laws.c - what must hold of a whole run, whatever the number of ranks.
+ *
+ * For a network without dropout and batch norm, N ranks take the steps of one rank up to
+ * rounding; so do micro-batches. The same run twice gives the same bytes.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#define STEPS 50
+
+/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+static const char config[] =
+    "layers:\n"
+    "- conv2d: {name: conv1, out: 6, kernel: 3}\n"
+    "- maxpool: 2\n"
+    "- relu\n"
+    "- flatten\n"
+    "- linear: {name: fc1, out: 20}\n"
+    "- relu\n"
+    "- linear: {name: fc2, out: 10}\n"
+    "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 97, normalize: {mean: 0.5, "
+    "std: 0.2}}\n"
+    "batch: 24\n"
+    "epochs: 100\n"
+    "max_steps: 50\n"
+    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+    "evaluate: false\n"
+    "threads: 1\n";
+
+static char folder[] = "/tmp/cohort-laws-XXXXXX";
+
+/* Train and open the weights; the run directory is folder/name. */
+static co_safetensors *train(co_train_summary *summary, const char *name, int ranks,
+                             const char *const *set)
+{
+    char run_dir[256], path[300];
+    co_train_options options = {
+        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    co_safetensors *file = NULL;
+
+    snprintf(run_dir, sizeof(run_dir), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/final.safetensors", run_dir);
+    if (co_train(summary, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_int_equal(summary->steps, STEPS);
+    assert_int_equal(co_safetensors_open(&file, path), CO_OK);
+    return file;
+}
+
+/* Largest difference, relative to the largest weight of the tensor. */
+static double distance(const co_safetensors *a, const co_safetensors *b)
+{
+    double worst = 0;
+
+    assert_int_equal(co_safetensors_count(a), 6);
+    for (size_t i = 0; i < co_safetensors_count(a); i++) {
+        const co_named_tensor *x = co_safetensors_tensor(a, i), *y = co_safetensors_tensor(b, i);
+        const float *u = x->data, *v = y->data;
+        double largest = 0, difference = 0;
+
+        assert_string_equal(x->name, y->name);
+        for (size_t e = 0; e < x->bytes / sizeof(float); e++) {
+            largest = fmax(largest, fabs((double)u[e]));
+            difference = fmax(difference, fabs((double)u[e] - (double)v[e]));
+        }
+        worst = fmax(worst, difference / largest);
+    }
+    return worst;
+}
+
+static void ranks_equal_one_rank(void **state)
+{
+    co_train_summary summary;
+    co_safetensors *one = train(&summary, "ranks-1", 1, NULL);
+
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        char name[32];
+        co_safetensors *many;
+
+        snprintf(name, sizeof(name), "ranks-%d", ranks);
+        many = train(&summary, name, ranks, NULL);
+        print_message("%d ranks against 1: %.2g\n", ranks, distance(one, many));
+        assert_true(distance(one, many) < 1e-5);
+        co_safetensors_close(many);
+    }
+    co_safetensors_close(one);
+}
+
+static void training_learns(void **state)
+{
+    co_train_summary summary;
+    co_safetensors *file = train(&summary, "learns", 2, NULL);
+
+    (void)state;
+    assert_true(summary.train_loss < 1.0); /* from ln 10 = 2.3 */
+    co_safetensors_close(file);
+}
+
+static void micro_batches_equal_one_batch(void **state)
+{
+    static const char *const cut[] = {"accumulate=5", NULL};
+    co_train_summary summary;
+    co_safetensors *whole = train(&summary, "whole", 2, NULL);
+    co_safetensors *parts = train(&summary, "parts", 2, cut);
+
+    (void)state;
+    assert_true(distance(whole, parts) < 1e-5);
+    co_safetensors_close(parts);
+    co_safetensors_close(whole);
+}
+
+static void the_same_run_gives_the_same_bytes(void **state)
+{
+    co_train_summary a, b;
+
+    (void)state;
+    co_safetensors_close(train(&a, "again-a", 3, NULL));
+    co_safetensors_close(train(&b, "again-b", 3, NULL));
+    assert_string_equal(a.weights_sha256, b.weights_sha256);
+    assert_int_equal(strlen(a.weights_sha256), 64);
+}
+
+static void a_seed_changes_the_bytes(void **state)
+{
+    static const char *const seed[] = {"seed=4321", NULL};
+    co_train_summary a, b;
+
+    (void)state;
+    co_safetensors_close(train(&a, "seed-a", 1, NULL));
+    co_safetensors_close(train(&b, "seed-b", 1, seed));
+    assert_string_not_equal(a.weights_sha256, b.weights_sha256);
+}
+
+static void a_used_run_directory_is_refused(void **state)
+{
+    char run_dir[256];
+    co_train_options options = {
+        .config_text = config, .run_dir = run_dir, .ranks = 1, .quiet = true};
+
+    (void)state;
+    snprintf(run_dir, sizeof(run_dir), "%s/ranks-1", folder);
+    assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "holds an earlier run"));
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[256];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_equal_one_rank),
+        cmocka_unit_test(training_learns),
+        cmocka_unit_test(micro_batches_equal_one_batch),
+        cmocka_unit_test(the_same_run_gives_the_same_bytes),
+        cmocka_unit_test(a_seed_changes_the_bytes),
+        cmocka_unit_test(a_used_run_directory_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
