@@ -140,96 +140,96 @@ static void residual_parameters_keep_their_order(void **state)
     models_test_free(&t);
 }
 
+static const struct {
+    const char *text, *message;
+} bad_layers[] = {
+    {"layers: 3", "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
+    {"layers: []", "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
+    {"layers: {conv2d: 3}",
+     "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
+    {"layers:\n- flaten\n", "net.yaml:2:3: unknown layer 'flaten'; did you mean 'flatten'?"},
+    {"layers:\n- add\n",
+     "net.yaml:2:3: unknown layer 'add'; there are residual, conv2d, linear, maxpool, avgpool, "
+     "adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, log_softmax"},
+    {"layers:\n- flatten\n- cross_entropy\n",
+     "net.yaml:3:3: unknown layer 'cross_entropy'; there are residual, conv2d, linear, "
+     "maxpool, avgpool, adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, "
+     "log_softmax"},
+    {"layers:\n- [relu]\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
+                            "conv2d: {out: 10, kernel: 5}`"},
+    {"layers:\n- {relu: ~, flatten: ~}\n",
+     "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- conv2d: {out: 10, "
+     "kernel: 5}`"},
+    {"layers:\n- ~\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
+                       "conv2d: {out: 10, kernel: 5}`"},
+    {"layers:\n- conv2d: {out: 4, kernal: 3}\n",
+     "net.yaml:2:28: conv2d: unknown key 'kernal'; did you mean 'kernel'?"},
+    {"layers:\n- conv2d: {kernel: 3}\n",
+     "net.yaml:2:11: conv2d: the key 'out' is missing (output channels)"},
+    {"layers:\n- conv2d\n", "net.yaml:2:3: conv2d: the key 'out' is missing (output channels)"},
+    {"layers:\n- conv2d: 3\n", "net.yaml:2:11: conv2d: expected {key: value}"},
+    {"layers:\n- conv2d: {out: -4, kernel: 3}\n",
+     "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got '-4'"},
+    {"layers:\n- conv2d: {out: many, kernel: 3}\n",
+     "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got "
+     "'many'"},
+    {"layers:\n- conv2d: {out: 99999999999999999999, kernel: 3}\n",
+     "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got "
+     "'99999999999999999999'"},
+    {"layers:\n- conv2d: {out: 4, kernel: [3, 3, 3]}\n",
+     "net.yaml:2:3: layer conv2d0: kernel takes one number or [height, width], not 3 numbers"},
+    {"layers:\n- conv2d: {name: c, out: 4, kernel: 9}\n",
+     "net.yaml:2:3: layer c: a kernel that spans 9 does not fit the height of 8 with 0 of "
+     "padding on both sides"},
+    {"layers:\n- conv2d: {out: 4, kernel: 3, groups: 3}\n",
+     "net.yaml:2:3: layer conv2d0: groups must divide both the 2 input and the 4 output "
+     "channels; 3 does not"},
+    {"layers:\n- linear: 5\n", "net.yaml:2:3: layer linear0: needs rows (N, F) but gets (N, 2, "
+                               "8, 8); put flatten in front of it"},
+    {"layers:\n- flatten\n- maxpool: 2\n",
+     "net.yaml:3:3: layer maxpool1: needs images (N, C, H, W) but gets (N, 128); put it before "
+     "flatten"},
+    {"layers:\n- dropout: {p: 1.5}\n",
+     "net.yaml:2:16: dropout: key 'p': expected a number from 0 to 1, got '1.5'"},
+    {"layers:\n- relu: 0.1\n", "net.yaml:2:9: relu: expected {key: value}"},
+    {"layers:\n- relu: {slope: 0.1}\n",
+     "net.yaml:2:17: relu: unknown key 'slope'; it takes no keys"},
+    {"layers:\n- relu: {name: r}\n- relu: {name: r}\n",
+     "net.yaml:3:3: two layers have the name 'r'; give one another name"},
+    {"layers:\n- relu: {name: a/b}\n",
+     "net.yaml:2:16: a layer's name has 1 to 128 letters, digits, '_', '-' and '.'"},
+    {"layers:\n- relu: {name: [a]}\n",
+     "net.yaml:2:16: a layer's name has 1 to 128 letters, digits, '_', '-' and '.'"},
+    {"layers:\n- residual: {shortcut: [relu]}\n",
+     "net.yaml:2:13: residual: the key 'body' is missing (layers whose output is added to "
+     "their input)"},
+    {"layers:\n- residual\n", "net.yaml:2:3: residual: the key 'body' is missing (layers whose "
+                              "output is added to their input)"},
+    {"layers:\n- residual: {body: ~}\n", "net.yaml:2:3: residual: the body has no layers"},
+    {"layers:\n- residual: {body: []}\n",
+     "net.yaml:2:20: expected a list of layers, such as [flatten, linear: 10]"},
+    {"layers:\n- residual: {body: [conv2d: {out: 3, kernel: 1}]}\n",
+     "net.yaml:2:3: layer add1: cannot add (N, 3, 8, 8) and (N, 2, 8, 8): both sides need one "
+     "shape"},
+    {"layers:\n- relu\n- residual:\n    body:\n    - relu\n    - linear: 4\n",
+     "net.yaml:6:7: layer linear2: needs rows (N, F) but gets (N, 2, 8, 8); put flatten in "
+     "front of it"},
+    {"layers:\n- relu\n",
+     "net.yaml:2:1: the network ends in images; end it with `flatten` and `linear: 10`"},
+    {"layers:\n- flatten\n- linear: 9\n", "net.yaml:2:1: the network gives 9 scores for each "
+                                          "sample, but the data has 10 classes"},
+};
+
 static void bad_layers_are_refused_at_their_place(void **state)
 {
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
-        {"layers: 3", "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
-        {"layers: []", "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
-        {"layers: {conv2d: 3}",
-         "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
-        {"layers:\n- flaten\n", "net.yaml:2:3: unknown layer 'flaten'; did you mean 'flatten'?"},
-        {"layers:\n- add\n",
-         "net.yaml:2:3: unknown layer 'add'; there are residual, conv2d, linear, maxpool, avgpool, "
-         "adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, log_softmax"},
-        {"layers:\n- flatten\n- cross_entropy\n",
-         "net.yaml:3:3: unknown layer 'cross_entropy'; there are residual, conv2d, linear, "
-         "maxpool, avgpool, adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, "
-         "log_softmax"},
-        {"layers:\n- [relu]\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
-                                "conv2d: {out: 10, kernel: 5}`"},
-        {"layers:\n- {relu: ~, flatten: ~}\n",
-         "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- conv2d: {out: 10, "
-         "kernel: 5}`"},
-        {"layers:\n- ~\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
-                           "conv2d: {out: 10, kernel: 5}`"},
-        {"layers:\n- conv2d: {out: 4, kernal: 3}\n",
-         "net.yaml:2:28: conv2d: unknown key 'kernal'; did you mean 'kernel'?"},
-        {"layers:\n- conv2d: {kernel: 3}\n",
-         "net.yaml:2:11: conv2d: the key 'out' is missing (output channels)"},
-        {"layers:\n- conv2d\n", "net.yaml:2:3: conv2d: the key 'out' is missing (output channels)"},
-        {"layers:\n- conv2d: 3\n", "net.yaml:2:11: conv2d: expected {key: value}"},
-        {"layers:\n- conv2d: {out: -4, kernel: 3}\n",
-         "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got '-4'"},
-        {"layers:\n- conv2d: {out: many, kernel: 3}\n",
-         "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got "
-         "'many'"},
-        {"layers:\n- conv2d: {out: 99999999999999999999, kernel: 3}\n",
-         "net.yaml:2:17: conv2d: key 'out': expected a whole number from 1 to 1048576, got "
-         "'99999999999999999999'"},
-        {"layers:\n- conv2d: {out: 4, kernel: [3, 3, 3]}\n",
-         "net.yaml:2:3: layer conv2d0: kernel takes one number or [height, width], not 3 numbers"},
-        {"layers:\n- conv2d: {name: c, out: 4, kernel: 9}\n",
-         "net.yaml:2:3: layer c: a kernel that spans 9 does not fit the height of 8 with 0 of "
-         "padding on both sides"},
-        {"layers:\n- conv2d: {out: 4, kernel: 3, groups: 3}\n",
-         "net.yaml:2:3: layer conv2d0: groups must divide both the 2 input and the 4 output "
-         "channels; 3 does not"},
-        {"layers:\n- linear: 5\n", "net.yaml:2:3: layer linear0: needs rows (N, F) but gets (N, 2, "
-                                   "8, 8); put flatten in front of it"},
-        {"layers:\n- flatten\n- maxpool: 2\n",
-         "net.yaml:3:3: layer maxpool1: needs images (N, C, H, W) but gets (N, 128); put it before "
-         "flatten"},
-        {"layers:\n- dropout: {p: 1.5}\n",
-         "net.yaml:2:16: dropout: key 'p': expected a number from 0 to 1, got '1.5'"},
-        {"layers:\n- relu: 0.1\n", "net.yaml:2:9: relu: expected {key: value}"},
-        {"layers:\n- relu: {slope: 0.1}\n",
-         "net.yaml:2:17: relu: unknown key 'slope'; it takes no keys"},
-        {"layers:\n- relu: {name: r}\n- relu: {name: r}\n",
-         "net.yaml:3:3: two layers have the name 'r'; give one another name"},
-        {"layers:\n- relu: {name: a/b}\n",
-         "net.yaml:2:16: a layer's name has 1 to 128 letters, digits, '_', '-' and '.'"},
-        {"layers:\n- relu: {name: [a]}\n",
-         "net.yaml:2:16: a layer's name has 1 to 128 letters, digits, '_', '-' and '.'"},
-        {"layers:\n- residual: {shortcut: [relu]}\n",
-         "net.yaml:2:13: residual: the key 'body' is missing (layers whose output is added to "
-         "their input)"},
-        {"layers:\n- residual\n", "net.yaml:2:3: residual: the key 'body' is missing (layers whose "
-                                  "output is added to their input)"},
-        {"layers:\n- residual: {body: ~}\n", "net.yaml:2:3: residual: the body has no layers"},
-        {"layers:\n- residual: {body: []}\n",
-         "net.yaml:2:20: expected a list of layers, such as [flatten, linear: 10]"},
-        {"layers:\n- residual: {body: [conv2d: {out: 3, kernel: 1}]}\n",
-         "net.yaml:2:3: layer add1: cannot add (N, 3, 8, 8) and (N, 2, 8, 8): both sides need one "
-         "shape"},
-        {"layers:\n- relu\n- residual:\n    body:\n    - relu\n    - linear: 4\n",
-         "net.yaml:6:7: layer linear2: needs rows (N, F) but gets (N, 2, 8, 8); put flatten in "
-         "front of it"},
-        {"layers:\n- relu\n",
-         "net.yaml:2:1: the network ends in images; end it with `flatten` and `linear: 10`"},
-        {"layers:\n- flatten\n- linear: 9\n", "net.yaml:2:1: the network gives 9 scores for each "
-                                              "sample, but the data has 10 classes"},
-    };
-
     (void)state;
-    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        models_test t = models_test_build(cases[c].text, &image, 10);
+    for (size_t c = 0; c < sizeof(bad_layers) / sizeof(bad_layers[0]); c++) {
+        models_test t = models_test_build(bad_layers[c].text, &image, 10);
 
         assert_int_equal(t.status, CO_E_USAGE);
-        if (strcmp(co_error_message(), cases[c].message) != 0)
+        if (strcmp(co_error_message(), bad_layers[c].message) != 0)
             print_error("case %zu\n", c);
-        assert_string_equal(co_error_message(), cases[c].message);
+        assert_string_equal(co_error_message(), bad_layers[c].message);
         models_test_free(&t);
     }
 }

@@ -167,91 +167,89 @@ static void initial_weights_have_pytorchs_range(void **state)
     models_test_free(&t);
 }
 
+static const struct {
+    const char *text;
+    co_shape sample;
+    int64_t classes;
+    const char *message;
+} bad_models[] = {
+    {"model: lenet",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:8: unknown model 'lenet'; did you mean 'lenet5'?"},
+    {"model: {batch_norm: true}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:8: model: expected a name, or {name: ..., key: value}"},
+    {"model: {name: mnist-net, batchnorm: true}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:37: model mnist-net: unknown key 'batchnorm'; did you mean 'batch_norm'?"},
+    {"model: {name: mnist-net, batch_norm: 3}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:38: model mnist-net: key 'batch_norm': expected true or false, got '3'"},
+    {"model: {name: lenet5, padding: -1}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:32: model lenet5: key 'padding': expected a whole number from 0 to 16, got "
+     "'-1'"},
+    {"model: {name: mlp, hidden: [16, 0]}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:33: model mlp: key 'hidden': expected a whole number or a list of them from "
+     "1 to 1048576, got '0'"},
+    {"model: {name: lenet5, classes: 5}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:8: the network gives 5 scores for each sample, but the data has 10 classes"},
+    {"model: lenet5",
+     {3, {1, 8, 8}},
+     10,
+     "net.yaml:1:8: layer conv2: a kernel that spans 5 does not fit the height of 2 with 0 of "
+     "padding on both sides"},
+    {"model: mnist-net",
+     {1, {784}},
+     10,
+     "net.yaml:1:8: layer conv1: needs images (N, C, H, W) but gets (N, 784); put it before "
+     "flatten"},
+    {"model: mlp\nloss: nll_loss",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:2:7: nll_loss needs log-probabilities: end the network with log_softmax, or "
+     "use cross_entropy"},
+    {"model: mlp\nloss: relu",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:2:7: unknown loss 'relu'; there are nll_loss, cross_entropy"},
+    {"model: mlp\nloss: {name: cross_entropy, label_smoothing: 2}",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:2:46: cross_entropy: key 'label_smoothing': expected a number from 0 to 1, got "
+     "'2'"},
+    {"model: mlp",
+     {3, {1, 0, 28}},
+     10,
+     "a sample with a dimension of 0: each is at least 1, and their product at most 2^40"},
+    {"model: mlp",
+     {4, {1 << 20, 1 << 20, 1 << 20, 1 << 20}},
+     10,
+     "a sample with a dimension of 1048576: each is at least 1, and their product at most "
+     "2^40"},
+    {"model: mlp", {0, {0}}, 10, "a sample of a data set has 1 to 4 dimensions, not 0"},
+    {"model: mlp", {5, {1, 1, 1, 1, 1}}, 10, "a sample of a data set has 1 to 4 dimensions, not 5"},
+    {"model: mlp", {3, {1, 28, 28}}, 0, "0 classes: there is at least 1"},
+};
+
 static void bad_models_are_refused_at_their_place(void **state)
 {
-    static const struct {
-        const char *text;
-        co_shape sample;
-        int64_t classes;
-        const char *message;
-    } bad[] = {
-        {"model: lenet",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:8: unknown model 'lenet'; did you mean 'lenet5'?"},
-        {"model: {batch_norm: true}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:8: model: expected a name, or {name: ..., key: value}"},
-        {"model: {name: mnist-net, batchnorm: true}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:37: model mnist-net: unknown key 'batchnorm'; did you mean 'batch_norm'?"},
-        {"model: {name: mnist-net, batch_norm: 3}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:38: model mnist-net: key 'batch_norm': expected true or false, got '3'"},
-        {"model: {name: lenet5, padding: -1}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:32: model lenet5: key 'padding': expected a whole number from 0 to 16, got "
-         "'-1'"},
-        {"model: {name: mlp, hidden: [16, 0]}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:33: model mlp: key 'hidden': expected a whole number or a list of them from "
-         "1 to 1048576, got '0'"},
-        {"model: {name: lenet5, classes: 5}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:1:8: the network gives 5 scores for each sample, but the data has 10 classes"},
-        {"model: lenet5",
-         {3, {1, 8, 8}},
-         10,
-         "net.yaml:1:8: layer conv2: a kernel that spans 5 does not fit the height of 2 with 0 of "
-         "padding on both sides"},
-        {"model: mnist-net",
-         {1, {784}},
-         10,
-         "net.yaml:1:8: layer conv1: needs images (N, C, H, W) but gets (N, 784); put it before "
-         "flatten"},
-        {"model: mlp\nloss: nll_loss",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:2:7: nll_loss needs log-probabilities: end the network with log_softmax, or "
-         "use cross_entropy"},
-        {"model: mlp\nloss: relu",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:2:7: unknown loss 'relu'; there are nll_loss, cross_entropy"},
-        {"model: mlp\nloss: {name: cross_entropy, label_smoothing: 2}",
-         {3, {1, 28, 28}},
-         10,
-         "net.yaml:2:46: cross_entropy: key 'label_smoothing': expected a number from 0 to 1, got "
-         "'2'"},
-        {"model: mlp",
-         {3, {1, 0, 28}},
-         10,
-         "a sample with a dimension of 0: each is at least 1, and their product at most 2^40"},
-        {"model: mlp",
-         {4, {1 << 20, 1 << 20, 1 << 20, 1 << 20}},
-         10,
-         "a sample with a dimension of 1048576: each is at least 1, and their product at most "
-         "2^40"},
-        {"model: mlp", {0, {0}}, 10, "a sample of a data set has 1 to 4 dimensions, not 0"},
-        {"model: mlp",
-         {5, {1, 1, 1, 1, 1}},
-         10,
-         "a sample of a data set has 1 to 4 dimensions, not 5"},
-        {"model: mlp", {3, {1, 28, 28}}, 0, "0 classes: there is at least 1"},
-    };
-
     (void)state;
-    for (size_t c = 0; c < sizeof(bad) / sizeof(bad[0]); c++) {
-        models_test t = models_test_build(bad[c].text, &bad[c].sample, bad[c].classes);
+    for (size_t c = 0; c < sizeof(bad_models) / sizeof(bad_models[0]); c++) {
+        models_test t =
+            models_test_build(bad_models[c].text, &bad_models[c].sample, bad_models[c].classes);
 
         assert_int_equal(t.status, CO_E_USAGE);
-        assert_string_equal(co_error_message(), bad[c].message);
+        assert_string_equal(co_error_message(), bad_models[c].message);
         assert_null(t.graph);
         models_test_free(&t);
     }

@@ -44,21 +44,27 @@ static float gradient(int index, int step, size_t e)
                : 0;
 }
 
-static co_status announce(co_strategy *strategy, int index, int step)
+/* Gradients become known piece by piece, as backward goes on; before that they are nonsense. */
+static co_status announce(const strategy_test *t, int index, int step)
 {
+    float *grad = t->store->grad;
     size_t begin = 0;
 
+    for (size_t e = 0; e < N; e++)
+        grad[e] = has_samples(index, step) ? -1e9F : 0;
     if (!has_samples(index, step))
         return CO_OK;
-    /* Each rank in other pieces, one of them not to the end. */
+    /* Each rank in other pieces; rank 3 says nothing of the last. */
     for (size_t i = 1; begin < N; i++) {
         size_t end = begin + (size_t)(index + 1) * 16 * i;
 
         if (end > N)
             end = N;
+        for (size_t e = begin; e < end; e++)
+            grad[e] = gradient(index, step, e);
         if (index == 3 && end == N)
             return CO_OK;
-        CO_TRY(co_strategy_grad_ready(strategy, begin, end));
+        CO_TRY(co_strategy_grad_ready(t->strategy, begin, end));
         begin = end;
     }
     return CO_OK;
@@ -82,9 +88,7 @@ static bool sums_are_right(const rank *r, const float *grad, int step)
 static co_status rank_steps(rank *r, strategy_test *t)
 {
     for (int step = 0; step < STEPS; step++) {
-        for (size_t e = 0; e < N; e++)
-            t->store->grad[e] = gradient(r->index, step, e);
-        CO_TRY(announce(t->strategy, r->index, step));
+        CO_TRY(announce(t, r->index, step));
         if (r->job->gives_up && r->index == 1 && step == 2)
             return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(co_strategy_before_update(t->strategy, (uint64_t)step));
