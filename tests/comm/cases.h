@@ -1,0 +1,47 @@
+/*
+ * cases.h - what every transport must do, as functions that each rank runs.
+ *
+ * Ranks may be threads, forked processes or processes of mpiexec, so a case reports a failed
+ * check by its result alone; the runner then ends the other ranks.
+ */
+#ifndef TESTS_COMM_CASES_H
+#define TESTS_COMM_CASES_H
+
+#include <cohort/comm.h>
+
+typedef struct comm_case {
+    const char *name;
+    bool (*run)(co_comm *comm); /* true: as it should be */
+    int min_ranks;
+} comm_case;
+
+/* Each ended by an entry without a name. */
+extern const comm_case comm_cases_data[], comm_cases_order[], comm_cases_failure[];
+
+/* Say what failed where, with the last error message; false. */
+bool comm_case_fault(const char *file, int line, const char *what);
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return comm_case_fault(__FILE__, __LINE__, #condition);                                \
+    } while (0)
+#define CHECK_OK(call) CHECK((call) == CO_OK)
+
+/* ---- test data: small whole numbers, exact in every type ---- */
+
+/* Element i of a rank's buffer: -4..4, or 0..8 where there are no negative numbers. */
+int64_t comm_value(co_dtype dtype, int rank, size_t i);
+/* Elements begin .. begin + count of that rank's buffer; caller frees with comm_free. */
+void *comm_data(co_dtype dtype, int rank, size_t begin, size_t count);
+/* A buffer full of a value that no result has. */
+void *comm_blank(co_dtype dtype, size_t count);
+void comm_free(void *data);
+/* Whether data[i] is element begin + i of the rank's buffer. */
+bool comm_is_data(const void *data, co_dtype dtype, int rank, size_t begin, size_t count);
+/* Whether data[i] is element begin + i of `ranks` buffers combined. */
+bool comm_is_combined(const void *data, co_dtype dtype, co_reduce_op op, int ranks, size_t begin,
+                      size_t count);
+bool comm_is_blank(const void *data, co_dtype dtype, size_t count);
+
+#endif

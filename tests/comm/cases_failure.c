@@ -1,0 +1,231 @@
+/* cases_failure.c - wrong calls, different calls, late ranks, failed ranks: one clear error each.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/cases.h"
+#include "core/clock.h"
+
+static bool failure_is_mpi(const co_comm *comm)
+{
+    return strcmp(co_comm_transport(comm), "mpi") == 0;
+}
+
+/* A dead communicator fails at once, and says the same again. */
+static bool failure_is_dead(co_comm *comm, co_status status)
+{
+    char first[512];
+    float x = 0;
+    co_comm *part;
+
+    snprintf(first, sizeof(first), "%s", co_error_message());
+    CHECK(co_comm_barrier(comm) == status);
+    CHECK(strcmp(first, co_error_message()) == 0);
+    CHECK(co_comm_allreduce(comm, &x, &x, 1, CO_F32, CO_SUM) == status);
+    CHECK(co_comm_progress(comm) == status);
+    CHECK(co_comm_split(&part, comm, 0, 0) == status);
+    CHECK(strcmp(first, co_error_message()) == 0);
+    return true;
+}
+
+/* Arguments that are wrong in themselves harm nobody. */
+static bool failure_usage(co_comm *comm)
+{
+    const int size = co_comm_size(comm);
+    float x[8] = {0}, y[64];
+    co_comm *part;
+
+    CHECK(co_comm_bcast(comm, x, 1, CO_F32, size) == CO_E_USAGE);
+    CHECK(strstr(co_error_message(), "bcast"));
+    CHECK(co_comm_bcast(comm, x, 1, CO_F32, -1) == CO_E_USAGE);
+    CHECK(co_comm_send(comm, x, 1, CO_F32, size) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, y, x, 1, CO_DTYPE_COUNT, CO_SUM) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, y, x, 1, CO_F32, CO_REDUCE_OP_COUNT) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, NULL, x, 1, CO_F32, CO_SUM) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, y, NULL, 1, CO_F32, CO_SUM) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, x + 1, x, 4, CO_F32, CO_SUM) == CO_E_USAGE);
+    CHECK(strstr(co_error_message(), "overlap"));
+    CHECK(co_comm_allgather(comm, x, x, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_allreduce(comm, y, x, SIZE_MAX / 2, CO_F32, CO_SUM) == CO_E_USAGE);
+    CHECK(co_comm_barrier(NULL) == CO_E_USAGE);
+    CHECK(co_comm_split(&part, comm, -2, 0) == CO_E_USAGE);
+    CHECK(co_comm_set_timeout(comm, 0) == CO_E_USAGE);
+    CHECK(co_comm_timeout(comm) == 300000);
+    co_request_destroy(NULL);
+    co_comm_destroy(NULL);
+    CHECK_OK(co_comm_allreduce(comm, NULL, NULL, 0, CO_F32, CO_SUM));
+    CHECK_OK(co_comm_barrier(comm));
+    return true;
+}
+
+/* Call `kind`, as the last rank or as the others do. */
+static co_status failure_differ(co_comm *comm, int kind, bool last)
+{
+    int32_t in[64] = {0}, out[512];
+
+    switch (kind) {
+    case 0:
+        return co_comm_allreduce(comm, out, in, last ? 5 : 6, CO_I32, CO_SUM);
+    case 1:
+        return co_comm_allreduce(comm, out, in, 5, last ? CO_F32 : CO_I32, CO_SUM);
+    case 2:
+        return co_comm_allreduce(comm, out, in, 5, CO_I32, last ? CO_MIN : CO_AVG);
+    case 3:
+        return co_comm_bcast(comm, in, 5, CO_I32, last ? 1 : 0);
+    case 4:
+        return last ? co_comm_barrier(comm) : co_comm_allgather(comm, out, in, 3, CO_I32);
+    default: /* one has much more to say than the other */
+        return co_comm_bcast(comm, last ? in : out, last ? 1 : 512, CO_I32, 0);
+    }
+}
+
+static bool failure_mismatch(co_comm *comm)
+{
+    static const char *const says[] = {"5", "f32", "minimum", "1", "barrier", "512"};
+    const bool last = co_comm_rank(comm) == co_comm_size(comm) - 1;
+
+    for (int kind = 0; kind < 6; kind++) {
+        co_comm *part;
+
+        CHECK_OK(co_comm_split(&part, comm, 0, 0));
+        CHECK(failure_differ(part, kind, last) == CO_E_MISMATCH);
+        CHECK(failure_is_mpi(comm) || strstr(co_error_message(), says[kind]));
+        CHECK(failure_is_dead(part, CO_E_MISMATCH));
+        co_comm_destroy(part);
+        CHECK_OK(co_comm_barrier(comm)); /* its parent lives on */
+    }
+    return true;
+}
+
+static bool failure_message_mismatch(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm);
+    int32_t in[4] = {0}, out[4];
+    co_comm *part;
+
+    for (int kind = 0; kind < 2; kind++) {
+        CHECK_OK(co_comm_split(&part, comm, 0, 0));
+        if (rank == 0)
+            CHECK_OK(co_comm_send(part, in, 3, CO_I32, 1));
+        if (rank == 1) {
+            CHECK(co_comm_recv(part, out, kind ? 3 : 4, kind ? CO_F32 : CO_I32, 0) ==
+                  CO_E_MISMATCH);
+            CHECK(strstr(co_error_message(), "rank 0 calls send of 3 i32"));
+            CHECK(failure_is_dead(part, CO_E_MISMATCH));
+        }
+        if (!failure_is_mpi(comm) && rank != 1)
+            CHECK(co_comm_recv(part, out, 1, CO_I32, 1) == CO_E_MISMATCH);
+        CHECK_OK(co_comm_barrier(comm));
+        if (!failure_is_mpi(comm))
+            co_comm_destroy(part); /* over MPI that is collective, and dead for rank 1 alone */
+    }
+    return true;
+}
+
+/* The last rank stays away; the others say who it is. */
+static bool failure_late(co_comm *comm, bool message)
+{
+    const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
+    const uint64_t start = co_clock_ns();
+    float x = 0;
+    char name[32];
+    co_comm *part;
+
+    CHECK_OK(co_comm_split(&part, comm, 0, 0));
+    CHECK_OK(co_comm_set_timeout(part, 400));
+    snprintf(name, sizeof(name), "for rank %d", last);
+    if (rank != last) {
+        const co_status st = message ? co_comm_recv(part, &x, 1, CO_F32, last)
+                                     : co_comm_allreduce(part, &x, &x, 1, CO_F32, CO_SUM);
+        const double seconds = co_clock_seconds(start, co_clock_ns());
+
+        CHECK(st == CO_E_TIMEOUT);
+        CHECK(strstr(co_error_message(), name));
+        CHECK(strstr(co_error_message(), message ? "recv" : "allreduce"));
+        CHECK(seconds > 0.3 && seconds < 10);
+        CHECK(failure_is_dead(part, CO_E_TIMEOUT));
+    }
+    CHECK_OK(co_comm_barrier(comm));
+    if (rank == last && !failure_is_mpi(comm)) {
+        CHECK(co_comm_barrier(part) == CO_E_TIMEOUT);
+        CHECK(strstr(co_error_message(), name));
+    }
+    if (rank != last || !failure_is_mpi(comm))
+        co_comm_destroy(part);
+    return true;
+}
+
+static bool failure_timeout(co_comm *comm)
+{
+    return failure_late(comm, false) && failure_late(comm, true);
+}
+
+/* Over MPI an abort ends the processes, which is tested on its own. */
+static bool failure_abort(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
+    float *data;
+    char says[64];
+    co_comm *part;
+
+    if (failure_is_mpi(comm))
+        return true;
+    CHECK_OK(co_comm_split(&part, comm, 0, 0));
+    if (rank == last) {
+        co_clock_sleep_us(5000);
+        co_comm_abort(comm, CO_E_DATA, "the disk is on fire");
+        CHECK(co_comm_barrier(part) == CO_E_DATA);
+        CHECK(strstr(co_error_message(), "the disk is on fire"));
+        CHECK(failure_is_dead(comm, CO_E_DATA));
+    } else {
+        data = comm_data(CO_F32, rank, 0, 500000);
+        snprintf(says, sizeof(says), "rank %d failed: the disk is on fire", last);
+        CHECK(co_comm_allreduce(part, data, data, 500000, CO_F32, CO_SUM) == CO_E_PEER);
+        CHECK(strcmp(co_error_message(), says) == 0);
+        CHECK(failure_is_dead(comm, CO_E_PEER));
+        comm_free(data);
+    }
+    co_comm_abort(comm, CO_E_IO, "too late to be the cause");
+    CHECK(failure_is_dead(comm, rank == last ? CO_E_DATA : CO_E_PEER) ||
+          comm_case_fault(__FILE__, __LINE__, "the first cause stays"));
+    co_comm_destroy(part);
+    return true;
+}
+
+/* Requests under way when the communicator dies can be destroyed. */
+static bool failure_in_flight(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm);
+    static float data[4][1000]; /* over MPI, still written to when all is over */
+    co_request *requests[4] = {NULL};
+    co_comm *part;
+
+    if (failure_is_mpi(comm))
+        return true;
+    CHECK_OK(co_comm_split(&part, comm, 0, 0));
+    if (rank == 0) {
+        CHECK_OK(co_comm_set_timeout(part, 50));
+        for (int i = 0; i < 3; i++)
+            CHECK_OK(
+                co_comm_iallreduce(&requests[i], part, data[i], data[i], 1000, CO_F32, CO_SUM));
+        CHECK_OK(co_comm_irecv(&requests[3], part, data[3], 1000, CO_F32, 1));
+        CHECK(co_request_wait(requests[1]) == CO_E_TIMEOUT);
+        CHECK(co_request_wait(requests[3]) == CO_E_TIMEOUT);
+        for (int i = 0; i < 4; i++)
+            co_request_destroy(requests[i]);
+    }
+    CHECK_OK(co_comm_barrier(comm));
+    co_comm_destroy(part);
+    return true;
+}
+
+const comm_case comm_cases_failure[] = {
+    {"usage", failure_usage, 1},
+    {"mismatch", failure_mismatch, 2},
+    {"message_mismatch", failure_message_mismatch, 2},
+    {"timeout", failure_timeout, 2},
+    {"in_flight", failure_in_flight, 2},
+    {"abort", failure_abort, 2}, /* last: nothing works after it */
+    {NULL, NULL, 0},
+};
