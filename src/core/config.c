@@ -138,6 +138,7 @@ co_status co_config_set(co_config *config, const char *assignment)
     co_value *map = config->root, *value;
     const char *source;
     char *path, *dot;
+    int depth = 0;
 
     if (!equals || equals == assignment)
         return co_fail(CO_E_USAGE, "--set %s: expected key=value", assignment);
@@ -155,6 +156,8 @@ co_status co_config_set(co_config *config, const char *assignment)
         *dot = '\0';
         if (!path[0] || !dot[1])
             return co_fail(CO_E_USAGE, "--set %s: a name between dots is missing", assignment);
+        if (++depth > CO_CONFIG_MAX_DEPTH)
+            return co_fail(CO_E_USAGE, "--set %s: values are nested too deeply", assignment);
         CO_TRY(config_enter(&map, config->arena, path, assignment));
     }
     return config_put(map, config->arena, path, value);

@@ -36,6 +36,7 @@ typedef struct co_value {
 
 #define CO_CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define CO_CONFIG_MAX_DEPTH 32
+#define CO_CONFIG_MAX_KEYS  1024 /* of one map */
 
 /* Read a YAML file of at most CO_CONFIG_MAX_BYTES. CO_E_USAGE names file, line and column.
    Anchors, aliases, tags, duplicate keys and several documents are refused. */

@@ -130,8 +130,10 @@ static int fs_sync_folder(const char *path)
     char *folder = co_strdup(path);
     int fd, bad = -1;
 
-    if (!folder)
+    if (!folder) {
+        errno = ENOMEM;
         return -1;
+    }
     if (slash)
         folder[slash == path ? 1 : slash - path] = '\0';
     fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -179,10 +181,13 @@ void co_atomic_discard(co_atomic_file *file)
 
 co_status co_fs_mkdirs(const char *path)
 {
-    char *copy = co_strdup(path);
     co_status st = CO_OK;
     struct stat info;
+    char *copy;
 
+    if (!path[0])
+        return co_fail(CO_E_IO, "a folder's name is empty");
+    copy = co_strdup(path);
     if (!copy)
         return CO_E_NOMEM;
     for (char *at = copy + 1; st == CO_OK; at++) {

@@ -27,6 +27,10 @@ co_status co_fail(co_status status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
+    /* What comes out of files must neither break the line nor steer a terminal. */
+    for (char *c = message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
     memcpy(status_message, message, sizeof(message));
     return status;
 }

@@ -135,6 +135,8 @@ static co_status yaml_key(const char **out, yaml_reader *r, struct fy_event *eve
     CO_TRY(yaml_refuse_extras(r, event));
     if (event->type != FYET_SCALAR)
         return yaml_fail_at(r, event, "a key must be a plain name");
+    if (map->n == CO_CONFIG_MAX_KEYS)
+        return yaml_fail_at(r, event, "a map has too many keys");
     CO_TRY(yaml_text(out, r, event));
     if (co_value_get(map, *out)) {
         const struct fy_mark *mark = fy_event_start_mark(event);

@@ -1,0 +1,281 @@
+/*
+ * test_fs.c - files are read whole and written whole, or not at all; the byte reader stays inside.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+
+static char dir[64];
+
+static char *in_dir(const char *name)
+{
+    static char path[4][256];
+    static int next;
+    char *out = path[next++ % 4];
+
+    snprintf(out, sizeof(path[0]), "%s/%s", dir, name);
+    return out;
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/cohort-fs-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    unlink(in_dir("f"));
+    return rmdir(dir); /* fails when anything else was left behind */
+}
+
+static int count_files(void)
+{
+    DIR *folder = opendir(dir);
+    int n = -2; /* . and .. */
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static co_status write_text(const char *path, const char *text)
+{
+    co_atomic_file *file = NULL;
+
+    CO_TRY(co_atomic_open(&file, path));
+    fputs(text, co_atomic_stream(file));
+    return co_atomic_commit(file);
+}
+
+static void assert_text(const char *path, const char *text)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    assert_int_equal(co_fs_read(&bytes, &size, path, 1000, CO_E_DATA), CO_OK);
+    assert_int_equal(size, strlen(text));
+    assert_string_equal((char *)bytes, text); /* a NUL stands behind it */
+    co_free(bytes);
+}
+
+static void files_appear_whole_or_not(void **state)
+{
+    co_atomic_file *file;
+    struct stat info;
+    mode_t mask = umask(027);
+
+    (void)state;
+    assert_int_equal(co_atomic_open(&file, in_dir("f")), CO_OK);
+    fputs("half", co_atomic_stream(file));
+    assert_false(co_fs_exists(in_dir("f")));
+    co_atomic_discard(file);
+    co_atomic_discard(NULL);
+    assert_int_equal(count_files(), 0);
+    assert_int_equal(write_text(in_dir("f"), "first"), CO_OK);
+    assert_text(in_dir("f"), "first");
+    assert_int_equal(stat(in_dir("f"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(write_text(in_dir("f"), ""), CO_OK);
+    assert_text(in_dir("f"), "");
+    assert_int_equal(count_files(), 1);
+    umask(mask);
+}
+
+static void a_name_without_a_folder(void **state)
+{
+    char *home = getcwd(NULL, 0);
+
+    (void)state;
+    assert_int_equal(chdir(dir), 0);
+    assert_int_equal(write_text("f", "here"), CO_OK);
+    assert_int_equal(chdir(home), 0);
+    assert_text(in_dir("f"), "here");
+    free(home);
+}
+
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_full_disk_keeps_the_old_file(void **state)
+{
+    char *text = calloc(1, 20001);
+    co_status st;
+
+    (void)state;
+    memset(text, 'x', 20000);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(write_text(in_dir("f"), "old"), CO_OK);
+    for (rlim_t room = 0; room < 20000; room = room * 5 + 1) {
+        limit_file_size(room);
+        st = write_text(in_dir("f"), text);
+        limit_file_size(RLIM_INFINITY);
+        assert_int_equal(st, CO_E_IO);
+        assert_non_null(strstr(co_error_message(), "/f: cannot write: File too large"));
+        assert_int_equal(count_files(), 1);
+        assert_text(in_dir("f"), "old");
+    }
+    free(text);
+}
+
+static void a_place_that_takes_no_file(void **state)
+{
+    (void)state;
+    assert_int_equal(write_text(in_dir("no/f"), "x"), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "no/f: cannot write: No such file"));
+    assert_int_equal(mkdir(in_dir("f"), 0777), 0);
+    assert_int_equal(write_text(in_dir("f"), "x"), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "/f: cannot write: Is a directory"));
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(rmdir(in_dir("f")), 0);
+}
+
+static void what_cannot_be_read(void **state)
+{
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_USAGE), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "/f: No such file or directory"));
+    assert_int_equal(co_fs_read(&bytes, &size, dir, 10, CO_E_DATA), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "is a folder, expected a file"));
+    assert_int_equal(co_fs_read(&bytes, &size, "/dev/zero", 10, CO_E_DATA), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "is not a regular file"));
+    assert_int_equal(mkfifo(in_dir("f"), 0600), 0);
+    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "is not a regular file")); /* and no wait */
+    assert_int_equal(unlink(in_dir("f")), 0);
+    assert_int_equal(write_text(in_dir("f"), "12345678901"), CO_OK);
+    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "11 bytes are more than the limit of 10"));
+    assert_null(bytes);
+    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 11, CO_E_DATA), CO_OK);
+    co_free(bytes);
+}
+
+static void folders_are_made_on_the_way(void **state)
+{
+    char path[256];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s", in_dir("a/b//c/"));
+    assert_int_equal(co_fs_mkdirs(path), CO_OK);
+    assert_int_equal(co_fs_mkdirs(path), CO_OK);
+    assert_true(co_fs_exists(in_dir("a/b/c")));
+    assert_int_equal(write_text(in_dir("a/b/c/f"), "x"), CO_OK);
+    assert_int_equal(co_fs_mkdirs(in_dir("a/b/c/f")), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "/f: is not a folder"));
+    assert_int_equal(co_fs_mkdirs(in_dir("a/b/c/f/g")), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "cannot make the folder: Not a directory"));
+    assert_int_equal(co_fs_mkdirs(""), CO_E_IO);
+    assert_int_equal(co_fs_mkdirs("/"), CO_OK);
+    assert_int_equal(unlink(in_dir("a/b/c/f")), 0);
+    assert_int_equal(rmdir(in_dir("a/b/c")) | rmdir(in_dir("a/b")) | rmdir(in_dir("a")), 0);
+}
+
+static void no_memory_is_an_error(void **state)
+{
+    uint8_t *bytes = NULL;
+    size_t size;
+    co_status st = CO_E_NOMEM;
+
+    (void)state;
+    for (uint64_t k = 1; st != CO_OK && k < 20; k++) {
+        co_mem_fail_at(k);
+        st = write_text(in_dir("f"), "x");
+        co_mem_fail_at(0);
+        if (st == CO_E_IO)
+            assert_non_null(strstr(co_error_message(), "Cannot allocate memory"));
+        else if (st != CO_OK)
+            assert_int_equal(count_files(), 0);
+    }
+    assert_int_equal(st, CO_OK);
+    co_mem_fail_at(1);
+    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_NOMEM);
+    co_mem_fail_at(1);
+    assert_int_equal(co_fs_mkdirs(dir), CO_E_NOMEM);
+    co_mem_fail_at(0);
+    assert_null(bytes);
+}
+
+static void the_reader_stays_inside(void **state)
+{
+    static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+    co_reader r = {bytes, sizeof(bytes)};
+    const uint8_t *part;
+    uint64_t u64;
+    uint32_t u32;
+    uint8_t u8;
+
+    (void)state;
+    assert_int_equal(co_reader_u64le(&u64, &r), 0);
+    assert_true(u64 == 0x0807060504030201);
+    assert_int_equal(co_reader_u64le(&u64, &r), -1);
+    assert_int_equal(co_reader_u32be(&u32, &r), 0);
+    assert_int_equal(u32, 0x090a0b0c);
+    assert_int_equal(co_reader_u32be(&u32, &r), -1);
+    assert_int_equal(co_reader_bytes(&part, &r, SIZE_MAX), -1);
+    assert_int_equal(co_reader_bytes(&part, &r, 2), -1);
+    assert_int_equal(r.left, 1);
+    assert_int_equal(co_reader_u8(&u8, &r), 0);
+    assert_int_equal(u8, 13);
+    assert_int_equal(co_reader_u8(&u8, &r), -1);
+    assert_int_equal(co_reader_bytes(&part, &r, 0), 0);
+}
+
+static void products_are_checked(void **state)
+{
+    size_t out = 0;
+
+    (void)state;
+    assert_int_equal(co_mul_size(&out, SIZE_MAX, 1), 0);
+    assert_true(out == SIZE_MAX);
+    assert_int_equal(co_mul_size(&out, SIZE_MAX / 2 + 1, 2), -1);
+    assert_int_equal(co_mul_size(&out, 0, SIZE_MAX), 0);
+    assert_int_equal(out, 0);
+}
+
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIR(files_appear_whole_or_not),
+        IN_DIR(a_name_without_a_folder),
+        IN_DIR(a_full_disk_keeps_the_old_file),
+        IN_DIR(a_place_that_takes_no_file),
+        IN_DIR(what_cannot_be_read),
+        IN_DIR(folders_are_made_on_the_way),
+        IN_DIR(no_memory_is_an_error),
+        cmocka_unit_test(the_reader_stays_inside),
+        cmocka_unit_test(products_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
