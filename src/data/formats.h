@@ -6,6 +6,7 @@
 
 extern const co_dataset_ops co_dataset_mnist;
 extern const co_dataset_ops co_dataset_fashion_mnist;
+extern const co_dataset_ops co_dataset_idx;
 extern const co_dataset_ops co_dataset_synthetic;
 
 #endif

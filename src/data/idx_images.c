@@ -71,20 +71,25 @@ static co_status idx_images_check(const co_idx_images *set, int64_t classes, con
     return CO_OK;
 }
 
-co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const char *folder,
-                             co_split split, int64_t classes, const char *owner,
-                             const char *package)
+static int64_t idx_images_count_classes(const co_idx *label)
 {
-    const idx_images_place place = {folder, package, owner,
-                                    split == CO_SPLIT_TRAIN ? "train" : "t10k"};
-    char image[IDX_IMAGES_PATH], label[IDX_IMAGES_PATH];
+    int64_t classes = 0;
+
+    for (size_t i = 0; i < label->dim[0]; i++)
+        if (label->data[i] >= classes)
+            classes = label->data[i] + 1;
+    return classes;
+}
+
+co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, const char *image,
+                                   const char *label, int64_t classes, const char *owner)
+{
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(idx_images_check_folder(&place));
-    CO_TRY(idx_images_find(image, &place, "images-idx3"));
-    CO_TRY(idx_images_find(label, &place, "labels-idx1"));
     st = co_idx_open(&out->label, label, 1);
+    if (st == CO_OK && classes == 0)
+        classes = idx_images_count_classes(&out->label);
     if (st == CO_OK)
         st = co_idx_open(&out->image, image, 3);
     if (st == CO_OK)
@@ -99,6 +104,20 @@ co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const ch
         .classes = classes,
     };
     return CO_OK;
+}
+
+co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const char *folder,
+                             co_split split, int64_t classes, const char *owner,
+                             const char *package)
+{
+    const idx_images_place place = {folder, package, owner,
+                                    split == CO_SPLIT_TRAIN ? "train" : "t10k"};
+    char image[IDX_IMAGES_PATH], label[IDX_IMAGES_PATH];
+
+    CO_TRY(idx_images_check_folder(&place));
+    CO_TRY(idx_images_find(image, &place, "images-idx3"));
+    CO_TRY(idx_images_find(label, &place, "labels-idx1"));
+    return co_idx_images_open_files(out, info, image, label, classes, owner);
 }
 
 co_status co_idx_images_read(const void *self, uint8_t *out, uint64_t i)

@@ -16,6 +16,9 @@ typedef struct co_idx_images {
 co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const char *folder,
                              co_split split, int64_t classes, const char *owner,
                              const char *package);
+/* Open two files; `classes` 0 means as many as the largest label needs. */
+co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, const char *image,
+                                   const char *label, int64_t classes, const char *owner);
 /* These fit co_dataset_ops when `self` is a co_idx_images. */
 co_status co_idx_images_read(const void *self, uint8_t *out, uint64_t i);
 int32_t co_idx_images_label(const void *self, uint64_t i);

@@ -284,6 +284,45 @@ static void other_names_are_found(void **state)
     }
 }
 
+static uint8_t label_up_to_3(size_t i)
+{
+    return (uint8_t)(i % 4);
+}
+
+static co_status open_idx(co_dataset **out, const char *keys, co_split split)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), "{name: idx, path: \"%s\"%s}", files_path("."), keys);
+    return co_dataset_open(out, text, split);
+}
+
+static void idx_takes_any_file_names(void **state)
+{
+    const uint32_t n = TRAIN;
+    uint8_t bytes[8 + TRAIN], packed[200];
+    co_dataset *data = NULL;
+
+    (void)state;
+    files_write("kinds.gz", packed,
+                files_gzip(packed, bytes, files_idx(bytes, 1, &n, label_up_to_3)));
+    assert_int_equal(open_idx(&data, ", labels: kinds", CO_SPLIT_TRAIN), CO_OK);
+    assert_int_equal(co_dataset_count(data), TRAIN);
+    assert_int_equal(co_dataset_classes(data), 4);
+    assert_int_equal(co_dataset_label(data, 7), 3);
+    co_dataset_destroy(data);
+    assert_int_equal(open_idx(&data, ", labels: kinds, classes: 26", CO_SPLIT_TEST), CO_OK);
+    assert_int_equal(co_dataset_count(data), TEST);
+    assert_int_equal(co_dataset_classes(data), 26);
+    co_dataset_destroy(data);
+    assert_int_equal(open_idx(&data, ", labels: kinds, classes: 3", CO_SPLIT_TRAIN), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "kinds.gz: sample 3 has label 3"));
+    assert_int_equal(open_idx(&data, ", test_labels: none", CO_SPLIT_TEST), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "none: No such file"));
+    assert_int_equal(co_dataset_open(&data, "idx", CO_SPLIT_TRAIN), CO_E_USAGE);
+    files_remove("kinds.gz");
+}
+
 static void synthetic_is_a_function_of_its_keys(void **state)
 {
     static const char *const configs[] = {"synthetic", "{name: synthetic, seed: 1234}",
@@ -422,6 +461,7 @@ int main(void)
         cmocka_unit_test(a_bad_config_is_refused),
         cmocka_unit_test(files_that_do_not_fit_together_are_refused),
         cmocka_unit_test(other_names_are_found),
+        cmocka_unit_test(idx_takes_any_file_names),
         cmocka_unit_test(synthetic_is_a_function_of_its_keys),
         cmocka_unit_test(synthetic_can_be_learned),
         cmocka_unit_test(fashion_mnist_is_whole),

@@ -1,0 +1,69 @@
+/*
+ * idx_format.c - any set of grey images in IDX files, whatever they are called: EMNIST, KMNIST or
+ * one's own.
+ */
+#include <stdio.h>
+
+#include "core/fs.h"
+#include "data/formats.h"
+#include "data/idx_images.h"
+
+#define IDX_FORMAT_PATH 4096
+
+typedef struct idx_format {
+    co_idx_images set; /* first, so that the reading of co_idx_images fits */
+    const char *images, *labels, *test_images, *test_labels;
+    int64_t classes;
+} idx_format;
+
+#define IDX_FORMAT(field) offsetof(idx_format, field)
+
+static const co_key idx_format_keys[] = {
+    {"images", CO_KEY_STRING, IDX_FORMAT(images), "train-images-idx3-ubyte", 0, 0, NULL,
+     "file of the training images, below path; .gz may be left out"},
+    {"labels", CO_KEY_STRING, IDX_FORMAT(labels), "train-labels-idx1-ubyte", 0, 0, NULL,
+     "file of the training labels"},
+    {"test_images", CO_KEY_STRING, IDX_FORMAT(test_images), "t10k-images-idx3-ubyte", 0, 0, NULL,
+     "file of the test images"},
+    {"test_labels", CO_KEY_STRING, IDX_FORMAT(test_labels), "t10k-labels-idx1-ubyte", 0, 0, NULL,
+     "file of the test labels"},
+    {"classes", CO_KEY_INT, IDX_FORMAT(classes), "0", 0, 256, NULL,
+     "number of labels; 0: as many as the largest label needs"},
+    CO_KEYS_END,
+};
+
+static co_status idx_format_find(char out[IDX_FORMAT_PATH], const char *folder, const char *file)
+{
+    int n = snprintf(out, IDX_FORMAT_PATH, "%s/%s.gz", folder, file);
+
+    if (n < 0 || n >= IDX_FORMAT_PATH)
+        return co_fail(CO_E_USAGE, "data idx: the path of '%s' is too long", file);
+    if (!co_fs_exists(out))
+        out[n - 3] = '\0'; /* the file as named, which opening it finds or misses */
+    return CO_OK;
+}
+
+static co_status idx_format_open(void *state, co_dataset_info *info, const char *path,
+                                 co_split split)
+{
+    idx_format *self = state;
+    char image[IDX_FORMAT_PATH], label[IDX_FORMAT_PATH];
+    bool train = split == CO_SPLIT_TRAIN;
+
+    if (!path)
+        return co_fail(CO_E_USAGE, "data idx: the key 'path' is missing: the folder of the files");
+    CO_TRY(idx_format_find(image, path, train ? self->images : self->test_images));
+    CO_TRY(idx_format_find(label, path, train ? self->labels : self->test_labels));
+    return co_idx_images_open_files(&self->set, info, image, label, self->classes, "data idx");
+}
+
+const co_dataset_ops co_dataset_idx = {
+    .name = "idx",
+    .summary = "grey images in any IDX files, plain or .gz; path: their folder",
+    .keys = idx_format_keys,
+    .self_size = sizeof(idx_format),
+    .open = idx_format_open,
+    .read = co_idx_images_read,
+    .label = co_idx_images_label,
+    .close = co_idx_images_close,
+};
