@@ -56,6 +56,7 @@ static co_status list_models(const list_options *o)
     (void)o;
     for (const co_model_ops *const *m = co_models; *m; m++)
         list_entry((*m)->name, (*m)->summary, (*m)->keys);
+    list_common("model", co_model_common_keys);
     printf("\nA network can also be written out under `layers:`; see `cohort list ops`.\n");
     return CO_OK;
 }

@@ -41,7 +41,7 @@ static const char *keys_expected(char *out, size_t size, const co_key *key)
             used += (size_t)snprintf(out + used, size - used, "%s%s",
                                      choice == key->choices ? " " : ", ", *choice);
     else if (keys_bounded(key) && key->type != CO_KEY_STRING && used < size)
-        snprintf(out + used, size - used, " from %.17g to %.17g", key->min, key->max);
+        snprintf(out + used, size - used, " from %.15g to %.15g", key->min, key->max);
     return out;
 }
 
