@@ -6,11 +6,13 @@
 #include "backends/backends.h"
 
 static const co_backend *const registry_ref[] = {&co_backend_ref, NULL};
+static const co_backend *const registry_native[] = {&co_backend_native, &co_backend_ref, NULL};
 #ifdef CO_WITH_ONEDNN
 static const co_backend *const registry_onednn[] = {&co_backend_onednn, &co_backend_ref, NULL};
 #endif
 
 const co_backend *const co_backends[] = {
+    &co_backend_native,
 #ifdef CO_WITH_ONEDNN
     &co_backend_onednn,
 #endif
@@ -24,6 +26,8 @@ const co_backend *const *co_backends_find(const char *name)
         return co_backends;
     if (strcmp(name, co_backend_ref.name) == 0)
         return registry_ref;
+    if (strcmp(name, co_backend_native.name) == 0)
+        return registry_native;
 #ifdef CO_WITH_ONEDNN
     if (strcmp(name, co_backend_onednn.name) == 0)
         return registry_onednn;

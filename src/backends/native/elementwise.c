@@ -1,0 +1,97 @@
+/*
+ * elementwise.c - relu, add and flatten.
+ */
+#include <string.h>
+
+#include "backends/native/native.h"
+
+/* Vectors of a tensor in this backend's layout. */
+static int64_t elementwise_vectors(const co_tensor *tensor)
+{
+    return native_blocks(tensor) * native_count(tensor);
+}
+
+static co_status elementwise_relu(co_call *call, const co_run *run)
+{
+    (void)run;
+    native_choose()->relu(call->out[0]->data, call->in[0]->data, elementwise_vectors(call->in[0]));
+    return CO_OK;
+}
+
+static co_status elementwise_relu_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    if (call->grad_in[0])
+        native_choose()->relu_gradient(call->grad_in[0]->data, call->out[0]->data,
+                                       native_grad_out(call), elementwise_vectors(call->out[0]));
+    return CO_OK;
+}
+
+const co_kernel co_native_relu = {
+    .op = "relu",
+    .supports = native_supports_blocked,
+    .plan = native_plan_alike,
+    .plan_backward = native_plan_backward_alike,
+    .forward = elementwise_relu,
+    .backward = elementwise_relu_backward,
+    .in_place = true,
+};
+
+static co_status elementwise_add(co_call *call, const co_run *run)
+{
+    (void)run;
+    native_choose()->add(call->out[0]->data, call->in[0]->data, call->in[1]->data,
+                         elementwise_vectors(call->in[0]));
+    return CO_OK;
+}
+
+static co_status elementwise_add_backward(co_call *call, const co_run *run)
+{
+    const float *dy = native_grad_out(call);
+
+    (void)run;
+    for (int i = 0; i < 2; i++)
+        if (call->grad_in[i])
+            memmove(call->grad_in[i]->data, dy, call->grad_in[i]->bytes);
+    return CO_OK;
+}
+
+const co_kernel co_native_add = {
+    .op = "add",
+    .supports = native_supports_blocked,
+    .plan = native_plan_alike,
+    .plan_backward = native_plan_backward_alike,
+    .forward = elementwise_add,
+    .backward = elementwise_add_backward,
+    .in_place = true,
+};
+
+/* Rows are what comes next, so the way out of the layout is here. */
+static co_status elementwise_flatten(co_call *call, const co_run *run)
+{
+    const co_tensor *in = call->in[0];
+
+    (void)run;
+    native_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
+    return CO_OK;
+}
+
+static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
+{
+    const co_tensor *dy = call->grad_out[0], *dx = call->grad_in[0];
+
+    (void)run;
+    if (dx && native_is_blocked(dy))
+        memmove(dx->data, dy->data, dx->bytes);
+    else if (dx)
+        native_choose()->pack(dx->data, dy->data, dy->shape.dim[0], native_count(dy));
+    return CO_OK;
+}
+
+const co_kernel co_native_flatten = {
+    .op = "flatten",
+    .supports = native_supports_blocked,
+    .plan_backward = native_plan_backward_alike,
+    .forward = elementwise_flatten,
+    .backward = elementwise_flatten_backward,
+};

@@ -1,0 +1,8 @@
+/* lanes_avx512.c - the loops of native.h for AVX-512. */
+#define LANES        16
+#define LANES_TILE_O 5
+#define LANES_TILE_V 4
+#define LANES_TILE_J 5
+#define LANES_TABLE  native_lanes_avx512
+
+#include "backends/native/lanes_impl.h"

@@ -1,0 +1,480 @@
+/*
+ * lanes_impl.h - the loops of native.h, for LANES lanes. Included once for each instruction set,
+ * by a file that defines LANES, LANES_TABLE and the sizes of the tiles that fit its registers:
+ *
+ *   LANES_TILE_O   output channels (correlate, correlate_weight)
+ *   LANES_TILE_V   output columns (correlate)
+ *   LANES_TILE_J   taps in a row (correlate_weight)
+ *
+ * Must not know calls, tensors or plans.
+ */
+#include <string.h>
+
+#include "backends/native/native.h"
+
+#define LANES_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define LANES_UNROLL _Pragma("unroll")
+#else
+#define LANES_UNROLL _Pragma("GCC unroll 8")
+#endif
+/* Bytes of dy that one pass of correlate_weight works on: the half of a first-level cache. */
+#define LANES_PASS_BYTES 24576
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
+typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
+typedef uint8_t bvec __attribute__((vector_size(LANES), may_alias));
+
+LANES_INLINE vec lanes_load(const float *from)
+{
+    return *(const vec *)from;
+}
+
+LANES_INLINE void lanes_store(float *to, vec value)
+{
+    *(vec *)to = value;
+}
+
+LANES_INLINE vec lanes_splat(float value)
+{
+    return (vec){0} + value;
+}
+
+/* a where the mask is all ones, b where it is 0 */
+LANES_INLINE vec lanes_select(ivec mask, vec a, vec b)
+{
+    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
+}
+
+/* --- layout --- */
+
+/* The compiler makes shuffles of the inner loops where the instruction set has good ones. */
+static void lanes_pack(float *to, const float *from, int64_t n, int64_t count)
+{
+    for (int64_t first = 0; first < n; first += LANES, to += count * LANES, from += count * LANES) {
+        const int64_t rows = n - first < LANES ? n - first : LANES;
+
+        for (int64_t e = 0; rows == LANES && e < count; e++)
+            LANES_UNROLL for (int l = 0; l < LANES; l++) to[e * LANES + l] = from[l * count + e];
+        if (rows == LANES)
+            continue;
+        memset(to, 0, (size_t)(count * LANES) * sizeof(float));
+        for (int64_t l = 0; l < rows; l++)
+            for (int64_t e = 0; e < count; e++)
+                to[e * LANES + l] = from[l * count + e];
+    }
+}
+
+static void lanes_unpack(float *to, const float *from, int64_t n, int64_t count)
+{
+    for (int64_t first = 0; first < n; first += LANES, to += count * LANES, from += count * LANES)
+        for (int64_t l = 0; l < LANES && first + l < n; l++)
+            for (int64_t e = 0; e < count; e++)
+                to[l * count + e] = from[e * LANES + l];
+}
+
+/* --- correlation --- */
+
+typedef struct lanes_tile {
+    int64_t row, column; /* of tap (0, 0), in the padded planes */
+    int64_t i0, i1;      /* taps that meet the image */
+    int64_t j0, j1;
+} lanes_tile;
+
+/* `no` channels of `nv` neighbouring columns; both are constants where this is inlined. */
+LANES_INLINE void lanes_correlate_tile(float *y, const float *x, const float *weight,
+                                       const float *bias, const native_window *s,
+                                       const lanes_tile *t, const int no, const int nv)
+{
+    const int64_t width = s->w + 2 * s->pad_w, taps = s->c * s->kh * s->kw;
+    vec sum[LANES_TILE_O][LANES_TILE_V];
+
+    LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int v = 0; v < nv; v++) sum[o][v] =
+        lanes_splat(bias ? bias[o] : 0);
+    for (int64_t c = 0; c < s->c; c++)
+        for (int64_t i = t->i0; i < t->i1; i++) {
+            const int64_t row = c * s->h + t->row + i * s->step_h;
+            const float *in = x + (row * width + t->column + t->j0 * s->step_w) * LANES;
+            const float *tap = weight + (c * s->kh + i) * s->kw;
+
+            for (int64_t j = t->j0; j < t->j1; j++, in += s->step_w * LANES) {
+                vec value[LANES_TILE_V];
+
+                LANES_UNROLL for (int v = 0; v < nv; v++) value[v] = lanes_load(in + v * LANES);
+                LANES_UNROLL for (int o = 0; o < no; o++)
+                {
+                    const vec k = lanes_splat(tap[o * taps + j]);
+
+                    LANES_UNROLL for (int v = 0; v < nv; v++) sum[o][v] += value[v] * k;
+                }
+            }
+        }
+    LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int v = 0; v < nv; v++)
+        lanes_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
+}
+
+/* Taps [*begin, *end) of `n`, `step` apart, that reach into [0, extent) from one of the places
+   first .. last. */
+static void lanes_find_taps(int64_t *begin, int64_t *end, int64_t first, int64_t last, int64_t n,
+                            int64_t step, int64_t extent)
+{
+    *begin = last >= 0 ? 0 : (-last + step - 1) / step;
+    *end = first >= extent ? 0 : (extent - first + step - 1) / step;
+    *end = *end < n ? *end : n;
+    *begin = *begin < *end ? *begin : *end;
+}
+
+#define LANES_CORRELATE_CASE(o, v)                                                                 \
+    case (o)*8 + (v):                                                                              \
+        lanes_correlate_tile(y, x, weight, bias, s, t, o, v);                                      \
+        break
+
+static void lanes_correlate_any(float *y, const float *x, const float *weight, const float *bias,
+                                const native_window *s, const lanes_tile *t, int no, int nv)
+{
+    switch (no * 8 + nv) {
+        LANES_CORRELATE_CASE(1, 1);
+        LANES_CORRELATE_CASE(1, 2);
+        LANES_CORRELATE_CASE(1, 3);
+        LANES_CORRELATE_CASE(2, 1);
+        LANES_CORRELATE_CASE(2, 2);
+        LANES_CORRELATE_CASE(2, 3);
+        LANES_CORRELATE_CASE(3, 1);
+        LANES_CORRELATE_CASE(3, 2);
+        LANES_CORRELATE_CASE(3, 3);
+#if LANES_TILE_O > 3
+        LANES_CORRELATE_CASE(1, 4);
+        LANES_CORRELATE_CASE(2, 4);
+        LANES_CORRELATE_CASE(3, 4);
+        LANES_CORRELATE_CASE(4, 1);
+        LANES_CORRELATE_CASE(4, 2);
+        LANES_CORRELATE_CASE(4, 3);
+        LANES_CORRELATE_CASE(4, 4);
+        LANES_CORRELATE_CASE(5, 1);
+        LANES_CORRELATE_CASE(5, 2);
+        LANES_CORRELATE_CASE(5, 3);
+        LANES_CORRELATE_CASE(5, 4);
+#endif
+    default:
+        break;
+    }
+}
+
+/* Split n into equal parts of at most `max`. */
+static int64_t lanes_part(int64_t n, int64_t max)
+{
+    const int64_t parts = (n + max - 1) / max;
+
+    return (n + parts - 1) / parts;
+}
+
+static void lanes_correlate(float *y, const float *x, const float *weight, const float *bias,
+                            const native_window *s)
+{
+    const int64_t part_o = lanes_part(s->o, LANES_TILE_O), taps = s->c * s->kh * s->kw;
+
+    for (int64_t u = 0; u < s->oh; u++)
+        for (int64_t o = 0; o < s->o; o += part_o)
+            for (int64_t v = 0; v < s->ow; v += LANES_TILE_V) {
+                const int64_t no = s->o - o < part_o ? s->o - o : part_o;
+                const int64_t nv = s->ow - v < LANES_TILE_V ? s->ow - v : LANES_TILE_V;
+                lanes_tile t = {.row = u - s->pad_h, .column = v};
+
+                lanes_find_taps(&t.i0, &t.i1, t.row, t.row, s->kh, s->step_h, s->h);
+                lanes_find_taps(&t.j0, &t.j1, v - s->pad_w, v + nv - 1 - s->pad_w, s->kw, s->step_w,
+                                s->w);
+                lanes_correlate_any(y + ((o * s->oh + u) * s->ow + v) * LANES, x, weight + o * taps,
+                                    bias ? bias + o : NULL, s, &t, (int)no, (int)nv);
+            }
+}
+
+/* --- gradient of the weight --- */
+
+/* Rows [u0, u1) of `no` channels against `nj` neighbouring taps. x is at the first row and tap. */
+LANES_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
+                                    const native_window *s, int64_t rows, const int no,
+                                    const int nj)
+{
+    const int64_t width = s->w + 2 * s->pad_w, taps = s->c * s->kh * s->kw;
+    const int64_t plane = s->oh * s->ow * LANES;
+    vec part[LANES_TILE_O][LANES_TILE_J];
+
+    LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int j = 0; j < nj; j++) part[o][j] =
+        lanes_load(sum + (o * taps + j) * LANES);
+    for (int64_t u = 0; u < rows; u++) {
+        const float *in = x + u * width * LANES;
+        const float *out = dy + u * s->ow * LANES;
+
+        for (int64_t v = 0; v < s->ow; v++, in += LANES, out += LANES) {
+            vec value[LANES_TILE_J];
+
+            LANES_UNROLL for (int j = 0; j < nj; j++) value[j] =
+                lanes_load(in + j * s->step_w * LANES);
+            LANES_UNROLL for (int o = 0; o < no; o++)
+            {
+                const vec d = lanes_load(out + o * plane);
+
+                LANES_UNROLL for (int j = 0; j < nj; j++) part[o][j] += value[j] * d;
+            }
+        }
+    }
+    LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int j = 0; j < nj; j++)
+        lanes_store(sum + (o * taps + j) * LANES, part[o][j]);
+}
+
+#define LANES_WEIGHT_CASE(o, j)                                                                    \
+    case (o)*8 + (j):                                                                              \
+        lanes_weight_tile(sum, dy, x, s, rows, o, j);                                              \
+        break
+
+static void lanes_weight_any(float *sum, const float *dy, const float *x, const native_window *s,
+                             int64_t rows, int no, int nj)
+{
+    switch (no * 8 + nj) {
+        LANES_WEIGHT_CASE(1, 1);
+        LANES_WEIGHT_CASE(1, 2);
+        LANES_WEIGHT_CASE(1, 3);
+        LANES_WEIGHT_CASE(2, 1);
+        LANES_WEIGHT_CASE(2, 2);
+        LANES_WEIGHT_CASE(2, 3);
+        LANES_WEIGHT_CASE(3, 1);
+        LANES_WEIGHT_CASE(3, 2);
+        LANES_WEIGHT_CASE(3, 3);
+#if LANES_TILE_O > 3
+        LANES_WEIGHT_CASE(1, 4);
+        LANES_WEIGHT_CASE(1, 5);
+        LANES_WEIGHT_CASE(2, 4);
+        LANES_WEIGHT_CASE(2, 5);
+        LANES_WEIGHT_CASE(3, 4);
+        LANES_WEIGHT_CASE(3, 5);
+        LANES_WEIGHT_CASE(4, 1);
+        LANES_WEIGHT_CASE(4, 2);
+        LANES_WEIGHT_CASE(4, 3);
+        LANES_WEIGHT_CASE(4, 4);
+        LANES_WEIGHT_CASE(4, 5);
+        LANES_WEIGHT_CASE(5, 1);
+        LANES_WEIGHT_CASE(5, 2);
+        LANES_WEIGHT_CASE(5, 3);
+        LANES_WEIGHT_CASE(5, 4);
+        LANES_WEIGHT_CASE(5, 5);
+#endif
+    default:
+        break;
+    }
+}
+
+/* Channels [o, o + no), output rows [u0, u1): all taps. dy and sum are at channel o. */
+static void lanes_weight_rows(float *sum, const float *dy, const float *x, const native_window *s,
+                              int64_t u0, int64_t u1, int no)
+{
+    const int64_t width = s->w + 2 * s->pad_w, part_j = lanes_part(s->kw, LANES_TILE_J);
+
+    for (int64_t c = 0; c < s->c; c++)
+        for (int64_t i = 0; i < s->kh; i++) {
+            /* Row u meets tap i at row u + shift of the image. */
+            const int64_t shift = i * s->step_h - s->pad_h;
+            const int64_t begin = u0 + shift < 0 ? -shift : u0;
+            const int64_t end = u1 + shift > s->h ? s->h - shift : u1;
+
+            for (int64_t j = 0; begin < end && j < s->kw; j += part_j)
+                lanes_weight_any(
+                    sum + ((c * s->kh + i) * s->kw + j) * LANES, dy + begin * s->ow * LANES,
+                    x + ((c * s->h + begin + shift) * width + j * s->step_w) * LANES, s,
+                    end - begin, no, (int)(s->kw - j < part_j ? s->kw - j : part_j));
+        }
+}
+
+static void lanes_sum(float *sum, const float *x, int64_t n)
+{
+    vec a = lanes_load(sum), b = {0};
+    int64_t i = 0;
+
+    for (; i + 1 < n; i += 2) {
+        a += lanes_load(x + i * LANES);
+        b += lanes_load(x + (i + 1) * LANES);
+    }
+    if (i < n)
+        a += lanes_load(x + i * LANES);
+    lanes_store(sum, a + b);
+}
+
+static void lanes_correlate_weight(float *sum, float *bias_sum, const float *dy, const float *x,
+                                   const native_window *s)
+{
+    const int64_t part_o = lanes_part(s->o, LANES_TILE_O), plane = s->oh * s->ow * LANES;
+    const int64_t row_bytes = part_o * s->ow * LANES * (int64_t)sizeof(float);
+    const int64_t fit = LANES_PASS_BYTES / row_bytes, rows = lanes_part(s->oh, fit > 1 ? fit : 1);
+    const int64_t taps = s->c * s->kh * s->kw;
+
+    for (int64_t o = 0; o < s->o; o += part_o) {
+        const int64_t no = s->o - o < part_o ? s->o - o : part_o;
+
+        for (int64_t u = 0; u < s->oh; u += rows) {
+            const int64_t end = u + rows < s->oh ? u + rows : s->oh;
+
+            for (int64_t k = o; bias_sum && k < o + no; k++)
+                lanes_sum(bias_sum + k * LANES, dy + k * plane + u * s->ow * LANES,
+                          (end - u) * s->ow);
+            lanes_weight_rows(sum + o * taps * LANES, dy + o * plane, x, s, u, end, (int)no);
+        }
+    }
+}
+
+static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
+{
+    for (int64_t i = 0; i < n; i++, from += LANES) {
+        float part[LANES];
+
+        memcpy(part, from, sizeof(part));
+        LANES_UNROLL for (int half = LANES / 2; half > 0; half /= 2)
+            LANES_UNROLL for (int l = 0; l < half; l++) part[l] += part[l + half];
+        to[i] = add ? to[i] + part[0] : part[0];
+    }
+}
+
+/* --- pooling --- */
+
+/* Taps [begin, end) of the window that starts at `first` and meets [0, extent). */
+LANES_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_t n, int64_t extent)
+{
+    *begin = first < 0 ? -first : 0;
+    *end = first + n > extent ? extent - first : n;
+}
+
+/* Of equal values the first one wins, and a NaN beats any number. */
+static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native_pool *p)
+{
+    for (int64_t u = 0; u < p->oh; u++)
+        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
+            const int64_t top = u * p->sh - p->ph, left = v * p->sw - p->pw;
+            int64_t i0, i1, j0, j1;
+            vec best;
+            ivec at;
+
+            lanes_clip(&i0, &i1, top, p->kh, p->h);
+            lanes_clip(&j0, &j1, left, p->kw, p->w);
+            best = lanes_load(x + ((top + i0) * p->w + left + j0) * LANES);
+            at = (ivec){0} + (int32_t)(i0 * p->kw + j0);
+            for (int64_t i = i0; i < i1; i++)
+                for (int64_t j = j0; j < j1; j++) {
+                    const vec value = lanes_load(x + ((top + i) * p->w + left + j) * LANES);
+                    const ivec wins = (value > best) | (value != value);
+
+                    best = lanes_select(wins, value, best);
+                    at = (wins & (int32_t)(i * p->kw + j)) | (~wins & at);
+                }
+            lanes_store(y, best);
+            if (place) {
+                *(bvec *)place = __builtin_convertvector(at, bvec);
+                place += LANES;
+            }
+        }
+}
+
+static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float *dy,
+                                   const native_pool *p)
+{
+    memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
+    for (int64_t u = 0; u < p->oh; u++)
+        for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
+            const int64_t top = u * p->sh - p->ph, left = v * p->sw - p->pw;
+            const ivec at = __builtin_convertvector(*(const bvec *)place, ivec);
+            const ivec d = (ivec)lanes_load(dy);
+            int64_t i0, i1, j0, j1;
+
+            lanes_clip(&i0, &i1, top, p->kh, p->h);
+            lanes_clip(&j0, &j1, left, p->kw, p->w);
+            for (int64_t i = i0; i < i1; i++)
+                for (int64_t j = j0; j < j1; j++) {
+                    float *to = dx + ((top + i) * p->w + left + j) * LANES;
+                    const ivec won = at == (ivec){0} + (int32_t)(i * p->kw + j);
+
+                    lanes_store(to, lanes_load(to) + (vec)(won & d));
+                }
+        }
+}
+
+/* --- element by element --- */
+
+static void lanes_relu(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        const vec value = lanes_load(x + i);
+
+        /* Written so that a NaN stays one. */
+        lanes_store(y + i, (vec)((ivec)value & ~(value <= lanes_splat(0))));
+    }
+}
+
+static void lanes_relu_gradient(float *dx, const float *y, const float *dy, int64_t n)
+{
+    for (int64_t i = 0; i < n * LANES; i += LANES)
+        lanes_store(dx + i,
+                    (vec)((ivec)lanes_load(dy + i) & ~(lanes_load(y + i) <= lanes_splat(0))));
+}
+
+static void lanes_add(float *y, const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n * LANES; i += LANES)
+        lanes_store(y + i, lanes_load(a + i) + lanes_load(b + i));
+}
+
+static void lanes_drop(float *y, const float *x, const int32_t *drop, float scale, int64_t n)
+{
+    const ivec keep = *(const ivec *)drop == (ivec){0};
+
+    for (int64_t i = 0; i < n * LANES; i += LANES)
+        lanes_store(y + i, (vec)((ivec)(lanes_load(x + i) * scale) & keep));
+}
+
+static void lanes_sum_squares(float *sum, const float *x, float shift, int64_t n)
+{
+    vec part = lanes_load(sum);
+
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        const vec d = lanes_load(x + i) - shift;
+
+        part += d * d;
+    }
+    lanes_store(sum, part);
+}
+
+static void lanes_sum_products(float *sum, const float *x, float shift, const float *z, int64_t n)
+{
+    vec part = lanes_load(sum);
+
+    for (int64_t i = 0; i < n * LANES; i += LANES)
+        part += (lanes_load(x + i) - shift) * lanes_load(z + i);
+    lanes_store(sum, part);
+}
+
+static void lanes_combine(float *y, const float *x, float a, const float *z, float b, float c,
+                          int64_t n)
+{
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        vec value = lanes_load(x + i) * a + c;
+
+        if (z)
+            value += lanes_load(z + i) * b;
+        lanes_store(y + i, value);
+    }
+}
+
+const native_lanes LANES_TABLE = {
+    .lanes = LANES,
+    .pack = lanes_pack,
+    .unpack = lanes_unpack,
+    .correlate = lanes_correlate,
+    .correlate_weight = lanes_correlate_weight,
+    .reduce = lanes_reduce,
+    .maxpool = lanes_maxpool,
+    .maxpool_gradient = lanes_maxpool_gradient,
+    .relu = lanes_relu,
+    .relu_gradient = lanes_relu_gradient,
+    .add = lanes_add,
+    .drop = lanes_drop,
+    .sum = lanes_sum,
+    .sum_squares = lanes_sum_squares,
+    .sum_products = lanes_sum_products,
+    .combine = lanes_combine,
+};

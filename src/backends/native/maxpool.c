@@ -1,0 +1,87 @@
+/*
+ * maxpool.c - the largest value of each window. Training keeps which tap of its window each
+ * maximum came from, as a byte.
+ */
+#include "backends/native/native.h"
+
+static native_pool maxpool_windows(const co_call *call)
+{
+    const co_pool_attr *a = call->attr;
+    const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
+
+    return (native_pool){
+        .h = in[2],
+        .w = in[3],
+        .oh = out[2],
+        .ow = out[3],
+        .kh = a->k[0],
+        .kw = a->k[1],
+        .sh = a->s[0],
+        .sw = a->s[1],
+        .ph = a->p[0],
+        .pw = a->p[1],
+    };
+}
+
+static bool maxpool_supports(const co_call *call, const char **why)
+{
+    const co_pool_attr *a = call->attr;
+
+    if (!native_supports_blocked(call, why))
+        return false;
+    *why = "its windows have more than 256 elements";
+    return a->k[0] <= 256 && a->k[1] <= 256 && a->k[0] * a->k[1] <= 256;
+}
+
+static co_status maxpool_plan(co_call *call)
+{
+    native_block(call->out[0]);
+    if (call->training)
+        call->workspace_bytes = call->out[0]->bytes / sizeof(float);
+    return CO_OK;
+}
+
+static co_status maxpool_forward(co_call *call, const co_run *run)
+{
+    const native_lanes *lanes = native_choose();
+    const native_pool pool = maxpool_windows(call);
+    const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
+    const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
+    const float *x = call->in[0]->data;
+    float *y = call->out[0]->data;
+    uint8_t *place = call->training ? call->workspace : NULL;
+
+    (void)run;
+    for (int64_t p = 0; p < planes; p++)
+        lanes->maxpool(y + p * out, place ? place + p * out : NULL, x + p * in, &pool);
+    return CO_OK;
+}
+
+static co_status maxpool_backward(co_call *call, const co_run *run)
+{
+    const native_lanes *lanes = native_choose();
+    const native_pool pool = maxpool_windows(call);
+    const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
+    const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
+    const uint8_t *place = call->workspace;
+    const float *dy;
+    float *dx;
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    dy = native_grad_out(call);
+    dx = call->grad_in[0]->data;
+    for (int64_t p = 0; p < planes; p++)
+        lanes->maxpool_gradient(dx + p * in, place + p * out, dy + p * out, &pool);
+    return CO_OK;
+}
+
+const co_kernel co_native_maxpool = {
+    .op = "maxpool",
+    .supports = maxpool_supports,
+    .plan = maxpool_plan,
+    .plan_backward = native_plan_backward_alike,
+    .forward = maxpool_forward,
+    .backward = maxpool_backward,
+};

@@ -1,0 +1,103 @@
+/*
+ * native.h - Cohort's own kernels for small networks.
+ *
+ * A network with few channels leaves most of a vector register empty when channels are its lanes,
+ * as they are in oneDNN's blocked layouts. Here the lanes are samples: every channel count and
+ * every image width fills them, and an op needs no shuffle and no remainder loop.
+ *
+ * The layout of a tensor (N, ...): blocks of `lanes` samples; within a block (..., lanes). The
+ * lanes behind the last sample hold finite numbers in values, and zeros in gradients.
+ */
+#ifndef CO_BACKENDS_NATIVE_NATIVE_H
+#define CO_BACKENDS_NATIVE_NATIVE_H
+
+#include "backends/backends.h"
+#include "ops/ops.h"
+
+#define NATIVE_MAX_LANES 16
+
+/* A correlation of stride 1 within one block. The planes that it reads have `pad_w` columns of
+   zeros on both sides; rows outside the image are left out. */
+typedef struct native_window {
+    int64_t c, h, w;        /* read: channels, rows, columns without those of padding */
+    int64_t o, oh, ow;      /* written */
+    int64_t kh, kw;         /* taps */
+    int64_t step_h, step_w; /* from tap to tap */
+    int64_t pad_h, pad_w;
+} native_window;
+
+/* Pooling windows within one plane, without padding columns in memory. */
+typedef struct native_pool {
+    int64_t h, w, oh, ow;
+    int64_t kh, kw, sh, sw, ph, pw;
+} native_pool;
+
+/* The loops that depend on the number of lanes, compiled once for each instruction set. A plane is
+   `n` vectors. */
+typedef struct native_lanes {
+    int lanes;
+    /* (N, count) row-major <-> blocks */
+    void (*pack)(float *to, const float *from, int64_t n, int64_t count);
+    void (*unpack)(float *to, const float *from, int64_t n, int64_t count);
+    /* y[o][u][v] = bias[o] + sum_{c,i,j} x[c][u + i][v + j] weight[o][c][i][j]; bias may be NULL */
+    void (*correlate)(float *y, const float *x, const float *weight, const float *bias,
+                      const native_window *window);
+    /* sum[o][c][i][j] += sum_{u,v} dy[o][u][v] x[c][u + i][v + j], for each lane; and
+       bias_sum[o] += sum_{u,v} dy[o][u][v] */
+    void (*correlate_weight)(float *sum, float *bias_sum, const float *dy, const float *x,
+                             const native_window *window);
+    /* to[i] = sum over the lanes of from[i], or += */
+    void (*reduce)(float *to, const float *from, int64_t n, bool add);
+    /* `place` (oh, ow) vectors of bytes: which tap of its window was largest; may be NULL */
+    void (*maxpool)(float *y, uint8_t *place, const float *x, const native_pool *pool);
+    void (*maxpool_gradient)(float *dx, const uint8_t *place, const float *dy,
+                             const native_pool *pool);
+    void (*relu)(float *y, const float *x, int64_t n);
+    void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
+    void (*add)(float *y, const float *a, const float *b, int64_t n);
+    /* y = x * scale in lanes where drop is 0, else 0 */
+    void (*drop)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
+    /* for each lane: sum x; sum (x - shift)^2; sum (x - shift) z */
+    void (*sum)(float *sum, const float *x, int64_t n);
+    void (*sum_squares)(float *sum, const float *x, float shift, int64_t n);
+    void (*sum_products)(float *sum, const float *x, float shift, const float *z, int64_t n);
+    /* y = a x + b z + c; z may be NULL */
+    void (*combine)(float *y, const float *x, float a, const float *z, float b, float c, int64_t n);
+} native_lanes;
+
+#ifdef CO_NATIVE_X86
+extern const native_lanes native_lanes_avx2, native_lanes_avx512;
+#endif
+extern const native_lanes native_lanes_basic;
+
+/* --- layout.c --- */
+/* The widest loops that this machine can run. */
+const native_lanes *native_choose(void);
+/* Elements of one sample, and blocks of the batch. */
+int64_t native_count(const co_tensor *tensor);
+int64_t native_blocks(const co_tensor *tensor);
+/* Bytes of the tensor in this backend's layout. */
+size_t native_bytes(const co_tensor *tensor);
+/* Whether the tensor lies in this backend's layout. */
+bool native_is_blocked(const co_tensor *tensor);
+/* Give the tensor this backend's layout. */
+void native_block(co_tensor *tensor);
+/* `supports` of kernels that keep the layout of their first input and do not enter it. */
+bool native_supports_blocked(const co_call *call, const char **why);
+/* The tensor's values in blocks: its own memory, or packed into `room` if it is plain. */
+const float *native_read(const co_tensor *tensor, float *room);
+/* Room that native_read needs for the tensor. */
+size_t native_room(const co_tensor *tensor);
+/* Zero the lanes behind the last sample. */
+void native_clear_rest(const co_tensor *tensor);
+/* A kernel whose output lies as its input, and its gradient, too: plan and plan_backward. */
+co_status native_plan_alike(co_call *call);
+co_status native_plan_backward_alike(co_call *call);
+/* Gradient of out[0], in blocks. */
+const float *native_grad_out(const co_call *call);
+
+extern const co_kernel co_native_conv2d, co_native_maxpool, co_native_relu, co_native_add,
+    co_native_flatten, co_native_batchnorm, co_native_dropout, co_native_dropout2d,
+    co_native_unpack;
+
+#endif
