@@ -217,6 +217,42 @@ static co_status yaml_document(co_value **out, yaml_reader *r)
     }
 }
 
+/* Bytes of the UTF-8 character at `text`; 0: it is none (cut off, overlong, surrogate, too large).
+ */
+static size_t yaml_character(const char *text, size_t left)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t n = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t code = n == 1 ? c[0] : c[0] & (0x7fu >> n);
+
+    if ((c[0] >= 0x80 && c[0] < 0xc2) || c[0] > 0xf4 || n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (c[i] & 0x3f);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+/* What the parser would let pass and no other reader of the values expects. */
+static co_status yaml_check_text(const char *text, size_t size, const char *source)
+{
+    int line = 1;
+
+    for (size_t at = 0, n; at < size; at += n) {
+        n = yaml_character(text + at, size - at);
+        if (n == 0)
+            return co_fail(CO_E_USAGE, "%s:%d: is not UTF-8 text", source, line);
+        if (text[at] == '\0')
+            return co_fail(CO_E_USAGE, "%s:%d: holds a NUL character; is it a text file?", source,
+                           line);
+        line += text[at] == '\n';
+    }
+    return CO_OK;
+}
+
 co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_t size,
                         const char *source)
 {
@@ -229,8 +265,7 @@ co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_
     if (!*out)
         return CO_E_NOMEM;
     **out = (co_value){.kind = CO_VALUE_NULL, .source = source, .line = 1, .column = 1};
-    if (memchr(text, '\0', size))
-        return co_fail(CO_E_USAGE, "%s: holds a NUL character; is it a text file?", source);
+    CO_TRY(yaml_check_text(text, size, source));
     fy_diag_cfg_default(&diag_cfg);
     diag_cfg.fp = NULL;
     reader.diag = fy_diag_create(&diag_cfg);

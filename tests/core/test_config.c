@@ -57,12 +57,13 @@ static void values_and_their_places(void **state)
                               "quoted: \"12\"\n"
                               "none: ~\n"
                               "empty:\n"
-                              "text: 'a: b'\n");
+                              "text: 'a: b'\n"
+                              "utf-8: h\xc3\xa4 \xe2\x82\xac \xf0\x9f\x92\xa1\n");
     const co_value *root = co_config_root(config), *shape, *lr;
 
     (void)state;
     assert_int_equal(root->kind, CO_VALUE_MAP);
-    assert_int_equal(root->n, 7);
+    assert_int_equal(root->n, 8);
     assert_string_equal(scalar(root, "model"), "mnist-net");
     shape = co_value_get(co_value_get(root, "data"), "shape");
     assert_int_equal(shape->kind, CO_VALUE_LIST);
@@ -80,6 +81,7 @@ static void values_and_their_places(void **state)
     assert_int_equal(co_value_get(root, "none")->kind, CO_VALUE_NULL);
     assert_int_equal(co_value_get(root, "empty")->kind, CO_VALUE_NULL);
     assert_string_equal(scalar(root, "text"), "a: b");
+    assert_string_equal(scalar(root, "utf-8"), "h\xc3\xa4 \xe2\x82\xac \xf0\x9f\x92\xa1");
     assert_null(co_value_get(root, "absent"));
     assert_null(co_value_get(lr, "x"));
     assert_null(co_value_get(NULL, "x"));
@@ -117,18 +119,25 @@ static const struct {
     {"- a\n- b\n", "c.yaml:1:1: a config is a list of `key: value` lines"},
     {"just text\n", "c.yaml:1:1: a config is a list of `key: value` lines"},
     {"a: &x 1\n", "anchors (&name) are not supported; write the value out"},
-    {"a: 1\nb: *a\n", "c.yaml:2:4: aliases (*name) are not supported"},
+    {"a: 1\nb: *a\n", "aliases (*name) are not supported; write the value out"},
     {"a: &a [x,x]\nb: &b [*a,*a]\n", "anchors (&name) are not supported"},
-    {"*a : 1\n", "c.yaml:1:1: aliases (*name) are not supported"},
-    {"a: !!int 3\n", "c.yaml:1:4: tags (!name) are not supported; leave the tag out"},
+    {"*a : 1\n", "aliases (*name) are not supported"},
+    {"a: !!int 3\n", "c.yaml:1:10: tags (!name) are not supported; leave the tag out"},
     {"<<: *x\n", "aliases"},
     {"a: 1\n---\nb: 2\n", "c.yaml:2:1: a config is one document; remove the second '---'"},
     {"? [a, b]\n: 1\n", "c.yaml:1:3: a key must be a plain name"},
     {"? {a: b}\n: 1\n", "a key must be a plain name"},
-    {"a: \"x\\0y\"\n", "c.yaml:1:4: a value must not hold a NUL character"},
+    {"a: \"x\\0y\"\n", "c.yaml:1:5: a value must not hold a NUL character"},
     {"\"k\\0\": y\n", "a value must not hold a NUL character"},
-    {"a: \xff\xfe\n", "c.yaml:1:"},
-    {"%YAML 9.9\n---\na: 1\n", "c.yaml:1:"},
+    {"%YAML 9.9\n---\na: 1\n", "not valid YAML"},
+    {"a: 1\nb: \xff\xfe\n", "c.yaml:2: is not UTF-8 text"},
+    {"a: \xe4\n", "c.yaml:1: is not UTF-8 text"},         /* Latin-1 */
+    {"a: \xc3", "c.yaml:1: is not UTF-8 text"},           /* cut off */
+    {"a: \xc0\xaf\n", "c.yaml:1: is not UTF-8 text"},     /* overlong */
+    {"a: \xe0\x80\x80\n", "c.yaml:1: is not UTF-8 text"}, /* overlong */
+    {"a: \xed\xa0\x80\n", "c.yaml:1: is not UTF-8 text"}, /* surrogate */
+    {"a: \xf4\x90\x80\x80\n", "is not UTF-8 text"},       /* too large */
+    {"a: \xf0\x9f\x92\n", "is not UTF-8 text"},
 };
 
 static void bad_texts_are_refused_at_their_place(void **state)
