@@ -219,11 +219,13 @@ const co_sink_ops co_sink_console = {
     .close = console_close,
 };
 
-static bool console_is_terminal(void)
+/* mpiexec gives rank 0 a terminal of its own even where its output goes to a file. */
+static bool console_is_terminal(const co_run_info *info)
 {
     const char *term = getenv("TERM");
 
-    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    return strcmp(info->transport, "mpi") != 0 && isatty(STDOUT_FILENO) && term && *term &&
+           strcmp(term, "dumb") != 0;
 }
 
 /* Two lines that say what is about to run. */
@@ -251,7 +253,7 @@ co_status co_sink_console_open(co_sink **out, const co_run_info *info)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_console;
     self->info = *info;
-    self->terminal = console_is_terminal();
+    self->terminal = console_is_terminal(info);
     self->start_ns = self->last_ns = co_clock_ns();
     st = console_greet(self);
     if (st != CO_OK) {

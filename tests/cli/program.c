@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,10 +80,11 @@ static int program_open(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
 }
 
-/* In the child: never returns. */
-static void program_become(const char *const *argv, const program_options *o)
+/* In the child: never returns. `terminal` < 0: none. */
+static void program_become(const char *const *argv, const program_options *o, int terminal)
 {
-    int out = program_open(o->stdout_path ? o->stdout_path : "stdout.txt");
+    int out =
+        terminal >= 0 ? terminal : program_open(o->stdout_path ? o->stdout_path : "stdout.txt");
     int err = program_open("stderr.txt"), in = open("/dev/null", O_RDONLY);
 
     if (out < 0 || err < 0 || in < 0)
@@ -100,6 +102,16 @@ static void program_become(const char *const *argv, const program_options *o)
     _exit(127);
 }
 
+static void program_open_terminal(int *master, int *slave)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = 100};
+
+    assert_int_equal(openpty(master, slave, NULL, NULL, &size), 0);
+    assert_int_equal(fcntl(*master, F_SETFL, O_NONBLOCK), 0);
+    setenv("TERM", "xterm", 1);
+    remove("stdout.txt");
+}
+
 static bool program_has_bytes(const char *path)
 {
     struct stat info;
@@ -107,8 +119,21 @@ static bool program_has_bytes(const char *path)
     return stat(path, &info) == 0 && info.st_size > 0;
 }
 
+/* What the terminal has got goes to stdout.txt; nobody reading would stop the program. */
+static void program_drain(int terminal, const char *path)
+{
+    char text[4096];
+    ssize_t n;
+    FILE *file = terminal >= 0 ? fopen(path, "a") : NULL;
+
+    while (file && (n = read(terminal, text, sizeof(text))) > 0)
+        (void)fwrite(text, 1, (size_t)n, file);
+    if (file)
+        fclose(file);
+}
+
 /* Wait for `pid` within the time limit; sends the option's signal on the way. */
-static int program_wait(pid_t pid, const program_options *o)
+static int program_wait(pid_t pid, const program_options *o, int terminal)
 {
     bool sent = o->signal == 0;
     int status;
@@ -116,6 +141,7 @@ static int program_wait(pid_t pid, const program_options *o)
     for (int ms = 0; ms < PROGRAM_TIMEOUT_MS; ms += 5) {
         pid_t got = waitpid(pid, &status, WNOHANG);
 
+        program_drain(terminal, "stdout.txt");
         if (got == pid)
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (!sent && program_has_bytes(o->signal_at)) {
@@ -162,7 +188,7 @@ const program_result *program_run(const char *const *args, const program_options
     static const program_options none;
     const program_options *o = options ? options : &none;
     const char *argv[2 * PROGRAM_MAX_ARGS + 2];
-    int n = 0;
+    int n = 0, master = -1, slave = -1;
     pid_t pid;
 
     for (int i = 0; o->before[i]; i++)
@@ -171,12 +197,18 @@ const program_result *program_run(const char *const *args, const program_options
     for (int i = 0; args[i] && i < PROGRAM_MAX_ARGS; i++)
         argv[n++] = args[i];
     argv[n] = NULL;
+    if (o->terminal)
+        program_open_terminal(&master, &slave);
     fflush(NULL);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        program_become(argv, o);
-    program_last.exit_code = program_wait(pid, o);
+        program_become(argv, o, slave);
+    if (slave >= 0)
+        close(slave);
+    program_last.exit_code = program_wait(pid, o, master);
+    if (master >= 0)
+        close(master);
     program_last.orphans = program_reap_orphans(pid);
     program_read_into(program_last.out, "stdout.txt");
     program_read_into(program_last.err, "stderr.txt");

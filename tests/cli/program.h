@@ -20,6 +20,7 @@ typedef struct program_options {
     int signal;                           /* sent to the program, and to it alone ... */
     const char *signal_at;                /* ... when this file has been written to */
     const char *stdout_path;              /* instead of a buffer */
+    bool terminal;                        /* standard output is one, of 100 columns */
 } program_options;
 
 typedef struct program_result {

@@ -324,6 +324,25 @@ static void signals_end_all_ranks(void **state)
     assert_stops(SIGTERM, "1", 143);
 }
 
+/* A bar that is drawn over and over in one line, and a line per epoch that stays. */
+static void a_terminal_gets_a_bar(void **state)
+{
+    static const char *const args[] = {"train", "good.yaml",   "--run-dir", "bar",
+                                       "--set", "epochs=1000", NULL};
+    const program_options terminal = {.terminal = true};
+    const program_result *r;
+
+    (void)state;
+    program_remove("bar");
+    r = program_run(args, &terminal);
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "\r\033[Kepoch "));
+    assert_non_null(strstr(r->out, "[##"));
+    assert_non_null(strstr(r->out, " left\r\033[K"));
+    assert_non_null(strstr(r->out, "epoch 1000/1000  loss "));
+    assert_non_null(strstr(r->out, "results: bar "));
+}
+
 static bool runs_have_mpi(void)
 {
     const program_result *r = program_line("list transports");
@@ -358,6 +377,22 @@ static void mpi_gives_the_same_bytes(void **state)
     json_decref(shm);
 }
 
+/* mpiexec's own terminal is not the user's: no bar ends up in a log. */
+static void mpi_gets_plain_lines(void **state)
+{
+    static const char *const args[] = {"train", "good.yaml",  "--run-dir", "plain",
+                                       "--set", "epochs=500", NULL};
+    const program_options options = {.before = {"mpiexec", "--allow-run-as-root", "-n", "1"}};
+    const program_result *r;
+
+    (void)state;
+    if (!runs_have_mpi())
+        skip();
+    r = program_run(args, &options);
+    program_assert_success(r);
+    assert_null(strchr(r->out, '\033'));
+}
+
 static int runs_setup(void **state)
 {
     (void)state;
@@ -382,7 +417,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_without_a_name_goes_under_runs),
         cmocka_unit_test(benchmarks_print_json_lines),
         cmocka_unit_test(signals_end_all_ranks),
+        cmocka_unit_test(a_terminal_gets_a_bar),
         cmocka_unit_test(mpi_gives_the_same_bytes),
+        cmocka_unit_test(mpi_gets_plain_lines),
     };
     int failed;
 
