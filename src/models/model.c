@@ -12,15 +12,15 @@
 #define MODEL_MAX_NAMES    64
 #define MODEL_MAX_ELEMENTS (INT64_C(1) << 40) /* of a sample: no product of sizes overflows */
 
-typedef struct model {
+typedef struct model_self {
     int64_t classes;    /* 0: the data's */
     max_align_t self[]; /* the model's own fields */
-} model;
+} model_self;
 
 const co_key co_model_common_keys[] = {
     {.name = "classes",
      .type = CO_KEY_INT,
-     .offset = offsetof(model, classes),
+     .offset = offsetof(model_self, classes),
      .fallback = "~",
      .min = 1,
      .max = 1 << 20,
@@ -28,14 +28,11 @@ const co_key co_model_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status model_find(const co_model_ops **out, const char *name, const co_value *value)
+static co_status model_unknown(const char *name, const co_value *value)
 {
     const char *names[MODEL_MAX_NAMES];
     size_t n = 0;
 
-    *out = co_model_find(name);
-    if (*out)
-        return CO_OK;
     for (const co_model_ops *const *ops = co_models; *ops && n < MODEL_MAX_NAMES; ops++)
         names[n++] = (*ops)->name;
     return co_value_unknown(value, "model", name, names, n);
@@ -48,15 +45,17 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     const co_model_ops *ops;
     const co_key *keys;
     const char *name, *what;
-    model *m;
+    model_self *m;
 
     CO_TRY(co_value_plugin(&name, &map, value, "model"));
-    CO_TRY(model_find(&ops, name, value));
+    ops = co_model_find(name);
+    if (!ops)
+        return model_unknown(name, value);
     what = co_arena_printf(arena, "model %s", name);
     m = co_arena_alloc(arena, 1, sizeof(*m) + ops->self_size);
     if (!what || !m)
         return CO_E_NOMEM;
-    CO_TRY(co_keys_join(&keys, co_model_common_keys, ops->keys, offsetof(model, self), arena));
+    CO_TRY(co_keys_join(&keys, co_model_common_keys, ops->keys, offsetof(model_self, self), arena));
     CO_TRY(co_keys_read(m, keys, map ? map : &none, what, arena));
     if (m->classes)
         b->classes = m->classes;
@@ -99,7 +98,7 @@ static co_status model_check_output(const co_builder *b, int64_t classes, const 
     return CO_OK;
 }
 
-co_status co_model_build(co_graph **out, const co_value *value, const co_value *layers,
+co_status co_model_build(co_graph **out, const co_value *model, const co_value *layers,
                          const co_value *loss, co_config *config, const co_shape *sample,
                          int64_t classes)
 {
@@ -109,9 +108,9 @@ co_status co_model_build(co_graph **out, const co_value *value, const co_value *
     CO_TRY(model_check_data(sample, classes));
     CO_TRY(co_graph_create(&b.graph, sample));
     b.x = b.graph->input;
-    st = value ? model_add_named(&b, value) : co_build_layers(&b, layers);
+    st = model ? model_add_named(&b, model) : co_build_layers(&b, layers);
     if (st == CO_OK)
-        st = model_check_output(&b, classes, value ? value : layers);
+        st = model_check_output(&b, classes, model ? model : layers);
     if (st == CO_OK)
         st = co_build_loss(&b, loss);
     if (st == CO_OK)

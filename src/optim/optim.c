@@ -28,14 +28,11 @@ const co_key co_optimizer_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status optim_find(const co_optimizer_ops **out, const char *name, const co_value *value)
+static co_status optim_unknown(const char *name, const co_value *value)
 {
     const char *names[OPTIM_MAX_NAMES];
     size_t n = 0;
 
-    *out = co_optimizer_find(name);
-    if (*out)
-        return CO_OK;
     for (const co_optimizer_ops *const *ops = co_optimizers; *ops && n < OPTIM_MAX_NAMES; ops++)
         names[n++] = (*ops)->name;
     return co_value_unknown(value, "optimizer", name, names, n);
@@ -68,7 +65,9 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
 
     if (value)
         CO_TRY(co_value_plugin(&name, &map, value, "optimizer"));
-    CO_TRY(optim_find(&ops, name, value));
+    ops = co_optimizer_find(name);
+    if (!ops)
+        return optim_unknown(name, value);
     optim = co_calloc(1, sizeof(*optim) + ops->self_size);
     if (!optim)
         return CO_E_NOMEM;

@@ -44,14 +44,11 @@ const co_key co_schedule_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status schedule_find(const co_schedule_ops **out, const char *name, const co_value *value)
+static co_status schedule_unknown(const char *name, const co_value *value)
 {
     const char *names[SCHEDULE_MAX_NAMES];
     size_t n = 0;
 
-    *out = co_schedule_find(name);
-    if (*out)
-        return CO_OK;
     for (const co_schedule_ops *const *ops = co_schedules; *ops && n < SCHEDULE_MAX_NAMES; ops++)
         names[n++] = (*ops)->name;
     return co_value_unknown(value, "schedule", name, names, n);
@@ -83,7 +80,9 @@ co_status co_schedule_create(co_schedule **out, const co_value *value, co_config
 
     if (value)
         CO_TRY(co_value_plugin(&name, &map, value, "schedule"));
-    CO_TRY(schedule_find(&ops, name, value));
+    ops = co_schedule_find(name);
+    if (!ops)
+        return schedule_unknown(name, value);
     schedule = co_calloc(1, sizeof(*schedule) + ops->self_size);
     if (!schedule)
         return CO_E_NOMEM;

@@ -31,8 +31,9 @@ static const co_key step_keys[] = {
 static double step_factor(const void *self, const co_progress *progress)
 {
     const step *s = self;
+    const uint64_t falls = progress->at / (uint64_t)s->every;
 
-    return pow(s->gamma, (double)(progress->at / (uint64_t)s->every));
+    return pow(s->gamma, (double)falls);
 }
 
 const co_schedule_ops co_schedule_step = {

@@ -9,14 +9,11 @@
 
 #define STRATEGY_MAX_NAMES 64
 
-static co_status strategy_find(const co_strategy_ops **out, const char *name, const co_value *value)
+static co_status strategy_unknown(const char *name, const co_value *value)
 {
     const char *names[STRATEGY_MAX_NAMES];
     size_t n = 0;
 
-    *out = co_strategy_find(name);
-    if (*out)
-        return CO_OK;
     for (const co_strategy_ops *const *ops = co_strategies; *ops && n < STRATEGY_MAX_NAMES; ops++)
         names[n++] = (*ops)->name;
     return co_value_unknown(value, "strategy", name, names, n);
@@ -48,7 +45,9 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
 
     if (value)
         CO_TRY(co_value_plugin(&name, &map, value, "strategy"));
-    CO_TRY(strategy_find(&ops, name, value));
+    ops = co_strategy_find(name);
+    if (!ops)
+        return strategy_unknown(name, value);
     strategy = co_calloc(1, sizeof(*strategy));
     if (!strategy)
         return CO_E_NOMEM;
