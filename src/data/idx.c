@@ -202,7 +202,7 @@ co_status co_idx_open(co_idx *out, const char *path, int ndim)
         return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
     st = idx_map(out, fd, path);
     close(fd);
-    if (st == CO_OK)
+    if (out->map)
         st = idx_parse(out, out->map, out->map_size, path);
     if (st != CO_OK)
         co_idx_close(out);

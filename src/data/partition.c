@@ -8,18 +8,14 @@
 
 #define PARTITION_MAX_NAMES 64
 
-static co_status partition_find(const co_partition_ops **out, const char *kind,
-                                const co_value *value)
+static co_status partition_unknown(const co_value *kind)
 {
     const char *names[PARTITION_MAX_NAMES];
     size_t n = 0;
 
-    *out = co_partition_find(kind);
-    if (*out)
-        return CO_OK;
     for (const co_partition_ops *const *p = co_partitions; *p && n < PARTITION_MAX_NAMES; p++)
         names[n++] = (*p)->name;
-    return co_value_unknown(value, "partition", kind, names, n);
+    return co_value_unknown(kind, "partition", kind->text, names, n);
 }
 
 /* `random`, or {kind: random, ratios: [...]}. */
@@ -38,7 +34,9 @@ static co_status partition_read(const co_partition_ops **ops, void **self, co_co
     kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
     if (!kind || kind->kind != CO_VALUE_SCALAR)
         return co_value_fail(value, "partition: expected a kind, or {kind: ..., key: value}");
-    CO_TRY(partition_find(ops, kind->text, kind));
+    *ops = co_partition_find(kind->text);
+    if (!*ops)
+        return partition_unknown(kind);
     what = co_arena_printf(arena, "partition %s", (*ops)->name);
     buffer = co_arena_alloc(arena, 1, shift + (*ops)->self_size);
     if (!what || !buffer)
@@ -51,7 +49,7 @@ static co_status partition_read(const co_partition_ops **ops, void **self, co_co
 co_status co_partition_cut(bool *parts, uint32_t *order, uint64_t *size,
                            const co_sampler_options *options)
 {
-    const co_partition_ops *ops;
+    const co_partition_ops *ops = NULL;
     co_config *config;
     void *self = NULL;
     co_status st;
@@ -61,10 +59,9 @@ co_status co_partition_cut(bool *parts, uint32_t *order, uint64_t *size,
         return CO_OK;
     CO_TRY(co_config_parse(&config, "", 0, "partition"));
     st = partition_read(&ops, &self, config, options->partition);
-    if (st == CO_OK && ops->cut) {
-        *parts = true;
+    *parts = st == CO_OK && ops && ops->cut;
+    if (*parts)
         st = ops->cut(self, order, size, options);
-    }
     co_config_destroy(config);
     return st;
 }

@@ -9,7 +9,7 @@
 #include "core/rng.h"
 #include "data/formats.h"
 
-#define SYNTHETIC_GRID    4 /* patches in each direction */
+#define SYNTHETIC_GRID    ((size_t)4) /* patches in each direction */
 #define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
 #define SYNTHETIC_PATTERN 2 /* the stream of patterns, beside one per split */
 

@@ -16,8 +16,8 @@
 #include "data/data.h"
 #include "data/files.h"
 
-#define HEIGHT 3
-#define WIDTH  4
+#define HEIGHT ((size_t)3)
+#define WIDTH  ((size_t)4)
 #define TRAIN  12
 #define TEST   5
 

@@ -13,7 +13,7 @@
 #include "data/data.h"
 
 #define COUNT 97
-#define SIZE  (1 * 6 * 5)
+#define SIZE  ((size_t)30) /* (1, 6, 5) */
 
 static const int threads[] = {0, 1, 3};
 
