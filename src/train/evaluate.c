@@ -6,16 +6,21 @@
 
 #include <string.h>
 
+co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
+{
+    co_store *store = model->store;
+
+    if (store->n_buffer == 0 || co_comm_size(comm) == 1)
+        return CO_OK;
+    return co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG);
+}
+
 co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
                               const co_sampler *sampler)
 {
     const uint64_t steps = co_sampler_steps(sampler);
-    co_store *store = model->store;
 
-    /* Ranks have seen different samples, so their running statistics differ: use the mean. */
-    if (store->n_buffer && co_comm_size(comm) > 1)
-        CO_TRY(
-            co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG));
+    CO_TRY(co_trainer_average_buffers(comm, model));
     memset(out, 0, sizeof(*out));
     for (uint64_t step = 0; step < steps; step++) {
         co_batch batch;

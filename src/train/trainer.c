@@ -269,6 +269,9 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
         st = trainer_epoch(&t);
     if (st == CO_OK)
         st = co_distributed_finish(t.distributed);
+    /* Where an evaluation was the last thing, it has done so. */
+    if (st == CO_OK && !job->test)
+        st = co_trainer_average_buffers(comm, job->model);
     if (st == CO_OK && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
     trainer_close(&t);

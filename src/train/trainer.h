@@ -32,6 +32,9 @@ co_status co_trainer_run(co_comm *comm, co_job *job);
 /* Time steps; collective. Rank 0 fills result->bench. */
 co_status co_trainer_bench(co_comm *comm, co_job *job);
 
+/* Ranks have seen different samples, so their running statistics differ: the mean, on every rank.
+   Collective. */
+co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
 /* Counts over the test split, each sample once, the same on every rank. Collective. */
 co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
                               const co_sampler *sampler);

@@ -144,6 +144,32 @@ static void a_seed_changes_the_bytes(void **state)
     assert_string_not_equal(a.weights_sha256, b.weights_sha256);
 }
 
+/* What is saved are the running statistics of all ranks, measured or not. */
+static void statistics_do_not_depend_on_evaluation(void **state)
+{
+    static const char *const set[2][5] = {
+        {"model={name: mnist-net, batch_norm: true}", "layers=~",
+         "data={name: synthetic, shape: [1, 28, 28], classes: 10, samples: 1200}", "evaluate=false",
+         NULL},
+        {"model={name: mnist-net, batch_norm: true}", "layers=~",
+         "data={name: synthetic, shape: [1, 28, 28], classes: 10, samples: 1200}", "evaluate=true",
+         NULL},
+    };
+    co_train_summary unmeasured, measured;
+    char run_dir[2][64];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const co_train_options options = {
+            .config_text = config, .set = set[i], .ranks = 3, .run_dir = run_dir[i], .quiet = true};
+
+        snprintf(run_dir[i], sizeof(run_dir[i]), "%s/statistics-%d", folder, i);
+        if (co_train(i ? &measured : &unmeasured, &options) != CO_OK)
+            fail_msg("%s", co_error_message());
+    }
+    assert_string_equal(unmeasured.weights_sha256, measured.weights_sha256);
+}
+
 static void a_used_run_directory_is_refused(void **state)
 {
     char run_dir[256];
@@ -179,6 +205,7 @@ int main(void)
         cmocka_unit_test(micro_batches_equal_one_batch),
         cmocka_unit_test(the_same_run_gives_the_same_bytes),
         cmocka_unit_test(a_seed_changes_the_bytes),
+        cmocka_unit_test(statistics_do_not_depend_on_evaluation),
         cmocka_unit_test(a_used_run_directory_is_refused),
     };
 
