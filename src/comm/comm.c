@@ -179,8 +179,10 @@ void co_comm_abort(co_comm *comm, co_status status, const char *cause)
 
 void co_comm_destroy(co_comm *comm)
 {
-    if (comm)
-        comm->ops->destroy(comm);
+    if (!comm)
+        return;
+    co_comm_free_spare(comm);
+    comm->ops->destroy(comm);
 }
 
 int co_comm_rank(const co_comm *comm)

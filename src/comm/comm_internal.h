@@ -21,6 +21,13 @@ void co_comm_cause_set(co_comm_cause *cause, int rank, co_status status, const c
 /* Fail with it, as world rank `rank` sees it: what others did wrong alone is CO_E_PEER here. */
 co_status co_comm_cause_fail(const co_comm_cause *cause, int rank);
 
+/* A zeroed request of `size` bytes, always the same on one communicator, with its first fields
+   set; one that is over is used again, so that a training step takes no memory. */
+void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args);
+void co_comm_give_request(co_request *request);
+/* When the communicator goes. */
+void co_comm_free_spare(co_comm *comm);
+
 /* Requests in the order posted, each with its transport's own fields behind it. */
 typedef struct co_comm_link {
     co_request base;

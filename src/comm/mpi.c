@@ -240,10 +240,9 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
 
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
-    r = co_calloc(1, sizeof(*r));
+    r = co_comm_take_request(comm, sizeof(*r), args);
     if (!r)
         return CO_E_NOMEM;
-    r->link.base = (co_request){.comm = comm, .args = *args};
     r->check = r->data = MPI_REQUEST_NULL;
     *out = &r->link.base;
     if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
@@ -278,7 +277,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
 static void mpi_destroy_request(co_request *request)
 {
     if (request->done)
-        co_free(request);
+        co_comm_give_request(request);
 }
 
 /* ---- the communicator ---- */

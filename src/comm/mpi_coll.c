@@ -6,7 +6,7 @@
 #include "comm/mpi_internal.h"
 #include "comm/reduce.h"
 
-#define COLL_PIECE ((size_t)4 << 20) /* elements */
+#define COLL_PIECE ((size_t)1 << 20) /* elements */
 
 typedef co_status (*coll_start_fn)(mpi_comm *c, mpi_request *r, int n);
 

@@ -5,14 +5,49 @@
  * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
  */
 #include <sched.h>
+#include <string.h>
 
 #include "comm/comm_internal.h"
 #include "core/clock.h"
+#include "core/mem.h"
 
 #define REQUEST_SPINS        64
 #define REQUEST_SPIN_NS      20000
 #define REQUEST_YIELD_NS     1000000
 #define REQUEST_SLEEP_MAX_US 1000
+
+void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
+{
+    co_request *request = comm->spare;
+
+    if (request) {
+        comm->spare = request->next_spare;
+        memset(request, 0, size);
+    } else {
+        request = co_calloc(1, size);
+        if (!request)
+            return NULL;
+    }
+    request->comm = comm;
+    request->args = *args;
+    return request;
+}
+
+void co_comm_give_request(co_request *request)
+{
+    request->next_spare = request->comm->spare;
+    request->comm->spare = request;
+}
+
+void co_comm_free_spare(co_comm *comm)
+{
+    while (comm->spare) {
+        co_request *request = comm->spare;
+
+        comm->spare = request->next_spare;
+        co_free(request);
+    }
+}
 
 static void request_pause(void)
 {

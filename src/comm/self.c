@@ -90,10 +90,10 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
     co_status st = CO_OK;
 
     CO_TRY(self_progress(comm));
-    link = co_calloc(1, sizeof(*link));
+    link = co_comm_take_request(comm, sizeof(*link), args);
     if (!link)
         return CO_E_NOMEM;
-    link->base = (co_request){.comm = comm, .args = *args, .done = args->coll != CO_COLL_RECV};
+    link->base.done = args->coll != CO_COLL_RECV;
     if (args->coll == CO_COLL_SEND)
         st = self_send(self, args);
     else if (args->coll == CO_COLL_RECV)
@@ -101,7 +101,7 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
     else if (bytes && args->in != args->out)
         memcpy(args->out, args->in, bytes); /* of one rank, sum, product and average are itself */
     if (st != CO_OK)
-        co_free(link);
+        co_comm_give_request(&link->base);
     else
         *request = &link->base;
     return st;
@@ -111,11 +111,6 @@ static void self_describe_wait(const co_request *request, char *out, size_t size
 {
     snprintf(out, size, "waiting in %s for a message that rank 0 has not sent to itself",
              co_comm_coll_name(request->args.coll));
-}
-
-static void self_destroy_request(co_request *request)
-{
-    co_free(request);
 }
 
 static co_status self_split(co_comm **out, co_comm *comm, int color, int key)
@@ -153,7 +148,7 @@ const co_comm_ops co_transport_self = {
     .post = self_post,
     .progress = self_progress,
     .describe_wait = self_describe_wait,
-    .destroy_request = self_destroy_request,
+    .destroy_request = co_comm_give_request,
     .split = self_split,
     .fail = self_fail,
     .abort = self_fail,

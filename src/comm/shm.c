@@ -49,10 +49,9 @@ static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *a
     shm_request *request;
 
     CO_TRY(shm_alive(c));
-    request = co_calloc(1, sizeof(*request));
+    request = co_comm_take_request(comm, sizeof(*request), args);
     if (!request)
         return CO_E_NOMEM;
-    request->link.base = (co_request){.comm = comm, .args = *args};
     request->esize = co_dtype_size(args->dtype);
     if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
         co_shm_p2p_post(c, request);
@@ -78,11 +77,6 @@ static void shm_describe_wait(const co_request *request, char *out, size_t size)
     else
         snprintf(out, size, "waiting in %s for rank%s%s", co_comm_coll_name(args->coll),
                  n == 1 ? "" : "s", ranks);
-}
-
-static void shm_destroy_request(co_request *request)
-{
-    co_free(request);
 }
 
 static void shm_fail(co_comm *comm, co_status status, const char *cause)
@@ -198,7 +192,7 @@ const co_comm_ops co_transport_shm = {
     .post = shm_post,
     .progress = shm_progress,
     .describe_wait = shm_describe_wait,
-    .destroy_request = shm_destroy_request,
+    .destroy_request = co_comm_give_request,
     .split = shm_split,
     .fail = shm_fail,
     .abort = shm_abort,

@@ -20,8 +20,8 @@
 #define SHM_LINE      128 /* two cache lines: the prefetcher fetches them in pairs */
 #define SHM_MAX_RANKS 1024
 #define SHM_CONTEXTS  32 /* communicators at one time, the world among them */
-#define SHM_SLOTS     4
-#define SHM_CHUNK     ((size_t)64 << 10) /* bytes of a slot; a few of them stay in an L2 cache */
+#define SHM_SLOTS     8
+#define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
 /* The first failure. Each writer fills in its own entry before it tries to be the first, so a
    writer that dies on the way blocks nobody. */

@@ -48,6 +48,7 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
+    co_request *next_spare; /* in co_comm.spare */
 };
 
 /** A transport's side of a communicator. */
@@ -77,6 +78,7 @@ struct co_comm {
     int rank, size;
     uint32_t timeout_ms;
     uint64_t bytes_sent;
+    co_request *spare; /* requests that are over, for the next posts; owned */
 };
 
 #ifdef __cplusplus
