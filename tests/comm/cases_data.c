@@ -8,7 +8,7 @@ static const size_t data_counts[] = {0, 1, 17, 1025, 5003};
 
 #define DATA_COUNTS (sizeof(data_counts) / sizeof(data_counts[0]))
 /* More bytes than any slot, ring or piece, and no multiple of anything. */
-#define DATA_LARGE ((size_t)(4 << 20) + 3)
+#define DATA_LARGE ((size_t)(2 << 20) + 3)
 
 static bool data_allreduce(co_comm *comm, co_dtype dtype, co_reduce_op op, size_t count)
 {
@@ -139,7 +139,7 @@ static bool data_large(co_comm *comm)
 
     CHECK(data_allreduce(comm, CO_U8, CO_SUM, DATA_LARGE));
     CHECK(data_allreduce(comm, CO_F32, CO_AVG, 1500001));
-    CHECK(data_reduce(comm, CO_F32, CO_SUM, 1500001, last));
+    CHECK(data_reduce(comm, CO_F32, CO_SUM, 700001, last));
     CHECK(data_reduce_scatter(comm, CO_U8, CO_MAX, DATA_LARGE));
     CHECK(data_bcast(comm, CO_U8, DATA_LARGE, last));
     CHECK(data_gathers(comm, CO_U8, DATA_LARGE, last));
