@@ -14,7 +14,9 @@ typedef struct recorder {
     co_comm base;
     co_coll_args posted[RECORDER_MOST];
     int n_posted, n_open, fail_at; /* fail_at: number of the post that fails; 0: none */
-    bool dead, aborted;
+    bool aborted;
+    co_status first; /* failure; CO_OK: none */
+    char cause[128];
 } recorder;
 
 static co_status recorder_post(co_request **request, co_comm *comm, const co_coll_args *args)
@@ -35,7 +37,9 @@ static co_status recorder_post(co_request **request, co_comm *comm, const co_col
 
 static co_status recorder_progress(co_comm *comm)
 {
-    return ((recorder *)comm)->dead ? co_fail(CO_E_TIMEOUT, "nobody came") : CO_OK;
+    const recorder *r = (recorder *)comm;
+
+    return r->first == CO_OK ? CO_OK : co_fail(r->first, "%s", r->cause);
 }
 
 static void recorder_destroy_request(co_request *request)
@@ -52,9 +56,12 @@ static void recorder_describe_wait(const co_request *request, char *out, size_t 
 
 static void recorder_fail(co_comm *comm, co_status status, const char *cause)
 {
-    (void)status;
-    (void)cause;
-    ((recorder *)comm)->dead = true;
+    recorder *r = (recorder *)comm;
+
+    if (r->first != CO_OK)
+        return;
+    r->first = status;
+    (void)snprintf(r->cause, sizeof(r->cause), "%s", cause);
 }
 
 static void recorder_abort(co_comm *comm, co_status status, const char *cause)
