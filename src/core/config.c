@@ -132,16 +132,34 @@ static co_status config_enter(co_value **map, co_arena *arena, const char *key,
     return CO_OK;
 }
 
+/* Levels below a value. */
+static int config_height(const co_value *value)
+{
+    int height = 0;
+
+    for (size_t i = 0; i < value->n; i++) {
+        int below = 1 + config_height(value->item[i]);
+
+        height = below > height ? below : height;
+    }
+    return height;
+}
+
 co_status co_config_set(co_config *config, const char *assignment)
 {
     const char *equals = strchr(assignment, '=');
     co_value *map = config->root, *value;
     const char *source;
     char *path, *dot;
-    int depth = 0;
+    int depth = 1;
 
     if (!equals || equals == assignment)
         return co_fail(CO_E_USAGE, "--set %s: expected key=value", assignment);
+    for (const char *c = assignment; c < equals; c++) {
+        if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+            return co_fail(CO_E_USAGE, "--set %s: no key has such letters", assignment);
+        depth += *c == '.';
+    }
     source = co_arena_printf(config->arena, "--set %s", assignment);
     path = co_arena_strdup(config->arena, assignment);
     if (!source || !path)
@@ -150,14 +168,15 @@ co_status co_config_set(co_config *config, const char *assignment)
     if (strlen(equals + 1) > CO_CONFIG_MAX_BYTES)
         return co_fail(CO_E_USAGE, "--set %s: the value is too long", path);
     CO_TRY(co_yaml_parse(&value, config->arena, equals + 1, strlen(equals + 1), source));
+    /* What --set makes must fit a file again. */
+    if (depth + config_height(value) >= CO_CONFIG_MAX_DEPTH)
+        return co_fail(CO_E_USAGE, "--set %s: values are nested too deeply", assignment);
     if (map->kind == CO_VALUE_NULL)
         map->kind = CO_VALUE_MAP;
     for (; (dot = strchr(path, '.')); path = dot + 1) {
         *dot = '\0';
         if (!path[0] || !dot[1])
             return co_fail(CO_E_USAGE, "--set %s: a name between dots is missing", assignment);
-        if (++depth > CO_CONFIG_MAX_DEPTH)
-            return co_fail(CO_E_USAGE, "--set %s: values are nested too deeply", assignment);
         CO_TRY(config_enter(&map, config->arena, path, assignment));
     }
     return config_put(map, config->arena, path, value);

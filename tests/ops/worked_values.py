@@ -57,6 +57,8 @@ CASES = [
      plain(lambda x, p: F.max_pool2d(x, 3, 2, 1)), None),
     ("maxpool with a rest", "maxpool {kernel: 2}", 1, (1, 5, 5), [], [],
      plain(lambda x, p: F.max_pool2d(x, 2)), None),
+    ("maxpool of equal values", "maxpool {kernel: [2, 23]}", 1, (1, 2, 23), [], [],
+     plain(lambda x, p: F.max_pool2d(x, (2, 23))), None),
     ("avgpool", "avgpool {kernel: 3, stride: 2, padding: 1}", 1, (2, 5, 6), [], [],
      plain(lambda x, p: F.avg_pool2d(x, 3, 2, 1)), None),
     ("avgpool inside only",
