@@ -113,12 +113,17 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
     return comm_check_buffers(comm, args);
 }
 
-/* A failure ends the communicator; a call that was wrong in itself has not reached it. */
+/* A failure ends the communicator; a call that was wrong in itself has not reached it. Of ranks
+   that fail at the same time all report the first cause. */
 static co_status comm_settle(co_comm *comm, co_status st)
 {
-    if (st != CO_OK && st != CO_E_USAGE)
-        comm->ops->fail(comm, st, co_error_message());
-    return st;
+    co_status first;
+
+    if (st == CO_OK || st == CO_E_USAGE)
+        return st;
+    comm->ops->fail(comm, st, co_error_message());
+    first = comm->ops->progress(comm);
+    return first == CO_OK ? st : first;
 }
 
 /* Bytes of its own that a rank gives to others. */
