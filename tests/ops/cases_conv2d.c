@@ -18,6 +18,7 @@ const ops_case cases_conv2d[] = {
     CONV("conv2d batch 1", 1, 3, 7, 9, "out: 5, kernel: 3"),
     CONV("conv2d vector + 1 channels", 2, 17, 5, 5, "out: 33, kernel: 3, padding: 1"),
     CONV("conv2d whole vectors", 4, 16, 8, 8, "out: 32, kernel: 3, padding: 1"),
+    CONV("conv2d with work for several threads", 2, 40, 12, 12, "out: 40, kernel: 3, padding: 1"),
     CONV("conv2d as large as the image", 3, 4, 5, 6, "out: 3, kernel: [5, 6]"),
     CONV("conv2d flat kernel", 2, 3, 6, 7, "out: 4, kernel: [1, 3]"),
     CONV("conv2d tall kernel", 2, 3, 7, 6, "out: 4, kernel: [3, 1], padding: [1, 0]"),

@@ -18,9 +18,9 @@ static co_status backend_setup(int threads)
     return CO_OK;
 }
 
-void onednn_use_threads(void)
+void onednn_use_threads(bool small)
 {
-    const int threads = atomic_load_explicit(&backend_threads, memory_order_relaxed);
+    const int threads = small ? 1 : atomic_load_explicit(&backend_threads, memory_order_relaxed);
 
     if (threads > 0 && omp_get_max_threads() != threads)
         omp_set_num_threads(threads);

@@ -56,6 +56,7 @@ typedef struct onednn_self {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr;       /* scratchpads are ours */
+    bool small;                       /* waiting for threads would take longer than working */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
     onednn_layout out, grad_in;
     onednn_program forward, backward;
@@ -68,8 +69,8 @@ typedef struct onednn_arg {
 } onednn_arg;
 
 /* --- backend.c --- */
-/* Set the calling thread's number of threads to that of setup. */
-void onednn_use_threads(void);
+/* Set the number of threads that the calling thread starts: 1 for a small call, else setup's. */
+void onednn_use_threads(bool small);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);
 
