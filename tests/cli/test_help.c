@@ -15,6 +15,9 @@
 static const char *const help_commands[] = {"train",     "eval",    "list",        "doctor",
                                             "data info", "inspect", "bench train", "bench comm"};
 
+/* docs/configuration.md: the second argument. */
+static const char *help_page = "";
+
 #define HELP_COMMANDS (sizeof(help_commands) / sizeof(help_commands[0]))
 
 static void assert_narrow(const char *text)
@@ -169,6 +172,43 @@ static void usage_errors_say_what_to_do(void **state)
     }
 }
 
+/* A key stands at the start of its line, behind an indent of at most four. */
+static void assert_page_knows_list(const char *page, char *list)
+{
+    char *line, *rest = list;
+
+    while ((line = strtok_r(rest, "\n", &rest))) {
+        size_t indent = strspn(line, " "), n = strcspn(line + indent, " ");
+        char quoted[64];
+
+        if (indent > 4 || !strstr(line + indent, "  ") || line[indent] == '`')
+            continue;
+        snprintf(quoted, sizeof(quoted), "`%.*s", (int)n, line + indent);
+        if (!strstr(page, quoted))
+            fail_msg("docs/configuration.md does not know %s`", quoted);
+    }
+}
+
+static void the_page_on_configs_knows_every_key(void **state)
+{
+    static const char *const lists[] = {"config",     "models",    "ops",        "datasets",
+                                        "partitions", "schedules", "optimizers", "strategies"};
+    char *page = program_read(help_page);
+
+    (void)state;
+    assert_non_null(page);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        char line[64], *list;
+
+        snprintf(line, sizeof(line), "list %s", lists[i]);
+        program_assert_success(program_line(line));
+        list = program_read("stdout.txt");
+        assert_page_knows_list(page, list);
+        free(list);
+    }
+    free(page);
+}
+
 /* Standard output on a full disk is an error, not a silent success. */
 static void a_full_disk_under_the_output_is_noticed(void **state)
 {
@@ -191,10 +231,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_list_can_be_printed),
         cmocka_unit_test(the_doctor_looks_at_everything),
         cmocka_unit_test(usage_errors_say_what_to_do),
+        cmocka_unit_test(the_page_on_configs_knows_every_key),
         cmocka_unit_test(a_full_disk_under_the_output_is_noticed),
     };
     int failed;
 
+    if (argc > 2)
+        help_page = argv[2];
     if (program_init(argc > 1 ? argv[1] : NULL) != 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
