@@ -4,5 +4,6 @@
 #define LANES_TILE_V 3
 #define LANES_TILE_J 3
 #define LANES_TABLE  native_lanes_avx2
+#define LANES_NAME   "AVX2"
 
 #include "backends/native/lanes_impl.h"

@@ -4,5 +4,6 @@
 #define LANES_TILE_V 4
 #define LANES_TILE_J 5
 #define LANES_TABLE  native_lanes_avx512
+#define LANES_NAME   "AVX-512"
 
 #include "backends/native/lanes_impl.h"

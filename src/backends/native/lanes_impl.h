@@ -2,6 +2,7 @@
  * lanes_impl.h - the loops of native.h, for LANES lanes. Included once for each instruction set,
  * by a file that defines LANES, LANES_TABLE and the sizes of the tiles that fit its registers:
  *
+ *   LANES_NAME     what users call the instruction set
  *   LANES_TILE_O   output channels (correlate, correlate_weight)
  *   LANES_TILE_V   output columns (correlate)
  *   LANES_TILE_J   taps in a row (correlate_weight)
@@ -371,10 +372,10 @@ static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native
         }
 }
 
-static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float *dy,
-                                   const native_pool *p)
+/* `disjoint`: no two windows meet, so there is nothing to add to. */
+LANES_INLINE void lanes_maxpool_spread(float *dx, const uint8_t *place, const float *dy,
+                                       const native_pool *p, const bool disjoint)
 {
-    memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
             const int64_t top = u * p->sh - p->ph, left = v * p->sw - p->pw;
@@ -388,10 +389,25 @@ static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float 
                 for (int64_t j = j0; j < j1; j++) {
                     float *to = dx + ((top + i) * p->w + left + j) * LANES;
                     const ivec won = at == (ivec){0} + (int32_t)(i * p->kw + j);
+                    const vec part = (vec)(won & d);
 
-                    lanes_store(to, lanes_load(to) + (vec)(won & d));
+                    lanes_store(to, disjoint ? part : (vec)(lanes_load(to) + part));
                 }
         }
+}
+
+static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float *dy,
+                                   const native_pool *p)
+{
+    const bool disjoint = p->kh <= p->sh && p->kw <= p->sw;
+    const bool covered = disjoint && p->oh * p->kh == p->h && p->ow * p->kw == p->w;
+
+    if (!covered)
+        memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
+    if (disjoint)
+        lanes_maxpool_spread(dx, place, dy, p, true);
+    else
+        lanes_maxpool_spread(dx, place, dy, p, false);
 }
 
 /* --- element by element --- */
@@ -461,6 +477,7 @@ static void lanes_combine(float *y, const float *x, float a, const float *z, flo
 }
 
 const native_lanes LANES_TABLE = {
+    .name = LANES_NAME,
     .lanes = LANES,
     .pack = lanes_pack,
     .unpack = lanes_unpack,

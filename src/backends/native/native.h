@@ -35,6 +35,7 @@ typedef struct native_pool {
 /* The loops that depend on the number of lanes, compiled once for each instruction set. A plane is
    `n` vectors. */
 typedef struct native_lanes {
+    const char *name; /* of the instruction set */
     int lanes;
     /* (N, count) row-major <-> blocks */
     void (*pack)(float *to, const float *from, int64_t n, int64_t count);
