@@ -1,6 +1,7 @@
 /*
  * cases_net.c - ops behind one another, as networks have them: layouts meet, tensors are read
- * twice, results lie over inputs.
+ * twice, results lie over inputs. A bias in front of batchnorm has no effect: its gradient would be
+ * rounding alone, so there is none.
  */
 #include "cases.h"
 
@@ -20,10 +21,10 @@ const ops_case cases_net[] = {
     {"net mnist-net with batch norm",
      4,
      {3, {1, 28, 28}},
-     "conv2d {out: 10, kernel: 5}; maxpool {kernel: 2}; batchnorm; relu;"
-     "conv2d {out: 20, kernel: 5}; batchnorm; dropout2d {p: 0.5}; maxpool {kernel: 2}; relu; "
-     "flatten;"
-     "linear {out: 50}; batchnorm; relu; dropout {p: 0.5}; linear {out: 10}; log_softmax; nll_loss",
+     "conv2d {out: 10, kernel: 5, bias: false}; maxpool {kernel: 2}; batchnorm; relu;"
+     "conv2d {out: 20, kernel: 5, bias: false}; batchnorm; dropout2d {p: 0.5};"
+     "maxpool {kernel: 2}; relu; flatten; linear {out: 50, bias: false}; batchnorm; relu;"
+     "dropout {p: 0.5}; linear {out: 10}; log_softmax; nll_loss",
      true},
     {"net lenet5",
      2,
@@ -61,8 +62,16 @@ const ops_case cases_net[] = {
     {"net groups between",
      2,
      {3, {8, 6, 6}},
-     "conv2d {out: 8, kernel: 3, groups: 8, padding: 1}; batchnorm; conv2d {out: 12, kernel: 1};"
+     "conv2d {out: 8, kernel: 3, groups: 8, padding: 1, bias: false}; batchnorm;"
+     "conv2d {out: 12, kernel: 1};"
      "conv2d {out: 12, kernel: 3, groups: 3, stride: 2}; flatten; linear {out: 4}; cross_entropy",
      false},
+    {"net two blocks of samples",
+     29,
+     {3, {2, 7, 6}},
+     "conv2d {out: 5, kernel: 3, padding: 1, bias: false}; batchnorm; relu; dropout2d {p: 0.3};"
+     "maxpool {kernel: 2}; keep; conv2d {out: 5, kernel: 3, padding: 1}; add; dropout {p: 0.2};"
+     "flatten; linear {out: 6}; cross_entropy",
+     true},
     {0},
 };
