@@ -245,8 +245,10 @@ void program_assert_error(const program_result *r, int exit_code, const char *wo
 
     if (r->exit_code != exit_code)
         fail_msg("exit code %d, expected %d; stderr: %s", r->exit_code, exit_code, r->err);
-    if (!line)
+    if (!line) {
         fail_msg("no error message; stderr: %s", r->err);
+        return;
+    }
     if ((line != r->err && line[-1] != '\n') || strchr(line, '\n') != line + strlen(line) - 1)
         fail_msg("the error is not one last line; stderr: %s", r->err);
     if (!strstr(line, words))
