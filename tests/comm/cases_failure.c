@@ -134,6 +134,7 @@ static bool failure_late(co_comm *comm, bool message)
 
     CHECK_OK(co_comm_split(&part, comm, 0, 0));
     CHECK_OK(co_comm_set_timeout(part, 400));
+    CHECK_OK(co_comm_barrier(part)); /* the others start together */
     snprintf(name, sizeof(name), "for rank %d", last);
     if (rank != last) {
         const co_status st = message ? co_comm_recv(part, &x, 1, CO_F32, last)
@@ -173,6 +174,8 @@ static bool failure_abort(co_comm *comm)
         return true;
     CHECK_OK(co_comm_split(&part, comm, 0, 0));
     if (rank == last) {
+        for (int p = 0; p < last; p++) /* when all have got as far as that */
+            CHECK_OK(co_comm_recv(part, NULL, 0, CO_F32, p));
         co_clock_sleep_us(5000);
         co_comm_abort(comm, CO_E_DATA, "the disk is on fire");
         CHECK(co_comm_barrier(part) == CO_E_DATA);
@@ -181,6 +184,7 @@ static bool failure_abort(co_comm *comm)
     } else {
         data = comm_data(CO_F32, rank, 0, 500000);
         snprintf(says, sizeof(says), "rank %d failed: the disk is on fire", last);
+        CHECK_OK(co_comm_send(part, NULL, 0, CO_F32, last));
         CHECK(co_comm_allreduce(part, data, data, 500000, CO_F32, CO_SUM) == CO_E_PEER);
         CHECK(strcmp(co_error_message(), says) == 0);
         CHECK(failure_is_dead(comm, CO_E_PEER));
