@@ -9,14 +9,27 @@
 
 #include "backends/native/native.h"
 
-/* Up to here lanes of samples beat lanes of channels. */
-#define CONV2D_MAX_CHANNELS 32
+/* More channels than this do not stay in a cache. */
+#define CONV2D_MAX_CHANNELS 64
+/* Lanes of samples beat lanes of channels where those would do so much more work than needed. */
+#define CONV2D_MIN_WASTE 1.25
 
 typedef struct conv2d {
     native_window forward, data;
     /* In scratch during backward; 0 bytes where not needed. */
     size_t dy_pad, x_pad, mirrored, sum, bias_sum;
 } conv2d;
+
+/* What filling up vectors of channels would multiply the work by. Kernels for the first layer of
+   a network, with its few channels, fill up the output's alone. */
+static double conv2d_waste(int64_t in, int64_t out)
+{
+    const int64_t lanes = native_choose()->lanes;
+    const double whole_in = (double)((in + lanes - 1) / lanes * lanes);
+    const double whole_out = (double)((out + lanes - 1) / lanes * lanes);
+
+    return whole_out / (double)out * (in > 3 ? whole_in / (double)in : 1);
+}
 
 static bool conv2d_supports(const co_call *call, const char **why)
 {
@@ -31,6 +44,9 @@ static bool conv2d_supports(const co_call *call, const char **why)
         return false;
     *why = "it has many channels";
     if (a->out > CONV2D_MAX_CHANNELS || in->shape.dim[1] > CONV2D_MAX_CHANNELS)
+        return false;
+    *why = "its channels fill vectors";
+    if (conv2d_waste(in->shape.dim[1], a->out) < CONV2D_MIN_WASTE)
         return false;
     *why = "the batch leaves too many lanes empty";
     if (4 * in->shape.dim[0] < 3 * native_blocks(in) * native_choose()->lanes)
