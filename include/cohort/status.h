@@ -46,6 +46,9 @@ CO_API int co_exit_code(co_status status);
  * callers above only pass the status on. The message is cut at 2,000 bytes.
  */
 CO_API co_status co_fail(co_status status, const char *fmt, ...) CO_PRINTF(2, 3);
+#ifdef __clang_analyzer__ /* which else takes into account that it might return CO_OK */
+#define co_fail(status, ...) ((void)(co_fail)(status, __VA_ARGS__), (status))
+#endif
 
 /** Return from the calling function if `expr` is not CO_OK. */
 #define CO_TRY(expr)                                                                               \

@@ -41,6 +41,7 @@ static bool write_consistent(const co_named_tensor *tensor)
 static co_status write_entry(json_t *header, size_t *offset, const co_named_tensor *tensor,
                              const char *path)
 {
+    const json_int_t begin = (json_int_t)*offset;
     json_t *shape, *entry;
     int bad = 0;
 
@@ -53,9 +54,8 @@ static co_status write_entry(json_t *header, size_t *offset, const co_named_tens
     shape = json_array();
     for (int i = 0; i < tensor->shape.ndim; i++)
         bad |= json_array_append_new(shape, json_integer(tensor->shape.dim[i]));
-    entry =
-        json_pack("{s:s, s:o, s:[I, I]}", "dtype", format_dtype_name(tensor->dtype), "shape", shape,
-                  "data_offsets", (json_int_t)*offset, (json_int_t)(*offset + tensor->bytes));
+    entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", format_dtype_name(tensor->dtype), "shape",
+                      shape, "data_offsets", begin, begin + (json_int_t)tensor->bytes);
     if (json_object_set_new(header, tensor->name, entry) != 0 || bad)
         return co_fail(CO_E_USAGE, "%s: tensor '%s': out of memory, or its name is not UTF-8", path,
                        tensor->name);

@@ -14,11 +14,12 @@
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
-    &co_command_train,   &co_command_eval,      &co_command_bench_train, &co_command_bench_comm,
-    &co_command_inspect, &co_command_data_info, &co_command_list,        &co_command_doctor,
+    &co_command_train,      &co_command_eval,    &co_command_bench_train,
+    &co_command_bench_comm, &co_command_inspect, &co_command_data_info,
+    &co_command_list,       &co_command_doctor,  NULL,
 };
 
-#define MAIN_COMMANDS (sizeof(main_commands) / sizeof(main_commands[0]))
+#define MAIN_COMMANDS (sizeof(main_commands) / sizeof(main_commands[0]) - 1)
 
 static void main_print_commands(FILE *out, const char *group)
 {
@@ -60,8 +61,8 @@ static bool main_is_group(const char *word)
 {
     size_t n = strlen(word);
 
-    for (size_t i = 0; i < MAIN_COMMANDS; i++)
-        if (strncmp(main_commands[i]->name, word, n) == 0 && main_commands[i]->name[n] == ' ')
+    for (const co_command *const *c = main_commands; *c; c++)
+        if (strncmp((*c)->name, word, n) == 0 && (*c)->name[n] == ' ')
             return true;
     return false;
 }
@@ -72,7 +73,7 @@ static co_status main_unknown(int argc, const char *const *argv)
     bool group = main_is_group(argv[0]);
     char name[64];
 
-    for (size_t i = 0; i < MAIN_COMMANDS; i++)
+    for (size_t i = 0; main_commands[i]; i++)
         names[i] = main_commands[i]->name;
     snprintf(name, sizeof(name), group && argc > 1 ? "%s %s" : "%s", argv[0],
              argc > 1 ? argv[1] : "");

@@ -241,8 +241,7 @@ co_status co_keys_read(void *self, const co_key *keys, const co_value *map, cons
     for (const co_key *key = keys; key && key->name; key++) {
         const co_value *value = empty ? NULL : co_value_get(map, key->name);
 
-        CO_TRY(value ? keys_read_one(self, &r, key, value)
-                     : keys_set_default(self, &r, key, map));
+        CO_TRY(value ? keys_read_one(self, &r, key, value) : keys_set_default(self, &r, key, map));
     }
     return CO_OK;
 }

@@ -54,7 +54,7 @@ static void mem_ask_huge(void *ptr, size_t bytes)
     const uintptr_t end = ((uintptr_t)ptr + bytes) & ~(MEM_HUGE_PAGE - 1);
 
     if (ptr && begin < end)
-        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+        (void)madvise((char *)ptr + (begin - (uintptr_t)ptr), end - begin, MADV_HUGEPAGE);
 }
 
 void *co_calloc(size_t count, size_t size)

@@ -19,7 +19,7 @@ const char *co_error_message(void)
     return status_message;
 }
 
-co_status co_fail(co_status status, const char *fmt, ...)
+co_status(co_fail)(co_status status, const char *fmt, ...)
 {
     char message[STATUS_MESSAGE_SIZE]; /* an argument may be the old message */
     va_list args;

@@ -63,7 +63,7 @@ static co_status console_line(console *self, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(at, CONSOLE_MAX_LINE, fmt, args);
     va_end(args);
-    strcat(at, "\n");
+    memcpy(at + strlen(at), "\n", 2);
     return console_put(self, text);
 }
 

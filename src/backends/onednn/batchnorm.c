@@ -122,7 +122,8 @@ static void batchnorm_move_running(const co_call *call)
 {
     const co_batchnorm_attr *a = call->attr;
     const int64_t channels = call->in[0]->shape.dim[1];
-    const double count = (double)(co_shape_count(&call->in[0]->shape) / channels);
+    const int64_t values = co_shape_count(&call->in[0]->shape) / channels;
+    const double count = (double)values;
     const double unbias = count > 1 ? count / (count - 1) : 1;
     const float *mean = call->workspace, *var = mean + channels;
     float *running_mean = call->param[RUNNING_MEAN].data;

@@ -52,7 +52,7 @@ static co_status log_softmax_backward(co_call *call, const co_run *run)
         for (int64_t i = n * classes; i < (n + 1) * classes; i++)
             sum += dy[i];
         for (int64_t i = n * classes; i < (n + 1) * classes; i++)
-            dx[i] = (float)(dy[i] - exp(y[i]) * sum);
+            dx[i] = (float)(dy[i] - exp((double)y[i]) * sum);
     }
     return CO_OK;
 }
