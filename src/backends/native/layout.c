@@ -5,16 +5,31 @@
 
 #include "backends/native/native.h"
 
+const native_lanes *const *native_find_all(void)
+{
+    static const native_lanes *const all[] = {
+#ifdef CO_NATIVE_X86
+        &native_lanes_avx512,
+        &native_lanes_avx2,
+#endif
+        &native_lanes_basic,
+        NULL,
+    };
+    int too_new = 0;
+
+#ifdef CO_NATIVE_X86
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        too_new = 2;
+    else if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+             !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        too_new = 1;
+#endif
+    return all + too_new;
+}
+
 const native_lanes *native_choose(void)
 {
-#ifdef CO_NATIVE_X86
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &native_lanes_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &native_lanes_avx2;
-#endif
-    return &native_lanes_basic;
+    return *native_find_all();
 }
 
 int64_t native_count(const co_tensor *tensor)

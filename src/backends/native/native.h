@@ -72,7 +72,8 @@ extern const native_lanes native_lanes_avx2, native_lanes_avx512;
 extern const native_lanes native_lanes_basic;
 
 /* --- layout.c --- */
-/* The widest loops that this machine can run. */
+/* The loops that this machine can run, widest first, ended by NULL; and the widest. */
+const native_lanes *const *native_find_all(void);
 const native_lanes *native_choose(void);
 /* Elements of one sample, and blocks of the batch. */
 int64_t native_count(const co_tensor *tensor);

@@ -1,0 +1,298 @@
+/*
+ * test_lanes.c - the native backend's loops, for every instruction set that this machine has,
+ * against the sums they stand for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "backends/native/native.h"
+#include "core/mem.h"
+#include "core/rng.h"
+
+/* Every call gets its own numbers in (-1, 1). */
+static float *make(uint32_t item, int64_t n)
+{
+    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST, .item = item};
+    float *v = co_calloc_aligned((size_t)n, sizeof(*v));
+
+    assert_non_null(v);
+    co_rng_uniform(v, &rng, 0, (uint64_t)n);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = 2 * v[i] - 1;
+    return v;
+}
+
+static void near(double got, double want, const native_lanes *lanes)
+{
+    if (!(fabs(got - want) <= 1e-5 * fabs(want) + 1e-5))
+        fail_msg("%s: %.8g, not %.8g", lanes->name, got, want);
+}
+
+static void pack_and_back(const native_lanes *lanes)
+{
+    const int64_t n = 2 * lanes->lanes - 1, count = 13;
+    float *x = make(1, n * count), *packed = make(2, 2 * lanes->lanes * count);
+    float *back = make(3, n * count);
+
+    lanes->pack(packed, x, n, count);
+    for (int64_t s = 0; s < 2 * lanes->lanes; s++)
+        for (int64_t e = 0; e < count; e++) {
+            float got = packed[(s / lanes->lanes * count + e) * lanes->lanes + s % lanes->lanes];
+
+            assert_true(got == (s < n ? x[s * count + e] : 0));
+        }
+    lanes->unpack(back, packed, n, count);
+    assert_memory_equal(back, x, (size_t)(n * count) * sizeof(float));
+    co_free(x);
+    co_free(packed);
+    co_free(back);
+}
+
+/* x[c][row][column] in the image, or 0; lane l */
+static double pixel(const float *x, const native_window *s, int64_t c, int64_t row, int64_t column,
+                    int64_t l, int64_t lanes)
+{
+    const int64_t width = s->w + 2 * s->pad_w;
+
+    if (row < 0 || row >= s->h)
+        return 0;
+    return (double)x[((c * s->h + row) * width + column + s->pad_w) * lanes + l];
+}
+
+static float *make_planes(const native_window *s, int64_t lanes)
+{
+    const int64_t width = s->w + 2 * s->pad_w;
+    float *x = make(4, s->c * s->h * width * lanes);
+
+    for (int64_t i = 0; i < s->c * s->h * width * lanes; i++) {
+        int64_t column = i / lanes % width - s->pad_w;
+
+        if (column < 0 || column >= s->w)
+            x[i] = 0;
+    }
+    return x;
+}
+
+static void check_correlate(const native_lanes *lanes, const native_window *s, const float *x)
+{
+    const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes;
+    float *w = make(5, s->o * taps), *bias = make(6, s->o), *y = make(7, s->o * s->oh * s->ow * n);
+
+    lanes->correlate(y, x, w, bias, s);
+    for (int64_t i = 0; i < s->o * s->oh * s->ow * n; i++) {
+        const int64_t l = i % n, v = i / n % s->ow, u = i / n / s->ow % s->oh;
+        const int64_t o = i / n / s->ow / s->oh;
+        double sum = (double)bias[o];
+
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t j = t % s->kw, k = t / s->kw % s->kh, c = t / s->kw / s->kh;
+
+            sum += (double)w[o * taps + t] *
+                   pixel(x, s, c, u - s->pad_h + k * s->step_h, v - s->pad_w + j * s->step_w, l, n);
+        }
+        near((double)y[i], sum, lanes);
+    }
+    co_free(w);
+    co_free(bias);
+    co_free(y);
+}
+
+static void check_correlate_weight(const native_lanes *lanes, const native_window *s,
+                                   const float *x)
+{
+    const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes, plane = s->oh * s->ow;
+    float *dy = make(8, s->o * plane * n), *sum = make(9, s->o * taps * n);
+    float *bias_sum = co_calloc_aligned((size_t)(s->o * n), sizeof(float));
+    float *reduced = make(9, s->o * taps * n);
+
+    assert_non_null(bias_sum);
+    memset(sum, 0, (size_t)(s->o * taps * n) * sizeof(float));
+    lanes->correlate_weight(sum, bias_sum, dy, x, s);
+    lanes->reduce(reduced, sum, s->o * taps, false);
+    lanes->reduce(reduced, sum, s->o * taps, true);
+    for (int64_t i = 0; i < s->o * taps; i++) {
+        const int64_t j = i % s->kw, k = i / s->kw % s->kh, c = i % taps / s->kw / s->kh;
+        const int64_t o = i / taps;
+        double want = 0;
+
+        for (int64_t e = 0; e < plane * n; e++)
+            want += (double)dy[o * plane * n + e] *
+                    pixel(x, s, c, e / n / s->ow - s->pad_h + k * s->step_h,
+                          e / n % s->ow - s->pad_w + j * s->step_w, e % n, n);
+        near((double)reduced[i], 2 * want, lanes);
+    }
+    for (int64_t e = 0; e < s->o * n; e++) {
+        double want = 0;
+
+        for (int64_t p = 0; p < plane; p++)
+            want += (double)dy[(e / n * plane + p) * n + e % n];
+        near((double)bias_sum[e], want, lanes);
+    }
+    co_free(dy);
+    co_free(sum);
+    co_free(bias_sum);
+    co_free(reduced);
+}
+
+/* Every size of tile: 1 to 11 channels, 1 to 9 columns, 1 to 7 taps. */
+static void correlate_sizes(const native_lanes *lanes)
+{
+    for (int64_t o = 1; o <= 11; o++)
+        for (int64_t ow = 1; ow <= 9; ow++) {
+            native_window s = {.c = 2, .o = o, .oh = 3, .ow = ow, .kh = 2, .step_h = 1};
+            float *x;
+
+            s.kw = 1 + (o + ow) % 7;
+            s.step_w = 1 + ow % 2;
+            s.pad_h = o % 2;
+            s.pad_w = ow % 3 < (s.kw - 1) * s.step_w ? ow % 3 : 0;
+            s.h = s.oh - 2 * s.pad_h + s.kh - 1;
+            s.w = ow - 2 * s.pad_w + (s.kw - 1) * s.step_w;
+            if (s.w < 1)
+                continue;
+            x = make_planes(&s, lanes->lanes);
+            check_correlate(lanes, &s, x);
+            check_correlate_weight(lanes, &s, x);
+            co_free(x);
+        }
+}
+
+static void check_maxpool(const native_lanes *lanes, const native_pool *p)
+{
+    const int64_t n = lanes->lanes;
+    float *x = make(10, p->h * p->w * n), *y = make(11, p->oh * p->ow * n);
+    float *dy = make(12, p->oh * p->ow * n), *dx = make(13, p->h * p->w * n);
+    float *want = co_calloc((size_t)(p->h * p->w * n), sizeof(float));
+    uint8_t *place = co_calloc_aligned((size_t)(p->oh * p->ow * n), 1);
+
+    assert_true(want && place);
+    x[n] = NAN;
+    lanes->maxpool(y, place, x, p);
+    lanes->maxpool_gradient(dx, place, dy, p);
+    for (int64_t e = 0; e < p->oh * p->ow * n; e++) {
+        const int64_t top = e / n / p->ow * p->sh - p->ph, left = e / n % p->ow * p->sw - p->pw;
+        int64_t best = -1;
+
+        for (int64_t t = 0; t < p->kh * p->kw; t++) {
+            const int64_t r = top + t / p->kw, q = left + t % p->kw,
+                          at = (r * p->w + q) * n + e % n;
+
+            if (r < 0 || r >= p->h || q < 0 || q >= p->w)
+                continue;
+            if (best < 0 || x[at] > x[best] || isnan(x[at]))
+                best = at;
+        }
+        assert_memory_equal(&y[e], &x[best], sizeof(float));
+        want[best] += dy[e];
+    }
+    for (int64_t i = 0; i < p->h * p->w * n; i++)
+        near((double)dx[i], (double)want[i], lanes);
+    co_free(x);
+    co_free(y);
+    co_free(dy);
+    co_free(dx);
+    co_free(want);
+    co_free(place);
+}
+
+static void maxpool_windows(const native_lanes *lanes)
+{
+    static const native_pool pool[] = {
+        {8, 6, 4, 3, 2, 2, 2, 2, 0, 0}, {9, 7, 4, 3, 2, 2, 2, 2, 0, 0},
+        {9, 8, 5, 4, 3, 3, 2, 2, 1, 1}, {7, 5, 3, 2, 1, 2, 3, 3, 0, 0},
+        {6, 6, 6, 4, 3, 3, 1, 1, 1, 0}, {4, 5, 3, 3, 2, 2, 2, 2, 1, 1},
+    };
+
+    for (size_t i = 0; i < sizeof(pool) / sizeof(pool[0]); i++)
+        check_maxpool(lanes, &pool[i]);
+}
+
+static void elements(const native_lanes *lanes)
+{
+    const int64_t n = 5, all = n * lanes->lanes;
+    float *x = make(14, all), *z = make(15, all), *y = make(16, all), *d = make(17, all);
+    int32_t *drop = co_calloc_aligned((size_t)lanes->lanes, sizeof(*drop));
+
+    assert_non_null(drop);
+    drop[1] = 1;
+    x[0] = NAN;
+    x[2] = 0;
+    lanes->relu(y, x, n);
+    lanes->relu_gradient(d, y, z, n);
+    assert_true(isnan(y[0]) && y[2] == 0 && d[0] == z[0] && d[2] == 0);
+    for (int64_t i = 3; i < all; i++) {
+        assert_true(y[i] == (x[i] > 0 ? x[i] : 0));
+        assert_true(d[i] == (x[i] > 0 ? z[i] : 0));
+    }
+    x[1] = INFINITY;
+    lanes->drop(y, x, drop, 2, n);
+    for (int64_t i = 1; i < all; i++)
+        assert_true(y[i] == (i % lanes->lanes == 1 ? 0 : 2 * x[i]));
+    x[0] = x[1] = 0.5f;
+    lanes->add(y, x, z, n);
+    lanes->combine(d, x, 3, z, -2, 0.25f, n);
+    for (int64_t i = 0; i < all; i++) {
+        assert_true(y[i] == x[i] + z[i]);
+        near((double)d[i], 3 * (double)x[i] - 2 * (double)z[i] + 0.25, lanes);
+    }
+    co_free(x);
+    co_free(z);
+    co_free(y);
+    co_free(d);
+    co_free(drop);
+}
+
+static void sums(const native_lanes *lanes)
+{
+    const int64_t n = 7;
+    float *x = make(18, n * lanes->lanes), *z = make(19, n * lanes->lanes);
+    _Alignas(64) float sum[NATIVE_MAX_LANES] = {0}, squares[NATIVE_MAX_LANES] = {0};
+    _Alignas(64) float products[NATIVE_MAX_LANES] = {0};
+
+    lanes->sum(sum, x, n);
+    lanes->sum_squares(squares, x, 0.5f, n);
+    lanes->sum_products(products, x, 0.5f, z, n);
+    for (int64_t l = 0; l < lanes->lanes; l++) {
+        double a = 0, b = 0, c = 0;
+
+        for (int64_t i = l; i < n * lanes->lanes; i += lanes->lanes) {
+            a += (double)x[i];
+            b += ((double)x[i] - 0.5) * ((double)x[i] - 0.5);
+            c += ((double)x[i] - 0.5) * (double)z[i];
+        }
+        near((double)sum[l], a, lanes);
+        near((double)squares[l], b, lanes);
+        near((double)products[l], c, lanes);
+    }
+    co_free(x);
+    co_free(z);
+}
+
+static void lanes_hold_on_every_instruction_set(void **state)
+{
+    (void)state;
+    for (const native_lanes *const *l = native_find_all(); *l; l++) {
+        assert_true((*l)->lanes <= NATIVE_MAX_LANES);
+        pack_and_back(*l);
+        correlate_sizes(*l);
+        maxpool_windows(*l);
+        elements(*l);
+        sums(*l);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_hold_on_every_instruction_set),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
