@@ -11,7 +11,7 @@
 #include "core/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-const char *__lsan_default_suppressions(void);
+CO_API const char *__lsan_default_suppressions(void);
 
 /* libfyaml keeps the buffer of a long quoted text that never ends (4 KiB, once a failed parse).
    Our own use of it is checked for leaks by tests/core, without this. */

@@ -19,7 +19,7 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-const char *__asan_default_options(void);
+CO_API const char *__asan_default_options(void);
 
 /* A size that no machine has is an answer of NULL here, too. */
 const char *__asan_default_options(void)
