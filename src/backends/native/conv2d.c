@@ -25,10 +25,11 @@ typedef struct conv2d {
 static double conv2d_waste(int64_t in, int64_t out)
 {
     const int64_t lanes = native_choose()->lanes;
-    const double whole_in = (double)((in + lanes - 1) / lanes * lanes);
-    const double whole_out = (double)((out + lanes - 1) / lanes * lanes);
+    const int64_t whole_in = (in + lanes - 1) / lanes * lanes;
+    const int64_t whole_out = (out + lanes - 1) / lanes * lanes;
+    const double waste = (double)whole_out / (double)out;
 
-    return whole_out / (double)out * (in > 3 ? whole_in / (double)in : 1);
+    return in > 3 ? waste * (double)whole_in / (double)in : waste;
 }
 
 static bool conv2d_supports(const co_call *call, const char **why)

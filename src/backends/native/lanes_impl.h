@@ -47,6 +47,11 @@ LANES_INLINE vec lanes_select(ivec mask, vec a, vec b)
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
 
+LANES_INLINE ivec lanes_is_nan(vec value)
+{
+    return ((ivec)value & 0x7fffffff) > 0x7f800000;
+}
+
 /* --- layout --- */
 
 /* The compiler makes shuffles of the inner loops where the instruction set has good ones. */
@@ -359,7 +364,7 @@ static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native
             for (int64_t i = i0; i < i1; i++)
                 for (int64_t j = j0; j < j1; j++) {
                     const vec value = lanes_load(x + ((top + i) * p->w + left + j) * LANES);
-                    const ivec wins = (value > best) | (value != value);
+                    const ivec wins = (value > best) | lanes_is_nan(value);
 
                     best = lanes_select(wins, value, best);
                     at = (wins & (int32_t)(i * p->kw + j)) | (~wins & at);
