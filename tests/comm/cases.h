@@ -30,7 +30,7 @@ bool comm_case_fault(const char *file, int line, const char *what);
 
 /* ---- test data: small whole numbers, exact in every type ---- */
 
-/* Element i of a rank's buffer: -4..4, or 0..8 where there are no negative numbers. */
+/* Element i of a rank's buffer: -4..3, or 0..7 where there are no negative numbers. */
 int64_t comm_value(co_dtype dtype, int rank, size_t i);
 /* Elements begin .. begin + count of that rank's buffer; caller frees with comm_free. */
 void *comm_data(co_dtype dtype, int rank, size_t begin, size_t count);
