@@ -114,7 +114,8 @@ CO_API co_status co_comm_progress(co_comm *comm);
  *  color -1 gets *out = NULL. Collective. Destroy the new one before its parent. */
 CO_API co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key);
 
-/** Tell every rank that this one has failed, with a one-line cause; all waits end. */
+/** Tell every rank that this one has failed, with a one-line cause; all waits end. Other ranks fail
+ *  with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
 CO_API void co_comm_abort(co_comm *comm, co_status status, const char *cause);
 
 /** Takes NULL. Not collective, except over MPI. */
