@@ -1,16 +1,21 @@
 /*
  * test_step.c - what must hold of single steps: the public loop of the C API, taken apart.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include <cohort.h>
 
+#include "comm/shm.h"
 #include "core/mem.h"
+
+#define RANKS 3
 
 /* One rank's end of a training, as a program sets it up. */
 typedef struct setup {
@@ -21,7 +26,8 @@ typedef struct setup {
     co_distributed *optimizer;
 } setup;
 
-static co_status setup_open(setup *s, co_comm *world, const char *model, int loader_threads)
+static co_status setup_open(setup *s, co_comm *world, const char *model, const char *backend,
+                            int loader_threads)
 {
     CO_TRY(co_dataset_open(&s->data, "{name: synthetic, samples: 100, shape: [1, 28, 28]}",
                            CO_SPLIT_TRAIN));
@@ -33,6 +39,7 @@ static co_status setup_open(setup *s, co_comm *world, const char *model, int loa
                                                              .rank = co_comm_rank(world),
                                                              .threads = loader_threads}));
     CO_TRY(co_model_create(&s->model, &(co_model_options){.model = model,
+                                                          .backend = backend,
                                                           .sample = *co_dataset_shape(s->data),
                                                           .classes = 10,
                                                           .seed = 1}));
@@ -73,7 +80,7 @@ static co_status count_allocations(co_comm *world, void *arg)
     setup s = {NULL};
     uint64_t before, after;
 
-    CO_TRY(setup_open(&s, world, arg, 0));
+    CO_TRY(setup_open(&s, world, arg, NULL, 0));
     CO_TRY(run_epochs(&s, 1));
     before = co_mem_count();
     CO_TRY(run_epochs(&s, 3));
@@ -96,10 +103,78 @@ static void a_step_allocates_nothing(void **state)
                 fail_msg("%s, %d ranks: %s", models[m], ranks, co_error_message());
 }
 
+/* A rank as a thread of this process, for the sanitizers. */
+typedef struct thread_rank {
+    co_shm *shm;
+    int rank;
+    co_status status;
+    double loss; /* of the trained weights, on samples that all ranks read */
+    char message[256];
+} thread_rank;
+
+static co_status thread_train(thread_rank *t, co_comm *comm)
+{
+    setup s = {NULL};
+    co_result result;
+    float pixel[784];
+    int32_t label;
+    const uint32_t sample = 0;
+
+    /* oneDNN shares its cache of primitives between threads by locks that a sanitizer cannot see,
+       as the library is not built with it. */
+    CO_TRY(setup_open(&s, comm, "{name: mnist-net, batch_norm: true}", "native", 1));
+    CO_TRY(run_epochs(&s, 2));
+    CO_TRY(co_dataset_read(s.data, pixel, sample));
+    label = co_dataset_label(s.data, sample);
+    CO_TRY(co_model_broadcast(s.model, comm, 0));
+    CO_TRY(co_model_evaluate(
+        &result, s.model,
+        &(co_batch){.count = 1, .global = 1, .input = pixel, .label = &label, .sample = &sample}));
+    t->loss = result.loss_sum;
+    setup_close(&s);
+    return CO_OK;
+}
+
+static void *thread_main(void *arg)
+{
+    thread_rank *t = arg;
+    co_comm *comm = NULL;
+
+    t->status = co_shm_attach(&comm, t->shm, t->rank);
+    if (t->status == CO_OK)
+        t->status = thread_train(t, comm);
+    snprintf(t->message, sizeof(t->message), "%s", co_error_message());
+    co_comm_destroy(comm);
+    return NULL;
+}
+
+static void ranks_train_as_threads(void **state)
+{
+    thread_rank ranks[RANKS];
+    pthread_t threads[RANKS];
+    co_shm *shm;
+
+    (void)state;
+    assert_int_equal(co_shm_create(&shm, RANKS), CO_OK);
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r] = (thread_rank){.shm = shm, .rank = r};
+        assert_int_equal(pthread_create(&threads[r], NULL, thread_main, &ranks[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < RANKS; r++) {
+        if (ranks[r].status != CO_OK)
+            fail_msg("rank %d: %s", r, ranks[r].message);
+        assert_true(ranks[r].loss == ranks[0].loss);
+    }
+    co_shm_destroy(shm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_allocates_nothing),
+        cmocka_unit_test(ranks_train_as_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
