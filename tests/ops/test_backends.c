@@ -121,6 +121,38 @@ static void every_backend_agrees_with_ref(void **state)
         }
 }
 
+/* A run that has diverged must show it. (oneDNN's relu, maxpool and softmax turn a NaN into a
+   number: that is how the library defines them.) */
+static void native_kernels_lose_no_nan(void **state)
+{
+    static const char *const nets[] = {"conv2d {out: 2, kernel: 1}; relu",
+                                       "conv2d {out: 2, kernel: 1}; maxpool {kernel: 2}",
+                                       "conv2d {out: 2, kernel: 1}; maxpool {kernel: 3, stride: 1}",
+                                       "conv2d {out: 3, kernel: 3, padding: 1}; batchnorm",
+                                       "keep; conv2d {out: 2, kernel: 1}; add"};
+    const co_backend *const list[] = {&co_backend_native, &co_backend_ref, NULL};
+    const harness_mode mode = {list, true, false}, ref = {NULL, true, false};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++)
+        for (size_t place = 0; place < 16; place++) {
+            const ops_case c = {nets[i], BACKENDS_BATCH, {3, {2, 4, 4}}, nets[i], false};
+            harness *h = cases_create(&c);
+            harness_result got, want;
+
+            harness_values(h, harness_param(h, "source.value"))[160 + place] = NAN;
+            assert_int_equal(harness_measure(&got, h, &mode, false), CO_OK);
+            assert_int_equal(harness_measure(&want, h, &ref, false), CO_OK);
+            for (size_t e = 0; e < want.n_out; e++)
+                if (isnan(got.out[e]) != isnan(want.out[e]))
+                    fail_msg("%s with a NaN at %zu: output[%zu] is %g, ref gives %g", nets[i],
+                             place, e, (double)got.out[e], (double)want.out[e]);
+            harness_result_free(&got);
+            harness_result_free(&want);
+            harness_destroy(h);
+        }
+}
+
 /* Whether any case has a node of this op that `backend` runs, in training. */
 static bool backends_runs(const co_backend *backend, const char *op)
 {
@@ -171,6 +203,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_backend_agrees_with_ref),
+        cmocka_unit_test(native_kernels_lose_no_nan),
         cmocka_unit_test(every_kernel_has_a_case),
     };
 
