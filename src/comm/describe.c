@@ -19,9 +19,13 @@ const char *co_comm_coll_name(co_coll coll)
     return (unsigned)coll < CO_COLL_COUNT ? describe_coll_names[coll] : "unknown operation";
 }
 
+const char *co_comm_op_name(co_reduce_op op)
+{
+    return (unsigned)op < CO_REDUCE_OP_COUNT ? describe_op_names[op] : "unknown reduction";
+}
+
 char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *d)
 {
-    const unsigned op = d->dtype_op >> 4;
     size_t used;
 
     if (d->coll == CO_COLL_BARRIER || d->coll == CO_COLL_SPLIT) {
@@ -34,7 +38,7 @@ char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *d)
     if (d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_ALLREDUCE ||
         d->coll == CO_COLL_REDUCE_SCATTER)
         snprintf(out + used, size - used, " (%s)",
-                 op < CO_REDUCE_OP_COUNT ? describe_op_names[op] : "unknown reduction");
+                 co_comm_op_name((co_reduce_op)(d->dtype_op >> 4)));
     used = strlen(out);
     if (d->coll == CO_COLL_BCAST || d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_GATHER ||
         d->coll == CO_COLL_SCATTER)

@@ -51,27 +51,35 @@ static void mpi_fields(uint64_t *out, const co_coll_descriptor *d)
     }
 }
 
+static const char *mpi_field_text(char *out, size_t size, int field, uint64_t value)
+{
+    switch (field) {
+    case 1:
+        return co_comm_coll_name((co_coll)value);
+    case 2:
+        return co_dtype_name((co_dtype)value);
+    case 3:
+        return co_comm_op_name((co_reduce_op)value);
+    default:
+        snprintf(out, size, "%llu", (unsigned long long)value);
+        return out;
+    }
+}
+
 static co_status mpi_compare(const mpi_comm *c, const mpi_request *r)
 {
     static const char *const names[CO_MPI_FIELDS] = {"their number",  "the operation", "the type",
                                                      "the reduction", "the root",      "the count"};
-    char here[CO_COMM_DESCRIBE_MAX];
+    char here[CO_COMM_DESCRIBE_MAX], a[32], b[32];
 
-    /* The operation is named before what follows from it. */
     for (int i = 0; i < CO_MPI_FIELDS; i++) {
         const uint64_t most = r->most[i], least = ~r->most[CO_MPI_FIELDS + i];
 
-        if (most == least)
-            continue;
-        co_comm_describe(here, sizeof(here), &r->descriptor);
-        if (i == 1)
-            return co_fail(CO_E_MISMATCH,
-                           "ranks call different operations: %s and %s; rank %d calls %s",
-                           co_comm_coll_name((co_coll)least), co_comm_coll_name((co_coll)most),
-                           c->base.rank, here);
-        return co_fail(CO_E_MISMATCH, "ranks differ in %s, %llu to %llu; rank %d calls %s",
-                       names[i], (unsigned long long)least, (unsigned long long)most, c->base.rank,
-                       here);
+        if (most != least)
+            return co_fail(CO_E_MISMATCH, "ranks differ in %s, %s and %s; rank %d calls %s",
+                           names[i], mpi_field_text(a, sizeof(a), i, least),
+                           mpi_field_text(b, sizeof(b), i, most), c->base.rank,
+                           co_comm_describe(here, sizeof(here), &r->descriptor));
     }
     return CO_OK;
 }

@@ -10,11 +10,10 @@
 #include "comm/shm_internal.h"
 #include "core/mem.h"
 
-#define REGION_RING_MAX ((size_t)128 << 10)
-#define REGION_RING_MIN ((size_t)4 << 10)
-#define REGION_RING_TOTAL                                                                          \
-    ((size_t)64 << 20) /* of one context, as long as rings are not minimal                         \
-                        */
+/* Long rings let a sender go on when the receiver's core is busy. */
+#define REGION_RING_MAX   ((size_t)1 << 20)
+#define REGION_RING_MIN   ((size_t)4 << 10)
+#define REGION_RING_TOTAL ((size_t)64 << 20) /* of one context, as far as the minimum allows */
 
 static size_t region_round(size_t bytes)
 {

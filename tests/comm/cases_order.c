@@ -131,8 +131,8 @@ static bool order_exchange(co_comm *comm, size_t count, int peer)
 /* Every pair in both directions at once, and each rank with itself. */
 static bool order_messages(co_comm *comm)
 {
-    static const size_t counts[] = {0,     1,      100,    4095,         65536 - 16,
-                                    65536, 131071, 131072, (1 << 20) + 3};
+    static const size_t counts[] = {
+        0, 1, 100, 4095, 65536 - 16, 65536, 1048575, (1 << 20) - 16, 1 << 20, (2 << 20) + 3};
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
 
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
