@@ -84,15 +84,15 @@ static void shm_fail(co_comm *comm, co_status status, const char *cause)
     shm_comm *c = (shm_comm *)comm;
 
     if (!shm_cause(c))
-        co_shm_convict(co_shm_context_verdict(c->shm, c->context), c->world_rank, c->world_rank,
-                       status, cause);
+        co_shm_convict(c->shm, co_shm_context_verdict(c->shm, c->context), c->world_rank, status,
+                       cause);
 }
 
 static void shm_abort(co_comm *comm, co_status status, const char *cause)
 {
     shm_comm *c = (shm_comm *)comm;
 
-    co_shm_convict(co_shm_region_verdict(c->shm), c->world_rank, c->world_rank, status, cause);
+    co_shm_convict(c->shm, co_shm_region_verdict(c->shm), c->world_rank, status, cause);
 }
 
 static void shm_destroy(co_comm *comm)

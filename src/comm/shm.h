@@ -19,7 +19,8 @@ void co_shm_destroy(co_shm *shm);
 co_status co_shm_attach(co_comm **out, co_shm *shm, int rank);
 
 /* End every wait of every rank; the first call's status, rank and cause stay. `rank` is the one
-   at fault. For the launcher, which sees a rank die; ranks use co_comm_abort. */
+   at fault. For the launcher, which sees a rank die or fail; within a rank, co_comm_abort does it.
+ */
 void co_shm_abort(co_shm *shm, int rank, co_status status, const char *cause);
 /* What the first abort said; CO_OK: none so far. `rank` and `cause` may be NULL. */
 co_status co_shm_cause(const co_shm *shm, int *rank, char *cause, size_t size);

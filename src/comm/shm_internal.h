@@ -23,10 +23,12 @@
 #define SHM_SLOTS     8
 #define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
-/* The first failure. Each writer fills in its own entry before it tries to be the first, so a
-   writer that dies on the way blocks nobody. */
+/* The first failure. Each writer takes an entry of its own and fills it in before it tries to be
+   the first, so a writer that dies on the way blocks nobody. Every rank writes at most once, and
+   the launcher, so there are ranks + 1 entries. */
 typedef struct shm_verdict {
-    _Atomic uint32_t first; /* 1 + the entry that came first; 0: none */
+    _Atomic uint32_t entries; /* taken so far */
+    _Atomic uint32_t first;   /* 1 + the entry that came first; 0: none */
     co_comm_cause cause[];
 } shm_verdict;
 
@@ -121,8 +123,9 @@ static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
 shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
 /* The first cause, or NULL. */
 const co_comm_cause *co_shm_verdict(const shm_verdict *verdict);
-/* `entry`: the world rank that writes, or co_shm.ranks for the launcher. */
-void co_shm_convict(shm_verdict *verdict, int entry, int rank, co_status status, const char *text);
+/* `rank`: of the world, at fault. */
+void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
+                    const char *text);
 
 /* A free context; -1: there is none. */
 int co_shm_context_take(co_shm *shm);

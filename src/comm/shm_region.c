@@ -131,20 +131,24 @@ const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
     return first ? &verdict->cause[first - 1] : NULL;
 }
 
-void co_shm_convict(shm_verdict *verdict, int entry, int rank, co_status status, const char *text)
+void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
+                    const char *text)
 {
-    uint32_t expected = 0;
+    uint32_t entry, none = 0;
 
     if (co_shm_verdict(verdict))
         return;
+    entry = atomic_fetch_add_explicit(&verdict->entries, 1, memory_order_relaxed);
+    if (entry > (uint32_t)shm->ranks)
+        return;
     co_comm_cause_set(&verdict->cause[entry], rank, status, text);
-    atomic_compare_exchange_strong_explicit(&verdict->first, &expected, (uint32_t)entry + 1,
-                                            memory_order_acq_rel, memory_order_acquire);
+    atomic_compare_exchange_strong_explicit(&verdict->first, &none, entry + 1, memory_order_acq_rel,
+                                            memory_order_acquire);
 }
 
 void co_shm_abort(co_shm *shm, int rank, co_status status, const char *cause)
 {
-    co_shm_convict(co_shm_region_verdict(shm), shm->ranks, rank, status, cause);
+    co_shm_convict(shm, co_shm_region_verdict(shm), rank, status, cause);
 }
 
 co_status co_shm_cause(const co_shm *shm, int *rank, char *cause, size_t size)

@@ -191,9 +191,34 @@ static bool failure_abort(co_comm *comm)
         comm_free(data);
     }
     co_comm_abort(comm, CO_E_IO, "too late to be the cause");
-    CHECK(failure_is_dead(comm, rank == last ? CO_E_DATA : CO_E_PEER) ||
-          comm_case_fault(__FILE__, __LINE__, "the first cause stays"));
+    CHECK(co_comm_barrier(comm) == (rank == last ? CO_E_DATA : CO_E_PEER));
+    CHECK(strstr(co_error_message(), "the disk is on fire"));
     co_comm_destroy(part);
+    return true;
+}
+
+/* Of ranks that fail at the same moment, one is the cause, in one piece. */
+static bool failure_abort_together(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), size = co_comm_size(comm);
+    char cause[300], whole[340];
+    co_status st;
+    bool one = false;
+
+    if (failure_is_mpi(comm))
+        return true;
+    CHECK_OK(co_comm_barrier(comm));
+    memset(cause, 'a' + rank, sizeof(cause));
+    cause[sizeof(cause) - 1] = '\0';
+    co_comm_abort(comm, CO_E_IO, cause);
+    st = co_comm_barrier(comm);
+    CHECK(st == CO_E_IO || st == CO_E_PEER);
+    for (int p = 0; p < size; p++) {
+        memset(cause, 'a' + p, sizeof(cause) - 1);
+        snprintf(whole, sizeof(whole), "rank %d failed: %s", p, cause);
+        one = one || strcmp(co_error_message(), p == rank ? cause : whole) == 0;
+    }
+    CHECK(one);
     return true;
 }
 
@@ -230,6 +255,7 @@ const comm_case comm_cases_failure[] = {
     {"message_mismatch", failure_message_mismatch, 2},
     {"timeout", failure_timeout, 2},
     {"in_flight", failure_in_flight, 2},
-    {"abort", failure_abort, 2}, /* last: nothing works after it */
+    {"abort", failure_abort, 2},
+    {"abort_together", failure_abort_together, 2},
     {NULL, NULL, 0},
 };
