@@ -1,0 +1,105 @@
+/*
+ * test_no_memory.c - whichever allocation of a run fails, the run ends with an error that says so:
+ * no crash, no hang, no leak (the address sanitizer looks on), no other rank left behind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cohort.h>
+
+#include "core/mem.h"
+
+static const char config[] = "layers:\n"
+                             "- conv2d: {name: conv1, out: 3, kernel: 3}\n"
+                             "- batchnorm\n"
+                             "- maxpool: 2\n"
+                             "- relu\n"
+                             "- flatten\n"
+                             "- dropout: 0.2\n"
+                             "- linear: {name: fc1, out: 10}\n"
+                             "data: {name: synthetic, shape: [1, 8, 8], classes: 10, samples: 20}\n"
+                             "batch: 8\n"
+                             "epochs: 2\n"
+                             "max_steps: 3\n"
+                             "optimizer: {name: adam, lr: 0.05}\n"
+                             "schedule: cosine\n"
+                             "threads: 1\n";
+
+/* What a run may leave in its folder, each whole. */
+static void remove_run(const char *run_dir)
+{
+    static const char *const files[] = {"config.yaml", "metrics.jsonl", "final.safetensors",
+                                        "summary.json"};
+    char path[300];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", run_dir, files[i]);
+        unlink(path);
+    }
+    if (access(run_dir, F_OK) == 0 && rmdir(run_dir) != 0)
+        fail_msg("%s holds more than it should", run_dir);
+}
+
+/* The k-th allocation of each rank fails. Fewer than k: the run goes through. */
+static co_status train_without(uint64_t k, int ranks, const char *run_dir)
+{
+    const co_train_options options = {
+        .config_text = config, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    co_status st;
+
+    co_mem_fail_at(k);
+    st = co_train(NULL, &options);
+    co_mem_fail_at(0);
+    return st;
+}
+
+static void runs_end_with_an_error(int ranks)
+{
+    char folder[] = "/tmp/cohort-no-memory-XXXXXX", run_dir[64];
+    co_status st = CO_E_NOMEM;
+    uint64_t k;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
+    for (k = 1; st != CO_OK && k < 5000; k++) {
+        st = train_without(k, ranks, run_dir);
+        /* A file that could not be brought to rest names the system's word for it. */
+        if (st != CO_OK && st != CO_E_NOMEM && !strstr(co_error_message(), "allocate memory"))
+            fail_msg("allocation %d failed: status %d, %s", (int)k, (int)st, co_error_message());
+        remove_run(run_dir);
+    }
+    assert_int_equal(st, CO_OK);
+    assert_true(k > 100);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void one_rank(void **state)
+{
+    (void)state;
+    runs_end_with_an_error(1);
+}
+
+static void two_ranks(void **state)
+{
+    (void)state;
+    runs_end_with_an_error(2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank),
+        cmocka_unit_test(two_ranks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
