@@ -213,7 +213,7 @@ static void doctor_check_mpiexec(doctor *d)
     doctor_remedy("in a container: --shm-size=1g");
 }
 
-/* Data sets that a config finds by name alone. Others need a path, and are not looked for. */
+/* Which data sets a config finds by their name alone. */
 static void doctor_check_data(doctor *d)
 {
     for (const co_dataset_ops *const *f = co_dataset_formats; *f; f++) {
@@ -222,12 +222,15 @@ static void doctor_check_data(doctor *d)
         co_status st = co_dataset_open(&data, (*f)->name, CO_SPLIT_TEST);
 
         if (st == CO_OK) {
-            doctor_say(d, DOCTOR_OK, (*f)->name, "found: %s test samples",
+            doctor_say(d, DOCTOR_OK, (*f)->name, "ready: %s test samples",
                        co_format_count(text, sizeof(text), co_dataset_count(data)));
             co_dataset_destroy(data);
         } else if (st == CO_E_DATA) {
             doctor_say(d, DOCTOR_NOTE, (*f)->name, "not found by its name alone");
             doctor_remedy(co_error_message());
+        } else {
+            doctor_say(d, DOCTOR_NOTE, (*f)->name,
+                       "where it lies is for a config to say: data.path");
         }
     }
 }
