@@ -76,6 +76,28 @@ static co_status bench_case(const ops_case *c, const co_backend *backend, double
     return st;
 }
 
+static co_status bench_on_all(const ops_case *c, int64_t batch, double seconds)
+{
+    ops_case sized = *c;
+
+    sized.batch = batch;
+    for (const co_backend *const *b = co_backends; *b; b++)
+        CO_TRY(bench_case(&sized, *b, seconds));
+    return CO_OK;
+}
+
+static co_status bench_table(const char *word, int64_t batch, double seconds)
+{
+    for (const co_backend *const *b = co_backends; *b; b++)
+        if ((*b)->setup)
+            CO_TRY((*b)->setup(1));
+    for (const ops_case *const *part = cases_all; *part; part++)
+        for (const ops_case *c = *part; c->name; c++)
+            if (strstr(c->name, word))
+                CO_TRY(bench_on_all(c, batch, seconds));
+    return CO_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -86,19 +108,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_ops [WORD [BATCH [MILLISECONDS]]]\n");
         return 2;
     }
-    for (const co_backend *const *b = co_backends; *b; b++)
-        if ((*b)->setup && (*b)->setup(1) != CO_OK)
-            return 1;
-    for (const ops_case *const *part = cases_all; *part; part++)
-        for (const ops_case *c = *part; c->name; c++)
-            for (const co_backend *const *b = co_backends; *b; b++) {
-                ops_case sized = *c;
-
-                sized.batch = batch;
-                if (strstr(c->name, word) && bench_case(&sized, *b, seconds) != CO_OK) {
-                    fprintf(stderr, "%s: %s\n", c->name, co_error_message());
-                    return 1;
-                }
-            }
+    if (bench_table(word, batch, seconds) != CO_OK) {
+        fprintf(stderr, "%s\n", co_error_message());
+        return 1;
+    }
     return 0;
 }
