@@ -15,8 +15,8 @@
 static const char *const help_commands[] = {"train",     "eval",    "list",        "doctor",
                                             "data info", "inspect", "bench train", "bench comm"};
 
-/* docs/configuration.md: the second argument. */
-static const char *help_page = "";
+/* The folder docs: the second argument. */
+static const char *help_docs = "";
 
 #define HELP_COMMANDS (sizeof(help_commands) / sizeof(help_commands[0]))
 
@@ -172,6 +172,49 @@ static void usage_errors_say_what_to_do(void **state)
     }
 }
 
+static char *help_read_page(const char *name)
+{
+    char path[4096], *page;
+
+    snprintf(path, sizeof(path), "%s/%s", help_docs, name);
+    page = program_read(path);
+    if (!page)
+        fail_msg("cannot read %s", path);
+    return page;
+}
+
+/* troff writes "--run-dir" as "\-\-run\-dir". */
+static void help_drop_backslashes(char *text)
+{
+    char *to = text;
+
+    for (; *text; text++)
+        if (*text != '\\')
+            *to++ = *text;
+    *to = '\0';
+}
+
+static void the_man_page_knows_every_command_and_option(void **state)
+{
+    char *page = help_read_page("cohort.1");
+
+    (void)state;
+    help_drop_backslashes(page);
+    for (size_t i = 0; i < HELP_COMMANDS; i++) {
+        char line[64], option[64];
+
+        snprintf(line, sizeof(line), ".SS %s", help_commands[i]);
+        assert_non_null(strstr(page, line));
+        snprintf(line, sizeof(line), "%s --help", help_commands[i]);
+        for (const char *at = program_line(line)->out; (at = strstr(at, " --")); at++) {
+            snprintf(option, sizeof(option), "--%.*s", (int)strcspn(at + 3, " \n`;,"), at + 3);
+            if (!strstr(page, option))
+                fail_msg("docs/cohort.1 does not know %s of %s", option, help_commands[i]);
+        }
+    }
+    free(page);
+}
+
 /* A key stands at the start of its line, behind an indent of at most four. */
 static void assert_page_knows_list(const char *page, char *list)
 {
@@ -193,10 +236,9 @@ static void the_page_on_configs_knows_every_key(void **state)
 {
     static const char *const lists[] = {"config",     "models",    "ops",        "datasets",
                                         "partitions", "schedules", "optimizers", "strategies"};
-    char *page = program_read(help_page);
+    char *page = help_read_page("configuration.md");
 
     (void)state;
-    assert_non_null(page);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         char line[64], *list;
 
@@ -231,13 +273,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_list_can_be_printed),
         cmocka_unit_test(the_doctor_looks_at_everything),
         cmocka_unit_test(usage_errors_say_what_to_do),
+        cmocka_unit_test(the_man_page_knows_every_command_and_option),
         cmocka_unit_test(the_page_on_configs_knows_every_key),
         cmocka_unit_test(a_full_disk_under_the_output_is_noticed),
     };
     int failed;
 
     if (argc > 2)
-        help_page = argv[2];
+        help_docs = argv[2];
     if (program_init(argc > 1 ? argv[1] : NULL) != 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
