@@ -18,6 +18,7 @@
 
 #include "comm/cases.h"
 #include "comm/mpi.h"
+#include "comm/reduce.h"
 #include "comm/shm.h"
 #include "core/mem.h"
 
@@ -173,6 +174,34 @@ static void test_bad_region(void **state)
     co_shm_destroy(NULL);
 }
 
+/* Where whole numbers end: they wrap around, and averages are cut towards zero. */
+static void test_arithmetic(void **state)
+{
+    const int32_t big = INT32_MAX, one = 1;
+    const int64_t huge = INT64_MAX, two = 2;
+    const uint8_t byte = 200;
+    int32_t i;
+    int64_t l;
+    uint8_t b;
+
+    (void)state;
+    co_reduce_pair(&i, &big, &one, 1, CO_I32, CO_SUM);
+    assert_int_equal(i, INT32_MIN);
+    co_reduce_pair(&i, &big, &big, 1, CO_I32, CO_PROD);
+    assert_int_equal(i, 1);
+    co_reduce_pair(&l, &huge, &two, 1, CO_I64, CO_PROD);
+    assert_int_equal(l, -2);
+    co_reduce_pair(&b, &byte, &byte, 1, CO_U8, CO_AVG);
+    assert_int_equal(b, 144);
+    co_reduce_divide(&b, 1, CO_U8, 5);
+    assert_int_equal(b, 28);
+    co_reduce_divide(&b, 1, CO_U8, 256);
+    assert_int_equal(b, 0);
+    i = -7;
+    co_reduce_divide(&i, 1, CO_I32, 2);
+    assert_int_equal(i, -3);
+}
+
 /* ---- ranks as threads ---- */
 
 typedef struct test_thread {
@@ -260,6 +289,7 @@ static int test_run(CMUnitTestFunction runner)
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_killed);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_out_of_memory);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_bad_region);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_arithmetic);
     }
     return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);
 }
