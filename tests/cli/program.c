@@ -119,6 +119,22 @@ static bool program_has_bytes(const char *path)
     return stat(path, &info) == 0 && info.st_size > 0;
 }
 
+/* The first child of `pid`; `pid` itself when it has none. */
+static pid_t program_child(pid_t pid)
+{
+    char path[64];
+    pid_t child = pid;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    file = fopen(path, "r");
+    if (file && fscanf(file, "%d", &child) != 1)
+        child = pid;
+    if (file)
+        fclose(file);
+    return child;
+}
+
 /* What the terminal has got goes to stdout.txt; nobody reading would stop the program. */
 static void program_drain(int terminal, const char *path)
 {
@@ -145,7 +161,7 @@ static int program_wait(pid_t pid, const program_options *o, int terminal)
         if (got == pid)
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (!sent && program_has_bytes(o->signal_at)) {
-            kill(pid, o->signal);
+            kill(o->signal_child ? program_child(pid) : pid, o->signal);
             sent = true;
         }
         program_sleep_ms(5);

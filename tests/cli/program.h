@@ -17,7 +17,8 @@
 typedef struct program_options {
     const char *before[PROGRAM_MAX_ARGS]; /* a command in front: {"mpiexec", "-n", "2"} */
     uint64_t max_file_bytes;              /* RLIMIT_FSIZE; 0: none */
-    int signal;                           /* sent to the program, and to it alone ... */
+    int signal;                           /* sent to the program, and to it alone, ... */
+    bool signal_child;                    /* (or to the first process that it has started) */
     const char *signal_at;                /* ... when this file has been written to */
     const char *stdout_path;              /* instead of a buffer */
     bool terminal;                        /* standard output is one, of 100 columns */

@@ -328,6 +328,24 @@ static void signals_end_all_ranks(void **state)
     assert_stops(SIGTERM, "1", 143);
 }
 
+/* One rank is killed, or stands still: the others end, and the message names it. */
+static void a_lost_rank_is_named(void **state)
+{
+    static const char *const args[] = {"train",   "long.yaml", "-n",        "2", "--run-dir",
+                                       "stopped", "-s",        "timeout=2", NULL};
+    program_options options = {
+        .signal = SIGKILL, .signal_child = true, .signal_at = "stopped/metrics.jsonl"};
+
+    (void)state;
+    program_remove("stopped");
+    program_assert_error(program_run(args, &options), 4, "rank 0 ");
+    assert_false(program_exists("stopped/summary.json"));
+    program_remove("stopped");
+    options.signal = SIGSTOP;
+    program_assert_error(program_run(args, &options), 4, "rank");
+    assert_false(program_exists("stopped/summary.json"));
+}
+
 /* A bar that is drawn over and over in one line, and a line per epoch that stays. */
 static void a_terminal_gets_a_bar(void **state)
 {
@@ -422,6 +440,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_without_a_name_goes_under_runs),
         cmocka_unit_test(benchmarks_print_json_lines),
         cmocka_unit_test(signals_end_all_ranks),
+        cmocka_unit_test(a_lost_rank_is_named),
         cmocka_unit_test(a_terminal_gets_a_bar),
         cmocka_unit_test(mpi_gives_the_same_bytes),
         cmocka_unit_test(mpi_gets_plain_lines),
