@@ -13,11 +13,25 @@
 
 #include "backends/native/native.h"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LANES_CHECKED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LANES_CHECKED
+#endif
+/* A function that is inlined has constants for its tile, and its sums stay in registers. With a
+   check at each access, that would take the compiler minutes. */
+#ifdef LANES_CHECKED
+#define LANES_INLINE static
+#define LANES_UNROLL
+#else
 #define LANES_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define LANES_UNROLL _Pragma("unroll")
 #else
 #define LANES_UNROLL _Pragma("GCC unroll 8")
+#endif
 #endif
 /* Bytes of dy that one pass of correlate_weight works on: the half of a first-level cache. */
 #define LANES_PASS_BYTES 24576
@@ -87,6 +101,21 @@ typedef struct lanes_tile {
     int64_t j0, j1;
 } lanes_tile;
 
+/* sum[o][v] += weight of a tap for channel o * the input that it meets for column v. */
+LANES_INLINE void lanes_add_tap(vec (*sum)[LANES_TILE_V], const float *in, const float *tap,
+                                const int64_t taps, const int no, const int nv)
+{
+    vec value[LANES_TILE_V];
+
+    LANES_UNROLL for (int v = 0; v < nv; v++) value[v] = lanes_load(in + v * LANES);
+    LANES_UNROLL for (int o = 0; o < no; o++)
+    {
+        const vec k = lanes_splat(tap[o * taps]);
+
+        LANES_UNROLL for (int v = 0; v < nv; v++) sum[o][v] += value[v] * k;
+    }
+}
+
 /* `no` channels of `nv` neighbouring columns; both are constants where this is inlined. */
 LANES_INLINE void lanes_correlate_tile(float *y, const float *x, const float *weight,
                                        const float *bias, const native_window *s,
@@ -103,17 +132,8 @@ LANES_INLINE void lanes_correlate_tile(float *y, const float *x, const float *we
             const float *in = x + (row * width + t->column + t->j0 * s->step_w) * LANES;
             const float *tap = weight + (c * s->kh + i) * s->kw;
 
-            for (int64_t j = t->j0; j < t->j1; j++, in += s->step_w * LANES) {
-                vec value[LANES_TILE_V];
-
-                LANES_UNROLL for (int v = 0; v < nv; v++) value[v] = lanes_load(in + v * LANES);
-                LANES_UNROLL for (int o = 0; o < no; o++)
-                {
-                    const vec k = lanes_splat(tap[o * taps + j]);
-
-                    LANES_UNROLL for (int v = 0; v < nv; v++) sum[o][v] += value[v] * k;
-                }
-            }
+            for (int64_t j = t->j0; j < t->j1; j++, in += s->step_w * LANES)
+                lanes_add_tap(sum, in, tap + j, taps, no, nv);
         }
     LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int v = 0; v < nv; v++)
         lanes_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
@@ -338,82 +358,7 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
     }
 }
 
-/* --- pooling --- */
-
-/* Taps [begin, end) of the window that starts at `first` and meets [0, extent). */
-LANES_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_t n, int64_t extent)
-{
-    *begin = first < 0 ? -first : 0;
-    *end = first + n > extent ? extent - first : n;
-}
-
-/* Of equal values the first one wins, and a NaN beats any number. */
-static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native_pool *p)
-{
-    for (int64_t u = 0; u < p->oh; u++)
-        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
-            const int64_t top = u * p->sh - p->ph, left = v * p->sw - p->pw;
-            int64_t i0, i1, j0, j1;
-            vec best;
-            ivec at;
-
-            lanes_clip(&i0, &i1, top, p->kh, p->h);
-            lanes_clip(&j0, &j1, left, p->kw, p->w);
-            best = lanes_load(x + ((top + i0) * p->w + left + j0) * LANES);
-            at = (ivec){0} + (int32_t)(i0 * p->kw + j0);
-            for (int64_t i = i0; i < i1; i++)
-                for (int64_t j = j0; j < j1; j++) {
-                    const vec value = lanes_load(x + ((top + i) * p->w + left + j) * LANES);
-                    const ivec wins = (value > best) | lanes_is_nan(value);
-
-                    best = lanes_select(wins, value, best);
-                    at = (wins & (int32_t)(i * p->kw + j)) | (~wins & at);
-                }
-            lanes_store(y, best);
-            if (place) {
-                *(bvec *)place = __builtin_convertvector(at, bvec);
-                place += LANES;
-            }
-        }
-}
-
-/* `disjoint`: no two windows meet, so there is nothing to add to. */
-LANES_INLINE void lanes_maxpool_spread(float *dx, const uint8_t *place, const float *dy,
-                                       const native_pool *p, const bool disjoint)
-{
-    for (int64_t u = 0; u < p->oh; u++)
-        for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
-            const int64_t top = u * p->sh - p->ph, left = v * p->sw - p->pw;
-            const ivec at = __builtin_convertvector(*(const bvec *)place, ivec);
-            const ivec d = (ivec)lanes_load(dy);
-            int64_t i0, i1, j0, j1;
-
-            lanes_clip(&i0, &i1, top, p->kh, p->h);
-            lanes_clip(&j0, &j1, left, p->kw, p->w);
-            for (int64_t i = i0; i < i1; i++)
-                for (int64_t j = j0; j < j1; j++) {
-                    float *to = dx + ((top + i) * p->w + left + j) * LANES;
-                    const ivec won = at == (ivec){0} + (int32_t)(i * p->kw + j);
-                    const vec part = (vec)(won & d);
-
-                    lanes_store(to, disjoint ? part : (vec)(lanes_load(to) + part));
-                }
-        }
-}
-
-static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float *dy,
-                                   const native_pool *p)
-{
-    const bool disjoint = p->kh <= p->sh && p->kw <= p->sw;
-    const bool covered = disjoint && p->oh * p->kh == p->h && p->ow * p->kw == p->w;
-
-    if (!covered)
-        memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
-    if (disjoint)
-        lanes_maxpool_spread(dx, place, dy, p, true);
-    else
-        lanes_maxpool_spread(dx, place, dy, p, false);
-}
+#include "backends/native/lanes_pool.h"
 
 /* --- element by element --- */
 

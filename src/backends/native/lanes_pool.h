@@ -1,0 +1,93 @@
+/*
+ * lanes_pool.h - the pooling loops of lanes_impl.h, which alone includes it, once for each
+ * instruction set.
+ */
+
+/* Taps [begin, end) of the window that starts at `first` and meets [0, extent). */
+LANES_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_t n, int64_t extent)
+{
+    *begin = first < 0 ? -first : 0;
+    *end = first + n > extent ? extent - first : n;
+}
+
+/* The largest value of a window and, in *at, its place there. Of equal values the first one wins,
+   and a NaN beats any number. */
+LANES_INLINE vec lanes_find_max(ivec *at, const float *x, const native_pool *p, int64_t top,
+                                int64_t left)
+{
+    int64_t i0, i1, j0, j1;
+    vec best;
+
+    lanes_clip(&i0, &i1, top, p->kh, p->h);
+    lanes_clip(&j0, &j1, left, p->kw, p->w);
+    best = lanes_load(x + ((top + i0) * p->w + left + j0) * LANES);
+    *at = (ivec){0} + (int32_t)(i0 * p->kw + j0);
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = j0; j < j1; j++) {
+            const vec value = lanes_load(x + ((top + i) * p->w + left + j) * LANES);
+            const ivec wins = (value > best) | lanes_is_nan(value);
+
+            best = lanes_select(wins, value, best);
+            *at = (wins & (int32_t)(i * p->kw + j)) | (~wins & *at);
+        }
+    return best;
+}
+
+static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native_pool *p)
+{
+    for (int64_t u = 0; u < p->oh; u++)
+        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
+            ivec at;
+
+            lanes_store(y, lanes_find_max(&at, x, p, u * p->sh - p->ph, v * p->sw - p->pw));
+            if (place) {
+                *(bvec *)place = __builtin_convertvector(at, bvec);
+                place += LANES;
+            }
+        }
+}
+
+/* Give the gradient `d` of a window to the place of its largest value. `disjoint`: no two windows
+   meet, so there is nothing to add to. */
+LANES_INLINE void lanes_put_max(float *dx, ivec at, ivec d, const native_pool *p, int64_t top,
+                                int64_t left, const bool disjoint)
+{
+    int64_t i0, i1, j0, j1;
+
+    lanes_clip(&i0, &i1, top, p->kh, p->h);
+    lanes_clip(&j0, &j1, left, p->kw, p->w);
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = j0; j < j1; j++) {
+            float *to = dx + ((top + i) * p->w + left + j) * LANES;
+            const ivec won = at == (ivec){0} + (int32_t)(i * p->kw + j);
+            const vec part = (vec)(won & d);
+
+            lanes_store(to, disjoint ? part : (vec)(lanes_load(to) + part));
+        }
+}
+
+LANES_INLINE void lanes_maxpool_spread(float *dx, const uint8_t *place, const float *dy,
+                                       const native_pool *p, const bool disjoint)
+{
+    for (int64_t u = 0; u < p->oh; u++)
+        for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
+            const ivec at = __builtin_convertvector(*(const bvec *)place, ivec);
+
+            lanes_put_max(dx, at, (ivec)lanes_load(dy), p, u * p->sh - p->ph, v * p->sw - p->pw,
+                          disjoint);
+        }
+}
+
+static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float *dy,
+                                   const native_pool *p)
+{
+    const bool disjoint = p->kh <= p->sh && p->kw <= p->sw;
+    const bool covered = disjoint && p->oh * p->kh == p->h && p->ow * p->kw == p->w;
+
+    if (!covered)
+        memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
+    if (disjoint)
+        lanes_maxpool_spread(dx, place, dy, p, true);
+    else
+        lanes_maxpool_spread(dx, place, dy, p, false);
+}
