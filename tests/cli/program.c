@@ -29,8 +29,8 @@
 
 #include "cli/program.h"
 
-#define PROGRAM_TIMEOUT_MS 60000 /* sanitizers and busy machines included */
-#define PROGRAM_GRACE_MS   2000  /* for children to be gone after their parent */
+#define PROGRAM_TIMEOUT_S 60   /* sanitizers and busy machines included */
+#define PROGRAM_GRACE_MS  2000 /* for children to be gone after their parent */
 
 static char program_path[4096], program_folder[4096];
 static program_result program_last;
@@ -148,13 +148,18 @@ static void program_drain(int terminal, const char *path)
         fclose(file);
 }
 
+static int program_timeout_s(const program_options *o)
+{
+    return o->timeout_s ? o->timeout_s : PROGRAM_TIMEOUT_S;
+}
+
 /* Wait for `pid` within the time limit; sends the option's signal on the way. */
 static int program_wait(pid_t pid, const program_options *o, int terminal)
 {
     bool sent = o->signal == 0;
     int status;
 
-    for (int ms = 0; ms < PROGRAM_TIMEOUT_MS; ms += 5) {
+    for (int ms = 0; ms < program_timeout_s(o) * 1000; ms += 5) {
         pid_t got = waitpid(pid, &status, WNOHANG);
 
         program_drain(terminal, "stdout.txt");
@@ -229,8 +234,7 @@ const program_result *program_run(const char *const *args, const program_options
     program_read_into(program_last.out, "stdout.txt");
     program_read_into(program_last.err, "stderr.txt");
     if (program_last.exit_code < 0)
-        fail_msg("not done within %d s: %s %s", PROGRAM_TIMEOUT_MS / 1000, args[0],
-                 program_last.err);
+        fail_msg("not done within %d s: %s %s", program_timeout_s(o), args[0], program_last.err);
     return &program_last;
 }
 

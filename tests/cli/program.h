@@ -21,6 +21,7 @@ typedef struct program_options {
     bool signal_child;                    /* (or to the first process that it has started) */
     const char *signal_at;                /* ... when this file has been written to */
     const char *stdout_path;              /* instead of a buffer */
+    int timeout_s;                        /* 0: a minute */
     bool terminal;                        /* standard output is one, of 100 columns */
 } program_options;
 

@@ -15,8 +15,8 @@
 static const char *const help_commands[] = {"train",     "eval",    "list",        "doctor",
                                             "data info", "inspect", "bench train", "bench comm"};
 
-/* The folder docs: the second argument. */
-static const char *help_docs = "";
+/* The folder of the sources: the second argument. */
+static const char *help_source = "";
 
 #define HELP_COMMANDS (sizeof(help_commands) / sizeof(help_commands[0]))
 
@@ -176,7 +176,7 @@ static char *help_read_page(const char *name)
 {
     char path[4096], *page;
 
-    snprintf(path, sizeof(path), "%s/%s", help_docs, name);
+    snprintf(path, sizeof(path), "%s/docs/%s", help_source, name);
     page = program_read(path);
     if (!page)
         fail_msg("cannot read %s", path);
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
     int failed;
 
     if (argc > 2)
-        help_docs = argv[2];
+        help_source = argv[2];
     if (program_init(argc > 1 ? argv[1] : NULL) != 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);

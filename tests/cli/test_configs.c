@@ -1,0 +1,122 @@
+/*
+ * test_configs.c - the configs that come with Cohort: all of them run, and with the argument
+ * "accuracy" behind the folder each trains to the accuracy that it promises.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+/* The folder of the sources: the second argument. */
+static const char *configs_source;
+
+static const struct {
+    const char *name;
+    double accuracy;
+    bool mnist; /* needs the data of MNIST, which no package brings */
+} configs_all[] = {
+    {"fashion-mnist", 0.91, false},
+    {"mnist-net", 0.97, true},
+    {"lenet-sync", 0.985, true},
+};
+
+#define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
+
+static const char *configs_path(size_t i)
+{
+    static char path[4096];
+
+    snprintf(path, sizeof(path), "%s/configs/%s.yaml", configs_source, configs_all[i].name);
+    return path;
+}
+
+static void every_config_runs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CONFIGS; i++) {
+        const char *args[] = {"train", configs_path(i), "-q",        "-s",  "data=synthetic",
+                              "-s",    "max_steps=2",   "--run-dir", "out", NULL};
+
+        program_assert_success(program_run(args, NULL));
+        program_remove("out");
+    }
+}
+
+static double configs_accuracy(const char *path)
+{
+    json_t *summary = json_load_file(path, 0, NULL);
+    double accuracy = json_number_value(json_object_get(summary, "test_accuracy"));
+
+    json_decref(summary);
+    return accuracy;
+}
+
+/* "data.path=..." of MNIST, or NULL. */
+static const char *configs_mnist(void)
+{
+    static char set[4096];
+    const char *root = getenv("COHORT_DATA");
+    const size_t key = strlen("data.path=");
+
+    if (root)
+        snprintf(set, sizeof(set), "data.path=%s/mnist", root);
+    else
+        snprintf(set, sizeof(set), "data.path=%s/../shared/data/mnist", configs_source);
+    return program_exists(set + key) ? set : NULL;
+}
+
+static void assert_reaches(size_t i, const char *ranks, const char *set)
+{
+    const char *args[] = {"train",     configs_path(i), "-q", "-n", ranks,
+                          "--run-dir", "out",           "-s", set,  NULL};
+    const program_options patient = {.timeout_s = 600};
+    double accuracy;
+
+    if (!set)
+        args[7] = NULL;
+    program_assert_success(program_run(args, &patient));
+    accuracy = configs_accuracy("out/summary.json");
+    print_message("%s on %s ranks: %.4f\n", configs_all[i].name, ranks, accuracy);
+    if (!(accuracy >= configs_all[i].accuracy))
+        fail_msg("%s: %g, not the %g that it promises", configs_all[i].name, accuracy,
+                 configs_all[i].accuracy);
+    program_remove("out");
+}
+
+static void every_config_learns(void **state)
+{
+    const char *mnist = configs_mnist();
+    program_result const *r = program_line("data info fashion-mnist");
+
+    (void)state;
+    for (size_t i = 0; i < CONFIGS; i++)
+        if (configs_all[i].mnist ? !mnist : r->exit_code != 0)
+            print_message("%s: skipped, its data is not here\n", configs_all[i].name);
+        else
+            assert_reaches(i, "2", configs_all[i].mnist ? mnist : NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest quick[] = {cmocka_unit_test(every_config_runs)};
+    const struct CMUnitTest slow[] = {cmocka_unit_test(every_config_learns)};
+    int failed;
+
+    if (program_init(argc > 1 ? argv[1] : NULL) != 0 || argc < 3)
+        return 1;
+    configs_source = argv[2];
+    failed = argc > 3 && strcmp(argv[3], "accuracy") == 0
+                 ? cmocka_run_group_tests(slow, NULL, NULL)
+                 : cmocka_run_group_tests(quick, NULL, NULL);
+    program_fini();
+    return failed;
+}
