@@ -16,8 +16,6 @@
 #include "optim/optim.h"
 #include "telemetry/format.h"
 
-#define INSPECT_MAX_CONFIG (1 << 20)
-
 typedef struct inspect_options {
     int64_t ranks;
     cli_list set;
@@ -282,6 +280,8 @@ static co_status inspect_is_weights(bool *out, const char *path)
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return co_fail(CO_E_USAGE, "%s is a folder; name a file, e.g. %s/final.safetensors", path,
                        path);
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return co_fail(CO_E_USAGE, "%s is not a regular file", path);
     *out = inspect_has_suffix(path, ".safetensors");
     if (*out || inspect_has_suffix(path, ".yaml") || inspect_has_suffix(path, ".yml"))
         return CO_OK;

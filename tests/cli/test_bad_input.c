@@ -169,11 +169,17 @@ static void a_config_that_is_no_file_is_refused(void **state)
 {
     (void)state;
     mkdir("folder", 0700);
+    program_write_text("good.yaml", FIXTURES_CONFIG);
     program_assert_error(program_line("train missing.yaml"), 2, "missing.yaml");
     program_assert_error(program_line("train folder"), 2, "folder");
     program_assert_error(program_line("train /dev/null"), 2, "/dev/null");
     program_assert_error(program_line("bench train missing.yaml"), 2, "missing.yaml");
     program_assert_error(program_line("inspect missing.yaml"), 2, "missing.yaml");
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    program_assert_error(program_line("inspect pipe"), 2, "regular");
+    program_assert_error(program_line("train pipe"), 2, "regular");
+    program_assert_error(program_line("eval pipe --config pipe"), 2, "regular");
+    program_assert_error(program_line("eval pipe --config good.yaml"), 3, "regular");
     program_assert_error(program_line("data info missing.yaml"), 2, "missing.yaml");
 }
 
