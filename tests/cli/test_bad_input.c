@@ -96,10 +96,8 @@ static void a_bad_value_names_its_key(void **state)
     (void)state;
     program_write_text("good.yaml", FIXTURES_CONFIG);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const program_result *r = bad_train("good.yaml", cases[i].set, "2");
-
         print_message("  %s\n", cases[i].set);
-        program_assert_error(r, 2, cases[i].words);
+        program_assert_error(bad_train("good.yaml", cases[i].set, "2"), 2, cases[i].words);
         assert_false(program_exists("out"));
     }
 }
