@@ -41,7 +41,7 @@ typedef struct co_model_ops {
 } co_model_ops;
 
 extern const co_model_ops *const co_models[]; /* NULL-ended */
-extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp;
+extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_model_psgd_cnn;
 /* classes: common to every model; the data's unless given. */
 extern const co_key co_model_common_keys[];
 const co_model_ops *co_model_find(const char *name);

@@ -6,10 +6,7 @@
 #include "models/models.h"
 
 const co_model_ops *const co_models[] = {
-    &co_model_mnist_net,
-    &co_model_lenet5,
-    &co_model_mlp,
-    NULL,
+    &co_model_mnist_net, &co_model_lenet5, &co_model_mlp, &co_model_psgd_cnn, NULL,
 };
 
 const co_model_ops *co_model_find(const char *name)

@@ -57,6 +57,20 @@ static const tensor lenet5_28[] = {
     {NULL, {0}, false},
 };
 
+static const tensor psgd_cnn[] = {
+    {"conv1.weight", {4, {16, 1, 5, 5}}, false},
+    {"conv1.bias", {1, {16}}, false},
+    {"conv2.weight", {4, {32, 16, 5, 5}}, false},
+    {"conv2.bias", {1, {32}}, false},
+    {"fc1.weight", {2, {512, 128}}, false},
+    {"fc1.bias", {1, {512}}, false},
+    {"fc2.weight", {2, {256, 512}}, false},
+    {"fc2.bias", {1, {256}}, false},
+    {"fc3.weight", {2, {10, 256}}, false},
+    {"fc3.bias", {1, {10}}, false},
+    {NULL, {0}, false},
+};
+
 static const tensor mlp_two[] = {
     {"fc1.weight", {2, {32, 192}}, false},
     {"fc1.bias", {1, {32}}, false},
@@ -82,6 +96,7 @@ static const struct {
     {"model: lenet5", &mnist, 10, "nll_loss", 44426, lenet5_28},
     {"model: lenet5", &padded, 10, "nll_loss", 61706, NULL},
     {"model: {name: lenet5, padding: 2}", &mnist, 10, "nll_loss", 61706, NULL},
+    {"model: psgd-cnn", &padded, 10, "nll_loss", 213194, psgd_cnn},
     {"model: {name: mlp, hidden: [32, 16]}", &color, 4, "cross_entropy", 6772, mlp_two},
     {"model: mlp", &mnist, 10, "cross_entropy", 785 * 128 + 129 * 10, NULL},
     {"model: {name: mlp, hidden: []}", &mnist, 10, "cross_entropy", 7850, NULL},
@@ -121,19 +136,29 @@ static void tensors_are_those_of_pytorch(void **state)
     }
 }
 
+static void assert_order(const char *text, const co_shape *sample, const char *const *order)
+{
+    models_test t = models_test_make(text, sample, 10);
+
+    for (int i = 0; i < t.graph->n_node; i++)
+        assert_string_equal(order[i] ? order[i] : "the end", t.graph->node[i].op->name);
+    assert_null(order[t.graph->n_node]);
+    models_test_free(&t);
+}
+
 static void layers_come_in_the_published_order(void **state)
 {
-    static const char *const order[] = {"conv2d",  "batchnorm", "maxpool",     "relu",
-                                        "conv2d",  "batchnorm", "dropout2d",   "maxpool",
-                                        "relu",    "flatten",   "linear",      "relu",
-                                        "dropout", "linear",    "log_softmax", "nll_loss"};
-    models_test t = models_test_make("model: {name: mnist-net, batch_norm: true}", &mnist, 10);
+    static const char *const mnist_net_order[] = {
+        "conv2d",    "batchnorm", "maxpool",     "relu",     "conv2d", "batchnorm",
+        "dropout2d", "maxpool",   "relu",        "flatten",  "linear", "relu",
+        "dropout",   "linear",    "log_softmax", "nll_loss", NULL};
+    static const char *const psgd_cnn_order[] = {
+        "conv2d",  "maxpool", "relu", "conv2d", "maxpool", "relu",        "dropout",  "maxpool",
+        "flatten", "linear",  "relu", "linear", "linear",  "log_softmax", "nll_loss", NULL};
 
     (void)state;
-    assert_int_equal(t.graph->n_node, sizeof(order) / sizeof(order[0]));
-    for (int i = 0; i < t.graph->n_node; i++)
-        assert_string_equal(t.graph->node[i].op->name, order[i]);
-    models_test_free(&t);
+    assert_order("model: {name: mnist-net, batch_norm: true}", &mnist, mnist_net_order);
+    assert_order("model: psgd-cnn", &padded, psgd_cnn_order);
 }
 
 /* PyTorch: kaiming_uniform(a = sqrt(5)) for weights and U(+-1 / sqrt(fan_in)) for biases are the

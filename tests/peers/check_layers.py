@@ -3,7 +3,7 @@ computes the same test loss and accuracy from the weights that Cohort leaves."""
 import os
 import sys
 
-from common import F, nn, summary, torch, train, weights, workplace, write_idx
+from common import F, PsgdCnn, nn, summary, torch, train, weights, workplace, write_idx
 
 SAMPLES = 96
 
@@ -88,6 +88,7 @@ NETWORKS = {
     "mlp": (Mlp, {"model": {"name": "mlp", "hidden": [32, 16], "dropout": 0.2},
                   "loss": SMOOTHED}, 0.1),
     "lenet5": (PaddedLeNet5, {"model": {"name": "lenet5", "padding": 2}}, 0),
+    "psgd-cnn": (PsgdCnn, {"model": "psgd-cnn"}, 0),
 }
 
 
@@ -106,10 +107,11 @@ def make_data(folder):
 
 def check(program, folder, name, image, label):
     make, network, smoothing = NETWORKS[name]
+    data = {"name": "mnist", "path": folder, **({"resize": 32} if make is PsgdCnn else {})}
     model = make()
     for ranks in (1, 2):
         run_dir = train(program, folder, f"{name}-{ranks}", {
-            **network, "data": {"name": "mnist", "path": folder}, "batch": 24, "epochs": 4,
+            **network, "data": data, "batch": 24, "epochs": 4,
             "optimizer": {"name": "adam", "lr": 0.01},
         }, ranks)
         theirs = summary(run_dir)

@@ -7,7 +7,7 @@ those switches over by a rounding error, Adam makes a visible difference of it.
 import os
 import sys
 
-from common import F, LeNet5, nn, torch, train, weights, workplace, write_idx
+from common import F, LeNet5, PsgdCnn, nn, torch, train, weights, workplace, write_idx
 
 STEPS = 20
 SAMPLES = 64
@@ -71,7 +71,7 @@ class Check:
 
     def train(self, name, network, optimizer, steps, ranks=1):
         return weights(train(self.program, self.folder, name, {
-            **network, "data": {"name": "mnist", "path": self.folder}, "batch": SAMPLES,
+            "data": {"name": "mnist", "path": self.folder}, **network, "batch": SAMPLES,
             "epochs": steps, "optimizer": {"name": "sgd", **optimizer}, "evaluate": False}, ranks))
 
     def run(self, name, network, model, optimizer, limit):
@@ -94,3 +94,7 @@ with workplace() as place:
     for each in OPTIMIZERS:
         check.run(each, SMOOTH, Smooth(), each, limit=2e-5)
     check.run("lenet5", {"model": "lenet5"}, LeNet5(), "momentum", limit=1e-3)
+    check.run("psgd-cnn", {
+        "model": {"name": "psgd-cnn", "dropout": 0},
+        "data": {"name": "mnist", "path": place, "resize": 32},
+    }, PsgdCnn(dropout=0), "momentum", limit=1e-3)
