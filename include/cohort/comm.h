@@ -114,6 +114,14 @@ CO_API co_status co_comm_progress(co_comm *comm);
  *  color -1 gets *out = NULL. Collective. Destroy the new one before its parent. */
 CO_API co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key);
 
+/** Memory that every rank of `comm` reads and writes: `bytes` zero bytes at *base, the same on all
+ *  of them. Collective. Only where ranks are on one machine (self, shm); elsewhere
+ *  CO_E_UNSUPPORTED. Order between ranks is theirs to keep, with atomics or a barrier. Give the
+ *  memory back with co_comm_window_destroy on each rank, before the communicator goes. */
+CO_API co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes);
+/** `base` may be NULL. Not collective. */
+CO_API void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes);
+
 /** Tell every rank that this one has failed, with a one-line cause; all waits end. Other ranks fail
  *  with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
 CO_API void co_comm_abort(co_comm *comm, co_status status, const char *cause);

@@ -76,6 +76,7 @@ typedef struct co_batch {
     uint64_t epoch, step;   /* step within the epoch */
     uint64_t count;         /* samples here; may be 0 */
     uint64_t global;        /* samples over all ranks: the divisor of the gradient */
+    uint64_t local;         /* samples of this rank in the step: count, or more of a micro-batch */
     const float *input;     /* (count, C, H, W) */
     const int32_t *label;   /* (count) */
     const uint32_t *sample; /* (count) indices into the data set */

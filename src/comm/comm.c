@@ -176,6 +176,27 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
     return CO_OK;
 }
 
+co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
+{
+    *base = NULL;
+    if (!comm)
+        return co_fail(CO_E_USAGE, "window: no communicator");
+    if (bytes == 0 || bytes > PTRDIFF_MAX)
+        return co_fail(CO_E_USAGE, "window: %zu bytes; give 1 or more, and less than memory holds",
+                       bytes);
+    if (!comm->ops->window)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "ranks over %s share no memory; start them on one machine with -n",
+                       comm->ops->name);
+    return comm_settle(comm, comm->ops->window(base, comm, bytes));
+}
+
+void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes)
+{
+    if (base)
+        comm->ops->free_window(comm, base, bytes);
+}
+
 void co_comm_abort(co_comm *comm, co_status status, const char *cause)
 {
     comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status,

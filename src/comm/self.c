@@ -120,6 +120,20 @@ static co_status self_split(co_comm **out, co_comm *comm, int color, int key)
     return color < 0 ? CO_OK : co_comm_create_self(out);
 }
 
+static co_status self_window(void **base, co_comm *comm, size_t bytes)
+{
+    (void)comm;
+    *base = co_calloc_aligned(bytes, 1);
+    return *base ? CO_OK : CO_E_NOMEM;
+}
+
+static void self_free_window(co_comm *comm, void *base, size_t bytes)
+{
+    (void)comm;
+    (void)bytes;
+    co_free(base);
+}
+
 static void self_fail(co_comm *comm, co_status status, const char *cause)
 {
     self_comm *self = (self_comm *)comm;
@@ -150,6 +164,8 @@ const co_comm_ops co_transport_self = {
     .describe_wait = self_describe_wait,
     .destroy_request = co_comm_give_request,
     .split = self_split,
+    .window = self_window,
+    .free_window = self_free_window,
     .fail = self_fail,
     .abort = self_fail,
     .destroy = self_destroy,

@@ -185,6 +185,27 @@ out:
     return st;
 }
 
+/* Rank 0 takes the memory and tells all where it lies. */
+static co_status shm_window(void **base, co_comm *comm, size_t bytes)
+{
+    shm_comm *c = (shm_comm *)comm;
+    int64_t offset = comm->rank == 0 ? co_shm_window_take(c->shm, bytes) : 0;
+    const co_coll_args tell = {
+        .coll = CO_COLL_BCAST, .in = &offset, .out = &offset, .count = 1, .dtype = CO_I64};
+
+    CO_TRY(co_comm_run(comm, &tell));
+    if (offset < 0)
+        return co_fail(CO_E_NOMEM, "no %zu bytes of memory for %d ranks to share", bytes,
+                       comm->size);
+    return co_shm_window_map(base, c->shm, offset, bytes);
+}
+
+static void shm_free_window(co_comm *comm, void *base, size_t bytes)
+{
+    (void)comm;
+    co_shm_window_unmap(base, bytes);
+}
+
 const co_comm_ops co_transport_shm = {
     .name = "shm",
     .summary = "ranks of one machine, over shared memory",
@@ -194,6 +215,8 @@ const co_comm_ops co_transport_shm = {
     .describe_wait = shm_describe_wait,
     .destroy_request = co_comm_give_request,
     .split = shm_split,
+    .window = shm_window,
+    .free_window = shm_free_window,
     .fail = shm_fail,
     .abort = shm_abort,
     .destroy = shm_destroy,

@@ -34,7 +34,8 @@ typedef struct shm_verdict {
 
 typedef struct shm_context {
     _Atomic uint32_t taken;
-    _Atomic uint32_t left; /* members that have destroyed their communicator */
+    _Atomic uint32_t left;   /* members that have destroyed their communicator */
+    _Atomic int64_t windows; /* bytes of windows taken so far; of the world's context alone */
 } shm_context;
 
 typedef struct shm_counters {
@@ -57,6 +58,7 @@ typedef struct shm_ring {
 
 struct co_shm {
     int ranks;
+    int windows;         /* owned file in memory, without a name; -1: this kernel has none */
     unsigned char *base; /* owned mapping */
     size_t size;
     size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
@@ -134,6 +136,14 @@ void co_shm_context_give_back(co_shm *shm, int context);
 /* One member goes; the last one clears the context and gives it back. */
 void co_shm_context_leave(co_shm *shm, int context, int members);
 unsigned char *co_shm_context_at(const co_shm *shm, int context);
+
+void co_shm_window_open(co_shm *shm);
+void co_shm_window_close(co_shm *shm);
+/* Zeroed memory for all ranks, taken from the end of what is taken so far: its offset; -1: there
+   is not enough. It is given back when the region goes. */
+int64_t co_shm_window_take(co_shm *shm, size_t bytes);
+co_status co_shm_window_map(void **base, const co_shm *shm, int64_t offset, size_t bytes);
+void co_shm_window_unmap(void *base, size_t bytes);
 
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);

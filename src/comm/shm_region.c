@@ -59,6 +59,7 @@ co_status co_shm_create(co_shm **out, int ranks)
         return CO_E_NOMEM;
     }
     shm->base = base;
+    co_shm_window_open(shm);
     atomic_store(&((shm_context *)co_shm_context_at(shm, 0))->taken, 1);
     *out = shm;
     return CO_OK;
@@ -68,6 +69,7 @@ void co_shm_destroy(co_shm *shm)
 {
     if (!shm)
         return;
+    co_shm_window_close(shm);
     munmap(shm->base, shm->size);
     co_free(shm);
 }

@@ -61,6 +61,7 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
     batch->step = l->step;
     batch->count = co_sampler_local(l->sampler, l->step, l->rank);
     batch->global = co_sampler_global(l->sampler, l->step);
+    batch->local = batch->count;
     if (++l->step == co_sampler_steps(l->sampler)) {
         l->step = 0;
         l->epoch++;

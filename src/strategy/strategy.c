@@ -51,7 +51,7 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
     strategy = co_calloc(1, sizeof(*strategy));
     if (!strategy)
         return CO_E_NOMEM;
-    *strategy = (co_strategy){.ops = ops, .comm = comm, .store = store};
+    *strategy = (co_strategy){.ops = ops, .comm = comm, .store = store, .update_end = store->n};
     st = strategy_setup(strategy, map, value, config);
     if (st != CO_OK) {
         co_strategy_destroy(strategy);
@@ -76,17 +76,22 @@ co_status co_strategy_start(co_strategy *strategy)
     return strategy->ops->start ? strategy->ops->start(strategy) : CO_OK;
 }
 
+bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
+{
+    return strategy->ops->is_local && strategy->ops->is_local(strategy, step);
+}
+
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end)
 {
     return strategy->ops->grad_ready ? strategy->ops->grad_ready(strategy, begin, end) : CO_OK;
 }
 
-co_status co_strategy_before_update(co_strategy *strategy, uint64_t step)
+co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     return strategy->ops->before_update ? strategy->ops->before_update(strategy, step) : CO_OK;
 }
 
-co_status co_strategy_after_update(co_strategy *strategy, uint64_t step)
+co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step)
 {
     return strategy->ops->after_update ? strategy->ops->after_update(strategy, step) : CO_OK;
 }

@@ -18,10 +18,11 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
 void co_strategy_destroy(co_strategy *strategy);
 
 /* The hooks, with NULL meaning nothing to do. */
+bool co_strategy_is_local(const co_strategy *strategy, uint64_t step);
 co_status co_strategy_start(co_strategy *strategy);
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);
-co_status co_strategy_before_update(co_strategy *strategy, uint64_t step);
-co_status co_strategy_after_update(co_strategy *strategy, uint64_t step);
+co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step);
+co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_finish(co_strategy *strategy);
 
 #endif

@@ -100,7 +100,7 @@ static co_status sync_grad_ready(co_strategy *strategy, size_t begin, size_t end
     return co_comm_progress(strategy->comm);
 }
 
-static co_status sync_before_update(co_strategy *strategy, uint64_t step)
+static co_status sync_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     sync_state *self = strategy->self;
 

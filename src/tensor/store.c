@@ -6,6 +6,8 @@
  */
 #include "tensor/store.h"
 
+#include <string.h>
+
 #include "core/mem.h"
 
 co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
@@ -16,7 +18,7 @@ co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
         return CO_E_NOMEM;
     store->n = n;
     store->n_buffer = n_buffer;
-    store->param = co_calloc_aligned(n, sizeof(float));
+    store->param = store->own_param = co_calloc_aligned(n, sizeof(float));
     store->grad = co_calloc_aligned(n, sizeof(float));
     store->buffer = co_calloc_aligned(n_buffer, sizeof(float));
     if (!store->param || !store->grad || !store->buffer) {
@@ -35,7 +37,7 @@ void co_store_destroy(co_store *store)
         co_free(store->state[i]);
     co_free(store->buffer);
     co_free(store->grad);
-    co_free(store->param);
+    co_free(store->own_param);
     co_free(store);
 }
 
@@ -49,6 +51,19 @@ co_status co_store_add_states(co_store *store, int n_state)
         store->state[store->n_state++] = state;
     }
     return CO_OK;
+}
+
+void co_store_lend_param(co_store *store, float *param)
+{
+    store->param = param;
+}
+
+void co_store_take_param(co_store *store)
+{
+    if (store->param == store->own_param)
+        return;
+    memcpy(store->own_param, store->param, store->n * sizeof(float));
+    store->param = store->own_param;
 }
 
 size_t co_store_place(size_t *end, size_t count)

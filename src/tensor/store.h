@@ -13,9 +13,10 @@
 #define CO_STORE_MAX_STATES 4
 
 typedef struct co_store {
-    size_t n;     /* elements with gaps; the length of each array below */
-    float *param; /* owned */
-    float *grad;  /* owned */
+    size_t n;         /* elements with gaps; the length of each array below */
+    float *param;     /* own_param, or what co_store_lend_param has put in its place */
+    float *own_param; /* owned */
+    float *grad;      /* owned */
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
     size_t n_buffer;
@@ -27,6 +28,12 @@ co_status co_store_create(co_store **out, size_t n, size_t n_buffer);
 void co_store_destroy(co_store *store);
 /* Zeroed state arrays; called once, by the optimizer. */
 co_status co_store_add_states(co_store *store, int n_state);
+
+/* Let the weights lie in `param` (n elements), which is borrowed: memory that ranks share. No value
+   is copied, and pointers into the old array go stale. */
+void co_store_lend_param(co_store *store, float *param);
+/* Back into own memory, values and all; nothing if they are there. */
+void co_store_take_param(co_store *store);
 
 /* Next start for a tensor of `count` elements at `*end`; moves *end. */
 size_t co_store_place(size_t *end, size_t count);

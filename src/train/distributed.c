@@ -20,8 +20,9 @@ struct co_distributed {
     co_optim *optim;
     co_schedule *schedule;
     co_strategy *strategy;
-    uint64_t step;     /* updates made so far */
-    bool has_gradient; /* this step has written store->grad */
+    uint64_t updates;      /* made by the optimizer so far */
+    co_strategy_step step; /* under way */
+    bool has_gradient;     /* this step has written store->grad */
     double lr;
 };
 
@@ -31,6 +32,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     const co_progress lengths = {.steps_per_epoch = options->steps_per_epoch,
                                  .total_steps = options->total_steps};
     co_store *store = options->model->store;
+    const float *param = store->param;
     co_distributed *d = co_calloc(1, sizeof(*d));
     co_status st;
 
@@ -48,6 +50,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
                                 store);
     if (st == CO_OK)
         st = co_strategy_start(d->strategy);
+    if (store->param != param)
+        co_model_drop_plans(options->model);
     if (st != CO_OK) {
         co_distributed_destroy(d);
         return st;
@@ -109,9 +113,14 @@ co_status co_distributed_create(co_distributed **out, const co_distributed_optio
 
 void co_distributed_destroy(co_distributed *d)
 {
+    const float *param;
+
     if (!d)
         return;
+    param = d->options.model->store->param;
     co_strategy_destroy(d->strategy);
+    if (d->options.model->store->param != param)
+        co_model_drop_plans(d->options.model);
     co_schedule_destroy(d->schedule);
     co_optim_destroy(d->optim);
     if (d->owns_config)
@@ -128,9 +137,15 @@ static co_status distributed_ready(void *arg, size_t begin, size_t end)
 
 co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
 {
+    co_batch part = *batch;
+
+    d->step.local += batch->count;
+    d->step.global = batch->global;
     if (batch->count == 0)
         return CO_OK;
-    CO_TRY(co_model_backward(d->options.model, batch, d->has_gradient,
+    if (co_strategy_is_local(d->strategy, d->step.step))
+        part.global = batch->local ? batch->local : batch->count;
+    CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
                              more ? NULL : distributed_ready, d));
     d->has_gradient = true;
     return CO_OK;
@@ -139,23 +154,35 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
 co_status co_distributed_step(co_distributed *d)
 {
     co_store *store = d->options.model->store;
-    const co_progress progress = {.step = d->step,
+    const co_progress progress = {.step = d->step.step,
                                   .steps_per_epoch = d->options.steps_per_epoch,
                                   .total_steps = d->options.total_steps};
 
     if (!d->has_gradient)
         memset(store->grad, 0, store->n * sizeof(float));
     d->has_gradient = false;
-    CO_TRY(co_strategy_before_update(d->strategy, d->step));
+    CO_TRY(co_strategy_before_update(d->strategy, &d->step));
     if (d->options.clip_value > 0)
         co_clip_value(store, d->options.clip_value);
     if (d->options.clip_norm > 0)
         co_clip_norm(store, d->options.clip_norm);
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
-    co_optim_update(d->optim, store, 0, store->n, d->lr, d->step + 1);
-    CO_TRY(co_strategy_after_update(d->strategy, d->step));
-    d->step++;
+    if (d->strategy->update_begin < d->strategy->update_end)
+        co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end, d->lr,
+                        ++d->updates);
+    CO_TRY(co_strategy_after_update(d->strategy, &d->step));
+    d->step = (co_strategy_step){.step = d->step.step + 1};
     return CO_OK;
+}
+
+bool co_distributed_is_local(const co_distributed *d)
+{
+    return co_strategy_is_local(d->strategy, d->step.step);
+}
+
+bool co_distributed_ends_with_finish(const co_distributed *d)
+{
+    return d->strategy->ops->finish != NULL;
 }
 
 co_status co_distributed_finish(co_distributed *d)

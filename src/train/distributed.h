@@ -15,6 +15,11 @@ typedef struct co_distributed_values {
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options);
 
+/* Whether ranks hold weights of their own now. */
+bool co_distributed_is_local(const co_distributed *distributed);
+/* Whether co_distributed_finish may move the weights. */
+bool co_distributed_ends_with_finish(const co_distributed *distributed);
+
 /* Whether the config names plugins that exist and keys that they know. */
 co_status co_distributed_check(const co_distributed_values *values);
 

@@ -20,7 +20,6 @@ co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co
 {
     const uint64_t steps = co_sampler_steps(sampler);
 
-    CO_TRY(co_trainer_average_buffers(comm, model));
     memset(out, 0, sizeof(*out));
     for (uint64_t step = 0; step < steps; step++) {
         co_batch batch;

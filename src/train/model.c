@@ -79,10 +79,8 @@ co_status co_model_create(co_model **out, const co_model_options *options)
     return st;
 }
 
-void co_model_destroy(co_model *model)
+void co_model_drop_plans(co_model *model)
 {
-    if (!model)
-        return;
     for (int i = 0; i < 2; i++)
         while (model->plans[i]) {
             model_plan *entry = model->plans[i];
@@ -91,6 +89,14 @@ void co_model_destroy(co_model *model)
             co_plan_destroy(entry->plan);
             co_free(entry);
         }
+    model->last = NULL;
+}
+
+void co_model_destroy(co_model *model)
+{
+    if (!model)
+        return;
+    co_model_drop_plans(model);
     co_store_destroy(model->store);
     co_graph_destroy(model->graph);
     if (model->owns_config)

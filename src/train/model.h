@@ -45,6 +45,8 @@ co_status co_model_setup(co_model *model, int threads);
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg);
 
+/* Plans hold pointers into the store: when its arrays have moved, they are made anew. */
+void co_model_drop_plans(co_model *model);
 /* Compile for this batch size now rather than at the first step. */
 co_status co_model_prepare(co_model *model, uint64_t batch, bool training);
 

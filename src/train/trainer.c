@@ -197,6 +197,14 @@ static co_status trainer_emit_step(trainer *t)
     return trainer_emit(t, &event);
 }
 
+/* Running statistics are those of all ranks, unless each has weights of its own. */
+static co_status trainer_evaluate(co_result *out, const trainer *t)
+{
+    if (!co_distributed_is_local(t->distributed))
+        CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    return co_trainer_evaluate(out, t->comm, t->job->model, t->test.loader, t->test.sampler);
+}
+
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
 static co_status trainer_end_epoch(trainer *t)
 {
@@ -212,7 +220,7 @@ static co_status trainer_end_epoch(trainer *t)
     if (t->job->test) {
         co_result test;
 
-        CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, t->test.loader, t->test.sampler));
+        CO_TRY(trainer_evaluate(&test, t));
         trainer_set_test(&event, &test, co_dataset_classes(t->job->test));
         event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     }
@@ -258,6 +266,22 @@ static co_status trainer_save(trainer *t)
     return trainer_emit(t, &event);
 }
 
+/* What is saved is what the last evaluation has seen. */
+static co_status trainer_finish(trainer *t)
+{
+    co_result test;
+
+    CO_TRY(co_distributed_finish(t->distributed));
+    if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
+        return CO_OK;
+    CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    if (!t->job->test)
+        return CO_OK;
+    CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, t->test.loader, t->test.sampler));
+    trainer_set_test(&t->last, &test, co_dataset_classes(t->job->test));
+    return CO_OK;
+}
+
 co_status co_trainer_run(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
@@ -268,10 +292,7 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     for (; st == CO_OK && t.step < t.info.total_steps; t.epoch++)
         st = trainer_epoch(&t);
     if (st == CO_OK)
-        st = co_distributed_finish(t.distributed);
-    /* Where an evaluation was the last thing, it has done so. */
-    if (st == CO_OK && !job->test)
-        st = co_trainer_average_buffers(comm, job->model);
+        st = trainer_finish(&t);
     if (st == CO_OK && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
     trainer_close(&t);

@@ -91,10 +91,10 @@ static co_status rank_steps(rank *r, strategy_test *t)
         CO_TRY(announce(t, r->index, step));
         if (r->job->gives_up && r->index == 1 && step == 2)
             return co_fail(CO_E_FAILED, "out of patience");
-        CO_TRY(co_strategy_before_update(t->strategy, (uint64_t)step));
+        CO_TRY(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
         if (!sums_are_right(r, t->store->grad, step))
             r->wrong = "the sum of the gradients";
-        CO_TRY(co_strategy_after_update(t->strategy, (uint64_t)step));
+        CO_TRY(co_strategy_after_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
     }
     return co_strategy_finish(t->strategy);
 }

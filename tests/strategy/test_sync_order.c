@@ -97,7 +97,7 @@ static void expect_all_posted(strategy_test *t, recorder *r, co_reduce_op op)
 {
     static const size_t end[] = {0, 16, 80, 144, 160};
 
-    assert_int_equal(co_strategy_before_update(t->strategy, 0), CO_E_TIMEOUT);
+    assert_int_equal(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = 0}), CO_E_TIMEOUT);
     assert_int_equal(r->n_posted, 4);
     for (int i = 0; i < 4; i++) {
         const co_coll_args *a = &r->posted[i];

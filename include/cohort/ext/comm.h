@@ -64,6 +64,9 @@ typedef struct co_comm_ops {
     void (*describe_wait)(const co_request *request, char *out, size_t size);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
+    /* Memory that all ranks share, zeroed; NULL: the transport has none. */
+    co_status (*window)(void **base, co_comm *comm, size_t bytes);
+    void (*free_window)(co_comm *comm, void *base, size_t bytes);
     /* The communicator is dead: every later call on it fails with this status and cause, unless
        an earlier cause is known. Peers hear of it where that takes no message. */
     void (*fail)(co_comm *comm, co_status status, const char *cause);

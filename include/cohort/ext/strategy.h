@@ -19,6 +19,13 @@ extern "C" {
 
 struct co_store;
 
+/** One step, as this rank sees it. */
+typedef struct co_strategy_step {
+    uint64_t step;   /* steps before this one */
+    uint64_t local;  /* samples of this rank; may be 0 */
+    uint64_t global; /* samples of all ranks */
+} co_strategy_step;
+
 typedef struct co_strategy_ops co_strategy_ops;
 
 typedef struct co_strategy {
@@ -26,26 +33,42 @@ typedef struct co_strategy {
     void *self;             /* owned; the strategy's keys, then its state */
     co_comm *comm;          /* borrowed */
     struct co_store *store; /* borrowed */
+    /* What the optimizer updates after before_update: this range of the store. All of it at the
+     * start; init, start or before_update may narrow it, an empty one skips the update. */
+    size_t update_begin, update_end;
 } co_strategy;
+
+/** What a strategy cannot do without. */
+typedef enum co_strategy_needs {
+    CO_STRATEGY_NEEDS_NOTHING = 0,
+    CO_STRATEGY_NEEDS_WINDOW = 1, /* memory that ranks share: co_comm_window_create */
+    CO_STRATEGY_NEEDS_THREADS = 2 /* ranks are threads of one process */
+} co_strategy_needs;
 
 struct co_strategy_ops {
     const char *name;
     const char *summary;
     const co_key *keys;
     size_t self_size;
+    unsigned needs; /* co_strategy_needs flags */
     /** Keys are read; take memory. fini follows, even after a failure. NULL: nothing. */
     co_status (*init)(co_strategy *strategy);
     /** Before the first step: weights and buffers are initialised. NULL: nothing. */
     co_status (*start)(co_strategy *strategy);
-    /** Gradients [begin, end) of the store are final on this rank; they are already divided by
-     *  the size of the global batch. Not called for a rank with no samples: before_update
-     *  then finds all gradients zero and unannounced. NULL: nothing. */
+    /** Whether ranks hold weights of their own at this step: the gradient is then the mean over
+     *  the rank's own samples (0 without any), and running statistics are not averaged for an
+     *  evaluation. Else it is the rank's part of the mean over the global batch, so that the sum
+     *  over ranks is exact. NULL: never. */
+    bool (*is_local)(const co_strategy *strategy, uint64_t step);
+    /** Gradients [begin, end) of the store are final on this rank. Not called for a rank with no
+     * samples: before_update then finds all gradients zero and unannounced. NULL: nothing. */
     co_status (*grad_ready)(co_strategy *strategy, size_t begin, size_t end);
     /** Afterwards grad holds what the optimizer shall use. NULL: nothing. */
-    co_status (*before_update)(co_strategy *strategy, uint64_t step);
+    co_status (*before_update)(co_strategy *strategy, const co_strategy_step *step);
     /** Weights have moved. NULL: nothing. */
-    co_status (*after_update)(co_strategy *strategy, uint64_t step);
-    /** After the last step, before saving. NULL: nothing. */
+    co_status (*after_update)(co_strategy *strategy, const co_strategy_step *step);
+    /** After the last step; the weights may move, and are then evaluated and saved. NULL:
+     *  nothing. */
     co_status (*finish)(co_strategy *strategy);
     /** Free what init and later hooks took; may come in the middle of a step, after a failure. */
     void (*fini)(co_strategy *strategy);
