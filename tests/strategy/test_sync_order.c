@@ -96,8 +96,9 @@ static void open_sync(strategy_test *t, recorder *r, const char *text)
 static void expect_all_posted(strategy_test *t, recorder *r, co_reduce_op op)
 {
     static const size_t end[] = {0, 16, 80, 144, 160};
+    const co_strategy_step first = {.step = 0};
 
-    assert_int_equal(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = 0}), CO_E_TIMEOUT);
+    assert_int_equal(co_strategy_before_update(t->strategy, &first), CO_E_TIMEOUT);
     assert_int_equal(r->n_posted, 4);
     for (int i = 0; i < 4; i++) {
         const co_coll_args *a = &r->posted[i];
