@@ -103,6 +103,8 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_count(object, "step", event->step) |
           json_put_real(object, "wall_seconds", event->wall_seconds) |
           json_put_real(object, "train_seconds", event->train_seconds) |
+          json_put_real(object, "compute_seconds", event->compute_seconds) |
+          json_put_real(object, "sync_seconds", event->sync_seconds) |
           json_put_real(object, "samples_per_second", event->samples_per_second) |
           json_put_real(object, "lr", event->lr) | json_put_results(object, event) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |

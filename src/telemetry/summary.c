@@ -33,6 +33,8 @@ static json_t *summary_build(const co_summary *summary)
               json_put_count(object, "steps", last->step) |
               json_put_real(object, "wall_seconds", last->wall_seconds) |
               json_put_real(object, "train_seconds", last->train_seconds) |
+              json_put_real(object, "compute_seconds", last->compute_seconds) |
+              json_put_real(object, "sync_seconds", last->sync_seconds) |
               json_put_real(object, "start_seconds", summary->start_seconds) |
               json_put_real(object, "data_wait_seconds", last->data_wait_seconds) |
               json_put_real(object, "samples_per_second", last->samples_per_second) |

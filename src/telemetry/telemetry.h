@@ -30,6 +30,8 @@ typedef struct co_event {
     uint64_t epoch_step;       /* updates made so far in this epoch */
     double wall_seconds;       /* since the start of the run */
     double train_seconds;      /* in training steps alone */
+    double compute_seconds;    /* of this rank: forward, backward, update */
+    double sync_seconds;       /* of this rank: in the strategy, waiting included */
     double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
     double lr;
     double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
 #include "optim/optim.h"
 #include "strategy/strategy.h"
@@ -24,6 +25,7 @@ struct co_distributed {
     co_strategy_step step; /* under way */
     bool has_gradient;     /* this step has written store->grad */
     double lr;
+    uint64_t sync_ns; /* spent in the strategy since the first step */
 };
 
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
@@ -128,11 +130,19 @@ void co_distributed_destroy(co_distributed *d)
     co_free(d);
 }
 
+/* Books the time since `start_ns` as the strategy's; passes on `st`. */
+static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_status st)
+{
+    d->sync_ns += co_clock_ns() - start_ns;
+    return st;
+}
+
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
 {
+    const uint64_t start_ns = co_clock_ns();
     co_distributed *d = arg;
 
-    return co_strategy_grad_ready(d->strategy, begin, end);
+    return distributed_synced(d, start_ns, co_strategy_grad_ready(d->strategy, begin, end));
 }
 
 co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
@@ -157,11 +167,13 @@ co_status co_distributed_step(co_distributed *d)
     const co_progress progress = {.step = d->step.step,
                                   .steps_per_epoch = d->options.steps_per_epoch,
                                   .total_steps = d->options.total_steps};
+    uint64_t start_ns;
 
     if (!d->has_gradient)
         memset(store->grad, 0, store->n * sizeof(float));
     d->has_gradient = false;
-    CO_TRY(co_strategy_before_update(d->strategy, &d->step));
+    start_ns = co_clock_ns();
+    CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
     if (d->options.clip_value > 0)
         co_clip_value(store, d->options.clip_value);
     if (d->options.clip_norm > 0)
@@ -170,7 +182,8 @@ co_status co_distributed_step(co_distributed *d)
     if (d->strategy->update_begin < d->strategy->update_end)
         co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end, d->lr,
                         ++d->updates);
-    CO_TRY(co_strategy_after_update(d->strategy, &d->step));
+    start_ns = co_clock_ns();
+    CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
     d->step = (co_strategy_step){.step = d->step.step + 1};
     return CO_OK;
 }
@@ -187,10 +200,17 @@ bool co_distributed_ends_with_finish(const co_distributed *d)
 
 co_status co_distributed_finish(co_distributed *d)
 {
-    return co_strategy_finish(d->strategy);
+    const uint64_t start_ns = co_clock_ns();
+
+    return distributed_synced(d, start_ns, co_strategy_finish(d->strategy));
 }
 
 double co_distributed_lr(const co_distributed *d)
 {
     return d->lr;
+}
+
+uint64_t co_distributed_sync_ns(const co_distributed *d)
+{
+    return d->sync_ns;
 }

@@ -20,6 +20,10 @@ bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
 
+/* Time that this rank has spent in its strategy since the first step: posting, reducing, waiting.
+ */
+uint64_t co_distributed_sync_ns(const co_distributed *distributed);
+
 /* Whether the config names plugins that exist and keys that they know. */
 co_status co_distributed_check(const co_distributed_values *values);
 

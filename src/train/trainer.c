@@ -106,6 +106,8 @@ static co_event trainer_event(const trainer *t, co_event_kind kind)
     event.epoch_step = t->epoch_step;
     event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     event.train_seconds = t->train_seconds;
+    event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
+    event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
     event.lr = co_distributed_lr(t->distributed);
     event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
     event.bytes_sent = co_comm_bytes_sent(t->comm);
@@ -165,9 +167,11 @@ co_status trainer_step(trainer *t)
 {
     const size_t sample = (size_t)co_shape_count(co_dataset_shape(t->job->train));
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    uint64_t start_ns;
     co_batch batch;
 
     CO_TRY(co_loader_next(&batch, t->train.loader));
+    start_ns = co_clock_ns();
     for (uint64_t k = 0; k < parts; k++) {
         co_batch slice = trainer_slice(&batch, k, parts, sample);
         co_result part;
@@ -178,6 +182,8 @@ co_status trainer_step(trainer *t)
         CO_TRY(co_distributed_backward(t->distributed, &slice, k + 1 < parts));
     }
     CO_TRY(co_distributed_step(t->distributed));
+    t->step_ns += co_clock_ns() - start_ns;
+    t->step_sync_ns = co_distributed_sync_ns(t->distributed);
     if (t->step == 0)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     t->step++;
@@ -272,6 +278,7 @@ static co_status trainer_finish(trainer *t)
     co_result test;
 
     CO_TRY(co_distributed_finish(t->distributed));
+    t->last.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
     if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
         return CO_OK;
     CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));

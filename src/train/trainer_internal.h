@@ -17,6 +17,8 @@ typedef struct trainer {
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
     uint64_t epoch_start_ns;
+    uint64_t step_ns;      /* in steps, without the wait for data: computing and the strategy */
+    uint64_t step_sync_ns; /* the strategy's part of it */
     double train_seconds, start_seconds;
     co_result seen; /* of this epoch so far, on this rank */
     co_event last;  /* of the last epoch */

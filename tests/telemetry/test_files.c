@@ -191,10 +191,10 @@ static co_summary files_summary(const co_event *last, uint64_t shards)
 static void summary_has_every_field(void **state)
 {
     static const char *const numbers[] = {
-        "ranks",         "epochs",         "steps",          "wall_seconds",
-        "train_seconds", "train_loss",     "train_accuracy", "samples_per_second",
-        "test_loss",     "bytes_sent",     "test_accuracy",  "test_accuracy_top5",
-        "start_seconds", "parameter_count"};
+        "ranks",         "epochs",          "steps",           "wall_seconds",
+        "train_seconds", "train_loss",      "train_accuracy",  "samples_per_second",
+        "test_loss",     "bytes_sent",      "test_accuracy",   "test_accuracy_top5",
+        "start_seconds", "parameter_count", "compute_seconds", "sync_seconds"};
     co_event last = run_epoch(9, CO_EVENT_END);
     co_summary summary = files_summary(&last, 0);
     json_t *object;
