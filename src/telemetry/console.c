@@ -170,6 +170,22 @@ static co_status console_epoch_line(console *self, const co_event *event)
                         event->train_loss, event->train_accuracy, test, rate, seconds);
 }
 
+/* As the scripts of PyTorch's tutorials on distributed training print it. */
+static co_status console_rank_lines(console *self, const co_event *event)
+{
+    for (int r = 0; event->rank && r < self->info.ranks; r++) {
+        const co_rank_figures *rank = &event->rank[r];
+        char test[80] = "";
+
+        if (event->has_test)
+            snprintf(test, sizeof(test), "  --|-- Val. Loss %.3f Val. Acc. %.3f", rank->test_loss,
+                     rank->test_accuracy);
+        CO_TRY(console_line(self, "Rank %d, epoch %" PRIu64 ":  Train Loss %.3f  Train Acc. %.3f%s",
+                            r, event->epoch, rank->train_loss, rank->train_accuracy, test));
+    }
+    return CO_OK;
+}
+
 static co_status console_end(console *self, const co_event *event)
 {
     char steps[32], seconds[32], rate[32], test[64] = "";
@@ -189,8 +205,10 @@ static co_status console_event(co_sink *sink, const co_event *event)
 
     if (event->kind == CO_EVENT_STEP)
         return console_step(self, event);
-    if (event->kind == CO_EVENT_EPOCH)
+    if (event->kind == CO_EVENT_EPOCH) {
+        CO_TRY(console_rank_lines(self, event));
         return console_epoch_line(self, event);
+    }
     return console_end(self, event);
 }
 

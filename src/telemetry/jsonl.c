@@ -20,6 +20,7 @@ typedef struct jsonl {
     char *path;   /* owned, for messages */
     int fd;
     uint64_t every;
+    int ranks;
 } jsonl;
 
 static co_status jsonl_append(const jsonl *self, const char *text, size_t length)
@@ -89,6 +90,26 @@ static const char *jsonl_kind(co_event_kind kind)
     return kind == CO_EVENT_STEP ? "step" : kind == CO_EVENT_EPOCH ? "epoch" : "end";
 }
 
+/* {..., "ranks": [{"train_loss": ...}, ...]} */
+static int jsonl_put_ranks(json_t *object, const jsonl *self, const co_event *event)
+{
+    json_t *list = json_array();
+    int bad = 0;
+
+    for (int r = 0; r < self->ranks; r++) {
+        const co_rank_figures *rank = &event->rank[r];
+        json_t *item = json_object();
+
+        bad |= json_put_real(item, "train_loss", rank->train_loss) |
+               json_put_real(item, "train_accuracy", rank->train_accuracy);
+        if (event->has_test)
+            bad |= json_put_real(item, "test_loss", rank->test_loss) |
+                   json_put_real(item, "test_accuracy", rank->test_accuracy);
+        bad |= json_array_append_new(list, item);
+    }
+    return bad | json_object_set_new(object, "ranks", list);
+}
+
 static co_status jsonl_event(co_sink *sink, const co_event *event)
 {
     const jsonl *self = (const jsonl *)sink;
@@ -109,6 +130,8 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "lr", event->lr) | json_put_results(object, event) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);
+    if (event->rank)
+        bad |= jsonl_put_ranks(object, self, event);
     return jsonl_put(self, object, bad);
 }
 
@@ -156,6 +179,7 @@ co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char 
     self->sink.ops = &co_sink_jsonl;
     self->fd = -1;
     self->every = every ? every : 1;
+    self->ranks = info->ranks;
     st = jsonl_open(self, run_dir);
     if (st == CO_OK)
         st = jsonl_start(self, info);

@@ -23,6 +23,12 @@ typedef enum co_event_kind {
     CO_EVENT_END    /* after the last step and the last evaluation */
 } co_event_kind;
 
+/* One rank's own figures of an epoch: training over its batches, the mean of each batch counting
+   once, and the test split over its part of it. NaN where it had no samples. */
+typedef struct co_rank_figures {
+    double train_loss, train_accuracy, test_loss, test_accuracy;
+} co_rank_figures;
+
 typedef struct co_event {
     co_event_kind kind;
     uint64_t epoch;            /* 0-based */
@@ -38,7 +44,8 @@ typedef struct co_event {
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
     double data_wait_seconds;
-    uint64_t bytes_sent; /* of this rank */
+    uint64_t bytes_sent;         /* of this rank */
+    const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not asked for */
 } co_event;
 
 typedef struct co_sink_ops co_sink_ops;

@@ -15,8 +15,8 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
     return co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG);
 }
 
-co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
-                              const co_sampler *sampler)
+co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
+                              co_loader *loader, const co_sampler *sampler)
 {
     const uint64_t steps = co_sampler_steps(sampler);
 
@@ -29,5 +29,7 @@ co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co
         CO_TRY(co_model_evaluate(&part, model, &batch));
         co_metrics_add(out, &part);
     }
+    if (own)
+        *own = *out;
     return co_metrics_reduce(out, comm);
 }

@@ -19,7 +19,7 @@ co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t
         return co_spec_text(&out->partition, spec, spec->partition);
     out->batch = FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
     out->sequential = true;
-    return CO_OK;
+    return co_spec_text(&out->partition, spec, spec->test_partition);
 }
 
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,

@@ -28,6 +28,12 @@ static co_status run_check_ranks(const co_job *job)
                            (int)job->spec.ranks, CO_SPLIT_TRAIN));
     CO_TRY(co_sampler_create(&sampler, &sampling));
     co_sampler_destroy(sampler);
+    if (!job->test)
+        return CO_OK;
+    CO_TRY(co_feed_options(&sampling, &job->spec, co_dataset_count(job->test), (int)job->spec.ranks,
+                           CO_SPLIT_TEST));
+    CO_TRY(co_sampler_create(&sampler, &sampling));
+    co_sampler_destroy(sampler);
     return CO_OK;
 }
 
@@ -77,6 +83,8 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     job->quiet = options->quiet;
     job->start_ns = co_clock_process_start_ns();
     CO_TRY(co_spec_load(spec, options));
+    if (!train)
+        spec->test_partition = NULL; /* the sum is the same, whoever measures what */
     if (train)
         CO_TRY(run_check_update(job));
     if (train)
@@ -165,7 +173,7 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
     CO_TRY(
         co_model_setup(job->model, job->spec.threads ? (int)job->spec.threads : co_thread_cores()));
     CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST));
-    st = co_trainer_evaluate(&result, comm, job->model, feed.loader, feed.sampler);
+    st = co_trainer_evaluate(&result, NULL, comm, job->model, feed.loader, feed.sampler);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
         out->count = result.count;

@@ -12,6 +12,7 @@
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_precision[] = {"fp32", NULL};
+static const char *const spec_log[] = {"run", "ranks", NULL};
 
 #define SPEC(field) offsetof(co_spec, field)
 
@@ -26,6 +27,8 @@ const co_key co_spec_keys[] = {
      "data set: a name, or {name: ..., path: ..., key: value}"},
     {"partition", CO_KEY_VALUE, SPEC(partition), "~", 0, 0, NULL,
      "how ranks share the data: global (default) or {kind: random, ratios: [...]}"},
+    {"test_partition", CO_KEY_VALUE, SPEC(test_partition), "~", 0, 0, NULL,
+     "how ranks share the test split: by default equally; no total depends on it"},
     {"ranks", CO_KEY_INT, SPEC(ranks), "1", 1, 1024, NULL, "ranks to start; -n wins"},
     {"batch", CO_KEY_INT, SPEC(batch), "128", 1, 1 << 24, NULL, "samples per step over all ranks"},
     {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
@@ -53,6 +56,8 @@ const co_key co_spec_keys[] = {
      "reading ahead: {threads: 1, depth: 4}"},
     {"evaluate", CO_KEY_BOOL, SPEC(evaluate), "true", 0, 0, NULL,
      "measure the test split after every epoch"},
+    {"log", CO_KEY_CHOICE, SPEC(log), "run", 0, 0, spec_log,
+     "figures of an epoch: of the whole run alone, or also of each rank"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
      "steps between step events in metrics.jsonl"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,

@@ -11,15 +11,20 @@
 
 typedef struct co_spec {
     co_config *config; /* owned */
-    const co_value *model, *layers, *loss, *data, *partition, *optimizer, *schedule, *strategy;
+    const co_value *model, *layers, *loss, *data, *partition, *test_partition, *optimizer,
+        *schedule, *strategy;
     const co_value *clip, *loader;
     int64_t ranks, batch, accumulate, epochs, max_steps, seed, threads, timeout_s, log_every;
     int64_t loader_threads, loader_depth; /* of `loader` */
     double clip_norm, clip_value;         /* of `clip` */
     const char *backend;
     int shards, precision; /* one choice each so far */
+    int log;               /* co_spec_log */
     bool evaluate;
 } co_spec;
+
+/* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
+typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS } co_spec_log;
 
 extern const co_key co_spec_keys[];
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/mem.h"
 #include "core/thread.h"
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
@@ -33,7 +34,10 @@ static co_status trainer_open_sinks(trainer *t)
         CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
         t->n_sink++;
     }
-    return CO_OK;
+    if (spec->log != CO_SPEC_LOG_RANKS)
+        return CO_OK;
+    t->rank = co_calloc((size_t)co_comm_size(t->comm), sizeof(*t->rank));
+    return t->rank ? CO_OK : CO_E_NOMEM;
 }
 
 static void trainer_describe(trainer *t)
@@ -93,6 +97,7 @@ void trainer_close(trainer *t)
 
         sink->ops->close(sink);
     }
+    co_free(t->rank);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
@@ -167,6 +172,7 @@ co_status trainer_step(trainer *t)
 {
     const size_t sample = (size_t)co_shape_count(co_dataset_shape(t->job->train));
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    co_result seen = {0};
     uint64_t start_ns;
     co_batch batch;
 
@@ -178,9 +184,11 @@ co_status trainer_step(trainer *t)
 
         CO_TRY(co_model_forward(&part, t->job->model, &slice));
         CO_TRY(trainer_check_loss(t, &part));
-        co_metrics_add(&t->seen, &part);
+        co_metrics_add(&seen, &part);
         CO_TRY(co_distributed_backward(t->distributed, &slice, k + 1 < parts));
     }
+    co_metrics_add(&t->seen, &seen);
+    co_rank_means_add(&t->means, &seen);
     CO_TRY(co_distributed_step(t->distributed));
     t->step_ns += co_clock_ns() - start_ns;
     t->step_sync_ns = co_distributed_sync_ns(t->distributed);
@@ -204,11 +212,12 @@ static co_status trainer_emit_step(trainer *t)
 }
 
 /* Running statistics are those of all ranks, unless each has weights of its own. */
-static co_status trainer_evaluate(co_result *out, const trainer *t)
+static co_status trainer_evaluate(co_result *out, trainer *t)
 {
     if (!co_distributed_is_local(t->distributed))
         CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
-    return co_trainer_evaluate(out, t->comm, t->job->model, t->test.loader, t->test.sampler);
+    return co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, t->test.loader,
+                               t->test.sampler);
 }
 
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
@@ -231,6 +240,9 @@ static co_status trainer_end_epoch(trainer *t)
         event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     }
     t->last = event;
+    if (t->job->spec.log == CO_SPEC_LOG_RANKS)
+        CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, t->job->test ? &t->tested : NULL));
+    event.rank = t->rank;
     return trainer_emit(t, &event);
 }
 
@@ -239,6 +251,7 @@ static co_status trainer_epoch(trainer *t)
     t->epoch_start_ns = co_clock_ns();
     t->epoch_step = t->epoch_samples = 0;
     memset(&t->seen, 0, sizeof(t->seen));
+    memset(&t->means, 0, sizeof(t->means));
     while (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps) {
         CO_TRY(trainer_step(t));
         if (t->n_sink)
@@ -284,7 +297,8 @@ static co_status trainer_finish(trainer *t)
     CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
     if (!t->job->test)
         return CO_OK;
-    CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, t->test.loader, t->test.sampler));
+    CO_TRY(
+        co_trainer_evaluate(&test, NULL, t->comm, t->job->model, t->test.loader, t->test.sampler));
     trainer_set_test(&t->last, &test, co_dataset_classes(t->job->test));
     return CO_OK;
 }

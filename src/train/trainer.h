@@ -35,9 +35,10 @@ co_status co_trainer_bench(co_comm *comm, co_job *job);
 /* Ranks have seen different samples, so their running statistics differ: the mean, on every rank.
    Collective. */
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
-/* Counts over the test split, each sample once, the same on every rank. Collective. */
-co_status co_trainer_evaluate(co_result *out, co_comm *comm, co_model *model, co_loader *loader,
-                              const co_sampler *sampler);
+/* Counts over the test split, each sample once, the same on every rank; `own` (NULL: not wanted)
+   are those of this rank's part. Collective. */
+co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
+                              co_loader *loader, const co_sampler *sampler);
 
 /* A sampler and its loader for one split, as the spec says. */
 typedef struct co_feed {

@@ -3,6 +3,7 @@
 #define CO_TRAIN_TRAINER_INTERNAL_H
 
 #include "telemetry/telemetry.h"
+#include "train/ranks.h"
 #include "train/trainer.h"
 
 #define TRAINER_MAX_SINKS 4
@@ -22,6 +23,10 @@ typedef struct trainer {
     double train_seconds, start_seconds;
     co_result seen; /* of this epoch so far, on this rank */
     co_event last;  /* of the last epoch */
+    /* Of this rank: its batches of this epoch, its part of the last evaluation. */
+    co_rank_means means;
+    co_result tested;
+    co_rank_figures *rank; /* owned; (ranks), on rank 0 and with log: ranks alone */
 } trainer;
 
 /* Everything but sinks. After a failure too, trainer_close frees what there is. */

@@ -53,8 +53,28 @@ static co_status console_short_run(void)
     return st;
 }
 
-/* The run with `fd` as standard output; returns the child. */
-static pid_t console_start(int fd)
+/* An epoch whose ranks are shown apart, with a test split and without. */
+static co_status console_ranks_run(void)
+{
+    const co_rank_figures ranks[] = {{1.3102, 0.5581, 0.6449, 0.7991},
+                                     {1.3061, 0.5609, 0.6421, 0.8032}};
+    co_event event = run_epoch(0, CO_EVENT_EPOCH);
+    co_sink *sink;
+    co_status st;
+
+    event.rank = ranks;
+    CO_TRY(co_sink_console_open(&sink, &run_info));
+    st = console_emit(sink, &event);
+    event.has_test = false;
+    event.epoch = 1;
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->close(sink);
+    return st;
+}
+
+/* `run` with `fd` as standard output; returns the child. */
+static pid_t console_start_run(int fd, co_status (*run)(void))
 {
     pid_t pid;
 
@@ -66,9 +86,14 @@ static pid_t console_start(int fd)
         setenv("TERM", "xterm", 1);
         dup2(fd, STDOUT_FILENO);
         alarm(20);
-        _exit(co_exit_code(console_short_run()));
+        _exit(co_exit_code(run()));
     }
     return pid;
+}
+
+static pid_t console_start(int fd)
+{
+    return console_start_run(fd, console_short_run);
 }
 
 static int console_join(pid_t pid)
@@ -108,6 +133,29 @@ static void file_gets_plain_lines(void **state)
         "epoch  1/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.7 s\n"
         "a line for people\n"
         "done: test accuracy 0.8612, 4,690 steps in 47 s of training, 24,310 samples/s\n");
+}
+
+static void ranks_are_shown_as_the_tutorial_does(void **state)
+{
+    static const char expected[] =
+        "Rank 0, epoch 0:  Train Loss 1.310  Train Acc. 0.558  --|-- Val. Loss 0.645 Val. Acc. "
+        "0.799\n"
+        "Rank 1, epoch 0:  Train Loss 1.306  Train Acc. 0.561  --|-- Val. Loss 0.642 Val. Acc. "
+        "0.803\n"
+        "epoch  1/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | ";
+    static const char untested[] = "Rank 0, epoch 1:  Train Loss 1.310  Train Acc. 0.558\n"
+                                   "Rank 1, epoch 1:  Train Loss 1.306  Train Acc. 0.561\n";
+    static char seen[SEEN_MAX];
+    FILE *file = tmpfile();
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(console_join(console_start_run(fileno(file), console_ranks_run)), 0);
+    lseek(fileno(file), 0, SEEK_SET);
+    console_read(seen, fileno(file));
+    fclose(file);
+    assert_non_null(strstr(seen, expected));
+    assert_non_null(strstr(seen, untested));
 }
 
 /* What the terminal shows at a drawing: the text behind the last "\r\033[K". */
@@ -192,9 +240,12 @@ static void full_device_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_gets_plain_lines),          cmocka_unit_test(terminal_gets_a_bar),
-        cmocka_unit_test(narrow_terminal_is_not_wrapped), cmocka_unit_test(closed_pipe_is_an_error),
+        cmocka_unit_test(file_gets_plain_lines),
+        cmocka_unit_test(terminal_gets_a_bar),
+        cmocka_unit_test(narrow_terminal_is_not_wrapped),
+        cmocka_unit_test(closed_pipe_is_an_error),
         cmocka_unit_test(full_device_is_an_error),
+        cmocka_unit_test(ranks_are_shown_as_the_tutorial_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,35 @@ static void jsonl_writes_every_nth_step(void **state)
     assert_null(files_line(4));
 }
 
+static void jsonl_keeps_ranks_apart(void **state)
+{
+    const co_rank_figures ranks[] = {{0.5, 0.8, 0.4, 0.9}, {NAN, NAN, 0.6, 0.7}};
+    co_event event = run_epoch(0, CO_EVENT_EPOCH);
+    co_sink *sink;
+    json_t *line, *list;
+
+    (void)state;
+    event.rank = ranks;
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir, 1), CO_OK);
+    assert_int_equal(sink->ops->event(sink, &event), CO_OK);
+    event.has_test = false;
+    assert_int_equal(sink->ops->event(sink, &event), CO_OK);
+    sink->ops->close(sink);
+
+    line = files_line(1);
+    list = json_object_get(line, "ranks");
+    assert_int_equal((int)json_array_size(list), 2);
+    assert_float_equal((float)files_number(json_array_get(list, 0), "train_loss"), 0.5, 1e-6);
+    assert_float_equal((float)files_number(json_array_get(list, 0), "train_accuracy"), 0.8, 1e-6);
+    assert_true(json_is_null(json_object_get(json_array_get(list, 1), "train_loss")));
+    assert_float_equal((float)files_number(json_array_get(list, 1), "test_loss"), 0.6, 1e-6);
+    assert_float_equal((float)files_number(json_array_get(list, 1), "test_accuracy"), 0.7, 1e-6);
+    json_decref(line);
+    line = files_line(2);
+    assert_null(json_object_get(json_array_get(json_object_get(line, "ranks"), 0), "test_loss"));
+    json_decref(line);
+}
+
 static void jsonl_takes_no_number_as_null(void **state)
 {
     co_sink *sink;
@@ -267,7 +296,7 @@ int main(void)
         FILES_TEST(jsonl_writes_every_nth_step),  FILES_TEST(jsonl_takes_no_number_as_null),
         FILES_TEST(jsonl_names_a_missing_folder), FILES_TEST(full_disk_leaves_whole_lines),
         FILES_TEST(summary_has_every_field),      FILES_TEST(full_disk_leaves_no_summary),
-        FILES_TEST(no_memory_is_an_error),
+        FILES_TEST(no_memory_is_an_error),        FILES_TEST(jsonl_keeps_ranks_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
