@@ -202,8 +202,7 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
 
 static void shm_free_window(co_comm *comm, void *base, size_t bytes)
 {
-    (void)comm;
-    co_shm_window_unmap(base, bytes);
+    co_shm_window_unmap(((shm_comm *)comm)->shm, base, bytes);
 }
 
 const co_comm_ops co_transport_shm = {

@@ -12,6 +12,7 @@
 #ifndef CO_COMM_SHM_INTERNAL_H
 #define CO_COMM_SHM_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "comm/comm_internal.h"
@@ -58,8 +59,10 @@ typedef struct shm_ring {
 
 struct co_shm {
     int ranks;
-    int windows;         /* owned file in memory, without a name; -1: this kernel has none */
-    unsigned char *base; /* owned mapping */
+    int windows; /* owned file in memory, without a name; -1: this kernel has none */
+    pthread_mutex_t mapping_lock;
+    struct shm_mapping *mappings; /* of windows, in this process */
+    unsigned char *base;          /* owned mapping */
     size_t size;
     size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
     size_t contexts;                                   /* from the start of the region */
@@ -142,8 +145,8 @@ void co_shm_window_close(co_shm *shm);
 /* Zeroed memory for all ranks, taken from the end of what is taken so far: its offset; -1: there
    is not enough. It is given back when the region goes. */
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
-co_status co_shm_window_map(void **base, const co_shm *shm, int64_t offset, size_t bytes);
-void co_shm_window_unmap(void *base, size_t bytes);
+co_status co_shm_window_map(void **base, co_shm *shm, int64_t offset, size_t bytes);
+void co_shm_window_unmap(co_shm *shm, void *base, size_t bytes);
 
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);

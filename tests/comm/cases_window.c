@@ -1,0 +1,111 @@
+/* cases_window.c - memory that all ranks read and write. */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "comm/cases.h"
+
+#define WINDOW_WORDS  3000
+#define WINDOW_ROUNDS 1000
+
+/* Where ranks share no memory a window is refused, and nothing else is lost. */
+static bool window_is_refused(co_comm *comm)
+{
+    void *base = comm;
+
+    CHECK(co_comm_window_create(&base, comm, 64) == CO_E_UNSUPPORTED);
+    CHECK(!base);
+    CHECK(strstr(co_error_message(), "mpi"));
+    CHECK_OK(co_comm_barrier(comm));
+    return true;
+}
+
+static bool window_is_mpi(const co_comm *comm)
+{
+    return strcmp(co_comm_transport(comm), "mpi") == 0;
+}
+
+/* All ranks count in the first word, and each fills a part of the others. */
+static bool window_fill(co_comm *comm, _Atomic uint32_t *word)
+{
+    const uint32_t rank = (uint32_t)co_comm_rank(comm), size = (uint32_t)co_comm_size(comm);
+
+    for (size_t i = 0; i < WINDOW_WORDS; i++)
+        CHECK(word[i] == 0);
+    CHECK_OK(co_comm_barrier(comm));
+    for (int i = 0; i < WINDOW_ROUNDS; i++)
+        atomic_fetch_add(&word[0], 1);
+    for (uint32_t i = 1 + rank; i < WINDOW_WORDS; i += size)
+        word[i] = i * 3 + rank;
+    CHECK_OK(co_comm_barrier(comm));
+    CHECK(word[0] == WINDOW_ROUNDS * size);
+    for (uint32_t i = 1; i < WINDOW_WORDS; i++)
+        CHECK(word[i] == i * 3 + (i - 1) % size);
+    return true;
+}
+
+static bool window_shared(co_comm *comm)
+{
+    const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
+    void *first, *second;
+
+    if (window_is_mpi(comm))
+        return window_is_refused(comm);
+    CHECK_OK(co_comm_window_create(&first, comm, bytes));
+    CHECK(window_fill(comm, first));
+    CHECK_OK(co_comm_window_create(&second, comm, bytes));
+    CHECK(window_fill(comm, second));
+    CHECK_OK(co_comm_barrier(comm));
+    memset(second, 255, bytes);
+    CHECK(((uint32_t *)first)[1] == 3);
+    co_comm_window_destroy(comm, second, bytes);
+    co_comm_window_destroy(comm, first, bytes);
+    co_comm_window_destroy(comm, NULL, bytes);
+    return true;
+}
+
+/* Groups of ranks have windows of their own at the same time. */
+static bool window_of_a_group(co_comm *comm)
+{
+    const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
+    co_comm *part;
+    void *base;
+
+    if (window_is_mpi(comm))
+        return true;
+    CHECK_OK(co_comm_split(&part, comm, co_comm_rank(comm) % 2, 0));
+    CHECK_OK(co_comm_window_create(&base, part, bytes));
+    CHECK(window_fill(part, base));
+    co_comm_window_destroy(part, base, bytes);
+    co_comm_destroy(part);
+    return true;
+}
+
+/* More than the machine has is an error on every rank, not a signal later. */
+static bool window_too_large(co_comm *comm)
+{
+    co_comm *part;
+    co_status st;
+    void *base;
+
+    CHECK(co_comm_window_create(&base, comm, 0) == CO_E_USAGE);
+    CHECK(co_comm_window_create(&base, comm, SIZE_MAX) == CO_E_USAGE);
+    CHECK(co_comm_window_create(&base, NULL, 8) == CO_E_USAGE);
+    if (strcmp(co_comm_transport(comm), "shm") != 0)
+        return true;
+    CHECK_OK(co_comm_split(&part, comm, 0, 0));
+    st = co_comm_window_create(&base, part, (size_t)1 << 50);
+    CHECK(st == CO_E_NOMEM || st == CO_E_PEER); /* of the first to notice, and of the others */
+    CHECK(strstr(co_error_message(), "ranks to share"));
+    CHECK(!base);
+    co_comm_destroy(part);
+    CHECK_OK(co_comm_barrier(comm));
+    return true;
+}
+
+const comm_case comm_cases_window[] = {
+    {"window", window_shared, 1},
+    {"window_of_a_group", window_of_a_group, 1},
+    {"window_too_large", window_too_large, 1},
+    {NULL, NULL, 0},
+};
