@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** What every rank runs. `world` is borrowed; the process exits with the returned status. */
+/** What every rank runs. `world` is borrowed; the rank ends with the returned status. */
 typedef co_status (*co_rank_fn)(co_comm *world, void *arg);
 
 typedef struct co_launch_options {
@@ -16,6 +16,7 @@ typedef struct co_launch_options {
     uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
     bool bind;           /* give each rank its share of the cores and bind it */
     bool fork_one;       /* run even a single rank in a process of its own */
+    bool threads;        /* ranks are threads of one process: this one, or its own with fork_one */
 } co_launch_options;
 
 /**
@@ -23,7 +24,8 @@ typedef struct co_launch_options {
  *
  * Started by mpiexec (or srun) the process joins that world as one rank; otherwise it forks
  * `ranks` children that talk over shared memory, and waits for them. One rank without MPI runs
- * in the calling process, unless `fork_one`. Memory written before the call is seen by every rank.
+ * in the calling process, unless `fork_one`. Memory written before the call is seen by every rank;
+ * ranks that are threads share it from then on too.
  *
  * A rank that fails or dies ends the others at once: the call returns its status, with a message
  * that names rank, process and cause. CO_E_PEER: a rank was killed. SIGINT and SIGTERM to the

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The log sink's settings: the one global beside the error message. */
+/* The log sink's settings: the one global beside the error message. Ranks may be threads. */
 static atomic_int log_level = CO_LOG_INFO;
-static atomic_int log_rank = -1;
+static _Thread_local int log_rank = -1;
 
 void co_log_set_level(co_log_level level)
 {
@@ -19,13 +19,13 @@ void co_log_set_level(co_log_level level)
 
 void co_log_set_rank(int rank)
 {
-    atomic_store(&log_rank, rank);
+    log_rank = rank;
 }
 
 void co_log(co_log_level level, const char *fmt, ...)
 {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
-    int rank = atomic_load(&log_rank);
+    const int rank = log_rank;
     char line[2304], who[32] = "";
     size_t used;
     va_list args;

@@ -10,7 +10,7 @@ typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN, CO_LOG_INFO, CO_LOG_DEBUG
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);
 /* Levels above this are dropped; CO_LOG_INFO at the start. */
 void co_log_set_level(co_log_level level);
-/* Name the rank in this process's lines; -1 (the start) names none. */
+/* Name the rank in this thread's lines; -1 (the start) names none. */
 void co_log_set_rank(int rank);
 
 #endif

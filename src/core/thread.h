@@ -10,7 +10,7 @@
 
 /* Cores this process may use (affinity mask and cgroup quota), at least 1. */
 int co_thread_cores(void);
-/* Rank `index` of `count` on this host: bind the process to its share of the allowed cores,
+/* Rank `index` of `count` on this host: bind the calling thread to its share of the allowed cores,
    near each other in the topology (hwloc). More ranks than cores: each is bound to one core,
    in turn. So co_thread_cores() is the rank's share afterwards, as `cores` is. */
 co_status co_thread_bind_share(int *cores, int index, int count);

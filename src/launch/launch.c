@@ -1,5 +1,6 @@
 /*
- * launch.c - how ranks come to be: as a rank of an MPI world, as children, or in this process.
+ * launch.c - how ranks come to be: as a rank of an MPI world, as children, as threads, or in this
+ * process; and the life of one.
  */
 #include <cohort/launch.h>
 
@@ -45,6 +46,23 @@ co_status co_rank_prepare(co_comm *comm, const co_launch_options *options, int l
     if (options->bind && local_ranks > 1)
         CO_TRY(co_thread_bind_share(&cores, local_rank, local_ranks));
     return CO_OK;
+}
+
+co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, co_rank_fn fn,
+                      void *arg)
+{
+    co_comm *comm = NULL;
+    co_status st =
+        options->ranks > 1 ? co_shm_attach(&comm, shm, rank) : co_comm_create_self(&comm);
+
+    if (st == CO_OK)
+        st = co_rank_prepare(comm, options, rank, options->ranks);
+    if (st == CO_OK)
+        st = fn(comm, arg);
+    if (st != CO_OK)
+        co_shm_abort(shm, rank, st, co_error_message());
+    co_comm_destroy(comm);
+    return st;
 }
 
 /* mpiexec binds ranks by its own rules, unless told not to or oversubscribed. */
@@ -107,5 +125,7 @@ co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
         return launch_mpi(&o, fn, arg);
     if (o.ranks == 0)
         o.ranks = 1;
-    return o.ranks == 1 && !o.fork_one ? launch_here(&o, fn, arg) : co_supervise(&o, fn, arg);
+    if (o.fork_one || (o.ranks > 1 && !o.threads))
+        return co_supervise(&o, fn, arg);
+    return o.ranks > 1 ? co_launch_threads(&o, fn, arg) : launch_here(&o, fn, arg);
 }

@@ -1,5 +1,5 @@
 /*
- * supervise.c - ranks as child processes: fork, watch, end.
+ * supervise.c - ranks as child processes, one each or all in one: fork, watch, end.
  *
  * The parent computes nothing. It waits for signals with a limit, so no handler and no global
  * state is needed: a child that ended, Ctrl-C, a request to stop. It knows no training.
@@ -31,9 +31,9 @@ typedef struct supervisor {
     co_rank_fn fn;
     void *arg;
     co_shm *shm;
-    pid_t *pids;    /* by rank; 0: has ended */
-    pid_t *started; /* by rank, for messages */
-    int ranks, alive;
+    pid_t *pids;    /* by process; 0: has ended */
+    pid_t *started; /* by process, for messages */
+    int ranks, processes, alive;
     uint64_t killing_at; /* when those still alive are killed; 0: not ending */
     sigset_t watched, before;
     struct sigaction chld_before;
@@ -50,22 +50,13 @@ static _Noreturn void supervise_exit(int code)
     _exit(code);
 }
 
-static co_status supervise_rank(const supervisor *s, int rank)
+static co_status supervise_run(const supervisor *s, int process)
 {
-    co_comm *comm = NULL;
-    co_status st = s->ranks > 1 ? co_shm_attach(&comm, s->shm, rank) : co_comm_create_self(&comm);
-
-    if (st == CO_OK)
-        st = co_rank_prepare(comm, s->options, rank, s->ranks);
-    if (st == CO_OK)
-        st = s->fn(comm, s->arg);
-    if (st != CO_OK)
-        co_shm_abort(s->shm, rank, st, co_error_message());
-    co_comm_destroy(comm);
-    return st;
+    return s->options->threads ? co_rank_threads(s->options, s->shm, s->fn, s->arg)
+                               : co_rank_run(s->options, s->shm, process, s->fn, s->arg);
 }
 
-static _Noreturn void supervise_child(const supervisor *s, int rank, pid_t parent)
+static _Noreturn void supervise_child(const supervisor *s, int process, pid_t parent)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -75,7 +66,7 @@ static _Noreturn void supervise_child(const supervisor *s, int rank, pid_t paren
     sigaction(SIGINT, &ignore, NULL); /* Ctrl-C reaches the whole group; the parent decides */
     sigaction(SIGCHLD, &s->chld_before, NULL);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
-    supervise_exit(co_exit_code(supervise_rank(s, rank)));
+    supervise_exit(co_exit_code(supervise_run(s, process)));
 }
 
 static void supervise_end(supervisor *s, int rank, co_status status, const char *cause)
@@ -87,9 +78,9 @@ static void supervise_end(supervisor *s, int rank, co_status status, const char 
 
 static void supervise_kill(const supervisor *s)
 {
-    for (int rank = 0; rank < s->ranks; rank++)
-        if (s->pids[rank])
-            kill(s->pids[rank], SIGKILL);
+    for (int process = 0; process < s->processes; process++)
+        if (s->pids[process])
+            kill(s->pids[process], SIGKILL);
 }
 
 static void supervise_fork(supervisor *s)
@@ -97,26 +88,28 @@ static void supervise_fork(supervisor *s)
     pid_t parent = getpid();
 
     fflush(NULL); /* else every child would write the same buffered text again */
-    for (int rank = 0; rank < s->ranks; rank++) {
+    for (int process = 0; process < s->processes; process++) {
         pid_t pid = fork();
 
         if (pid == 0)
-            supervise_child(s, rank, parent);
+            supervise_child(s, process, parent);
         if (pid < 0) {
-            co_fail(CO_E_FAILED, "cannot start rank %d of %d: %s", rank, s->ranks, strerror(errno));
+            co_fail(CO_E_FAILED, "cannot start process %d of %d: %s", process, s->processes,
+                    strerror(errno));
             supervise_end(s, -1, CO_E_FAILED, co_error_message());
             return;
         }
-        s->pids[rank] = s->started[rank] = pid;
+        s->pids[process] = s->started[process] = pid;
         s->alive++;
     }
 }
 
-static void supervise_ended(supervisor *s, int rank, int how)
+static void supervise_ended(supervisor *s, int process, int how)
 {
+    const int rank = s->options->threads && s->ranks > 1 ? -1 : process; /* or nobody knows whose */
     char cause[96];
 
-    s->pids[rank] = 0;
+    s->pids[process] = 0;
     s->alive--;
     if (WIFEXITED(how) && WEXITSTATUS(how) == 0)
         return;
@@ -130,14 +123,14 @@ static void supervise_ended(supervisor *s, int rank, int how)
 
 static void supervise_reap(supervisor *s)
 {
-    for (int rank = 0; rank < s->ranks; rank++) {
+    for (int process = 0; process < s->processes; process++) {
         int how = 0;
-        pid_t pid = s->pids[rank] ? waitpid(s->pids[rank], &how, WNOHANG) : 0;
+        pid_t pid = s->pids[process] ? waitpid(s->pids[process], &how, WNOHANG) : 0;
 
         if (pid > 0)
-            supervise_ended(s, rank, how);
+            supervise_ended(s, process, how);
         else if (pid < 0 && errno == ECHILD)
-            supervise_ended(s, rank, 255 << 8); /* someone else has waited for it */
+            supervise_ended(s, process, 255 << 8); /* someone else has waited for it */
     }
 }
 
@@ -151,6 +144,9 @@ static void supervise_wait(supervisor *s)
         supervise_end(s, -1, CO_E_INTERRUPTED, "interrupted");
     else if (signal == SIGTERM || signal == SIGHUP)
         supervise_end(s, -1, CO_E_TERMINATED, "terminated");
+    /* Of ranks in one process none exits while another hangs. */
+    if (!s->killing_at && co_shm_cause(s->shm, NULL, NULL, 0) != CO_OK)
+        s->killing_at = co_clock_ns() + GRACE_NS;
     /* A single rank waits for nobody, so it would not notice. */
     if (s->killing_at && (s->ranks == 1 || co_clock_ns() > s->killing_at))
         supervise_kill(s);
@@ -183,9 +179,12 @@ static co_status supervise_verdict(const supervisor *s)
 
     if (st == CO_OK)
         return CO_OK;
+    if (rank < 0 && s->options->threads && st == CO_E_PEER)
+        return co_fail(st, "the process of all ranks (%d): %s", (int)s->started[0], cause);
     if (rank < 0 || s->ranks == 1)
         return co_fail(st, "%s", cause);
-    return co_fail(st, "rank %d (process %d): %s", rank, (int)s->started[rank], cause);
+    return co_fail(st, "rank %d (process %d): %s", rank,
+                   (int)s->started[s->options->threads ? 0 : rank], cause);
 }
 
 co_status co_supervise(const co_launch_options *options, co_rank_fn fn, void *arg)
@@ -195,12 +194,13 @@ co_status co_supervise(const co_launch_options *options, co_rank_fn fn, void *ar
 
     if (st != CO_OK)
         return st;
-    s.pids = co_calloc(2 * (size_t)s.ranks, sizeof(*s.pids));
+    s.processes = options->threads ? 1 : s.ranks;
+    s.pids = co_calloc(2 * (size_t)s.processes, sizeof(*s.pids));
     if (!s.pids) {
         co_shm_destroy(s.shm);
         return co_fail(CO_E_NOMEM, "out of memory");
     }
-    s.started = s.pids + s.ranks;
+    s.started = s.pids + s.processes;
     supervise_block(&s);
     supervise_fork(&s);
     while (s.alive > 0) {

@@ -34,6 +34,7 @@ typedef struct seen {
 } seen;
 
 static seen *shared;
+static bool as_threads; /* else as processes */
 
 static int map_shared(void **state)
 {
@@ -46,13 +47,24 @@ static int clear_shared(void **state)
 {
     (void)state;
     memset(shared, 0, sizeof(*shared));
+    as_threads = false;
+    return 0;
+}
+
+static int clear_shared_for_threads(void **state)
+{
+    clear_shared(state);
+    as_threads = true;
     return 0;
 }
 
 static co_status launch(int ranks, uint32_t timeout_ms, co_rank_fn fn)
 {
-    const co_launch_options options = {
-        .ranks = ranks, .timeout_ms = timeout_ms, .bind = true, .fork_one = true};
+    const co_launch_options options = {.ranks = ranks,
+                                       .timeout_ms = timeout_ms,
+                                       .bind = true,
+                                       .fork_one = true,
+                                       .threads = as_threads};
 
     return co_launch(&options, fn, shared);
 }
@@ -79,7 +91,7 @@ static co_status sum_ranks(co_comm *world, void *arg)
                : co_fail(CO_E_FAILED, "the sum is %d", sum);
 }
 
-static void ranks_are_processes_that_share_the_cores(void **state)
+static void ranks_share_the_cores(void **state)
 {
     int all = co_thread_cores();
 
@@ -89,6 +101,10 @@ static void ranks_are_processes_that_share_the_cores(void **state)
         assert_no_process_left(ranks);
         for (int rank = 0; rank < ranks; rank++) {
             assert_int_not_equal(shared->pid[rank], getpid());
+            if (as_threads || rank == 0)
+                assert_int_equal(shared->pid[rank], shared->pid[0]);
+            else
+                assert_int_not_equal(shared->pid[rank], shared->pid[rank - 1]);
             assert_in_range(shared->cores[rank], all / ranks > 0 ? all / ranks : 1,
                             all / ranks + 1);
         }
@@ -147,7 +163,10 @@ static void be_killed(void)
 
 static void stop(void)
 {
-    raise(SIGSTOP);
+    if (!as_threads)
+        raise(SIGSTOP);
+    for (;;)
+        pause(); /* a signal would stop all threads */
 }
 
 static void leave(void)
@@ -167,11 +186,28 @@ static void check_deed(void (*deed)(void), co_status status, const char *text, d
         assert_true(co_clock_seconds(start, co_clock_ns()) < limit);
         if (!strstr(co_error_message(), text))
             fail_msg("no \"%s\" in: %s", text, co_error_message());
-        snprintf(who, sizeof(who), "(process %d)", (int)shared->pid[shared->victim]);
+        snprintf(who, sizeof(who), as_threads && deed ? "all ranks (%d)" : "(process %d)",
+                 (int)shared->pid[shared->victim]);
         if (deed != stop)
             assert_non_null(strstr(co_error_message(), who));
         assert_no_process_left(ranks);
     }
+}
+
+static void threads_run_in_the_caller(void **state)
+{
+    const co_launch_options options = {.ranks = 3, .bind = true, .threads = true};
+    const co_launch_options limited = {.ranks = 3, .timeout_ms = 5000, .threads = true};
+    int all = co_thread_cores();
+
+    (void)state;
+    assert_int_equal(co_launch(&options, sum_ranks, shared), CO_OK);
+    for (int rank = 0; rank < 3; rank++)
+        assert_int_equal(shared->pid[rank], getpid());
+    assert_int_equal(co_thread_cores(), all);
+    shared->victim = 1;
+    assert_int_equal(co_launch(&limited, meet, shared), CO_E_DATA);
+    assert_string_equal(co_error_message(), "rank 1: sample 7 is damaged");
 }
 
 static void a_rank_that_fails_ends_the_others(void **state)
@@ -260,14 +296,20 @@ static void ranks_die_with_the_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(ranks_are_processes_that_share_the_cores, clear_shared),
+        cmocka_unit_test_setup(ranks_share_the_cores, clear_shared),
         cmocka_unit_test_setup(one_rank_runs_in_the_caller, clear_shared),
+        cmocka_unit_test_setup(threads_run_in_the_caller, clear_shared),
         cmocka_unit_test_setup(a_silly_number_of_ranks_is_refused, clear_shared),
         cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared),
         cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared),
         cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared),
         cmocka_unit_test_setup(signals_end_all_ranks, clear_shared),
         cmocka_unit_test_setup(ranks_die_with_the_launcher, clear_shared),
+        cmocka_unit_test_setup(ranks_share_the_cores, clear_shared_for_threads),
+        cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(signals_end_all_ranks, clear_shared_for_threads),
     };
 
     return cmocka_run_group_tests(tests, map_shared, NULL);
