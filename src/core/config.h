@@ -88,8 +88,8 @@ co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2
    missed there. */
 co_value co_value_absent(const co_value *place);
 
-/* Put a value's place in front of a message that has none: for what only a deeper layer, which
-   knows no config, can refuse. Passes on `st`; does nothing unless it is CO_E_USAGE. */
+/* Put a value's place in front of a message that has none of its own: for what only a deeper layer,
+   which may know no config, can refuse. Passes on `st`; does nothing unless it is CO_E_USAGE. */
 co_status co_value_place(co_status st, const co_value *value);
 
 /* CO_E_USAGE: there is no such `what` ("optimizer"); names the nearest of `names` (n of them), else

@@ -44,11 +44,20 @@ co_value co_value_absent(const co_value *place)
     return absent;
 }
 
+static bool value_has_place(const char *message, const co_value *value)
+{
+    const char *source = value && value->source ? value->source : "--set";
+    const size_t n = strlen(source);
+
+    return (strncmp(message, source, n) == 0 && message[n] == ':') ||
+           strncmp(message, "--set ", 6) == 0;
+}
+
 co_status co_value_place(co_status st, const co_value *value)
 {
     char cause[1024];
 
-    if (st != CO_E_USAGE)
+    if (st != CO_E_USAGE || value_has_place(co_error_message(), value))
         return st;
     snprintf(cause, sizeof(cause), "%s", co_error_message());
     return co_value_fail(value, "%s", cause);

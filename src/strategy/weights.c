@@ -1,0 +1,51 @@
+/*
+ * weights.c - one set of weights from many. Must not know when, nor what ranks do in between.
+ *
+ * A rank's weights count by its share of the samples used since ranks last agreed, n_k / n: a rank
+ * that saw twice as many moved twice as far for a reason, one that saw none adds nothing. Every
+ * rank knows n and its own n_k without talking. Running statistics are averaged by the same
+ * shares, as they describe what these weights do to those samples.
+ */
+#include "strategy/weights.h"
+
+#include "tensor/store.h"
+
+co_status co_weights_broadcast(const co_strategy *strategy)
+{
+    const co_store *store = strategy->store;
+
+    CO_TRY(co_comm_bcast(strategy->comm, store->param, store->n, CO_F32, 0));
+    return co_comm_bcast(strategy->comm, store->buffer, store->n_buffer, CO_F32, 0);
+}
+
+void co_weights_allow(co_strategy *strategy, const co_strategy_step *step)
+{
+    strategy->update_end = step->local ? strategy->store->n : 0;
+}
+
+void co_weights_count(co_weights_used *used, const co_strategy_step *step)
+{
+    used->local += step->local;
+    used->global += step->global;
+}
+
+/* In double: a share rounded to float would move all weights the same way at every average. */
+static co_status weights_combine(co_comm *comm, float *x, size_t n, double share)
+{
+    for (size_t e = 0; e < n; e++)
+        x[e] = (float)(share * (double)x[e]);
+    return co_comm_allreduce(comm, x, x, n, CO_F32, CO_SUM);
+}
+
+co_status co_weights_average(co_weights_used *used, const co_strategy *strategy)
+{
+    const co_store *store = strategy->store;
+    double share;
+
+    if (used->global == 0)
+        return CO_OK;
+    share = (double)used->local / (double)used->global;
+    *used = (co_weights_used){0, 0};
+    CO_TRY(weights_combine(strategy->comm, store->param, store->n, share));
+    return weights_combine(strategy->comm, store->buffer, store->n_buffer, share);
+}

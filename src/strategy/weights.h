@@ -1,0 +1,25 @@
+/*
+ * weights.h - the weights and running statistics of all ranks made one: those of rank 0, or their
+ * mean weighted by the samples behind them.
+ */
+#ifndef CO_STRATEGY_WEIGHTS_H
+#define CO_STRATEGY_WEIGHTS_H
+
+#include <cohort/ext/strategy.h>
+
+/* Samples used since all ranks last had the same weights. */
+typedef struct co_weights_used {
+    uint64_t local, global;
+} co_weights_used;
+
+/* Those of rank 0 on every rank. */
+co_status co_weights_broadcast(const co_strategy *strategy);
+/* Before the update of a step on a rank's own samples: none, no update. */
+void co_weights_allow(co_strategy *strategy, const co_strategy_step *step);
+/* After the update of such a step. */
+void co_weights_count(co_weights_used *used, const co_strategy_step *step);
+/* Sum over ranks of local / global times theirs; `used` begins anew. Nothing is used: nothing is
+   done. */
+co_status co_weights_average(co_weights_used *used, const co_strategy *strategy);
+
+#endif

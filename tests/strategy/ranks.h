@@ -1,0 +1,179 @@
+/*
+ * ranks.h - ranks as threads that minimise a sum of squares under a strategy, with plain SGD.
+ *
+ * Sample s pulls weight e towards sample_target(s, e): the gradient of its loss is w - target.
+ * Step t has GLOBAL samples, cut among the ranks by `split`, so that the path of `sync` does not
+ * depend on the cut.
+ */
+#ifndef CO_TESTS_RANKS_H
+#define CO_TESTS_RANKS_H
+
+#include "strategy/strategy_test.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "comm/shm.h"
+
+#define N         160
+#define N_BUFFER  16
+#define GLOBAL    12
+#define LR        0.05F
+#define MAX_RANKS 4
+
+typedef struct job {
+    const char *config;
+    int ranks, steps;
+    int split[3][MAX_RANKS]; /* samples of each rank; step t uses row t % 3 */
+} job;
+
+typedef struct rank {
+    const job *job;
+    co_shm *shm;
+    int index;
+    pthread_t thread;
+    co_status status;
+    char message[512];
+    float param[N], buffer[N_BUFFER]; /* at the end */
+    uint64_t bytes_sent;              /* in steps and finish */
+    int updates;
+} rank;
+
+static inline float sample_target(int sample, size_t e)
+{
+    return (float)((sample * 37 + (int)e * 11) % 23 - 11);
+}
+
+static inline float first_weight(int index, size_t e)
+{
+    return (float)(index + 1) * (float)((int)(e % 7) - 3);
+}
+
+/* Mean pull of a rank's samples at a step, times `scale`. */
+static inline double mean_gradient(const job *j, int index, int step, size_t e, double w)
+{
+    const int *split = j->split[step % 3];
+    int first = step * GLOBAL;
+    double sum = 0;
+
+    for (int i = 0; i < index; i++)
+        first += split[i];
+    for (int s = first; s < first + split[index]; s++)
+        sum += w - (double)sample_target(s, e);
+    return split[index] ? sum / split[index] : 0;
+}
+
+static inline co_status rank_step(rank *r, strategy_test *t, int step)
+{
+    const int local = r->job->split[step % 3][r->index];
+    const co_strategy_step at = {
+        .step = (uint64_t)step, .local = (uint64_t)local, .global = GLOBAL};
+    const bool alone = co_strategy_is_local(t->strategy, at.step);
+    const double scale = alone ? 1 : (double)local / GLOBAL;
+    co_store *store = t->store;
+
+    for (size_t e = 0; e < N; e++)
+        store->grad[e] =
+            (float)(scale * mean_gradient(r->job, r->index, step, e, (double)store->param[e]));
+    if (local) {
+        CO_TRY(co_strategy_grad_ready(t->strategy, 0, N / 2));
+        CO_TRY(co_strategy_grad_ready(t->strategy, N / 2, N));
+    }
+    for (size_t e = 0; e < N_BUFFER; e++) /* running statistics move with own samples */
+        store->buffer[e] += (float)local;
+    CO_TRY(co_strategy_before_update(t->strategy, &at));
+    for (size_t e = t->strategy->update_begin; e < t->strategy->update_end; e++)
+        store->param[e] -= LR * store->grad[e];
+    r->updates += t->strategy->update_begin < t->strategy->update_end;
+    return co_strategy_after_update(t->strategy, &at);
+}
+
+static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+{
+    uint64_t before;
+
+    CO_TRY(co_comm_set_timeout(comm, 20000));
+    CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
+    for (size_t e = 0; e < N; e++)
+        t->store->param[e] = first_weight(r->index, e);
+    CO_TRY(co_strategy_start(t->strategy));
+    before = co_comm_bytes_sent(comm);
+    for (int step = 0; step < r->job->steps; step++)
+        CO_TRY(rank_step(r, t, step));
+    CO_TRY(co_strategy_finish(t->strategy));
+    r->bytes_sent = co_comm_bytes_sent(comm) - before;
+    memcpy(r->param, t->store->param, sizeof(r->param));
+    memcpy(r->buffer, t->store->buffer, sizeof(r->buffer));
+    return CO_OK;
+}
+
+static inline void *rank_main(void *arg)
+{
+    rank *r = arg;
+    strategy_test t = {NULL, NULL, NULL};
+    co_comm *comm = NULL;
+
+    r->status = co_shm_attach(&comm, r->shm, r->index);
+    if (r->status == CO_OK)
+        r->status = rank_run(r, &t, comm);
+    if (r->status != CO_OK)
+        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
+    strategy_test_close(&t);
+    co_comm_destroy(comm);
+    return NULL;
+}
+
+/* All ranks to the end. */
+static inline void run(rank *ranks, const job *j)
+{
+    co_shm *shm = NULL;
+
+    assert_int_equal(co_shm_create(&shm, j->ranks), CO_OK);
+    for (int i = 0; i < j->ranks; i++) {
+        ranks[i] = (rank){.job = j, .shm = shm, .index = i};
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
+    }
+    for (int i = 0; i < j->ranks; i++)
+        pthread_join(ranks[i].thread, NULL);
+    co_shm_destroy(shm);
+    for (int i = 0; i < j->ranks; i++)
+        if (ranks[i].status != CO_OK)
+            fail_msg("%s, rank %d: %s", j->config, i, ranks[i].message);
+}
+
+static inline void assert_same_bytes(const float *a, const float *b)
+{
+    assert_memory_equal(a, b, N * sizeof(float));
+}
+
+static inline void assert_close(const float *got, const double *want, size_t n)
+{
+    for (size_t e = 0; e < n; e++) {
+        const double difference = (double)got[e] - want[e];
+
+        if (difference > 2e-5 || difference < -2e-5)
+            fail_msg("element %zu is %.9g, not %.9g", e, (double)got[e], want[e]);
+    }
+}
+
+/* Even, uneven, with ranks that have no samples in some steps or in all. */
+static const job splits[] = {
+    {.ranks = 1, .split = {{12}, {12}, {12}}},
+    {.ranks = 2, .split = {{6, 6}, {6, 6}, {6, 6}}},
+    {.ranks = 2, .split = {{12, 0}, {11, 1}, {0, 12}}},
+    {.ranks = 3, .split = {{4, 4, 4}, {1, 4, 7}, {6, 6, 0}}},
+    {.ranks = 4, .split = {{3, 3, 3, 3}, {3, 3, 3, 3}, {3, 3, 3, 3}}},
+    {.ranks = 4, .split = {{7, 0, 3, 2}, {1, 0, 5, 6}, {9, 0, 3, 0}}},
+};
+#define N_SPLITS (sizeof(splits) / sizeof(splits[0]))
+
+static inline job job_of(size_t split, const char *config, int steps)
+{
+    job j = splits[split];
+
+    j.config = config;
+    j.steps = steps;
+    return j;
+}
+
+#endif
