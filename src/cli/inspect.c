@@ -237,8 +237,8 @@ static co_status inspect_network(cli_network *net, const char *path)
     printf("data         %s: samples %s, %" PRId64 " classes\n",
            co_spec_plugin_name(spec->data, ""), co_shape_format(shape, sizeof(shape), &net->sample),
            net->classes);
-    printf("batch        %" PRId64 " over %" PRId64 " rank%s\n", spec->batch, spec->ranks,
-           spec->ranks == 1 ? "" : "s");
+    printf("batch        %" PRIu64 " over %" PRId64 " rank%s\n",
+           co_spec_batch(spec, (int)spec->ranks), spec->ranks, spec->ranks == 1 ? "" : "s");
     printf("optimizer    %s, strategy %s\n\n", co_optim_ops(optim)->name,
            co_spec_plugin_name(spec->strategy, "sync"));
     inspect_print_layers(net);

@@ -30,7 +30,7 @@ static co_status network_build(cli_network *net)
     CO_TRY(network_read_shape(net));
     options.sample = net->sample;
     options.classes = net->classes;
-    net->batch = ((uint64_t)spec->batch + parts - 1) / parts;
+    net->batch = (co_spec_batch(spec, (int)spec->ranks) + parts - 1) / parts;
     return co_model_create_from(&net->model, &values, &options);
 }
 

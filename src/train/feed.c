@@ -12,7 +12,7 @@ co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t
                           co_split split)
 {
     *out = (co_sampler_options){.count = count,
-                                .batch = (uint64_t)spec->batch,
+                                .batch = co_spec_batch(spec, ranks),
                                 .ranks = ranks,
                                 .seed = (uint64_t)spec->seed};
     if (split == CO_SPLIT_TRAIN)

@@ -31,6 +31,8 @@ const co_key co_spec_keys[] = {
      "how ranks share the test split: by default equally; no total depends on it"},
     {"ranks", CO_KEY_INT, SPEC(ranks), "1", 1, 1024, NULL, "ranks to start; -n wins"},
     {"batch", CO_KEY_INT, SPEC(batch), "128", 1, 1 << 24, NULL, "samples per step over all ranks"},
+    {"batch_per_rank", CO_KEY_INT, SPEC(batch_per_rank), "0", 0, 1 << 24, NULL,
+     "samples per step of a rank instead: the batch grows with the ranks; 0: batch says it"},
     {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
      "micro-batches that a rank's share of a step is cut into"},
     {"shards", CO_KEY_CHOICE, SPEC(shards), "auto", 0, 0, spec_shards,
@@ -118,6 +120,11 @@ void co_spec_unload(co_spec *spec)
 {
     co_config_destroy(spec->config);
     memset(spec, 0, sizeof(*spec));
+}
+
+uint64_t co_spec_batch(const co_spec *spec, int ranks)
+{
+    return (uint64_t)(spec->batch_per_rank ? spec->batch_per_rank * ranks : spec->batch);
 }
 
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise)

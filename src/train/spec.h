@@ -14,7 +14,8 @@ typedef struct co_spec {
     const co_value *model, *layers, *loss, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
     const co_value *clip, *loader;
-    int64_t ranks, batch, accumulate, epochs, max_steps, seed, threads, timeout_s, log_every;
+    int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
+        log_every;
     int64_t loader_threads, loader_depth; /* of `loader` */
     double clip_norm, clip_value;         /* of `clip` */
     const char *backend;
@@ -31,6 +32,8 @@ extern const co_key co_spec_keys[];
 /* Config file or text, --set, -n; all keys checked, also those of the plugins. */
 co_status co_spec_load(co_spec *out, const co_train_options *options);
 void co_spec_unload(co_spec *spec);
+/* Samples of a step over all of `ranks`. */
+uint64_t co_spec_batch(const co_spec *spec, int ranks);
 /* Name of the model for reports: "mnist-net", or "layers". */
 const char *co_spec_model_name(const co_spec *spec);
 /* Name of a plugin value, `otherwise` for NULL. */

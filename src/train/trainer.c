@@ -59,7 +59,7 @@ static void trainer_describe(trainer *t)
         .parameter_count = co_model_parameter_count(job->model),
         .train_samples = co_dataset_count(job->train),
         .test_samples = job->test ? co_dataset_count(job->test) : 0,
-        .batch = (uint64_t)spec->batch,
+        .batch = co_spec_batch(spec, co_comm_size(t->comm)),
         .steps_per_epoch = per_epoch,
         .total_steps = total,
         .epochs = (total + per_epoch - 1) / per_epoch,

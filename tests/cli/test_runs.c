@@ -251,47 +251,6 @@ static void data_info_counts(void **state)
     assert_non_null(strstr(r->out, "    1                  5\n"));
 }
 
-/* Rank 0 holds three quarters of both splits; the ranks' figures add up to those of the run. */
-static void ranks_can_be_shown_apart(void **state)
-{
-    static const char *const parts[] = {
-        "-s",
-        "partition={kind: random, ratios: [0.75, 0.25]}",
-        "-s",
-        "test_partition={kind: random, ratios: [0.75, 0.25]}",
-    };
-    const char *args[] = {"train",     "good.yaml", "-n",     "2",      "--run-dir", "apart", "-s",
-                          "log=ranks", parts[0],    parts[1], parts[2], parts[3],    NULL};
-    const program_result *r = program_run(args, NULL);
-    const char *line = strstr(r->out, "\nRank 0, epoch 1:  Train Loss ");
-    double loss[2], accuracy[2], test_loss[2], test_accuracy[2];
-    json_t *summary;
-
-    (void)state;
-    program_assert_success(r);
-    for (int i = 0, rank; i < 2; i++) {
-        assert_non_null(line);
-        assert_int_equal(sscanf(line,
-                                "\nRank %d, epoch 1:  Train Loss %lf  Train Acc. %lf  --|-- Val. "
-                                "Loss %lf Val. Acc. %lf",
-                                &rank, &loss[i], &accuracy[i], &test_loss[i], &test_accuracy[i]),
-                         5);
-        assert_int_equal(rank, i);
-        line = strchr(line + 1, '\n');
-    }
-    assert_non_null(strstr(r->out, "\nepoch 2/2  loss "));
-    summary = runs_load("apart/summary.json");
-    assert_true(fabs(0.75 * test_loss[0] + 0.25 * test_loss[1] -
-                     runs_number(summary, "test_loss")) < 0.002);
-    assert_true(fabs(0.75 * test_accuracy[0] + 0.25 * test_accuracy[1] -
-                     runs_number(summary, "test_accuracy")) < 0.002);
-    assert_true(fabs(0.75 * loss[0] + 0.25 * loss[1] - runs_number(summary, "train_loss")) < 0.05);
-    json_decref(summary);
-    /* Nothing of this is in the way of evaluating on another number of ranks. */
-    program_assert_success(program_line("eval apart -n 3"));
-    program_remove("apart");
-}
-
 static void quiet_is_quiet(void **state)
 {
     const program_result *r;
@@ -477,7 +436,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(inspect_and_summary_agree_on_the_weights),
         cmocka_unit_test(inspect_shows_the_network_of_a_config),
         cmocka_unit_test(data_info_counts),
-        cmocka_unit_test(ranks_can_be_shown_apart),
         cmocka_unit_test(quiet_is_quiet),
         cmocka_unit_test(a_run_without_a_name_goes_under_runs),
         cmocka_unit_test(benchmarks_print_json_lines),

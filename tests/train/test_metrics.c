@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "train/metrics.h"
+#include "train/ranks.h"
 
 static void counts_by_place(void **state)
 {
@@ -57,12 +58,37 @@ static void sums_over_one_rank(void **state)
     co_comm_destroy(comm);
 }
 
+/* As scripts do that average over their batches: a small last batch counts as much as a full one,
+   a step without samples not at all. */
+static void batches_of_a_rank_count_alike(void **state)
+{
+    const co_result batches[] = {{.count = 64, .loss_sum = 64, .correct = 32},
+                                 {.count = 0},
+                                 {.count = 2, .loss_sum = 6, .correct = 2}};
+    co_rank_means means = {0};
+    co_rank_figures figures;
+    co_comm *comm = NULL;
+
+    (void)state;
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(co_ranks_gather(&figures, comm, &means, &batches[0]), CO_OK);
+    assert_true(isnan(figures.train_loss) && isnan(figures.train_accuracy));
+    assert_true(figures.test_loss == 1 && figures.test_accuracy == 0.5);
+    for (size_t i = 0; i < 3; i++)
+        co_rank_means_add(&means, &batches[i]);
+    assert_int_equal(co_ranks_gather(&figures, comm, &means, NULL), CO_OK);
+    assert_true(figures.train_loss == 2 && figures.train_accuracy == 0.75);
+    assert_true(isnan(figures.test_loss) && isnan(figures.test_accuracy));
+    co_comm_destroy(comm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_by_place),
         cmocka_unit_test(nan_is_never_right),
         cmocka_unit_test(sums_over_one_rank),
+        cmocka_unit_test(batches_of_a_rank_count_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
