@@ -28,16 +28,18 @@ CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
 
 /**
  * A pure function of its options and the epoch: every rank knows every rank's samples at every
- * step without talking. Each sample is taken exactly once per epoch. Global batch t has `batch`
- * samples, the last one the rest.
+ * step without talking. Each sample is taken exactly once per epoch, unless the partition says
+ * otherwise: `interleaved` with `pad` takes some twice, `file` those alone that the file names.
  *
- * `global` (default): a permutation of the whole set by (seed, epoch), cut into global batches;
- *   each rank takes a contiguous part of every batch, so the batches do not depend on the
- *   number of ranks.
- * `random`: the set is shuffled once (Python's random.Random(seed).shuffle, so that the parts
- *   equal those of PyTorch's tutorial) and cut into one part per rank by ratio; each rank's
- *   part is permuted by (seed, epoch). A rank's share of every global batch follows its share
- *   of the data, so all finish the epoch together.
+ * `global` (default): a permutation of the whole set by (seed, epoch), cut into global batches of
+ *   `batch` samples, the last one the rest; each rank takes a contiguous part of every batch, so
+ *   the batches do not depend on the number of ranks.
+ * All others cut the set into one part per rank, which may be empty, and each rank's
+ *   part is permuted by (seed, epoch). `random` is shuffled by Python's random.Random(seed), so
+ *   that the parts equal those of PyTorch's tutorial; `cohort list partitions` names the others.
+ *   With `batching: proportional` a rank's share of every global batch follows its share of the
+ *   data, so all finish the epoch together. With `equal` each rank takes batch / ranks samples
+ *   until its part is used up and none from then on, so the global batch shrinks.
  */
 typedef struct co_sampler co_sampler;
 
@@ -48,6 +50,8 @@ typedef struct co_sampler_options {
     uint64_t seed;
     const char *partition; /* config text, NULL: "global"; "{kind: random, ratios: [0.7, 0.3]}" */
     bool sequential;       /* evaluation: no permutation */
+    const co_dataset *dataset; /* borrowed during co_sampler_create: has the labels that `labels`
+                                  and `dirichlet` ask for; NULL for other partitions */
 } co_sampler_options;
 
 CO_API co_status co_sampler_create(co_sampler **out, const co_sampler_options *options);

@@ -139,6 +139,7 @@ static co_status list_partitions(const list_options *o)
     (void)o;
     for (const co_partition_ops *const *p = co_partitions; *p; p++)
         list_entry((*p)->name, (*p)->summary, (*p)->keys);
+    list_common("partition but global", co_partition_common_keys);
     return CO_OK;
 }
 

@@ -15,7 +15,8 @@ typedef enum co_rng_stream {
     CO_RNG_SHUFFLE,   /* (epoch, part) */
     CO_RNG_DROPOUT,   /* (step, sample, element); the node's index is mixed into the stream */
     CO_RNG_SYNTHETIC, /* (sample, element) */
-    CO_RNG_TEST
+    CO_RNG_TEST,
+    CO_RNG_PARTITION /* (label, part) */
 } co_rng_stream;
 
 typedef struct co_rng {

@@ -1,12 +1,35 @@
 /*
- * partition.c - a partition from its config text.
+ * partition.c - a partition from its config text, and what partitions share.
  */
 #include "data/partition.h"
 
 #include "core/config.h"
 #include "core/mem.h"
+#include "data/data.h"
 
 #define PARTITION_MAX_NAMES 64
+
+/* In front of the plugin's own struct, and as large as any alignment asks for. */
+typedef union partition_common {
+    struct {
+        const char *kind;
+        int equal;
+    } key;
+    max_align_t align[2];
+} partition_common;
+
+static const char *const partition_batchings[] = {"proportional", "equal", NULL};
+
+static const co_key partition_kind_keys[] = {{"kind", CO_KEY_STRING,
+                                              offsetof(partition_common, key.kind), "global", 0, 0,
+                                              NULL, "how the data is shared"},
+                                             CO_KEYS_END};
+
+const co_key co_partition_common_keys[] = {
+    {"batching", CO_KEY_CHOICE, offsetof(partition_common, key.equal), "proportional", 0, 0,
+     partition_batchings,
+     "a rank's share of a batch: that of its part, or batch / ranks while its part lasts"},
+    CO_KEYS_END};
 
 static co_status partition_unknown(const co_value *kind)
 {
@@ -18,17 +41,23 @@ static co_status partition_unknown(const co_value *kind)
     return co_value_unknown(kind, "partition", kind->text, names, n);
 }
 
-/* `random`, or {kind: random, ratios: [...]}. */
-static co_status partition_read(const co_partition_ops **ops, void **self, co_config *config,
-                                const char *text)
+static co_status partition_keys(const co_key **out, const co_partition_ops *ops, co_arena *arena)
 {
-    static const co_key kind_keys[] = {
-        {"kind", CO_KEY_STRING, 0, "global", 0, 0, NULL, "how the data is shared"}, CO_KEYS_END};
+    const co_key *shared;
+
+    CO_TRY(co_keys_join(&shared, partition_kind_keys, ops->cut ? co_partition_common_keys : NULL, 0,
+                        arena));
+    return co_keys_join(out, shared, ops->keys, sizeof(partition_common), arena);
+}
+
+/* `random`, or {kind: random, ratios: [...]}; the plugin's struct stands behind *common. */
+static co_status partition_read(const co_partition_ops **ops, partition_common **common,
+                                co_config *config, const char *text)
+{
     co_arena *arena = co_config_arena(config);
-    const size_t shift = sizeof(max_align_t); /* room for the kind in front of the plugin's keys */
     const co_value *value, *kind;
     const co_key *keys;
-    char *what, *buffer;
+    char *what;
 
     CO_TRY(co_config_add_text(&value, config, text));
     kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
@@ -38,30 +67,72 @@ static co_status partition_read(const co_partition_ops **ops, void **self, co_co
     if (!*ops)
         return partition_unknown(kind);
     what = co_arena_printf(arena, "partition %s", (*ops)->name);
-    buffer = co_arena_alloc(arena, 1, shift + (*ops)->self_size);
-    if (!what || !buffer)
+    *common = co_arena_alloc(arena, 1, sizeof(**common) + (*ops)->self_size);
+    if (!what || !*common)
         return CO_E_NOMEM;
-    CO_TRY(co_keys_join(&keys, kind_keys, (*ops)->keys, shift, arena));
-    *self = buffer + shift;
-    return co_keys_read(buffer, keys, value == kind ? NULL : value, what, arena);
+    CO_TRY(partition_keys(&keys, *ops, arena));
+    return co_keys_read(*common, keys, value == kind ? NULL : value, what, arena);
 }
 
-co_status co_partition_cut(bool *parts, uint32_t *order, uint64_t *size,
-                           const co_sampler_options *options)
+static co_status partition_apply(co_parts *out, co_config *config,
+                                 const co_sampler_options *options)
 {
     const co_partition_ops *ops = NULL;
+    partition_common *common = NULL;
+
+    CO_TRY(partition_read(&ops, &common, config, options->partition));
+    if (!ops->any_ranks && !options->sequential && (uint64_t)options->ranks > options->count)
+        return co_partition_too_many_ranks(options);
+    out->fixed = ops->cut != NULL;
+    out->dealt = false;
+    out->equal = common->key.equal;
+    return ops->cut ? ops->cut(out, common + 1, options) : CO_OK;
+}
+
+co_status co_partition_cut(co_parts *out, const co_sampler_options *options)
+{
     co_config *config;
-    void *self = NULL;
     co_status st;
 
-    *parts = false;
-    if (!options->partition)
-        return CO_OK;
     CO_TRY(co_config_parse(&config, "", 0, "partition"));
-    st = partition_read(&ops, &self, config, options->partition);
-    *parts = st == CO_OK && ops && ops->cut;
-    if (*parts)
-        st = ops->cut(self, order, size, options);
+    st = partition_apply(out, config, options);
     co_config_destroy(config);
     return st;
+}
+
+co_status co_partition_too_many_ranks(const co_sampler_options *options)
+{
+    return co_fail(
+        CO_E_USAGE, "%d ranks are more than the %llu samples to train on; start at most %llu",
+        options->ranks, (unsigned long long)options->count, (unsigned long long)options->count);
+}
+
+co_status co_partition_needs_labels(const char *name, const co_sampler_options *options)
+{
+    if (options->dataset)
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "partition %s asks for labels: give the sampler the data set", name);
+}
+
+void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_options *options)
+{
+    const int ranks = options->ranks;
+    uint64_t begin = 0;
+
+    for (int r = 0; r < ranks; r++)
+        out->size[r] = 0;
+    for (uint64_t i = 0; i < options->count; i++)
+        out->size[owner[i]]++;
+    /* size[r] stands for where rank r's next sample goes, ... */
+    for (int r = 0; r < ranks; r++) {
+        const uint64_t size = out->size[r];
+
+        out->size[r] = begin;
+        begin += size;
+    }
+    for (uint64_t i = 0; i < options->count; i++)
+        out->order[out->size[owner[i]]++] = (uint32_t)i;
+    /* ... so that at last it is where the part ends. */
+    for (int r = ranks - 1; r > 0; r--)
+        out->size[r] -= out->size[r - 1];
 }

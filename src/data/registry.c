@@ -11,9 +11,10 @@ const co_dataset_ops *const co_dataset_formats[] = {
 };
 
 const co_partition_ops *const co_partitions[] = {
-    &co_partition_global,
-    &co_partition_random,
-    NULL,
+    &co_partition_global,     &co_partition_random,
+    &co_partition_contiguous, &co_partition_interleaved,
+    &co_partition_labels,     &co_partition_dirichlet,
+    &co_partition_file,       NULL,
 };
 
 const co_dataset_ops *co_dataset_find(const char *name)

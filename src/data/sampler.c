@@ -14,21 +14,29 @@
 #define SAMPLER_NO_EPOCH UINT64_MAX
 
 struct co_sampler {
-    uint64_t count, batch, steps, seed;
+    uint64_t count; /* samples of the set */
+    uint64_t total; /* samples that an epoch takes */
+    uint64_t batch, steps, seed;
     int ranks;
-    bool sequential, parts;
+    bool sequential;
     uint64_t epoch;  /* that `order` holds */
-    uint32_t *order; /* (count): samples of the epoch by batch or, with parts, by rank */
-    /* with parts, else NULL: */
-    uint32_t *base;  /* (count): samples of rank 0's part, then rank 1's, ... */
-    uint64_t *first; /* (ranks + 1): where parts begin in base and order */
-    uint32_t *taken; /* (steps + 1, ranks): samples of a part that are taken before a step */
+    uint32_t *order; /* (total): samples of the epoch by batch or, with parts, by rank */
+    /* with parts.fixed: */
+    co_parts parts;  /* owned; order (total) */
+    uint64_t *first; /* (ranks + 1): where parts begin */
+    uint32_t *taken; /* (steps + 1, ranks) unless parts.equal: of a part, before a step */
+    uint32_t *deal;  /* (count) with parts.dealt: the epoch's order of the whole set */
 };
 
 const co_partition_ops co_partition_global = {
     .name = "global",
     .summary = "no parts: every global batch is drawn from the whole set and shared",
 };
+
+static uint64_t sampler_ceil(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
 
 static co_status sampler_check(const co_sampler_options *o)
 {
@@ -41,10 +49,8 @@ static co_status sampler_check(const co_sampler_options *o)
         return co_fail(CO_E_USAGE, "batch: expected at least 1");
     if (o->ranks < 1)
         return co_fail(CO_E_USAGE, "ranks: expected at least 1");
-    if (!o->sequential && (uint64_t)o->ranks > o->count)
-        return co_fail(CO_E_USAGE,
-                       "%d ranks are more than the %llu samples to train on; start at most %llu",
-                       o->ranks, (unsigned long long)o->count, (unsigned long long)o->count);
+    if (!o->partition && !o->sequential && (uint64_t)o->ranks > o->count)
+        return co_partition_too_many_ranks(o);
     return CO_OK;
 }
 
@@ -55,8 +61,8 @@ static int sampler_neediest(const co_sampler *s, const uint32_t *taken, uint64_t
     int neediest = 0;
 
     for (int r = 0; r < s->ranks; r++) {
-        const uint64_t part = s->first[r + 1] - s->first[r];
-        const double lag = (double)part / (double)s->count * (double)all - taken[r];
+        const uint64_t part = s->parts.size[r];
+        const double lag = (double)part / (double)s->total * (double)all - taken[r];
 
         if (lag > most && taken[r] < part) {
             most = lag;
@@ -68,14 +74,21 @@ static int sampler_neediest(const co_sampler *s, const uint32_t *taken, uint64_t
 
 /*
  * Share every global batch in proportion to the parts. Once `all` samples are taken, rank r is due
- * part[r] * all / count; each batch first gives everyone the whole samples of its share, and the
+ * part[r] * all / total; each batch first gives everyone the whole samples of its share, and the
  * rest one by one to the rank that lags furthest behind its due. So nobody gets a whole sample
  * ahead, and each part ends with the epoch.
  */
-static void sampler_share(co_sampler *s)
+static co_status sampler_share(co_sampler *s)
 {
     uint64_t all = 0;
+    size_t table;
 
+    s->steps = sampler_ceil(s->total, s->batch);
+    if (co_mul_size(&table, s->steps + 1, (size_t)s->ranks) != 0)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    s->taken = co_calloc(table, sizeof(*s->taken));
+    if (!s->taken)
+        return CO_E_NOMEM;
     for (uint64_t step = 0; step < s->steps; step++) {
         const uint64_t batch = co_sampler_global(s, step);
         const uint32_t *before = s->taken + step * (uint64_t)s->ranks;
@@ -84,7 +97,7 @@ static void sampler_share(co_sampler *s)
 
         all += batch;
         for (int r = 0; r < s->ranks; r++) {
-            uint64_t whole = batch * (s->first[r + 1] - s->first[r]) / s->count;
+            uint64_t whole = batch * s->parts.size[r] / s->total;
 
             after[r] = before[r] + (uint32_t)whole;
             left -= whole;
@@ -92,28 +105,54 @@ static void sampler_share(co_sampler *s)
         for (; left; left--)
             after[sampler_neediest(s, after, all)]++;
     }
+    return CO_OK;
+}
+
+/* Samples of rank r in each step while its part lasts: batch / ranks, the first ranks one more. */
+static uint64_t sampler_equal_share(const co_sampler *s, int rank)
+{
+    const uint64_t ranks = (uint64_t)s->ranks;
+
+    return s->batch / ranks + ((uint64_t)rank < s->batch % ranks);
+}
+
+static co_status sampler_share_equally(co_sampler *s)
+{
+    if (s->batch < (uint64_t)s->ranks)
+        return co_fail(CO_E_USAGE,
+                       "batching: equal: a batch of %llu has no sample for each of %d ranks; raise "
+                       "it to %d, or use `batching: proportional`",
+                       (unsigned long long)s->batch, s->ranks, s->ranks);
+    s->steps = 0;
+    for (int r = 0; r < s->ranks; r++) {
+        const uint64_t steps = sampler_ceil(s->parts.size[r], sampler_equal_share(s, r));
+
+        s->steps = steps > s->steps ? steps : s->steps;
+    }
+    return CO_OK;
 }
 
 static co_status sampler_cut(co_sampler *s, const co_sampler_options *options)
 {
-    size_t table;
+    const size_t ranks = (size_t)s->ranks;
 
-    s->base = co_calloc(s->count, sizeof(*s->base));
-    s->first = co_calloc((size_t)s->ranks + 1, sizeof(*s->first));
-    if (!s->base || !s->first)
+    s->parts.order = co_calloc(s->count + ranks, sizeof(*s->parts.order));
+    s->parts.size = co_calloc(ranks, sizeof(*s->parts.size));
+    s->first = co_calloc(ranks + 1, sizeof(*s->first));
+    if (!s->parts.order || !s->parts.size || !s->first)
         return CO_E_NOMEM;
-    CO_TRY(co_partition_cut(&s->parts, s->base, s->first + 1, options));
-    if (!s->parts)
+    CO_TRY(co_partition_cut(&s->parts, options));
+    if (!s->parts.fixed)
         return CO_OK;
     for (int r = 0; r < s->ranks; r++)
-        s->first[r + 1] += s->first[r];
-    if (co_mul_size(&table, s->steps + 1, (size_t)s->ranks) != 0)
-        return co_fail(CO_E_NOMEM, "out of memory");
-    s->taken = co_calloc(table, sizeof(*s->taken));
-    if (!s->taken)
-        return CO_E_NOMEM;
-    sampler_share(s);
-    return CO_OK;
+        s->first[r + 1] = s->first[r] + s->parts.size[r];
+    s->total = s->first[ranks];
+    if (s->parts.dealt && !s->sequential) {
+        s->deal = co_calloc(s->count, sizeof(*s->deal));
+        if (!s->deal)
+            return CO_E_NOMEM;
+    }
+    return s->parts.equal ? sampler_share_equally(s) : sampler_share(s);
 }
 
 co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
@@ -125,18 +164,19 @@ co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
     s = co_calloc(1, sizeof(*s));
     if (!s)
         return CO_E_NOMEM;
-    s->count = options->count;
+    s->count = s->total = options->count;
     s->batch = options->batch;
-    s->steps = s->count / s->batch + (s->count % s->batch != 0);
+    s->steps = sampler_ceil(s->total, s->batch);
     s->seed = options->seed;
     s->ranks = options->ranks;
     s->sequential = options->sequential;
     s->epoch = SAMPLER_NO_EPOCH;
-    s->order = co_calloc(s->count, sizeof(*s->order));
-    if (!s->order)
-        st = CO_E_NOMEM;
-    if (st == CO_OK && options->partition)
+    if (options->partition)
         st = sampler_cut(s, options);
+    if (st == CO_OK) {
+        s->order = co_calloc(s->total, sizeof(*s->order));
+        st = s->order ? CO_OK : CO_E_NOMEM;
+    }
     if (st != CO_OK) {
         co_sampler_destroy(s);
         return st;
@@ -149,9 +189,11 @@ void co_sampler_destroy(co_sampler *sampler)
 {
     if (!sampler)
         return;
+    co_free(sampler->deal);
     co_free(sampler->taken);
     co_free(sampler->first);
-    co_free(sampler->base);
+    co_free(sampler->parts.size);
+    co_free(sampler->parts.order);
     co_free(sampler->order);
     co_free(sampler);
 }
@@ -163,24 +205,44 @@ uint64_t co_sampler_steps(const co_sampler *sampler)
 
 uint64_t co_sampler_global(const co_sampler *sampler, uint64_t step)
 {
+    uint64_t sum = 0;
+
     if (step >= sampler->steps)
         return 0;
-    return step + 1 < sampler->steps ? sampler->batch : sampler->count - step * sampler->batch;
+    if (!sampler->parts.equal)
+        return step + 1 < sampler->steps ? sampler->batch : sampler->total - step * sampler->batch;
+    for (int r = 0; r < sampler->ranks; r++)
+        sum += co_sampler_local(sampler, step, r);
+    return sum;
+}
+
+/* Samples of a rank's part that are taken before a step. */
+static uint64_t sampler_taken(const co_sampler *s, uint64_t step, int rank)
+{
+    const uint64_t part = s->parts.size[rank];
+    uint64_t taken;
+
+    if (!s->parts.equal)
+        return s->taken[step * (uint64_t)s->ranks + (uint64_t)rank];
+    taken = step * sampler_equal_share(s, rank);
+    return taken < part ? taken : part;
 }
 
 /* Where the samples of a rank at a step begin in `order`, and how many there are. */
 static uint64_t sampler_span(uint64_t *n, const co_sampler *s, uint64_t step, int rank)
 {
-    const uint64_t batch = co_sampler_global(s, step);
     const uint64_t ranks = (uint64_t)s->ranks, r = (uint64_t)rank;
-    const uint64_t whole = batch / ranks, rest = batch % ranks; /* the first `rest` get one more */
+    uint64_t batch, whole, rest;
 
-    if (s->parts) {
-        const uint32_t *before = s->taken + step * ranks + r;
+    if (s->parts.fixed) {
+        const uint64_t before = sampler_taken(s, step, rank);
 
-        *n = before[ranks] - before[0];
-        return s->first[r] + before[0];
+        *n = sampler_taken(s, step + 1, rank) - before;
+        return s->first[rank] + before;
     }
+    batch = co_sampler_global(s, step);
+    whole = batch / ranks;
+    rest = batch % ranks; /* the first `rest` get one more */
     *n = whole + (r < rest);
     return step * s->batch + r * whole + (r < rest ? r : rest);
 }
@@ -211,31 +273,42 @@ uint64_t co_sampler_part(const co_sampler *sampler, int rank)
 {
     const uint64_t last = sampler->steps - 1;
 
-    if (sampler->parts && rank >= 0 && rank < sampler->ranks)
-        return sampler->first[rank + 1] - sampler->first[rank];
+    if (sampler->parts.fixed && rank >= 0 && rank < sampler->ranks)
+        return sampler->parts.size[rank];
     return last * co_sampler_local(sampler, 0, rank) + co_sampler_local(sampler, last, rank);
 }
 
-/* One permutation of the whole set, or one of each part. */
+/* `order` becomes 0 .. n-1 in the epoch's order of one piece: a part, or the whole set (0). */
+static void sampler_permute_piece(uint32_t *order, const co_sampler *s, uint64_t n, uint64_t epoch,
+                                  int piece)
+{
+    const co_rng rng = {s->seed, CO_RNG_SHUFFLE, (uint32_t)epoch, (uint32_t)piece};
+
+    if (!s->sequential)
+        co_rng_shuffle(order, (uint32_t)n, &rng);
+    else
+        for (uint64_t i = 0; i < n; i++)
+            order[i] = (uint32_t)i;
+}
+
 static void sampler_permute(co_sampler *s, uint64_t epoch)
 {
-    const int pieces = s->parts ? s->ranks : 1;
-
-    for (int piece = 0; piece < pieces; piece++) {
-        const co_rng rng = {s->seed, CO_RNG_SHUFFLE, (uint32_t)epoch, (uint32_t)piece};
-        const uint64_t begin = s->parts ? s->first[piece] : 0;
-        const uint64_t end = s->parts ? s->first[piece + 1] : s->count;
-        uint32_t *order = s->order + begin;
-
-        if (s->sequential)
-            for (uint64_t i = 0; i < end - begin; i++)
-                order[i] = (uint32_t)i;
-        else
-            co_rng_shuffle(order, (uint32_t)(end - begin), &rng);
-        for (uint64_t i = 0; s->parts && i < end - begin; i++)
-            order[i] = s->base[begin + order[i]];
-    }
     s->epoch = epoch;
+    if (!s->parts.fixed) {
+        sampler_permute_piece(s->order, s, s->count, epoch, 0);
+    } else if (s->deal) {
+        sampler_permute_piece(s->deal, s, s->count, epoch, 0);
+        for (uint64_t i = 0; i < s->total; i++)
+            s->order[i] = s->deal[s->parts.order[i]];
+    } else {
+        for (int r = 0; r < s->ranks; r++) {
+            uint32_t *order = s->order + s->first[r];
+
+            sampler_permute_piece(order, s, s->parts.size[r], epoch, r);
+            for (uint64_t i = 0; i < s->parts.size[r]; i++)
+                order[i] = s->parts.order[s->first[r] + order[i]];
+        }
+    }
 }
 
 co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t epoch, uint64_t step,

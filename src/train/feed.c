@@ -8,13 +8,14 @@
 /* Evaluation needs no gradients, so larger batches cost little memory. */
 #define FEED_TEST_BATCH_PER_RANK 250
 
-co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t count, int ranks,
-                          co_split split)
+co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split)
 {
-    *out = (co_sampler_options){.count = count,
+    *out = (co_sampler_options){.count = co_dataset_count(dataset),
                                 .batch = co_spec_batch(spec, ranks),
                                 .ranks = ranks,
-                                .seed = (uint64_t)spec->seed};
+                                .seed = (uint64_t)spec->seed,
+                                .dataset = dataset};
     if (split == CO_SPLIT_TRAIN)
         return co_spec_text(&out->partition, spec, spec->partition);
     out->batch = FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
@@ -33,7 +34,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(co_feed_options(&sampling, spec, co_dataset_count(dataset), co_comm_size(comm), split));
+    CO_TRY(co_feed_options(&sampling, spec, dataset, co_comm_size(comm), split));
     CO_TRY(co_sampler_create(&out->sampler, &sampling));
     loading.sampler = out->sampler;
     st = co_loader_create(&out->loader, &loading);

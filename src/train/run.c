@@ -24,14 +24,13 @@ static co_status run_check_ranks(const co_job *job)
 
     if (job->under_mpi)
         return CO_OK;
-    CO_TRY(co_feed_options(&sampling, &job->spec, co_dataset_count(job->train),
-                           (int)job->spec.ranks, CO_SPLIT_TRAIN));
+    CO_TRY(
+        co_feed_options(&sampling, &job->spec, job->train, (int)job->spec.ranks, CO_SPLIT_TRAIN));
     CO_TRY(co_sampler_create(&sampler, &sampling));
     co_sampler_destroy(sampler);
     if (!job->test)
         return CO_OK;
-    CO_TRY(co_feed_options(&sampling, &job->spec, co_dataset_count(job->test), (int)job->spec.ranks,
-                           CO_SPLIT_TEST));
+    CO_TRY(co_feed_options(&sampling, &job->spec, job->test, (int)job->spec.ranks, CO_SPLIT_TEST));
     CO_TRY(co_sampler_create(&sampler, &sampling));
     co_sampler_destroy(sampler);
     return CO_OK;

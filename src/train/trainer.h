@@ -49,7 +49,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
                        const co_comm *comm, co_split split);
 void co_feed_close(co_feed *feed);
 /* The sampler's options alone: what a launcher can check. */
-co_status co_feed_options(co_sampler_options *out, const co_spec *spec, uint64_t count, int ranks,
-                          co_split split);
+co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split);
 
 #endif

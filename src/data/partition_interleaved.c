@@ -1,0 +1,54 @@
+/*
+ * partition_interleaved.c - sample i to rank i mod N, as PyTorch's DistributedSampler.
+ *
+ * With `pad` the set is made as long as the next multiple of N by going round it again from its
+ * start, so that all parts are equal, and some samples are taken twice. `shuffle: set` deals a new
+ * order of the whole set in every epoch, as DistributedSampler does once set_epoch is called;
+ * `shuffle: part` deals the set once, and parts keep their samples.
+ */
+#include "data/partition.h"
+
+typedef struct partition_interleaved {
+    bool pad;
+    int set;
+} partition_interleaved;
+
+static const char *const partition_interleaved_shuffles[] = {"part", "set", NULL};
+
+static const co_key partition_interleaved_keys[] = {
+    {"pad", CO_KEY_BOOL, offsetof(partition_interleaved, pad), "false", 0, 0, NULL,
+     "repeat samples from the start, so that all parts are equally large"},
+    {"shuffle", CO_KEY_CHOICE, offsetof(partition_interleaved, set), "part", 0, 0,
+     partition_interleaved_shuffles,
+     "what each epoch puts in a new order: every part, or the whole set before it is dealt"},
+    CO_KEYS_END,
+};
+
+static co_status partition_interleaved_cut(co_parts *out, const void *state,
+                                           const co_sampler_options *options)
+{
+    const partition_interleaved *self = state;
+    const uint64_t ranks = (uint64_t)options->ranks, over = options->count % ranks;
+    const uint64_t total = options->count + (self->pad && over ? ranks - over : 0);
+    uint32_t *order = out->order;
+
+    if (!self->pad && !options->sequential && ranks > options->count)
+        return co_partition_too_many_ranks(options);
+    for (uint64_t r = 0; r < ranks; r++) {
+        out->size[r] = total / ranks + (r < total % ranks);
+        for (uint64_t i = r; i < total; i += ranks)
+            *order++ = (uint32_t)(i % options->count);
+    }
+    out->dealt = self->set;
+    return CO_OK;
+}
+
+const co_partition_ops co_partition_interleaved = {
+    .name = "interleaved",
+    .summary = "sample i to rank i mod N, as PyTorch's DistributedSampler",
+    .keys = partition_interleaved_keys,
+    .self_size = sizeof(partition_interleaved),
+    .cut = partition_interleaved_cut,
+    .any_ranks = true,
+    .repeats = "the set is padded from its start to a multiple of the ranks",
+};
