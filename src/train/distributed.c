@@ -28,6 +28,13 @@ struct co_distributed {
     uint64_t sync_ns; /* spent in the strategy since the first step */
 };
 
+static void distributed_draw_weights(void *owner, uint64_t offset)
+{
+    const co_model *model = owner;
+
+    co_graph_init(model->graph, model->store, model->seed + offset);
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -50,8 +57,11 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
                                 store);
-    if (st == CO_OK)
+    if (st == CO_OK) {
+        d->strategy->draw_weights = distributed_draw_weights;
+        d->strategy->owner = options->model;
         st = co_strategy_start(d->strategy);
+    }
     if (store->param != param)
         co_model_drop_plans(options->model);
     if (st != CO_OK) {

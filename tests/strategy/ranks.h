@@ -25,6 +25,8 @@ typedef struct job {
     const char *config;
     int ranks, steps;
     int split[3][MAX_RANKS]; /* samples of each rank; step t uses row t % 3 */
+    bool same_samples;       /* all ranks take those of rank 0 */
+    bool draws;              /* initial weights can be drawn again */
 } job;
 
 typedef struct rank {
@@ -49,14 +51,22 @@ static inline float first_weight(int index, size_t e)
     return (float)(index + 1) * (float)((int)(e % 7) - 3);
 }
 
-/* Mean pull of a rank's samples at a step, times `scale`. */
+static inline void draw_weights(void *owner, uint64_t offset)
+{
+    const co_store *store = owner;
+
+    for (size_t e = 0; e < N; e++)
+        store->param[e] = first_weight((int)offset, e);
+}
+
+/* Mean pull of a rank's samples at a step; 0 without any. */
 static inline double mean_gradient(const job *j, int index, int step, size_t e, double w)
 {
     const int *split = j->split[step % 3];
     int first = step * GLOBAL;
     double sum = 0;
 
-    for (int i = 0; i < index; i++)
+    for (int i = 0; i < index && !j->same_samples; i++)
         first += split[i];
     for (int s = first; s < first + split[index]; s++)
         sum += w - (double)sample_target(s, e);
@@ -66,11 +76,14 @@ static inline double mean_gradient(const job *j, int index, int step, size_t e, 
 static inline co_status rank_step(rank *r, strategy_test *t, int step)
 {
     const int local = r->job->split[step % 3][r->index];
-    const co_strategy_step at = {
-        .step = (uint64_t)step, .local = (uint64_t)local, .global = GLOBAL};
+    co_strategy_step at = {.step = (uint64_t)step, .local = (uint64_t)local};
     const bool alone = co_strategy_is_local(t->strategy, at.step);
-    const double scale = alone ? 1 : (double)local / GLOBAL;
     co_store *store = t->store;
+    double scale;
+
+    for (int i = 0; i < r->job->ranks; i++)
+        at.global += (uint64_t)r->job->split[step % 3][i];
+    scale = alone ? 1 : (double)local / (double)at.global;
 
     for (size_t e = 0; e < N; e++)
         store->grad[e] =
@@ -95,7 +108,9 @@ static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     CO_TRY(co_comm_set_timeout(comm, 20000));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
     for (size_t e = 0; e < N; e++)
-        t->store->param[e] = first_weight(r->index, e);
+        t->store->param[e] = first_weight(r->job->draws ? 0 : r->index, e);
+    t->strategy->draw_weights = r->job->draws ? draw_weights : NULL;
+    t->strategy->owner = t->store;
     CO_TRY(co_strategy_start(t->strategy));
     before = co_comm_bytes_sent(comm);
     for (int step = 0; step < r->job->steps; step++)
@@ -123,8 +138,8 @@ static inline void *rank_main(void *arg)
     return NULL;
 }
 
-/* All ranks to the end. */
-static inline void run(rank *ranks, const job *j)
+/* All ranks to their end, good or bad. */
+static inline void run_anyway(rank *ranks, const job *j)
 {
     co_shm *shm = NULL;
 
@@ -136,6 +151,11 @@ static inline void run(rank *ranks, const job *j)
     for (int i = 0; i < j->ranks; i++)
         pthread_join(ranks[i].thread, NULL);
     co_shm_destroy(shm);
+}
+
+static inline void run(rank *ranks, const job *j)
+{
+    run_anyway(ranks, j);
     for (int i = 0; i < j->ranks; i++)
         if (ranks[i].status != CO_OK)
             fail_msg("%s, rank %d: %s", j->config, i, ranks[i].message);

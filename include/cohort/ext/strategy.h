@@ -36,6 +36,10 @@ typedef struct co_strategy {
     /* What the optimizer updates after before_update: this range of the store. All of it at the
      * start; init, start or before_update may narrow it, an empty one skips the update. */
     size_t update_begin, update_end;
+    /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
+     * NULL where nobody can. */
+    void (*draw_weights)(void *owner, uint64_t offset);
+    void *owner; /* borrowed; for draw_weights */
 } co_strategy;
 
 /** What a strategy cannot do without. */

@@ -1,0 +1,85 @@
+/*
+ * one_shot.c - every rank trains alone to the end; then the weights are averaged, once
+ * (SimuParallelSGD: Zinkevich et al., "Parallelized Stochastic Gradient Descent", NIPS 2010).
+ *
+ * The paper's loss is convex and all ranks start from one w_0, which `init: common` keeps. With
+ * `init: per-rank` each draws weights of its own. Hidden units of a network can be permuted without
+ * changing what it computes, so such ranks end in places that do not match unit by unit, and the
+ * mean of two good networks is a bad one: offered to show just that.
+ *
+ * The optimizer's state stays with its rank and ends with the run. Running statistics of batch norm
+ * are averaged with the weights.
+ */
+#include "strategy/strategy.h"
+#include "strategy/weights.h"
+
+typedef struct one_shot {
+    int init;
+    co_weights_used used;
+} one_shot;
+
+enum { ONE_SHOT_COMMON, ONE_SHOT_PER_RANK };
+static const char *const one_shot_inits[] = {"common", "per-rank", NULL};
+
+static const co_key one_shot_keys[] = {
+    {.name = "init",
+     .type = CO_KEY_CHOICE,
+     .offset = offsetof(one_shot, init),
+     .fallback = "common",
+     .choices = one_shot_inits,
+     .help = "initial weights: rank 0's for all, or each rank's own, whose average is of no use"},
+    CO_KEYS_END,
+};
+
+static co_status one_shot_start(co_strategy *strategy)
+{
+    const one_shot *self = strategy->self;
+
+    if (self->init == ONE_SHOT_COMMON)
+        return co_weights_broadcast(strategy);
+    if (!strategy->draw_weights)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "strategy one-shot: nobody here can draw initial weights; use init: common");
+    strategy->draw_weights(strategy->owner, (uint64_t)co_comm_rank(strategy->comm));
+    return CO_OK;
+}
+
+static bool one_shot_is_local(const co_strategy *strategy, uint64_t step)
+{
+    (void)strategy;
+    (void)step;
+    return true;
+}
+
+static co_status one_shot_before_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    co_weights_allow(strategy, step);
+    return CO_OK;
+}
+
+static co_status one_shot_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    one_shot *self = strategy->self;
+
+    co_weights_count(&self->used, step);
+    return CO_OK;
+}
+
+static co_status one_shot_finish(co_strategy *strategy)
+{
+    one_shot *self = strategy->self;
+
+    return co_weights_average(&self->used, strategy);
+}
+
+const co_strategy_ops co_strategy_one_shot = {
+    .name = "one-shot",
+    .summary = "train alone and average the weights of all ranks once, at the end (Zinkevich)",
+    .keys = one_shot_keys,
+    .self_size = sizeof(one_shot),
+    .start = one_shot_start,
+    .is_local = one_shot_is_local,
+    .before_update = one_shot_before_update,
+    .after_update = one_shot_after_update,
+    .finish = one_shot_finish,
+};

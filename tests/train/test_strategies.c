@@ -1,0 +1,200 @@
+/*
+ * test_strategies.c - what whole runs under the strategies have in common: laws between them, and
+ * that what is saved is what was measured.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#define MAX_SET 8
+
+/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+static const char config[] =
+    "layers:\n"
+    "- conv2d: {name: conv1, out: 6, kernel: 3}\n"
+    "- batchnorm\n"
+    "- maxpool: 2\n"
+    "- relu\n"
+    "- flatten\n"
+    "- linear: {name: fc1, out: 20}\n"
+    "- relu\n"
+    "- linear: {name: fc2, out: 10}\n"
+    "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 97, test_samples: 60}\n"
+    "batch: 24\n"
+    "epochs: 4\n"
+    "optimizer: {name: sgd, lr: 0.05}\n"
+    "threads: 1\n";
+
+/* The same without batch norm, whose batch is a rank's own. */
+static const char plain_layers[] =
+    "layers=[{conv2d: {name: conv1, out: 6, kernel: 3}}, {maxpool: 2}, relu, flatten, "
+    "{linear: {name: fc1, out: 20}}, relu, {linear: {name: fc2, out: 10}}]";
+
+static char folder[] = "/tmp/cohort-strategies-XXXXXX";
+
+typedef struct trained {
+    co_train_summary summary;
+    char weights[320]; /* path */
+} trained;
+
+/* `set` ends with NULL. */
+static trained train(int ranks, const char *strategy, const char *const *set)
+{
+    static int runs;
+    const char *all[MAX_SET] = {strategy};
+    char run_dir[256];
+    co_train_options options = {
+        .config_text = config, .set = all, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    trained t;
+
+    for (int i = 0; set && set[i]; i++)
+        all[i + 1] = set[i];
+    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+    if (co_train(&t.summary, &options) != CO_OK)
+        fail_msg("%s, %d ranks: %s", strategy, ranks, co_error_message());
+    snprintf(t.weights, sizeof(t.weights), "%s/final.safetensors", run_dir);
+    return t;
+}
+
+/* Largest difference of any two weights. */
+static double distance(const trained *a, const trained *b)
+{
+    co_safetensors *x = NULL, *y = NULL;
+    double worst = 0;
+
+    assert_int_equal(co_safetensors_open(&x, a->weights), CO_OK);
+    assert_int_equal(co_safetensors_open(&y, b->weights), CO_OK);
+    for (size_t i = 0; i < co_safetensors_count(x); i++) {
+        const co_named_tensor *s = co_safetensors_tensor(x, i), *t = co_safetensors_tensor(y, i);
+        const float *u = s->data, *v = t->data;
+
+        for (size_t e = 0; e < s->bytes / sizeof(float); e++)
+            worst = fmax(worst, fabs((double)u[e] - (double)v[e]));
+    }
+    co_safetensors_close(y);
+    co_safetensors_close(x);
+    return worst;
+}
+
+static void a_period_of_one_is_sync(void **state)
+{
+    static const struct {
+        int ranks;
+        const char *partition;
+    } cases[] = {
+        {2, "partition=global"},
+        {3, "partition=global"},
+        {2, "partition={kind: random, ratios: [0.97, 0.03]}"},
+        {3, "partition={kind: random, ratios: [0.6, 0.3, 0.1]}"},
+        {2, "partition={kind: random, ratios: [1, 0]}"},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const char *const set[] = {plain_layers, cases[c].partition, NULL};
+        const trained sync = train(cases[c].ranks, "strategy=sync", set);
+        const trained local = train(cases[c].ranks, "strategy={name: local, period: 1}", set);
+
+        print_message("%d ranks, %s: %.2g\n", cases[c].ranks, cases[c].partition,
+                      distance(&sync, &local));
+        assert_true(distance(&sync, &local) < 1e-5);
+    }
+}
+
+static void some_runs_give_the_bytes_of_sync(void **state)
+{
+    static const struct {
+        int ranks;
+        const char *strategy;
+    } cases[] = {
+        {3, "strategy={name: local, period: 4, start: 1000}"},
+        {1, "strategy={name: local, period: 3}"},
+        {1, "strategy=one-shot"},
+        {1, "strategy={name: one-shot, init: per-rank}"}, /* rank 0's own is the common one */
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const trained sync = train(cases[c].ranks, "strategy=sync", NULL);
+        const trained other = train(cases[c].ranks, cases[c].strategy, NULL);
+
+        if (strcmp(sync.summary.weights_sha256, other.summary.weights_sha256) != 0)
+            fail_msg("%s differs from sync", cases[c].strategy);
+    }
+}
+
+static void ranks_that_start_apart_end_elsewhere(void **state)
+{
+    const trained common = train(2, "strategy=one-shot", NULL);
+    const trained apart = train(2, "strategy={name: one-shot, init: per-rank}", NULL);
+    const trained again = train(2, "strategy={name: one-shot, init: per-rank}", NULL);
+
+    (void)state;
+    assert_string_equal(apart.summary.weights_sha256, again.summary.weights_sha256);
+    assert_true(distance(&common, &apart) > 0.05);
+    assert_true(common.summary.test_loss < apart.summary.test_loss);
+}
+
+/* Also where the weights move, or become one, after the last epoch. */
+static void what_is_saved_is_what_was_measured(void **state)
+{
+    static const char *const strategies[] = {
+        "strategy=sync",
+        "strategy={name: local, period: 7}",
+        "strategy={name: local, period: 7, start: 6, outer: {momentum: 0.5}}",
+        "strategy=one-shot",
+        "strategy={name: one-shot, init: per-rank}",
+    };
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++)
+        for (int ranks = 1; ranks <= 3; ranks += 2) {
+            const trained t = train(ranks, strategies[s], NULL);
+            co_eval_summary eval;
+            const co_train_options options = {.config_text = config, .ranks = 1, .quiet = true};
+
+            if (co_evaluate(&eval, &options, t.weights) != CO_OK)
+                fail_msg("%s", co_error_message());
+            assert_true(eval.accuracy == t.summary.test_accuracy);
+            if (fabs(eval.loss - t.summary.test_loss) > 1e-6)
+                fail_msg("%s, %d ranks: loss %.9g saved, %.9g measured", strategies[s], ranks,
+                         eval.loss, t.summary.test_loss);
+        }
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[256];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_period_of_one_is_sync),
+        cmocka_unit_test(some_runs_give_the_bytes_of_sync),
+        cmocka_unit_test(ranks_that_start_apart_end_elsewhere),
+        cmocka_unit_test(what_is_saved_is_what_was_measured),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
