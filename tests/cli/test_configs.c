@@ -21,13 +21,22 @@ static const char *configs_source;
 
 static const struct {
     const char *name;
-    double accuracy;
-    bool mnist; /* needs the data of MNIST, which no package brings */
+    double accuracy; /* 0: it promises none */
+    bool mnist;      /* needs the data of MNIST, which no package brings */
 } configs_all[] = {
     {"fashion-mnist", 0.91, false},
     {"mnist-net", 0.97, true},
     {"lenet-sync", 0.985, true},
+    {"tutorial/a-sync", 0.98, true},
+    {"tutorial/b-sync-70-30", 0.98, true},
+    {"tutorial/e-labels", 0, true},
+    {"tutorial/e-labels-sync", 0.97, true},
+    {"psgd/common", 0, true},
+    {"psgd/per-rank", 0, true},
 };
+
+/* Large enough for every network. */
+#define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
 
 #define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
 
@@ -43,7 +52,7 @@ static void every_config_runs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIGS; i++) {
-        const char *args[] = {"train", configs_path(i), "-q",        "-s",  "data=synthetic",
+        const char *args[] = {"train", configs_path(i), "-q",        "-s",  CONFIGS_SYNTHETIC,
                               "-s",    "max_steps=2",   "--run-dir", "out", NULL};
 
         program_assert_success(program_run(args, NULL));
@@ -99,7 +108,9 @@ static void every_config_learns(void **state)
 
     (void)state;
     for (size_t i = 0; i < CONFIGS; i++)
-        if (configs_all[i].mnist ? !mnist : r->exit_code != 0)
+        if (configs_all[i].accuracy == 0)
+            continue;
+        else if (configs_all[i].mnist ? !mnist : r->exit_code != 0)
             print_message("%s: skipped, its data is not here\n", configs_all[i].name);
         else
             assert_reaches(i, "2", configs_all[i].mnist ? mnist : NULL);
