@@ -19,8 +19,9 @@ strategy: comm tensor core
 data: core
 checkpoint: tensor core
 telemetry: core
+report: telemetry core
 train: launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
-cli: train launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+cli: train report launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
 '
 
 find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '

@@ -22,6 +22,7 @@ libdeflate-dev         # gzip data sets
 libopenmpi-dev         # the mpi transport
 openmpi-bin            # mpiexec
 libcmocka-dev          # the tests
+gnuplot-nox            # plots of `cohort compare`; without it there are tables alone
 dataset-fashion-mnist  # the data of `make demo`
 '
 lint='

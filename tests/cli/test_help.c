@@ -13,8 +13,8 @@
 #include "cli/program.h"
 
 static const char *const help_commands[] = {"train",   "eval",        "list",
-                                            "doctor",  "data info",   "data partition",
-                                            "inspect", "bench train", "bench comm"};
+                                            "doctor",  "data info",   "inspect",
+                                            "compare", "bench train", "bench comm"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";
@@ -161,8 +161,7 @@ static void usage_errors_say_what_to_do(void **state)
         {"bench comm --op alreduce", "did you mean allreduce"},
         {"bench comm --min-bytes 1024 --max-bytes 512", "larger than --max-bytes"},
         {"bench train", "CONFIG is missing"},
-        {"data partition", "CONFIG is missing"},
-        {"data partition a.yaml -n 0", "from 1 to 1024, not '0'"},
+        {"compare", "CONFIG is missing"},
         {"doctor now", "one argument too many"},
     };
 

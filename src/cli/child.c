@@ -1,0 +1,122 @@
+/*
+ * child.c - run another program to its end.
+ *
+ * Signals are waited for with a limit, so there is no handler and no global state. Must not know
+ * what the program is for.
+ */
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+#define CHILD_TICK_NS       500000000 /* between two calls of `tick` */
+#define CHILD_GRACE_SECONDS 6.0       /* from the request to end until it is killed */
+
+typedef struct child_run {
+    const cli_child *child;
+    pid_t pid;
+    uint64_t start_ns;
+    double asked_at; /* seconds after the start when it was asked to end; < 0: not */
+    co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process shall end */
+    bool late;
+} child_run;
+
+void cli_guard_enter(cli_guard *guard)
+{
+    sigemptyset(&guard->watched);
+    sigaddset(&guard->watched, SIGCHLD);
+    sigaddset(&guard->watched, SIGINT);
+    sigaddset(&guard->watched, SIGTERM);
+    sigaddset(&guard->watched, SIGHUP);
+    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would hide how a child ended */
+    sigprocmask(SIG_BLOCK, &guard->watched, &guard->before);
+}
+
+void cli_guard_leave(const cli_guard *guard)
+{
+    const struct timespec now = {0};
+
+    /* What came late, when everything was over, is not to end us before the last word. */
+    while (sigtimedwait(&guard->watched, NULL, &now) > 0)
+        continue;
+    sigprocmask(SIG_SETMASK, &guard->before, NULL);
+}
+
+/* In the child. What goes wrong before the program runs is said in its name. */
+static _Noreturn void child_become(const cli_child *child, const cli_guard *guard, pid_t parent)
+{
+    int null = open("/dev/null", O_RDONLY);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it died before the line above */
+        _exit(1);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(child->log, STDOUT_FILENO) >= 0 &&
+        dup2(child->log, STDERR_FILENO) >= 0 && (!child->folder || chdir(child->folder) == 0)) {
+        sigprocmask(SIG_SETMASK, &guard->before, NULL);
+        execvp(child->file, (char *const *)child->argv);
+    }
+    dprintf(child->log, "cohort: error: cannot start %s: %s\n", child->file, strerror(errno));
+    _exit(127);
+}
+
+static double child_seconds(const child_run *run)
+{
+    return co_clock_seconds(run->start_ns, co_clock_ns());
+}
+
+static void child_ask(child_run *run, int signal)
+{
+    kill(run->pid, signal);
+    if (run->asked_at < 0)
+        run->asked_at = child_seconds(run);
+}
+
+/* Wait for the next signal, or until it is time for the next tick. */
+static void child_wait(child_run *run, const cli_guard *guard)
+{
+    const struct timespec limit = {.tv_nsec = CHILD_TICK_NS};
+    int signal = sigtimedwait(&guard->watched, NULL, &limit);
+    double seconds = child_seconds(run);
+
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+        run->why = signal == SIGINT ? CO_E_INTERRUPTED : CO_E_TERMINATED;
+        child_ask(run, signal == SIGINT ? SIGINT : SIGTERM);
+    } else if (run->child->limit_seconds > 0 && seconds > run->child->limit_seconds && !run->late) {
+        run->late = true;
+        child_ask(run, SIGTERM);
+    }
+    if (run->asked_at >= 0 && seconds > run->asked_at + CHILD_GRACE_SECONDS)
+        kill(run->pid, SIGKILL);
+    if (run->child->tick && signal < 0)
+        run->child->tick(run->child->arg, seconds);
+}
+
+co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child)
+{
+    child_run run = {.child = child, .start_ns = co_clock_ns(), .asked_at = -1};
+    pid_t parent = getpid(), got;
+
+    fflush(NULL); /* else the child would write the same buffered text again */
+    run.pid = fork();
+    if (run.pid == 0)
+        child_become(child, guard, parent);
+    if (run.pid < 0)
+        return co_fail(CO_E_FAILED, "cannot start %s: %s", child->file, strerror(errno));
+    while ((got = waitpid(run.pid, &out->wait, WNOHANG)) == 0)
+        child_wait(&run, guard);
+    if (got < 0)
+        return co_fail(CO_E_FAILED, "lost sight of %s: %s", child->file, strerror(errno));
+    out->late = run.late;
+    out->seconds = child_seconds(&run);
+    if (run.why != CO_OK)
+        return co_fail(run.why, run.why == CO_E_INTERRUPTED ? "interrupted" : "terminated");
+    return CO_OK;
+}

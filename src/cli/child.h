@@ -1,0 +1,38 @@
+/* child.h - run another program to its end, without a shell, and stay in charge of it. */
+#ifndef CO_CLI_CHILD_H
+#define CO_CLI_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include <cohort/status.h>
+
+/* Ctrl-C and requests to end are held back from create to destroy, so that none comes between two
+   programs unseen. */
+typedef struct cli_guard {
+    sigset_t watched, before;
+} cli_guard;
+void cli_guard_enter(cli_guard *guard);
+void cli_guard_leave(const cli_guard *guard);
+
+typedef struct cli_child {
+    const char *file;        /* a path, or a name that is looked up in PATH */
+    const char *const *argv; /* NULL-ended */
+    const char *folder;      /* where it works; NULL: here */
+    int log;                 /* file that gets its standard output and standard error */
+    double limit_seconds;    /* ends it after so long; 0: never */
+    void (*tick)(void *arg, double seconds); /* twice a second; NULL: nothing */
+    void *arg;
+} cli_child;
+
+typedef struct cli_ending {
+    bool late; /* the limit ended it */
+    int wait;  /* status of waitpid */
+    double seconds;
+} cli_ending;
+
+/* CO_OK however it ends. CO_E_INTERRUPTED, CO_E_TERMINATED: this process was told to end, and the
+   child has ended before. The child dies with this process. */
+co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * compare.c - `cohort compare`: strategies side by side, each on several numbers of ranks.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cohort/launch.h>
+
+#include "cli/compare.h"
+#include "cli/machine.h"
+#include "core/fs.h"
+#include "core/log.h"
+
+#define COMPARE_PLOT_SECONDS 120 /* for gnuplot */
+
+static const cli_argument compare_arguments[] = {
+    {"CONFIG", false, "what to train: a YAML file"},
+    {NULL, false, NULL},
+};
+
+static const cli_option compare_option_table[] = {
+    {"strategies", 0, CLI_TEXT, offsetof(compare_options, strategies), "LIST", 0, 0,
+     "names, or {name: ..., key: value}, with commas between them"},
+    {"ranks", 'n', CLI_TEXT, offsetof(compare_options, ranks), "LIST", 0, 0,
+     "numbers of ranks, with commas between them"},
+    {"out", 'o', CLI_TEXT, offsetof(compare_options, out), "DIR", 0, 0,
+     "where results go; default: runs/compare-<date>-<time>"},
+    {"set", 's', CLI_LIST, offsetof(compare_options, set), "KEY=VALUE", 0, 0,
+     "change the config of every cell; repeatable"},
+    {"resume", 0, CLI_FLAG, offsetof(compare_options, resume), NULL, 0, 0,
+     "keep the finished cells of --out, run the others"},
+    {"limit", 0, CLI_COUNT, offsetof(compare_options, limit_seconds), "SECONDS", 0, 1000000000,
+     "end a cell that takes longer; 0 (default): never"},
+    {"quiet", 'q', CLI_FLAG, offsetof(compare_options, quiet), NULL, 0, 0,
+     "nothing on standard output"},
+    CLI_OPTIONS_END,
+};
+
+/* gnuplot's words go to plots.log, which is kept if there are any. */
+static co_status compare_run_gnuplot(const char *dir, const cli_guard *guard)
+{
+    static const char *const argv[] = {"gnuplot", CO_REPORT_SCRIPT, NULL};
+    cli_child child = {
+        .file = "gnuplot", .argv = argv, .folder = dir, .limit_seconds = COMPARE_PLOT_SECONDS};
+    cli_ending ending = {0};
+    char path[4352];
+    co_status st;
+
+    snprintf(path, sizeof(path), "%s/plots.log", dir);
+    child.log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    if (child.log < 0)
+        return co_fail(CO_E_IO, "%s: cannot open for writing", path);
+    st = cli_child_run(&ending, guard, &child);
+    if (lseek(child.log, 0, SEEK_END) == 0)
+        remove(path);
+    close(child.log);
+    if (st == CO_OK && (ending.late || ending.wait != 0))
+        co_log(CO_LOG_WARN, "gnuplot could not draw all plots; see %s", path);
+    return st;
+}
+
+static co_status compare_plot(const compare_plan *plan, const cli_guard *guard,
+                              const compare_options *options)
+{
+    char gnuplot[4096];
+
+    CO_TRY(co_report_write_script(plan->dir, &plan->report));
+    if (machine_find_program(gnuplot, sizeof(gnuplot), "gnuplot"))
+        return compare_run_gnuplot(plan->dir, guard);
+    if (!options->quiet)
+        printf("no plots: gnuplot is not here; install gnuplot-nox, then run `gnuplot "
+               "%s` in %s\n",
+               CO_REPORT_SCRIPT, plan->dir);
+    return CO_OK;
+}
+
+static co_status compare_verdict(const compare_plan *plan)
+{
+    const co_report *report = &plan->report;
+    const co_cell *first = NULL;
+    size_t failed = 0;
+
+    for (size_t i = 0; i < report->n_cell; i++)
+        if (report->cell[i].state == CO_CELL_FAILED) {
+            first = first ? first : &report->cell[i];
+            failed++;
+        }
+    if (!failed)
+        return CO_OK;
+    return co_fail(CO_E_FAILED,
+                   "%zu of %zu cells failed, the first of them %s on %d rank%s: %s; %s/table.txt "
+                   "says why others did",
+                   failed, report->n_cell, first->strategy, first->ranks,
+                   first->ranks == 1 ? "" : "s", first->why, plan->dir);
+}
+
+/* Tables and plots of what there is, also after an interruption. */
+static co_status compare_report(compare_plan *plan, const cli_guard *guard,
+                                const compare_options *options, bool plots)
+{
+    co_report_relate(&plan->report);
+    CO_TRY(co_report_write_tables(plan->dir, &plan->report));
+    if (!options->quiet) {
+        printf("\n");
+        co_report_print(stdout, &plan->report);
+        printf("\n");
+    }
+    if (plots)
+        CO_TRY(compare_plot(plan, guard, options));
+    if (!options->quiet)
+        printf("results: %s (table.txt, table.csv, table.json%s)\n", plan->dir,
+               plots ? ", " CO_REPORT_SCRIPT " and its plots" : "");
+    return CO_OK;
+}
+
+static co_status compare_all(compare_plan *plan, const cli_guard *guard,
+                             const compare_options *options)
+{
+    co_status st, reported;
+
+    CO_TRY(compare_plan_take_over(plan, options->resume));
+    CO_TRY(co_fs_mkdirs(plan->dir));
+    st = compare_run_cells(plan, guard, options);
+    if (st != CO_OK && st != CO_E_INTERRUPTED && st != CO_E_TERMINATED)
+        return st;
+    reported = compare_report(plan, guard, options, st == CO_OK);
+    if (st != CO_OK)
+        return co_fail(st, "%s; `cohort compare ... --out %s --resume` goes on",
+                       st == CO_E_INTERRUPTED ? "interrupted" : "terminated", plan->dir);
+    return reported == CO_OK ? compare_verdict(plan) : reported;
+}
+
+static co_status compare_run(const void *options, int n, const char *const *argument)
+{
+    const compare_options *o = options;
+    compare_plan plan;
+    cli_guard guard;
+    co_status st;
+
+    (void)n;
+    if (co_launch_under_mpi())
+        return co_fail(CO_E_USAGE, "a comparison starts its ranks itself; leave out mpiexec");
+    if (!o->strategies || !o->ranks)
+        return co_fail(CO_E_USAGE, "--%s is missing, e.g. --strategies sync -n 1,2",
+                       o->strategies ? "ranks" : "strategies");
+    if (o->resume && !o->out)
+        return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to go on with");
+    CO_TRY(compare_plan_open(&plan, argument[0], o));
+    cli_guard_enter(&guard);
+    st = compare_all(&plan, &guard, o);
+    cli_guard_leave(&guard);
+    compare_plan_close(&plan);
+    return st;
+}
+
+const co_command co_command_compare = {
+    .name = "compare",
+    .summary = "run strategies side by side on several numbers of ranks",
+    .about =
+        "Trains the config once for each strategy on each number of ranks, one after the other,\n"
+        "each as a `cohort train` of its own with a run directory and its output in log.txt. A\n"
+        "cell that fails does not stop the others; the table says why it failed, and the exit\n"
+        "code is 1. After Ctrl-C, --resume goes on where it was.\n"
+        "\n"
+        "The folder gets table.txt, table.csv and table.json, and through gnuplot, where that is\n"
+        "installed, as PNG and SVG: speedup, accuracy, accuracy-time and bytes. plots.gp is the\n"
+        "script that draws them. Speedup is that of training time, over the same strategy on one\n"
+        "rank, else over `sync` on one. The predicted one is R / (1 + T_sync / T_comp), from the\n"
+        "seconds that rank 0 spent in the strategy and in computing. A rank alone takes all cores\n"
+        "unless told otherwise; --set threads=1 measures what more cores bring.",
+    .example = "  cohort compare configs/mnist-net.yaml --strategies sync,local -n 1,2 --set "
+               "threads=1\n"
+               "  cohort compare configs/mnist-net.yaml -n 2 --out runs/periods --set epochs=2 \\\n"
+               "    --strategies 'sync, {name: local, period: 4}, {name: local, period: 64}'",
+    .arguments = compare_arguments,
+    .options = compare_option_table,
+    .options_size = sizeof(compare_options),
+    .run = compare_run,
+};

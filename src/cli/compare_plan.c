@@ -1,0 +1,333 @@
+/*
+ * compare_plan.c - which cells a comparison has, and which of them are there already.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/compare.h"
+#include "core/fs.h"
+#include "core/mem.h"
+#include "strategy/strategy.h"
+
+#define PLAN_MAX_NAME  64 /* of a folder, before the number of ranks */
+#define PLAN_MAX_NAMES 64
+
+/* A strategy of the list, under its names. */
+typedef struct plan_strategy {
+    const char *title;  /* "local period=16" */
+    const char *folder; /* "local-period-16" */
+    const char *set;    /* "strategy={name: local, period: 16}" */
+} plan_strategy;
+
+/* ---- strategies ---- */
+
+static co_status plan_check_strategy(const co_value *item, co_arena *arena)
+{
+    const char *names[PLAN_MAX_NAMES], *name, *what;
+    const co_strategy_ops *ops;
+    const co_value *map;
+    void *self;
+    size_t n = 0;
+
+    CO_TRY(co_value_plugin(&name, &map, item, "strategies"));
+    for (const co_strategy_ops *const *s = co_strategies; *s && n < PLAN_MAX_NAMES; s++)
+        names[n++] = (*s)->name;
+    ops = co_strategy_find(name);
+    if (!ops)
+        return co_value_unknown(item, "strategy", name, names, n);
+    what = co_arena_printf(arena, "strategy %s", name);
+    self = co_arena_alloc(arena, 1, ops->self_size ? ops->self_size : 1);
+    if (!what || !self)
+        return CO_E_NOMEM;
+    return co_keys_read(self, ops->keys, map, what, arena);
+}
+
+static co_status plan_title(const char **out, const compare_plan *plan, const co_value *item)
+{
+    const co_spec spec = {.config = plan->config};
+    co_arena *arena = co_config_arena(plan->config);
+    const co_value *map;
+    const char *title;
+
+    CO_TRY(co_value_plugin(&title, &map, item, "strategies"));
+    for (size_t i = 0; map && i < map->n && title; i++) {
+        const char *value;
+
+        if (strcmp(map->key[i], "name") == 0)
+            continue;
+        CO_TRY(co_spec_text(&value, &spec, map->item[i]));
+        title = co_arena_printf(arena, "%s %s=%s", title, map->key[i], value);
+    }
+    *out = title;
+    return title ? CO_OK : CO_E_NOMEM;
+}
+
+/* Letters that need no quotes in a shell; never two blanks or the like together. */
+static char *plan_folder(co_arena *arena, const char *title)
+{
+    char *out = co_arena_alloc(arena, PLAN_MAX_NAME + 1, 1);
+    size_t n = 0;
+
+    for (; out && *title && n < PLAN_MAX_NAME; title++) {
+        bool plain = isalnum((unsigned char)*title) || *title == '.' || *title == '_';
+
+        if (plain || (n > 0 && out[n - 1] != '-'))
+            out[n++] = plain ? *title : '-';
+    }
+    while (n > 0 && out[n - 1] == '-')
+        out[--n] = '\0';
+    return out;
+}
+
+static co_status plan_name_strategy(plan_strategy *all, size_t i, const compare_plan *plan,
+                                    const co_value *item)
+{
+    const co_spec spec = {.config = plan->config};
+    co_arena *arena = co_config_arena(plan->config);
+    const char *text;
+
+    CO_TRY(plan_check_strategy(item, arena));
+    CO_TRY(plan_title(&all[i].title, plan, item));
+    CO_TRY(co_spec_text(&text, &spec, item));
+    all[i].folder = plan_folder(arena, all[i].title);
+    all[i].set = co_arena_printf(arena, "strategy=%s", text);
+    if (!all[i].folder || !all[i].set)
+        return CO_E_NOMEM;
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(all[k].title, all[i].title) == 0)
+            return co_value_fail(item, "strategy '%s' is given twice", all[i].title);
+        if (strcmp(all[k].folder, all[i].folder) == 0)
+            all[i].folder = co_arena_printf(arena, "%s.%zu", all[i].folder, i);
+        if (!all[i].folder)
+            return CO_E_NOMEM;
+    }
+    return CO_OK;
+}
+
+/* ---- lists ---- */
+
+/* "a, b" and "[a, b]" are the same list. */
+static co_status plan_read_list(const co_value **out, const compare_plan *plan, const char *option,
+                                const char *text)
+{
+    const bool bare = text[strspn(text, " \t")] != '[';
+    const char *list = co_arena_printf(co_config_arena(plan->config), bare ? "[%s]" : "%s", text);
+
+    if (!list)
+        return CO_E_NOMEM;
+    CO_TRY(co_config_add_text(out, plan->config, list));
+    if ((*out)->kind != CO_VALUE_LIST || (*out)->n == 0)
+        return co_fail(CO_E_USAGE, "--%s takes a list such as %s, not '%s'", option,
+                       strcmp(option, "ranks") == 0 ? "1,2,4" : "'sync,{name: local, period: 16}'",
+                       text);
+    return CO_OK;
+}
+
+static co_status plan_read_ranks(co_ints *out, const compare_plan *plan, const char *text)
+{
+    static const co_key keys[] = {{.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1024},
+                                  CO_KEYS_END};
+    const char *name = "ranks";
+    const co_value *list;
+    co_value map = {.kind = CO_VALUE_MAP, .n = 1, .key = &name};
+
+    CO_TRY(plan_read_list(&list, plan, name, text));
+    map.item = (co_value *[]){(co_value *)list};
+    map.source = list->source;
+    CO_TRY(co_keys_read(out, keys, &map, "--ranks", co_config_arena(plan->config)));
+    for (size_t i = 0; i < out->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (out->v[k] == out->v[i])
+                return co_fail(CO_E_USAGE, "--ranks %s: %" PRId64 " is given twice", text,
+                               out->v[i]);
+    return CO_OK;
+}
+
+/* ---- cells ---- */
+
+static co_status plan_fill(compare_plan *plan, const plan_strategy *strategies, size_t n,
+                           const co_ints *ranks)
+{
+    co_arena *arena = co_config_arena(plan->config);
+    co_report *report = &plan->report;
+
+    report->config = plan->path;
+    report->cell = co_arena_alloc(arena, n * ranks->n, sizeof(*report->cell));
+    plan->strategy = co_arena_alloc(arena, n * ranks->n, sizeof(*plan->strategy));
+    if (!report->cell || !plan->strategy)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < ranks->n; k++) {
+            const char *dir = co_arena_printf(arena, "%s/%s-%" PRId64, plan->dir,
+                                              strategies[i].folder, ranks->v[k]);
+
+            if (!dir)
+                return CO_E_NOMEM;
+            plan->strategy[report->n_cell] = strategies[i].set;
+            co_cell_init(&report->cell[report->n_cell++], strategies[i].title, (int)ranks->v[k],
+                         dir);
+        }
+    return CO_OK;
+}
+
+/* runs/compare-20260131-235959 */
+static co_status plan_default_dir(compare_plan *plan)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    char stamp[32];
+
+    if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
+        return co_fail(CO_E_FAILED, "cannot tell the local time; give --out DIR");
+    plan->dir = co_arena_printf(co_config_arena(plan->config), "runs/compare-%s", stamp);
+    return plan->dir ? CO_OK : CO_E_NOMEM;
+}
+
+/* The config of a cell as its run directory will hold it. */
+static co_status plan_resolve(char **out, const compare_plan *plan, size_t i)
+{
+    const char *set[CLI_MAX_LIST + 2] = {NULL};
+    const co_train_options options = {
+        .config_path = plan->path, .set = set, .ranks = plan->report.cell[i].ranks};
+    size_t size = 0;
+    co_spec spec;
+    FILE *stream;
+    co_status st;
+
+    *out = NULL;
+    memcpy(set, plan->set->text, (size_t)plan->set->n * sizeof(*set));
+    set[plan->set->n] = plan->strategy[i];
+    CO_TRY(co_spec_load(&spec, &options));
+    stream = open_memstream(out, &size);
+    st = stream ? co_keys_write(stream, &spec, co_spec_keys, 0) : CO_E_NOMEM;
+    if (!stream || (fclose(stream) != 0 && st == CO_OK))
+        st = co_fail(CO_E_NOMEM, "out of memory");
+    co_spec_unload(&spec);
+    return st;
+}
+
+static co_status plan_build(compare_plan *plan, const compare_options *options)
+{
+    const co_value *list;
+    plan_strategy *strategies;
+    co_ints ranks;
+    char *text;
+
+    CO_TRY(plan_read_list(&list, plan, "strategies", options->strategies));
+    CO_TRY(plan_read_ranks(&ranks, plan, options->ranks));
+    strategies = co_arena_alloc(co_config_arena(plan->config), list->n, sizeof(*strategies));
+    if (!strategies)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < list->n; i++)
+        CO_TRY(plan_name_strategy(strategies, i, plan, list->item[i]));
+    plan->dir = options->out;
+    if (!plan->dir)
+        CO_TRY(plan_default_dir(plan));
+    CO_TRY(plan_fill(plan, strategies, list->n, &ranks));
+    /* A config that cannot be read fails once, and not in every cell. */
+    {
+        co_status st = plan_resolve(&text, plan, 0);
+
+        free(text);
+        return st;
+    }
+}
+
+co_status compare_plan_open(compare_plan *out, const char *path, const compare_options *options)
+{
+    co_status st;
+
+    *out = (compare_plan){.path = path, .set = &options->set};
+    CO_TRY(co_config_parse(&out->config, "{}", 2, "compare"));
+    st = plan_build(out, options);
+    if (st != CO_OK)
+        compare_plan_close(out);
+    return st;
+}
+
+void compare_plan_close(compare_plan *plan)
+{
+    for (size_t i = 0; i < plan->report.n_cell; i++)
+        co_cell_fini(&plan->report.cell[i]);
+    co_config_destroy(plan->config);
+    *plan = (compare_plan){0};
+}
+
+/* ---- what is there ---- */
+
+static bool plan_has(const co_cell *cell, const char *file)
+{
+    char path[4352];
+    int n = snprintf(path, sizeof(path), "%s/%s", cell->dir, file);
+
+    return n > 0 && (size_t)n < sizeof(path) && co_fs_exists(path);
+}
+
+/* Whether the cell was run with this config. */
+static co_status plan_check_config(const compare_plan *plan, size_t i)
+{
+    const co_cell *cell = &plan->report.cell[i];
+    const char *path = co_arena_printf(co_config_arena(plan->config), "%s/config.yaml", cell->dir);
+    uint8_t *found = NULL;
+    char *wanted = NULL;
+    size_t size = 0;
+    co_status st =
+        path ? co_fs_read(&found, &size, path, CO_CONFIG_MAX_BYTES, CO_E_DATA) : CO_E_NOMEM;
+
+    if (st == CO_OK)
+        st = plan_resolve(&wanted, plan, i);
+    if (st == CO_OK && (size != strlen(wanted) || memcmp(found, wanted, size) != 0))
+        st = co_fail(CO_E_USAGE,
+                     "%s is finished, but with another config than now; remove it, or give another "
+                     "--out",
+                     cell->dir);
+    free(wanted);
+    co_free(found);
+    return st;
+}
+
+co_status compare_plan_take_over(compare_plan *plan, bool resume)
+{
+    for (size_t i = 0; i < plan->report.n_cell; i++) {
+        co_cell *cell = &plan->report.cell[i];
+
+        if (!co_fs_exists(cell->dir))
+            continue;
+        if (!resume)
+            return co_fail(CO_E_USAGE,
+                           "%s is there already; go on with that comparison with --resume, or give "
+                           "another --out",
+                           cell->dir);
+        /* A damaged one is run again. */
+        if (!plan_has(cell, "summary.json") || co_cell_read(cell) != CO_OK)
+            continue;
+        CO_TRY(plan_check_config(plan, i));
+    }
+    return CO_OK;
+}
+
+static int plan_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+co_status compare_plan_clear(const co_cell *cell)
+{
+    if (!co_fs_exists(cell->dir))
+        return CO_OK;
+    if (!plan_has(cell, COMPARE_LOG))
+        return co_fail(CO_E_USAGE, "%s is in the way, and no comparison has made it; remove it",
+                       cell->dir);
+    if (nftw(cell->dir, plan_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return co_fail(CO_E_IO, "%s: cannot remove the unfinished run: %s", cell->dir,
+                       strerror(errno));
+    return CO_OK;
+}

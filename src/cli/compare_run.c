@@ -1,0 +1,249 @@
+/*
+ * compare_run.c - the cells of a comparison, one after the other, each a `cohort train` of its own.
+ *
+ * A process of its own starts as every run does, and takes nothing with it when it dies. Must not
+ * know what a strategy is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/compare.h"
+#include "core/fs.h"
+#include "core/mem.h"
+#include "telemetry/format.h"
+
+#define RUN_MAX_PATH 4352
+#define RUN_MAX_LOG  ((size_t)64 << 20)
+#define RUN_SELF     "/proc/self/exe"
+
+static const char run_error_mark[] = "cohort: error: ";
+
+/* What the user sees of it. */
+typedef struct run_progress {
+    const co_report *report;
+    size_t at;      /* index of the cell under way */
+    size_t waiting; /* cells that have not begun */
+    double spent;   /* seconds of the cells that have run */
+    size_t ran;
+    bool quiet, terminal;
+} run_progress;
+
+/* ---- progress ---- */
+
+/* "[ 3/20] local period=16, 2 ranks" */
+static void run_print_name(const run_progress *p)
+{
+    const co_cell *cell = &p->report->cell[p->at];
+    char n[24];
+    int width = snprintf(n, sizeof(n), "%zu", p->report->n_cell);
+
+    printf("%s[%*zu/%s] %s, %d rank%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
+           cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s");
+}
+
+/* What is left if the cells to come take as long as those that have run. */
+static void run_print_left(const run_progress *p, double seconds)
+{
+    const double mean = p->ran ? p->spent / (double)p->ran : 0;
+    double now = mean > seconds ? mean - seconds : 0;
+    char text[32];
+
+    if (p->ran)
+        printf(" | about %s left",
+               co_format_seconds(text, sizeof(text), mean * (double)p->waiting + now));
+}
+
+static void run_tick(void *arg, double seconds)
+{
+    const run_progress *p = arg;
+    char text[32];
+
+    if (!p->terminal)
+        return;
+    run_print_name(p);
+    printf(": running for %s", co_format_seconds(text, sizeof(text), seconds));
+    run_print_left(p, seconds);
+    fflush(stdout);
+}
+
+static void run_print_result(const run_progress *p, bool kept)
+{
+    const co_cell *cell = &p->report->cell[p->at];
+    char text[32];
+
+    if (p->quiet)
+        return;
+    run_print_name(p);
+    if (cell->state == CO_CELL_DONE) {
+        printf(": %.2f s of training, %s samples/s", cell->train_seconds,
+               co_format_count(text, sizeof(text), (uint64_t)cell->samples_per_second));
+        if (cell->test_accuracy >= 0)
+            printf(", test accuracy %.4f", cell->test_accuracy);
+    } else {
+        printf(": %s: %s", cell->state == CO_CELL_FAILED ? "failed" : "stopped", cell->why);
+    }
+    if (kept)
+        printf(" (from before)");
+    else if (p->waiting && cell->state != CO_CELL_STOPPED)
+        run_print_left(p, p->ran ? p->spent / (double)p->ran : 0);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* ---- one cell ---- */
+
+/* The words behind the last "cohort: error: " at the start of a line; false: there is none. */
+static bool run_find_error(char *out, size_t size, const char *log)
+{
+    const char *found = NULL;
+
+    for (const char *at = log; (at = strstr(at, run_error_mark)); at++)
+        if (at == log || at[-1] == '\n')
+            found = at;
+    if (!found)
+        return false;
+    found += sizeof(run_error_mark) - 1;
+    snprintf(out, size, "%.*s", (int)strcspn(found, "\n"), found);
+    return true;
+}
+
+/* A cell that ended otherwise than well: why. */
+static void run_explain(co_cell *cell, const cli_ending *ending, const compare_options *options)
+{
+    char path[RUN_MAX_PATH];
+    uint8_t *log = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    cell->state = CO_CELL_FAILED;
+    if (ending->late) {
+        snprintf(cell->why, sizeof(cell->why), "took longer than %lld s, the limit",
+                 (long long)options->limit_seconds);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/" COMPARE_LOG, cell->dir);
+    if (co_fs_read(&log, &size, path, RUN_MAX_LOG, CO_E_IO) == CO_OK)
+        found = run_find_error(cell->why, sizeof(cell->why), (const char *)log);
+    co_free(log);
+    if (found)
+        return;
+    if (WIFSIGNALED(ending->wait))
+        snprintf(cell->why, sizeof(cell->why), "killed by signal %d (%s)", WTERMSIG(ending->wait),
+                 strsignal(WTERMSIG(ending->wait)));
+    else
+        snprintf(cell->why, sizeof(cell->why),
+                 "exited with code %d and gave no reason in its " COMPARE_LOG,
+                 WEXITSTATUS(ending->wait));
+}
+
+/* Puts together: cohort train -n N --run-dir=DIR --set ... -- CONFIG. */
+static co_status run_arguments(const char ***out, const compare_plan *plan, size_t i)
+{
+    const co_cell *cell = &plan->report.cell[i];
+    co_arena *arena = co_config_arena(plan->config);
+    const char **argv = co_arena_alloc(arena, (size_t)plan->set->n * 2 + 16, sizeof(*argv));
+    const char *ranks = co_arena_printf(arena, "%d", cell->ranks);
+    const char *dir = co_arena_printf(arena, "--run-dir=%s", cell->dir);
+    size_t n = 0;
+
+    if (!argv || !ranks || !dir)
+        return CO_E_NOMEM;
+    argv[n++] = "cohort";
+    argv[n++] = "train";
+    argv[n++] = "-n";
+    argv[n++] = ranks;
+    argv[n++] = dir;
+    for (int k = 0; k < plan->set->n; k++) {
+        argv[n++] = "--set";
+        argv[n++] = plan->set->text[k];
+    }
+    argv[n++] = "--set";
+    argv[n++] = plan->strategy[i];
+    argv[n++] = "--";
+    argv[n++] = plan->path;
+    *out = argv;
+    return CO_OK;
+}
+
+static co_status run_open_log(int *out, const co_cell *cell)
+{
+    char path[RUN_MAX_PATH];
+    int n = snprintf(path, sizeof(path), "%s/" COMPARE_LOG, cell->dir);
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return co_fail(CO_E_USAGE, "%s: the path is too long", cell->dir);
+    CO_TRY(compare_plan_clear(cell));
+    CO_TRY(co_fs_mkdirs(cell->dir));
+    *out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    if (*out < 0)
+        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", path, strerror(errno));
+    return CO_OK;
+}
+
+/* Anything but CO_OK ends the comparison: nobody wants the other cells, or none could run. */
+static co_status run_cell(compare_plan *plan, run_progress *p, const cli_guard *guard,
+                          const compare_options *options)
+{
+    co_cell *cell = &plan->report.cell[p->at];
+    cli_child child = {.file = RUN_SELF,
+                       .limit_seconds = (double)options->limit_seconds,
+                       .tick = run_tick,
+                       .arg = p};
+    cli_ending ending = {0};
+    const char **argv;
+    co_status st;
+
+    CO_TRY(run_arguments(&argv, plan, p->at));
+    CO_TRY(run_open_log(&child.log, cell));
+    child.argv = argv;
+    run_tick(p, 0);
+    st = cli_child_run(&ending, guard, &child);
+    close(child.log);
+    if (st != CO_OK) {
+        cell->state = CO_CELL_STOPPED;
+        snprintf(cell->why, sizeof(cell->why), "%s", co_error_message());
+        return st;
+    }
+    p->spent += ending.seconds;
+    p->ran++;
+    if (ending.late || !WIFEXITED(ending.wait) || WEXITSTATUS(ending.wait) != 0) {
+        run_explain(cell, &ending, options);
+    } else if (co_cell_read(cell) != CO_OK) {
+        cell->state = CO_CELL_FAILED;
+        snprintf(cell->why, sizeof(cell->why), "%s", co_error_message());
+    }
+    return CO_OK;
+}
+
+static bool run_is_terminal(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+co_status compare_run_cells(compare_plan *plan, const cli_guard *guard,
+                            const compare_options *options)
+{
+    const co_report *report = &plan->report;
+    run_progress p = {.report = report, .quiet = options->quiet};
+    co_status st = CO_OK;
+
+    p.terminal = !p.quiet && run_is_terminal();
+    for (size_t i = 0; i < report->n_cell; i++)
+        p.waiting += report->cell[i].state == CO_CELL_WAITING;
+    for (; p.at < report->n_cell && st == CO_OK; p.at++) {
+        const bool kept = report->cell[p.at].state == CO_CELL_DONE;
+
+        if (!kept) {
+            p.waiting--;
+            st = run_cell(plan, &p, guard, options);
+        }
+        run_print_result(&p, kept);
+    }
+    return st;
+}

@@ -1,0 +1,76 @@
+/*
+ * report.h - several runs side by side: read from their run directories, related to each other,
+ * written as tables and as a script that draws plots.
+ *
+ * Knows files and figures; not how runs are started, nor what a strategy does.
+ */
+#ifndef CO_REPORT_REPORT_H
+#define CO_REPORT_REPORT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cohort/status.h>
+
+typedef enum co_cell_state {
+    CO_CELL_WAITING, /* not run */
+    CO_CELL_DONE,
+    CO_CELL_FAILED,
+    CO_CELL_STOPPED /* the user ended it */
+} co_cell_state;
+
+/* Test accuracy after so many seconds of training. */
+typedef struct co_cell_point {
+    double train_seconds, test_accuracy;
+} co_cell_point;
+
+/* What one strategy came to on one number of ranks. A number that is not known is NaN. */
+typedef struct co_cell {
+    const char *strategy; /* borrowed; for people: "local period=16" */
+    const char *dir;      /* borrowed; the run directory */
+    int ranks;
+    co_cell_state state;
+    char why[320]; /* it failed: one line */
+    double train_seconds, samples_per_second, test_accuracy, test_loss;
+    double compute_seconds, sync_seconds; /* of rank 0: T_comp and T_sync of the whole run */
+    double bytes_sent;                    /* by rank 0 */
+    double speedup, predicted;            /* over one rank; see co_report_relate */
+    size_t n_point;
+    co_cell_point *point; /* owned; one an epoch */
+} co_cell;
+
+typedef struct co_report {
+    const char *config; /* borrowed; name of the config file */
+    size_t n_cell;
+    co_cell *cell; /* borrowed; the cells of a strategy stand together */
+} co_report;
+
+/* All numbers unknown, nothing run. */
+void co_cell_init(co_cell *cell, const char *strategy, int ranks, const char *dir);
+void co_cell_fini(co_cell *cell);
+/* From summary.json and metrics.jsonl; makes it CO_CELL_DONE. CO_E_DATA names the file at fault. */
+co_status co_cell_read(co_cell *cell);
+
+/*
+ * Fill in for each cell that is done
+ *   speedup    training seconds of one rank / its own; that one rank ran the same strategy, or,
+ *              where that has no such cell, "sync"
+ *   predicted  R / (1 + T_sync / T_comp): the speedup if computing were cut into R equal parts and
+ *              nothing but synchronising came on top.
+ */
+void co_report_relate(co_report *report);
+
+/* The table as people read it. */
+void co_report_print(FILE *out, const co_report *report);
+/* table.txt, table.csv and table.json into `dir`. */
+co_status co_report_write_tables(const char *dir, const co_report *report);
+
+/* Name of the script that draws. */
+#define CO_REPORT_SCRIPT "plots.gp"
+/* `dir`/plots.gp for gnuplot, which run in `dir` makes <plot>.png and <plot>.svg of each of
+   co_report_plots that there are figures for. */
+co_status co_report_write_script(const char *dir, const co_report *report);
+/* Names without endings, NULL-ended. */
+extern const char *const co_report_plots[];
+
+#endif
