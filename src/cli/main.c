@@ -14,11 +14,17 @@
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
-    &co_command_train,      &co_command_eval,
-    &co_command_compare,    &co_command_bench_train,
-    &co_command_bench_comm, &co_command_inspect,
-    &co_command_data_info,  &co_command_list,
-    &co_command_doctor,     NULL,
+    &co_command_train,
+    &co_command_eval,
+    &co_command_compare,
+    &co_command_bench_train,
+    &co_command_bench_comm,
+    &co_command_inspect,
+    &co_command_data_info,
+    &co_command_data_partition,
+    &co_command_list,
+    &co_command_doctor,
+    NULL,
 };
 
 #define MAIN_COMMANDS (sizeof(main_commands) / sizeof(main_commands[0]) - 1)
@@ -31,7 +37,7 @@ static void main_print_commands(FILE *out, const char *group)
         const co_command *c = main_commands[i];
 
         if (!group || (strncmp(c->name, group, n) == 0 && c->name[n] == ' '))
-            fprintf(out, "  %-12s  %s\n", c->name, c->summary);
+            fprintf(out, "  %-14s  %s\n", c->name, c->summary);
     }
 }
 

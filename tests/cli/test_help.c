@@ -12,9 +12,9 @@
 
 #include "cli/program.h"
 
-static const char *const help_commands[] = {"train",   "eval",        "list",
-                                            "doctor",  "data info",   "inspect",
-                                            "compare", "bench train", "bench comm"};
+static const char *const help_commands[] = {"train",       "eval",           "list",    "doctor",
+                                            "data info",   "data partition", "inspect", "compare",
+                                            "bench train", "bench comm"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";
@@ -162,6 +162,8 @@ static void usage_errors_say_what_to_do(void **state)
         {"bench comm --min-bytes 1024 --max-bytes 512", "larger than --max-bytes"},
         {"bench train", "CONFIG is missing"},
         {"compare", "CONFIG is missing"},
+        {"data partition", "CONFIG is missing"},
+        {"data partition a.yaml -n 0", "from 1 to 1024, not '0'"},
         {"doctor now", "one argument too many"},
     };
 
