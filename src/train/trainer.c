@@ -145,14 +145,28 @@ static void trainer_set_test(co_event *event, const co_result *test, int64_t cla
     event->test_accuracy_top5 = classes > 5 ? (double)test->correct5 / n : -1;
 }
 
+static co_status trainer_diverged(const trainer *t, const char *what)
+{
+    return co_fail(CO_E_FAILED,
+                   "%s not a number any more at step %llu (epoch %llu): training has diverged; "
+                   "lower the learning rate, warm it up, or clip the gradients",
+                   what, (unsigned long long)t->step, (unsigned long long)t->epoch);
+}
+
 static co_status trainer_check_loss(const trainer *t, const co_result *part)
 {
-    if (isfinite(part->loss_sum))
-        return CO_OK;
-    return co_fail(CO_E_FAILED,
-                   "the loss is not a number any more at step %llu (epoch %llu): training has "
-                   "diverged; lower the learning rate, warm it up, or clip the gradients",
-                   (unsigned long long)t->step, (unsigned long long)t->epoch);
+    return isfinite(part->loss_sum) ? CO_OK : trainer_diverged(t, "the loss is");
+}
+
+/* A library's ReLU makes zeros of what is not a number, and then the loss looks sound. */
+static co_status trainer_check_weights(const trainer *t)
+{
+    const co_store *store = t->job->model->store;
+
+    for (size_t i = 0; i < store->n; i++)
+        if (!isfinite(store->param[i]))
+            return trainer_diverged(t, "a weight is");
+    return CO_OK;
 }
 
 /* Micro-batch k of a rank's part of a batch. */
@@ -228,6 +242,7 @@ static co_status trainer_end_epoch(trainer *t)
 
     t->train_seconds += seconds;
     t->samples += t->epoch_samples;
+    CO_TRY(trainer_check_weights(t));
     CO_TRY(co_metrics_reduce(&t->seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
     event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;

@@ -170,6 +170,24 @@ static void statistics_do_not_depend_on_evaluation(void **state)
     assert_string_equal(unmeasured.weights_sha256, measured.weights_sha256);
 }
 
+/* Whichever backend runs it, and whatever that makes of a NaN. */
+static void a_diverged_run_fails(void **state)
+{
+    static const char *const backends[] = {"backend=auto", "backend=ref"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        const char *const set[] = {"optimizer.lr=1e6", "epochs=2", backends[i], NULL};
+        char run_dir[256];
+        co_train_options options = {
+            .config_text = config, .set = set, .run_dir = run_dir, .ranks = 2, .quiet = true};
+
+        snprintf(run_dir, sizeof(run_dir), "%s/diverged-%zu", folder, i);
+        assert_int_equal(co_train(NULL, &options), CO_E_FAILED);
+        assert_non_null(strstr(co_error_message(), "diverged"));
+    }
+}
+
 static void a_used_run_directory_is_refused(void **state)
 {
     char run_dir[256];
@@ -206,6 +224,7 @@ int main(void)
         cmocka_unit_test(the_same_run_gives_the_same_bytes),
         cmocka_unit_test(a_seed_changes_the_bytes),
         cmocka_unit_test(statistics_do_not_depend_on_evaluation),
+        cmocka_unit_test(a_diverged_run_fails),
         cmocka_unit_test(a_used_run_directory_is_refused),
     };
 
