@@ -9,6 +9,7 @@ const co_strategy_ops *const co_strategies[] = {
     &co_strategy_sync,
     &co_strategy_local,
     &co_strategy_one_shot,
+    &co_strategy_stale,
     NULL,
 };
 

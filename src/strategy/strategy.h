@@ -11,6 +11,7 @@ extern const co_strategy_ops *const co_strategies[]; /* NULL-ended */
 extern const co_strategy_ops co_strategy_sync;
 extern const co_strategy_ops co_strategy_local;
 extern const co_strategy_ops co_strategy_one_shot;
+extern const co_strategy_ops co_strategy_stale;
 /* NULL if unknown. */
 const co_strategy_ops *co_strategy_find(const char *name);
 

@@ -59,6 +59,8 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
         qsort(seconds, (size_t)job->bench_rounds, sizeof(seconds[0]), bench_compare);
         bench_fill(&job->result->bench, &t, seconds);
     }
+    if (st == CO_OK)
+        st = co_distributed_finish(t.distributed);
     trainer_close(&t);
     return st;
 }

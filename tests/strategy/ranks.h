@@ -27,6 +27,7 @@ typedef struct job {
     int split[3][MAX_RANKS]; /* samples of each rank; step t uses row t % 3 */
     bool same_samples;       /* all ranks take those of rank 0 */
     bool draws;              /* initial weights can be drawn again */
+    int gives_up;            /* rank 1 leaves before this step; 0: never */
 } job;
 
 typedef struct rank {
@@ -113,8 +114,11 @@ static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     t->strategy->owner = t->store;
     CO_TRY(co_strategy_start(t->strategy));
     before = co_comm_bytes_sent(comm);
-    for (int step = 0; step < r->job->steps; step++)
+    for (int step = 0; step < r->job->steps; step++) {
+        if (r->job->gives_up && r->job->gives_up == step && r->index == 1)
+            return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(rank_step(r, t, step));
+    }
     CO_TRY(co_strategy_finish(t->strategy));
     r->bytes_sent = co_comm_bytes_sent(comm) - before;
     memcpy(r->param, t->store->param, sizeof(r->param));

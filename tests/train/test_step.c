@@ -26,8 +26,22 @@ typedef struct setup {
     co_distributed *optimizer;
 } setup;
 
-static co_status setup_open(setup *s, co_comm *world, const char *model, const char *backend,
-                            int loader_threads)
+/* Between them, every strategy that needs no more than a communicator. */
+static const char *const strategies[] = {
+    "{name: sync, bucket_mib: 0.01}",
+    "{name: local, period: 3, start: 2, outer: {momentum: 0.5}, bucket_mib: 0.01}",
+    "one-shot",
+    "{name: one-shot, init: per-rank}",
+    "{name: stale, k: 2, bucket_mib: 0.01}",
+    "{name: stale, racy: true, bucket_mib: 0.01}",
+};
+
+typedef struct choice {
+    const char *model, *strategy, *backend;
+    int loader_threads;
+} choice;
+
+static co_status setup_open(setup *s, co_comm *world, const choice *c)
 {
     CO_TRY(co_dataset_open(&s->data, "{name: synthetic, samples: 100, shape: [1, 28, 28]}",
                            CO_SPLIT_TRAIN));
@@ -37,9 +51,9 @@ static co_status setup_open(setup *s, co_comm *world, const char *model, const c
     CO_TRY(co_loader_create(&s->loader, &(co_loader_options){.dataset = s->data,
                                                              .sampler = s->sampler,
                                                              .rank = co_comm_rank(world),
-                                                             .threads = loader_threads}));
-    CO_TRY(co_model_create(&s->model, &(co_model_options){.model = model,
-                                                          .backend = backend,
+                                                             .threads = c->loader_threads}));
+    CO_TRY(co_model_create(&s->model, &(co_model_options){.model = c->model,
+                                                          .backend = c->backend,
                                                           .sample = *co_dataset_shape(s->data),
                                                           .classes = 10,
                                                           .seed = 1}));
@@ -48,7 +62,7 @@ static co_status setup_open(setup *s, co_comm *world, const char *model, const c
         &(co_distributed_options){.model = s->model,
                                   .comm = world,
                                   .optimizer = "{name: sgd, lr: 0.05, momentum: 0.9}",
-                                  .strategy = "{name: sync, bucket_mib: 0.01}"});
+                                  .strategy = c->strategy});
 }
 
 static void setup_close(setup *s)
@@ -80,33 +94,43 @@ static co_status count_allocations(co_comm *world, void *arg)
     setup s = {NULL};
     uint64_t before, after;
 
-    CO_TRY(setup_open(&s, world, arg, NULL, 0));
+    CO_TRY(setup_open(&s, world, arg));
     CO_TRY(run_epochs(&s, 1));
     before = co_mem_count();
     CO_TRY(run_epochs(&s, 3));
     after = co_mem_count();
+    CO_TRY(co_distributed_finish(s.optimizer));
     setup_close(&s);
     return after == before ? CO_OK
                            : co_fail(CO_E_FAILED, "15 steps took memory %llu times",
                                      (unsigned long long)(after - before));
 }
 
+static void assert_nothing_allocated(int ranks, choice c)
+{
+    if (co_launch(&(co_launch_options){.ranks = ranks}, count_allocations, &c) != CO_OK)
+        fail_msg("%s, %s, %d ranks: %s", c.model, c.strategy, ranks, co_error_message());
+}
+
 static void a_step_allocates_nothing(void **state)
 {
-    static char *const models[] = {"mnist-net", "{name: mnist-net, batch_norm: true}", "lenet5"};
+    static const char *const models[] = {"mnist-net", "{name: mnist-net, batch_norm: true}",
+                                         "lenet5"};
 
     (void)state;
-    for (int ranks = 1; ranks <= 3; ranks++)
+    for (int ranks = 1; ranks <= 3; ranks++) {
         for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++)
-            if (co_launch(&(co_launch_options){.ranks = ranks}, count_allocations, models[m]) !=
-                CO_OK)
-                fail_msg("%s, %d ranks: %s", models[m], ranks, co_error_message());
+            assert_nothing_allocated(ranks, (choice){models[m], strategies[0], NULL, 0});
+        for (size_t s = 1; s < sizeof(strategies) / sizeof(strategies[0]); s++)
+            assert_nothing_allocated(ranks, (choice){models[1], strategies[s], NULL, 0});
+    }
 }
 
 /* A rank as a thread of this process, for the sanitizers. */
 typedef struct thread_rank {
     co_shm *shm;
     int rank;
+    const char *strategy;
     co_status status;
     double loss; /* of the trained weights, on samples that all ranks read */
     char message[256];
@@ -122,8 +146,10 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
 
     /* oneDNN shares its cache of primitives between threads by locks that a sanitizer cannot see,
        as the library is not built with it. */
-    CO_TRY(setup_open(&s, comm, "{name: mnist-net, batch_norm: true}", "native", 1));
+    CO_TRY(setup_open(&s, comm,
+                      &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "native", 1}));
     CO_TRY(run_epochs(&s, 2));
+    CO_TRY(co_distributed_finish(s.optimizer));
     CO_TRY(co_dataset_read(s.data, pixel, sample));
     label = co_dataset_label(s.data, sample);
     CO_TRY(co_model_broadcast(s.model, comm, 0));
@@ -148,26 +174,32 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static void ranks_train_as_threads(void **state)
+static void train_as_threads(const char *strategy)
 {
     thread_rank ranks[RANKS];
     pthread_t threads[RANKS];
     co_shm *shm;
 
-    (void)state;
     assert_int_equal(co_shm_create(&shm, RANKS), CO_OK);
     for (int r = 0; r < RANKS; r++) {
-        ranks[r] = (thread_rank){.shm = shm, .rank = r};
+        ranks[r] = (thread_rank){.shm = shm, .rank = r, .strategy = strategy};
         assert_int_equal(pthread_create(&threads[r], NULL, thread_main, &ranks[r]), 0);
     }
     for (int r = 0; r < RANKS; r++)
         pthread_join(threads[r], NULL);
     for (int r = 0; r < RANKS; r++) {
         if (ranks[r].status != CO_OK)
-            fail_msg("rank %d: %s", r, ranks[r].message);
+            fail_msg("%s, rank %d: %s", strategy, r, ranks[r].message);
         assert_true(ranks[r].loss == ranks[0].loss);
     }
     co_shm_destroy(shm);
+}
+
+static void ranks_train_as_threads(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++)
+        train_as_threads(strategies[s]);
 }
 
 int main(void)

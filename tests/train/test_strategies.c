@@ -117,6 +117,8 @@ static void some_runs_give_the_bytes_of_sync(void **state)
         int ranks;
         const char *strategy;
     } cases[] = {
+        {3, "strategy={name: stale, k: 0}"},
+        {1, "strategy={name: stale, racy: true}"},
         {3, "strategy={name: local, period: 4, start: 1000}"},
         {1, "strategy={name: local, period: 3}"},
         {1, "strategy=one-shot"},
@@ -154,6 +156,8 @@ static void what_is_saved_is_what_was_measured(void **state)
         "strategy={name: local, period: 7, start: 6, outer: {momentum: 0.5}}",
         "strategy=one-shot",
         "strategy={name: one-shot, init: per-rank}",
+        "strategy={name: stale, k: 3}",
+        "strategy={name: stale, racy: true}",
     };
 
     (void)state;

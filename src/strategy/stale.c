@@ -1,0 +1,175 @@
+/*
+ * stale.c - apply the gradients of step t at step t + k, so that their all-reduce has k steps of
+ * computing to hide behind:
+ *   w(t+1) = w(t) - lr sum over ranks of m_i/n g_i(w(t-k))
+ * (delayed SGD: Langford, Smola and Zinkevich, "Slow Learners are Fast", NIPS 2009.) All ranks
+ * apply the same sums, so they hold the same weights.
+ *
+ * A ring of k buffers holds the sums under way: at step t the gradient of this rank takes the
+ * place of the sum of step t - k, which goes to the optimizer. The first k steps have nothing to
+ * apply and update nothing, and the last k sums are never applied: T steps make T - k updates.
+ * With k = 0 the calls are those of `sync`.
+ *
+ * `racy` is what PyTorch's tutorial does when its all_reduce is made asynchronous and the handle
+ * is dropped: the optimizer reads gradients that may be summed, in part or not at all. The race is
+ * between stale_before_update and stale_after_update and nowhere else: the sum is waited for before
+ * backward writes the buffer again. Ranks drift apart; the weights of rank 0 count in the end.
+ */
+#include "core/mem.h"
+#include "strategy/reduce.h"
+#include "strategy/strategy.h"
+#include "strategy/weights.h"
+
+typedef struct stale_slot {
+    co_reducer reducer;
+    float *sum; /* owned; NULL: the store's gradient is reduced where it is */
+} stale_slot;
+
+typedef struct stale {
+    int64_t k;
+    bool racy;
+    double bucket_mib;
+    size_t n_slot, next;
+    stale_slot *slot; /* owned; a ring */
+} stale;
+
+static const co_key stale_keys[] = {
+    {.name = "k",
+     .type = CO_KEY_INT,
+     .offset = offsetof(stale, k),
+     .fallback = "1",
+     .min = 0,
+     .max = 64,
+     .help = "steps from a gradient to its use; each takes memory for one more gradient"},
+    {.name = "racy",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(stale, racy),
+     .fallback = "false",
+     .help =
+         "use a sum before it is complete, without delay: a race, for study; ranks drift apart"},
+    CO_REDUCER_KEY(stale, bucket_mib),
+    CO_KEYS_END,
+};
+
+static bool stale_is_delayed(const stale *self)
+{
+    return self->k > 0 && !self->racy;
+}
+
+static co_status stale_init_slot(stale_slot *slot, const co_strategy *strategy)
+{
+    const stale *self = strategy->self;
+    const co_store *store = strategy->store;
+
+    if (stale_is_delayed(self)) {
+        slot->sum = co_calloc_aligned(store->n, sizeof(float));
+        if (!slot->sum)
+            return CO_E_NOMEM;
+    }
+    return co_reducer_init(&slot->reducer, strategy, slot->sum ? slot->sum : store->grad,
+                           self->bucket_mib, CO_SUM);
+}
+
+static co_status stale_init(co_strategy *strategy)
+{
+    stale *self = strategy->self;
+    const size_t n_slot = stale_is_delayed(self) ? (size_t)self->k : 1;
+
+    if (self->racy && self->k > 1)
+        return co_fail(CO_E_USAGE, "strategy stale: racy: true has no delay; leave k out");
+    self->slot = co_calloc(n_slot, sizeof(*self->slot));
+    if (!self->slot)
+        return CO_E_NOMEM;
+    self->n_slot = n_slot;
+    for (size_t i = 0; i < n_slot; i++)
+        CO_TRY(stale_init_slot(&self->slot[i], strategy));
+    return CO_OK;
+}
+
+static co_status stale_start(co_strategy *strategy)
+{
+    return co_weights_broadcast(strategy);
+}
+
+static co_status stale_grad_ready(co_strategy *strategy, size_t begin, size_t end)
+{
+    stale *self = strategy->self;
+
+    if (self->k == 0 && !self->racy)
+        return co_reducer_ready(&self->slot[0].reducer, begin, end);
+    return co_comm_progress(strategy->comm);
+}
+
+/* This step's gradient for the sum of k steps ago. */
+static co_status stale_exchange(co_strategy *strategy)
+{
+    stale *self = strategy->self;
+    const co_store *store = strategy->store;
+    stale_slot *slot = &self->slot[self->next];
+    const bool filled = slot->reducer.n_posted > 0;
+
+    CO_TRY(co_reducer_wait(&slot->reducer));
+    for (size_t e = 0; e < store->n; e++) {
+        const float sum = slot->sum[e];
+
+        slot->sum[e] = store->grad[e];
+        store->grad[e] = sum;
+    }
+    strategy->update_end = filled ? store->n : 0;
+    self->next = (self->next + 1) % self->n_slot;
+    return co_reducer_post(&slot->reducer);
+}
+
+static co_status stale_before_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    stale *self = strategy->self;
+    co_reducer *reducer = &self->slot[0].reducer;
+
+    (void)step;
+    if (stale_is_delayed(self))
+        return stale_exchange(strategy);
+    CO_TRY(co_reducer_post(reducer));
+    return self->racy ? CO_OK : co_reducer_wait(reducer);
+}
+
+static co_status stale_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    stale *self = strategy->self;
+
+    (void)step;
+    return self->racy ? co_reducer_wait(&self->slot[0].reducer) : CO_OK;
+}
+
+static co_status stale_finish(co_strategy *strategy)
+{
+    stale *self = strategy->self;
+
+    for (size_t i = 0; i < self->n_slot; i++)
+        CO_TRY(co_reducer_wait(&self->slot[i].reducer));
+    return self->racy ? co_weights_broadcast(strategy) : CO_OK;
+}
+
+static void stale_fini(co_strategy *strategy)
+{
+    stale *self = strategy->self;
+
+    for (size_t i = 0; i < self->n_slot; i++) {
+        co_reducer_fini(&self->slot[i].reducer);
+        co_free(self->slot[i].sum);
+    }
+    co_free(self->slot);
+}
+
+const co_strategy_ops co_strategy_stale = {
+    .name = "stale",
+    .summary = "use the summed gradients k steps late; WARNING: racy: true does not wait for them",
+    .keys = stale_keys,
+    .self_size = sizeof(stale),
+    .init = stale_init,
+    .start = stale_start,
+    .grad_ready = stale_grad_ready,
+    .before_update = stale_before_update,
+    .after_update = stale_after_update,
+    .finish = stale_finish,
+    .fini = stale_fini,
+};
