@@ -58,6 +58,7 @@ static co_status rank_main(co_comm *world, void *arg)
         printf("rank %d  epoch %d  loss %.3f  accuracy %.3f\n", co_comm_rank(world), epoch + 1,
                loss / count, correct / count);
     }
+    CO_TRY(co_distributed_finish(optimizer));
     co_distributed_destroy(optimizer);
     co_model_destroy(model);
     co_loader_destroy(loader);
