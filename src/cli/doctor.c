@@ -235,6 +235,18 @@ static void doctor_check_data(doctor *d)
     }
 }
 
+static void doctor_check_gnuplot(doctor *d)
+{
+    char path[512];
+
+    if (machine_find_program(path, sizeof(path), "gnuplot")) {
+        doctor_say(d, DOCTOR_OK, "gnuplot", "%s", path);
+        return;
+    }
+    doctor_say(d, DOCTOR_NOTE, "gnuplot", "not found: tables without plots");
+    doctor_remedy("install it (Debian: gnuplot-nox)");
+}
+
 static const struct {
     const char *title;
     void (*check)(doctor *d);
@@ -249,6 +261,7 @@ static const struct {
     {NULL, doctor_check_sharing},
     {NULL, doctor_check_mpiexec},
     {"Data", doctor_check_data},
+    {"Reports", doctor_check_gnuplot},
 };
 
 static co_status doctor_run(const void *options, int n, const char *const *argument)

@@ -121,7 +121,8 @@ static void every_list_can_be_printed(void **state)
 
 static void the_doctor_looks_at_everything(void **state)
 {
-    static const char *const checks[] = {"cpu", "cores", "memory", "limits", "ref", "self", "shm"};
+    static const char *const checks[] = {"cpu", "cores", "memory", "limits",
+                                         "ref", "self",  "shm",    "gnuplot"};
     const program_result *r = program_line("doctor");
 
     (void)state;

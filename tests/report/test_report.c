@@ -1,0 +1,280 @@
+/*
+ * test_report.c - cells from the files of runs, what they say of each other, and tables and
+ * scripts that hold any name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+#include "report/report.h"
+
+#define REPORT_SUMMARY                                                                             \
+    "{\"train_seconds\": 2.5, \"samples_per_second\": 1000, \"compute_seconds\": 1.5,"             \
+    " \"sync_seconds\": 0.5, \"test_accuracy\": 0.75, \"test_loss\": 0.5, \"bytes_sent\": 4096}\n"
+#define REPORT_METRICS                                                                             \
+    "{\"event\":\"start\"}\n"                                                                      \
+    "{\"event\":\"step\",\"train_seconds\":0.5,\"test_accuracy\":0.1}\n"                           \
+    "{\"event\":\"epoch\",\"train_seconds\":1.25,\"test_accuracy\":0.5}\n"                         \
+    "{\"event\":\"epoch\",\"train_seconds\":2.5,\"test_accuracy\":0.6}\n"
+
+static char report_dir[64];
+
+static const char *report_path(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", report_dir, name);
+    return path;
+}
+
+static void report_write(const char *name, const char *text)
+{
+    FILE *file = fopen(report_path(name), "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+static char *report_read(const char *name)
+{
+    uint8_t *text = NULL;
+    size_t size;
+
+    assert_int_equal(co_fs_read(&text, &size, report_path(name), 1 << 20, CO_E_DATA), CO_OK);
+    return (char *)text;
+}
+
+static int report_setup(void **state)
+{
+    (void)state;
+    strcpy(report_dir, "/tmp/cohort-report-XXXXXX");
+    return mkdtemp(report_dir) ? 0 : -1;
+}
+
+static int report_teardown(void **state)
+{
+    static const char *const files[] = {"summary.json", "metrics.jsonl", "table.txt",
+                                        "table.csv",    "table.json",    "plots.gp"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        unlink(report_path(files[i]));
+    return rmdir(report_dir); /* fails when anything else was left behind */
+}
+
+/* ---- cells ---- */
+
+static void a_cell_is_read(void **state)
+{
+    co_cell cell;
+
+    (void)state;
+    report_write("summary.json", REPORT_SUMMARY);
+    report_write("metrics.jsonl",
+                 REPORT_METRICS "{\"event\":\"end\",\"train_seconds\":2.5,\"test_accuracy\":0.6}");
+    co_cell_init(&cell, "sync", 2, report_dir);
+    assert_int_equal(cell.state, CO_CELL_WAITING);
+    assert_int_equal(co_cell_read(&cell), CO_OK);
+    assert_int_equal(cell.state, CO_CELL_DONE);
+    assert_true(cell.train_seconds == 2.5 && cell.samples_per_second == 1000);
+    assert_true(cell.compute_seconds == 1.5 && cell.sync_seconds == 0.5);
+    assert_true(cell.test_accuracy == 0.75 && cell.test_loss == 0.5 && cell.bytes_sent == 4096);
+    assert_int_equal(cell.n_point, 2); /* the end says nothing new */
+    assert_true(cell.point[0].train_seconds == 1.25 && cell.point[1].test_accuracy == 0.6);
+    /* An average at the end has changed the weights. */
+    report_write("metrics.jsonl", REPORT_METRICS
+                 "{\"event\":\"end\",\"train_seconds\":2.5,\"test_accuracy\":0.7}\n");
+    assert_int_equal(co_cell_read(&cell), CO_OK);
+    assert_int_equal(cell.n_point, 3);
+    co_cell_fini(&cell);
+}
+
+static void what_a_run_did_not_measure_is_unknown(void **state)
+{
+    co_cell cell;
+
+    (void)state;
+    report_write("summary.json", "{\"train_seconds\": \"soon\", \"test_loss\": null}");
+    report_write("metrics.jsonl", "{\"event\":\"epoch\",\"train_seconds\":1}\n\n{\"event\":3}\n");
+    co_cell_init(&cell, "sync", 2, report_dir);
+    assert_int_equal(co_cell_read(&cell), CO_OK);
+    assert_true(isnan(cell.train_seconds) && isnan(cell.test_loss) && isnan(cell.bytes_sent));
+    assert_int_equal(cell.n_point, 0);
+    co_cell_fini(&cell);
+}
+
+static void damaged_files_are_named(void **state)
+{
+    static const struct {
+        const char *summary, *metrics, *words;
+    } cases[] = {
+        {"{\"train_seconds\": 1", "", "summary.json is not one JSON object"},
+        {"[1]", "", "summary.json is not one JSON object"},
+        {"", "", "summary.json"},
+        {"{\"a\": 1, \"a\": 2}", "", "summary.json"},
+        {"{}", "{\"event\":\"start\"}\n{\"event\":\"ep", "metrics.jsonl:2: "},
+        {"{}", "7\n", "metrics.jsonl:1: "},
+    };
+    co_cell cell;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        report_write("summary.json", cases[i].summary);
+        report_write("metrics.jsonl", cases[i].metrics);
+        co_cell_init(&cell, "sync", 2, report_dir);
+        assert_int_equal(co_cell_read(&cell), CO_E_DATA);
+        assert_non_null(strstr(co_error_message(), cases[i].words));
+        assert_int_equal(cell.state, CO_CELL_WAITING);
+        co_cell_fini(&cell);
+    }
+    co_cell_init(&cell, "sync", 2, "/nowhere");
+    assert_int_equal(co_cell_read(&cell), CO_E_DATA);
+}
+
+/* ---- beside each other ---- */
+
+static co_cell report_done(const char *strategy, int ranks, double seconds)
+{
+    co_cell cell;
+
+    co_cell_init(&cell, strategy, ranks, "runs/it");
+    cell.state = CO_CELL_DONE;
+    cell.train_seconds = seconds;
+    return cell;
+}
+
+static void speedup_is_over_one_rank(void **state)
+{
+    co_cell cell[] = {report_done("sync", 1, 12), report_done("sync", 4, 4),
+                      report_done("local", 4, 3), report_done("local", 1, 15),
+                      report_done("stale", 2, 6), report_done("ssp", 2, 6)};
+    co_report report = {.config = "c.yaml", .n_cell = 6, .cell = cell};
+
+    (void)state;
+    cell[1].compute_seconds = 3;
+    cell[1].sync_seconds = 1;
+    cell[5].state = CO_CELL_FAILED;
+    co_report_relate(&report);
+    assert_true(cell[0].speedup == 1);
+    assert_true(cell[1].speedup == 3);
+    assert_true(cell[1].predicted == 3); /* 4 / (1 + 1/3) */
+    assert_true(cell[2].speedup == 5);   /* over its own, though that comes later */
+    assert_true(isnan(cell[2].predicted));
+    assert_true(cell[4].speedup == 2); /* over sync's */
+    assert_true(isnan(cell[5].speedup));
+    cell[0].state = CO_CELL_FAILED;
+    co_report_relate(&report);
+    assert_true(isnan(cell[1].speedup) && isnan(cell[4].speedup));
+    assert_true(cell[2].speedup == 5);
+}
+
+/* ---- files ---- */
+
+#define REPORT_NAME "a\"b, c'`$(d)\xff\n"
+
+static void any_name_can_be_written(void **state)
+{
+    co_cell_point point[] = {{1, 0.5}, {2, 0.75}};
+    co_cell cell[] = {report_done(REPORT_NAME, 1, 12), report_done(REPORT_NAME, 2, 4)};
+    co_report report = {.config = "c\xfe.yaml", .n_cell = 2, .cell = cell};
+    char *text;
+    json_t *table;
+
+    (void)state;
+    cell[0].point = point;
+    cell[0].n_point = 2;
+    cell[1].state = CO_CELL_FAILED;
+    strcpy(cell[1].why, "no \"room\", \xc3");
+    co_report_relate(&report);
+    assert_int_equal(co_report_write_tables(report_dir, &report), CO_OK);
+    assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
+    text = report_read("table.csv");
+    assert_non_null(strstr(text, "\n\"a\"\"b, c'`$(d)\xff\n\",1,done,12,,1,"));
+    assert_non_null(strstr(text, "\"no \"\"room\"\", \xc3\"\n"));
+    co_free(text);
+    text = report_read("plots.gp");
+    assert_non_null(strstr(text, " title 'a\"b, c''`$(d)\xff '"));
+    co_free(text);
+    table = json_load_file(report_path("table.json"), JSON_REJECT_DUPLICATES, NULL);
+    assert_true(json_is_object(table));
+    text = (char *)json_string_value(
+        json_object_get(json_array_get(json_object_get(table, "cells"), 1), "reason"));
+    assert_string_equal(text, "no \"room\", ?");
+    json_decref(table);
+}
+
+/* Nothing done, nothing measured: no plot, which gnuplot would refuse to draw. */
+static void nothing_is_drawn_of_nothing(void **state)
+{
+    co_cell cell;
+    co_report report = {.config = "c.yaml", .n_cell = 1, .cell = &cell};
+    char *text;
+
+    (void)state;
+    co_cell_init(&cell, "sync", 1, "runs/it");
+    co_report_relate(&report);
+    assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
+    text = report_read("plots.gp");
+    assert_null(strstr(text, "plot $"));
+    assert_null(strstr(text, "set output"));
+    co_free(text);
+}
+
+static void a_folder_that_is_not_there_is_an_error(void **state)
+{
+    co_report report = {.config = "c.yaml"};
+
+    (void)state;
+    assert_int_equal(co_report_write_tables("/nowhere", &report), CO_E_IO);
+    assert_int_equal(co_report_write_script("/nowhere", &report), CO_E_IO);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    co_cell cell;
+    uint64_t n;
+
+    (void)state;
+    report_write("summary.json", REPORT_SUMMARY);
+    report_write("metrics.jsonl", REPORT_METRICS);
+    co_cell_init(&cell, "sync", 2, report_dir);
+    co_mem_fail_at(0);
+    assert_int_equal(co_cell_read(&cell), CO_OK);
+    n = co_mem_count();
+    assert_true(n > 0);
+    for (uint64_t k = 1; k <= n; k++) {
+        co_mem_fail_at(k);
+        assert_int_equal(co_cell_read(&cell), CO_E_NOMEM);
+    }
+    co_mem_fail_at(0);
+    co_cell_fini(&cell);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cell_is_read),
+        cmocka_unit_test(what_a_run_did_not_measure_is_unknown),
+        cmocka_unit_test(damaged_files_are_named),
+        cmocka_unit_test(speedup_is_over_one_rank),
+        cmocka_unit_test(any_name_can_be_written),
+        cmocka_unit_test(nothing_is_drawn_of_nothing),
+        cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, report_setup, report_teardown);
+}
