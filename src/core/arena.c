@@ -1,8 +1,10 @@
 /*
- * arena.c - a list of blocks, bumped through.
+ * arena.c - a list of blocks, bumped through. Ranks that are threads read keys of one config, which
+ * takes memory of its arena, so a lock guards the list.
  */
 #include "core/arena.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,12 +22,17 @@ typedef struct arena_block {
 } arena_block;
 
 struct co_arena {
+    pthread_mutex_t lock;
     arena_block *blocks; /* newest first */
 };
 
 co_arena *co_arena_create(void)
 {
-    return co_calloc(1, sizeof(co_arena));
+    co_arena *arena = co_calloc(1, sizeof(*arena));
+
+    if (arena)
+        pthread_mutex_init(&arena->lock, NULL);
+    return arena;
 }
 
 void co_arena_destroy(co_arena *arena)
@@ -38,18 +45,15 @@ void co_arena_destroy(co_arena *arena)
         arena->blocks = block->next;
         co_free(block);
     }
+    pthread_mutex_destroy(&arena->lock);
     co_free(arena);
 }
 
-void *co_arena_alloc(co_arena *arena, size_t count, size_t size)
+static void *arena_take(co_arena *arena, size_t bytes)
 {
     arena_block *block = arena->blocks;
-    size_t bytes;
     void *out;
 
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX / 2)
-        return co_calloc(count, size ? PTRDIFF_MAX : 0); /* fails, and says so */
-    bytes = (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
     if (!block || block->size - block->used < bytes) {
         size_t room = bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK;
 
@@ -62,6 +66,19 @@ void *co_arena_alloc(co_arena *arena, size_t count, size_t size)
     }
     out = block->data + block->used;
     block->used += bytes;
+    return out;
+}
+
+void *co_arena_alloc(co_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    void *out;
+
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX / 2)
+        return co_calloc(count, size ? PTRDIFF_MAX : 0); /* fails, and says so */
+    pthread_mutex_lock(&arena->lock);
+    out = arena_take(arena, (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1));
+    pthread_mutex_unlock(&arena->lock);
     return out;
 }
 

@@ -1,4 +1,5 @@
-/* arena.h - many small allocations with one life: taken one by one, freed together. */
+/* arena.h - many small allocations with one life: taken one by one, by any thread; freed together.
+ */
 #ifndef CO_CORE_ARENA_H
 #define CO_CORE_ARENA_H
 

@@ -10,6 +10,8 @@ const co_strategy_ops *const co_strategies[] = {
     &co_strategy_local,
     &co_strategy_one_shot,
     &co_strategy_stale,
+    &co_strategy_hogwild,
+    &co_strategy_threads,
     NULL,
 };
 

@@ -12,6 +12,7 @@ extern const co_strategy_ops co_strategy_sync;
 extern const co_strategy_ops co_strategy_local;
 extern const co_strategy_ops co_strategy_one_shot;
 extern const co_strategy_ops co_strategy_stale;
+extern const co_strategy_ops co_strategy_hogwild, co_strategy_threads;
 /* NULL if unknown. */
 const co_strategy_ops *co_strategy_find(const char *name);
 

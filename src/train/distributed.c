@@ -72,7 +72,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     return CO_OK;
 }
 
-co_status co_distributed_check(const co_distributed_values *values)
+co_status co_distributed_check(unsigned *needs, const co_distributed_values *values)
 {
     co_comm *self = NULL;
     co_store *store = NULL;
@@ -89,6 +89,8 @@ co_status co_distributed_check(const co_distributed_values *values)
         st = co_schedule_create(&schedule, values->schedule, values->config);
     if (st == CO_OK)
         st = co_strategy_create(&strategy, values->strategy, values->config, self, store);
+    if (st == CO_OK)
+        *needs = strategy->ops->needs;
     co_strategy_destroy(strategy);
     co_schedule_destroy(schedule);
     co_optim_destroy(optim);

@@ -24,7 +24,8 @@ bool co_distributed_ends_with_finish(const co_distributed *distributed);
  */
 uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 
-/* Whether the config names plugins that exist and keys that they know. */
-co_status co_distributed_check(const co_distributed_values *values);
+/* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
+   without (co_strategy_needs). */
+co_status co_distributed_check(unsigned *needs, const co_distributed_values *values);
 
 #endif

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <cohort/ext/strategy.h>
 #include <cohort/launch.h>
 
 #include "core/clock.h"
+#include "core/mem.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "train/distributed.h"
@@ -36,8 +38,9 @@ static co_status run_check_ranks(const co_job *job)
     return CO_OK;
 }
 
-static co_status run_open_model(co_job *job, const co_dataset *dataset)
+static co_status run_open_model(co_model **out, const co_job *job)
 {
+    const co_dataset *dataset = job->train ? job->train : job->test;
     const co_spec *spec = &job->spec;
     const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
     const co_model_options options = {.backend = spec->backend,
@@ -45,17 +48,38 @@ static co_status run_open_model(co_job *job, const co_dataset *dataset)
                                       .classes = co_dataset_classes(dataset),
                                       .seed = (uint64_t)spec->seed};
 
-    return co_model_create_from(&job->model, &values, &options);
+    return co_model_create_from(out, &values, &options);
 }
 
-static co_status run_check_update(const co_job *job)
+/* Processes get their copies by the fork. */
+static co_status run_open_replicas(co_job *job)
+{
+    const size_t ranks = (size_t)job->spec.ranks;
+
+    if (!(job->needs & CO_STRATEGY_NEEDS_THREADS))
+        return CO_OK;
+    job->replica = co_calloc(ranks, sizeof(*job->replica));
+    if (!job->replica)
+        return CO_E_NOMEM;
+    for (size_t rank = 0; rank < ranks; rank++)
+        CO_TRY(run_open_model(&job->replica[rank], job));
+    return CO_OK;
+}
+
+static co_status run_check_update(co_job *job)
 {
     const co_distributed_values values = {.optimizer = job->spec.optimizer,
                                           .schedule = job->spec.schedule,
                                           .strategy = job->spec.strategy,
                                           .config = job->spec.config};
 
-    return co_distributed_check(&values);
+    CO_TRY(co_distributed_check(&job->needs, &values));
+    if (job->under_mpi && job->needs)
+        return co_value_fail(job->spec.strategy,
+                             "the strategy '%s' needs ranks that share memory; start them on one "
+                             "machine with -n, without mpiexec",
+                             co_spec_plugin_name(job->spec.strategy, ""));
+    return CO_OK;
 }
 
 static co_status run_check_splits(const co_job *job)
@@ -94,7 +118,8 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
         CO_TRY(run_check_splits(job));
     if (train)
         CO_TRY(run_check_ranks(job));
-    CO_TRY(run_open_model(job, job->train ? job->train : job->test));
+    CO_TRY(run_open_model(&job->model, job));
+    CO_TRY(run_open_replicas(job));
     job->result =
         mmap(NULL, sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (job->result == MAP_FAILED) {
@@ -108,6 +133,9 @@ static void run_close(co_job *job)
 {
     if (job->result)
         munmap(job->result, sizeof(*job->result));
+    for (int64_t rank = 0; job->replica && rank < job->spec.ranks; rank++)
+        co_model_destroy(job->replica[rank]);
+    co_free(job->replica);
     co_model_destroy(job->model);
     co_dataset_destroy(job->test);
     co_dataset_destroy(job->train);
@@ -120,9 +148,20 @@ static co_status run_launch(co_job *job, const co_train_options *options, co_ran
                                           job->under_mpi ? options->ranks : (int)job->spec.ranks,
                                       .timeout_ms = (uint32_t)job->spec.timeout_s * 1000,
                                       .bind = true,
-                                      .fork_one = true};
+                                      .fork_one = true,
+                                      .threads = job->replica != NULL};
 
     return co_launch(&launch, fn, job);
+}
+
+/* The job as one rank sees it: with a model of its own. */
+static co_job run_rank_job(const co_job *job, const co_comm *comm)
+{
+    co_job mine = *job;
+
+    if (job->replica)
+        mine.model = job->replica[co_comm_rank(comm)];
+    return mine;
 }
 
 /* Ranks that do not share memory with the caller of rank 0 get the result by message. */
@@ -134,8 +173,10 @@ static co_status run_share_result(co_comm *comm, const co_job *job)
 
 static co_status run_train_rank(co_comm *comm, void *arg)
 {
-    CO_TRY(co_trainer_run(comm, arg));
-    return run_share_result(comm, arg);
+    co_job job = run_rank_job(arg, comm);
+
+    CO_TRY(co_trainer_run(comm, &job));
+    return run_share_result(comm, &job);
 }
 
 co_status co_train(co_train_summary *out, const co_train_options *options)
@@ -201,8 +242,10 @@ co_status co_evaluate(co_eval_summary *out, const co_train_options *options, con
 
 static co_status run_bench_rank(co_comm *comm, void *arg)
 {
-    CO_TRY(co_trainer_bench(comm, arg));
-    return run_share_result(comm, arg);
+    co_job job = run_rank_job(arg, comm);
+
+    CO_TRY(co_trainer_bench(comm, &job));
+    return run_share_result(comm, &job);
 }
 
 co_status co_bench_train(co_bench_summary *out, const co_train_options *options, uint64_t warmup,

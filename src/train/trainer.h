@@ -19,12 +19,15 @@ typedef struct co_job {
     co_spec spec;
     co_dataset *train, *test; /* owned; test NULL: no evaluation */
     co_model *model;          /* owned; each rank goes on with its own copy */
+    co_model **replica;       /* owned, (ranks): the copies of ranks that are threads, which share
+                                 this process's memory; else NULL */
     bool quiet;
     uint64_t start_ns;     /* start of the process, on co_clock_ns */
     co_job_result *result; /* shared with the launcher; written by rank 0 */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;
+    unsigned needs; /* co_strategy_needs of the strategy */
 } co_job;
 
 /* Train to the end. Collective. Rank 0 writes the run directory result->train.run_dir. */

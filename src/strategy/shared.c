@@ -1,0 +1,38 @@
+/*
+ * shared.c - one array of weights for all ranks. Must not know who may write what, and when.
+ */
+#include "strategy/shared.h"
+
+#include <string.h>
+
+#include "strategy/weights.h"
+#include "tensor/store.h"
+
+/* Never 0, which no window has. */
+static size_t shared_bytes(const co_store *store)
+{
+    return (store->n + CO_STORE_ALIGN) * sizeof(float);
+}
+
+co_status co_shared_open(float **weights, const co_strategy *strategy)
+{
+    co_store *store = strategy->store;
+    void *window;
+
+    CO_TRY(co_weights_broadcast(strategy));
+    CO_TRY(co_comm_window_create(&window, strategy->comm, shared_bytes(store)));
+    *weights = window;
+    if (co_comm_rank(strategy->comm) == 0)
+        memcpy(*weights, store->param, store->n * sizeof(float));
+    CO_TRY(co_comm_barrier(strategy->comm));
+    co_store_lend_param(store, *weights);
+    return CO_OK;
+}
+
+void co_shared_close(const co_strategy *strategy, float *weights)
+{
+    if (!weights)
+        return;
+    co_store_take_param(strategy->store);
+    co_comm_window_destroy(strategy->comm, weights, shared_bytes(strategy->store));
+}

@@ -1,0 +1,15 @@
+/*
+ * shared.h - weights in memory that all ranks read and write.
+ */
+#ifndef CO_STRATEGY_SHARED_H
+#define CO_STRATEGY_SHARED_H
+
+#include <cohort/ext/strategy.h>
+
+/* Rank 0's weights in memory that all ranks share, lent to each rank's store; and its running
+   statistics, a copy for each. Collective. */
+co_status co_shared_open(float **weights, const co_strategy *strategy);
+/* The weights as they are now go back into the store's own memory. `weights` may be NULL. */
+void co_shared_close(const co_strategy *strategy, float *weights);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * threads.c - ranks are threads of one process and hold one set of weights between them.
+ *
+ * What DataParallel does by copying the network to every device at every step: gradients are
+ * summed as in `sync`, bit for bit; then each rank updates its part of the weights alone, a whole
+ * number of cache lines, and waits until the others have. The optimizer's work is divided by the
+ * number of ranks, and so is the memory for its state that is ever touched. Nobody writes a
+ * weight before the sum is there, so after all ranks have read all weights.
+ *
+ * It works on any memory that ranks share; that they are threads is what `cohort train` makes of
+ * `needs`.
+ */
+#include "strategy/reduce.h"
+#include "strategy/shared.h"
+#include "strategy/strategy.h"
+
+typedef struct threads_state {
+    double bucket_mib;
+    co_reducer reducer;
+    float *weights; /* owned; shared by all ranks */
+} threads_state;
+
+static const co_key threads_keys[] = {
+    CO_REDUCER_KEY(threads_state, bucket_mib),
+    CO_KEYS_END,
+};
+
+static size_t threads_slice(const co_strategy *strategy, int rank)
+{
+    const size_t lines = strategy->store->n / CO_STORE_ALIGN;
+
+    return lines * (size_t)rank / (size_t)co_comm_size(strategy->comm) * CO_STORE_ALIGN;
+}
+
+static co_status threads_init(co_strategy *strategy)
+{
+    threads_state *self = strategy->self;
+    const int rank = co_comm_rank(strategy->comm);
+
+    strategy->update_begin = threads_slice(strategy, rank);
+    if (rank + 1 < co_comm_size(strategy->comm))
+        strategy->update_end = threads_slice(strategy, rank + 1);
+    return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
+                           CO_SUM);
+}
+
+static co_status threads_start(co_strategy *strategy)
+{
+    threads_state *self = strategy->self;
+
+    return co_shared_open(&self->weights, strategy);
+}
+
+static co_status threads_grad_ready(co_strategy *strategy, size_t begin, size_t end)
+{
+    threads_state *self = strategy->self;
+
+    return co_reducer_ready(&self->reducer, begin, end);
+}
+
+static co_status threads_before_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    threads_state *self = strategy->self;
+
+    (void)step;
+    CO_TRY(co_reducer_post(&self->reducer));
+    return co_reducer_wait(&self->reducer);
+}
+
+static co_status threads_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    (void)step;
+    return co_comm_barrier(strategy->comm);
+}
+
+static void threads_fini(co_strategy *strategy)
+{
+    threads_state *self = strategy->self;
+
+    co_reducer_fini(&self->reducer);
+    co_shared_close(strategy, self->weights);
+}
+
+const co_strategy_ops co_strategy_threads = {
+    .name = "threads",
+    .summary = "as sync, with ranks as threads of one process that share the weights",
+    .keys = threads_keys,
+    .self_size = sizeof(threads_state),
+    .needs = CO_STRATEGY_NEEDS_WINDOW | CO_STRATEGY_NEEDS_THREADS,
+    .init = threads_init,
+    .start = threads_start,
+    .grad_ready = threads_grad_ready,
+    .before_update = threads_before_update,
+    .after_update = threads_after_update,
+    .fini = threads_fini,
+};

@@ -1,0 +1,258 @@
+/*
+ * test_shared.c - strategies whose ranks share memory: what must hold of whole runs, and that a
+ * rank that fails, dies or stands still ends them.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "core/clock.h"
+
+/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+static const char config[] =
+    "model: {name: mlp, hidden: [20]}\n"
+    "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 97, normalize: {mean: 0.5, "
+    "std: 0.2}}\n"
+    "batch: 24\n"
+    "epochs: 20\n"
+    "threads: 1\n"
+    "timeout: 30\n";
+
+static const char sgd[] = "optimizer={name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}";
+static const char adam[] = "optimizer={name: adam, lr: 0.002}";
+
+static char folder[] = "/tmp/cohort-shared-XXXXXX";
+static int runs;
+
+static co_status train(co_train_summary *out, int ranks, const char *strategy, const char *more)
+{
+    const char *const set[] = {strategy, more, NULL};
+    char run_dir[256];
+    const co_train_options options = {
+        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+
+    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+    return co_train(out, &options);
+}
+
+static void assert_same_bytes(int ranks, const char *strategy, const char *more)
+{
+    co_train_summary got, want;
+
+    if (train(&want, ranks, "strategy=sync", more) != CO_OK)
+        fail_msg("sync: %s", co_error_message());
+    if (train(&got, ranks, strategy, more) != CO_OK)
+        fail_msg("%s, %d ranks: %s", strategy, ranks, co_error_message());
+    assert_string_equal(got.weights_sha256, want.weights_sha256);
+    assert_true(got.train_loss == want.train_loss && got.test_loss == want.test_loss);
+}
+
+static void threads_equal_sync(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        assert_same_bytes(ranks, "strategy=threads", sgd);
+        assert_same_bytes(ranks, "strategy={name: threads, bucket_mib: 0.001}", adam);
+    }
+    assert_same_bytes(3, "strategy=threads", "clip={norm: 0.5}");
+    assert_same_bytes(3, "strategy=threads", "evaluate=false");
+}
+
+/* Running statistics are each thread's own, and their mean is what is measured. */
+static void threads_equal_sync_with_batch_norm(void **state)
+{
+    static const char *const sets[2][6] = {
+        {"strategy=sync", "model={name: mnist-net, batch_norm: true}",
+         "data={name: synthetic, shape: [1, 28, 28], samples: 300}", "epochs=2", NULL},
+        {"strategy=threads", "model={name: mnist-net, batch_norm: true}",
+         "data={name: synthetic, shape: [1, 28, 28], samples: 300}", "epochs=2", NULL},
+    };
+    co_train_summary summary[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char run_dir[256];
+        const co_train_options options = {
+            .config_text = config, .set = sets[i], .ranks = 3, .run_dir = run_dir, .quiet = true};
+
+        snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+        if (co_train(&summary[i], &options) != CO_OK)
+            fail_msg("%s", co_error_message());
+    }
+    assert_string_equal(summary[0].weights_sha256, summary[1].weights_sha256);
+    assert_true(summary[0].test_loss == summary[1].test_loss);
+}
+
+static void hogwild_of_one_rank_equals_sync(void **state)
+{
+    (void)state;
+    assert_same_bytes(1, "strategy=hogwild", sgd);
+    assert_same_bytes(1, "strategy=hogwild", adam);
+}
+
+static void hogwild_learns(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        co_train_summary summary;
+
+        if (train(&summary, ranks, "strategy=hogwild", "optimizer={name: sgd, lr: 0.05}") != CO_OK)
+            fail_msg("%d ranks: %s", ranks, co_error_message());
+        assert_true(summary.train_loss < 1.0); /* from ln 10 = 2.3 */
+    }
+}
+
+/* ---- ranks that do not go on ---- */
+
+static const char *const strategies[] = {"hogwild", "threads"};
+
+typedef struct fate {
+    const char *strategy;
+    void (*deed)(void); /* of rank 1, in its 20th step; NULL: it fails */
+} fate;
+
+/* The public loop, for ever. */
+static co_status loop(co_comm *world, co_dataset *data, co_sampler *sampler, const fate *f)
+{
+    co_loader *loader = NULL;
+    co_model *model = NULL;
+    co_distributed *optimizer = NULL;
+    co_status st;
+
+    CO_TRY(co_loader_create(
+        &loader,
+        &(co_loader_options){.dataset = data, .sampler = sampler, .rank = co_comm_rank(world)}));
+    st = co_model_create(&model, &(co_model_options){.model = "{name: mlp, hidden: [20]}",
+                                                     .sample = *co_dataset_shape(data),
+                                                     .classes = 10});
+    if (st == CO_OK)
+        st = co_distributed_create(
+            &optimizer,
+            &(co_distributed_options){.model = model, .comm = world, .strategy = f->strategy});
+    for (int step = 0; st == CO_OK; step++) {
+        co_batch batch;
+        co_result result;
+
+        if (step == 20 && co_comm_rank(world) == 1 && f->deed)
+            f->deed();
+        if (step == 20 && co_comm_rank(world) == 1)
+            st = co_fail(CO_E_DATA, "sample 7 is damaged");
+        if (st == CO_OK)
+            st = co_loader_next(&batch, loader);
+        if (st == CO_OK)
+            st = co_model_forward(&result, model, &batch);
+        if (st == CO_OK)
+            st = co_distributed_backward(optimizer, &batch, false);
+        if (st == CO_OK)
+            st = co_distributed_step(optimizer);
+        if (step % 50 == 49 && st == CO_OK) /* as an epoch ends */
+            st = co_comm_barrier(world);
+    }
+    co_distributed_destroy(optimizer);
+    co_model_destroy(model);
+    co_loader_destroy(loader);
+    return st;
+}
+
+static co_status rank_loops(co_comm *world, void *arg)
+{
+    co_dataset *data = NULL;
+    co_sampler *sampler = NULL;
+    co_status st;
+
+    CO_TRY(co_dataset_open(&data, "{name: synthetic, samples: 100, shape: [1, 12, 12]}",
+                           CO_SPLIT_TRAIN));
+    st = co_sampler_create(
+        &sampler, &(co_sampler_options){.count = 100, .batch = 24, .ranks = co_comm_size(world)});
+    if (st == CO_OK)
+        st = loop(world, data, sampler, arg);
+    co_sampler_destroy(sampler);
+    co_dataset_destroy(data);
+    return st;
+}
+
+static void be_killed(void)
+{
+    raise(SIGKILL);
+}
+
+static void stand_still(void)
+{
+    for (;;)
+        pause();
+}
+
+static void check_fate(void (*deed)(void), co_status status, const char *text)
+{
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        fate f = {.strategy = strategies[i], .deed = deed};
+        const co_launch_options options = {.ranks = 3,
+                                           .timeout_ms = 500,
+                                           .fork_one = true,
+                                           .threads = strcmp(strategies[i], "threads") == 0};
+        const uint64_t start = co_clock_ns();
+
+        assert_int_equal(co_launch(&options, rank_loops, &f), status);
+        if (!strstr(co_error_message(), text))
+            fail_msg("%s: no \"%s\" in: %s", strategies[i], text, co_error_message());
+        assert_true(co_clock_seconds(start, co_clock_ns()) < 10);
+    }
+}
+
+static void a_rank_that_fails_ends_the_run(void **state)
+{
+    (void)state;
+    check_fate(NULL, CO_E_DATA, "sample 7 is damaged");
+}
+
+static void a_rank_that_dies_ends_the_run(void **state)
+{
+    (void)state;
+    check_fate(be_killed, CO_E_PEER, "killed by signal 9");
+}
+
+static void a_rank_that_stands_still_ends_the_run(void **state)
+{
+    (void)state;
+    check_fate(stand_still, CO_E_TIMEOUT, "waiting");
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[256];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_equal_sync),
+        cmocka_unit_test(threads_equal_sync_with_batch_norm),
+        cmocka_unit_test(hogwild_of_one_rank_equals_sync),
+        cmocka_unit_test(hogwild_learns),
+        cmocka_unit_test(a_rank_that_fails_ends_the_run),
+        cmocka_unit_test(a_rank_that_dies_ends_the_run),
+        cmocka_unit_test(a_rank_that_stands_still_ends_the_run),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
