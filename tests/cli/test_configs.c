@@ -27,12 +27,16 @@ static const struct {
     {"fashion-mnist", 0.91, false},
     {"mnist-net", 0.97, true},
     {"lenet-sync", 0.985, true},
-    {"tutorial/a-sync", 0.98, true},
-    {"tutorial/b-sync-70-30", 0.98, true},
+    {"tutorial/a-sync", 0.97, true},
+    {"tutorial/b-sync-70-30", 0.97, true},
+    {"tutorial/c-async-70-30", 0.96, true},
+    {"tutorial/d-async-70-30-bn", 0.97, true},
     {"tutorial/e-labels", 0, true},
-    {"tutorial/e-labels-sync", 0.97, true},
+    {"tutorial/e-labels-sync", 0.95, true},
     {"psgd/common", 0, true},
     {"psgd/per-rank", 0, true},
+    {"psgd/hogwild", 0, true},
+    {"psgd/mnist-hogwild", 0.98, true},
 };
 
 /* Large enough for every network. */
