@@ -23,10 +23,42 @@ co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co
     return co_spec_text(&out->partition, spec, spec->test_partition);
 }
 
+/* `pad` takes some samples twice, `file` may leave some out: a total must depend on neither. */
+static co_status feed_check_test(const co_sampler *sampler, uint64_t count, int ranks)
+{
+    uint64_t taken = 0;
+
+    for (int r = 0; r < ranks; r++)
+        taken += co_sampler_part(sampler, r);
+    if (taken == count)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "test_partition: measures %llu samples, but the test split has %llu; let each "
+                   "be measured once",
+                   (unsigned long long)taken, (unsigned long long)count);
+}
+
+co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split)
+{
+    co_sampler_options sampling;
+    co_status st;
+
+    CO_TRY(co_feed_options(&sampling, spec, dataset, ranks, split));
+    CO_TRY(co_sampler_create(out, &sampling));
+    if (split == CO_SPLIT_TRAIN)
+        return CO_OK;
+    st = feed_check_test(*out, sampling.count, ranks);
+    if (st != CO_OK) {
+        co_sampler_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split)
 {
-    co_sampler_options sampling;
     co_loader_options loading = {.dataset = dataset,
                                  .rank = co_comm_rank(comm),
                                  .threads = (int)spec->loader_threads,
@@ -34,8 +66,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(co_feed_options(&sampling, spec, dataset, co_comm_size(comm), split));
-    CO_TRY(co_sampler_create(&out->sampler, &sampling));
+    CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
     loading.sampler = out->sampler;
     st = co_loader_create(&out->loader, &loading);
     if (st != CO_OK)

@@ -19,21 +19,19 @@
 #include "train/rundir.h"
 #include "train/trainer.h"
 
+/* What each rank will make for itself can be made. */
 static co_status run_check_ranks(const co_job *job)
 {
-    co_sampler_options sampling;
+    const int ranks = (int)job->spec.ranks;
     co_sampler *sampler = NULL;
 
     if (job->under_mpi)
         return CO_OK;
-    CO_TRY(
-        co_feed_options(&sampling, &job->spec, job->train, (int)job->spec.ranks, CO_SPLIT_TRAIN));
-    CO_TRY(co_sampler_create(&sampler, &sampling));
+    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->train, ranks, CO_SPLIT_TRAIN));
     co_sampler_destroy(sampler);
     if (!job->test)
         return CO_OK;
-    CO_TRY(co_feed_options(&sampling, &job->spec, job->test, (int)job->spec.ranks, CO_SPLIT_TEST));
-    CO_TRY(co_sampler_create(&sampler, &sampling));
+    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->test, ranks, CO_SPLIT_TEST));
     co_sampler_destroy(sampler);
     return CO_OK;
 }

@@ -51,8 +51,11 @@ typedef struct co_feed {
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split);
 void co_feed_close(co_feed *feed);
-/* The sampler's options alone: what a launcher can check. */
+/* The sampler's options alone. */
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split);
+/* The sampler alone. That of the test split takes each sample once, or is refused. */
+co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);
 
 #endif

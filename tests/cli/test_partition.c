@@ -190,6 +190,34 @@ static void bad_partitions_start_no_rank(void **state)
     }
 }
 
+/* Accuracy is that of the test split, whoever measures what. */
+static void a_test_sample_is_measured_once(void **state)
+{
+    static const char *const bad[] = {"test_partition={kind: interleaved, pad: true}",
+                                      "test_partition={kind: file, path: parts.txt}"};
+    static const char *const good[] = {
+        "test_partition={kind: labels, labels: [[0], [], [1, 2, 3]]}",
+        "test_partition={kind: interleaved, batching: equal}",
+    };
+
+    (void)state;
+    program_write_text("good.yaml", FIXTURES_CONFIG);
+    program_write_text("parts.txt", "0-9\n\n11\n");
+    program_remove("out");
+    for (size_t i = 0; i < 4; i++) {
+        const char *args[] = {"train", "good.yaml", "--run-dir", "out",
+                              "-n",    "3",         "--set",     i < 2 ? bad[i] : good[i - 2],
+                              NULL};
+
+        if (i < 2)
+            program_assert_error(program_run(args, NULL), 2, "the test split has 64; let each");
+        else
+            program_assert_success(program_run(args, NULL));
+        assert_int_equal(program_exists("out"), i >= 2);
+        program_remove("out");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +227,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_picture_is_drawn_or_missed_clearly),
         cmocka_unit_test(no_split_hangs),
         cmocka_unit_test(bad_partitions_start_no_rank),
+        cmocka_unit_test(a_test_sample_is_measured_once),
     };
     int failed;
 
