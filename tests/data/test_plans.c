@@ -14,6 +14,8 @@
 
 #include <cohort/data.h>
 
+#include "data/files.h"
+
 static co_sampler *create(co_sampler_options options)
 {
     co_sampler *sampler = NULL;
@@ -223,10 +225,63 @@ static void laws_hold_for_any_plan(void **state)
     assert_true(plans > 2000);
 }
 
+/* Steps in which a rank has samples. */
+static uint64_t busy(const co_sampler *s, int rank)
+{
+    uint64_t n = 0;
+
+    for (uint64_t step = 0; step < co_sampler_steps(s); step++)
+        n += co_sampler_local(s, step, rank) > 0;
+    return n;
+}
+
+/* The splits of PyTorch's tutorial on MNIST, 64 samples a rank and step: 657 batches against 282,
+   where its ranks lost each other, and by label 479 against 460. */
+static void parts_of_mnist_are_the_tutorials(void **state)
+{
+    static const struct {
+        const char *partition;
+        uint64_t part[2], busy[2];
+    } cases[] = {
+        {"{kind: random, ratios: [0.7, 0.3], batching: equal}", {42000, 18000}, {657, 282}},
+        {"{kind: labels, labels: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], batching: equal}",
+         {30596, 29404},
+         {479, 460}},
+        {"{kind: random, ratios: [0.7, 0.3]}", {42000, 18000}, {469, 469}},
+    };
+    const char *folder = files_real("mnist");
+    char config[512];
+    co_dataset *data;
+
+    (void)state;
+    if (!folder) {
+        print_message("skipped: no MNIST here; see COHORT_DATA\n");
+        skip();
+    }
+    snprintf(config, sizeof(config), "{name: mnist, path: %s}", folder);
+    assert_int_equal(co_dataset_open(&data, config, CO_SPLIT_TRAIN), CO_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        co_sampler *s = create((co_sampler_options){.count = co_dataset_count(data),
+                                                    .batch = 128,
+                                                    .ranks = 2,
+                                                    .seed = 1234,
+                                                    .partition = cases[i].partition,
+                                                    .dataset = data});
+
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(co_sampler_part(s, r), cases[i].part[r]);
+            assert_int_equal(busy(s, r), cases[i].busy[r]);
+        }
+        co_sampler_destroy(s);
+    }
+    co_dataset_destroy(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(laws_hold_for_any_plan),
+        cmocka_unit_test(parts_of_mnist_are_the_tutorials),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
