@@ -38,6 +38,9 @@ typedef enum co_status {
  */
 CO_API const char *co_error_message(void);
 
+/** Status of that failure; CO_OK when none. */
+CO_API co_status co_error_status(void);
+
 /** The process exit code that stands for a status (0, 1, 2, 3, 4, 130 or 143). */
 CO_API int co_exit_code(co_status status);
 

@@ -1,5 +1,5 @@
 /*
- * status.c - the calling thread's last error message.
+ * status.c - the calling thread's last failure.
  */
 #include <cohort/status.h>
 #include <cohort/version.h>
@@ -13,10 +13,16 @@
 #define STATUS_STR(x)       STATUS_STR_(x)
 
 static _Thread_local char status_message[STATUS_MESSAGE_SIZE];
+static _Thread_local co_status status_last;
 
 const char *co_error_message(void)
 {
     return status_message;
+}
+
+co_status co_error_status(void)
+{
+    return status_last;
 }
 
 co_status(co_fail)(co_status status, const char *fmt, ...)
@@ -32,6 +38,7 @@ co_status(co_fail)(co_status status, const char *fmt, ...)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
     memcpy(status_message, message, sizeof(message));
+    status_last = status;
     return status;
 }
 

@@ -73,6 +73,7 @@ co_status co_reducer_wait(co_reducer *reducer)
 
 void co_reducer_fini(co_reducer *reducer)
 {
+    const co_status st = co_error_status();
     bool told = false;
 
     for (size_t i = 0; i < reducer->n_bucket; i++) {
@@ -80,7 +81,7 @@ void co_reducer_fini(co_reducer *reducer)
 
         /* This rank failed in the middle of a step: the others need not wait for it. */
         if (request && !told)
-            co_comm_abort(reducer->comm, CO_E_FAILED, co_error_message());
+            co_comm_abort(reducer->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
         told = told || request;
         co_request_destroy(request);
     }

@@ -52,6 +52,7 @@ static void a_message_is_one_line_of_limited_length(void **state)
     assert_string_equal(co_error_message(), "x.idx: 7");
     assert_int_equal(co_fail(CO_E_IO, "y: %s", co_error_message()), CO_E_IO);
     assert_string_equal(co_error_message(), "y: x.idx: 7");
+    assert_int_equal(co_error_status(), CO_E_IO);
     co_fail(CO_E_DATA, "a%sb", "\n\r\t\x1b[31m\x7f");
     assert_string_equal(co_error_message(), "a????[31m?b");
     co_fail(CO_E_DATA, "h\xc3\xa4");

@@ -50,10 +50,11 @@ static void remove_run(const char *run_dir)
 }
 
 /* The k-th allocation of each rank fails. Fewer than k: the run goes through. */
-static co_status train_without(uint64_t k, int ranks, const char *run_dir)
+static co_status train_without(uint64_t k, int ranks, const char *strategy, const char *run_dir)
 {
+    const char *const set[] = {strategy, NULL};
     const co_train_options options = {
-        .config_text = config, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
     co_status st;
 
     co_mem_fail_at(k);
@@ -62,7 +63,7 @@ static co_status train_without(uint64_t k, int ranks, const char *run_dir)
     return st;
 }
 
-static void runs_end_with_an_error(int ranks)
+static void runs_end_with_an_error(int ranks, const char *strategy)
 {
     char folder[] = "/tmp/cohort-no-memory-XXXXXX", run_dir[64];
     co_status st = CO_E_NOMEM;
@@ -71,7 +72,7 @@ static void runs_end_with_an_error(int ranks)
     assert_non_null(mkdtemp(folder));
     snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
     for (k = 1; st != CO_OK && k < 5000; k++) {
-        st = train_without(k, ranks, run_dir);
+        st = train_without(k, ranks, strategy, run_dir);
         /* A file that could not be brought to rest names the system's word for it. */
         if (st != CO_OK && st != CO_E_NOMEM && !strstr(co_error_message(), "allocate memory"))
             fail_msg("allocation %d failed: status %d, %s", (int)k, (int)st, co_error_message());
@@ -85,13 +86,21 @@ static void runs_end_with_an_error(int ranks)
 static void one_rank(void **state)
 {
     (void)state;
-    runs_end_with_an_error(1);
+    runs_end_with_an_error(1, "strategy=sync");
 }
 
 static void two_ranks(void **state)
 {
     (void)state;
-    runs_end_with_an_error(2);
+    runs_end_with_an_error(2, "strategy=sync");
+}
+
+/* Sums under way when a rank fails; averages. */
+static void two_ranks_with_other_strategies(void **state)
+{
+    (void)state;
+    runs_end_with_an_error(2, "strategy={name: stale, k: 2}");
+    runs_end_with_an_error(2, "strategy={name: local, period: 2, outer: {momentum: 0.5}}");
 }
 
 int main(void)
@@ -99,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank),
         cmocka_unit_test(two_ranks),
+        cmocka_unit_test(two_ranks_with_other_strategies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
