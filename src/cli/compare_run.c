@@ -16,6 +16,7 @@
 #include "core/mem.h"
 #include "telemetry/format.h"
 
+#define RUN_MAX_NAME 40 /* of a strategy, so that the line does not wrap */
 #define RUN_MAX_PATH 4352
 #define RUN_MAX_LOG  ((size_t)64 << 20)
 #define RUN_SELF     "/proc/self/exe"
@@ -41,8 +42,8 @@ static void run_print_name(const run_progress *p)
     char n[24];
     int width = snprintf(n, sizeof(n), "%zu", p->report->n_cell);
 
-    printf("%s[%*zu/%s] %s, %d rank%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
-           cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s");
+    printf("%s[%*zu/%s] %.*s, %d rank%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
+           RUN_MAX_NAME, cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s");
 }
 
 /* What is left if the cells to come take as long as those that have run. */

@@ -14,6 +14,7 @@
 #define PLOTS_MAX_PATH  4352
 #define PLOTS_MAX_NAME  48 /* of a strategy, in the legend */
 #define PLOTS_MAX_ROWS  22 /* of a legend in letters of full size */
+#define PLOTS_ASIDE     0.012
 #define PLOTS_MAX_RANKS 64 /* different numbers of ranks that get a mark on the axis */
 
 const char *const co_report_plots[] = {"speedup", "accuracy", "accuracy-time", "bytes", NULL};
@@ -30,6 +31,7 @@ enum { PLOTS_RANKS = 1, PLOTS_SPEEDUP, PLOTS_PREDICTED, PLOTS_ACCURACY, PLOTS_MI
 typedef struct plots {
     FILE *out;
     const co_report *report;
+    double aside; /* ranks between the points of one strategy and of the next */
 } plots;
 
 static double plots_column(const co_cell *cell, int column)
@@ -139,8 +141,9 @@ static void plots_put_header(const plots *p)
           p->out);
 }
 
-/* Marks on the axis at the numbers of ranks there are, and some room beside the outer ones. */
-static void plots_put_ranks_axis(const plots *p)
+/* Marks on the axis at the numbers of ranks there are, and some room beside the outer ones; the
+   points of different strategies stand `aside` of the axis from each other. */
+static void plots_put_ranks_axis(plots *p, double aside)
 {
     int marks[PLOTS_MAX_RANKS], n = 0, low = 1 << 30, high = 0;
     double room;
@@ -155,7 +158,8 @@ static void plots_put_ranks_axis(const plots *p)
         if (k == n && n < PLOTS_MAX_RANKS)
             marks[n++] = ranks;
     }
-    room = high > low ? 0.04 * (high - low) : 0.5;
+    room = high > low ? 0.08 * (high - low) : 0.5;
+    p->aside = aside * (high - low + 2 * room);
     fprintf(p->out, "  set xlabel 'ranks'\n  set xrange [%g:%g]\n  set xtics (", low - room,
             high + room);
     for (int k = 0; k < n; k++)
@@ -224,9 +228,18 @@ static const char *plots_comma(bool *first)
     return text;
 }
 
+/* How far to the side a strategy's points stand: equal ones would hide each other. */
+static double plots_aside(const plots *p, size_t k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->report->n_cell; i = plots_strategy_end(p->report, i))
+        n++;
+    return p->aside * ((double)k - ((double)n - 1) / 2);
+}
+
 /* One line a strategy that has figures in this column; `what` stands behind its name. */
-static void plots_put_lines(const plots *p, bool *first, int column, const char *what,
-                            const char *style)
+static void plots_put_lines(const plots *p, bool *first, int column, const char *what)
 {
     const co_report *report = p->report;
     size_t begin = 0, end;
@@ -235,13 +248,13 @@ static void plots_put_lines(const plots *p, bool *first, int column, const char 
         end = plots_strategy_end(report, begin);
         if (!plots_have(report, begin, end, column))
             continue;
-        fprintf(p->out, "%s$strategy_%zu using 1:%d %s", plots_comma(first), k, column, style);
-        fprintf(p->out, " lc rgb '%s'", plots_colours[k % PLOTS_COLOURS]);
-        /* Later ones are thinner: what lies below stays to be seen. */
-        if (strstr(style, "points"))
-            fprintf(p->out, " lw %.2g pt %zu ps %.2g", 2 + 3.0 / (1 + (double)k), k % 6 * 2 + 5,
-                    1.2 + 1.2 / (1 + (double)k));
-        fprintf(p->out, " title ");
+        fprintf(p->out, "%s$strategy_%zu using ($1%+g):%d", plots_comma(first), k,
+                plots_aside(p, k), column);
+        if (column == PLOTS_PREDICTED)
+            fprintf(p->out, " with lines lw 1.5 dt 2");
+        else
+            fprintf(p->out, " with linespoints lw 2.5 dt 1 pt %zu ps 1.5", k % 6 * 2 + 5);
+        fprintf(p->out, " lc rgb '%s' title ", plots_colours[k % PLOTS_COLOURS]);
         plots_put_name(p->out, report->cell[begin].strategy);
         if (*what)
             fprintf(p->out, ".'%s'", what);
@@ -250,47 +263,45 @@ static void plots_put_lines(const plots *p, bool *first, int column, const char 
 
 /* ---- the plots ---- */
 
-#define PLOTS_MEASURED "with linespoints dt 1"
-
-static void plots_put_speedup(const plots *p)
+static void plots_put_speedup(plots *p)
 {
     bool first = true;
 
     plots_begin(p, "speedup", "Speedup over one rank", 0);
-    plots_put_ranks_axis(p);
+    plots_put_ranks_axis(p, 0);
     fprintf(p->out, "  set ylabel 'training time of 1 rank / of N ranks'\n  set yrange [0:*]\n");
     fprintf(p->out, "%sx with lines lw 1.5 dt 1 lc rgb '#aaaaaa' title 'ideal'",
             plots_comma(&first));
-    plots_put_lines(p, &first, PLOTS_SPEEDUP, "", PLOTS_MEASURED);
-    plots_put_lines(p, &first, PLOTS_PREDICTED, ", predicted", "with lines lw 1.5 dt 2");
+    plots_put_lines(p, &first, PLOTS_SPEEDUP, "");
+    plots_put_lines(p, &first, PLOTS_PREDICTED, ", predicted");
     plots_end(p);
 }
 
-static void plots_put_accuracy(const plots *p)
+static void plots_put_accuracy(plots *p)
 {
     bool first = true;
 
     plots_begin(p, "accuracy", "Test accuracy after training", 0);
-    plots_put_ranks_axis(p);
+    plots_put_ranks_axis(p, PLOTS_ASIDE);
     plots_put_accuracy_axis(p, false);
-    plots_put_lines(p, &first, PLOTS_ACCURACY, "", PLOTS_MEASURED);
+    plots_put_lines(p, &first, PLOTS_ACCURACY, "");
     plots_end(p);
 }
 
-static void plots_put_bytes(const plots *p)
+static void plots_put_bytes(plots *p)
 {
     double low = INFINITY, high = -INFINITY;
     bool first = true;
 
     plots_begin(p, "bytes", "Bytes sent by a rank (one alone sends none)", 0);
-    plots_put_ranks_axis(p);
+    plots_put_ranks_axis(p, PLOTS_ASIDE);
     for (size_t i = 0; i < p->report->n_cell; i++)
         plots_widen(&low, &high, plots_column(&p->report->cell[i], PLOTS_MIB));
     fprintf(p->out,
             "  set ylabel 'sent by one rank [MiB]'\n  set logscale y\n"
             "  set yrange [%g:%g]\n",
             low / 2, high * 2);
-    plots_put_lines(p, &first, PLOTS_MIB, "", PLOTS_MEASURED);
+    plots_put_lines(p, &first, PLOTS_MIB, "");
     plots_end(p);
 }
 
@@ -322,7 +333,7 @@ static void plots_put_accuracy_time(const plots *p, size_t curves)
     plots_end(p);
 }
 
-static void plots_put(const plots *p)
+static void plots_put(plots *p)
 {
     const co_report *report = p->report;
     size_t curves = 0;

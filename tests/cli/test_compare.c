@@ -295,6 +295,7 @@ static void signals_end_the_cell_under_way(void **state)
     assert_ends(SIGTERM, 143);
     assert_ends(SIGKILL, 128 + SIGKILL);
     assert_ends(SIGINT, 130);
+    assert_page_has("ended/sync-2/log.txt", "cohort: error: interrupted"); /* it was asked to */
     /* What was under way is run anew. */
     program_assert_error(
         program_line("compare long.yaml --strategies sync -n 2 --out ended --resume --limit 1"), 1,
