@@ -6,13 +6,8 @@
 #include "strategy/strategy.h"
 
 const co_strategy_ops *const co_strategies[] = {
-    &co_strategy_sync,
-    &co_strategy_local,
-    &co_strategy_one_shot,
-    &co_strategy_stale,
-    &co_strategy_hogwild,
-    &co_strategy_threads,
-    NULL,
+    &co_strategy_sync,    &co_strategy_local,   &co_strategy_one_shot, &co_strategy_stale,
+    &co_strategy_hogwild, &co_strategy_threads, &co_strategy_ssp,      NULL,
 };
 
 const co_strategy_ops *co_strategy_find(const char *name)

@@ -100,3 +100,9 @@ co_status co_strategy_finish(co_strategy *strategy)
 {
     return strategy->ops->finish ? strategy->ops->finish(strategy) : CO_OK;
 }
+
+co_strategy_counts co_strategy_report(const co_strategy *strategy)
+{
+    return strategy->ops->report ? strategy->ops->report(strategy)
+                                 : (co_strategy_counts){NULL, NULL, 0};
+}

@@ -12,7 +12,7 @@ extern const co_strategy_ops co_strategy_sync;
 extern const co_strategy_ops co_strategy_local;
 extern const co_strategy_ops co_strategy_one_shot;
 extern const co_strategy_ops co_strategy_stale;
-extern const co_strategy_ops co_strategy_hogwild, co_strategy_threads;
+extern const co_strategy_ops co_strategy_hogwild, co_strategy_threads, co_strategy_ssp;
 /* NULL if unknown. */
 const co_strategy_ops *co_strategy_find(const char *name);
 
@@ -28,5 +28,6 @@ co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end
 co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_finish(co_strategy *strategy);
+co_strategy_counts co_strategy_report(const co_strategy *strategy);
 
 #endif

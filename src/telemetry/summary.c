@@ -16,6 +16,19 @@ static int summary_put_shards(json_t *object, uint64_t shards)
                   : json_put_text(object, "shards", "auto");
 }
 
+static int summary_put_counts(json_t *object, const co_summary *summary)
+{
+    json_t *list;
+    int bad = 0;
+
+    if (!summary->counts_name)
+        return 0;
+    list = json_array();
+    for (size_t i = 0; i < summary->n_counts; i++)
+        bad |= json_array_append_new(list, json_integer((json_int_t)summary->counts[i]));
+    return bad | json_object_set_new(object, summary->counts_name, list);
+}
+
 /* NULL when out of memory. */
 static json_t *summary_build(const co_summary *summary)
 {
@@ -41,6 +54,7 @@ static json_t *summary_build(const co_summary *summary)
               json_put_results(object, last) |
               json_put_count(object, "parameter_count", info->parameter_count) |
               json_put_count(object, "bytes_sent", last->bytes_sent) |
+              summary_put_counts(object, summary) |
               json_put_text(object, "weights_sha256", summary->weights_sha256);
 
     if (bad) {

@@ -75,8 +75,11 @@ typedef struct co_summary {
     const co_run_info *info;
     const co_event *last; /* END */
     const char *weights_sha256;
-    uint64_t shards;      /* 0: auto */
-    double start_seconds; /* from process start to the first step */
+    uint64_t shards;         /* 0: auto */
+    double start_seconds;    /* from process start to the first step */
+    const char *counts_name; /* what the strategy has counted; NULL: nothing */
+    const uint64_t *counts;  /* (n_counts) */
+    size_t n_counts;
 } co_summary;
 co_status co_summary_write(const char *run_dir, const co_summary *summary);
 

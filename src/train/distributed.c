@@ -217,6 +217,11 @@ co_status co_distributed_finish(co_distributed *d)
     return distributed_synced(d, start_ns, co_strategy_finish(d->strategy));
 }
 
+co_strategy_counts co_distributed_report(const co_distributed *d)
+{
+    return co_strategy_report(d->strategy);
+}
+
 double co_distributed_lr(const co_distributed *d)
 {
     return d->lr;

@@ -2,6 +2,7 @@
 #ifndef CO_TRAIN_DISTRIBUTED_H
 #define CO_TRAIN_DISTRIBUTED_H
 
+#include <cohort/ext/strategy.h>
 #include <cohort/train.h>
 
 #include "core/config.h"
@@ -19,6 +20,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
+/* What the strategy has counted; after co_distributed_finish. */
+co_strategy_counts co_distributed_report(const co_distributed *distributed);
 
 /* Time that this rank has spent in its strategy since the first step: posting, reducing, waiting.
  */

@@ -279,11 +279,15 @@ static co_status trainer_epoch(trainer *t)
 static co_status trainer_save(trainer *t)
 {
     co_train_summary *out = &t->job->result->train;
+    const co_strategy_counts counts = co_distributed_report(t->distributed);
     co_event event = t->last;
     co_summary summary = {.info = &t->info,
                           .last = &event,
                           .weights_sha256 = out->weights_sha256,
-                          .start_seconds = t->start_seconds};
+                          .start_seconds = t->start_seconds,
+                          .counts_name = counts.name,
+                          .counts = counts.count,
+                          .n_counts = counts.n};
 
     event.kind = CO_EVENT_END;
     event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;

@@ -56,8 +56,10 @@ static bool window_shared(co_comm *comm)
     CHECK_OK(co_comm_window_create(&second, comm, bytes));
     CHECK(window_fill(comm, second));
     CHECK_OK(co_comm_barrier(comm));
-    memset(second, 255, bytes);
-    CHECK(((uint32_t *)first)[1] == 3);
+    if (co_comm_rank(comm) == 0)
+        memset(second, 255, bytes);
+    CHECK_OK(co_comm_barrier(comm));
+    CHECK(((uint32_t *)first)[1] == 3 && ((uint32_t *)second)[1] == UINT32_MAX);
     co_comm_window_destroy(comm, second, bytes);
     co_comm_window_destroy(comm, first, bytes);
     co_comm_window_destroy(comm, NULL, bytes);

@@ -2,6 +2,7 @@
  * test_shared.c - strategies whose ranks share memory: what must hold of whole runs, and that a
  * rank that fails, dies or stands still ends them.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,6 +27,7 @@ static const char config[] =
     "batch: 24\n"
     "epochs: 20\n"
     "threads: 1\n"
+    "backend: native\n" /* oneDNN's locks are hidden from a sanitizer */
     "timeout: 30\n";
 
 static const char sgd[] = "optimizer={name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}";
@@ -100,6 +102,74 @@ static void hogwild_of_one_rank_equals_sync(void **state)
     assert_same_bytes(1, "strategy=hogwild", adam);
 }
 
+static void assert_near(double got, double want)
+{
+    if (fabs(got - want) > 1e-4 * fabs(want))
+        fail_msg("%.9g, not %.9g", got, want);
+}
+
+/* The order in which steps are added is free, so there is rounding. */
+static void ssp_of_bound_0_has_the_losses_of_sync(void **state)
+{
+    static const char *const optimizers[] = {"optimizer={name: sgd, lr: 0.05}", sgd};
+
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        for (int i = 0; i < 2; i++) {
+            co_train_summary got, want;
+
+            if (train(&want, ranks, "strategy=sync", optimizers[i]) != CO_OK ||
+                train(&got, ranks, "strategy={name: ssp, bound: 0}", optimizers[i]) != CO_OK)
+                fail_msg("%d ranks: %s", ranks, co_error_message());
+            assert_near(got.train_loss, want.train_loss);
+            assert_near(got.test_loss, want.test_loss);
+        }
+}
+
+/* Every read is counted once, by what it lacked. */
+static void assert_staleness(const char *run_dir, uint64_t reads)
+{
+    char path[1100], word[64];
+    unsigned long long count[4], sum = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/summary.json", run_dir);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    do
+        assert_int_equal(fscanf(file, "%63s", word), 1);
+    while (strcmp(word, "\"staleness\":") != 0);
+    assert_int_equal(
+        fscanf(file, " [ %llu , %llu , %llu , %llu ]", &count[0], &count[1], &count[2], &count[3]),
+        4);
+    fclose(file);
+    for (int i = 0; i < 4; i++)
+        sum += count[i];
+    assert_int_equal(sum, reads);
+}
+
+static void ssp_learns_and_counts(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        co_train_summary summary;
+
+        if (train(&summary, ranks, "strategy={name: ssp, bound: 3}",
+                  "optimizer={name: sgd, lr: 0.05, momentum: 0.5}") != CO_OK)
+            fail_msg("%d ranks: %s", ranks, co_error_message());
+        assert_true(summary.train_loss < 1.0);
+        assert_staleness(summary.run_dir, summary.steps * (uint64_t)ranks);
+    }
+}
+
+static void a_bound_below_0_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(train(NULL, 2, "strategy={name: ssp, bound: -1}", "epochs=1"), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "bound"));
+    assert_non_null(strstr(co_error_message(), "from 0"));
+}
+
 static void hogwild_learns(void **state)
 {
     (void)state;
@@ -114,7 +184,7 @@ static void hogwild_learns(void **state)
 
 /* ---- ranks that do not go on ---- */
 
-static const char *const strategies[] = {"hogwild", "threads"};
+static const char *const strategies[] = {"hogwild", "threads", "{name: ssp, bound: 2}"};
 
 typedef struct fate {
     const char *strategy;
@@ -249,6 +319,9 @@ int main(void)
         cmocka_unit_test(threads_equal_sync_with_batch_norm),
         cmocka_unit_test(hogwild_of_one_rank_equals_sync),
         cmocka_unit_test(hogwild_learns),
+        cmocka_unit_test(ssp_of_bound_0_has_the_losses_of_sync),
+        cmocka_unit_test(ssp_learns_and_counts),
+        cmocka_unit_test(a_bound_below_0_is_refused),
         cmocka_unit_test(a_rank_that_fails_ends_the_run),
         cmocka_unit_test(a_rank_that_dies_ends_the_run),
         cmocka_unit_test(a_rank_that_stands_still_ends_the_run),

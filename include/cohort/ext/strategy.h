@@ -49,6 +49,13 @@ typedef enum co_strategy_needs {
     CO_STRATEGY_NEEDS_THREADS = 2 /* ranks are threads of one process */
 } co_strategy_needs;
 
+/** What a strategy has counted in a run, for its summary. */
+typedef struct co_strategy_counts {
+    const char *name;      /* of the array in summary.json; NULL: there is none */
+    const uint64_t *count; /* (n), the strategy's own */
+    size_t n;
+} co_strategy_counts;
+
 struct co_strategy_ops {
     const char *name;
     const char *summary;
@@ -74,6 +81,8 @@ struct co_strategy_ops {
     /** After the last step; the weights may move, and are then evaluated and saved. NULL:
      *  nothing. */
     co_status (*finish)(co_strategy *strategy);
+    /** After finish, over all ranks. NULL: nothing is counted. */
+    co_strategy_counts (*report)(const co_strategy *strategy);
     /** Free what init and later hooks took; may come in the middle of a step, after a failure. */
     void (*fini)(co_strategy *strategy);
 };

@@ -1,0 +1,290 @@
+/*
+ * ssp.c - asynchronous SGD with a bound on how far ranks drift apart (stale synchronous parallel:
+ * Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server",
+ * NIPS 2013). The parameter server is a window of memory that all ranks share.
+ *
+ * A rank reads the weights, takes its step on what it has read, and adds what the step has changed
+ * to the weights. Before it reads for step t, every rank has added its step t - 1 - bound: it may
+ * be `bound` steps ahead of the slowest and no more. It may see newer steps of others, as in the
+ * paper; but a step t is added only when every rank has read for step t - bound, so that with
+ * bound 0 all ranks read the same weights, and the run is that of `sync` but for rounding: the
+ * order in which steps are added is free. What a read lacks at most, in steps of the slowest rank,
+ * is counted and reported.
+ *
+ * The optimizer sees `ranks` times the rank's part of the gradient of the global batch, and a
+ * step counts 1 / ranks: the sum over ranks is the step of `sync` with plain SGD, momentum and
+ * weight decay, however the samples lie; with others it is the mean of steps along full-sized
+ * gradients. The optimizer's state is each rank's own.
+ */
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "strategy/strategy.h"
+#include "strategy/weights.h"
+
+#define SSP_LINE  128                /* two cache lines: the prefetcher fetches them in pairs */
+#define SSP_CHUNK ((size_t)16 << 10) /* weights under one lock */
+
+#define SSP_SPINS    64
+#define SSP_YIELD_NS UINT64_C(1000000)
+#define SSP_SLEEP_US 100
+
+/* How far a rank is. */
+typedef struct ssp_clock {
+    _Alignas(SSP_LINE) _Atomic uint64_t added; /* steps that are in the weights */
+    _Atomic uint64_t read;                     /* the step that the weights were last read for */
+} ssp_clock;
+
+typedef struct ssp_lock {
+    _Alignas(SSP_LINE) _Atomic uint32_t held;
+} ssp_lock;
+
+typedef struct ssp_state {
+    int64_t bound;
+    size_t n_chunk, bytes;
+    void *window;     /* owned: clocks, locks, weights */
+    ssp_clock *clock; /* (ranks) */
+    ssp_lock *lock;   /* (n_chunk) */
+    float *weights;   /* of all ranks */
+    float *view;      /* owned; the weights as this rank has read them */
+    uint64_t *lack;   /* owned, (bound + 1): reads by the steps that they lacked */
+} ssp_state;
+
+/* A wait under way. */
+typedef struct ssp_wait {
+    uint64_t spins, start_ns;
+} ssp_wait;
+
+static const co_key ssp_keys[] = {
+    {.name = "bound",
+     .type = CO_KEY_INT,
+     .offset = offsetof(ssp_state, bound),
+     .fallback = "3",
+     .min = 0,
+     .max = 1000,
+     .help = "steps that a rank may be ahead of the slowest; 0: the steps of sync"},
+    CO_KEYS_END,
+};
+
+static co_status ssp_init(co_strategy *strategy)
+{
+    ssp_state *self = strategy->self;
+    const size_t n = strategy->store->n, ranks = (size_t)co_comm_size(strategy->comm);
+
+    self->n_chunk = (n + SSP_CHUNK - 1) / SSP_CHUNK;
+    self->bytes = ranks * sizeof(ssp_clock) + self->n_chunk * sizeof(ssp_lock) + n * sizeof(float);
+    self->view = co_calloc_aligned(n, sizeof(float));
+    self->lack = co_calloc((size_t)self->bound + 1, sizeof(*self->lack));
+    return self->view && self->lack ? CO_OK : CO_E_NOMEM;
+}
+
+static co_status ssp_start(co_strategy *strategy)
+{
+    ssp_state *self = strategy->self;
+    const co_store *store = strategy->store;
+
+    CO_TRY(co_weights_broadcast(strategy));
+    CO_TRY(co_comm_window_create(&self->window, strategy->comm, self->bytes));
+    self->clock = self->window;
+    self->lock = (ssp_lock *)(self->clock + co_comm_size(strategy->comm));
+    self->weights = (float *)(self->lock + self->n_chunk);
+    memcpy(self->view, store->param, store->n * sizeof(float));
+    if (co_comm_rank(strategy->comm) == 0)
+        memcpy(self->weights, store->param, store->n * sizeof(float));
+    return co_comm_barrier(strategy->comm);
+}
+
+/* Give way for a moment; fails when another rank has failed or the wait has lasted too long.
+   `rank`: who is waited for; -1: whoever holds a lock. */
+static co_status ssp_hold(const co_strategy *strategy, ssp_wait *wait, int rank)
+{
+    const co_comm *comm = strategy->comm;
+    uint64_t waited_ns;
+
+    if (++wait->spins < SSP_SPINS)
+        return CO_OK;
+    CO_TRY(co_comm_progress(strategy->comm));
+    if (!wait->start_ns)
+        wait->start_ns = co_clock_ns();
+    waited_ns = co_clock_ns() - wait->start_ns;
+    if (waited_ns >= (uint64_t)co_comm_timeout(comm) * 1000000) {
+        if (rank < 0)
+            return co_fail(CO_E_TIMEOUT, "rank %d timed out after %u ms, waiting for the weights",
+                           co_comm_rank(comm), co_comm_timeout(comm));
+        return co_fail(CO_E_TIMEOUT, "rank %d timed out after %u ms, waiting for a step of rank %d",
+                       co_comm_rank(comm), co_comm_timeout(comm), rank);
+    }
+    if (waited_ns < SSP_YIELD_NS)
+        sched_yield();
+    else
+        co_clock_sleep_us(SSP_SLEEP_US);
+    return CO_OK;
+}
+
+static co_status ssp_take(const co_strategy *strategy, ssp_lock *lock)
+{
+    ssp_wait wait = {0, 0};
+
+    while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire))
+        CO_TRY(ssp_hold(strategy, &wait, -1));
+    return CO_OK;
+}
+
+static void ssp_give(ssp_lock *lock)
+{
+    atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+
+/* Wait until every rank has added `steps` steps; *least is what the slowest has by then. */
+static co_status ssp_wait_added(uint64_t *least, const co_strategy *strategy, uint64_t steps)
+{
+    const ssp_state *self = strategy->self;
+    ssp_wait wait = {0, 0};
+
+    *least = UINT64_MAX;
+    for (int rank = 0; rank < co_comm_size(strategy->comm); rank++) {
+        uint64_t added;
+
+        while ((added = atomic_load_explicit(&self->clock[rank].added, memory_order_acquire)) <
+               steps)
+            CO_TRY(ssp_hold(strategy, &wait, rank));
+        *least = added < *least ? added : *least;
+    }
+    return CO_OK;
+}
+
+/* Wait until every rank has read for this step or a later one. */
+static co_status ssp_wait_read(const co_strategy *strategy, uint64_t step)
+{
+    const ssp_state *self = strategy->self;
+    ssp_wait wait = {0, 0};
+
+    for (int rank = 0; rank < co_comm_size(strategy->comm); rank++)
+        while (atomic_load_explicit(&self->clock[rank].read, memory_order_acquire) < step)
+            CO_TRY(ssp_hold(strategy, &wait, rank));
+    return CO_OK;
+}
+
+/* The chunk after `i` others. Ranks begin at different ones, so they seldom meet. */
+static size_t ssp_chunk(const co_strategy *strategy, size_t i)
+{
+    const ssp_state *self = strategy->self;
+    const size_t rank = (size_t)co_comm_rank(strategy->comm);
+
+    return (i + self->n_chunk * rank / (size_t)co_comm_size(strategy->comm)) % self->n_chunk;
+}
+
+static size_t ssp_chunk_end(const co_strategy *strategy, size_t chunk)
+{
+    const size_t end = (chunk + 1) * SSP_CHUNK;
+
+    return end < strategy->store->n ? end : strategy->store->n;
+}
+
+/* What the step has changed goes into the weights. */
+static co_status ssp_add(const co_strategy *strategy)
+{
+    const ssp_state *self = strategy->self;
+    const float *param = strategy->store->param;
+    const float share = 1.0F / (float)co_comm_size(strategy->comm);
+
+    for (size_t i = 0; i < self->n_chunk; i++) {
+        const size_t chunk = ssp_chunk(strategy, i), end = ssp_chunk_end(strategy, chunk);
+
+        CO_TRY(ssp_take(strategy, &self->lock[chunk]));
+        for (size_t e = chunk * SSP_CHUNK; e < end; e++)
+            self->weights[e] += share * (param[e] - self->view[e]);
+        ssp_give(&self->lock[chunk]);
+    }
+    return CO_OK;
+}
+
+static co_status ssp_read(const co_strategy *strategy)
+{
+    const ssp_state *self = strategy->self;
+    const co_store *store = strategy->store;
+
+    for (size_t i = 0; i < self->n_chunk; i++) {
+        const size_t chunk = ssp_chunk(strategy, i), begin = chunk * SSP_CHUNK;
+        const size_t bytes = (ssp_chunk_end(strategy, chunk) - begin) * sizeof(float);
+
+        CO_TRY(ssp_take(strategy, &self->lock[chunk]));
+        memcpy(self->view + begin, self->weights + begin, bytes);
+        ssp_give(&self->lock[chunk]);
+    }
+    memcpy(store->param, self->view, store->n * sizeof(float));
+    return CO_OK;
+}
+
+static co_status ssp_before_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    const co_store *store = strategy->store;
+    const float ranks = (float)co_comm_size(strategy->comm);
+
+    (void)step;
+    for (size_t e = 0; e < store->n && ranks > 1; e++)
+        store->grad[e] *= ranks;
+    return CO_OK;
+}
+
+static co_status ssp_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    ssp_state *self = strategy->self;
+    ssp_clock *clock = &self->clock[co_comm_rank(strategy->comm)];
+    const uint64_t bound = (uint64_t)self->bound, next = step->step + 1;
+    uint64_t least;
+
+    CO_TRY(ssp_wait_read(strategy, step->step > bound ? step->step - bound : 0));
+    CO_TRY(ssp_add(strategy));
+    atomic_store_explicit(&clock->added, next, memory_order_release);
+    CO_TRY(ssp_wait_added(&least, strategy, next > bound ? next - bound : 0));
+    self->lack[next > least ? next - least : 0]++;
+    CO_TRY(ssp_read(strategy));
+    atomic_store_explicit(&clock->read, next, memory_order_release);
+    return co_comm_progress(strategy->comm);
+}
+
+/* All ranks end with all steps, and know what all reads lacked. */
+static co_status ssp_finish(co_strategy *strategy)
+{
+    ssp_state *self = strategy->self;
+
+    CO_TRY(co_comm_barrier(strategy->comm));
+    CO_TRY(ssp_read(strategy));
+    return co_comm_allreduce(strategy->comm, self->lack, self->lack, (size_t)self->bound + 1,
+                             CO_I64, CO_SUM);
+}
+
+static co_strategy_counts ssp_report(const co_strategy *strategy)
+{
+    const ssp_state *self = strategy->self;
+
+    return (co_strategy_counts){"staleness", self->lack, (size_t)self->bound + 1};
+}
+
+static void ssp_fini(co_strategy *strategy)
+{
+    ssp_state *self = strategy->self;
+
+    co_comm_window_destroy(strategy->comm, self->window, self->bytes);
+    co_free(self->view);
+    co_free(self->lack);
+}
+
+const co_strategy_ops co_strategy_ssp = {
+    .name = "ssp",
+    .summary = "asynchronous SGD, no rank more than `bound` steps ahead (stale synchronous)",
+    .keys = ssp_keys,
+    .self_size = sizeof(ssp_state),
+    .needs = CO_STRATEGY_NEEDS_WINDOW,
+    .init = ssp_init,
+    .start = ssp_start,
+    .before_update = ssp_before_update,
+    .after_update = ssp_after_update,
+    .finish = ssp_finish,
+    .report = ssp_report,
+    .fini = ssp_fini,
+};

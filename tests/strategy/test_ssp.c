@@ -1,0 +1,166 @@
+/*
+ * test_ssp.c - `ssp`, ranks as threads: one rank is slow, and no other is ever more than `bound`
+ * steps ahead; a rank that never comes ends the wait of the others.
+ */
+#include "strategy/strategy_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "comm/shm.h"
+#include "core/clock.h"
+
+#define N         40000 /* several locks */
+#define RANKS     3
+#define STEPS     30
+#define SLOW      2 /* the rank that sleeps in every step */
+#define MAX_BOUND 4
+
+typedef struct job {
+    const char *config;
+    co_shm *shm;
+    int stays_away; /* the step that SLOW never makes; 0: none */
+    uint32_t timeout_ms;
+    _Atomic int made[RANKS]; /* steps that a rank has computed */
+} job;
+
+typedef struct rank {
+    job *job;
+    int index;
+    pthread_t thread;
+    co_status status;
+    char message[512];
+    int lead; /* the most steps ahead of the slowest when it began one */
+    uint64_t lack[MAX_BOUND + 1];
+    float weight[2]; /* the first and the last, at the end */
+} rank;
+
+static int slowest(const job *j)
+{
+    int least = STEPS;
+
+    for (int i = 0; i < RANKS; i++)
+        least = j->made[i] < least ? j->made[i] : least;
+    return least;
+}
+
+/* Plain SGD along a gradient of ones: each rank has a third of it. */
+static co_status rank_step(rank *r, const strategy_test *t, int step)
+{
+    const co_strategy_step at = {.step = (uint64_t)step, .local = 1, .global = RANKS};
+    const int lead = step - slowest(r->job);
+
+    r->lead = lead > r->lead ? lead : r->lead;
+    if (r->index == SLOW)
+        co_clock_sleep_us(3000);
+    for (size_t e = 0; e < N; e++)
+        t->store->grad[e] = 1.0F / RANKS;
+    CO_TRY(co_strategy_before_update(t->strategy, &at));
+    for (size_t e = 0; e < N; e++)
+        t->store->param[e] -= t->store->grad[e];
+    r->job->made[r->index] = step + 1;
+    return co_strategy_after_update(t->strategy, &at);
+}
+
+static co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+{
+    co_strategy_counts counts;
+
+    CO_TRY(co_comm_set_timeout(comm, r->job->timeout_ms));
+    CO_TRY(strategy_test_open(t, r->job->config, comm, N, 0));
+    CO_TRY(co_strategy_start(t->strategy));
+    for (int step = 0; step < STEPS; step++) {
+        if (r->index == SLOW && r->job->stays_away && step == r->job->stays_away)
+            return CO_OK;
+        CO_TRY(rank_step(r, t, step));
+    }
+    CO_TRY(co_strategy_finish(t->strategy));
+    counts = co_strategy_report(t->strategy);
+    for (size_t i = 0; i < counts.n && i <= MAX_BOUND; i++)
+        r->lack[i] = counts.count[i];
+    r->weight[0] = t->store->param[0];
+    r->weight[1] = t->store->param[N - 1];
+    return CO_OK;
+}
+
+static void *rank_main(void *arg)
+{
+    rank *r = arg;
+    strategy_test t = {NULL, NULL, NULL};
+    co_comm *comm = NULL;
+
+    r->status = co_shm_attach(&comm, r->job->shm, r->index);
+    if (r->status == CO_OK)
+        r->status = rank_run(r, &t, comm);
+    if (r->status != CO_OK)
+        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
+    strategy_test_close(&t);
+    co_comm_destroy(comm);
+    return NULL;
+}
+
+static void run(rank *ranks, job *j)
+{
+    assert_int_equal(co_shm_create(&j->shm, RANKS), CO_OK);
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (rank){.job = j, .index = i};
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+    co_shm_destroy(j->shm);
+}
+
+static void no_rank_is_further_ahead_than_the_bound(void **state)
+{
+    (void)state;
+    for (int bound = 0; bound <= MAX_BOUND; bound++) {
+        char config[64];
+        job j = {.config = config, .timeout_ms = 20000};
+        rank ranks[RANKS];
+        uint64_t reads = 0;
+
+        snprintf(config, sizeof(config), "strategy: {name: ssp, bound: %d}", bound);
+        run(ranks, &j);
+        for (int i = 0; i < RANKS; i++) {
+            if (ranks[i].status != CO_OK)
+                fail_msg("bound %d, rank %d: %s", bound, i, ranks[i].message);
+            assert_true(ranks[i].lead <= bound);
+            assert_true(i == SLOW || ranks[i].lead == bound); /* it is used, too */
+            assert_true(ranks[i].weight[0] > -STEPS - 0.01F && ranks[i].weight[0] < -STEPS + 0.01F);
+            assert_true(ranks[i].weight[0] == ranks[i].weight[1]);
+            assert_memory_equal(ranks[i].lack, ranks[0].lack, sizeof(ranks[i].lack));
+        }
+        for (int i = 0; i <= bound; i++)
+            reads += ranks[0].lack[i];
+        assert_int_equal(reads, RANKS * STEPS);
+        assert_true(ranks[0].lack[bound] >= STEPS / 2); /* the others wait for the slow one */
+    }
+}
+
+static void a_rank_that_stays_away_is_named(void **state)
+{
+    job j = {.config = "strategy: {name: ssp, bound: 2}", .stays_away = 10, .timeout_ms = 300};
+    rank ranks[RANKS];
+
+    (void)state;
+    run(ranks, &j);
+    for (int i = 0; i < RANKS; i++) {
+        if (i == SLOW)
+            continue;
+        assert_int_equal(ranks[i].status, CO_E_TIMEOUT);
+        assert_non_null(strstr(ranks[i].message, "waiting for a step of rank 2"));
+        assert_int_equal(ranks[i].lead, 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_rank_is_further_ahead_than_the_bound),
+        cmocka_unit_test(a_rank_that_stays_away_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
