@@ -16,7 +16,8 @@
 #include "core/mem.h"
 #include "telemetry/format.h"
 
-#define RUN_MAX_NAME 40 /* of a strategy, so that the line does not wrap */
+#define RUN_MAX_NAME 40    /* of a strategy, so that the line does not wrap */
+#define RUN_MAX_TAIL 1024L /* bytes at the end of a log that are looked at for progress */
 #define RUN_MAX_PATH 4352
 #define RUN_MAX_LOG  ((size_t)64 << 20)
 #define RUN_SELF     "/proc/self/exe"
@@ -58,15 +59,38 @@ static void run_print_left(const run_progress *p, double seconds)
                co_format_seconds(text, sizeof(text), mean * (double)p->waiting + now));
 }
 
+/* ", epoch 3/10", from the last line that the cell has printed about its progress. */
+static void run_find_epoch(char *out, size_t size, const co_cell *cell)
+{
+    char path[RUN_MAX_PATH], tail[RUN_MAX_TAIL + 1] = "";
+    FILE *log;
+
+    out[0] = '\0';
+    snprintf(path, sizeof(path), "%s/" COMPARE_LOG, cell->dir);
+    log = fopen(path, "re");
+    if (!log)
+        return;
+    if (fseek(log, -RUN_MAX_TAIL, SEEK_END) != 0)
+        rewind(log);
+    (void)!fread(tail, 1, RUN_MAX_TAIL, log);
+    fclose(log);
+    for (const char *at = tail; (at = strstr(at, "\nepoch ")); at++) {
+        const char *count = at + 7 + strspn(at + 7, " ");
+
+        snprintf(out, size, ", epoch %.*s", (int)strspn(count, "0123456789/"), count);
+    }
+}
+
 static void run_tick(void *arg, double seconds)
 {
     const run_progress *p = arg;
-    char text[32];
+    char text[32], epoch[48];
 
     if (!p->terminal)
         return;
+    run_find_epoch(epoch, sizeof(epoch), &p->report->cell[p->at]);
     run_print_name(p);
-    printf(": running for %s", co_format_seconds(text, sizeof(text), seconds));
+    printf(": running for %s%s", co_format_seconds(text, sizeof(text), seconds), epoch);
     run_print_left(p, seconds);
     fflush(stdout);
 }
