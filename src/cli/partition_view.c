@@ -9,16 +9,19 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/machine.h"
 #include "telemetry/format.h"
 
-#define VIEW_WIDTH       100 /* columns of a line */
-#define VIEW_RANK_COLUMN 10
-#define VIEW_MAX_COLUMNS 6   /* ranks that get a column of numbers */
-#define VIEW_MAX_ROWS    100 /* of a table */
-#define VIEW_MAX_KEYS    24  /* of a legend */
-#define VIEW_MAX_SAMPLES 12  /* named in a list */
+#define VIEW_WIDTH        100 /* columns of a line */
+#define VIEW_RANK_COLUMN  10
+#define VIEW_MAX_COLUMNS  6   /* ranks that get a column of numbers */
+#define VIEW_MAX_ROWS     100 /* of a table */
+#define VIEW_MAX_KEYS     24  /* of a legend */
+#define VIEW_PLOT_SECONDS 120
+#define VIEW_MAX_SAMPLES  12 /* named in a list */
 
 static const char view_digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
@@ -238,22 +241,43 @@ static void view_put_script(FILE *out, const char *path, const char *terminal,
             v->classes > VIEW_MAX_KEYS ? "unset key\n" : "", v->classes + 1, v->classes);
 }
 
+/* The script has no name: gnuplot opens the descriptor that it inherits. */
+static co_status view_run_gnuplot(FILE *script, const char *path)
+{
+    char name[32];
+    const char *const argv[] = {"gnuplot", name, NULL};
+    const cli_child child = {
+        .file = "gnuplot", .argv = argv, .log = STDERR_FILENO, .limit_seconds = VIEW_PLOT_SECONDS};
+    cli_ending ending;
+    cli_guard guard;
+    co_status st;
+
+    snprintf(name, sizeof(name), "/dev/fd/%d", fileno(script));
+    cli_guard_enter(&guard);
+    st = cli_child_run(&ending, &guard, &child);
+    cli_guard_leave(&guard);
+    if (st == CO_OK && ending.wait != 0)
+        st = co_fail(CO_E_IO, "%s: gnuplot could not draw it", path);
+    return st;
+}
+
 co_status partition_view_draw(const char *path, const char *terminal, const partition_view *view)
 {
     char program[4096];
-    FILE *gnuplot;
-    int ending;
+    FILE *script;
+    co_status st;
 
     if (!machine_find_program(program, sizeof(program), "gnuplot"))
         return co_fail(CO_E_FAILED, "%s: gnuplot draws it, and is not here; install gnuplot-nox",
                        path);
-    fflush(stdout);
-    gnuplot = popen("gnuplot", "w");
-    if (!gnuplot)
-        return co_fail(CO_E_FAILED, "cannot start %s: %s", program, strerror(errno));
-    view_put_script(gnuplot, path, terminal, view);
-    ending = pclose(gnuplot);
-    if (ending != 0)
-        return co_fail(CO_E_IO, "%s: gnuplot could not draw it", path);
-    return CO_OK;
+    script = tmpfile();
+    if (!script)
+        return co_fail(CO_E_IO, "cannot make a temporary file for gnuplot: %s", strerror(errno));
+    view_put_script(script, path, terminal, view);
+    if (fflush(script) != 0)
+        st = co_fail(CO_E_IO, "cannot write a temporary file for gnuplot: %s", strerror(errno));
+    else
+        st = view_run_gnuplot(script, path);
+    fclose(script);
+    return st;
 }

@@ -50,37 +50,38 @@ static co_status partition_keys(const co_key **out, const co_partition_ops *ops,
     return co_keys_join(out, shared, ops->keys, sizeof(partition_common), arena);
 }
 
-/* `random`, or {kind: random, ratios: [...]}; the plugin's struct stands behind *common. */
-static co_status partition_read(const co_partition_ops **ops, partition_common **common,
-                                co_config *config, const char *text)
+/* `random`, or {kind: random, ratios: [...]}; the plugin's struct stands behind `common`. */
+static co_status partition_read(partition_common *common, const co_partition_ops *ops,
+                                co_config *config, const co_value *map)
 {
     co_arena *arena = co_config_arena(config);
-    const co_value *value, *kind;
     const co_key *keys;
-    char *what;
+    char *what = co_arena_printf(arena, "partition %s", ops->name);
 
-    CO_TRY(co_config_add_text(&value, config, text));
-    kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
-    if (!kind || kind->kind != CO_VALUE_SCALAR)
-        return co_value_fail(value, "partition: expected a kind, or {kind: ..., key: value}");
-    *ops = co_partition_find(kind->text);
-    if (!*ops)
-        return partition_unknown(kind);
-    what = co_arena_printf(arena, "partition %s", (*ops)->name);
-    *common = co_arena_alloc(arena, 1, sizeof(**common) + (*ops)->self_size);
-    if (!what || !*common)
+    if (!what)
         return CO_E_NOMEM;
-    CO_TRY(partition_keys(&keys, *ops, arena));
-    return co_keys_read(*common, keys, value == kind ? NULL : value, what, arena);
+    CO_TRY(partition_keys(&keys, ops, arena));
+    return co_keys_read(common, keys, map, what, arena);
 }
 
 static co_status partition_apply(co_parts *out, co_config *config,
                                  const co_sampler_options *options)
 {
-    const co_partition_ops *ops = NULL;
-    partition_common *common = NULL;
+    const co_value *value, *kind;
+    const co_partition_ops *ops;
+    partition_common *common;
 
-    CO_TRY(partition_read(&ops, &common, config, options->partition));
+    CO_TRY(co_config_add_text(&value, config, options->partition));
+    kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
+    if (!kind || kind->kind != CO_VALUE_SCALAR)
+        return co_value_fail(value, "partition: expected a kind, or {kind: ..., key: value}");
+    ops = co_partition_find(kind->text);
+    if (!ops)
+        return partition_unknown(kind);
+    common = co_arena_alloc(co_config_arena(config), 1, sizeof(*common) + ops->self_size);
+    if (!common)
+        return CO_E_NOMEM;
+    CO_TRY(partition_read(common, ops, config, value == kind ? NULL : value));
     if (!ops->any_ranks && !options->sequential && (uint64_t)options->ranks > options->count)
         return co_partition_too_many_ranks(options);
     out->fixed = ops->cut != NULL;

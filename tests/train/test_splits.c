@@ -60,64 +60,83 @@ static uint32_t draw(dice *d, uint32_t n)
     return co_rng_word(&place, d->at++) % n;
 }
 
-static void draw_ratios(char *out, size_t size, dice *d, int ranks)
+/* A text that grows. */
+typedef struct text {
+    char *at;
+    size_t left;
+} text;
+
+static void add(text *t, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(t->at, t->left, format, args);
+    va_end(args);
+    assert_true(n >= 0 && (size_t)n < t->left);
+    t->at += n;
+    t->left -= (size_t)n;
+}
+
+static void draw_ratios(text *out, dice *d, int ranks)
 {
     int left = 1000;
 
+    add(out, "ratios: [");
     for (int r = 0; r < ranks; r++) {
         const int share = r + 1 < ranks ? (int)draw(d, (uint32_t)left + 1) : left;
-        const size_t used = strlen(out);
 
         left -= share;
-        snprintf(out + used, size - used, "%s%.3f", r ? ", " : "ratios: [", share / 1000.0);
+        add(out, "%s%.3f", r ? ", " : "", share / 1000.0);
     }
-    strcat(out, "], ");
+    add(out, "], ");
 }
 
 /* Three labels, each to one rank or to two in turn. */
-static void draw_labels(char *out, dice *d, int ranks)
+static void draw_labels(text *out, dice *d, int ranks)
 {
     uint32_t owner[3][2];
 
     for (int label = 0; label < 3; label++)
         for (int k = 0; k < 2; k++)
             owner[label][k] = draw(d, (uint32_t)ranks);
-    strcat(out, "labels: [");
+    add(out, "labels: [");
     for (uint32_t r = 0; r < (uint32_t)ranks; r++) {
         const char *comma = "";
 
-        strcat(out, r ? ", [" : "[");
+        add(out, r ? ", [" : "[");
         for (int label = 0; label < 3; label++)
             if (owner[label][0] == r || owner[label][1] == r) {
-                snprintf(out + strlen(out), 8, "%s%d", comma, label);
+                add(out, "%s%d", comma, label);
                 comma = ", ";
             }
-        strcat(out, "]");
+        add(out, "]");
     }
-    strcat(out, "], ");
+    add(out, "], ");
 }
 
-static void draw_partition(char *out, size_t size, dice *d, int ranks)
+static void draw_partition(text *out, dice *d, int ranks)
 {
     static const char *const kinds[] = {"random",      "random",    "contiguous", "contiguous",
                                         "interleaved", "dirichlet", "labels",     "global"};
     const uint32_t kind = draw(d, 8);
 
     if (kind == 7) {
-        snprintf(out, size, "global");
+        add(out, "global");
         return;
     }
-    snprintf(out, size, "{kind: %s, ", kinds[kind]);
+    add(out, "{kind: %s, ", kinds[kind]);
     if (kind < 4)
-        draw_ratios(out, size, d, ranks);
+        draw_ratios(out, d, ranks);
     else if (kind == 4)
-        snprintf(out + strlen(out), size - strlen(out), "pad: %s, shuffle: %s, ",
-                 draw(d, 2) ? "true" : "false", draw(d, 2) ? "set" : "part");
+        add(out, "pad: %s, shuffle: %s, ", draw(d, 2) ? "true" : "false",
+            draw(d, 2) ? "set" : "part");
     else if (kind == 5)
-        snprintf(out + strlen(out), size - strlen(out), "alpha: 0.%u, ", 1 + draw(d, 9));
+        add(out, "alpha: 0.%u, ", 1 + draw(d, 9));
     else
         draw_labels(out, d, ranks);
-    strcat(out, draw(d, 2) ? "batching: equal}" : "batching: proportional}");
+    add(out, draw(d, 2) ? "batching: equal}" : "batching: proportional}");
 }
 
 /* Also 100/0, few samples, batches of 1 and batches as large as the set. */
@@ -132,7 +151,7 @@ static void draw_split(split *s, uint32_t number)
     memset(s, 0, sizeof(*s));
     s->number = number;
     s->strategy = draw(&d, 2) ? "{name: sync, bucket_mib: 0.001}" : NULL;
-    draw_partition(s->partition, sizeof(s->partition), &d, ranks);
+    draw_partition(&(text){s->partition, sizeof(s->partition)}, &d, ranks);
     if (strstr(s->partition, "equal") && batch < (uint32_t)ranks)
         batch = (uint32_t)ranks; /* fewer are refused */
     snprintf(config, sizeof(config),
