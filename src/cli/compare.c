@@ -90,11 +90,10 @@ static co_status compare_verdict(const compare_plan *plan)
         }
     if (!failed)
         return CO_OK;
-    return co_fail(CO_E_FAILED,
-                   "%zu of %zu cells failed, the first of them %s on %d rank%s: %s; %s/table.txt "
-                   "says why others did",
-                   failed, report->n_cell, first->strategy, first->ranks,
-                   first->ranks == 1 ? "" : "s", first->why, plan->dir);
+    return co_fail(CO_E_FAILED, "%zu of %zu cells failed: %s on %d rank%s: %s%s%s%s", failed,
+                   report->n_cell, first->strategy, first->ranks, first->ranks == 1 ? "" : "s",
+                   first->why, failed > 1 ? "; for the others see " : "",
+                   failed > 1 ? plan->dir : "", failed > 1 ? "/table.txt" : "");
 }
 
 /* Tables and plots of what there is, also after an interruption. */

@@ -15,7 +15,7 @@
 #include "telemetry/json.h"
 
 #define TABLE_MAX_PATH 4352
-#define TABLE_MAX_NAME 40 /* of a strategy, before columns get out of line */
+#define TABLE_MAX_NAME 56 /* of a strategy, before columns get out of line */
 
 static const char *table_state(co_cell_state state)
 {
