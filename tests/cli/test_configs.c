@@ -32,7 +32,7 @@ static const struct {
     {"tutorial/c-async-70-30", 0.96, true},
     {"tutorial/d-async-70-30-bn", 0.97, true},
     {"tutorial/e-labels", 0, true},
-    {"tutorial/e-labels-sync", 0.95, true},
+    {"tutorial/e-labels-sync", 0.97, true},
     {"psgd/common", 0, true},
     {"psgd/per-rank", 0, true},
     {"psgd/hogwild", 0, true},
