@@ -27,7 +27,7 @@ static const char config[] =
     "batch: 24\n"
     "epochs: 20\n"
     "threads: 1\n"
-    "backend: native\n" /* oneDNN's locks are hidden from a sanitizer */
+    "backend: ref\n" /* oneDNN's locks are hidden from a sanitizer */
     "timeout: 30\n";
 
 static const char sgd[] = "optimizer={name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}";
@@ -203,6 +203,7 @@ static co_status loop(co_comm *world, co_dataset *data, co_sampler *sampler, con
         &loader,
         &(co_loader_options){.dataset = data, .sampler = sampler, .rank = co_comm_rank(world)}));
     st = co_model_create(&model, &(co_model_options){.model = "{name: mlp, hidden: [20]}",
+                                                     .backend = "ref",
                                                      .sample = *co_dataset_shape(data),
                                                      .classes = 10});
     if (st == CO_OK)

@@ -154,6 +154,8 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
                       &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "native", 1}));
     CO_TRY(run_epochs(&s, 2));
     CO_TRY(co_distributed_finish(s.optimizer));
+    co_distributed_destroy(s.optimizer); /* gives back weights that ranks have shared */
+    s.optimizer = NULL;
     CO_TRY(co_dataset_read(s.data, pixel, sample));
     label = co_dataset_label(s.data, sample);
     CO_TRY(co_model_broadcast(s.model, comm, 0));
