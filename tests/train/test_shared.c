@@ -74,10 +74,14 @@ static void threads_equal_sync(void **state)
 static void threads_equal_sync_with_batch_norm(void **state)
 {
     static const char *const sets[2][6] = {
-        {"strategy=sync", "model={name: mnist-net, batch_norm: true}",
-         "data={name: synthetic, shape: [1, 28, 28], samples: 300}", "epochs=2", NULL},
-        {"strategy=threads", "model={name: mnist-net, batch_norm: true}",
-         "data={name: synthetic, shape: [1, 28, 28], samples: 300}", "epochs=2", NULL},
+        {"strategy=sync", "model=~",
+         "layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, flatten, "
+         "linear: {name: out, out: 10}]",
+         "epochs=3", NULL},
+        {"strategy=threads", "model=~",
+         "layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, flatten, "
+         "linear: {name: out, out: 10}]",
+         "epochs=3", NULL},
     };
     co_train_summary summary[2];
 
