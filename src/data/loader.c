@@ -250,12 +250,10 @@ void co_loader_destroy(co_loader *loader)
 static co_status loader_next_here(co_batch *out, co_loader *l)
 {
     loader_slot *slot = &l->slot[0];
-    uint64_t start = co_clock_ns();
     co_status st = loader_plan(l, slot);
 
     if (st == CO_OK)
         st = loader_read(l, slot);
-    l->wait_seconds += co_clock_seconds(start, co_clock_ns());
     *out = slot->batch;
     return st;
 }
@@ -273,29 +271,32 @@ static loader_slot *loader_take(co_loader *l)
         pthread_cond_signal(&l->freed);
     }
     slot = &l->slot[l->taken % l->n_slot];
-    if (!slot->ready) {
-        uint64_t start = co_clock_ns();
-
-        while (!slot->ready)
-            pthread_cond_wait(&l->filled, &l->queue_lock);
-        l->wait_seconds += co_clock_seconds(start, co_clock_ns());
-    }
+    while (!slot->ready)
+        pthread_cond_wait(&l->filled, &l->queue_lock);
     l->borrowed = slot->status == CO_OK; /* a failed one stays, and fails again */
     pthread_mutex_unlock(&l->queue_lock);
     return slot;
 }
 
-co_status co_loader_next(co_batch *out, co_loader *loader)
+static co_status loader_next_read_ahead(co_batch *out, co_loader *l)
 {
-    loader_slot *slot;
+    const loader_slot *slot = loader_take(l);
 
-    if (loader->n_thread == 0)
-        return loader_next_here(out, loader);
-    slot = loader_take(loader);
     if (slot->status != CO_OK)
         return co_fail(slot->status, "%s", slot->message);
     *out = slot->batch;
     return CO_OK;
+}
+
+co_status co_loader_next(co_batch *out, co_loader *loader)
+{
+    const uint64_t start = co_clock_ns();
+    co_status st =
+        loader->n_thread == 0 ? loader_next_here(out, loader) : loader_next_read_ahead(out, loader);
+
+    /* All of it: on a core that it shares with this thread, a reader works in here. */
+    loader->wait_seconds += co_clock_seconds(start, co_clock_ns());
+    return st;
 }
 
 double co_loader_wait_seconds(const co_loader *loader)
