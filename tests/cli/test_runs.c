@@ -416,6 +416,27 @@ static void mpi_gets_plain_lines(void **state)
     assert_null(strchr(r->out, '\033'));
 }
 
+/* What needs memory that ranks share cannot run over MPI, and says so before a rank starts. */
+static void mpi_refuses_shared_weights(void **state)
+{
+    static const char *const strategies[] = {"strategy=hogwild", "strategy=ssp",
+                                             "strategy=threads"};
+    const program_options options = {.before = {RUNS_MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    if (!runs_have_mpi())
+        skip();
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        const char *const args[] = {"train", "good.yaml",   "--run-dir", "refused",
+                                    "-s",    strategies[i], NULL};
+        const program_result *r = program_run(args, &options);
+
+        assert_int_equal(r->exit_code, 2);
+        assert_non_null(strstr(r->err, "needs ranks that share memory"));
+        assert_false(program_exists("refused"));
+    }
+}
+
 static int runs_setup(void **state)
 {
     (void)state;
@@ -444,6 +465,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_terminal_gets_a_bar),
         cmocka_unit_test(mpi_gives_the_same_bytes),
         cmocka_unit_test(mpi_gets_plain_lines),
+        cmocka_unit_test(mpi_refuses_shared_weights),
     };
     int failed;
 
