@@ -290,6 +290,7 @@ static co_status trainer_save(trainer *t)
                           .n_counts = counts.n};
 
     event.kind = CO_EVENT_END;
+    event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
     event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
     event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
