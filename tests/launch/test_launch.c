@@ -182,7 +182,7 @@ static void check_deed(void (*deed)(void), co_status status, const char *text, d
 
         shared->victim = ranks - 1;
         shared->deed = deed;
-        assert_int_equal(launch(ranks, 500, meet), status);
+        assert_int_equal(launch(ranks, deed == stop ? 500 : 10000, meet), status);
         assert_true(co_clock_seconds(start, co_clock_ns()) < limit);
         if (!strstr(co_error_message(), text))
             fail_msg("no \"%s\" in: %s", text, co_error_message());
@@ -213,15 +213,15 @@ static void threads_run_in_the_caller(void **state)
 static void a_rank_that_fails_ends_the_others(void **state)
 {
     (void)state;
-    check_deed(NULL, CO_E_DATA, "sample 7 is damaged", 1);
+    check_deed(NULL, CO_E_DATA, "sample 7 is damaged", 5);
 }
 
 static void a_rank_that_dies_ends_the_others(void **state)
 {
     (void)state;
-    check_deed(be_killed, CO_E_PEER, "killed by signal 9", 1);
-    check_deed(segfault, CO_E_PEER, "killed by signal 11", 1);
-    check_deed(leave, CO_E_PEER, "code 7", 1);
+    check_deed(be_killed, CO_E_PEER, "killed by signal 9", 5);
+    check_deed(segfault, CO_E_PEER, "killed by signal 11", 5);
+    check_deed(leave, CO_E_PEER, "code 7", 5);
 }
 
 /* The others wait for their limit, then for the grace period. */
