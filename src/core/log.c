@@ -4,18 +4,11 @@
 #include "core/log.h"
 
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* The log sink's settings: the one global beside the error message. Ranks may be threads. */
-static atomic_int log_level = CO_LOG_INFO;
+/* The one global beside the error message. Ranks may be threads. */
 static _Thread_local int log_rank = -1;
-
-void co_log_set_level(co_log_level level)
-{
-    atomic_store(&log_level, (int)level);
-}
 
 void co_log_set_rank(int rank)
 {
@@ -24,14 +17,12 @@ void co_log_set_rank(int rank)
 
 void co_log(co_log_level level, const char *fmt, ...)
 {
-    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    static const char *const names[] = {"error: ", "warning: "};
     const int rank = log_rank;
     char line[2304], who[32] = "";
     size_t used;
     va_list args;
 
-    if ((int)level > atomic_load(&log_level))
-        return;
     if (rank > 0)
         snprintf(who, sizeof(who), "rank %d: ", rank);
     used = (size_t)snprintf(line, sizeof(line), "cohort: %s%s", who, names[level]);

@@ -4,12 +4,10 @@
 
 #include <cohort/status.h>
 
-typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN, CO_LOG_INFO, CO_LOG_DEBUG } co_log_level;
+typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN } co_log_level;
 
 /* One whole line in one write, e.g. "cohort: warning: ...". Ranks other than 0 are named. */
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);
-/* Levels above this are dropped; CO_LOG_INFO at the start. */
-void co_log_set_level(co_log_level level);
 /* Name the rank in this thread's lines; -1 (the start) names none. */
 void co_log_set_rank(int rank);
 

@@ -146,17 +146,3 @@ const char *co_plan_backend(const co_plan *plan, int node, const char **why)
         *why = pc->refusals;
     return pc->backend->name;
 }
-
-void co_plan_print(const co_plan *plan, FILE *out)
-{
-    for (int s = 0; s < plan->n_step; s++) {
-        const plan_step *step = &plan->step[s];
-        const co_call *call = &step->pc->call;
-        char shape[64];
-
-        fprintf(out, "%-8s %-20s %-16s %-24s %s\n", step->backward ? "backward" : "forward",
-                call->name, call->op->name,
-                co_shape_format(shape, sizeof(shape), &call->out[0]->shape),
-                step->pc->backend->name);
-    }
-}

@@ -5,8 +5,6 @@
 #ifndef CO_GRAPH_PLAN_H
 #define CO_GRAPH_PLAN_H
 
-#include <stdio.h>
-
 #include <cohort/ext/kernel.h>
 
 #include "graph/graph.h"
@@ -47,7 +45,5 @@ void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared);
 /* Name of the backend that runs a node of the graph. *why (may be NULL): what those before it said
    against it, "onednn: ...", or "" when it was the first. Borrowed. */
 const char *co_plan_backend(const co_plan *plan, int node, const char **why);
-/* One line per node: op, name, shape, kernel. */
-void co_plan_print(const co_plan *plan, FILE *out);
 
 #endif

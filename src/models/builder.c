@@ -81,14 +81,6 @@ static co_status builder_append(int *out, co_builder *b, const co_op *op, const 
     return co_value_place(co_graph_add(out, b->graph, op, name, attr, in), place);
 }
 
-co_status co_build_value(co_builder *b, const char *op, const char *name, const co_value *attrs)
-{
-    const co_op *found;
-
-    CO_TRY(builder_find(&found, op, attrs, "layer", builder_is_layer));
-    return builder_append(&b->x, b, found, name, attrs, &b->x, attrs);
-}
-
 co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs)
 {
     const co_value *value = NULL;
@@ -98,13 +90,6 @@ co_status co_build(co_builder *b, const char *op, const char *name, const char *
         CO_TRY(co_config_add_text(&value, b->config, attrs));
     CO_TRY(builder_find(&found, op, NULL, "layer", builder_is_layer));
     return builder_append(&b->x, b, found, name, value, &b->x, NULL);
-}
-
-co_status co_build_add(co_builder *b, int other)
-{
-    const int in[] = {b->x, other};
-
-    return builder_append(&b->x, b, &co_op_add, NULL, NULL, in, NULL);
 }
 
 /* The layer's own name, or NULL. It becomes a part of tensor names in files. */

@@ -20,10 +20,6 @@ typedef struct co_builder {
 /* Append an op to the current tensor: co_build(b, "conv2d", "conv1", "{out: 10, kernel: 5}").
    `name` and `attrs` may be NULL. */
 co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs);
-/* The same with attributes from a config value. */
-co_status co_build_value(co_builder *b, const char *op, const char *name, const co_value *attrs);
-/* x = x + other. */
-co_status co_build_add(co_builder *b, int other);
 /* Layers of a config list: `- conv2d: {out: 10, kernel: 5}`, `- relu`, `- residual: {body: [...],
    shortcut: [...]}`. */
 co_status co_build_layers(co_builder *b, const co_value *list);

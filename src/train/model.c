@@ -136,13 +136,6 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     return CO_OK;
 }
 
-co_status co_model_prepare(co_model *model, uint64_t batch, bool training)
-{
-    co_plan *plan;
-
-    return batch ? model_find_plan(&plan, model, batch, training) : CO_OK;
-}
-
 /* Random streams depend on where in the run a sample is used, not on who uses it. */
 static co_run model_run(const co_model *model, const co_batch *batch)
 {

@@ -47,8 +47,6 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
 
 /* Plans hold pointers into the store: when its arrays have moved, they are made anew. */
 void co_model_drop_plans(co_model *model);
-/* Compile for this batch size now rather than at the first step. */
-co_status co_model_prepare(co_model *model, uint64_t batch, bool training);
 
 /* Weights and running statistics as named tensors in one allocation, in order of building. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
