@@ -4,19 +4,7 @@
 #include "ops/rules.h"
 
 static const co_key avgpool_keys[] = {
-    {.name = "kernel",
-     .type = CO_KEY_INTS,
-     .offset = offsetof(co_pool_attr, kernel),
-     .min = 1,
-     .max = RULES_MAX_EXTENT,
-     .help = "size of the window in pixels: one number or [height, width]"},
-    {.name = "stride",
-     .type = CO_KEY_INTS,
-     .offset = offsetof(co_pool_attr, stride),
-     .fallback = "~",
-     .min = 1,
-     .max = RULES_MAX_EXTENT,
-     .help = "pixels from one window to the next (default: the kernel)"},
+    RULES_POOL_WINDOW_KEYS,
     {.name = "padding",
      .type = CO_KEY_INTS,
      .offset = offsetof(co_pool_attr, padding),

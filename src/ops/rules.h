@@ -29,7 +29,20 @@ typedef struct rules_window {
 } rules_window;
 co_status rules_count_windows(int64_t *out, int64_t in, const rules_window *window, char axis);
 
-/* maxpool and avgpool: one rule for attributes and shapes. */
+/* maxpool and avgpool: the same keys but for what padding counts as, one rule for attributes and
+   shapes. */
+#define RULES_POOL_WINDOW_KEYS                                                                     \
+    {.name = "kernel",                                                                             \
+     .type = CO_KEY_INTS,                                                                          \
+     .offset = offsetof(co_pool_attr, kernel),                                                     \
+     .min = 1,                                                                                     \
+     .max = RULES_MAX_EXTENT,                                                                      \
+     .help = "size of the window in pixels: one number or [height, width]"},                       \
+    {                                                                                              \
+        .name = "stride", .type = CO_KEY_INTS, .offset = offsetof(co_pool_attr, stride),           \
+        .fallback = "~", .min = 1, .max = RULES_MAX_EXTENT,                                        \
+        .help = "pixels from one window to the next (default: the kernel)"                         \
+    }
 co_status rules_check_pool(void *attr);
 co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr);
 
