@@ -37,4 +37,36 @@ static inline void strategy_test_close(strategy_test *t)
     co_config_destroy(t->config);
 }
 
+/* `text` is refused with this message. */
+static inline void strategy_test_expect_refusal(const char *text, const char *message, size_t n)
+{
+    co_comm *comm = NULL;
+    strategy_test t;
+
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(strategy_test_open(&t, text, comm, n, 0), CO_E_USAGE);
+    assert_string_equal(co_error_message(), message);
+    strategy_test_close(&t);
+    co_comm_destroy(comm);
+}
+
+/* Each allocation fails in turn; there are more than `least`. */
+static inline void strategy_test_fail_allocations(const char *text, co_comm *comm, size_t n,
+                                                  uint64_t least)
+{
+    uint64_t k = 0;
+    co_status st;
+
+    do {
+        strategy_test t;
+
+        co_mem_fail_at(++k);
+        st = strategy_test_open(&t, text, comm, n, 0);
+        co_mem_fail_at(0);
+        assert_true(st == CO_OK || st == CO_E_NOMEM);
+        strategy_test_close(&t);
+    } while (st != CO_OK);
+    assert_true(k > least);
+}
+
 #endif

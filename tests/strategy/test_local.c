@@ -218,38 +218,19 @@ static void bad_configs_are_refused_at_their_place(void **state)
         {"strategy: {name: local, perid: 2}",
          "bad.yaml:1:32: strategy local: unknown key 'perid'; did you mean 'period'?"},
     };
-    co_comm *comm = NULL;
 
     (void)state;
-    assert_int_equal(co_comm_create_self(&comm), CO_OK);
-    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        strategy_test t;
-
-        assert_int_equal(strategy_test_open(&t, cases[c].text, comm, N, 0), CO_E_USAGE);
-        assert_string_equal(co_error_message(), cases[c].message);
-        strategy_test_close(&t);
-    }
-    co_comm_destroy(comm);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+        strategy_test_expect_refusal(cases[c].text, cases[c].message, N);
 }
 
 static void every_failed_allocation_is_survived(void **state)
 {
     co_comm *comm = NULL;
-    uint64_t k = 0;
-    co_status st;
 
     (void)state;
     assert_int_equal(co_comm_create_self(&comm), CO_OK);
-    do {
-        strategy_test t;
-
-        co_mem_fail_at(++k);
-        st = strategy_test_open(&t, "strategy: {name: local, outer: {momentum: 0.5}}", comm, N, 0);
-        co_mem_fail_at(0);
-        assert_true(st == CO_OK || st == CO_E_NOMEM);
-        strategy_test_close(&t);
-    } while (st != CO_OK);
-    assert_true(k > 8);
+    strategy_test_fail_allocations("strategy: {name: local, outer: {momentum: 0.5}}", comm, N, 8);
     co_comm_destroy(comm);
 }
 

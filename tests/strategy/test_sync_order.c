@@ -261,20 +261,9 @@ static void bad_configs_are_refused_at_their_place(void **state)
 static void every_failed_allocation_is_survived(void **state)
 {
     recorder r = make_recorder();
-    uint64_t k = 0;
-    co_status st;
 
     (void)state;
-    do {
-        strategy_test t;
-
-        co_mem_fail_at(++k);
-        st = strategy_test_open(&t, CONFIG, &r.base, N, 0);
-        co_mem_fail_at(0);
-        assert_true(st == CO_OK || st == CO_E_NOMEM);
-        strategy_test_close(&t);
-    } while (st != CO_OK);
-    assert_true(k > 5);
+    strategy_test_fail_allocations(CONFIG, &r.base, N, 5);
 }
 
 int main(void)
