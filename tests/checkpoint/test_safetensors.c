@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,41 +19,12 @@
 #include <cohort/safetensors.h>
 
 #include "core/mem.h"
+#include "folder.h"
 
-static char dir[64];
-
-static char *in_dir(const char *name)
-{
-    static char path[128];
-
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return path;
-}
-
-static int make_dir(void **state)
+static int remove_strictly(void **state)
 {
     (void)state;
-    strcpy(dir, "/tmp/cohort-safetensors-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    unlink(in_dir("w.safetensors"));
-    return rmdir(dir); /* fails when anything else was left behind */
-}
-
-static int count_files(void)
-{
-    DIR *folder = opendir(dir);
-    int n = -2; /* . and .. */
-
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
+    return folder_remove_with("w.safetensors");
 }
 
 static const float weight[6] = {1.5f, -2, 0, 3.25f, 1e-40f, -0.0f};
@@ -91,8 +61,9 @@ static void what_is_written_comes_back(void **state)
     co_safetensors *file;
 
     (void)state;
-    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), all, n_all, metadata), CO_OK);
-    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), all, n_all, metadata),
+                     CO_OK);
+    assert_int_equal(co_safetensors_open(&file, folder_path("w.safetensors")), CO_OK);
     assert_int_equal(co_safetensors_count(file), n_all);
     for (size_t i = 0; i < n_all; i++)
         assert_tensor(co_safetensors_find(file, all[i].name), &all[i]);
@@ -106,7 +77,7 @@ static void what_is_written_comes_back(void **state)
     assert_string_equal(co_safetensors_metadata(file, "note"), "two\nlines");
     assert_null(co_safetensors_metadata(file, "conv.bias"));
     co_safetensors_close(file);
-    assert_int_equal(count_files(), 1);
+    assert_int_equal(folder_count(), 1);
 }
 
 static void same_tensors_same_bytes(void **state)
@@ -121,8 +92,9 @@ static void same_tensors_same_bytes(void **state)
         turned[i] = all[n_all - 1 - i];
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
-            co_safetensors_write(in_dir("w.safetensors"), i ? turned : all, n_all, NULL), CO_OK);
-        file = fopen(in_dir("w.safetensors"), "rb");
+            co_safetensors_write(folder_path("w.safetensors"), i ? turned : all, n_all, NULL),
+            CO_OK);
+        file = fopen(folder_path("w.safetensors"), "rb");
         n = fread(i ? second : first, 1, 4096, file);
         fclose(file);
     }
@@ -136,8 +108,8 @@ static void no_tensors_is_a_file_too(void **state)
     co_safetensors *file;
 
     (void)state;
-    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), NULL, 0, NULL), CO_OK);
-    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), NULL, 0, NULL), CO_OK);
+    assert_int_equal(co_safetensors_open(&file, folder_path("w.safetensors")), CO_OK);
     assert_int_equal(co_safetensors_count(file), 0);
     assert_null(co_safetensors_find(file, "x"));
     assert_null(co_safetensors_metadata(file, "format"));
@@ -167,9 +139,10 @@ static void lying_tensors_are_not_written(void **state)
         const co_named_tensor both[] = {cases[i].tensor,
                                         {"twin", CO_F32, {1, {6}}, weight, sizeof(weight)}};
 
-        assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), both, 2, NULL), CO_E_USAGE);
+        assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), both, 2, NULL),
+                         CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), cases[i].message));
-        assert_int_equal(count_files(), 0);
+        assert_int_equal(folder_count(), 0);
     }
 }
 
@@ -194,19 +167,20 @@ static void full_disk_keeps_the_old_file(void **state)
     signal(SIGXFSZ, SIG_IGN);
     for (int exists = 0; exists < 2; exists++) {
         if (exists)
-            assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), old, 1, NULL), CO_OK);
+            assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), old, 1, NULL),
+                             CO_OK);
         for (rlim_t room = 0; room < 20000; room = room * 3 + 1) {
             co_status st;
 
             limit_file_size(room);
-            st = co_safetensors_write(in_dir("w.safetensors"), tensors, 1, NULL);
+            st = co_safetensors_write(folder_path("w.safetensors"), tensors, 1, NULL);
             limit_file_size(RLIM_INFINITY);
             assert_int_equal(st, CO_E_IO);
             assert_non_null(strstr(co_error_message(), "w.safetensors: cannot write: File too"));
-            assert_int_equal(count_files(), exists);
+            assert_int_equal(folder_count(), exists);
         }
     }
-    assert_int_equal(co_safetensors_open(&file, in_dir("w.safetensors")), CO_OK);
+    assert_int_equal(co_safetensors_open(&file, folder_path("w.safetensors")), CO_OK);
     assert_tensor(co_safetensors_find(file, "old"), &old[0]);
     co_safetensors_close(file);
 }
@@ -214,13 +188,14 @@ static void full_disk_keeps_the_old_file(void **state)
 static void places_that_take_no_file(void **state)
 {
     (void)state;
-    assert_int_equal(co_safetensors_write(in_dir("none/w.safetensors"), all, n_all, NULL), CO_E_IO);
+    assert_int_equal(co_safetensors_write(folder_path("none/w.safetensors"), all, n_all, NULL),
+                     CO_E_IO);
     assert_non_null(strstr(co_error_message(), "No such file or directory"));
-    assert_int_equal(mkdir(in_dir("w.safetensors"), 0777), 0);
-    assert_int_equal(co_safetensors_write(in_dir("w.safetensors"), all, n_all, NULL), CO_E_IO);
+    assert_int_equal(mkdir(folder_path("w.safetensors"), 0777), 0);
+    assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), all, n_all, NULL), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "w.safetensors"));
-    assert_int_equal(count_files(), 1);
-    assert_int_equal(rmdir(in_dir("w.safetensors")), 0);
+    assert_int_equal(folder_count(), 1);
+    assert_int_equal(rmdir(folder_path("w.safetensors")), 0);
 }
 
 /* For every k the k-th allocation fails: an error, nothing lost (the leak checker looks on). */
@@ -234,7 +209,7 @@ static void no_memory_is_an_error(void **state)
     (void)state;
     for (k = 1; st != CO_OK && k < 1000; k++) {
         co_mem_fail_at(k);
-        st = co_safetensors_write(in_dir("w.safetensors"), all, n_all, metadata);
+        st = co_safetensors_write(folder_path("w.safetensors"), all, n_all, metadata);
         co_mem_fail_at(0);
         assert_true(st == CO_OK || st == CO_E_NOMEM || st == CO_E_IO);
     }
@@ -243,7 +218,7 @@ static void no_memory_is_an_error(void **state)
     st = CO_E_NOMEM;
     for (k = 1; st != CO_OK && k < 1000; k++) {
         co_mem_fail_at(k);
-        st = co_safetensors_open(&file, in_dir("w.safetensors"));
+        st = co_safetensors_open(&file, folder_path("w.safetensors"));
         co_mem_fail_at(0);
         assert_true(st == CO_OK || st == CO_E_NOMEM);
     }
@@ -253,7 +228,7 @@ static void no_memory_is_an_error(void **state)
     co_safetensors_close(file);
 }
 
-#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, folder_make, remove_strictly)
 
 int main(void)
 {

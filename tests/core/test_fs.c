@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,43 +18,12 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "folder.h"
 
-static char dir[64];
-
-static char *in_dir(const char *name)
-{
-    static char path[4][256];
-    static int next;
-    char *out = path[next++ % 4];
-
-    snprintf(out, sizeof(path[0]), "%s/%s", dir, name);
-    return out;
-}
-
-static int make_dir(void **state)
+static int remove_strictly(void **state)
 {
     (void)state;
-    strcpy(dir, "/tmp/cohort-fs-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    unlink(in_dir("f"));
-    return rmdir(dir); /* fails when anything else was left behind */
-}
-
-static int count_files(void)
-{
-    DIR *folder = opendir(dir);
-    int n = -2; /* . and .. */
-
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
+    return folder_remove_with("f");
 }
 
 static co_status write_text(const char *path, const char *text)
@@ -85,19 +53,19 @@ static void files_appear_whole_or_not(void **state)
     mode_t mask = umask(027);
 
     (void)state;
-    assert_int_equal(co_atomic_open(&file, in_dir("f")), CO_OK);
+    assert_int_equal(co_atomic_open(&file, folder_path("f")), CO_OK);
     fputs("half", co_atomic_stream(file));
-    assert_false(co_fs_exists(in_dir("f")));
+    assert_false(co_fs_exists(folder_path("f")));
     co_atomic_discard(file);
     co_atomic_discard(NULL);
-    assert_int_equal(count_files(), 0);
-    assert_int_equal(write_text(in_dir("f"), "first"), CO_OK);
-    assert_text(in_dir("f"), "first");
-    assert_int_equal(stat(in_dir("f"), &info), 0);
+    assert_int_equal(folder_count(), 0);
+    assert_int_equal(write_text(folder_path("f"), "first"), CO_OK);
+    assert_text(folder_path("f"), "first");
+    assert_int_equal(stat(folder_path("f"), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
-    assert_int_equal(write_text(in_dir("f"), ""), CO_OK);
-    assert_text(in_dir("f"), "");
-    assert_int_equal(count_files(), 1);
+    assert_int_equal(write_text(folder_path("f"), ""), CO_OK);
+    assert_text(folder_path("f"), "");
+    assert_int_equal(folder_count(), 1);
     umask(mask);
 }
 
@@ -106,10 +74,10 @@ static void a_name_without_a_folder(void **state)
     char *home = getcwd(NULL, 0);
 
     (void)state;
-    assert_int_equal(chdir(dir), 0);
+    assert_int_equal(chdir(folder), 0);
     assert_int_equal(write_text("f", "here"), CO_OK);
     assert_int_equal(chdir(home), 0);
-    assert_text(in_dir("f"), "here");
+    assert_text(folder_path("f"), "here");
     free(home);
 }
 
@@ -130,15 +98,15 @@ static void a_full_disk_keeps_the_old_file(void **state)
     (void)state;
     memset(text, 'x', 20000);
     signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(write_text(in_dir("f"), "old"), CO_OK);
+    assert_int_equal(write_text(folder_path("f"), "old"), CO_OK);
     for (rlim_t room = 0; room < 20000; room = room * 5 + 1) {
         limit_file_size(room);
-        st = write_text(in_dir("f"), text);
+        st = write_text(folder_path("f"), text);
         limit_file_size(RLIM_INFINITY);
         assert_int_equal(st, CO_E_IO);
         assert_non_null(strstr(co_error_message(), "/f: cannot write: File too large"));
-        assert_int_equal(count_files(), 1);
-        assert_text(in_dir("f"), "old");
+        assert_int_equal(folder_count(), 1);
+        assert_text(folder_path("f"), "old");
     }
     free(text);
 }
@@ -146,13 +114,13 @@ static void a_full_disk_keeps_the_old_file(void **state)
 static void a_place_that_takes_no_file(void **state)
 {
     (void)state;
-    assert_int_equal(write_text(in_dir("no/f"), "x"), CO_E_IO);
+    assert_int_equal(write_text(folder_path("no/f"), "x"), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "no/f: cannot write: No such file"));
-    assert_int_equal(mkdir(in_dir("f"), 0777), 0);
-    assert_int_equal(write_text(in_dir("f"), "x"), CO_E_IO);
+    assert_int_equal(mkdir(folder_path("f"), 0777), 0);
+    assert_int_equal(write_text(folder_path("f"), "x"), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "/f: cannot write: Is a directory"));
-    assert_int_equal(count_files(), 1);
-    assert_int_equal(rmdir(in_dir("f")), 0);
+    assert_int_equal(folder_count(), 1);
+    assert_int_equal(rmdir(folder_path("f")), 0);
 }
 
 static void what_cannot_be_read(void **state)
@@ -161,21 +129,21 @@ static void what_cannot_be_read(void **state)
     size_t size = 0;
 
     (void)state;
-    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_USAGE), CO_E_USAGE);
+    assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_USAGE), CO_E_USAGE);
     assert_non_null(strstr(co_error_message(), "/f: No such file or directory"));
-    assert_int_equal(co_fs_read(&bytes, &size, dir, 10, CO_E_DATA), CO_E_DATA);
+    assert_int_equal(co_fs_read(&bytes, &size, folder, 10, CO_E_DATA), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "is a folder, expected a file"));
     assert_int_equal(co_fs_read(&bytes, &size, "/dev/zero", 10, CO_E_DATA), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "is not a regular file"));
-    assert_int_equal(mkfifo(in_dir("f"), 0600), 0);
-    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_DATA);
+    assert_int_equal(mkfifo(folder_path("f"), 0600), 0);
+    assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_DATA), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "is not a regular file")); /* and no wait */
-    assert_int_equal(unlink(in_dir("f")), 0);
-    assert_int_equal(write_text(in_dir("f"), "12345678901"), CO_OK);
-    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_DATA);
+    assert_int_equal(unlink(folder_path("f")), 0);
+    assert_int_equal(write_text(folder_path("f"), "12345678901"), CO_OK);
+    assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_DATA), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "11 bytes are more than the limit of 10"));
     assert_null(bytes);
-    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 11, CO_E_DATA), CO_OK);
+    assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 11, CO_E_DATA), CO_OK);
     co_free(bytes);
 }
 
@@ -184,19 +152,20 @@ static void folders_are_made_on_the_way(void **state)
     char path[256];
 
     (void)state;
-    snprintf(path, sizeof(path), "%s", in_dir("a/b//c/"));
+    snprintf(path, sizeof(path), "%s", folder_path("a/b//c/"));
     assert_int_equal(co_fs_mkdirs(path), CO_OK);
     assert_int_equal(co_fs_mkdirs(path), CO_OK);
-    assert_true(co_fs_exists(in_dir("a/b/c")));
-    assert_int_equal(write_text(in_dir("a/b/c/f"), "x"), CO_OK);
-    assert_int_equal(co_fs_mkdirs(in_dir("a/b/c/f")), CO_E_IO);
+    assert_true(co_fs_exists(folder_path("a/b/c")));
+    assert_int_equal(write_text(folder_path("a/b/c/f"), "x"), CO_OK);
+    assert_int_equal(co_fs_mkdirs(folder_path("a/b/c/f")), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "/f: is not a folder"));
-    assert_int_equal(co_fs_mkdirs(in_dir("a/b/c/f/g")), CO_E_IO);
+    assert_int_equal(co_fs_mkdirs(folder_path("a/b/c/f/g")), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "cannot make the folder: Not a directory"));
     assert_int_equal(co_fs_mkdirs(""), CO_E_IO);
     assert_int_equal(co_fs_mkdirs("/"), CO_OK);
-    assert_int_equal(unlink(in_dir("a/b/c/f")), 0);
-    assert_int_equal(rmdir(in_dir("a/b/c")) | rmdir(in_dir("a/b")) | rmdir(in_dir("a")), 0);
+    assert_int_equal(unlink(folder_path("a/b/c/f")), 0);
+    assert_int_equal(
+        rmdir(folder_path("a/b/c")) | rmdir(folder_path("a/b")) | rmdir(folder_path("a")), 0);
 }
 
 static void no_memory_is_an_error(void **state)
@@ -208,18 +177,18 @@ static void no_memory_is_an_error(void **state)
     (void)state;
     for (uint64_t k = 1; st != CO_OK && k < 20; k++) {
         co_mem_fail_at(k);
-        st = write_text(in_dir("f"), "x");
+        st = write_text(folder_path("f"), "x");
         co_mem_fail_at(0);
         if (st == CO_E_IO)
             assert_non_null(strstr(co_error_message(), "Cannot allocate memory"));
         else if (st != CO_OK)
-            assert_int_equal(count_files(), 0);
+            assert_int_equal(folder_count(), 0);
     }
     assert_int_equal(st, CO_OK);
     co_mem_fail_at(1);
-    assert_int_equal(co_fs_read(&bytes, &size, in_dir("f"), 10, CO_E_DATA), CO_E_NOMEM);
+    assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_DATA), CO_E_NOMEM);
     co_mem_fail_at(1);
-    assert_int_equal(co_fs_mkdirs(dir), CO_E_NOMEM);
+    assert_int_equal(co_fs_mkdirs(folder), CO_E_NOMEM);
     co_mem_fail_at(0);
     assert_null(bytes);
 }
@@ -261,7 +230,7 @@ static void products_are_checked(void **state)
     assert_int_equal(out, 0);
 }
 
-#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define IN_DIR(f) cmocka_unit_test_setup_teardown(f, folder_make, remove_strictly)
 
 int main(void)
 {

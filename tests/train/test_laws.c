@@ -18,6 +18,8 @@
 
 #include <cohort.h>
 
+#include "folder.h"
+
 #define STEPS 50
 
 /* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
@@ -38,8 +40,6 @@ static const char config[] =
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
     "evaluate: false\n"
     "threads: 1\n";
-
-static char folder[] = "/tmp/cohort-laws-XXXXXX";
 
 /* Train and open the weights; the run directory is folder/name. */
 static co_safetensors *train(co_train_summary *summary, const char *name, int ranks,
@@ -200,21 +200,6 @@ static void a_used_run_directory_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "holds an earlier run"));
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[256];
-
-    (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,5 +213,5 @@ int main(void)
         cmocka_unit_test(a_used_run_directory_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

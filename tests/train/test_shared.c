@@ -18,6 +18,7 @@
 #include <cohort.h>
 
 #include "core/clock.h"
+#include "folder.h"
 
 /* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
 static const char config[] =
@@ -33,7 +34,6 @@ static const char config[] =
 static const char sgd[] = "optimizer={name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}";
 static const char adam[] = "optimizer={name: adam, lr: 0.002}";
 
-static char folder[] = "/tmp/cohort-shared-XXXXXX";
 static int runs;
 
 static co_status train(co_train_summary *out, int ranks, const char *strategy, const char *more)
@@ -302,21 +302,6 @@ static void a_rank_that_stands_still_ends_the_run(void **state)
     check_fate(stand_still, CO_E_TIMEOUT, "waiting");
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[256];
-
-    (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,5 +317,5 @@ int main(void)
         cmocka_unit_test(a_rank_that_stands_still_ends_the_run),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -16,6 +16,8 @@
 
 #include <cohort.h>
 
+#include "folder.h"
+
 #define MAX_SET 8
 
 /* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
@@ -39,8 +41,6 @@ static const char config[] =
 static const char plain_layers[] =
     "layers=[{conv2d: {name: conv1, out: 6, kernel: 3}}, {maxpool: 2}, relu, flatten, "
     "{linear: {name: fc1, out: 20}}, relu, {linear: {name: fc2, out: 10}}]";
-
-static char folder[] = "/tmp/cohort-strategies-XXXXXX";
 
 typedef struct trained {
     co_train_summary summary;
@@ -176,21 +176,6 @@ static void what_is_saved_is_what_was_measured(void **state)
         }
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[256];
-
-    (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,5 +185,5 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_what_was_measured),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,69 @@
+/* folder.h - a temporary folder for the files of a test program. */
+#ifndef CO_TESTS_FOLDER_H
+#define CO_TESTS_FOLDER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[32];
+
+/* Setup of a test or of a group. */
+static inline int folder_make(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/cohort-test-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+/* Teardown: whatever is in it goes, too. */
+static inline int folder_remove(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+/* Path of `name` in it; valid until the fourth call from now. */
+static inline char *folder_path(const char *name)
+{
+    static char path[4][288];
+    static int next;
+    char *out = path[next++ % 4];
+
+    snprintf(out, sizeof(path[0]), "%s/%s", folder, name);
+    return out;
+}
+
+/* Entries in it. */
+static inline int folder_count(void)
+{
+    DIR *open = opendir(folder);
+    int n = -2; /* . and .. */
+
+    assert_non_null(open);
+    while (readdir(open))
+        n++;
+    closedir(open);
+    return n;
+}
+
+/* Remove it with the file `name`, if that is there; fails when anything else was left behind. */
+static inline int folder_remove_with(const char *name)
+{
+    unlink(folder_path(name));
+    return rmdir(folder);
+}
+
+#endif
