@@ -13,7 +13,8 @@
 struct co_optim {
     const co_optimizer_ops *ops;
     double lr;
-    int first_state;    /* index in co_store.state */
+    int first_state; /* index in co_store.state */
+    int n_state;
     max_align_t self[]; /* the optimizer's own fields */
 };
 
@@ -61,7 +62,6 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     const char *name = "sgd";
     co_optim *optim;
     co_status st;
-    int n_state;
 
     if (value)
         CO_TRY(co_value_plugin(&name, &map, value, "optimizer"));
@@ -74,14 +74,14 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     optim->ops = ops;
     optim->first_state = store->n_state;
     st = optim_read(optim, map, co_config_arena(config));
-    n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
-    if (st == CO_OK && n_state > CO_STORE_MAX_STATES - store->n_state)
+    optim->n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
+    if (st == CO_OK && optim->n_state > CO_STORE_MAX_STATES - store->n_state)
         st = co_fail(CO_E_USAGE,
                      "optimizer %s: no room for its state beside that of the optimizers that this "
                      "model already has; create the model anew",
                      ops->name);
     if (st == CO_OK)
-        st = co_store_add_states(store, n_state);
+        st = co_store_add_states(store, optim->n_state);
     if (st != CO_OK) {
         co_optim_destroy(optim);
         return st;
@@ -105,6 +105,21 @@ double co_optim_base_lr(const co_optim *optim)
     return optim->lr;
 }
 
+int co_optim_state_count(const co_optim *optim)
+{
+    return optim->n_state;
+}
+
+const char *co_optim_state_name(const co_optim *optim, int i)
+{
+    return optim->ops->state_names[i];
+}
+
+float *co_optim_state(const co_optim *optim, const co_store *store, int i)
+{
+    return store->state[optim->first_state + i];
+}
+
 void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
                      uint64_t step)
 {
@@ -116,7 +131,7 @@ void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_
                               .lr = lr,
                               .step = step};
 
-    for (int i = optim->first_state; i < store->n_state; i++)
-        state[i - optim->first_state] = store->state[i] + begin;
+    for (int i = 0; i < optim->n_state; i++)
+        state[i] = co_optim_state(optim, store, i) + begin;
     optim->ops->update(optim->self, &update);
 }

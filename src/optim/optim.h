@@ -27,6 +27,10 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
 void co_optim_destroy(co_optim *optim);
 const co_optimizer_ops *co_optim_ops(const co_optim *optim);
 double co_optim_base_lr(const co_optim *optim);
+/* Its state arrays in the store, for checkpoints: each is of store->n floats. */
+int co_optim_state_count(const co_optim *optim);
+const char *co_optim_state_name(const co_optim *optim, int i); /* "exp_avg" */
+float *co_optim_state(const co_optim *optim, const co_store *store, int i);
 /* Update [begin, end) of the store. `step` is 1-based. */
 void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
                      uint64_t step);

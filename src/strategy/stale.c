@@ -86,6 +86,11 @@ static co_status stale_init(co_strategy *strategy)
     return CO_OK;
 }
 
+static bool stale_is_common(const co_strategy *strategy)
+{
+    return !((const stale *)strategy->self)->racy;
+}
+
 static co_status stale_start(co_strategy *strategy)
 {
     return co_weights_broadcast(strategy);
@@ -167,6 +172,7 @@ const co_strategy_ops co_strategy_stale = {
     .self_size = sizeof(stale),
     .init = stale_init,
     .start = stale_start,
+    .is_common = stale_is_common,
     .grad_ready = stale_grad_ready,
     .before_update = stale_before_update,
     .after_update = stale_after_update,

@@ -76,6 +76,11 @@ co_status co_strategy_start(co_strategy *strategy)
     return strategy->ops->start ? strategy->ops->start(strategy) : CO_OK;
 }
 
+bool co_strategy_is_common(const co_strategy *strategy)
+{
+    return strategy->ops->is_common && strategy->ops->is_common(strategy);
+}
+
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
 {
     return strategy->ops->is_local && strategy->ops->is_local(strategy, step);

@@ -22,6 +22,7 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
 void co_strategy_destroy(co_strategy *strategy);
 
 /* The hooks, with NULL meaning nothing to do. */
+bool co_strategy_is_common(const co_strategy *strategy);
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step);
 co_status co_strategy_start(co_strategy *strategy);
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);

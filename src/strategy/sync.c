@@ -38,6 +38,12 @@ static co_status sync_init(co_strategy *strategy)
                            self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
 }
 
+static bool sync_is_common(const co_strategy *strategy)
+{
+    (void)strategy;
+    return true;
+}
+
 static co_status sync_start(co_strategy *strategy)
 {
     return co_weights_broadcast(strategy);
@@ -73,6 +79,7 @@ const co_strategy_ops co_strategy_sync = {
     .self_size = sizeof(sync_state),
     .init = sync_init,
     .start = sync_start,
+    .is_common = sync_is_common,
     .grad_ready = sync_grad_ready,
     .before_update = sync_before_update,
     .fini = sync_fini,

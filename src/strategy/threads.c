@@ -44,6 +44,12 @@ static co_status threads_init(co_strategy *strategy)
                            CO_SUM);
 }
 
+static bool threads_is_common(const co_strategy *strategy)
+{
+    (void)strategy;
+    return true;
+}
+
 static co_status threads_start(co_strategy *strategy)
 {
     threads_state *self = strategy->self;
@@ -89,6 +95,7 @@ const co_strategy_ops co_strategy_threads = {
     .needs = CO_STRATEGY_NEEDS_WINDOW | CO_STRATEGY_NEEDS_THREADS,
     .init = threads_init,
     .start = threads_start,
+    .is_common = threads_is_common,
     .grad_ready = threads_grad_ready,
     .before_update = threads_before_update,
     .after_update = threads_after_update,

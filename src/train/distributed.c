@@ -72,7 +72,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     return CO_OK;
 }
 
-co_status co_distributed_check(unsigned *needs, const co_distributed_values *values)
+co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values)
 {
     co_comm *self = NULL;
     co_store *store = NULL;
@@ -89,8 +89,10 @@ co_status co_distributed_check(unsigned *needs, const co_distributed_values *val
         st = co_schedule_create(&schedule, values->schedule, values->config);
     if (st == CO_OK)
         st = co_strategy_create(&strategy, values->strategy, values->config, self, store);
-    if (st == CO_OK)
+    if (st == CO_OK) {
         *needs = strategy->ops->needs;
+        *common = co_strategy_is_common(strategy);
+    }
     co_strategy_destroy(strategy);
     co_schedule_destroy(schedule);
     co_optim_destroy(optim);
@@ -215,6 +217,14 @@ co_status co_distributed_finish(co_distributed *d)
     const uint64_t start_ns = co_clock_ns();
 
     return distributed_synced(d, start_ns, co_strategy_finish(d->strategy));
+}
+
+float *co_distributed_state(const char **name, const co_distributed *d, int i)
+{
+    if (i < 0 || i >= co_optim_state_count(d->optim))
+        return NULL;
+    *name = co_optim_state_name(d->optim, i);
+    return co_optim_state(d->optim, d->options.model->store, i);
 }
 
 co_strategy_counts co_distributed_report(const co_distributed *d)

@@ -20,6 +20,9 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
+/* State that a checkpoint keeps beside the weights, each array over the whole store: the
+   optimizer's, in its order. i counts from 0; NULL past the last. */
+float *co_distributed_state(const char **name, const co_distributed *distributed, int i);
 /* What the strategy has counted; after co_distributed_finish. */
 co_strategy_counts co_distributed_report(const co_distributed *distributed);
 
@@ -28,7 +31,7 @@ co_strategy_counts co_distributed_report(const co_distributed *distributed);
 uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 
 /* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
-   without (co_strategy_needs). */
-co_status co_distributed_check(unsigned *needs, const co_distributed_values *values);
+   without (co_strategy_needs), and whether ranks hold the same weights after every step. */
+co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values);
 
 #endif

@@ -70,8 +70,14 @@ static co_status run_check_update(co_job *job)
                                           .schedule = job->spec.schedule,
                                           .strategy = job->spec.strategy,
                                           .config = job->spec.config};
+    bool common = false;
 
-    CO_TRY(co_distributed_check(&job->needs, &values));
+    CO_TRY(co_distributed_check(&job->needs, &common, &values));
+    if (job->spec.ema && !common)
+        return co_value_fail(job->spec.ema,
+                             "ema: ranks hold weights of their own with the strategy '%s'; use "
+                             "sync, stale or threads",
+                             co_spec_plugin_name(job->spec.strategy, ""));
     if (job->under_mpi && job->needs)
         return co_value_fail(job->spec.strategy,
                              "the strategy '%s' needs ranks that share memory; start them on one "

@@ -1,6 +1,6 @@
 /*
- * rundir.c - the folder a run leaves behind: config.yaml, metrics.jsonl, final.safetensors,
- * summary.json.
+ * rundir.c - the folder a run leaves behind: config.yaml, metrics.jsonl, final.safetensors
+ * (with `ema` trained.safetensors too), summary.json.
  */
 #include "train/rundir.h"
 
@@ -81,5 +81,13 @@ co_status co_rundir_save_weights(char sha256[65], const char *path, const co_mod
     CO_TRY(co_model_tensors(&tensors, &n, model));
     co_safetensors_sha256(sha256, tensors, n);
     co_free(tensors);
+    return co_model_save(model, file);
+}
+
+co_status co_rundir_save_trained(const char *path, const co_model *model)
+{
+    char file[RUNDIR_MAX_PATH];
+
+    CO_TRY(rundir_join(file, path, "trained.safetensors"));
     return co_model_save(model, file);
 }

@@ -12,4 +12,8 @@ co_status co_rundir_create(char *path, size_t size, const co_spec *spec);
 /* Write final.safetensors; `sha256` gets 64 hex digits. */
 co_status co_rundir_save_weights(char sha256[65], const char *path, const co_model *model);
 
+/* Write trained.safetensors: the weights that training has come to, where final.safetensors holds
+   their moving average. */
+co_status co_rundir_save_trained(const char *path, const co_model *model);
+
 #endif

@@ -46,6 +46,8 @@ const co_key co_spec_keys[] = {
      "learning rate over time: constant (default), step, ..."},
     {"clip", CO_KEY_VALUE, SPEC(clip), "~", 0, 0, NULL,
      "gradient clipping: {norm: 1.0} or {value: 0.5}"},
+    {"ema", CO_KEY_VALUE, SPEC(ema), "~", 0, 0, NULL,
+     "moving average of the weights, to evaluate and keep: {decay: 0.999}"},
     {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0, NULL,
      "how ranks are kept together: sync (default)"},
     {"precision", CO_KEY_CHOICE, SPEC(precision), "fp32", 0, 0, spec_precision, "of the step"},
@@ -82,6 +84,16 @@ static const co_key spec_loader_keys[] = {
     CO_KEYS_END,
 };
 
+static const co_key spec_ema_keys[] = {
+    {"decay", CO_KEY_REAL, SPEC(ema_options.decay), "0.999", 0, 1, NULL,
+     "share of the average that each of its updates keeps"},
+    {"every", CO_KEY_INT, SPEC(ema_options.every), "1", 1, 1 << 24, NULL,
+     "steps from one update of the average to the next"},
+    {"warmup", CO_KEY_BOOL, SPEC(ema_options.warmup), "true", 0, 0, NULL,
+     "update t keeps no more than (1 + t) / (10 + t): early weights are soon forgotten"},
+    CO_KEYS_END,
+};
+
 static co_status spec_read(co_spec *spec, const co_train_options *options)
 {
     co_arena *arena;
@@ -97,6 +109,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, co_spec_keys, co_config_root(spec->config), "config", arena));
     CO_TRY(co_keys_read(spec, spec_clip_keys, spec->clip, "clip", arena));
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
+    CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
     if (options->ranks)
         spec->ranks = options->ranks;
     if (!spec->model == !spec->layers)

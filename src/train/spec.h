@@ -8,16 +8,18 @@
 #include <cohort/train.h>
 
 #include "core/config.h"
+#include "train/ema.h"
 
 typedef struct co_spec {
     co_config *config; /* owned */
     const co_value *model, *layers, *loss, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
-    const co_value *clip, *loader;
+    const co_value *clip, *loader, *ema; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
         log_every;
     int64_t loader_threads, loader_depth; /* of `loader` */
     double clip_norm, clip_value;         /* of `clip` */
+    co_ema_options ema_options;
     const char *backend;
     int shards, precision; /* one choice each so far */
     int log;               /* co_spec_log */

@@ -87,7 +87,8 @@ co_status trainer_open(trainer *t)
     trainer_describe(t);
     options.steps_per_epoch = t->info.steps_per_epoch;
     options.total_steps = t->info.total_steps;
-    return co_distributed_create_from(&t->distributed, &values, &options);
+    CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
+    return spec->ema ? co_ema_create(&t->ema, &spec->ema_options, t->job->model->store) : CO_OK;
 }
 
 void trainer_close(trainer *t)
@@ -98,6 +99,7 @@ void trainer_close(trainer *t)
         sink->ops->close(sink);
     }
     co_free(t->rank);
+    co_ema_destroy(t->ema);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
@@ -209,6 +211,8 @@ co_status trainer_step(trainer *t)
     if (t->step == 0)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     t->step++;
+    if (t->ema)
+        co_ema_update(t->ema, t->job->model->store, t->step);
     t->epoch_step++;
     t->epoch_samples += batch.global;
     return CO_OK;
@@ -225,13 +229,43 @@ static co_status trainer_emit_step(trainer *t)
     return trainer_emit(t, &event);
 }
 
+/* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
+   the weights, one of them does it while the others wait. */
+static co_status trainer_swap_ema(trainer *t)
+{
+    co_store *store = t->job->model->store;
+    const bool shared = store->param != store->own_param;
+
+    if (!t->ema)
+        return CO_OK;
+    if (shared)
+        CO_TRY(co_comm_barrier(t->comm));
+    co_ema_swap(t->ema, store, !shared || co_comm_rank(t->comm) == 0);
+    return shared ? co_comm_barrier(t->comm) : CO_OK;
+}
+
 /* Running statistics are those of all ranks, unless each has weights of its own. */
 static co_status trainer_evaluate(co_result *out, trainer *t)
 {
     if (!co_distributed_is_local(t->distributed))
         CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
-    return co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, t->test.loader,
-                               t->test.sampler);
+    CO_TRY(trainer_swap_ema(t));
+    if (t->ema)
+        CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    CO_TRY(co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, t->test.loader,
+                               t->test.sampler));
+    return trainer_swap_ema(t);
+}
+
+/* The trained weights to a file of their own, and the averaged ones in their place. */
+static co_status trainer_take_ema(trainer *t)
+{
+    if (!t->ema)
+        return CO_OK;
+    CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    if (co_comm_rank(t->comm) == 0)
+        CO_TRY(co_rundir_save_trained(t->job->result->train.run_dir, t->job->model));
+    return trainer_swap_ema(t);
 }
 
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
@@ -312,6 +346,7 @@ static co_status trainer_finish(trainer *t)
 
     CO_TRY(co_distributed_finish(t->distributed));
     t->last.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
+    CO_TRY(trainer_take_ema(t));
     if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
         return CO_OK;
     CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));

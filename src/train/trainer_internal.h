@@ -12,6 +12,7 @@ typedef struct trainer {
     co_comm *comm; /* borrowed */
     co_job *job;   /* borrowed */
     co_distributed *distributed;
+    co_ema *ema; /* owned; NULL: none */
     co_feed train, test;
     co_run_info info;
     int n_sink;

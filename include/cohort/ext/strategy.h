@@ -71,6 +71,9 @@ struct co_strategy_ops {
      *  evaluation. Else it is the rank's part of the mean over the global batch, so that the sum
      *  over ranks is exact. NULL: never. */
     bool (*is_local)(const co_strategy *strategy, uint64_t step);
+    /** Whether ranks go from step to step together, and hold the same weights after each. NULL:
+     *  they do not. */
+    bool (*is_common)(const co_strategy *strategy);
     /** Gradients [begin, end) of the store are final on this rank. Not called for a rank with no
      * samples: before_update then finds all gradients zero and unannounced. NULL: nothing. */
     co_status (*grad_ready)(co_strategy *strategy, size_t begin, size_t end);
