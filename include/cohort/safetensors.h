@@ -2,7 +2,8 @@
  * safetensors.h - named tensors in one file, the format that Python's `safetensors` reads.
  *
  * Layout: u64 little-endian header length, JSON header {"name": {"dtype", "shape",
- * "data_offsets"}}, then the bytes. Read here: F32, F64, I32, I64, U8.
+ * "data_offsets"}}, then the bytes. Written and read here: F32, F64, I32, I64, U8; read besides:
+ * F16 and BF16, which become F32.
  */
 #ifndef COHORT_SAFETENSORS_H
 #define COHORT_SAFETENSORS_H
@@ -37,6 +38,9 @@ CO_API void co_safetensors_close(co_safetensors *file);
 CO_API size_t co_safetensors_count(const co_safetensors *file);
 /** Tensor i in name order; borrowed. */
 CO_API const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i);
+/** Type of its elements in the file, in the format's words: "BF16" of a tensor that is F32 now.
+ *  Static. */
+CO_API const char *co_safetensors_stored(const co_safetensors *file, size_t i);
 /** NULL if there is none of that name. */
 CO_API const co_named_tensor *co_safetensors_find(const co_safetensors *file, const char *name);
 /** Value of a metadata key, or NULL. */

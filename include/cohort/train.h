@@ -33,7 +33,9 @@ CO_API co_status co_model_create(co_model **out, const co_model_options *options
 CO_API void co_model_destroy(co_model *model);
 /** Trained elements. */
 CO_API uint64_t co_model_parameter_count(const co_model *model);
-/** Weights and running statistics from a safetensors file; names and shapes must match. */
+/** Weights and running statistics from a safetensors file of F32, F64 (rounded), F16 or BF16.
+ * Strict: CO_E_DATA lists what is missing, unexpected or of another shape, and then the model is as
+ * it was. PyTorch's `num_batches_tracked` of a batch norm may be there or not. */
 CO_API co_status co_model_load(co_model *model, const char *path);
 CO_API co_status co_model_save(const co_model *model, const char *path);
 /** Weights and running statistics of rank `root` to all. */

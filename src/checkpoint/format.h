@@ -24,4 +24,13 @@ static inline const char *format_dtype_name(co_dtype dtype)
     return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
+/* ---- widen.c: floats of 16 bits, which files have and Cohort's memory has not ---- */
+
+#define FORMAT_HALF_SIZE 2
+
+/* "F16" or "BF16", static, if that is what `name` says; else NULL. */
+const char *format_half_name(const char *name);
+/* `count` elements of `from`, which need not be aligned, as floats. Exact. */
+void format_widen(float *to, const uint8_t *from, size_t count, const char *half);
+
 #endif

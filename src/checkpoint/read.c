@@ -3,7 +3,8 @@
  *
  * Nothing in the file is believed: every name, shape and place is checked before a tensor is
  * handed out, and together the tensors must cover the bytes behind the header exactly once. Knows
- * the format; not what the tensors are for.
+ * the format; not what the tensors are for. 16-bit floats become F32 here (widen.c), so that nobody
+ * else meets them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +21,15 @@
 #include "core/fs.h"
 #include "core/mem.h"
 
+typedef struct read_entry {
+    co_named_tensor tensor; /* the first member: an entry is sorted and found as one */
+    const char *stored;     /* type in the file */
+} read_entry;
+
 struct co_safetensors {
-    co_arena *arena;         /* owned: everything below but the map */
-    const char *name;        /* of the file, for messages */
-    co_named_tensor *tensor; /* (n) in name order once the file is open */
+    co_arena *arena;   /* owned: everything below but the map */
+    const char *name;  /* of the file, for messages */
+    read_entry *entry; /* (n) in name order once the file is open */
     size_t n;
     const char **metadata; /* (2 * n_metadata) key, value, ... */
     size_t n_metadata;
@@ -31,7 +37,8 @@ struct co_safetensors {
     size_t map_size;
 };
 
-static co_status read_dtype(co_dtype *out, const json_t *info)
+/* Type, and bytes of an element in the file. */
+static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
 {
     const char *name = json_string_value(json_object_get(info, "dtype"));
 
@@ -39,10 +46,18 @@ static co_status read_dtype(co_dtype *out, const json_t *info)
         return co_fail(CO_E_DATA, "'dtype' is not a text");
     for (int i = 0; i < CO_DTYPE_COUNT; i++)
         if (strcmp(name, format_dtype_name((co_dtype)i)) == 0) {
-            *out = (co_dtype)i;
+            out->tensor.dtype = (co_dtype)i;
+            out->stored = format_dtype_name((co_dtype)i);
+            *size = co_dtype_size((co_dtype)i);
             return CO_OK;
         }
-    return co_fail(CO_E_DATA, "dtype %.20s is not read here, only F32, F64, I32, I64, U8", name);
+    out->stored = format_half_name(name);
+    out->tensor.dtype = CO_F32;
+    *size = FORMAT_HALF_SIZE;
+    if (out->stored)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "dtype %.20s is not read here, only F32, F64, F16, BF16, I32, I64, U8", name);
 }
 
 static co_status read_size(size_t *out, const json_t *value, const char *what)
@@ -53,15 +68,15 @@ static co_status read_size(size_t *out, const json_t *value, const char *what)
     return CO_OK;
 }
 
-/* Shape, and the bytes that it needs with this dtype. */
-static co_status read_shape(co_named_tensor *out, const json_t *info)
+/* Shape, and the bytes that it needs with elements of `element` bytes. */
+static co_status read_shape(co_named_tensor *out, size_t element, const json_t *info)
 {
     const json_t *list = json_object_get(info, "shape");
     size_t n = json_array_size(list), size = 0;
 
     if (!json_is_array(list) || n > CO_MAX_DIMS)
         return co_fail(CO_E_DATA, "'shape' is not a list of at most %d sizes", CO_MAX_DIMS);
-    out->bytes = co_dtype_size(out->dtype);
+    out->bytes = element;
     out->shape.ndim = (int)n;
     for (size_t i = 0; i < n; i++) {
         CO_TRY(read_size(&size, json_array_get(list, i), "shape"));
@@ -103,18 +118,19 @@ static co_status read_name(const char **out, co_safetensors *file, const char *n
     return *out ? CO_OK : CO_E_NOMEM;
 }
 
-static co_status read_tensor(co_named_tensor *out, co_safetensors *file, const char *name,
+static co_status read_tensor(read_entry *out, co_safetensors *file, const char *name,
                              const json_t *info, const co_reader *data)
 {
+    size_t element = 0;
     co_status st;
 
-    CO_TRY(read_name(&out->name, file, name));
-    st = json_is_object(info) ? read_dtype(&out->dtype, info)
+    CO_TRY(read_name(&out->tensor.name, file, name));
+    st = json_is_object(info) ? read_dtype(out, &element, info)
                               : co_fail(CO_E_DATA, "its entry is not an object");
     if (st == CO_OK)
-        st = read_shape(out, info);
+        st = read_shape(&out->tensor, element, info);
     if (st == CO_OK)
-        st = read_place(out, info, data);
+        st = read_place(&out->tensor, info, data);
     if (st != CO_OK)
         return co_fail(st, "%s: tensor '%.200s': %s", file->name, name, co_error_message());
     return CO_OK;
@@ -151,15 +167,15 @@ static co_status read_tensors(co_safetensors *file, json_t *header, const co_rea
     const char *key;
     json_t *value;
 
-    file->tensor = co_arena_alloc(file->arena, json_object_size(header), sizeof(*file->tensor));
-    if (!file->tensor)
+    file->entry = co_arena_alloc(file->arena, json_object_size(header), sizeof(*file->entry));
+    if (!file->entry)
         return CO_E_NOMEM;
     json_object_foreach(header, key, value)
     {
         if (strcmp(key, FORMAT_METADATA) == 0)
             CO_TRY(read_metadata(file, value));
         else
-            CO_TRY(read_tensor(&file->tensor[file->n++], file, key, value, data));
+            CO_TRY(read_tensor(&file->entry[file->n++], file, key, value, data));
     }
     return CO_OK;
 }
@@ -183,9 +199,9 @@ static co_status read_check_cover(co_safetensors *file, const co_reader *data)
 {
     const uint8_t *at = data->at;
 
-    qsort(file->tensor, file->n, sizeof(*file->tensor), read_by_place);
+    qsort(file->entry, file->n, sizeof(*file->entry), read_by_place);
     for (size_t i = 0; i < file->n; i++) {
-        const co_named_tensor *tensor = &file->tensor[i];
+        const co_named_tensor *tensor = &file->entry[i].tensor;
 
         if ((const uint8_t *)tensor->data != at)
             return co_fail(CO_E_DATA, "%s: tensor '%.200s' %s", file->name, tensor->name,
@@ -197,6 +213,28 @@ static co_status read_check_cover(co_safetensors *file, const co_reader *data)
     if (at != data->at + data->left)
         return co_fail(CO_E_DATA, "%s: %zu bytes at the end belong to no tensor", file->name,
                        (size_t)(data->at + data->left - at));
+    return CO_OK;
+}
+
+/* Only when the tensors are known to lie in the file, once each: what this takes is bounded by
+   twice its size. */
+static co_status read_widen(co_safetensors *file)
+{
+    for (size_t i = 0; i < file->n; i++) {
+        co_named_tensor *tensor = &file->entry[i].tensor;
+        const char *half = format_half_name(file->entry[i].stored);
+        const size_t count = tensor->bytes / FORMAT_HALF_SIZE;
+        float *wide;
+
+        if (!half)
+            continue;
+        wide = co_arena_alloc(file->arena, count ? count : 1, sizeof(*wide));
+        if (!wide)
+            return CO_E_NOMEM;
+        format_widen(wide, tensor->data, count, half);
+        tensor->data = wide;
+        tensor->bytes = count * sizeof(*wide);
+    }
     return CO_OK;
 }
 
@@ -245,7 +283,8 @@ static co_status read_parse(co_safetensors *file, const uint8_t *bytes, size_t s
     json_decref(header);
     CO_TRY(st);
     CO_TRY(read_check_cover(file, &r));
-    qsort(file->tensor, file->n, sizeof(*file->tensor), read_by_name);
+    CO_TRY(read_widen(file));
+    qsort(file->entry, file->n, sizeof(*file->entry), read_by_name);
     return CO_OK;
 }
 
@@ -324,14 +363,19 @@ size_t co_safetensors_count(const co_safetensors *file)
 
 const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i)
 {
-    return i < file->n ? &file->tensor[i] : NULL;
+    return i < file->n ? &file->entry[i].tensor : NULL;
+}
+
+const char *co_safetensors_stored(const co_safetensors *file, size_t i)
+{
+    return i < file->n ? file->entry[i].stored : NULL;
 }
 
 const co_named_tensor *co_safetensors_find(const co_safetensors *file, const char *name)
 {
     const co_named_tensor key = {.name = name};
 
-    return bsearch(&key, file->tensor, file->n, sizeof(*file->tensor), read_by_name);
+    return bsearch(&key, file->entry, file->n, sizeof(*file->entry), read_by_name);
 }
 
 const char *co_safetensors_metadata(const co_safetensors *file, const char *key)

@@ -92,12 +92,12 @@ static inspect_moments inspect_measure(const co_named_tensor *t)
     return m;
 }
 
-static void inspect_print_tensor(const co_named_tensor *t, int width)
+static void inspect_print_tensor(const co_named_tensor *t, const char *stored, int width)
 {
     const inspect_moments m = inspect_measure(t);
     char shape[64], count[32], odd[32];
 
-    printf("%-*s  %-4s %-18s %12s", width, t->name, co_dtype_name(t->dtype),
+    printf("%-*s  %-4s %-18s %12s", width, t->name, stored,
            co_shape_format(shape, sizeof(shape), &t->shape),
            co_format_count(count, sizeof(count), (uint64_t)co_shape_count(&t->shape)));
     if (m.n)
@@ -142,7 +142,7 @@ static co_status inspect_print_weights(const co_safetensors *file, const char *p
     printf("\n%-*s  %-4s %-18s %12s %11s %11s %11s %11s\n", width, "tensor", "type", "shape",
            "elements", "mean", "deviation", "least", "largest");
     for (size_t i = 0; i < n; i++)
-        inspect_print_tensor(&tensors[i], width);
+        inspect_print_tensor(&tensors[i], co_safetensors_stored(file, i), width);
     co_free(tensors);
     return CO_OK;
 }

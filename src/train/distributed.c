@@ -58,7 +58,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
                                 store);
     if (st == CO_OK) {
-        d->strategy->draw_weights = distributed_draw_weights;
+        d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;
         st = co_strategy_start(d->strategy);
     }

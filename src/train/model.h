@@ -24,6 +24,7 @@ struct co_model {
     co_store *store; /* owned */
     const co_backend *const *backends;
     uint64_t seed;
+    bool given;           /* its first weights come from a file, not from the seed */
     int64_t classes;      /* scores per sample */
     model_plan *plans[2]; /* lists: evaluation, training */
     co_plan *last;        /* of the last training forward; NULL: it had no samples */
@@ -50,5 +51,15 @@ void co_model_drop_plans(co_model *model);
 
 /* Weights and running statistics as named tensors in one allocation, in order of building. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
+
+/* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
+typedef struct co_layer_names {
+    size_t n;
+    const char *const *name;
+} co_layer_names;
+
+/* As co_model_load, but for the layers `fresh` (NULL: none): they keep their values, and what the
+   file has of them does not matter. */
+co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh);
 
 #endif

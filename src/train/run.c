@@ -15,6 +15,7 @@
 #include "core/thread.h"
 #include "data/data.h"
 #include "train/distributed.h"
+#include "train/init.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
 #include "train/trainer.h"
@@ -46,7 +47,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
                                       .classes = co_dataset_classes(dataset),
                                       .seed = (uint64_t)spec->seed};
 
-    return co_model_create_from(out, &values, &options);
+    CO_TRY(co_model_create_from(out, &values, &options));
+    return job->train ? co_init_load(*out, spec) : CO_OK;
 }
 
 /* Processes get their copies by the fork. */

@@ -23,6 +23,9 @@ const co_key co_spec_keys[] = {
      "network written out, instead of model"},
     {"loss", CO_KEY_VALUE, SPEC(loss), "~", 0, 0, NULL,
      "nll_loss or cross_entropy; by default what the last layer asks for"},
+    {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, NULL,
+     "first weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
+     "drawn"},
     {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0, NULL,
      "data set: a name, or {name: ..., path: ..., key: value}"},
     {"partition", CO_KEY_VALUE, SPEC(partition), "~", 0, 0, NULL,

@@ -12,7 +12,7 @@
 
 typedef struct co_spec {
     co_config *config; /* owned */
-    const co_value *model, *layers, *loss, *data, *partition, *test_partition, *optimizer,
+    const co_value *model, *layers, *loss, *init, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
     const co_value *clip, *loader, *ema; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,

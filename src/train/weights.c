@@ -1,10 +1,18 @@
 /*
  * weights.c - a model's weights and running statistics, to and from a file and over ranks.
+ *
+ * Loading is strict, as load_state_dict is in PyTorch: what the file lacks, has besides or has in
+ * another shape is listed in one error, and then nothing of the file has been taken over.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "train/model.h"
+
+/* PyTorch counts the batches that a batch norm has seen; only its cumulative average, which Cohort
+   has not, makes use of it. */
+#define WEIGHTS_COUNTER "num_batches_tracked"
 
 static float *weights_data(const co_model *model, const co_param *param)
 {
@@ -45,41 +53,191 @@ co_status co_model_save(const co_model *model, const char *path)
     return st;
 }
 
-static co_status weights_check(const co_named_tensor *tensor, const co_param *param,
-                               const char *path)
-{
-    char want[64], got[64];
+/* ---- what does not fit ---- */
 
-    if (!tensor)
-        return co_fail(CO_E_DATA, "%s: has no tensor '%s'; is it a file of this model?", path,
-                       param->name);
-    if (tensor->dtype != CO_F32)
-        return co_fail(CO_E_DATA, "%s: tensor '%s' is %s, expected f32", path, param->name,
-                       co_dtype_name(tensor->dtype));
-    if (!co_shape_equal(&tensor->shape, &param->spec.shape))
-        return co_fail(CO_E_DATA, "%s: tensor '%s' has shape %s, the model wants %s", path,
-                       param->name, co_shape_format(got, sizeof(got), &tensor->shape),
-                       co_shape_format(want, sizeof(want), &param->spec.shape));
+#define WEIGHTS_LISTED 5 /* names of each kind that an error lists */
+
+typedef enum weights_fault {
+    WEIGHTS_MISSING,
+    WEIGHTS_UNEXPECTED,
+    WEIGHTS_SHAPE,
+    WEIGHTS_TYPE,
+    WEIGHTS_FAULTS
+} weights_fault;
+
+typedef struct weights_report {
+    size_t n[WEIGHTS_FAULTS];
+    char text[WEIGHTS_FAULTS][350]; /* the first names of each kind */
+    char layer[64];                 /* of the first tensor of another shape */
+} weights_report;
+
+static void weights_add(weights_report *report, weights_fault fault, const char *name,
+                        const char *detail)
+{
+    char *text = report->text[fault];
+    const size_t used = strlen(text), left = sizeof(report->text[fault]) - used;
+
+    if (report->n[fault]++ < WEIGHTS_LISTED)
+        snprintf(text + used, left, "%s%.40s%s", used ? ", " : "", name, detail);
+}
+
+static void weights_compare(weights_report *report, const co_named_tensor *tensor,
+                            const co_param *param)
+{
+    char want[48], got[48], detail[128];
+
+    if (!tensor) {
+        weights_add(report, WEIGHTS_MISSING, param->name, "");
+    } else if (!co_shape_equal(&tensor->shape, &param->spec.shape)) {
+        snprintf(detail, sizeof(detail), " %s for %s",
+                 co_shape_format(got, sizeof(got), &tensor->shape),
+                 co_shape_format(want, sizeof(want), &param->spec.shape));
+        weights_add(report, WEIGHTS_SHAPE, param->name, detail);
+        if (!report->layer[0])
+            snprintf(report->layer, sizeof(report->layer), "%.*s",
+                     (int)strlen(param->name) - (int)strlen(param->spec.name) - 1, param->name);
+    } else if (tensor->dtype != CO_F32 && tensor->dtype != CO_F64) {
+        snprintf(detail, sizeof(detail), " %s", co_dtype_name(tensor->dtype));
+        weights_add(report, WEIGHTS_TYPE, param->name, detail);
+    }
+}
+
+/* What helps, when a tensor has another shape: weights to start from may be those of other classes.
+ */
+static void weights_hint(char *out, size_t size, const weights_report *report, bool starting)
+{
+    out[0] = '\0';
+    if (report->n[WEIGHTS_SHAPE] && starting)
+        snprintf(out, size, "; init.skip names layers that begin afresh, e.g. skip: [%s]",
+                 report->layer);
+    else if (report->n[WEIGHTS_SHAPE])
+        snprintf(out, size, "; does the config have the classes and sizes of this file?");
+}
+
+static co_status weights_refuse(const weights_report *report, const char *path, bool starting)
+{
+    static const char *const kinds[WEIGHTS_FAULTS] = {"missing", "unexpected", "of another shape",
+                                                      "not of floats"};
+    char text[1600] = "", hint[160];
+
+    for (int i = 0; i < WEIGHTS_FAULTS; i++) {
+        const size_t used = strlen(text), n = report->n[i];
+        char more[32] = "";
+
+        if (n > WEIGHTS_LISTED)
+            snprintf(more, sizeof(more), " and %zu more", n - WEIGHTS_LISTED);
+        if (n)
+            snprintf(text + used, sizeof(text) - used, "%s%zu %s: %s%s", used ? "; " : "", n,
+                     kinds[i], report->text[i], more);
+    }
+    if (!text[0])
+        return CO_OK;
+    weights_hint(hint, sizeof(hint), report, starting);
+    return co_fail(CO_E_DATA, "%.160s does not fit the model; tensors %s%s", path, text, hint);
+}
+
+/* Whether `name` is, or lies below, one of the layers. */
+static bool weights_is_below(const char *name, const co_layer_names *layers)
+{
+    for (size_t i = 0; layers && i < layers->n; i++) {
+        const size_t length = strlen(layers->name[i]);
+
+        if (strncmp(name, layers->name[i], length) == 0 &&
+            (name[length] == '.' || name[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static const co_param *weights_find(const co_graph *graph, const char *name, size_t length)
+{
+    for (int i = 0; i < graph->n_param; i++)
+        if (strncmp(graph->param[i].name, name, length) == 0 &&
+            graph->param[i].name[length] == '\0')
+            return &graph->param[i];
+    return NULL;
+}
+
+/* "bn1.num_batches_tracked" where the model has bn1.running_mean. */
+static bool weights_is_counter(const co_graph *graph, const co_named_tensor *tensor)
+{
+    const char *dot = strrchr(tensor->name, '.');
+    char mean[256];
+
+    if (!dot || strcmp(dot + 1, WEIGHTS_COUNTER) != 0 || dot - tensor->name > 200)
+        return false;
+    snprintf(mean, sizeof(mean), "%.*s.running_mean", (int)(dot - tensor->name), tensor->name);
+    return weights_find(graph, mean, strlen(mean)) != NULL;
+}
+
+static co_status weights_check(const co_model *model, const co_safetensors *file, const char *path,
+                               const co_layer_names *fresh)
+{
+    const co_graph *graph = model->graph;
+    weights_report report = {.layer = ""};
+
+    for (int i = 0; i < graph->n_param; i++)
+        if (!weights_is_below(graph->param[i].name, fresh))
+            weights_compare(&report, co_safetensors_find(file, graph->param[i].name),
+                            &graph->param[i]);
+    for (size_t i = 0; i < co_safetensors_count(file); i++) {
+        const co_named_tensor *tensor = co_safetensors_tensor(file, i);
+
+        if (!weights_is_below(tensor->name, fresh) && !weights_is_counter(graph, tensor) &&
+            !weights_find(graph, tensor->name, strlen(tensor->name)))
+            weights_add(&report, WEIGHTS_UNEXPECTED, tensor->name, "");
+    }
+    return weights_refuse(&report, path, fresh != NULL);
+}
+
+/* ---- loading ---- */
+
+static void weights_copy(float *to, const co_named_tensor *from, size_t count)
+{
+    const uint8_t *at = from->data;
+
+    if (from->dtype == CO_F32) {
+        memcpy(to, at, count * sizeof(*to));
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double value;
+
+        memcpy(&value, at + i * sizeof(value), sizeof(value)); /* the file promises no alignment */
+        to[i] = (float)value;
+    }
+}
+
+static co_status weights_load(co_model *model, const co_safetensors *file, const char *path,
+                              const co_layer_names *fresh)
+{
+    const co_graph *graph = model->graph;
+
+    CO_TRY(weights_check(model, file, path, fresh));
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (!weights_is_below(param->name, fresh))
+            weights_copy(weights_data(model, param), co_safetensors_find(file, param->name),
+                         param->count);
+    }
     return CO_OK;
+}
+
+co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh)
+{
+    co_safetensors *file = NULL;
+    co_status st;
+
+    CO_TRY(co_safetensors_open(&file, path));
+    st = weights_load(model, file, path, fresh);
+    co_safetensors_close(file);
+    return st;
 }
 
 co_status co_model_load(co_model *model, const char *path)
 {
-    const co_graph *graph = model->graph;
-    co_safetensors *file = NULL;
-    co_status st = CO_OK;
-
-    CO_TRY(co_safetensors_open(&file, path));
-    for (int i = 0; i < graph->n_param && st == CO_OK; i++)
-        st = weights_check(co_safetensors_find(file, graph->param[i].name), &graph->param[i], path);
-    for (int i = 0; i < graph->n_param && st == CO_OK; i++) {
-        const co_param *param = &graph->param[i];
-        const co_named_tensor *tensor = co_safetensors_find(file, param->name);
-
-        memcpy(weights_data(model, param), tensor->data, tensor->bytes);
-    }
-    co_safetensors_close(file);
-    return st;
+    return co_model_load_except(model, path, NULL);
 }
 
 co_status co_model_broadcast(co_model *model, co_comm *comm, int root)

@@ -80,6 +80,74 @@ static void what_is_written_comes_back(void **state)
     assert_int_equal(folder_count(), 1);
 }
 
+/* IEEE 754 by hand: signs, the ends of the range, subnormals, and what is no number. */
+static const struct {
+    uint16_t half;
+    uint32_t wide;
+} f16[] = {
+    {0x0000, 0x00000000},                       /* 0 */
+    {0x8000, 0x80000000},                       /* -0 */
+    {0x3c00, 0x3f800000},                       /* 1 */
+    {0xc100, 0xc0200000},                       /* -2.5 */
+    {0x7bff, 0x477fe000},                       /* 65504, the largest */
+    {0x0400, 0x38800000},                       /* 2^-14, the least that is normal */
+    {0x03ff, 0x387fc000},                       /* the largest that is not */
+    {0x0001, 0x33800000},                       /* 2^-24 */
+    {0x8201, 0xb8004000},                       /* -513 * 2^-24 */
+    {0x7c00, 0x7f800000},                       /* infinity */
+    {0xfc00, 0xff800000}, {0x7e01, 0x7fc02000}, /* not a number */
+};
+
+static const struct {
+    uint16_t half;
+    uint32_t wide;
+} bf16[] = {
+    {0x3f80, 0x3f800000},
+    {0xc020, 0xc0200000},
+    {0x0001, 0x00010000},
+    {0x7fc1, 0x7fc10000},
+};
+
+#define N_F16  (sizeof(f16) / sizeof(f16[0]))
+#define N_BF16 (sizeof(bf16) / sizeof(bf16[0]))
+
+static void halves_become_floats(void **state)
+{
+    /* The byte in front puts the halves at odd places. */
+    static const char header[] =
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+        "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[1,9]},"
+        "\"c\":{\"dtype\":\"F16\",\"shape\":[12],\"data_offsets\":[9,33]},"
+        "\"d\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[33,33]}}";
+    const size_t length = sizeof(header) - 1;
+    const co_named_tensor *tensor;
+    uint8_t bytes[512] = {(uint8_t)length, (uint8_t)(length >> 8)};
+    co_safetensors *file;
+
+    (void)state;
+    memcpy(bytes + 8, header, length);
+    for (size_t i = 0; i < N_BF16; i++)
+        memcpy(bytes + 8 + length + 1 + 2 * i, &bf16[i].half, 2);
+    for (size_t i = 0; i < N_F16; i++)
+        memcpy(bytes + 8 + length + 9 + 2 * i, &f16[i].half, 2);
+    assert_int_equal(co_safetensors_parse(&file, bytes, 8 + length + 33, "t.st"), CO_OK);
+    tensor = co_safetensors_tensor(file, 1);
+    assert_int_equal(tensor->dtype, CO_F32);
+    assert_int_equal(tensor->bytes, 4 * N_BF16);
+    assert_string_equal(co_safetensors_stored(file, 1), "BF16");
+    for (size_t i = 0; i < N_BF16; i++)
+        assert_memory_equal((const float *)tensor->data + i, &bf16[i].wide, 4);
+    tensor = co_safetensors_find(file, "c");
+    assert_int_equal(tensor->bytes, 4 * N_F16);
+    assert_string_equal(co_safetensors_stored(file, 2), "F16");
+    for (size_t i = 0; i < N_F16; i++)
+        assert_memory_equal((const float *)tensor->data + i, &f16[i].wide, 4);
+    assert_int_equal(co_safetensors_find(file, "d")->bytes, 0);
+    assert_string_equal(co_safetensors_stored(file, 0), "U8");
+    assert_null(co_safetensors_stored(file, 4));
+    co_safetensors_close(file);
+}
+
 static void same_tensors_same_bytes(void **state)
 {
     co_named_tensor turned[sizeof(all) / sizeof(all[0])];
@@ -233,10 +301,10 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(what_is_written_comes_back),   IN_DIR(same_tensors_same_bytes),
-        IN_DIR(no_tensors_is_a_file_too),     IN_DIR(lying_tensors_are_not_written),
-        IN_DIR(full_disk_keeps_the_old_file), IN_DIR(places_that_take_no_file),
-        IN_DIR(no_memory_is_an_error),
+        cmocka_unit_test(halves_become_floats), IN_DIR(what_is_written_comes_back),
+        IN_DIR(same_tensors_same_bytes),        IN_DIR(no_tensors_is_a_file_too),
+        IN_DIR(lying_tensors_are_not_written),  IN_DIR(full_disk_keeps_the_old_file),
+        IN_DIR(places_that_take_no_file),       IN_DIR(no_memory_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

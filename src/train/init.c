@@ -1,0 +1,85 @@
+/*
+ * init.c - fine-tuning: training starts from the weights of a file instead of drawn ones.
+ *
+ * Settles what `init` means, and that a layer that is skipped is one of the model's. The optimizer,
+ * the schedule and the order of the samples start from their beginnings all the same.
+ */
+#include "train/init.h"
+
+#include <string.h>
+
+#define INIT_MAX_SKIP 256
+
+typedef struct init {
+    const char *weights;
+    const co_value *skip;
+} init;
+
+static const co_key init_keys[] = {
+    {"weights", CO_KEY_STRING, offsetof(init, weights), NULL, 0, 0, NULL,
+     "file whose names and shapes are those of the model"},
+    {"skip", CO_KEY_VALUE, offsetof(init, skip), "~", 0, 0, NULL,
+     "layers that keep their drawn weights, whatever the file has of them"},
+    CO_KEYS_END,
+};
+
+static bool init_has_layer(const co_model *model, const char *name)
+{
+    const size_t n = strlen(name);
+
+    for (int i = 0; i < model->graph->n_param; i++)
+        if (strncmp(model->graph->param[i].name, name, n) == 0 &&
+            model->graph->param[i].name[n] == '.')
+            return true;
+    return false;
+}
+
+static co_status init_add_skip(const char **out, const co_value *item, const co_model *model)
+{
+    if (item->kind != CO_VALUE_SCALAR)
+        return co_value_fail(item, "init: skip: expected the name of a layer");
+    if (!init_has_layer(model, item->text))
+        return co_value_fail(
+            item,
+            "init: skip: the model has no layer '%s' with weights; `cohort inspect "
+            "CONFIG` lists its layers",
+            item->text);
+    *out = item->text;
+    return CO_OK;
+}
+
+/* `skip: fc` or `skip: [fc, layer4]`. */
+static co_status init_read_skip(co_layer_names *out, const char **name, const co_value *skip,
+                                const co_model *model)
+{
+    out->name = name;
+    if (!skip)
+        return CO_OK;
+    if (skip->kind != CO_VALUE_LIST) {
+        out->n = 1;
+        return init_add_skip(name, skip, model);
+    }
+    if (skip->n > INIT_MAX_SKIP)
+        return co_value_fail(skip, "init: skip: more than %d layers", INIT_MAX_SKIP);
+    for (; out->n < skip->n; out->n++)
+        CO_TRY(init_add_skip(&name[out->n], skip->item[out->n], model));
+    return CO_OK;
+}
+
+co_status co_init_load(co_model *model, const co_spec *spec)
+{
+    const char *name[INIT_MAX_SKIP];
+    co_layer_names skip = {0, NULL};
+    init self = {NULL, NULL};
+
+    if (!spec->init)
+        return CO_OK;
+    if (spec->init->kind == CO_VALUE_SCALAR)
+        self.weights = spec->init->text;
+    else
+        CO_TRY(co_keys_read(&self, init_keys, spec->init, "init", co_config_arena(spec->config)));
+    CO_TRY(init_read_skip(&skip, name, self.skip, model));
+    CO_TRY(co_model_load_except(model, self.weights, &skip));
+    model->given = true;
+    return CO_OK;
+}

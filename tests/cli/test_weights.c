@@ -1,0 +1,131 @@
+/*
+ * test_weights.c - weights into and out of runs: starting from a file, eval, import, export.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixtures.h"
+#include "program.h"
+
+/* The run `base`: mlp with layers fc1 (16, 64) and fc2 (4, 16). */
+static int weights_setup(void **state)
+{
+    (void)state;
+    program_write_text("good.yaml", FIXTURES_CONFIG);
+    program_assert_success(program_line("train good.yaml --run-dir base --quiet"));
+    return 0;
+}
+
+/* The line of `tensor` in what `inspect` prints of a file, to be freed. */
+static char *weights_line(const char *file, const char *tensor)
+{
+    char command[256], *line, *copy;
+
+    snprintf(command, sizeof(command), "inspect %s", file);
+    line = strstr(program_line(command)->out, tensor);
+    assert_non_null(line);
+    copy = strndup(line, strcspn(line, "\n"));
+    assert_non_null(copy);
+    return copy;
+}
+
+static void assert_same_tensor(const char *tensor, const char *a, const char *b, int same)
+{
+    char *of_a = weights_line(a, tensor), *of_b = weights_line(b, tensor);
+
+    if ((strcmp(of_a, of_b) == 0) != same)
+        fail_msg("%s: %s\n%s: %s", a, of_a, b, of_b);
+    free(of_a);
+    free(of_b);
+}
+
+/* With a rate of next to nothing the weights stay what they were at the start. */
+#define STILL "--set optimizer.lr=1e-30 --set epochs=1 --quiet"
+
+static void a_run_starts_from_given_weights(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("train good.yaml --run-dir tuned " STILL
+                                        " --set init=base/final.safetensors"));
+    assert_same_tensor("fc1.weight", "base/final.safetensors", "tuned/final.safetensors", 1);
+    assert_same_tensor("fc2.weight", "base/final.safetensors", "tuned/final.safetensors", 1);
+    program_assert_success(program_line("train good.yaml -n 2 --run-dir ranks " STILL
+                                        " --set strategy=threads"
+                                        " --set init=base/final.safetensors"));
+    assert_same_tensor("fc2.weight", "base/final.safetensors", "ranks/final.safetensors", 1);
+    /* What the run leaves behind says the same again, and is not needed to measure it. */
+    program_assert_success(program_line("eval tuned --set init=nowhere.safetensors"));
+}
+
+static void a_classifier_can_begin_afresh(void **state)
+{
+    (void)state;
+    program_assert_error(
+        program_line("train good.yaml --run-dir seven " STILL " --set data.classes=7"
+                     " --set init=base/final.safetensors"),
+        3,
+        "2 of another shape: fc2.weight (4, 16) for (7, 16), fc2.bias (4) for (7); "
+        "init.skip names layers that begin afresh, e.g. skip: [fc2]");
+    assert_false(program_exists("seven"));
+    program_assert_success(program_line("train good.yaml --run-dir seven " STILL
+                                        " --set data.classes=7 --set "
+                                        "'init={weights: base/final.safetensors, skip: [fc2]}'"));
+    assert_same_tensor("fc1.weight", "base/final.safetensors", "seven/final.safetensors", 1);
+    assert_same_tensor("fc2.weight", "base/final.safetensors", "seven/final.safetensors", 0);
+}
+
+static void bad_starts_are_refused(void **state)
+{
+    static const struct {
+        const char *init;
+        int exit_code;
+        const char *words;
+    } cases[] = {
+        {"init=nowhere.safetensors", 3, "nowhere.safetensors: No such file"},
+        {"init=good.yaml", 3, "good.yaml"},
+        {"init=base", 3, "is a folder"},
+        {"init={skip: fc2}", 2, "weights"},
+        {"init={weight: x}", 2, "did you mean 'weights'"},
+        {"init=[x]", 2, "init"},
+        {"init={weights: base/final.safetensors, skip: fc}", 2, "no layer 'fc'"},
+        {"init={weights: base/final.safetensors, skip: [[fc2]]}", 2, "the name of a layer"},
+        {"init={weights: base/final.safetensors, skip: {fc2: 1}}", 2, "the name of a layer"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const args[] = {"train", "good.yaml",   "--run-dir", "bad",
+                                    "--set", cases[i].init, NULL};
+
+        program_assert_error(program_run(args, NULL), cases[i].exit_code, cases[i].words);
+        assert_false(program_exists("bad"));
+    }
+    program_assert_error(
+        program_line("train good.yaml -n 2 --run-dir drawn --set init=base/final.safetensors --set "
+                     "'strategy={name: one-shot, init: per-rank}'"),
+        2, "use init: common");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_starts_from_given_weights),
+        cmocka_unit_test(a_classifier_can_begin_afresh),
+        cmocka_unit_test(bad_starts_are_refused),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, weights_setup, NULL);
+    program_fini();
+    return failed;
+}

@@ -1,0 +1,209 @@
+/*
+ * test_weights.c - weights out of a file: all that does not fit is said at once, and then nothing
+ * has been loaded; what PyTorch's files have besides is taken.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "core/mem.h"
+#include "folder.h"
+#include "train/model.h"
+
+#define LAYERS                                                                                     \
+    "[conv2d: {out: 2, kernel: 3, name: conv}, batchnorm: {name: bn}, flatten, "                   \
+    "linear: {out: %d, name: fc}]"
+
+static co_model *open_model(int classes, uint64_t seed)
+{
+    char layers[256];
+    co_model *model = NULL;
+
+    snprintf(layers, sizeof(layers), LAYERS, classes);
+    assert_int_equal(co_model_create(&model, &(co_model_options){.model = layers,
+                                                                 .sample = {3, {1, 4, 4}},
+                                                                 .classes = 2,
+                                                                 .seed = seed}),
+                     CO_OK);
+    return model;
+}
+
+static void fingerprint(char out[65], const co_model *model)
+{
+    co_named_tensor *tensors;
+    size_t n;
+
+    assert_int_equal(co_model_tensors(&tensors, &n, model), CO_OK);
+    co_safetensors_sha256(out, tensors, n);
+    co_free(tensors);
+}
+
+/* A file of the model's tensors, changed by `change`, which may write one tensor more. */
+static const char *write_changed(const co_model *model, size_t (*change)(co_named_tensor *, size_t))
+{
+    co_named_tensor *tensors, changed[16];
+    size_t n;
+
+    assert_int_equal(co_model_tensors(&tensors, &n, model), CO_OK);
+    memcpy(changed, tensors, n * sizeof(*tensors));
+    n = change ? change(changed, n) : n;
+    assert_int_equal(co_safetensors_write(folder_path("w.safetensors"), changed, n, NULL), CO_OK);
+    co_free(tensors);
+    return folder_path("w.safetensors");
+}
+
+static void assert_refused(size_t (*change)(co_named_tensor *, size_t), const char *const *words)
+{
+    co_model *model = open_model(2, 1), *other = open_model(2, 2);
+    char before[65], after[65];
+
+    fingerprint(before, other);
+    assert_int_equal(co_model_load(other, write_changed(model, change)), CO_E_DATA);
+    for (; *words; words++)
+        if (!strstr(co_error_message(), *words))
+            fail_msg("no '%s' in: %s", *words, co_error_message());
+    fingerprint(after, other);
+    assert_string_equal(before, after);
+    co_model_destroy(other);
+    co_model_destroy(model);
+}
+
+/* conv.weight, conv.bias, bn.weight, bn.bias, bn.running_mean, bn.running_var, fc.weight, fc.bias
+ */
+
+static const int32_t integers[2] = {1, 2};
+
+static size_t change_all(co_named_tensor *t, size_t n)
+{
+    t[1].name = "conv.shift";                  /* one missing, one unexpected */
+    t[6].shape = (co_shape){2, {4, 4}};        /* another shape, as many elements */
+    t[7].dtype = CO_I32, t[7].data = integers; /* not of floats */
+    t[5] = t[n - 1], t[5].name = "head.bias";  /* one more of each of the first two */
+    return n;
+}
+
+static void all_faults_are_listed_at_once(void **state)
+{
+    static const char *const words[] = {
+        "w.safetensors does not fit the model", "2 missing: conv.bias, bn.running_var",
+        "2 unexpected: conv.shift, head.bias",  "1 of another shape: fc.weight (4, 4) for (2, 8)",
+        "1 not of floats: fc.bias i32",         NULL};
+
+    (void)state;
+    assert_refused(change_all, words);
+}
+
+static size_t change_names(co_named_tensor *t, size_t n)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+    for (size_t i = 0; i < n; i++)
+        t[i].name = names[i];
+    return n;
+}
+
+static void a_long_list_is_cut(void **state)
+{
+    static const char *const words[] = {"8 missing: conv.weight, ", "bn.running_mean and 3 more",
+                                        "8 unexpected: a, b, c, d, e and 3 more", NULL};
+
+    (void)state;
+    assert_refused(change_names, words);
+}
+
+static const int64_t batches = 7;
+
+static size_t add_counter(co_named_tensor *t, size_t n)
+{
+    t[n] = (co_named_tensor){"bn.num_batches_tracked", CO_I64, {0, {0}}, &batches, 8};
+    return n + 1;
+}
+
+static size_t add_counter_elsewhere(co_named_tensor *t, size_t n)
+{
+    t[n] = (co_named_tensor){"fc.num_batches_tracked", CO_I64, {0, {0}}, &batches, 8};
+    return n + 1;
+}
+
+static void batches_that_a_norm_has_seen_are_taken(void **state)
+{
+    static const char *const words[] = {"1 unexpected: fc.num_batches_tracked", NULL};
+    co_model *model = open_model(2, 1), *other = open_model(2, 2);
+    char want[65], got[65];
+
+    (void)state;
+    assert_int_equal(co_model_load(other, write_changed(model, add_counter)), CO_OK);
+    fingerprint(want, model);
+    fingerprint(got, other);
+    assert_string_equal(want, got);
+    co_model_destroy(other);
+    co_model_destroy(model);
+    assert_refused(add_counter_elsewhere, words);
+}
+
+static const double doubles[2] = {0.1, -3};
+
+static size_t change_to_doubles(co_named_tensor *t, size_t n)
+{
+    t[7].dtype = CO_F64, t[7].data = doubles, t[7].bytes = sizeof(doubles);
+    return n;
+}
+
+static void doubles_are_rounded(void **state)
+{
+    const float want[2] = {0.1f, -3};
+    co_model *model = open_model(2, 1);
+    co_named_tensor *tensors;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(co_model_load(model, write_changed(model, change_to_doubles)), CO_OK);
+    assert_int_equal(co_model_tensors(&tensors, &n, model), CO_OK);
+    assert_memory_equal(tensors[7].data, want, sizeof(want));
+    co_free(tensors);
+    co_model_destroy(model);
+}
+
+/* Fine-tuning: a classifier of other classes keeps its own weights. */
+static void some_layers_can_stay_fresh(void **state)
+{
+    static const char *const fc[] = {"fc"}, *const f[] = {"f"};
+    co_model *model = open_model(2, 1), *other = open_model(3, 2);
+    co_named_tensor *from, *to, *drawn;
+    co_model *fresh = open_model(3, 2);
+    const char *path = write_changed(model, NULL);
+    size_t n;
+
+    (void)state;
+    assert_int_equal(co_model_load_except(other, path, &(co_layer_names){1, f}), CO_E_DATA);
+    assert_int_equal(co_model_load_except(other, path, &(co_layer_names){1, fc}), CO_OK);
+    assert_int_equal(co_model_tensors(&from, &n, model), CO_OK);
+    assert_int_equal(co_model_tensors(&to, &n, other), CO_OK);
+    assert_int_equal(co_model_tensors(&drawn, &n, fresh), CO_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_memory_equal(to[i].data, i < 6 ? from[i].data : drawn[i].data, to[i].bytes);
+    co_free(from);
+    co_free(to);
+    co_free(drawn);
+    co_model_destroy(fresh);
+    co_model_destroy(other);
+    co_model_destroy(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_faults_are_listed_at_once),
+        cmocka_unit_test(a_long_list_is_cut),
+        cmocka_unit_test(batches_that_a_norm_has_seen_are_taken),
+        cmocka_unit_test(doubles_are_rounded),
+        cmocka_unit_test(some_layers_can_stay_fresh),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
