@@ -7,6 +7,7 @@
 #include <cohort/ext/comm.h>
 
 #include "comm/comm_internal.h"
+#include "comm/watch.h"
 
 static bool comm_is_rooted(co_coll coll)
 {
@@ -143,6 +144,7 @@ static co_status comm_post(co_request **request, co_comm *comm, const co_coll_ar
     *request = NULL;
     CO_TRY(comm_check(comm, args));
     CO_TRY(comm_settle(comm, comm->ops->post(request, comm, args)));
+    co_watch_post(comm, *request, args);
     comm->bytes_sent += comm_contribution(comm, args);
     return CO_OK;
 }
@@ -171,8 +173,10 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
     if (color < -1)
         return co_fail(CO_E_USAGE, "split: color %d; give 0 or more, or -1 for none", color);
     CO_TRY(comm_settle(comm, comm->ops->split(out, comm, color, key)));
-    if (*out)
+    if (*out) {
         (*out)->timeout_ms = comm->timeout_ms;
+        (*out)->watch = comm->watch;
+    }
     return CO_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include <cohort/ext/comm.h>
 
-#define CO_COMM_CAUSE_SIZE   512
+#define CO_COMM_CAUSE_SIZE   1900 /* a message is cut at 2,000 bytes */
 #define CO_COMM_TIMEOUT_MS   300000
 #define CO_COMM_DESCRIBE_MAX 96
 

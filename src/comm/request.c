@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "comm/comm_internal.h"
+#include "comm/watch.h"
 #include "core/clock.h"
 #include "core/mem.h"
 
@@ -68,38 +69,85 @@ static void request_back_off(uint64_t waited_ns)
         co_clock_sleep_us((uint32_t)(us < REQUEST_SLEEP_MAX_US ? us : REQUEST_SLEEP_MAX_US));
 }
 
+/* The ranks that the operation waits for, each with what it is doing. */
+static void request_describe_late(const co_request *request, char *out, size_t size)
+{
+    const co_comm *comm = request->comm;
+
+    for (int p = 0; comm->ops->late && p < comm->size; p++) {
+        const co_watch *watch = comm->ops->late(request, p);
+        const size_t used = strlen(out);
+
+        if (!watch || p == comm->rank || used + 3 > size)
+            continue;
+        memcpy(out + used, "; ", 3);
+        co_watch_describe(out + used + 2, size - used - 2, watch);
+    }
+}
+
+/* The last sign of progress of the late rank that has been still for longest; 0: unknown. */
+static uint64_t request_late_beat(const co_request *request)
+{
+    const co_comm *comm = request->comm;
+    uint64_t oldest = UINT64_MAX;
+
+    for (int p = 0; comm->ops->late && p < comm->size; p++) {
+        const co_watch *watch = comm->ops->late(request, p);
+        uint64_t beat;
+
+        if (!watch || p == comm->rank)
+            continue;
+        beat = atomic_load(&((co_watch *)watch)->beat_ns);
+        oldest = beat < oldest ? beat : oldest;
+    }
+    return oldest == UINT64_MAX ? 0 : oldest;
+}
+
 /* The first cause wins: of ranks that time out together all report the same. */
-static co_status request_time_out(const co_request *request)
+static co_status request_time_out(const co_request *request, uint64_t waited_ns)
 {
     co_comm *comm = request->comm;
-    char waiting[CO_COMM_CAUSE_SIZE / 2];
+    char waiting[CO_COMM_CAUSE_SIZE / 4], late[CO_COMM_CAUSE_SIZE / 2] = "";
 
     comm->ops->describe_wait(request, waiting, sizeof(waiting));
-    co_fail(CO_E_TIMEOUT, "rank %d timed out after %u ms, %s", comm->rank, comm->timeout_ms,
-            waiting);
+    request_describe_late(request, late, sizeof(late));
+    co_fail(CO_E_TIMEOUT, "rank %d timed out after %llu ms, %s%s", comm->rank,
+            (unsigned long long)(waited_ns / 1000000), waiting, late);
     comm->ops->fail(comm, CO_E_TIMEOUT, co_error_message());
     return comm->ops->progress(comm);
 }
 
+/* The slow part of a wait. A late rank that gets on with something long is no reason to end. */
+static co_status request_wait_long(co_request *request)
+{
+    const uint64_t limit_ns = (uint64_t)request->comm->timeout_ms * 1000000;
+    const uint64_t start_ns = co_clock_ns();
+    uint64_t now_ns = start_ns;
+    co_status st = CO_OK;
+
+    co_watch_wait(request, start_ns);
+    while (st == CO_OK && !request->done) {
+        const uint64_t waited_ns = now_ns - start_ns;
+
+        if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns) {
+            st = request_time_out(request, waited_ns);
+            break;
+        }
+        request_back_off(waited_ns);
+        st = co_comm_progress(request->comm);
+        now_ns = co_clock_ns();
+    }
+    co_watch_wait_over(request, now_ns);
+    return st;
+}
+
 co_status co_request_wait(co_request *request)
 {
-    co_comm *comm = request->comm;
-    const uint64_t limit_ns = (uint64_t)comm->timeout_ms * 1000000;
-    uint64_t start_ns = 0;
-
-    for (uint64_t spin = 0; !request->done; spin++) {
-        uint64_t waited_ns;
-
-        CO_TRY(co_comm_progress(comm));
-        if (request->done || spin < REQUEST_SPINS)
-            continue;
-        if (start_ns == 0)
-            start_ns = co_clock_ns();
-        waited_ns = co_clock_ns() - start_ns;
-        if (waited_ns >= limit_ns)
-            return request_time_out(request);
-        request_back_off(waited_ns);
-    }
+    for (int spin = 0; !request->done && spin < REQUEST_SPINS; spin++)
+        CO_TRY(co_comm_progress(request->comm));
+    if (!request->done)
+        CO_TRY(request_wait_long(request));
+    co_watch_done(request);
     return CO_OK;
 }
 
@@ -110,6 +158,8 @@ co_status co_request_test(bool *done, co_request *request)
         return CO_OK;
     CO_TRY(co_comm_progress(request->comm));
     *done = request->done;
+    if (*done)
+        co_watch_done(request);
     return CO_OK;
 }
 

@@ -61,17 +61,30 @@ static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *a
     return CO_OK;
 }
 
+static bool shm_is_late(const co_request *request, int rank)
+{
+    if (((const shm_request *)request)->coll)
+        return co_shm_coll_is_missing((const shm_comm *)request->comm, rank);
+    return rank == request->args.peer;
+}
+
+static const co_watch *shm_late(const co_request *request, int rank)
+{
+    const shm_comm *c = (const shm_comm *)request->comm;
+    const int member = atomic_load(&co_shm_counters(c, rank)->member);
+
+    return member && shm_is_late(request, rank) ? co_shm_watch(c->shm, member - 1) : NULL;
+}
+
 static void shm_describe_wait(const co_request *request, char *out, size_t size)
 {
     const co_coll_args *args = &request->args;
-    const shm_comm *c = (const shm_comm *)request->comm;
     char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
     int n = 0;
 
-    if (((const shm_request *)request)->coll)
-        n = co_shm_coll_missing(c, ranks, sizeof(ranks));
-    else
-        co_comm_list_rank(ranks, sizeof(ranks), &n, args->peer);
+    for (int p = 0; p < request->comm->size; p++)
+        if (shm_is_late(request, p))
+            co_comm_list_rank(ranks, sizeof(ranks), &n, p);
     if (n == 0)
         snprintf(out, size, "waiting in %s", co_comm_coll_name(args->coll));
     else
@@ -99,6 +112,8 @@ static void shm_destroy(co_comm *comm)
 {
     shm_comm *c = (shm_comm *)comm;
 
+    if (c->context == 0)
+        co_log_set_tail(NULL); /* it goes with the region */
     co_shm_context_leave(c->shm, c->context, c->base.size);
     co_free(c->sends);
     co_free(c->receives);
@@ -120,6 +135,7 @@ static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_ran
     c->world_rank = world_rank;
     c->at = co_shm_context_at(shm, context);
     c->free_until = SHM_SLOTS;
+    atomic_store(&co_shm_counters(c, rank)->member, world_rank + 1);
     c->sends = co_calloc((size_t)size, sizeof(*c->sends));
     c->receives = co_calloc((size_t)size, sizeof(*c->receives));
     if (!c->sends || !c->receives) {
@@ -134,7 +150,9 @@ co_status co_shm_attach(co_comm **out, co_shm *shm, int rank)
 {
     if (rank < 0 || rank >= shm->ranks)
         return co_fail(CO_E_USAGE, "there is no rank %d, only 0 to %d", rank, shm->ranks - 1);
-    return shm_open(out, shm, 0, rank, rank, shm->ranks);
+    CO_TRY(shm_open(out, shm, 0, rank, rank, shm->ranks));
+    co_watch_attach(*out, co_shm_watch(shm, rank), rank);
+    return CO_OK;
 }
 
 /* The leader of each group takes a context and tells all; -1 of any leader ends the split on
@@ -212,6 +230,7 @@ const co_comm_ops co_transport_shm = {
     .post = shm_post,
     .progress = shm_progress,
     .describe_wait = shm_describe_wait,
+    .late = shm_late,
     .destroy_request = co_comm_give_request,
     .split = shm_split,
     .window = shm_window,

@@ -10,6 +10,7 @@
 #include <cohort/comm.h>
 
 typedef struct co_shm co_shm;
+struct co_watch;
 
 /* Before the fork. Caller destroys, after every communicator of this process. */
 co_status co_shm_create(co_shm **out, int ranks);
@@ -17,6 +18,9 @@ void co_shm_destroy(co_shm *shm);
 
 /* The world communicator of one rank; in the rank's own process or thread. Caller destroys. */
 co_status co_shm_attach(co_comm **out, co_shm *shm, int rank);
+
+/* What a rank writes down of itself; for the launcher, which looks at all of them. */
+struct co_watch *co_shm_watch(const co_shm *shm, int rank);
 
 /* End every wait of every rank; the first call's status, rank and cause stay. `rank` is the one
    at fault. For the launcher, which sees a rank die or fail; within a rank, co_comm_abort does it.

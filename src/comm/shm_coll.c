@@ -379,26 +379,15 @@ co_status co_shm_coll_progress(shm_comm *c)
     return CO_OK;
 }
 
-int co_shm_coll_missing(const shm_comm *c, char *out, size_t size)
+bool co_shm_coll_is_missing(const shm_comm *c, int rank)
 {
     const uint64_t step = c->step[SHM_GET];
-    const bool put = c->step[SHM_PUT] > step, reduced = c->step[SHM_REDUCE] > step;
-    int n = 0;
+    shm_counters *counters = co_shm_counters(c, rank);
 
-    for (int p = 0; p < c->base.size; p++) {
-        shm_counters *counters = co_shm_counters(c, p);
-        bool here;
-
-        if (reduced)
-            here = atomic_load_explicit(&counters->reduced, memory_order_acquire) > step;
-        else if (put)
-            here = atomic_load_explicit(&co_shm_slot(c, p, step)->step, memory_order_acquire) ==
-                   step + 1;
-        else
-            here =
-                atomic_load_explicit(&counters->released, memory_order_acquire) + SHM_SLOTS > step;
-        if (!here)
-            co_comm_list_rank(out, size, &n, p);
-    }
-    return n;
+    if (c->step[SHM_REDUCE] > step)
+        return atomic_load_explicit(&counters->reduced, memory_order_acquire) <= step;
+    if (c->step[SHM_PUT] > step)
+        return atomic_load_explicit(&co_shm_slot(c, rank, step)->step, memory_order_acquire) !=
+               step + 1;
+    return atomic_load_explicit(&counters->released, memory_order_acquire) + SHM_SLOTS <= step;
 }

@@ -1,7 +1,7 @@
 /*
  * shm_internal.h - how the shared region is laid out, and what one rank knows of it.
  *
- * region  = verdict of the region, then contexts; context 0 is the world's.
+ * region  = verdict of the region, the watch of each rank, then contexts; context 0 is the world's.
  * context = one communicator: verdict, counters and slots of each rank, a ring for each pair.
  *
  * A collective is a number of steps, numbered on from one collective to the next, of one chunk
@@ -17,6 +17,7 @@
 
 #include "comm/comm_internal.h"
 #include "comm/shm.h"
+#include "comm/watch.h"
 
 #define SHM_LINE      128 /* two cache lines: the prefetcher fetches them in pairs */
 #define SHM_MAX_RANKS 1024
@@ -40,6 +41,7 @@ typedef struct shm_context {
 } shm_context;
 
 typedef struct shm_counters {
+    _Alignas(SHM_LINE) _Atomic int member; /* 1 + the member's rank in the world; 0: not here yet */
     _Alignas(SHM_LINE) _Atomic uint64_t reduced;  /* steps whose slice this rank has reduced */
     _Alignas(SHM_LINE) _Atomic uint64_t released; /* steps in which this rank reads no more */
 } shm_counters;
@@ -65,7 +67,7 @@ struct co_shm {
     unsigned char *base;          /* owned mapping */
     size_t size;
     size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
-    size_t contexts;                                   /* from the start of the region */
+    size_t watches_at, contexts;                       /* from the start of the region */
     size_t counters_at, slots_at, rings_at, ring_step; /* from the start of a context */
 };
 
@@ -150,8 +152,8 @@ void co_shm_window_unmap(co_shm *shm, void *base, size_t bytes);
 
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);
-/* Append the ranks that the oldest collective waits for; how many. */
-int co_shm_coll_missing(const shm_comm *c, char *out, size_t size);
+/* Whether the oldest collective waits for this rank. */
+bool co_shm_coll_is_missing(const shm_comm *c, int rank);
 
 void co_shm_p2p_post(shm_comm *c, shm_request *request);
 co_status co_shm_p2p_progress(shm_comm *c);

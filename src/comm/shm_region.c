@@ -29,7 +29,8 @@ static void region_lay_out(co_shm *shm)
     while (shm->ring_bytes > REGION_RING_MIN && shm->ring_bytes * n * n > REGION_RING_TOTAL)
         shm->ring_bytes /= 2;
     shm->ring_step = sizeof(shm_ring) + shm->ring_bytes;
-    shm->contexts = verdict;
+    shm->watches_at = verdict;
+    shm->contexts = verdict + n * sizeof(co_watch);
     shm->counters_at = region_round(sizeof(shm_context)) + verdict;
     shm->slots_at = shm->counters_at + n * sizeof(shm_counters);
     shm->rings_at = shm->slots_at + n * SHM_SLOTS * sizeof(shm_slot);
@@ -72,6 +73,11 @@ void co_shm_destroy(co_shm *shm)
     co_shm_window_close(shm);
     munmap(shm->base, shm->size);
     co_free(shm);
+}
+
+co_watch *co_shm_watch(const co_shm *shm, int rank)
+{
+    return (co_watch *)(shm->base + shm->watches_at) + rank;
 }
 
 unsigned char *co_shm_context_at(const co_shm *shm, int context)

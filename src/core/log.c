@@ -9,10 +9,42 @@
 
 /* The one global beside the error message. Ranks may be threads. */
 static _Thread_local int log_rank = -1;
+static _Thread_local co_log_tail *log_tail;
 
 void co_log_set_rank(int rank)
 {
     log_rank = rank;
+}
+
+void co_log_set_tail(co_log_tail *tail)
+{
+    log_tail = tail;
+}
+
+static void log_keep(const char *line)
+{
+    const unsigned n = log_tail->written;
+    _Atomic char *text = log_tail->text[n % CO_LOG_TAIL_LINES];
+    int i = 0;
+
+    for (; line[i] && i < CO_LOG_TAIL_LINE - 1; i++)
+        atomic_store_explicit(&text[i], line[i], memory_order_relaxed);
+    atomic_store_explicit(&text[i], '\0', memory_order_relaxed);
+    atomic_store(&log_tail->written, n + 1);
+}
+
+bool co_log_tail_line(char out[CO_LOG_TAIL_LINE], const co_log_tail *tail, int back)
+{
+    const unsigned n = atomic_load(&((co_log_tail *)tail)->written);
+    const _Atomic char *text;
+
+    if (back < 1 || back > CO_LOG_TAIL_LINES || n < (unsigned)back)
+        return false;
+    text = tail->text[(n - (unsigned)back) % CO_LOG_TAIL_LINES];
+    for (int i = 0; i < CO_LOG_TAIL_LINE; i++)
+        out[i] = atomic_load_explicit(&((_Atomic char *)text)[i], memory_order_relaxed);
+    out[CO_LOG_TAIL_LINE - 1] = '\0';
+    return true;
 }
 
 void co_log(co_log_level level, const char *fmt, ...)
@@ -29,6 +61,8 @@ void co_log(co_log_level level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line + used, sizeof(line) - used - 1, fmt, args);
     va_end(args);
+    if (log_tail)
+        log_keep(line);
     used = 0;
     while (line[used])
         used++;

@@ -2,6 +2,9 @@
 #ifndef CO_CORE_LOG_H
 #define CO_CORE_LOG_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include <cohort/status.h>
 
 typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN } co_log_level;
@@ -10,5 +13,19 @@ typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN } co_log_level;
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);
 /* Name the rank in this thread's lines; -1 (the start) names none. */
 void co_log_set_rank(int rank);
+
+#define CO_LOG_TAIL_LINES 3
+#define CO_LOG_TAIL_LINE  160
+
+/* The last lines of a thread, where another thread or process can read them. Zeroed: none. */
+typedef struct co_log_tail {
+    _Atomic unsigned written;
+    _Atomic char text[CO_LOG_TAIL_LINES][CO_LOG_TAIL_LINE]; /* cut where they are longer */
+} co_log_tail;
+
+/* Keep this thread's lines in `tail` too, which is borrowed; NULL: no more. */
+void co_log_set_tail(co_log_tail *tail);
+/* The line `back` lines ago (1: the last); false: there is none. */
+bool co_log_tail_line(char out[CO_LOG_TAIL_LINE], const co_log_tail *tail, int back);
 
 #endif

@@ -48,6 +48,7 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
+    uint64_t number;        /* of this rank's operations, for its watch */
     co_request *next_spare; /* in co_comm.spare */
 };
 
@@ -62,6 +63,9 @@ typedef struct co_comm_ops {
     co_status (*progress)(co_comm *comm);
     /* "waiting in allreduce for ranks 1, 3": what a timeout message says. */
     void (*describe_wait)(const co_request *request, char *out, size_t size);
+    /* Whether the oldest operation waits for `rank`, and what that rank is doing. NULL: it does
+       not wait for it, or nobody can look at it from here. NULL function: nobody ever can. */
+    const struct co_watch *(*late)(const co_request *request, int rank);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
     /* Memory that all ranks share, zeroed; NULL: the transport has none. */
@@ -81,7 +85,8 @@ struct co_comm {
     int rank, size;
     uint32_t timeout_ms;
     uint64_t bytes_sent;
-    co_request *spare; /* requests that are over, for the next posts; owned */
+    co_request *spare;      /* requests that are over, for the next posts; owned */
+    struct co_watch *watch; /* what this rank writes down for others; NULL: nothing; borrowed */
 };
 
 #ifdef __cplusplus

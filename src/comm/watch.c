@@ -1,0 +1,261 @@
+/*
+ * watch.c - a rank's own notes of what it does, and what others make of them in words.
+ *
+ * Writing is a few plain stores and one look at the clock for each end of an operation. Reading
+ * happens when something has gone wrong; it may meet an operation half written, which then
+ * reads as the one before it.
+ */
+#include "comm/watch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "comm/comm_internal.h"
+#include "core/clock.h"
+
+static void watch_set(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static uint64_t watch_get(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit((_Atomic uint64_t *)word, memory_order_relaxed);
+}
+
+void co_watch_attach(co_comm *comm, co_watch *watch, int rank)
+{
+    const uint64_t now = co_clock_ns();
+
+    comm->watch = watch;
+    atomic_store(&watch->rank, rank);
+    atomic_store(&watch->tid, (int)syscall(SYS_gettid));
+    watch_set(&watch->phase_ns, now);
+    watch_set(&watch->beat_ns, now);
+    atomic_store(&watch->pid, (int)getpid());
+    co_log_set_tail(&watch->tail);
+}
+
+void co_watch_phase(co_comm *comm, co_phase phase)
+{
+    co_watch *w = comm->watch;
+    uint64_t now;
+
+    if (!w)
+        return;
+    now = co_clock_ns();
+    atomic_store_explicit(&w->phase, (unsigned)phase, memory_order_relaxed);
+    watch_set(&w->phase_ns, now);
+    watch_set(&w->beat_ns, now);
+}
+
+void co_watch_beat(co_comm *comm)
+{
+    if (comm->watch)
+        watch_set(&comm->watch->beat_ns, co_clock_ns());
+}
+
+void co_watch_step(co_comm *comm, uint64_t steps)
+{
+    if (comm->watch)
+        atomic_store(&comm->watch->step, steps);
+}
+
+uint64_t co_watch_waited_ns(const co_comm *comm)
+{
+    return comm->watch ? watch_get(&comm->watch->waited_ns) : 0;
+}
+
+void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
+{
+    co_watch *w = comm->watch;
+    co_watch_op *op;
+
+    if (!w)
+        return;
+    request->number = watch_get(&w->posted);
+    op = &w->op[request->number % CO_WATCH_OPS];
+    watch_set(&op->done_ns, 0);
+    watch_set(&op->what, (uint64_t)args->coll | (uint64_t)args->dtype << 8 |
+                             (uint64_t)args->op << 16 | (uint64_t)(uint32_t)args->peer << 32);
+    watch_set(&op->count, args->count);
+    watch_set(&op->posted_ns, co_clock_ns());
+    watch_set(&w->posted, request->number + 1);
+}
+
+void co_watch_done(co_request *request)
+{
+    co_watch *w = request->comm->watch;
+
+    /* One that is older than the ring has made room for another. */
+    if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
+        watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_ns());
+}
+
+void co_watch_wait(co_request *request, uint64_t since_ns)
+{
+    co_watch *w = request->comm->watch;
+
+    if (!w)
+        return;
+    watch_set(&w->waiting_ns, since_ns);
+    watch_set(&w->waiting, request->number + 1);
+}
+
+void co_watch_wait_over(co_request *request, uint64_t now_ns)
+{
+    co_watch *w = request->comm->watch;
+
+    if (!w)
+        return;
+    watch_set(&w->waited_ns, watch_get(&w->waited_ns) + now_ns - watch_get(&w->waiting_ns));
+    watch_set(&w->waiting, 0);
+}
+
+/* ---- in words ---- */
+
+const char *co_phase_name(co_phase phase)
+{
+    static const char *const names[CO_PHASE_COUNT] = {"starting",   "reading data", "computing",
+                                                      "evaluating", "saving",       "ending"};
+
+    return (unsigned)phase < CO_PHASE_COUNT ? names[phase] : "unknown";
+}
+
+static void watch_add(char *out, size_t size, const char *fmt, ...) CO_PRINTF(3, 4);
+static void watch_add(char *out, size_t size, const char *fmt, ...)
+{
+    const size_t used = strlen(out);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(out + used, size - used, fmt, args);
+    va_end(args);
+}
+
+/* The letter behind the last parenthesis of /proc/PID/task/TID/stat; 0: gone. */
+static char watch_process_state(const co_watch *w)
+{
+    char path[96], text[512], *at;
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", atomic_load(&((co_watch *)w)->pid),
+             atomic_load(&((co_watch *)w)->tid));
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    n = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    at = strrchr(text, ')');
+    return at && at[1] && at[2] ? at[2] : 0;
+}
+
+static uint64_t watch_swapped_kib(const co_watch *w)
+{
+    char path[64], line[256];
+    uint64_t kib = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", atomic_load(&((co_watch *)w)->pid));
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, "VmSwap:", 7) == 0)
+            kib = strtoull(line + 7, NULL, 10);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+static void watch_add_state(char *out, size_t size, const co_watch *w)
+{
+    const uint64_t swapped = watch_swapped_kib(w);
+
+    switch (watch_process_state(w)) {
+    case 'T':
+        watch_add(out, size, " is stopped by a signal,");
+        break;
+    case 't':
+        watch_add(out, size, " is held by a debugger,");
+        break;
+    case 'D':
+        watch_add(out, size, " waits for a disk,");
+        break;
+    case 'Z':
+    case 'X':
+    case 0:
+        watch_add(out, size, " is dead,");
+        break;
+    default:
+        break;
+    }
+    if (swapped)
+        watch_add(out, size, " has %llu MiB swapped out,", (unsigned long long)(swapped >> 10));
+}
+
+static void watch_add_op(char *out, size_t size, const co_watch_op *op)
+{
+    const uint64_t what = watch_get(&op->what);
+    const co_coll_args args = {.coll = (co_coll)(what & 255),
+                               .dtype = (co_dtype)(what >> 8 & 255),
+                               .op = (co_reduce_op)(what >> 16 & 255),
+                               .peer = (int)(what >> 32),
+                               .count = watch_get(&op->count)};
+    const co_coll_descriptor descriptor = co_comm_descriptor(&args, 0);
+    char text[CO_COMM_DESCRIBE_MAX];
+
+    watch_add(out, size, "%s", co_comm_describe(text, sizeof(text), &descriptor));
+    if (args.coll == CO_COLL_SEND || args.coll == CO_COLL_RECV)
+        watch_add(out, size, " %s rank %d", args.coll == CO_COLL_SEND ? "to" : "from", args.peer);
+}
+
+/* "waiting for 2.0 s in", "has finished 1.2 s ago", ... */
+static void watch_add_last(char *out, size_t size, const co_watch *w, uint64_t now)
+{
+    const uint64_t posted = watch_get(&w->posted), waiting = watch_get(&w->waiting);
+    const uint64_t number = waiting ? waiting - 1 : posted - 1;
+    const co_watch_op *op = &w->op[number % CO_WATCH_OPS];
+    uint64_t done;
+
+    if (!posted) {
+        watch_add(out, size, "; it has called no operation yet");
+        return;
+    }
+    done = watch_get(&op->done_ns);
+    if (waiting)
+        watch_add(out, size, "; it waits for %.1f s in operation %llu, ",
+                  co_clock_seconds(watch_get(&w->waiting_ns), now), (unsigned long long)number);
+    else
+        watch_add(out, size, "; its last operation %llu, ", (unsigned long long)number);
+    watch_add_op(out, size, op);
+    if (!waiting)
+        watch_add(out, size, ", was %s %.1f s ago", done ? "finished" : "started",
+                  co_clock_seconds(done ? done : watch_get(&op->posted_ns), now));
+}
+
+char *co_watch_describe(char *out, size_t size, const co_watch *w)
+{
+    const uint64_t now = co_clock_ns(), step = watch_get(&w->step);
+    char host[65] = "", line[CO_LOG_TAIL_LINE];
+
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        host[0] = '\0';
+    snprintf(out, size, "rank %d (process %d on %s)", atomic_load(&((co_watch *)w)->rank),
+             atomic_load(&((co_watch *)w)->pid), host);
+    watch_add_state(out, size, w);
+    watch_add(out, size, " %s for %.1f s",
+              co_phase_name((co_phase)atomic_load(&((co_watch *)w)->phase)),
+              co_clock_seconds(watch_get(&w->phase_ns), now));
+    if (step)
+        watch_add(out, size, " in step %llu", (unsigned long long)step);
+    watch_add_last(out, size, w, now);
+    for (int back = CO_LOG_TAIL_LINES; back > 0; back--)
+        if (co_log_tail_line(line, &w->tail, back))
+            watch_add(out, size, "; it said: %s", line);
+    return out;
+}
