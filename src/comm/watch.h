@@ -34,7 +34,7 @@ typedef struct co_watch_op {
 } co_watch_op;
 
 typedef struct co_watch {
-    _Alignas(128) _Atomic int pid;
+    _Alignas(64) _Atomic int pid;
     _Atomic int tid, rank;
     _Atomic unsigned phase;
     _Atomic uint64_t phase_ns, beat_ns; /* since when; the last sign of progress */

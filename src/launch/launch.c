@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "comm/mpi.h"
+#include "comm/watch.h"
 #include "core/log.h"
+#include "core/mem.h"
 #include "core/thread.h"
 #include "launch/supervise.h"
 
@@ -55,12 +57,15 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
     co_status st =
         options->ranks > 1 ? co_shm_attach(&comm, shm, rank) : co_comm_create_self(&comm);
 
+    if (st == CO_OK && options->ranks == 1)
+        co_watch_attach(comm, co_shm_watch(shm, 0), 0);
     if (st == CO_OK)
         st = co_rank_prepare(comm, options, rank, options->ranks);
     if (st == CO_OK)
         st = fn(comm, arg);
     if (st != CO_OK)
         co_shm_abort(shm, rank, st, co_error_message());
+    co_log_set_tail(NULL);
     co_comm_destroy(comm);
     return st;
 }
@@ -91,13 +96,19 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
 static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, void *arg)
 {
     co_comm *comm = NULL;
+    co_watch *watch;
     co_status st;
 
     CO_TRY(co_comm_create_mpi(&comm));
-    st = launch_mpi_rank(comm, options, fn, arg);
+    watch = co_calloc_aligned(1, sizeof(*watch));
+    if (watch)
+        co_watch_attach(comm, watch, co_comm_rank(comm));
+    st = watch ? launch_mpi_rank(comm, options, fn, arg) : CO_E_NOMEM;
     if (st != CO_OK)
         co_comm_abort(comm, st, co_error_message());
+    co_log_set_tail(NULL);
     co_comm_destroy(comm);
+    co_free(watch);
     co_mpi_finalize();
     return st;
 }

@@ -1,6 +1,7 @@
 /*
  * evaluate.c - the test split: each sample once, whatever the number of ranks.
  */
+#include "comm/watch.h"
 #include "train/metrics.h"
 #include "train/trainer.h"
 
@@ -21,6 +22,7 @@ co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_
     const uint64_t steps = co_sampler_steps(sampler);
 
     memset(out, 0, sizeof(*out));
+    co_watch_phase(comm, CO_PHASE_EVALUATING);
     for (uint64_t step = 0; step < steps; step++) {
         co_batch batch;
         co_result part;
@@ -28,6 +30,7 @@ co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_
         CO_TRY(co_loader_next(&batch, loader));
         CO_TRY(co_model_evaluate(&part, model, &batch));
         co_metrics_add(out, &part);
+        co_watch_beat(comm);
     }
     if (own)
         *own = *out;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "comm/watch.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/thread.h"
@@ -192,7 +193,10 @@ co_status trainer_step(trainer *t)
     uint64_t start_ns;
     co_batch batch;
 
+    co_watch_step(t->comm, t->step + 1);
+    co_watch_phase(t->comm, CO_PHASE_READING);
     CO_TRY(co_loader_next(&batch, t->train.loader));
+    co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
     for (uint64_t k = 0; k < parts; k++) {
         co_batch slice = trainer_slice(&batch, k, parts, sample);
@@ -323,6 +327,7 @@ static co_status trainer_save(trainer *t)
                           .counts = counts.count,
                           .n_counts = counts.n};
 
+    co_watch_phase(t->comm, CO_PHASE_SAVING);
     event.kind = CO_EVENT_END;
     event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
     event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
