@@ -104,7 +104,9 @@ static co_status data_info_print(const co_dataset *data, co_split split)
     printf("  samples          %s\n",
            co_format_count(count, sizeof(count), co_dataset_count(data)));
     printf("  shape            %s", co_shape_format(given, sizeof(given), co_dataset_shape(data)));
-    if (!co_shape_equal(co_dataset_shape(data), &co_dataset_stored(data)->shape))
+    if (co_dataset_stored(data)->encoded)
+        printf(", stored as image files");
+    else if (!co_shape_equal(co_dataset_shape(data), &co_dataset_stored(data)->shape))
         printf(", stored as %s",
                co_shape_format(stored, sizeof(stored), &co_dataset_stored(data)->shape));
     printf("\n  classes          %" PRId64 "\n", co_dataset_classes(data));

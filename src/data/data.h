@@ -5,6 +5,7 @@
 #include <cohort/data.h>
 
 #include "core/config.h"
+#include "data/image.h"
 #include "data/partition.h"
 
 /* NULL-ended, in the order that `cohort list datasets` prints. */
@@ -19,5 +20,20 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
 const char *co_dataset_name(const co_dataset *dataset);
 /* As stored, before resizing. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
+/* What messages call a sample: its file, or its number and the data set's path. */
+void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i);
+/* NULL: the label has no name. Borrowed. */
+const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
+
+/* What reading samples needs over and over; each reading thread has its own. Zero is empty. */
+typedef struct co_data_scratch {
+    co_buffer stored, pixels;
+    co_image_scratch *image; /* owned, NULL until needed */
+} co_data_scratch;
+void co_data_scratch_free(co_data_scratch *scratch);
+
+/* As co_dataset_read; takes no memory once the scratch has grown. */
+co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
+                          co_data_scratch *scratch);
 
 #endif

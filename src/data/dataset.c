@@ -4,19 +4,20 @@
  * Settles names, the common keys, and the way from stored bytes to the floats that a network
  * gets. Must not know order, batches or threads.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/data.h"
+#include "data/frame.h"
 #include "data/resize.h"
 
 #define DATASET_MAX_NAMES 64
 /* Elements of one sample, stored or resized: far above any image, far below any overflow. */
 #define DATASET_MAX_SAMPLE ((int64_t)1 << 28)
 #define DATASET_LEVELS     256
-/* Samples up to this many bytes are read through the stack: 32x32 in colour. */
-#define DATASET_SMALL 3072
+#define DATASET_NAME       1024
 
 typedef struct dataset_normalize {
     co_reals mean, std;
@@ -29,8 +30,11 @@ struct co_dataset {
     const co_value *normalize_value, *resize_value;
     dataset_normalize normalize;
     co_resize resize;
+    co_ints center_crop;
+    bool framed;    /* the frame and not `resize` makes the size: from images of any size */
+    co_frame frame; /* when framed */
     co_dataset_info info;
-    size_t stored;      /* bytes of a sample */
+    co_shape shape;     /* (C, H, W) of what a network gets */
     float *table;       /* (C, 256): what each byte becomes, owned */
     bool open;          /* ops->close is due */
     max_align_t self[]; /* the format's own fields */
@@ -43,7 +47,10 @@ const co_key co_dataset_common_keys[] = {
     {"normalize", CO_KEY_VALUE, DATASET(normalize_value), "~", 0, 0, NULL,
      "{mean: m, std: s} of values from 0 to 1, one number or one per channel: (x - m) / s"},
     {"resize", CO_KEY_VALUE, DATASET(resize_value), "~", 0, 0, NULL,
-     "size, [height, width], or {size: ..., mode: bilinear | pad}"},
+     "size, [height, width], or {size: ..., mode: bilinear | pad}; images of different sizes: one "
+     "number is the shorter side's, and the middle square is taken"},
+    {"center_crop", CO_KEY_INTS, DATASET(center_crop), "~", 1, 1 << 14, NULL,
+     "the middle of the image, after resize: side, or [height, width]"},
     CO_KEYS_END,
 };
 
@@ -117,19 +124,72 @@ static co_status dataset_make_table(co_dataset *data)
     return CO_OK;
 }
 
-static co_status dataset_setup(co_dataset *data, co_split split)
+/* The size of one image stands for all where neither key sets one. */
+static co_status dataset_first_size(co_dataset *data, co_shape *first)
+{
+    char name[DATASET_NAME];
+    co_buffer buffer = {0};
+    co_image_info image;
+    co_bytes bytes;
+    co_status st;
+
+    co_dataset_sample_name(data, name, sizeof(name), 0);
+    st = data->ops->read(data->self, &bytes, &buffer, 0);
+    if (st == CO_OK)
+        st = co_image_probe(&image, bytes.at, bytes.n, name);
+    if (st == CO_OK) {
+        first->dim[1] = (int64_t)image.height;
+        first->dim[2] = (int64_t)image.width;
+    }
+    co_buffer_free(&buffer);
+    return st;
+}
+
+static co_status dataset_setup_frame(co_dataset *data)
+{
+    co_frame *frame = &data->frame;
+
+    if (data->resize.size.n && data->resize.mode != CO_RESIZE_BILINEAR)
+        return co_value_fail(data->resize_value, "resize: mode: pad is for images of one size, "
+                                                 "without center_crop");
+    frame->resize = data->resize.size;
+    frame->crop = data->center_crop;
+    data->shape = data->info.shape;
+    if (data->info.encoded && !frame->resize.n && !frame->crop.n)
+        CO_TRY(dataset_first_size(data, &data->shape));
+    CO_TRY(co_frame_setup(frame, &data->shape));
+    data->shape.dim[1] = frame->height;
+    data->shape.dim[2] = frame->width;
+    data->resize.size.n = 0; /* nothing is left for it to do */
+    return co_resize_setup(&data->resize, &data->shape);
+}
+
+static co_status dataset_setup_size(co_dataset *data)
 {
     char shape[64];
 
+    if (data->center_crop.n > 2)
+        return co_fail(CO_E_USAGE, "center_crop: expected a size or [height, width]");
+    data->framed = data->info.encoded || data->center_crop.n > 0;
+    if (data->framed) {
+        CO_TRY(dataset_setup_frame(data));
+    } else {
+        CO_TRY(co_resize_setup(&data->resize, &data->info.shape));
+        data->shape = data->resize.to;
+    }
+    if (dataset_size_ok(&data->shape) && (data->info.encoded || dataset_size_ok(&data->info.shape)))
+        return CO_OK;
+    return co_fail(CO_E_DATA, "%s: samples of %s are too large", data->ops->name,
+                   co_shape_format(shape, sizeof(shape), &data->shape));
+}
+
+static co_status dataset_setup(co_dataset *data, co_split split)
+{
     CO_TRY(data->ops->open(data->self, &data->info, data->path, split));
     data->open = true;
     if (data->info.count > UINT32_MAX)
         return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
-    CO_TRY(co_resize_setup(&data->resize, &data->info.shape));
-    if (!dataset_size_ok(&data->info.shape) || !dataset_size_ok(&data->resize.to))
-        return co_fail(CO_E_DATA, "%s: samples of %s are too large", data->ops->name,
-                       co_shape_format(shape, sizeof(shape), &data->resize.to));
-    data->stored = (size_t)co_shape_count(&data->info.shape);
+    CO_TRY(dataset_setup_size(data));
     return dataset_make_table(data);
 }
 
@@ -208,7 +268,7 @@ uint64_t co_dataset_count(const co_dataset *dataset)
 
 const co_shape *co_dataset_shape(const co_dataset *dataset)
 {
-    return &dataset->resize.to;
+    return &dataset->shape;
 }
 
 int64_t co_dataset_classes(const co_dataset *dataset)
@@ -221,19 +281,83 @@ int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
     return dataset->ops->label(dataset->self, i);
 }
 
+void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i)
+{
+    if (dataset->ops->sample_name)
+        dataset->ops->sample_name(dataset->self, out, size, i);
+    else
+        snprintf(out, size, "sample %llu of %s", (unsigned long long)i,
+                 dataset->path ? dataset->path : dataset->ops->name);
+}
+
+const char *co_dataset_class_name(const co_dataset *dataset, int32_t label)
+{
+    return dataset->ops->class_name ? dataset->ops->class_name(dataset->self, label) : NULL;
+}
+
+/* The part of the image that the frame takes, decoded or resampled: (C, H, W) bytes. */
+static co_status dataset_take_frame(uint8_t *out, const co_dataset *data, const co_bytes *bytes,
+                                    uint64_t i, co_data_scratch *scratch)
+{
+    const co_shape *shape = &data->shape, *stored = &data->info.shape;
+    co_image_want want = {
+        .channels = shape->dim[0], .height = shape->dim[1], .width = shape->dim[2]};
+    const co_pixels pixels = {
+        .at = bytes->at,
+        .plane = (size_t)(stored->dim[1] * stored->dim[2]),
+        .row = (size_t)stored->dim[2],
+        .column = 1,
+        .channels = stored->dim[0],
+        .height = stored->dim[1],
+        .width = stored->dim[2],
+    };
+    char name[DATASET_NAME];
+    co_image_info image;
+
+    co_dataset_sample_name(data, name, sizeof(name), i);
+    if (!scratch->image)
+        CO_TRY(co_image_scratch_create(&scratch->image));
+    if (!data->info.encoded) {
+        CO_TRY(co_frame_box(&want.box, &data->frame, stored->dim[1], stored->dim[2], name));
+        return co_image_resample(out, &want, &pixels, scratch->image);
+    }
+    CO_TRY(co_image_probe(&image, bytes->at, bytes->n, name));
+    CO_TRY(
+        co_frame_box(&want.box, &data->frame, (int64_t)image.height, (int64_t)image.width, name));
+    return co_image_decode(out, &want, scratch->image, bytes->at, bytes->n, name);
+}
+
+co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
+                          co_data_scratch *scratch)
+{
+    co_bytes bytes;
+
+    CO_TRY(dataset->ops->read(dataset->self, &bytes, &scratch->stored, i));
+    if (dataset->framed) {
+        uint8_t *pixels;
+
+        CO_TRY(
+            co_buffer_reserve(&pixels, &scratch->pixels, (size_t)co_shape_count(&dataset->shape)));
+        CO_TRY(dataset_take_frame(pixels, dataset, &bytes, i, scratch));
+        bytes.at = pixels;
+    }
+    co_resize_apply(out, &dataset->resize, bytes.at, dataset->table);
+    return CO_OK;
+}
+
 co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
 {
-    uint8_t small[DATASET_SMALL], *bytes = small;
-    co_status st;
+    co_data_scratch scratch = {0};
+    co_status st = co_dataset_draw(dataset, out, i, &scratch);
 
-    if (dataset->stored > sizeof(small))
-        bytes = co_calloc(dataset->stored, 1);
-    if (!bytes)
-        return CO_E_NOMEM;
-    st = dataset->ops->read(dataset->self, bytes, i);
-    if (st == CO_OK)
-        co_resize_apply(out, &dataset->resize, bytes, dataset->table);
-    if (bytes != small)
-        co_free(bytes);
+    co_data_scratch_free(&scratch);
     return st;
+}
+
+void co_data_scratch_free(co_data_scratch *scratch)
+{
+    co_image_scratch_destroy(scratch->image);
+    co_buffer_free(&scratch->stored);
+    co_buffer_free(&scratch->pixels);
+    *scratch = (co_data_scratch){0};
 }

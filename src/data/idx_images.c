@@ -120,12 +120,13 @@ co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const ch
     return co_idx_images_open_files(out, info, image, label, classes, owner);
 }
 
-co_status co_idx_images_read(const void *self, uint8_t *out, uint64_t i)
+co_status co_idx_images_read(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)
 {
     const co_idx *image = &((const co_idx_images *)self)->image;
     const size_t size = image->dim[1] * image->dim[2];
 
-    memcpy(out, image->data + i * size, size);
+    (void)buffer;
+    *out = (co_bytes){image->data + i * size, size};
     return CO_OK;
 }
 

@@ -20,7 +20,7 @@ co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const ch
 co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, const char *image,
                                    const char *label, int64_t classes, const char *owner);
 /* These fit co_dataset_ops when `self` is a co_idx_images. */
-co_status co_idx_images_read(const void *self, uint8_t *out, uint64_t i);
+co_status co_idx_images_read(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);
 int32_t co_idx_images_label(const void *self, uint64_t i);
 void co_idx_images_close(void *self);
 

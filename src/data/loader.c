@@ -35,6 +35,7 @@ struct co_loader {
     int rank;
     size_t sample_size; /* floats */
     double wait_seconds;
+    co_data_scratch scratch; /* of the calling thread, when there are no others */
 
     pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
     uint64_t claimed;          /* batches */
@@ -69,12 +70,13 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
     return co_sampler_indices(l->sampler, slot->sample, batch->epoch, batch->step, l->rank);
 }
 
-static co_status loader_read(co_loader *l, loader_slot *slot)
+static co_status loader_read(co_loader *l, loader_slot *slot, co_data_scratch *scratch)
 {
     for (uint64_t i = 0; i < slot->batch.count; i++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed))
             break;
-        CO_TRY(co_dataset_read(l->dataset, slot->input + i * l->sample_size, slot->sample[i]));
+        CO_TRY(co_dataset_draw(l->dataset, slot->input + i * l->sample_size, slot->sample[i],
+                               scratch));
         slot->label[i] = co_dataset_label(l->dataset, slot->sample[i]);
     }
     return CO_OK;
@@ -107,6 +109,7 @@ static void loader_hand_over(co_loader *l, loader_slot *slot, co_status st)
 static void *loader_thread(void *arg)
 {
     co_loader *l = arg;
+    co_data_scratch scratch = {0};
 
     for (;;) {
         loader_slot *slot;
@@ -115,13 +118,14 @@ static void *loader_thread(void *arg)
         pthread_mutex_lock(&l->plan_lock);
         if (!loader_wait_free(l, l->claimed)) {
             pthread_mutex_unlock(&l->plan_lock);
+            co_data_scratch_free(&scratch);
             return NULL;
         }
         slot = &l->slot[l->claimed++ % l->n_slot];
         st = loader_plan(l, slot);
         pthread_mutex_unlock(&l->plan_lock);
         if (st == CO_OK)
-            st = loader_read(l, slot);
+            st = loader_read(l, slot, &scratch);
         loader_hand_over(l, slot, st);
     }
 }
@@ -238,6 +242,7 @@ void co_loader_destroy(co_loader *loader)
         co_free(loader->slot[i].label);
         co_free(loader->slot[i].sample);
     }
+    co_data_scratch_free(&loader->scratch);
     co_free(loader->slot);
     co_free(loader->thread);
     pthread_cond_destroy(&loader->freed);
@@ -253,7 +258,7 @@ static co_status loader_next_here(co_batch *out, co_loader *l)
     co_status st = loader_plan(l, slot);
 
     if (st == CO_OK)
-        st = loader_read(l, slot);
+        st = loader_read(l, slot, &l->scratch);
     *out = slot->batch;
     return st;
 }

@@ -89,7 +89,7 @@ static int32_t synthetic_label(const void *state, uint64_t i)
     return (int32_t)(i % (uint64_t)((const synthetic *)state)->classes);
 }
 
-static co_status synthetic_read(const void *state, uint8_t *out, uint64_t i)
+static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *buffer, uint64_t i)
 {
     const synthetic *self = state;
     const co_rng rng = synthetic_rng(self, self->split, i);
@@ -98,8 +98,10 @@ static co_status synthetic_read(const void *state, uint8_t *out, uint64_t i)
     const unsigned noise = (unsigned)(self->noise * 256), signal = 256 - noise;
     const size_t rows = self->channels * self->height;
     uint32_t at = 0;
-    uint8_t random[16];
+    uint8_t random[16], *out;
 
+    CO_TRY(co_buffer_reserve(&out, buffer, rows * self->width));
+    *bytes = (co_bytes){out, rows * self->width};
     for (size_t row = 0; row < rows; row++) {
         const size_t channel = row / self->height, y = row % self->height;
         const uint8_t *cell = pattern + channel * SYNTHETIC_CELLS +

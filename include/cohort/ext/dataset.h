@@ -13,22 +13,49 @@ typedef enum co_split { CO_SPLIT_TRAIN = 0, CO_SPLIT_TEST } co_split;
 /** What open finds out about the samples. */
 typedef struct co_dataset_info {
     uint64_t count;  /* samples; below 2^32 */
-    co_shape shape;  /* (C, H, W) of every sample as stored */
+    bool encoded;    /* samples are whole JPEG or PNG files, each of its own size */
+    co_shape shape;  /* (C, H, W) of every sample as stored; encoded: (1 or 3, 0, 0), where C is
+                        what the images are converted to */
     int64_t classes; /* labels are 0 .. classes - 1 */
 } co_dataset_info;
+
+/** Bytes of a sample, borrowed. */
+typedef struct co_bytes {
+    const uint8_t *at;
+    size_t n;
+} co_bytes;
+
+/** A block that grows as needed and serves sample after sample; each reading thread has its own.
+ *  Zero is empty. */
+typedef struct co_buffer {
+    uint8_t *at; /* owned */
+    size_t size;
+} co_buffer;
+
+/** At least `n` bytes in out, which are the buffer's; what it held is lost. CO_E_NOMEM. */
+CO_API co_status co_buffer_reserve(uint8_t **out, co_buffer *buffer, size_t n);
+CO_API void co_buffer_free(co_buffer *buffer);
 
 typedef struct co_dataset_ops {
     const char *name;
     const char *summary;
-    const co_key *keys; /* of this format; path, normalize and resize belong to every data set */
+    const co_key *keys; /* of this format; path, normalize and others belong to every data set */
     size_t self_size;
     /** `self` holds the keys already read. `path` is the config's, NULL when absent. A missing,
      *  damaged or lying file is CO_E_DATA naming the file and the offence. Every label is checked
-     *  here, so that read and label cannot fail on one. */
+     *  here, so that label cannot fail on one. */
     co_status (*open)(void *self, co_dataset_info *info, const char *path, co_split split);
-    /** Sample i as bytes, (C, H, W) row-major; thread-safe, any order, i < count. */
-    co_status (*read)(const void *self, uint8_t *out, uint64_t i);
+    /** The bytes of sample i < count; thread-safe, any order. Not encoded: C * H * W bytes, (C, H,
+     *  W) row-major. They lie where the data set keeps them (a mapping), or were written into
+     *  `buffer`; they are good until the buffer's next use. A sample that cannot be had is
+     *  CO_E_DATA naming it. */
+    co_status (*read)(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);
     int32_t (*label)(const void *self, uint64_t i);
+    /** What messages call sample i, written to `out` (cut to `size`): the path of its file. NULL:
+     *  "sample 17 of PATH". */
+    void (*sample_name)(const void *self, char *out, size_t size, uint64_t i);
+    /** What people call a label: the name of its folder. Borrowed. NULL: it has no name. */
+    const char *(*class_name)(const void *self, int32_t label);
     void (*close)(void *self);
 } co_dataset_ops;
 
