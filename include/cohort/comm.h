@@ -32,6 +32,7 @@ extern "C" {
 
 typedef struct co_comm co_comm;
 typedef struct co_request co_request;
+typedef struct co_tree co_tree;
 
 typedef enum co_reduce_op {
     CO_SUM = 0,
@@ -77,6 +78,21 @@ CO_API co_status co_comm_scatter(co_comm *comm, void *out, const void *in, size_
                                  co_dtype dtype, int root);
 CO_API co_status co_comm_barrier(co_comm *comm);
 
+/* Sums that have the same bits for any number of ranks. The terms are the leaves 0 .. leaves - 1 of
+   a binary tree, whose node [a, b) splits at a plus the largest power of two below b - a. Ranks
+   hold runs of leaves, near-equal in number; each adds up the complete subtrees in its run, its
+   parts, and the tree all-reduce adds up the parts of all ranks in the tree's order. */
+/** A function of `leaves` (at most 1024) and `ranks` (at most `leaves`) alone. Caller destroys. */
+CO_API co_status co_tree_create(co_tree **out, int leaves, int ranks);
+CO_API void co_tree_destroy(co_tree *tree);
+/** Rank r holds the leaves co_tree_first(r) to co_tree_first(r + 1) - 1. */
+CO_API int co_tree_first(const co_tree *tree, int rank);
+CO_API int co_tree_parts(const co_tree *tree, int rank);
+/** `in`: the rank's parts from left to right, of `count` elements each; `out`, which may be one of
+ *  them, becomes the sum of all leaves on every rank. */
+CO_API co_status co_comm_tree_allreduce(co_comm *comm, const co_tree *tree, void *out,
+                                        const void *const *in, size_t count, co_dtype dtype);
+
 /* Non-blocking forms: the same arguments; *out_request is the caller's. */
 CO_API co_status co_comm_isend(co_request **request, co_comm *comm, const void *in, size_t count,
                                co_dtype dtype, int to);
@@ -88,6 +104,10 @@ CO_API co_status co_comm_ireduce(co_request **request, co_comm *comm, void *out,
                                  size_t count, co_dtype dtype, co_reduce_op op, int root);
 CO_API co_status co_comm_iallreduce(co_request **request, co_comm *comm, void *out, const void *in,
                                     size_t count, co_dtype dtype, co_reduce_op op);
+/** `tree` and the array `in` stay in use as the buffers do. */
+CO_API co_status co_comm_itree_allreduce(co_request **request, co_comm *comm, const co_tree *tree,
+                                         void *out, const void *const *in, size_t count,
+                                         co_dtype dtype);
 CO_API co_status co_comm_ireduce_scatter(co_request **request, co_comm *comm, void *out,
                                          const void *in, size_t count, co_dtype dtype,
                                          co_reduce_op op);

@@ -56,6 +56,15 @@ co_status co_comm_allreduce(co_comm *comm, void *out, const void *in, size_t cou
     return blocking_finish(st, request);
 }
 
+co_status co_comm_tree_allreduce(co_comm *comm, const co_tree *tree, void *out,
+                                 const void *const *in, size_t count, co_dtype dtype)
+{
+    co_request *request = NULL;
+    co_status st = co_comm_itree_allreduce(&request, comm, tree, out, in, count, dtype);
+
+    return blocking_finish(st, request);
+}
+
 co_status co_comm_reduce_scatter(co_comm *comm, void *out, const void *in, size_t count,
                                  co_dtype dtype, co_reduce_op op)
 {

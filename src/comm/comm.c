@@ -7,6 +7,7 @@
 #include <cohort/ext/comm.h>
 
 #include "comm/comm_internal.h"
+#include "comm/tree.h"
 #include "comm/watch.h"
 
 static bool comm_is_rooted(co_coll coll)
@@ -28,11 +29,14 @@ static bool comm_is_reduction(co_coll coll)
 co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence)
 {
     const unsigned op = comm_is_reduction(args->coll) ? args->op : 0;
+    const int root = args->coll == CO_COLL_TREE   ? args->tree->leaves
+                     : comm_is_rooted(args->coll) ? args->peer
+                                                  : 0;
 
     return (co_coll_descriptor){.sequence = sequence,
                                 .coll = (uint8_t)args->coll,
                                 .dtype_op = (uint8_t)(args->dtype | op << 4),
-                                .root = comm_is_rooted(args->coll) ? (uint16_t)args->peer : 0,
+                                .root = (uint16_t)root,
                                 .count = args->count};
 }
 
@@ -69,6 +73,39 @@ static comm_extent comm_blocks(const co_comm *comm, const co_coll_args *args)
     default:
         return (comm_extent){0, 0};
     }
+}
+
+static co_status comm_check_tree(const co_comm *comm, const co_coll_args *args)
+{
+    const char *name = co_comm_coll_name(args->coll);
+    const void *const *part = args->in;
+    const uintptr_t out = (uintptr_t)args->out;
+    size_t bytes;
+
+    if (!args->tree || args->tree->ranks != comm->size)
+        return co_fail(CO_E_USAGE, "%s: give a tree for the %d ranks of the communicator", name,
+                       comm->size);
+    if (__builtin_mul_overflow(args->count, co_dtype_size(args->dtype), &bytes) ||
+        bytes > PTRDIFF_MAX / CO_TREE_MAX_LEAVES)
+        return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold", name,
+                       args->count, co_dtype_name(args->dtype));
+    if (bytes == 0)
+        return CO_OK;
+    if (!part || !args->out)
+        return co_fail(CO_E_USAGE, "%s: rank %d gives no %s", name, comm->rank,
+                       part ? "output buffer" : "parts");
+    for (int i = 0; i < args->tree->parts[comm->rank]; i++) {
+        const uintptr_t in = (uintptr_t)part[i];
+
+        if (!in)
+            return co_fail(CO_E_USAGE, "%s: rank %d gives no part %d", name, comm->rank, i);
+        if (in != out && in < out + bytes && out < in + bytes)
+            return co_fail(CO_E_USAGE,
+                           "%s: part %d and output of rank %d overlap; give the same pointer to "
+                           "work in place",
+                           name, i, comm->rank);
+    }
+    return CO_OK;
 }
 
 static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *args)
@@ -111,7 +148,8 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
         (args->peer < 0 || args->peer >= comm->size))
         return co_fail(CO_E_USAGE, "%s: there is no rank %d, only 0 to %d", name, args->peer,
                        comm->size - 1);
-    return comm_check_buffers(comm, args);
+    return args->coll == CO_COLL_TREE ? comm_check_tree(comm, args)
+                                      : comm_check_buffers(comm, args);
 }
 
 /* A failure ends the communicator; a call that was wrong in itself has not reached it. Of ranks
@@ -127,6 +165,16 @@ static co_status comm_settle(co_comm *comm, co_status st)
     return first == CO_OK ? st : first;
 }
 
+/* Of each part what others add up, and its slice of the sum; with one part that is the whole. */
+static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *args)
+{
+    size_t begin;
+    const size_t own = co_tree_slice(&begin, args->tree, args->count, 1, comm->rank);
+    const size_t parts = (size_t)args->tree->parts[comm->rank];
+
+    return (uint64_t)((parts * (args->count - own) + own) * co_dtype_size(args->dtype));
+}
+
 /* Bytes of its own that a rank gives to others. */
 static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 {
@@ -136,6 +184,8 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
         blocks = args->peer == comm->rank;
     if (comm->size == 1 || args->coll == CO_COLL_SPLIT)
         return 0;
+    if (args->coll == CO_COLL_TREE)
+        return comm_tree_contribution(comm, args);
     return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
 }
 
@@ -301,6 +351,19 @@ co_status co_comm_iallreduce(co_request **request, co_comm *comm, void *out, con
                                      .count = count,
                                      .dtype = dtype,
                                      .op = op});
+}
+
+co_status co_comm_itree_allreduce(co_request **request, co_comm *comm, const co_tree *tree,
+                                  void *out, const void *const *in, size_t count, co_dtype dtype)
+{
+    return comm_post(request, comm,
+                     &(co_coll_args){.coll = CO_COLL_TREE,
+                                     .in = in,
+                                     .out = out,
+                                     .count = count,
+                                     .dtype = dtype,
+                                     .op = CO_SUM,
+                                     .tree = tree});
 }
 
 co_status co_comm_ireduce_scatter(co_request **request, co_comm *comm, void *out, const void *in,

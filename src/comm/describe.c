@@ -8,7 +8,7 @@
 
 static const char *const describe_coll_names[CO_COLL_COUNT] = {
     "barrier", "bcast",   "reduce", "allreduce", "reduce_scatter", "allgather",
-    "gather",  "scatter", "split",  "send",      "recv",
+    "gather",  "scatter", "split",  "send",      "recv",           "tree_allreduce",
 };
 
 static const char *const describe_op_names[CO_REDUCE_OP_COUNT] = {"sum", "product", "minimum",
@@ -43,6 +43,8 @@ char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *d)
     if (d->coll == CO_COLL_BCAST || d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_GATHER ||
         d->coll == CO_COLL_SCATTER)
         snprintf(out + used, size - used, " with root %u", d->root);
+    if (d->coll == CO_COLL_TREE)
+        snprintf(out + used, size - used, " over %u leaves", d->root);
     return out;
 }
 

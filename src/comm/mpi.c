@@ -186,6 +186,7 @@ static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
     const co_coll_args *args = &r->link.base.args;
     const size_t elements = co_mpi_elements(c, args);
     int arrived;
+    bool ended;
 
     *done = false;
     if (!r->checked) {
@@ -202,7 +203,8 @@ static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
                             co_comm_coll_name(args->coll)));
         if (!arrived)
             return CO_OK;
-        r->moved += r->piece;
+        CO_TRY(co_mpi_end_stage(&ended, c, r));
+        r->moved += ended ? r->piece : 0;
     }
     co_mpi_finish_data(c, args);
     r->link.base.done = true;
@@ -318,6 +320,7 @@ static void mpi_destroy(co_comm *comm)
         mpi_read_notes(c);
         MPI_Comm_free(&c->check);
         MPI_Comm_free(&c->data);
+        co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
     }
     co_free(c->sends);
     co_free(c->receives);

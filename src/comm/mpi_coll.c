@@ -10,7 +10,7 @@
 
 typedef co_status (*coll_start_fn)(mpi_comm *c, mpi_request *r, int n);
 
-static MPI_Datatype coll_type(co_dtype dtype)
+MPI_Datatype co_mpi_type(co_dtype dtype)
 {
     switch (dtype) {
     case CO_F32:
@@ -52,7 +52,7 @@ static co_status coll_block_type(MPI_Datatype *out, const co_coll_args *args, in
     const MPI_Aint extent = (MPI_Aint)(args->count * co_dtype_size(args->dtype));
     MPI_Datatype piece;
 
-    CO_TRY(co_mpi_check(MPI_Type_contiguous(n, coll_type(args->dtype), &piece), "data type"));
+    CO_TRY(co_mpi_check(MPI_Type_contiguous(n, co_mpi_type(args->dtype), &piece), "data type"));
     CO_TRY(co_mpi_check(MPI_Type_create_resized(piece, 0, extent, out), "data type"));
     CO_TRY(co_mpi_check(MPI_Type_free(&piece), "data type"));
     return co_mpi_check(MPI_Type_commit(out), "data type");
@@ -62,7 +62,7 @@ static co_status coll_bcast(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Ibcast(coll_at(a->out, a, r->moved), n, coll_type(a->dtype), a->peer,
+    return co_mpi_check(MPI_Ibcast(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
                                    c->data, &r->data),
                         "bcast");
 }
@@ -74,7 +74,7 @@ static co_status coll_reduce(mpi_comm *c, mpi_request *r, int n)
     const void *in = root && a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
 
     return co_mpi_check(MPI_Ireduce(in, root ? coll_at(a->out, a, r->moved) : NULL, n,
-                                    coll_type(a->dtype), coll_op(a->op), a->peer, c->data,
+                                    co_mpi_type(a->dtype), coll_op(a->op), a->peer, c->data,
                                     &r->data),
                         "reduce");
 }
@@ -84,7 +84,7 @@ static co_status coll_allreduce(mpi_comm *c, mpi_request *r, int n)
     const co_coll_args *a = &r->link.base.args;
     const void *in = a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
 
-    return co_mpi_check(MPI_Iallreduce(in, coll_at(a->out, a, r->moved), n, coll_type(a->dtype),
+    return co_mpi_check(MPI_Iallreduce(in, coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
                                        coll_op(a->op), c->data, &r->data),
                         "allreduce");
 }
@@ -98,7 +98,7 @@ static co_status coll_reduce_scatter(mpi_comm *c, mpi_request *r, int n)
 
     return co_mpi_check(MPI_Ireduce(coll_at(a->in, a, r->moved),
                                     to == c->base.rank ? coll_at(a->out, a, at) : NULL, n,
-                                    coll_type(a->dtype), coll_op(a->op), to, c->data, &r->data),
+                                    co_mpi_type(a->dtype), coll_op(a->op), to, c->data, &r->data),
                         "reduce_scatter");
 }
 
@@ -108,7 +108,7 @@ static co_status coll_allgather(mpi_comm *c, mpi_request *r, int n)
     MPI_Datatype block;
 
     CO_TRY(coll_block_type(&block, a, n));
-    CO_TRY(co_mpi_check(MPI_Iallgather(coll_at(a->in, a, r->moved), n, coll_type(a->dtype),
+    CO_TRY(co_mpi_check(MPI_Iallgather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
                                        coll_at(a->out, a, r->moved), 1, block, c->data, &r->data),
                         "allgather"));
     return co_mpi_check(MPI_Type_free(&block), "allgather");
@@ -120,7 +120,7 @@ static co_status coll_gather(mpi_comm *c, mpi_request *r, int n)
     MPI_Datatype block;
 
     CO_TRY(coll_block_type(&block, a, n));
-    CO_TRY(co_mpi_check(MPI_Igather(coll_at(a->in, a, r->moved), n, coll_type(a->dtype),
+    CO_TRY(co_mpi_check(MPI_Igather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
                                     coll_at(a->out, a, r->moved), 1, block, a->peer, c->data,
                                     &r->data),
                         "gather"));
@@ -134,8 +134,8 @@ static co_status coll_scatter(mpi_comm *c, mpi_request *r, int n)
 
     CO_TRY(coll_block_type(&block, a, n));
     CO_TRY(co_mpi_check(MPI_Iscatter(coll_at(a->in, a, r->moved), 1, block,
-                                     coll_at(a->out, a, r->moved), n, coll_type(a->dtype), a->peer,
-                                     c->data, &r->data),
+                                     coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
+                                     a->peer, c->data, &r->data),
                         "scatter"));
     return co_mpi_check(MPI_Type_free(&block), "scatter");
 }
@@ -144,7 +144,7 @@ static co_status coll_send(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Isend(coll_at(a->in, a, r->moved), n, coll_type(a->dtype), a->peer,
+    return co_mpi_check(MPI_Isend(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
                                   CO_MPI_TAG_DATA, c->data, &r->data),
                         "send");
 }
@@ -153,7 +153,7 @@ static co_status coll_receive(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Irecv(coll_at(a->out, a, r->moved), n, coll_type(a->dtype), a->peer,
+    return co_mpi_check(MPI_Irecv(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
                                   CO_MPI_TAG_DATA, c->data, &r->data),
                         "recv");
 }
@@ -163,7 +163,7 @@ static const coll_start_fn coll_table[CO_COLL_COUNT] = {
     [CO_COLL_ALLREDUCE] = coll_allreduce, [CO_COLL_REDUCE_SCATTER] = coll_reduce_scatter,
     [CO_COLL_ALLGATHER] = coll_allgather, [CO_COLL_GATHER] = coll_gather,
     [CO_COLL_SCATTER] = coll_scatter,     [CO_COLL_SEND] = coll_send,
-    [CO_COLL_RECV] = coll_receive,
+    [CO_COLL_RECV] = coll_receive,        [CO_COLL_TREE] = co_mpi_tree_start,
 };
 
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args)
@@ -180,6 +180,12 @@ co_status co_mpi_start_piece(mpi_comm *c, mpi_request *r)
 
     r->piece = left < COLL_PIECE ? left : COLL_PIECE;
     return coll_table[args->coll](c, r, (int)r->piece);
+}
+
+co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *r)
+{
+    *done = true;
+    return r->link.base.args.coll == CO_COLL_TREE ? co_mpi_tree_end_stage(done, c, r) : CO_OK;
 }
 
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args)

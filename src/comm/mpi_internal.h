@@ -25,6 +25,7 @@ typedef struct mpi_comm {
     co_comm_queue collectives;
     co_comm_queue *sends, *receives; /* owned, [size] */
     int pending;                     /* messages */
+    struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
     uint32_t *waiting, note;
 } mpi_comm;
@@ -38,6 +39,7 @@ typedef struct mpi_request {
     uint64_t since_ns; /* when this rank first looked at it in vain */
     size_t moved;      /* elements done, of co_mpi_elements */
     size_t piece;      /* elements under way */
+    int stage;         /* of the piece */
 } mpi_request;
 
 co_status co_mpi_check(int code, const char *what);
@@ -46,7 +48,16 @@ co_status co_mpi_check(int code, const char *what);
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
 /* Start moving the next piece; sets request->piece. */
 co_status co_mpi_start_piece(mpi_comm *c, mpi_request *request);
+/* What is under way has arrived; *done: that was the last stage of the piece. */
+co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 /* After the last piece. */
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
+
+MPI_Datatype co_mpi_type(co_dtype dtype);
+
+/* mpi_tree.c: a piece of n elements of a tree all-reduce, in two stages. */
+co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
+co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
+void co_mpi_tree_free(mpi_comm *c);
 
 #endif

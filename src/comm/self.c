@@ -82,6 +82,13 @@ static co_status self_progress(co_comm *comm)
     return CO_OK;
 }
 
+/* The one part of one rank is the root. */
+static void self_copy_root(const co_coll_args *args, size_t bytes)
+{
+    if (bytes && *(const void *const *)args->in != args->out)
+        memcpy(args->out, *(const void *const *)args->in, bytes);
+}
+
 static co_status self_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     self_comm *self = (self_comm *)comm;
@@ -98,6 +105,8 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
         st = self_send(self, args);
     else if (args->coll == CO_COLL_RECV)
         co_comm_queue_push(&self->receives, link);
+    else if (args->coll == CO_COLL_TREE)
+        self_copy_root(args, bytes);
     else if (bytes && args->in != args->out)
         memcpy(args->out, args->in, bytes); /* of one rank, sum, product and average are itself */
     if (st != CO_OK)

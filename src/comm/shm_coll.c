@@ -13,6 +13,7 @@
 
 #include "comm/reduce.h"
 #include "comm/shm_internal.h"
+#include "comm/tree.h"
 
 #define COLL_DIRECT_BYTES 4096 /* up to here one phase less is faster than a shared reduction */
 
@@ -30,6 +31,7 @@ typedef void (*coll_fn)(const coll_step *s);
 
 typedef struct shm_coll {
     bool blocks; /* a slot holds a part of each rank's block */
+    bool parts;  /* a slot holds a piece of each of the rank's parts of a tree */
     coll_fn put, reduce, get;
 } shm_coll;
 
@@ -199,6 +201,77 @@ static void coll_get_scatter(const coll_step *s)
     coll_copy(s, coll_out(s, 0), s->rank == root ? coll_in(s, root) : coll_slot(s, root, at), s->n);
 }
 
+/* ---- the same for the parts of a tree ---- */
+
+/* Address of the step's piece of a part of this rank. */
+static const unsigned char *coll_part(const coll_step *s, int part)
+{
+    const unsigned char *const *in = s->args->in;
+
+    return in[part] + s->offset * s->request->esize;
+}
+
+static size_t coll_tree_slice(size_t *begin, const coll_step *s, int rank)
+{
+    return co_tree_slice(begin, s->args->tree, s->n, SHM_LINE / s->request->esize, rank);
+}
+
+static void coll_put_parts(const coll_step *s)
+{
+    for (int i = 0; i < s->args->tree->parts[s->rank]; i++)
+        coll_copy(s, coll_slot(s, s->rank, (size_t)i * s->request->chunk), coll_part(s, i), s->n);
+}
+
+static void coll_put_part_slices(const coll_step *s)
+{
+    for (int p = 0; p < s->size; p++) {
+        size_t at;
+        const size_t n = coll_tree_slice(&at, s, p);
+
+        for (int i = 0; p != s->rank && i < s->args->tree->parts[s->rank]; i++)
+            coll_copy(s, coll_slot(s, s->rank, (size_t)i * s->request->chunk + at),
+                      coll_part(s, i) + at * s->request->esize, n);
+    }
+}
+
+/* out = the tree's sum of all parts, from element `at` of each; the own ones are in the slot too or
+   where they came from. */
+static void coll_combine_tree(const coll_step *s, void *out, bool own_in_slot, size_t at, size_t n)
+{
+    const void *part[CO_TREE_MAX_LEAVES];
+    int n_part = 0;
+
+    for (int p = 0; p < s->size; p++)
+        for (int i = 0; i < s->args->tree->parts[p]; i++)
+            part[n_part++] = p == s->rank && !own_in_slot
+                                 ? coll_part(s, i) + at * s->request->esize
+                                 : coll_slot(s, p, (size_t)i * s->request->chunk + at);
+    co_tree_combine(s->args->tree, out, part, n, s->args->dtype);
+}
+
+static void coll_reduce_tree(const coll_step *s)
+{
+    size_t at;
+    const size_t n = coll_tree_slice(&at, s, s->rank);
+
+    coll_combine_tree(s, coll_slot(s, s->rank, at), false, at, n);
+}
+
+static void coll_get_tree_slices(const coll_step *s)
+{
+    for (int p = 0; p < s->size; p++) {
+        size_t at;
+        const size_t n = coll_tree_slice(&at, s, p);
+
+        coll_copy(s, coll_out(s, 0) + at * s->request->esize, coll_slot(s, p, at), n);
+    }
+}
+
+static void coll_get_tree(const coll_step *s)
+{
+    coll_combine_tree(s, coll_out(s, 0), true, 0, s->n);
+}
+
 static const shm_coll coll_table[CO_COLL_COUNT] = {
     [CO_COLL_BCAST] = {.put = coll_put_root, .get = coll_get_bcast},
     [CO_COLL_REDUCE] = {.put = coll_put_slices,
@@ -212,10 +285,17 @@ static const shm_coll coll_table[CO_COLL_COUNT] = {
     [CO_COLL_GATHER] = {.put = coll_put_not_root, .get = coll_get_all_root},
     [CO_COLL_SCATTER] = {.blocks = true, .put = coll_put_root_blocks, .get = coll_get_scatter},
     [CO_COLL_SPLIT] = {.put = coll_put_chunk, .get = coll_get_all},
+    [CO_COLL_TREE] = {.parts = true,
+                      .put = coll_put_part_slices,
+                      .reduce = coll_reduce_tree,
+                      .get = coll_get_tree_slices},
 };
 
 static const shm_coll coll_reduce_small = {.put = coll_put_chunk, .get = coll_get_sum_root};
 static const shm_coll coll_allreduce_small = {.put = coll_put_chunk, .get = coll_get_sum};
+
+static const shm_coll coll_tree_small = {
+    .parts = true, .put = coll_put_parts, .get = coll_get_tree};
 
 static const shm_coll *coll_choose(const co_coll_args *args, size_t bytes)
 {
@@ -223,6 +303,8 @@ static const shm_coll *coll_choose(const co_coll_args *args, size_t bytes)
         return &coll_allreduce_small;
     if (bytes <= COLL_DIRECT_BYTES && args->coll == CO_COLL_REDUCE)
         return &coll_reduce_small;
+    if (bytes <= COLL_DIRECT_BYTES && args->coll == CO_COLL_TREE)
+        return &coll_tree_small;
     return &coll_table[args->coll];
 }
 
@@ -231,11 +313,15 @@ static const shm_coll *coll_choose(const co_coll_args *args, size_t bytes)
 void co_shm_coll_post(shm_comm *c, shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
-    const size_t parts = (size_t)c->base.size;
+    size_t parts = 1;
 
     request->descriptor = co_comm_descriptor(args, c->sequence++);
     request->coll = coll_choose(args, args->count * request->esize);
-    request->chunk = SHM_CHUNK / request->esize / (request->coll->blocks ? parts : 1);
+    if (request->coll->blocks)
+        parts = (size_t)c->base.size;
+    else if (request->coll->parts)
+        parts = (size_t)args->tree->most_parts;
+    request->chunk = SHM_CHUNK / request->esize / parts;
     request->first = c->posted;
     request->steps = args->count ? (args->count - 1) / request->chunk + 1 : 1;
     c->posted += request->steps;

@@ -22,8 +22,9 @@
 #include "comm/shm.h"
 #include "core/mem.h"
 
-#define TEST_MAX_RANKS 8
-#define TEST_MAX_CASES 64
+#define TEST_MAX_RANKS  8
+#define TEST_MAX_CASES  64
+#define TEST_FULL_RANKS 4 /* more of them: sums over trees alone, where the number matters most */
 
 static int test_ranks;
 static co_comm *test_world; /* over MPI: one for all cases */
@@ -281,8 +282,11 @@ static int test_add(struct CMUnitTest *tests, int n, const comm_case *cases,
 static int test_run(CMUnitTestFunction runner)
 {
     struct CMUnitTest tests[TEST_MAX_CASES];
-    int n = test_add(tests, 0, comm_cases_data, runner);
+    int n = test_add(tests, 0, comm_cases_tree, runner);
 
+    if (test_ranks > TEST_FULL_RANKS)
+        return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);
+    n = test_add(tests, n, comm_cases_data, runner);
     n = test_add(tests, n, comm_cases_order, runner);
     n = test_add(tests, n, comm_cases_failure, runner);
     n = test_add(tests, n, comm_cases_window, runner);

@@ -20,18 +20,20 @@ typedef enum co_coll {
     CO_COLL_SPLIT,
     CO_COLL_SEND,
     CO_COLL_RECV,
+    CO_COLL_TREE,
     CO_COLL_COUNT
 } co_coll;
 
 /** One operation as posted; arguments have been checked by comm.c. */
 typedef struct co_coll_args {
     co_coll coll;
-    const void *in;
+    const void *in; /* of a tree all-reduce: const void *const *, (parts of this rank) */
     void *out;
     size_t count;
     co_dtype dtype;
     co_reduce_op op;
-    int peer; /* root, or the other side of a send or receive */
+    int peer;            /* root, or the other side of a send or receive */
+    const co_tree *tree; /* of a tree all-reduce */
 } co_coll_args;
 
 /** The descriptor that peers compare: 16 bytes, the same on every rank. */
@@ -39,7 +41,7 @@ typedef struct co_coll_descriptor {
     uint32_t sequence;
     uint8_t coll;
     uint8_t dtype_op; /* dtype | op << 4 */
-    uint16_t root;
+    uint16_t root;    /* or the leaves of the tree */
     uint64_t count;
 } co_coll_descriptor;
 

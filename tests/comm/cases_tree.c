@@ -1,0 +1,227 @@
+/*
+ * cases_tree.c - sums in the order of one tree: the same bits for any number of ranks, as the
+ * oracle, which adds up leaf by leaf without knowing of ranks, has no ranks to depend on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/cases.h"
+#include "comm/tree.h"
+
+/* A number that rounds when added to others, so that the order is in the bits. */
+static float tree_leaf(int leaf, size_t i)
+{
+    return 1.0f / (float)(3 + leaf * 1009 + (int)(i % 5000) * 7) - 0.0001f * (float)(leaf % 7);
+}
+
+static float tree_oracle(int begin, int end, size_t i)
+{
+    int half = 1;
+
+    if (end - begin == 1)
+        return tree_leaf(begin, i);
+    while (half * 2 < end - begin)
+        half *= 2;
+    return tree_oracle(begin, begin + half, i) + tree_oracle(begin + half, end, i);
+}
+
+/* The rank's leaves, one after another in `term`, the last one in two ranges. */
+static void tree_add_leaves(co_tree_sum *sum, const co_tree *tree, float *term, int rank, size_t n)
+{
+    const int last = co_tree_first(tree, rank + 1) - 1;
+
+    co_tree_sum_start(sum);
+    for (int leaf = co_tree_first(tree, rank); leaf <= last; leaf++) {
+        for (size_t i = 0; i < n; i++)
+            term[i] = tree_leaf(leaf, i);
+        if (leaf < last)
+            co_tree_sum_push(sum, term);
+    }
+    co_tree_sum_close(sum, term, 0, n / 3);
+    co_tree_sum_close(sum, term, n / 3, n);
+}
+
+/* One sum; `term` has room for n elements, and `out` may be the same. */
+static bool tree_sum(co_comm *comm, const co_tree *tree, float *out, float *term, size_t n)
+{
+    const int rank = co_comm_rank(comm);
+    const void *part[CO_TREE_MAX_PARTS];
+    co_tree_sum sum;
+
+    CHECK_OK(co_tree_sum_init(&sum, tree, rank, n));
+    tree_add_leaves(&sum, tree, term, rank, n);
+    CHECK(co_tree_sum_parts(part, &sum, term, 0) == co_tree_parts(tree, rank));
+    CHECK_OK(co_comm_tree_allreduce(comm, tree, out, part, n, CO_F32));
+    co_tree_sum_fini(&sum);
+    for (size_t i = 0; i < n; i++) {
+        const float want = tree_oracle(0, tree->leaves, i);
+
+        CHECK(memcmp(&want, &out[i], sizeof(want)) == 0);
+    }
+    return true;
+}
+
+static bool tree_bits(co_comm *comm)
+{
+    static const int leaves[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 23, 64};
+    static const size_t counts[] = {0, 1, 17, 1025, 5003, 70001};
+    float *term = malloc(70001 * sizeof(*term)), *out = malloc(70001 * sizeof(*out));
+
+    CHECK(term && out);
+    for (size_t l = 0; l < sizeof(leaves) / sizeof(leaves[0]); l++) {
+        co_tree *tree;
+
+        if (leaves[l] < co_comm_size(comm))
+            continue;
+        CHECK_OK(co_tree_create(&tree, leaves[l], co_comm_size(comm)));
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+            if (counts[c] > 6000 && leaves[l] != 8 && leaves[l] != 23)
+                continue;
+            CHECK(tree_sum(comm, tree, out, term, counts[c]));
+            CHECK(tree_sum(comm, tree, term, term, counts[c]));
+        }
+        co_tree_destroy(tree);
+    }
+    free(term);
+    free(out);
+    return true;
+}
+
+/* More than a slot and than a piece; several under way, among others. */
+static bool tree_large(co_comm *comm)
+{
+    const size_t n = ((size_t)1 << 20) + 4099;
+    const int leaves = 2 * co_comm_size(comm) + 1;
+    float *term = malloc(n * sizeof(*term)), *other = malloc(n * sizeof(*other)), small = 1;
+    const void *part[CO_TREE_MAX_PARTS], *part2[CO_TREE_MAX_PARTS];
+    co_request *request[3];
+    co_tree *tree;
+    co_tree_sum sum;
+
+    CHECK(term && other);
+    CHECK_OK(co_tree_create(&tree, leaves, co_comm_size(comm)));
+    CHECK_OK(co_tree_sum_init(&sum, tree, co_comm_rank(comm), n));
+    tree_add_leaves(&sum, tree, term, co_comm_rank(comm), n);
+    (void)co_tree_sum_parts(part, &sum, term, 0);
+    (void)co_tree_sum_parts(part2, &sum, term, 5);
+    CHECK_OK(co_comm_itree_allreduce(&request[0], comm, tree, other, part2, n - 5, CO_F32));
+    CHECK_OK(co_comm_iallreduce(&request[1], comm, &small, &small, 1, CO_F32, CO_SUM));
+    CHECK_OK(co_comm_itree_allreduce(&request[2], comm, tree, term, part, n, CO_F32));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(co_request_wait(request[i]));
+        co_request_destroy(request[i]);
+    }
+    CHECK(small == (float)co_comm_size(comm));
+    CHECK(memcmp(other, term + 5, (n - 5) * sizeof(*term)) == 0);
+    for (size_t i = 0; i < n; i++) {
+        const float want = tree_oracle(0, leaves, i);
+
+        CHECK(memcmp(&want, &term[i], sizeof(want)) == 0);
+    }
+    co_tree_sum_fini(&sum);
+    co_tree_destroy(tree);
+    free(term);
+    free(other);
+    return true;
+}
+
+/* With a leaf for each rank as much travels as in an ordinary all-reduce. */
+static bool tree_bytes(co_comm *comm)
+{
+    const uint64_t before = co_comm_bytes_sent(comm);
+    float term[40] = {0};
+    const void *part = term;
+    co_tree *tree;
+
+    CHECK_OK(co_tree_create(&tree, co_comm_size(comm), co_comm_size(comm)));
+    CHECK_OK(co_comm_tree_allreduce(comm, tree, term, &part, 40, CO_F32));
+    CHECK(co_comm_bytes_sent(comm) - before == (co_comm_size(comm) > 1 ? sizeof(term) : 0));
+    co_tree_destroy(tree);
+    return true;
+}
+
+static bool tree_refusals(co_comm *comm)
+{
+    float data[16] = {0};
+    const void *part[CO_TREE_MAX_PARTS] = {data + 1}, *none = NULL;
+    co_tree *tree, *wrong;
+
+    CHECK(co_tree_create(&tree, 2, 3) == CO_E_USAGE);
+    CHECK(co_tree_create(&tree, 0, 1) == CO_E_USAGE);
+    CHECK(co_tree_create(&tree, CO_TREE_MAX_LEAVES + 1, 1) == CO_E_USAGE);
+    CHECK_OK(co_tree_create(&tree, co_comm_size(comm), co_comm_size(comm)));
+    CHECK_OK(co_tree_create(&wrong, 2 * co_comm_size(comm), co_comm_size(comm) + 1));
+    CHECK(co_comm_tree_allreduce(comm, tree, data, part, 8, CO_F32) == CO_E_USAGE);
+    CHECK(strstr(co_error_message(), "overlap") != NULL);
+    CHECK(co_comm_tree_allreduce(comm, wrong, data, part, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_tree_allreduce(comm, NULL, data, part, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_tree_allreduce(comm, tree, NULL, part, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_tree_allreduce(comm, tree, data, NULL, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_tree_allreduce(comm, tree, data, &none, 1, CO_F32) == CO_E_USAGE);
+    CHECK(co_comm_tree_allreduce(comm, tree, data, part, SIZE_MAX / 8, CO_F32) == CO_E_USAGE);
+    CHECK_OK(co_comm_tree_allreduce(comm, tree, data, part, 1, CO_F32)); /* still alive */
+    co_tree_destroy(wrong);
+    co_tree_destroy(tree);
+    return true;
+}
+
+/* Trees of different leaves are a mismatch, not a wrong sum. Last: it ends the communicator. */
+static bool tree_mismatch(co_comm *comm)
+{
+    const int size = co_comm_size(comm);
+    float data[8] = {0};
+    const void *part[CO_TREE_MAX_PARTS];
+    co_comm *both;
+    co_tree *tree;
+
+    for (int i = 0; i < CO_TREE_MAX_PARTS; i++)
+        part[i] = data;
+    CHECK_OK(co_comm_split(&both, comm, 0, co_comm_rank(comm)));
+    CHECK_OK(co_tree_create(&tree, co_comm_rank(comm) == 0 ? 2 * size : 4 * size, size));
+    CHECK(co_comm_tree_allreduce(both, tree, data, part, 8, CO_F32) == CO_E_MISMATCH);
+    CHECK_OK(co_comm_barrier(comm));
+    co_tree_destroy(tree);
+    co_comm_destroy(both);
+    return true;
+}
+
+/* Runs: near-equal, in order, with nothing left out; and no more parts than there must be. */
+static bool tree_runs(co_comm *comm)
+{
+    static const int eight[8][9] = {{0, 8},
+                                    {0, 4, 8},
+                                    {0, 3, 6, 8},
+                                    {0, 2, 4, 6, 8},
+                                    {0, 2, 4, 6, 7, 8},
+                                    {0, 2, 4, 5, 6, 7, 8},
+                                    {0, 2, 3, 4, 5, 6, 7, 8},
+                                    {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+
+    (void)comm;
+    for (int leaves = 1; leaves <= 40; leaves++)
+        for (int ranks = 1; ranks <= leaves; ranks++) {
+            co_tree *tree;
+
+            CHECK_OK(co_tree_create(&tree, leaves, ranks));
+            CHECK(co_tree_first(tree, 0) == 0 && co_tree_first(tree, ranks) == leaves);
+            for (int r = 0; r < ranks; r++) {
+                const int n = co_tree_first(tree, r + 1) - co_tree_first(tree, r);
+
+                CHECK(n == leaves / ranks || n == leaves / ranks + 1);
+                CHECK(leaves != 8 || co_tree_first(tree, r) == eight[ranks - 1][r]);
+                CHECK(co_tree_parts(tree, r) <= CO_TREE_MAX_PARTS);
+            }
+            co_tree_destroy(tree);
+        }
+    return true;
+}
+
+const comm_case comm_cases_tree[] = {
+    {"tree_runs", tree_runs, 1},
+    {"tree_bits", tree_bits, 1},
+    {"tree_large", tree_large, 1},
+    {"tree_bytes", tree_bytes, 1},
+    {"tree_refusals", tree_refusals, 1},
+    {"tree_mismatch", tree_mismatch, 2},
+    {NULL, NULL, 0},
+};
