@@ -27,6 +27,12 @@ typedef struct hogwild_state {
     float *weights; /* owned; shared by all ranks */
 } hogwild_state;
 
+static co_status hogwild_init(co_strategy *strategy)
+{
+    strategy->own_state = true;
+    return CO_OK;
+}
+
 static co_status hogwild_start(co_strategy *strategy)
 {
     hogwild_state *self = strategy->self;
@@ -48,7 +54,7 @@ static co_status hogwild_before_update(co_strategy *strategy, const co_strategy_
 }
 
 /* All steps of all ranks are in the weights. */
-static co_status hogwild_finish(co_strategy *strategy)
+static co_status hogwild_meet(co_strategy *strategy)
 {
     return co_comm_barrier(strategy->comm);
 }
@@ -65,9 +71,11 @@ const co_strategy_ops co_strategy_hogwild = {
     .summary = "ranks update shared weights without waiting or locking (Hogwild!)",
     .self_size = sizeof(hogwild_state),
     .needs = CO_STRATEGY_NEEDS_WINDOW,
+    .init = hogwild_init,
     .start = hogwild_start,
     .is_local = hogwild_is_local,
     .before_update = hogwild_before_update,
-    .finish = hogwild_finish,
+    .finish = hogwild_meet,
+    .settle = hogwild_meet,
     .fini = hogwild_fini,
 };

@@ -108,6 +108,7 @@ static co_status local_init(co_strategy *strategy)
 {
     local_state *self = strategy->self;
 
+    strategy->own_weights = strategy->own_state = true;
     if (self->outer_value)
         CO_TRY(local_init_outer(self, strategy->store->n));
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
@@ -144,7 +145,7 @@ static co_status local_before_update(co_strategy *strategy, const co_strategy_st
         CO_TRY(co_reducer_post(&self->reducer));
         return co_reducer_wait(&self->reducer);
     }
-    if (self->common && self->used.global == 0)
+    if (self->common && self->used.count[1] == 0)
         memcpy(self->common, store->param, store->n * sizeof(float));
     co_weights_allow(strategy, step);
     return CO_OK;
@@ -167,7 +168,7 @@ static co_status local_end_round(co_strategy *strategy)
 {
     local_state *self = strategy->self;
 
-    if (self->used.global == 0)
+    if (self->used.count[1] == 0)
         return CO_OK;
     CO_TRY(co_weights_average(&self->used, strategy));
     if (self->common)
@@ -186,6 +187,29 @@ static co_status local_after_update(co_strategy *strategy, const co_strategy_ste
     if ((self->step - (uint64_t)self->start) % (uint64_t)self->period != 0)
         return CO_OK;
     return local_end_round(strategy);
+}
+
+/* Both only ever change where all ranks agree. */
+static float *local_carry(const co_strategy *strategy, size_t i)
+{
+    const local_state *self = strategy->self;
+
+    return i == 0 ? self->common : i == 1 ? self->velocity : NULL;
+}
+
+static uint64_t *local_counters(const co_strategy *strategy, size_t *n)
+{
+    local_state *self = strategy->self;
+
+    return co_weights_counters(&self->used, n);
+}
+
+static co_status local_resume(co_strategy *strategy, uint64_t step)
+{
+    local_state *self = strategy->self;
+
+    self->step = step;
+    return CO_OK;
 }
 
 static void local_fini(co_strategy *strategy)
@@ -209,5 +233,8 @@ const co_strategy_ops co_strategy_local = {
     .before_update = local_before_update,
     .after_update = local_after_update,
     .finish = local_end_round,
+    .carry = local_carry,
+    .counters = local_counters,
+    .resume = local_resume,
     .fini = local_fini,
 };

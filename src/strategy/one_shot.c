@@ -31,6 +31,12 @@ static const co_key one_shot_keys[] = {
     CO_KEYS_END,
 };
 
+static co_status one_shot_begin(co_strategy *strategy)
+{
+    strategy->own_weights = strategy->own_state = true;
+    return CO_OK;
+}
+
 static co_status one_shot_start(co_strategy *strategy)
 {
     const one_shot *self = strategy->self;
@@ -72,14 +78,23 @@ static co_status one_shot_finish(co_strategy *strategy)
     return co_weights_average(&self->used, strategy);
 }
 
+static uint64_t *one_shot_counters(const co_strategy *strategy, size_t *n)
+{
+    one_shot *self = strategy->self;
+
+    return co_weights_counters(&self->used, n);
+}
+
 const co_strategy_ops co_strategy_one_shot = {
     .name = "one-shot",
     .summary = "train alone and average the weights of all ranks once, at the end (Zinkevich)",
     .keys = one_shot_keys,
     .self_size = sizeof(one_shot),
+    .init = one_shot_begin,
     .start = one_shot_start,
     .is_local = one_shot_is_local,
     .before_update = one_shot_before_update,
     .after_update = one_shot_after_update,
     .finish = one_shot_finish,
+    .counters = one_shot_counters,
 };

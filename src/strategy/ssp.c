@@ -74,6 +74,7 @@ static co_status ssp_init(co_strategy *strategy)
     ssp_state *self = strategy->self;
     const size_t n = strategy->store->n, ranks = (size_t)co_comm_size(strategy->comm);
 
+    strategy->own_state = true;
     self->n_chunk = (n + SSP_CHUNK - 1) / SSP_CHUNK;
     self->bytes = ranks * sizeof(ssp_clock) + self->n_chunk * sizeof(ssp_lock) + n * sizeof(float);
     self->view = co_calloc_aligned(n, sizeof(float));
@@ -247,13 +248,35 @@ static co_status ssp_after_update(co_strategy *strategy, const co_strategy_step 
     return co_comm_progress(strategy->comm);
 }
 
+/* All ranks have all steps of all. */
+static co_status ssp_meet(co_strategy *strategy)
+{
+    CO_TRY(co_comm_barrier(strategy->comm));
+    return ssp_read(strategy);
+}
+
+/* Clocks are the number of steps since the beginning; the barrier keeps a rank from moving weights
+   that another still reads. */
+static co_status ssp_resume(co_strategy *strategy, uint64_t step)
+{
+    ssp_state *self = strategy->self;
+    const co_store *store = strategy->store;
+    ssp_clock *clock = &self->clock[co_comm_rank(strategy->comm)];
+
+    memcpy(self->view, store->param, store->n * sizeof(float));
+    if (co_comm_rank(strategy->comm) == 0)
+        memcpy(self->weights, store->param, store->n * sizeof(float));
+    atomic_store(&clock->added, step);
+    atomic_store(&clock->read, step);
+    return co_comm_barrier(strategy->comm);
+}
+
 /* All ranks end with all steps, and know what all reads lacked. */
 static co_status ssp_finish(co_strategy *strategy)
 {
     ssp_state *self = strategy->self;
 
-    CO_TRY(co_comm_barrier(strategy->comm));
-    CO_TRY(ssp_read(strategy));
+    CO_TRY(ssp_meet(strategy));
     return co_comm_allreduce(strategy->comm, self->lack, self->lack, (size_t)self->bound + 1,
                              CO_I64, CO_SUM);
 }
@@ -286,5 +309,7 @@ const co_strategy_ops co_strategy_ssp = {
     .after_update = ssp_after_update,
     .finish = ssp_finish,
     .report = ssp_report,
+    .settle = ssp_meet,
+    .resume = ssp_resume,
     .fini = ssp_fini,
 };

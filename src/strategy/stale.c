@@ -29,8 +29,8 @@ typedef struct stale {
     int64_t k;
     bool racy;
     double bucket_mib;
-    size_t n_slot, next;
-    stale_slot *slot; /* owned; a ring */
+    size_t n_slot;
+    stale_slot *slot; /* owned; a ring: step t uses slot t mod k */
 } stale;
 
 static const co_key stale_keys[] = {
@@ -75,6 +75,7 @@ static co_status stale_init(co_strategy *strategy)
     stale *self = strategy->self;
     const size_t n_slot = stale_is_delayed(self) ? (size_t)self->k : 1;
 
+    strategy->own_weights = strategy->own_state = self->racy;
     if (self->racy && self->k > 1)
         return co_fail(CO_E_USAGE, "strategy stale: racy: true has no delay; leave k out");
     self->slot = co_calloc(n_slot, sizeof(*self->slot));
@@ -106,12 +107,12 @@ static co_status stale_grad_ready(co_strategy *strategy, size_t begin, size_t en
 }
 
 /* This step's gradient for the sum of k steps ago. */
-static co_status stale_exchange(co_strategy *strategy)
+static co_status stale_exchange(co_strategy *strategy, const co_strategy_step *step)
 {
     stale *self = strategy->self;
     const co_store *store = strategy->store;
-    stale_slot *slot = &self->slot[self->next];
-    const bool filled = slot->reducer.n_posted > 0;
+    stale_slot *slot = &self->slot[step->step % self->n_slot];
+    const bool filled = step->step >= self->n_slot;
 
     CO_TRY(co_reducer_wait(&slot->reducer));
     for (size_t e = 0; e < store->n; e++) {
@@ -121,7 +122,6 @@ static co_status stale_exchange(co_strategy *strategy)
         store->grad[e] = sum;
     }
     strategy->update_end = filled ? store->n : 0;
-    self->next = (self->next + 1) % self->n_slot;
     return co_reducer_post(&slot->reducer);
 }
 
@@ -130,9 +130,8 @@ static co_status stale_before_update(co_strategy *strategy, const co_strategy_st
     stale *self = strategy->self;
     co_reducer *reducer = &self->slot[0].reducer;
 
-    (void)step;
     if (stale_is_delayed(self))
-        return stale_exchange(strategy);
+        return stale_exchange(strategy, step);
     CO_TRY(co_reducer_post(reducer));
     return self->racy ? CO_OK : co_reducer_wait(reducer);
 }
@@ -145,12 +144,28 @@ static co_status stale_after_update(co_strategy *strategy, const co_strategy_ste
     return self->racy ? co_reducer_wait(&self->slot[0].reducer) : CO_OK;
 }
 
-static co_status stale_finish(co_strategy *strategy)
+/* The sums under way are complete, and wait for their step. */
+static co_status stale_settle(co_strategy *strategy)
 {
     stale *self = strategy->self;
 
     for (size_t i = 0; i < self->n_slot; i++)
         CO_TRY(co_reducer_wait(&self->slot[i].reducer));
+    return CO_OK;
+}
+
+static float *stale_carry(const co_strategy *strategy, size_t i)
+{
+    const stale *self = strategy->self;
+
+    return i < self->n_slot ? self->slot[i].sum : NULL;
+}
+
+static co_status stale_finish(co_strategy *strategy)
+{
+    const stale *self = strategy->self;
+
+    CO_TRY(stale_settle(strategy));
     return self->racy ? co_weights_broadcast(strategy) : CO_OK;
 }
 
@@ -177,5 +192,7 @@ const co_strategy_ops co_strategy_stale = {
     .before_update = stale_before_update,
     .after_update = stale_after_update,
     .finish = stale_finish,
+    .settle = stale_settle,
+    .carry = stale_carry,
     .fini = stale_fini,
 };

@@ -106,6 +106,27 @@ co_status co_strategy_finish(co_strategy *strategy)
     return strategy->ops->finish ? strategy->ops->finish(strategy) : CO_OK;
 }
 
+co_status co_strategy_settle(co_strategy *strategy)
+{
+    return strategy->ops->settle ? strategy->ops->settle(strategy) : CO_OK;
+}
+
+float *co_strategy_carry(const co_strategy *strategy, size_t i)
+{
+    return strategy->ops->carry ? strategy->ops->carry(strategy, i) : NULL;
+}
+
+uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n)
+{
+    *n = 0;
+    return strategy->ops->counters ? strategy->ops->counters(strategy, n) : NULL;
+}
+
+co_status co_strategy_resume(co_strategy *strategy, uint64_t step)
+{
+    return strategy->ops->resume ? strategy->ops->resume(strategy, step) : CO_OK;
+}
+
 co_strategy_counts co_strategy_report(const co_strategy *strategy)
 {
     return strategy->ops->report ? strategy->ops->report(strategy)

@@ -25,21 +25,13 @@ static const co_key threads_keys[] = {
     CO_KEYS_END,
 };
 
-static size_t threads_slice(const co_strategy *strategy, int rank)
-{
-    const size_t lines = strategy->store->n / CO_STORE_ALIGN;
-
-    return lines * (size_t)rank / (size_t)co_comm_size(strategy->comm) * CO_STORE_ALIGN;
-}
-
 static co_status threads_init(co_strategy *strategy)
 {
     threads_state *self = strategy->self;
-    const int rank = co_comm_rank(strategy->comm);
+    const int rank = co_comm_rank(strategy->comm), ranks = co_comm_size(strategy->comm);
 
-    strategy->update_begin = threads_slice(strategy, rank);
-    if (rank + 1 < co_comm_size(strategy->comm))
-        strategy->update_end = threads_slice(strategy, rank + 1);
+    strategy->update_begin = co_store_slice(strategy->store->n, rank, ranks);
+    strategy->update_end = co_store_slice(strategy->store->n, rank + 1, ranks);
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            CO_SUM);
 }

@@ -18,6 +18,12 @@ co_status co_weights_broadcast(const co_strategy *strategy)
     return co_comm_bcast(strategy->comm, store->buffer, store->n_buffer, CO_F32, 0);
 }
 
+uint64_t *co_weights_counters(co_weights_used *used, size_t *n)
+{
+    *n = sizeof(used->count) / sizeof(used->count[0]);
+    return used->count;
+}
+
 void co_weights_allow(co_strategy *strategy, const co_strategy_step *step)
 {
     strategy->update_end = step->local ? strategy->store->n : 0;
@@ -25,8 +31,8 @@ void co_weights_allow(co_strategy *strategy, const co_strategy_step *step)
 
 void co_weights_count(co_weights_used *used, const co_strategy_step *step)
 {
-    used->local += step->local;
-    used->global += step->global;
+    used->count[0] += step->local;
+    used->count[1] += step->global;
 }
 
 /* In double: a share rounded to float would move all weights the same way at every average. */
@@ -42,10 +48,10 @@ co_status co_weights_average(co_weights_used *used, const co_strategy *strategy)
     const co_store *store = strategy->store;
     double share;
 
-    if (used->global == 0)
+    if (used->count[1] == 0)
         return CO_OK;
-    share = (double)used->local / (double)used->global;
-    *used = (co_weights_used){0, 0};
+    share = (double)used->count[0] / (double)used->count[1];
+    *used = (co_weights_used){{0, 0}};
     CO_TRY(weights_combine(strategy->comm, store->param, store->n, share));
     return weights_combine(strategy->comm, store->buffer, store->n_buffer, share);
 }

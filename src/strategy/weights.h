@@ -9,11 +9,13 @@
 
 /* Samples used since all ranks last had the same weights. */
 typedef struct co_weights_used {
-    uint64_t local, global;
+    uint64_t count[2]; /* of this rank, of all */
 } co_weights_used;
 
 /* Those of rank 0 on every rank. */
 co_status co_weights_broadcast(const co_strategy *strategy);
+/* The counters of co_strategy_ops. */
+uint64_t *co_weights_counters(co_weights_used *used, size_t *n);
 /* Before the update of a step on a rank's own samples: none, no update. */
 void co_weights_allow(co_strategy *strategy, const co_strategy_step *step);
 /* After the update of such a step. */

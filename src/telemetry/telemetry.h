@@ -5,6 +5,7 @@
 #define CO_TELEMETRY_TELEMETRY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cohort/status.h>

@@ -66,6 +66,13 @@ void co_store_take_param(co_store *store)
     store->param = store->own_param;
 }
 
+size_t co_store_slice(size_t n, int part, int parts)
+{
+    const size_t lines = n / CO_STORE_ALIGN;
+
+    return part < parts ? lines * (size_t)part / (size_t)parts * CO_STORE_ALIGN : n;
+}
+
 size_t co_store_place(size_t *end, size_t count)
 {
     size_t start = *end;

@@ -35,6 +35,10 @@ void co_store_lend_param(co_store *store, float *param);
 /* Back into own memory, values and all; nothing if they are there. */
 void co_store_take_param(co_store *store);
 
+/* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
+   each: begin, and the begin of the next. */
+size_t co_store_slice(size_t n, int part, int parts);
+
 /* Next start for a tensor of `count` elements at `*end`; moves *end. */
 size_t co_store_place(size_t *end, size_t count);
 

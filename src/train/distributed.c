@@ -6,6 +6,7 @@
  */
 #include "train/distributed.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -72,33 +73,125 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     return CO_OK;
 }
 
+/* Books the time since `start_ns` as the strategy's; passes on `st`. */
+static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_status st)
+{
+    d->sync_ns += co_clock_ns() - start_ns;
+    return st;
+}
+
+/* A distributed optimizer over a store without layers, in this process alone, not started. */
+typedef struct distributed_probe {
+    co_comm *self;
+    co_store *store;
+    co_distributed d;
+} distributed_probe;
+
+static co_status distributed_probe_open(distributed_probe *probe,
+                                        const co_distributed_values *values)
+{
+    co_distributed *d = &probe->d;
+
+    memset(probe, 0, sizeof(*probe));
+    CO_TRY(co_comm_create_self(&probe->self));
+    CO_TRY(co_store_create(&probe->store, CO_STORE_ALIGN, 0));
+    CO_TRY(co_optim_create(&d->optim, values->optimizer, values->config, probe->store));
+    CO_TRY(co_schedule_create(&d->schedule, values->schedule, values->config));
+    return co_strategy_create(&d->strategy, values->strategy, values->config, probe->self,
+                              probe->store);
+}
+
+static void distributed_probe_close(distributed_probe *probe)
+{
+    co_strategy_destroy(probe->d.strategy);
+    co_schedule_destroy(probe->d.schedule);
+    co_optim_destroy(probe->d.optim);
+    co_store_destroy(probe->store);
+    co_comm_destroy(probe->self);
+}
+
 co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values)
 {
-    co_comm *self = NULL;
-    co_store *store = NULL;
-    co_optim *optim = NULL;
-    co_schedule *schedule = NULL;
-    co_strategy *strategy = NULL;
-    co_status st = co_comm_create_self(&self);
+    distributed_probe probe;
+    co_status st = distributed_probe_open(&probe, values);
 
-    if (st == CO_OK)
-        st = co_store_create(&store, CO_STORE_ALIGN, 0);
-    if (st == CO_OK)
-        st = co_optim_create(&optim, values->optimizer, values->config, store);
-    if (st == CO_OK)
-        st = co_schedule_create(&schedule, values->schedule, values->config);
-    if (st == CO_OK)
-        st = co_strategy_create(&strategy, values->strategy, values->config, self, store);
     if (st == CO_OK) {
-        *needs = strategy->ops->needs;
-        *common = co_strategy_is_common(strategy);
+        *needs = probe.d.strategy->ops->needs;
+        *common = co_strategy_is_common(probe.d.strategy);
     }
-    co_strategy_destroy(strategy);
-    co_schedule_destroy(schedule);
-    co_optim_destroy(optim);
-    co_store_destroy(store);
-    co_comm_destroy(self);
+    distributed_probe_close(&probe);
     return st;
+}
+
+/* Array i; `store` is the one that optimizer and strategy were made for. */
+static bool distributed_array(co_distributed_array *out, const co_distributed *d,
+                              const co_store *store, int i)
+{
+    const int states = co_optim_state_count(d->optim);
+
+    if (i < states) {
+        snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
+        out->data = co_optim_state(d->optim, store, i);
+        out->own = d->strategy->own_state;
+        return true;
+    }
+    out->data = co_strategy_carry(d->strategy, (size_t)(i - states));
+    out->own = false;
+    snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
+    return out->data != NULL;
+}
+
+bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d, int i)
+{
+    return distributed_array(out, d, d->options.model->store, i);
+}
+
+co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
+                              const co_distributed_values *values)
+{
+    distributed_probe probe;
+    co_status st = distributed_probe_open(&probe, values);
+
+    *n = 0;
+    if (st == CO_OK) {
+        *own_weights = probe.d.strategy->own_weights;
+        while (*n < max && distributed_array(&out[*n], &probe.d, probe.store, *n))
+            out[(*n)++].data = NULL;
+    }
+    distributed_probe_close(&probe);
+    return st;
+}
+
+uint64_t *co_distributed_counters(const co_distributed *d, size_t *n)
+{
+    return co_strategy_counters(d->strategy, n);
+}
+
+bool co_distributed_owns_weights(const co_distributed *d)
+{
+    return d->strategy->own_weights;
+}
+
+co_status co_distributed_settle(co_distributed *d)
+{
+    return distributed_synced(d, co_clock_ns(), co_strategy_settle(d->strategy));
+}
+
+bool co_distributed_is_settled(const co_distributed *d)
+{
+    return !d->strategy->ops->settle;
+}
+
+uint64_t co_distributed_updates(const co_distributed *d)
+{
+    return d->updates;
+}
+
+co_status co_distributed_resume(co_distributed *d, uint64_t step, uint64_t updates)
+{
+    d->step = (co_strategy_step){.step = step};
+    d->updates = updates;
+    return co_strategy_resume(d->strategy, step);
 }
 
 static co_status distributed_add_text(const co_value **out, co_config *config, const char *text)
@@ -142,13 +235,6 @@ void co_distributed_destroy(co_distributed *d)
     if (d->owns_config)
         co_config_destroy(d->config);
     co_free(d);
-}
-
-/* Books the time since `start_ns` as the strategy's; passes on `st`. */
-static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_status st)
-{
-    d->sync_ns += co_clock_ns() - start_ns;
-    return st;
 }
 
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
@@ -217,14 +303,6 @@ co_status co_distributed_finish(co_distributed *d)
     const uint64_t start_ns = co_clock_ns();
 
     return distributed_synced(d, start_ns, co_strategy_finish(d->strategy));
-}
-
-float *co_distributed_state(const char **name, const co_distributed *d, int i)
-{
-    if (i < 0 || i >= co_optim_state_count(d->optim))
-        return NULL;
-    *name = co_optim_state_name(d->optim, i);
-    return co_optim_state(d->optim, d->options.model->store, i);
 }
 
 co_strategy_counts co_distributed_report(const co_distributed *d)

@@ -7,6 +7,8 @@
 
 #include "core/config.h"
 
+#define CO_DISTRIBUTED_MAX_NAME 32
+
 /* The config text of co_distributed_options as values of a config, which is borrowed. */
 typedef struct co_distributed_values {
     const co_value *optimizer, *schedule, *strategy;
@@ -20,9 +22,29 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
-/* State that a checkpoint keeps beside the weights, each array over the whole store: the
-   optimizer's, in its order. i counts from 0; NULL past the last. */
-float *co_distributed_state(const char **name, const co_distributed *distributed, int i);
+/* An array that goes from step to step beside the weights and running statistics: the optimizer's
+   state or the strategy's carry, as long as the store. */
+typedef struct co_distributed_array {
+    char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
+    float *data;
+    bool own; /* each rank has its own */
+} co_distributed_array;
+/* Array i; false behind the last. */
+bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
+/* The strategy's counters of this rank; NULL: none. */
+uint64_t *co_distributed_counters(const co_distributed *distributed, size_t *n);
+/* Whether each rank may have weights of its own after an update. */
+bool co_distributed_owns_weights(const co_distributed *distributed);
+/* Finish what is under way between two steps, so that what is named above is all. Collective. */
+co_status co_distributed_settle(co_distributed *distributed);
+/* Whether settling costs nothing: the ranks are in step and nothing is under way. */
+bool co_distributed_is_settled(const co_distributed *distributed);
+/* Updates that this rank's optimizer has made. */
+uint64_t co_distributed_updates(const co_distributed *distributed);
+/* Go on behind `step` steps, `updates` of them updates: all arrays and counters have been put back.
+   Collective. */
+co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates);
+
 /* What the strategy has counted; after co_distributed_finish. */
 co_strategy_counts co_distributed_report(const co_distributed *distributed);
 
@@ -30,6 +52,9 @@ co_strategy_counts co_distributed_report(const co_distributed *distributed);
  */
 uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 
+/* The arrays that a config will have, before there is any model: `out` (max), without data. */
+co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
+                              const co_distributed_values *values);
 /* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
    without (co_strategy_needs), and whether ranks hold the same weights after every step. */
 co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values);

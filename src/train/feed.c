@@ -57,12 +57,14 @@ co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_datase
 }
 
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split)
+                       const co_comm *comm, co_split split, const co_batch *first)
 {
     co_loader_options loading = {.dataset = dataset,
                                  .rank = co_comm_rank(comm),
                                  .threads = (int)spec->loader_threads,
-                                 .depth = (int)spec->loader_depth};
+                                 .depth = (int)spec->loader_depth,
+                                 .first_epoch = first ? first->epoch : 0,
+                                 .first_step = first ? first->step : 0};
     co_status st;
 
     memset(out, 0, sizeof(*out));

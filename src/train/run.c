@@ -218,7 +218,7 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
     co_thread_flush_denormals();
     CO_TRY(
         co_model_setup(job->model, job->spec.threads ? (int)job->spec.threads : co_thread_cores()));
-    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST));
+    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL));
     st = co_trainer_evaluate(&result, NULL, comm, job->model, feed.loader, feed.sampler);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {

@@ -17,6 +17,7 @@
 #include "train/distributed.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
+#include "train/state.h"
 #include "train/trainer_internal.h"
 
 static co_status trainer_open_sinks(trainer *t)
@@ -78,18 +79,26 @@ co_status trainer_open(trainer *t)
                                       .comm = t->comm,
                                       .clip_norm = spec->clip_norm,
                                       .clip_value = spec->clip_value};
+    co_batch first = {0};
 
+    if (t->job->state) {
+        first.epoch = t->job->state->point.epoch;
+        first.step = t->job->state->point.epoch_step;
+    }
     co_thread_flush_denormals();
     CO_TRY(co_comm_set_timeout(t->comm, (uint32_t)spec->timeout_s * 1000));
     CO_TRY(co_model_setup(t->job->model, spec->threads ? (int)spec->threads : co_thread_cores()));
-    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN));
+    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));
     if (t->job->test)
-        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST));
+        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
     trainer_describe(t);
     options.steps_per_epoch = t->info.steps_per_epoch;
     options.total_steps = t->info.total_steps;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
-    return spec->ema ? co_ema_create(&t->ema, &spec->ema_options, t->job->model->store) : CO_OK;
+    if (spec->ema)
+        CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
+    t->best_accuracy = -1;
+    return t->job->state ? co_state_restore(t, t->job->state) : CO_OK;
 }
 
 void trainer_close(trainer *t)
@@ -106,13 +115,23 @@ void trainer_close(trainer *t)
     co_feed_close(&t->train);
 }
 
+double trainer_wall_seconds(const trainer *t)
+{
+    return t->earlier_seconds + co_clock_seconds(t->job->start_ns, co_clock_ns());
+}
+
+double trainer_epoch_seconds(const trainer *t)
+{
+    return t->epoch_seconds + co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+}
+
 /* What every event says. */
 static co_event trainer_event(const trainer *t, co_event_kind kind)
 {
     co_event event = {.kind = kind, .epoch = t->epoch, .step = t->step};
 
     event.epoch_step = t->epoch_step;
-    event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    event.wall_seconds = trainer_wall_seconds(t);
     event.train_seconds = t->train_seconds;
     event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
     event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
@@ -212,7 +231,7 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_distributed_step(t->distributed));
     t->step_ns += co_clock_ns() - start_ns;
     t->step_sync_ns = co_distributed_sync_ns(t->distributed);
-    if (t->step == 0)
+    if (t->step == t->first_step)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     t->step++;
     if (t->ema)
@@ -225,7 +244,7 @@ co_status trainer_step(trainer *t)
 static co_status trainer_emit_step(trainer *t)
 {
     co_event event = trainer_event(t, CO_EVENT_STEP);
-    double seconds = co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+    double seconds = trainer_epoch_seconds(t);
 
     event.train_seconds += seconds;
     event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
@@ -275,22 +294,23 @@ static co_status trainer_take_ema(trainer *t)
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
 static co_status trainer_end_epoch(trainer *t)
 {
-    double seconds = co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+    double seconds = trainer_epoch_seconds(t);
+    co_result seen = t->seen;
     co_event event;
 
     t->train_seconds += seconds;
     t->samples += t->epoch_samples;
     CO_TRY(trainer_check_weights(t));
-    CO_TRY(co_metrics_reduce(&t->seen, t->comm));
+    CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
     event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
-    trainer_set_train(&event, &t->seen);
+    trainer_set_train(&event, &seen);
     if (t->job->test) {
         co_result test;
 
         CO_TRY(trainer_evaluate(&test, t));
         trainer_set_test(&event, &test, co_dataset_classes(t->job->test));
-        event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+        event.wall_seconds = trainer_wall_seconds(t);
     }
     t->last = event;
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
@@ -299,18 +319,25 @@ static co_status trainer_end_epoch(trainer *t)
     return trainer_emit(t, &event);
 }
 
+/* The rest of an epoch, which a restored trainer may be in the middle of. */
 static co_status trainer_epoch(trainer *t)
 {
     t->epoch_start_ns = co_clock_ns();
-    t->epoch_step = t->epoch_samples = 0;
-    memset(&t->seen, 0, sizeof(t->seen));
-    memset(&t->means, 0, sizeof(t->means));
     while (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps) {
         CO_TRY(trainer_step(t));
         if (t->n_sink)
             CO_TRY(trainer_emit_step(t));
     }
     return trainer_end_epoch(t);
+}
+
+void trainer_next_epoch(trainer *t)
+{
+    t->epoch++;
+    t->epoch_step = t->epoch_samples = 0;
+    t->epoch_seconds = 0;
+    memset(&t->seen, 0, sizeof(t->seen));
+    memset(&t->means, 0, sizeof(t->means));
 }
 
 /* Rank 0: final weights, summary, the last event. */
@@ -332,7 +359,7 @@ static co_status trainer_save(trainer *t)
     event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
     event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
-    event.wall_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    event.wall_seconds = trainer_wall_seconds(t);
     CO_TRY(co_summary_write(out->run_dir, &summary));
     out->test_accuracy = event.test_accuracy;
     out->test_loss = event.test_loss;
@@ -370,8 +397,11 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
 
     if (st == CO_OK)
         st = trainer_open_sinks(&t);
-    for (; st == CO_OK && t.step < t.info.total_steps; t.epoch++)
+    /* A state may be of the last step, in an epoch that is not evaluated yet. */
+    while (st == CO_OK && (t.step < t.info.total_steps || t.epoch_step > 0)) {
         st = trainer_epoch(&t);
+        trainer_next_epoch(&t);
+    }
     if (st == CO_OK)
         st = trainer_finish(&t);
     if (st == CO_OK && co_comm_rank(comm) == 0)

@@ -27,7 +27,8 @@ typedef struct co_job {
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;
-    unsigned needs; /* co_strategy_needs of the strategy */
+    unsigned needs;               /* co_strategy_needs of the strategy */
+    const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
 } co_job;
 
 /* Train to the end. Collective. Rank 0 writes the run directory result->train.run_dir. */
@@ -48,8 +49,9 @@ typedef struct co_feed {
     co_sampler *sampler;
     co_loader *loader;
 } co_feed;
+/* `first`: the epoch and the step in it to begin at; NULL: at the first. */
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split);
+                       const co_comm *comm, co_split split, const co_batch *first);
 void co_feed_close(co_feed *feed);
 /* The sampler's options alone. */
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,

@@ -18,12 +18,16 @@ typedef struct trainer {
     int n_sink;
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
+    uint64_t first_step; /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
     uint64_t step_ns;      /* in steps, without the wait for data: computing and the strategy */
     uint64_t step_sync_ns; /* the strategy's part of it */
     double train_seconds, start_seconds;
-    co_result seen; /* of this epoch so far, on this rank */
-    co_event last;  /* of the last epoch */
+    double epoch_seconds;   /* of this epoch, before this process */
+    double earlier_seconds; /* of the run, likewise */
+    double best_accuracy;   /* of the test split so far; -1: none */
+    co_result seen;         /* of this epoch so far, on this rank */
+    co_event last;          /* of the last epoch */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */
     co_rank_means means;
     co_result tested;
@@ -33,7 +37,13 @@ typedef struct trainer {
 /* Everything but sinks. After a failure too, trainer_close frees what there is. */
 co_status trainer_open(trainer *t);
 void trainer_close(trainer *t);
+/* Since the start of the run, with its earlier parts. */
+double trainer_wall_seconds(const trainer *t);
+/* Of this epoch so far, with what was before this process. */
+double trainer_epoch_seconds(const trainer *t);
 /* One update of the weights. */
 co_status trainer_step(trainer *t);
+/* To the beginning of the next epoch. */
+void trainer_next_epoch(trainer *t);
 
 #endif

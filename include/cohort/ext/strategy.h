@@ -26,6 +26,8 @@ typedef struct co_strategy_step {
     uint64_t global; /* samples of all ranks */
 } co_strategy_step;
 
+#define CO_STRATEGY_MAX_COUNTERS 4
+
 typedef struct co_strategy_ops co_strategy_ops;
 
 typedef struct co_strategy {
@@ -36,6 +38,9 @@ typedef struct co_strategy {
     /* What the optimizer updates after before_update: this range of the store. All of it at the
      * start; init, start or before_update may narrow it, an empty one skips the update. */
     size_t update_begin, update_end;
+    /* Set by init where ranks may differ after an update: in their weights; in the optimizer's
+     * state. A checkpoint then holds a copy of each rank. */
+    bool own_weights, own_state;
     /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
      * NULL where nobody can. */
     void (*draw_weights)(void *owner, uint64_t offset);
@@ -86,6 +91,19 @@ struct co_strategy_ops {
     co_status (*finish)(co_strategy *strategy);
     /** After finish, over all ranks. NULL: nothing is counted. */
     co_strategy_counts (*report)(const co_strategy *strategy);
+    /** A state of the run is about to be taken, after an update: finish what is under way, so that
+     *  all that matters from now on is in the store, the optimizer's state, and what carry and
+     *  counters name. Collective; the run goes on as if nothing had been. NULL: nothing. */
+    co_status (*settle)(co_strategy *strategy);
+    /** Array i of those that go from step to step beside the store and the optimizer's state, as
+     *  long as the store and, once settled, the same on all ranks; NULL behind the last. Their
+     *  number is known after init. NULL: there are none. */
+    float *(*carry)(const co_strategy *strategy, size_t i);
+    /** Likewise counters of this rank alone, at most CO_STRATEGY_MAX_COUNTERS. NULL: none. */
+    uint64_t *(*counters)(const co_strategy *strategy, size_t *n);
+    /** After start, once the store, the optimizer's state, carry and counters are those that ranks
+     *  had after `step` steps: make the rest fit. Collective. NULL: nothing. */
+    co_status (*resume)(co_strategy *strategy, uint64_t step);
     /** Free what init and later hooks took; may come in the middle of a step, after a failure. */
     void (*fini)(co_strategy *strategy);
 };

@@ -1,0 +1,228 @@
+/*
+ * test_state.c - a run that goes on from a state takes the steps of the run that the state is of.
+ *
+ * For every strategy whose runs repeat bit by bit: 5 steps, a state, 6 more steps, another state;
+ * and from the first state, in new processes, 6 steps: the same second state. Batches are uneven
+ * and the state lies in the middle of an epoch.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "core/mem.h"
+#include "data/data.h"
+#include "train/state.h"
+#include "train/trainer_internal.h"
+
+#define BEFORE 5
+#define AFTER  6
+
+static const char config[] =
+    "model: {name: mnist-net, batch_norm: true}\n"
+    "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 37}\n"
+    "batch: 12\n"
+    "epochs: 100\n"
+    "optimizer: {name: adam, lr: 0.01}\n"
+    "schedule: {name: cosine, unit: step}\n"
+    "evaluate: false\n"
+    "threads: 1\n";
+
+typedef struct states_job {
+    co_job job;
+    co_state *at[3]; /* after BEFORE steps, after AFTER more, and again */
+    const co_state *from;
+    co_state *to;
+    int before; /* steps that are made first */
+} states_job;
+
+static co_status run_rank(co_comm *comm, void *arg)
+{
+    states_job *s = arg;
+    co_job job = s->job;
+    trainer t = {.comm = comm, .job = &job};
+    co_status st;
+
+    job.state = s->from;
+    if (job.replica)
+        job.model = job.replica[co_comm_rank(comm)];
+    st = trainer_open(&t);
+    for (int i = 0; i < s->before + AFTER && st == CO_OK; i++) {
+        if (s->before && i == s->before)
+            st = co_state_capture(s->at[0], &t);
+        if (st == CO_OK && t.epoch_step == t.info.steps_per_epoch)
+            trainer_next_epoch(&t);
+        if (st == CO_OK)
+            st = trainer_step(&t);
+    }
+    if (st == CO_OK)
+        st = co_state_capture(s->to, &t);
+    if (st == CO_OK)
+        st = co_distributed_finish(t.distributed);
+    trainer_close(&t);
+    return st;
+}
+
+static void open_job(states_job *s, const char *strategy, int ranks, bool threads)
+{
+    const char *const set[] = {strategy, strstr(strategy, "sync") ? "ema={every: 2}" : "ema=~",
+                               NULL};
+    const co_train_options options = {.config_text = config, .set = set, .ranks = ranks};
+    co_spec *spec = &s->job.spec;
+    co_model_options model = {.classes = 10, .sample = {3, {1, 28, 28}}, .seed = 7};
+    co_model_values values;
+    co_state_shape shape;
+
+    memset(s, 0, sizeof(*s));
+    s->job.quiet = true;
+    assert_int_equal(co_spec_load(spec, &options), CO_OK);
+    assert_int_equal(co_dataset_open_value(&s->job.train, spec->data, spec->config, CO_SPLIT_TRAIN),
+                     CO_OK);
+    values = (co_model_values){spec->model, spec->layers, spec->loss, spec->config};
+    model.backend = spec->backend;
+    assert_int_equal(co_model_create_from(&s->job.model, &values, &model), CO_OK);
+    if (threads) {
+        s->job.replica = co_calloc((size_t)ranks, sizeof(co_model *));
+        for (int r = 0; r < ranks; r++)
+            assert_int_equal(co_model_create_from(&s->job.replica[r], &values, &model), CO_OK);
+    }
+    assert_int_equal(co_state_shape_of(&shape, &s->job, ranks + 1), CO_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(co_state_create(&s->at[i], &shape, true), CO_OK);
+}
+
+static void close_job(states_job *s, int ranks)
+{
+    for (int i = 0; i < 3; i++)
+        co_state_destroy(s->at[i]);
+    for (int r = 0; s->job.replica && r < ranks; r++)
+        co_model_destroy(s->job.replica[r]);
+    co_free(s->job.replica);
+    co_model_destroy(s->job.model);
+    co_dataset_destroy(s->job.train);
+    co_spec_unload(&s->job.spec);
+}
+
+static co_status run(states_job *s, const co_state *from, co_state *to, int before, int ranks)
+{
+    const co_launch_options options = {
+        .ranks = ranks, .timeout_ms = 60000, .fork_one = true, .threads = s->job.replica != NULL};
+
+    s->from = from;
+    s->to = to;
+    s->before = before;
+    return co_launch(&options, run_rank, s);
+}
+
+static void assert_same(const co_state *a, const co_state *b)
+{
+    assert_int_equal(a->point.step, b->point.step);
+    assert_int_equal(a->point.epoch, b->point.epoch);
+    assert_int_equal(a->point.epoch_step, b->point.epoch_step);
+    assert_int_equal(a->point.samples, b->point.samples);
+    assert_int_equal(a->point.epoch_samples, b->point.epoch_samples);
+    assert_int_equal(a->ranks, b->ranks);
+    assert_memory_equal(a->rank, b->rank, (size_t)a->ranks * sizeof(a->rank[0]));
+    for (int i = 0; i < a->shape.n_array; i++) {
+        const co_state_array *x = &a->shape.array[i], *y = &b->shape.array[i];
+        const size_t n = (size_t)co_state_copies(a, i) * x->n;
+
+        if (n && memcmp(x->data, y->data, n * sizeof(float)) != 0)
+            fail_msg("array %s differs", x->name);
+    }
+}
+
+static bool differ(const co_state *a, const co_state *b, int array)
+{
+    return memcmp(a->shape.array[array].data, b->shape.array[array].data,
+                  a->shape.array[array].n * sizeof(float)) != 0;
+}
+
+static void check(const char *strategy, int ranks, bool threads)
+{
+    states_job s;
+
+    open_job(&s, strategy, ranks, threads);
+    if (run(&s, NULL, s.at[1], BEFORE, ranks) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_int_equal(s.at[0]->point.step, BEFORE);
+    assert_int_equal(s.at[0]->point.epoch, 1);
+    assert_int_equal(s.at[0]->point.epoch_step, 1);
+    assert_int_equal(s.at[1]->point.step, BEFORE + AFTER);
+    assert_true(differ(s.at[0], s.at[1], CO_STATE_PARAM));
+    assert_true(differ(s.at[0], s.at[1], CO_STATE_BUFFER));
+    assert_true(differ(s.at[0], s.at[1], CO_STATE_MORE));
+    if (run(&s, s.at[0], s.at[2], 0, ranks) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_same(s.at[1], s.at[2]);
+    close_job(&s, ranks);
+}
+
+static void same_steps(void **test)
+{
+    (void)test;
+    check("strategy=sync", 1, false);
+    check("strategy=sync", 2, false);
+    check("strategy={name: stale, k: 3}", 2, false);
+    check("strategy={name: local, period: 4}", 2, false);
+    check("strategy={name: local, period: 4, start: 2, outer: {momentum: 0.5}}", 2, false);
+    check("strategy={name: one-shot, init: per-rank}", 2, false);
+    check("strategy=threads", 2, true);
+}
+
+/* Runs that do not repeat go on all the same. */
+static void goes_on(void **test)
+{
+    static const char *const strategies[] = {"strategy=hogwild", "strategy={name: ssp, bound: 2}"};
+
+    (void)test;
+    for (int i = 0; i < 2; i++) {
+        states_job s;
+
+        open_job(&s, strategies[i], 2, false);
+        if (run(&s, NULL, s.at[1], BEFORE, 2) != CO_OK || run(&s, s.at[0], s.at[2], 0, 2) != CO_OK)
+            fail_msg("%s", co_error_message());
+        assert_int_equal(s.at[2]->point.step, BEFORE + AFTER);
+        assert_true(differ(s.at[0], s.at[2], CO_STATE_PARAM));
+        close_job(&s, 2);
+    }
+}
+
+/* Equal weights go on with any number of ranks, different ones with as many as there were. */
+static void other_ranks(void **test)
+{
+    states_job s;
+
+    (void)test;
+    open_job(&s, "strategy=sync", 2, false);
+    assert_int_equal(run(&s, NULL, s.at[1], BEFORE, 2), CO_OK);
+    assert_int_equal(run(&s, s.at[0], s.at[2], 0, 3), CO_OK);
+    assert_int_equal(s.at[2]->ranks, 3);
+    assert_int_equal(s.at[2]->point.step, BEFORE + AFTER);
+    assert_int_equal(run(&s, s.at[0], s.at[2], 0, 1), CO_OK);
+    close_job(&s, 2);
+
+    open_job(&s, "strategy={name: local, period: 4}", 2, false);
+    assert_int_equal(run(&s, NULL, s.at[1], BEFORE, 2), CO_OK);
+    assert_int_equal(run(&s, s.at[0], s.at[2], 0, 3), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "2 ranks had weights of their own at step 5"));
+    close_job(&s, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_steps),
+        cmocka_unit_test(goes_on),
+        cmocka_unit_test(other_ranks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
