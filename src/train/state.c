@@ -146,8 +146,10 @@ static float *state_live(size_t *n, bool *own, const trainer *t, int i)
     const int ema = CO_STATE_MORE, first = ema + (t->ema ? 2 : 0);
     co_distributed_array array;
 
-    *n = i == CO_STATE_BUFFER || (i == ema + 1 && t->ema) ? store->n_buffer : store->n;
-    *own = i == CO_STATE_PARAM ? co_distributed_owns_weights(t->distributed) : *n != store->n;
+    const bool buffer = i == CO_STATE_BUFFER || (t->ema && i == ema + 1);
+
+    *n = buffer ? store->n_buffer : store->n;
+    *own = i == CO_STATE_PARAM ? co_distributed_owns_weights(t->distributed) : buffer;
     if (i == CO_STATE_PARAM)
         return store->param;
     if (i == CO_STATE_BUFFER)
