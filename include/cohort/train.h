@@ -21,9 +21,10 @@ typedef struct co_model co_model;
 typedef struct co_model_options {
     const char
         *model; /* config text: "mnist-net", "{name: mlp, hidden: [128]}", or a list of layers */
-    const char *loss;    /* config text or NULL */
-    const char *backend; /* "auto" (NULL), "onednn", "ref" */
-    co_shape sample;     /* (C, H, W) */
+    const char *loss;        /* config text or NULL */
+    const char *backend;     /* "auto" (NULL), "onednn", "ref" */
+    bool direct_convolution; /* no Winograd: slower, and closer to the definition */
+    co_shape sample;         /* (C, H, W) */
     int64_t classes;
     uint64_t seed; /* of the initial weights and of dropout */
     int threads;   /* cores of this rank; 0: 1 */

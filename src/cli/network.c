@@ -25,7 +25,10 @@ static co_status network_build(cli_network *net)
     const co_spec *spec = &net->spec;
     const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
     const uint64_t parts = (uint64_t)spec->ranks * (uint64_t)spec->accumulate;
-    co_model_options options = {.backend = spec->backend, .seed = (uint64_t)spec->seed};
+    co_model_options options = {.backend = spec->backend,
+                                .direct_convolution =
+                                    spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
+                                .seed = (uint64_t)spec->seed};
 
     CO_TRY(network_read_shape(net));
     options.sample = net->sample;
@@ -48,8 +51,10 @@ co_status cli_network_open(cli_network *out, const co_train_options *options)
 
 co_status cli_network_compile(cli_network *net)
 {
-    const co_plan_options options = {
-        .batch = (int64_t)net->batch, .training = true, .backends = net->model->backends};
+    const co_plan_options options = {.batch = (int64_t)net->batch,
+                                     .training = true,
+                                     .backends = net->model->backends,
+                                     .direct_convolution = net->model->direct_convolution};
 
     CO_TRY(co_model_setup(net->model, co_thread_cores()));
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);

@@ -15,6 +15,7 @@ typedef struct co_plan_options {
     int64_t batch;
     bool training;                     /* with backward */
     const co_backend *const *backends; /* in order of preference, ended by NULL */
+    bool direct_convolution;           /* co_call has it */
     bool no_reuse;                     /* tests: every tensor has its own memory */
 } co_plan_options;
 

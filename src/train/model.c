@@ -36,6 +36,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->config = values->config;
     model->backends = backends;
     model->seed = options->seed;
+    model->direct_convolution = options->direct_convolution;
     st = co_model_build(&model->graph, values->model, values->layers, values->loss, values->config,
                         &options->sample, options->classes);
     if (st == CO_OK)
@@ -112,8 +113,10 @@ uint64_t co_model_parameter_count(const co_model *model)
 /* The plan for this batch size; compiled when it is met for the first time. */
 static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
 {
-    const co_plan_options options = {
-        .batch = (int64_t)batch, .training = training, .backends = model->backends};
+    const co_plan_options options = {.batch = (int64_t)batch,
+                                     .training = training,
+                                     .backends = model->backends,
+                                     .direct_convolution = model->direct_convolution};
     model_plan *entry;
     co_status st;
 

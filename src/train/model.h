@@ -23,6 +23,7 @@ struct co_model {
     co_graph *graph; /* owned */
     co_store *store; /* owned */
     const co_backend *const *backends;
+    bool direct_convolution;
     uint64_t seed;
     bool given;           /* its first weights come from a file, not from the seed */
     int64_t classes;      /* scores per sample */

@@ -43,6 +43,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
     const co_spec *spec = &job->spec;
     const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
     const co_model_options options = {.backend = spec->backend,
+                                      .direct_convolution =
+                                          spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
                                       .sample = *co_dataset_shape(dataset),
                                       .classes = co_dataset_classes(dataset),
                                       .seed = (uint64_t)spec->seed};

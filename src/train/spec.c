@@ -12,6 +12,7 @@
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_precision[] = {"fp32", NULL};
+static const char *const spec_convolution[] = {"auto", "direct", NULL};
 static const char *const spec_log[] = {"run", "ranks", NULL};
 
 #define SPEC(field) offsetof(co_spec, field)
@@ -57,6 +58,8 @@ const co_key co_spec_keys[] = {
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
      "kernels: auto, or one of `cohort list kernels`"},
+    {"convolution", CO_KEY_CHOICE, SPEC(convolution), "auto", 0, 0, spec_convolution,
+     "auto: also Winograd's algorithm, where it is faster; direct: never"},
     {"threads", CO_KEY_INT, SPEC(threads), "0", 0, 1024, NULL,
      "compute threads of a rank; 0: its share of the cores"},
     {"loader", CO_KEY_VALUE, SPEC(loader), "~", 0, 0, NULL,

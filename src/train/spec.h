@@ -22,9 +22,16 @@ typedef struct co_spec {
     co_ema_options ema_options;
     const char *backend;
     int shards, precision; /* one choice each so far */
+    int convolution;       /* co_spec_convolution */
     int log;               /* co_spec_log */
     bool evaluate;
 } co_spec;
+
+/* Which algorithms convolutions may use. */
+typedef enum co_spec_convolution {
+    CO_SPEC_CONVOLUTION_AUTO = 0,
+    CO_SPEC_CONVOLUTION_DIRECT
+} co_spec_convolution;
 
 /* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
 typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS } co_spec_log;

@@ -42,6 +42,7 @@ typedef struct co_call {
     const void *attr;
     uint32_t node; /* index in the graph: part of the random stream */
     bool training;
+    bool direct_convolution; /* by its definition: no algorithm that rounds otherwise */
     int n_in, n_out, n_param;
     co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
     co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
