@@ -67,6 +67,7 @@ typedef struct co_distributed_options {
     const char *strategy;                  /* config text or NULL: sync */
     double clip_norm, clip_value;          /* 0: none */
     uint64_t steps_per_epoch, total_steps; /* for the schedule; 0 where it does not care */
+    uint64_t batch;                        /* samples of a step, for lr_batch; 0: not known */
 } co_distributed_options;
 
 /** Starts the strategy: collective. */

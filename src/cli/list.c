@@ -148,7 +148,8 @@ static co_status list_optimizers(const list_options *o)
     (void)o;
     for (const co_optimizer_ops *const *p = co_optimizers; *p; p++) {
         list_entry((*p)->name, (*p)->summary, (*p)->keys);
-        printf("    its lr is %g where none is given\n", (*p)->default_lr);
+        printf("    its lr is %g and its weight_decay %g where none is given\n", (*p)->default_lr,
+               (*p)->default_decay);
     }
     list_common("optimizer", co_optimizer_common_keys);
     return CO_OK;

@@ -48,6 +48,7 @@ const co_op co_op_batchnorm = {
     .summary = "normalise each channel over the batch",
     .keys = batchnorm_keys,
     .attr_size = sizeof(co_batchnorm_attr),
+    .is_norm = true,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

@@ -9,8 +9,6 @@ static const co_key adam_keys[] = {
      MOMENTS_BETAS_HELP},
     {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
      MOMENTS_EPS_HELP},
-    {"weight_decay", CO_KEY_REAL, offsetof(moments, weight_decay), "0", 0, 1e6, NULL,
-     "times the weight is added to its gradient"},
     CO_KEYS_END,
 };
 
@@ -21,7 +19,7 @@ static co_status adam_check(const void *self)
 
 static void adam_update(const void *self, const co_update *u)
 {
-    co_moments_update(self, u, ((const moments *)self)->weight_decay);
+    co_moments_update(self, u, u->decay);
 }
 
 const co_optimizer_ops co_optimizer_adam = {

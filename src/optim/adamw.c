@@ -10,8 +10,6 @@ static const co_key adamw_keys[] = {
      MOMENTS_BETAS_HELP},
     {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
      MOMENTS_EPS_HELP},
-    {"weight_decay", CO_KEY_REAL, offsetof(moments, weight_decay), "0.01", 0, 1e6, NULL,
-     "times the rate: the share of the weight that each update takes away"},
     CO_KEYS_END,
 };
 
@@ -30,7 +28,7 @@ static void adamw_update(const void *self, const co_update *u)
 {
     const moments *m = self;
 
-    adamw_shrink(u->param, u->n, (float)(1 - u->lr * m->weight_decay));
+    adamw_shrink(u->param, u->n, (float)(1 - u->lr * u->decay));
     co_moments_update(m, u, 0);
 }
 
@@ -39,6 +37,7 @@ const co_optimizer_ops co_optimizer_adamw = {
     .summary = "Adam with weight decay beside the gradient",
     .keys = adamw_keys,
     .default_lr = 0.001,
+    .default_decay = 0.01,
     .self_size = sizeof(moments),
     .check = adamw_check,
     .states = co_moments_count_states,

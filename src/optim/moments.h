@@ -14,7 +14,7 @@
 
 typedef struct moments {
     co_reals betas; /* two, below 1 */
-    double eps, weight_decay;
+    double eps;
 } moments;
 
 #define MOMENTS_BETAS_HELP "shares of the mean gradient and of its mean square that are kept"

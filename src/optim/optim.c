@@ -1,22 +1,36 @@
 /*
  * optim.c - an optimizer from its config, over ranges of a flat store.
  *
- * Settles where the state lies and which rate is the base. Must not know schedules, steps or
- * ranks: the caller brings the rate of each update.
+ * Settles where the state lies, which rate is the base and which weights decay how strongly. Must
+ * not know schedules, steps or ranks: the caller brings the rate of each update.
  */
 #include "optim/optim.h"
+
+#include <string.h>
 
 #include "core/mem.h"
 
 #define OPTIM_MAX_NAMES 64
 
+/* A part of the store that is updated in one call. */
+typedef struct optim_run {
+    size_t begin, end;
+    double decay;
+    co_param_kind kind;
+} optim_run;
+
 struct co_optim {
     const co_optimizer_ops *ops;
-    double lr;
+    double lr, decay, norm_decay, bias_decay;
+    int64_t lr_batch;
     int first_state; /* index in co_store.state */
     int n_state;
+    size_t n_run;
+    optim_run *run;     /* owned; by rising `begin` */
     max_align_t self[]; /* the optimizer's own fields */
 };
+
+#define OPTIM_AS_WEIGHT (-1.0) /* of norm_weight_decay and bias_weight_decay */
 
 const co_key co_optimizer_common_keys[] = {
     {.name = "lr",
@@ -26,6 +40,34 @@ const co_key co_optimizer_common_keys[] = {
      .min = 0,
      .max = 1e6,
      .help = "learning rate, before the schedule's factor"},
+    {.name = "lr_batch",
+     .type = CO_KEY_INT,
+     .offset = offsetof(co_optim, lr_batch),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 24,
+     .help = "samples per step that lr is meant for: it is scaled by batch / lr_batch; 0: never"},
+    {.name = "weight_decay",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_optim, decay),
+     .fallback = "~", /* the optimizer's default_decay */
+     .min = 0,
+     .max = 1e6,
+     .help = "how strongly weights are pulled towards 0"},
+    {.name = "norm_weight_decay",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_optim, norm_decay),
+     .fallback = "-1",
+     .min = OPTIM_AS_WEIGHT,
+     .max = 1e6,
+     .help = "the same for scales and shifts of norms; -1: as weight_decay"},
+    {.name = "bias_weight_decay",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_optim, bias_decay),
+     .fallback = "-1",
+     .min = OPTIM_AS_WEIGHT,
+     .max = 1e6,
+     .help = "the same for biases; -1: as weight_decay"},
     CO_KEYS_END,
 };
 
@@ -39,20 +81,37 @@ static co_status optim_unknown(const char *name, const co_value *value)
     return co_value_unknown(value, "optimizer", name, names, n);
 }
 
+static co_status optim_check(const co_optim *optim)
+{
+    const double pull[2] = {optim->norm_decay, optim->bias_decay};
+
+    for (int i = 0; i < 2; i++)
+        if (pull[i] < 0 && pull[i] > OPTIM_AS_WEIGHT)
+            return co_fail(CO_E_USAGE,
+                           "optimizer %s: %s_weight_decay is 0 or more, or -1 for that "
+                           "of the weights",
+                           optim->ops->name, i == 0 ? "norm" : "bias");
+    return optim->ops->check ? optim->ops->check(optim->self) : CO_OK;
+}
+
 static co_status optim_read(co_optim *optim, const co_value *map, co_arena *arena)
 {
     const co_optimizer_ops *ops = optim->ops;
-    char *what = co_arena_printf(arena, "optimizer %s", ops->name);
-    char *default_lr = co_arena_printf(arena, "%g", ops->default_lr);
-    co_key common[] = {co_optimizer_common_keys[0], CO_KEYS_END};
+    const char *what = co_arena_printf(arena, "optimizer %s", ops->name);
+    const char *default_lr = co_arena_printf(arena, "%g", ops->default_lr);
+    const char *default_decay = co_arena_printf(arena, "%g", ops->default_decay);
+    co_key common[sizeof(co_optimizer_common_keys) / sizeof(co_optimizer_common_keys[0])];
     const co_key *keys;
 
-    if (!what || !default_lr)
+    if (!what || !default_lr || !default_decay)
         return CO_E_NOMEM;
-    common[0].fallback = default_lr;
+    memcpy(common, co_optimizer_common_keys, sizeof(common));
+    for (co_key *key = common; key->name; key++)
+        if (strcmp(key->fallback, "~") == 0)
+            key->fallback = key->offset == offsetof(co_optim, lr) ? default_lr : default_decay;
     CO_TRY(co_keys_join(&keys, common, ops->keys, offsetof(co_optim, self), arena));
     CO_TRY(co_keys_read(optim, keys, map, what, arena));
-    return ops->check ? co_value_place(ops->check(optim->self), map) : CO_OK;
+    return co_value_place(optim_check(optim), map);
 }
 
 co_status co_optim_create(co_optim **out, const co_value *value, co_config *config, co_store *store)
@@ -60,6 +119,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     const co_optimizer_ops *ops;
     const co_value *map = NULL;
     const char *name = "sgd";
+    const co_segment all = {0, store->n, CO_PARAM_WEIGHT};
     co_optim *optim;
     co_status st;
 
@@ -81,6 +141,8 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
                      "model already has; create the model anew",
                      ops->name);
     if (st == CO_OK)
+        st = co_optim_set_segments(optim, &all, 1);
+    if (st == CO_OK)
         st = co_store_add_states(store, optim->n_state);
     if (st != CO_OK) {
         co_optim_destroy(optim);
@@ -92,6 +154,9 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
 
 void co_optim_destroy(co_optim *optim)
 {
+    if (!optim)
+        return;
+    co_free(optim->run);
     co_free(optim);
 }
 
@@ -120,18 +185,96 @@ float *co_optim_state(const co_optim *optim, const co_store *store, int i)
     return store->state[optim->first_state + i];
 }
 
-void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
-                     uint64_t step)
+co_status co_optim_set_batch(co_optim *optim, uint64_t batch)
+{
+    if (optim->lr_batch == 0)
+        return CO_OK;
+    if (batch == 0)
+        return co_fail(CO_E_USAGE,
+                       "optimizer %s: lr_batch scales lr by the samples of a step: say "
+                       "how many there are",
+                       optim->ops->name);
+    optim->lr *= (double)batch / (double)optim->lr_batch;
+    return CO_OK;
+}
+
+static double optim_decay(const co_optim *optim, co_param_kind kind)
+{
+    const double decay = kind == CO_PARAM_NORM   ? optim->norm_decay
+                         : kind == CO_PARAM_BIAS ? optim->bias_decay
+                                                 : optim->decay;
+
+    return decay < 0 ? optim->decay : decay;
+}
+
+co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size_t n)
+{
+    optim_run *run = co_calloc(n ? n : 1, sizeof(*run)), *last = NULL;
+    size_t n_run = 0;
+
+    if (!run)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const double decay = optim_decay(optim, segment[i].kind);
+        const size_t end = segment[i].begin + segment[i].n;
+
+        if (last && !optim->ops->per_tensor && last->decay == decay) {
+            last->end = end;
+            continue;
+        }
+        last = &run[n_run++];
+        *last = (optim_run){segment[i].begin, end, decay, segment[i].kind};
+    }
+    co_free(optim->run);
+    optim->run = run;
+    optim->n_run = n_run;
+    return CO_OK;
+}
+
+co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
+{
+    for (size_t i = 0; optim->ops->per_tensor && i < optim->n_run; i++) {
+        const optim_run *run = &optim->run[i];
+        const bool apart = run->end <= begin || end <= run->begin;
+
+        if (!apart && (run->begin < begin || end < run->end))
+            return co_fail(CO_E_USAGE,
+                           "optimizer %s needs whole tensors for their norms, but each rank "
+                           "updates a part of the weights here; use the strategy sync",
+                           optim->ops->name);
+    }
+    return CO_OK;
+}
+
+static void optim_update(const co_optim *optim, const co_store *store, const optim_run *run,
+                         double lr, uint64_t step)
 {
     float *state[CO_STORE_MAX_STATES] = {NULL};
-    const co_update update = {.param = store->param + begin,
-                              .grad = store->grad + begin,
+    const co_update update = {.param = store->param + run->begin,
+                              .grad = store->grad + run->begin,
                               .state = state,
-                              .n = end - begin,
+                              .n = run->end - run->begin,
                               .lr = lr,
+                              .decay = run->decay,
+                              .kind = run->kind,
                               .step = step};
 
     for (int i = 0; i < optim->n_state; i++)
-        state[i] = co_optim_state(optim, store, i) + begin;
+        state[i] = co_optim_state(optim, store, i) + run->begin;
     optim->ops->update(optim->self, &update);
+}
+
+co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
+                          double lr, uint64_t step)
+{
+    CO_TRY(co_optim_check_range(optim, begin, end));
+    for (size_t i = 0; i < optim->n_run; i++) {
+        optim_run part = optim->run[i];
+
+        part.begin = part.begin < begin ? begin : part.begin;
+        part.end = part.end > end ? end : part.end;
+        if (part.begin < part.end)
+            optim_update(optim, store, &part, lr, step);
+    }
+    return CO_OK;
 }

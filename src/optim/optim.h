@@ -9,13 +9,15 @@
 
 extern const co_optimizer_ops *const co_optimizers[]; /* NULL-ended */
 extern const co_schedule_ops *const co_schedules[];   /* NULL-ended */
-extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_adamw;
+extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_adamw,
+    co_optimizer_adadelta, co_optimizer_lars, co_optimizer_lamb;
 extern const co_schedule_ops co_schedule_constant, co_schedule_step, co_schedule_multi_step,
     co_schedule_cosine, co_schedule_polynomial;
 /* NULL if unknown. */
 const co_optimizer_ops *co_optimizer_find(const char *name);
 const co_schedule_ops *co_schedule_find(const char *name);
-/* lr: common to every optimizer. unit, warmup, warmup_start: common to every schedule. */
+/* lr, weight_decay, ...: common to every optimizer. unit, warmup, warmup_start: common to every
+ * schedule. */
 extern const co_key co_optimizer_common_keys[];
 extern const co_key co_schedule_common_keys[];
 
@@ -31,9 +33,24 @@ double co_optim_base_lr(const co_optim *optim);
 int co_optim_state_count(const co_optim *optim);
 const char *co_optim_state_name(const co_optim *optim, int i); /* "exp_avg" */
 float *co_optim_state(const co_optim *optim, const co_store *store, int i);
+/* One tensor of the store. */
+typedef struct co_segment {
+    size_t begin, n; /* elements */
+    co_param_kind kind;
+} co_segment;
+
+/* The tensors of the store, by rising `begin`; copied. Until then all of it is one weight. */
+co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size_t n);
+/* Samples of a step, 0: not known. With `lr_batch` the base rate is scaled by their ratio. */
+co_status co_optim_set_batch(co_optim *optim, uint64_t batch);
+/* CO_E_USAGE when [begin, end) cuts a tensor and the optimizer needs whole ones. */
+co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end);
 /* Update [begin, end) of the store. `step` is 1-based. */
-void co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
-                     uint64_t step);
+co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
+                          double lr, uint64_t step);
+
+/* Sum of squares in double, in an order that depends on n alone. */
+double co_optim_sum_squares(const float *v, size_t n);
 
 typedef struct co_schedule co_schedule;
 /* NULL value: constant. */

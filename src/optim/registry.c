@@ -9,6 +9,9 @@ const co_optimizer_ops *const co_optimizers[] = {
     &co_optimizer_sgd,
     &co_optimizer_adam,
     &co_optimizer_adamw,
+    &co_optimizer_adadelta,
+    &co_optimizer_lars,
+    &co_optimizer_lamb,
     NULL,
 };
 

@@ -10,8 +10,8 @@
 #include "optim/optim.h"
 
 typedef struct sgd {
-    double momentum, dampening, weight_decay;
-    bool nesterov;
+    double momentum, dampening;
+    bool nesterov, dampen_first;
 } sgd;
 
 static const co_key sgd_keys[] = {
@@ -28,14 +28,12 @@ static const co_key sgd_keys[] = {
      .fallback = "0",
      .min = 0,
      .max = 1,
-     .help = "share of each gradient but the first that does not enter the velocity"},
-    {.name = "weight_decay",
-     .type = CO_KEY_REAL,
-     .offset = offsetof(sgd, weight_decay),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e6,
-     .help = "times the weight is added to its gradient"},
+     .help = "share of each gradient that does not enter the velocity, but for the first"},
+    {.name = "dampen_first",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(sgd, dampen_first),
+     .fallback = "false",
+     .help = "dampen the first gradient too, as needle does; PyTorch takes it whole"},
     {.name = "nesterov",
      .type = CO_KEY_BOOL,
      .offset = offsetof(sgd, nesterov),
@@ -89,10 +87,11 @@ static void sgd_move_with_velocity(float *restrict p, const float *restrict g, f
 static void sgd_update(const void *self, const co_update *u)
 {
     const sgd *s = self;
+    const bool whole = u->step == 1 && !s->dampen_first;
     const sgd_rates rates = {.lr = (float)u->lr,
-                             .decay = (float)s->weight_decay,
+                             .decay = (float)u->decay,
                              .momentum = (float)s->momentum,
-                             .keep = u->step == 1 ? 1.0f : (float)(1 - s->dampening),
+                             .keep = whole ? 1.0f : (float)(1 - s->dampening),
                              .nesterov = s->nesterov};
 
     if (s->momentum > 0)

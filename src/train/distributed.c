@@ -36,6 +36,18 @@ static void distributed_draw_weights(void *owner, uint64_t offset)
     co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
+static co_status distributed_set_segments(co_distributed *d)
+{
+    co_segment *segment = NULL;
+    size_t n = 0;
+    co_status st;
+
+    CO_TRY(co_model_segments(&segment, &n, d->options.model));
+    st = co_optim_set_segments(d->optim, segment, n);
+    co_free(segment);
+    return st;
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -52,6 +64,10 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     d->config = values->config;
     st = co_optim_create(&d->optim, values->optimizer, values->config, store);
     if (st == CO_OK)
+        st = distributed_set_segments(d);
+    if (st == CO_OK)
+        st = co_optim_set_batch(d->optim, options->batch);
+    if (st == CO_OK)
         st = co_schedule_create(&d->schedule, values->schedule, values->config);
     if (st == CO_OK)
         st = co_schedule_check(d->schedule, &lengths);
@@ -63,6 +79,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         d->strategy->owner = options->model;
         st = co_strategy_start(d->strategy);
     }
+    if (st == CO_OK)
+        st = co_optim_check_range(d->optim, d->strategy->update_begin, d->strategy->update_end);
     if (store->param != param)
         co_model_drop_plans(options->model);
     if (st != CO_OK) {
@@ -280,8 +298,8 @@ co_status co_distributed_step(co_distributed *d)
         co_clip_norm(store, d->options.clip_norm);
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
     if (d->strategy->update_begin < d->strategy->update_end)
-        co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end, d->lr,
-                        ++d->updates);
+        CO_TRY(co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end,
+                               d->lr, ++d->updates));
     start_ns = co_clock_ns();
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
     d->step = (co_strategy_step){.step = d->step.step + 1};

@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "graph/plan.h"
+#include "optim/optim.h"
 
 /* A compiled batch size; a model keeps one plan for each it has met. */
 typedef struct model_plan {
@@ -52,6 +53,8 @@ void co_model_drop_plans(co_model *model);
 
 /* Weights and running statistics as named tensors in one allocation, in order of building. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
+/* Where the trained tensors lie in the store, in one allocation, in order of the store. */
+co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 
 /* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
 typedef struct co_layer_names {

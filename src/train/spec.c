@@ -45,7 +45,7 @@ const co_key co_spec_keys[] = {
     {"max_steps", CO_KEY_INT, SPEC(max_steps), "0", 0, 1e15, NULL,
      "stop after this many steps; 0: after the epochs"},
     {"optimizer", CO_KEY_VALUE, SPEC(optimizer), "~", 0, 0, NULL,
-     "sgd (default), adam, adamw: a name or {name: ..., lr: ...}"},
+     "sgd (default), adam, ...: a name or {name: ..., lr: ...}"},
     {"schedule", CO_KEY_VALUE, SPEC(schedule), "~", 0, 0, NULL,
      "learning rate over time: constant (default), step, ..."},
     {"clip", CO_KEY_VALUE, SPEC(clip), "~", 0, 0, NULL,

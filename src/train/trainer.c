@@ -94,6 +94,7 @@ co_status trainer_open(trainer *t)
     trainer_describe(t);
     options.steps_per_epoch = t->info.steps_per_epoch;
     options.total_steps = t->info.total_steps;
+    options.batch = t->info.batch;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));

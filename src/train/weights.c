@@ -40,6 +40,34 @@ co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *mod
     return CO_OK;
 }
 
+co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
+{
+    const co_graph *graph = model->graph;
+    co_segment *segment = co_calloc((size_t)graph->n_param + 1, sizeof(*segment));
+
+    if (!segment)
+        return CO_E_NOMEM;
+    *n = 0;
+    for (int i = graph->n_node - 1; i >= 0; i--) {
+        const co_node *node = &graph->node[i];
+
+        for (int k = 0; k < node->n_param; k++) {
+            const co_param *param = &graph->param[node->param[k]];
+            co_param_kind kind = CO_PARAM_WEIGHT;
+
+            if (param->spec.buffer)
+                continue;
+            if (node->op->is_norm)
+                kind = CO_PARAM_NORM;
+            else if (param->spec.shape.ndim == 1)
+                kind = CO_PARAM_BIAS;
+            segment[(*n)++] = (co_segment){param->offset, param->count, kind};
+        }
+    }
+    *out = segment;
+    return CO_OK;
+}
+
 co_status co_model_save(const co_model *model, const char *path)
 {
     static const char *const metadata[] = {"format", "pt", NULL};

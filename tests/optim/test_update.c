@@ -32,6 +32,12 @@ static void set_gradients(co_store *store, size_t t)
         store->grad[k] = (float)((int)((t * 31 + k * 13) % 23) - 11) / 16;
 }
 
+static void update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
+                   uint64_t step)
+{
+    assert_int_equal(co_optim_update(optim, store, begin, end, lr, step), CO_OK);
+}
+
 static double rate(const co_optim *optim, size_t t)
 {
     return co_optim_base_lr(optim) / (double)(1 + t);
@@ -48,7 +54,7 @@ static void updates_are_those_of_pytorch(void **state)
         set_params(store);
         for (size_t t = 0; t < GOLDEN_STEPS; t++) {
             set_gradients(store, t);
-            co_optim_update(optim, store, 0, store->n, rate(optim, t), t + 1);
+            update(optim, store, 0, store->n, rate(optim, t), t + 1);
             for (size_t k = 0; k < store->n; k++) {
                 const float expected = golden_updates[c].param[t][k], found = store->param[k];
 
@@ -75,15 +81,16 @@ static void pieces_equal_the_whole(void **state)
         co_config *config[2];
         co_optim *a = make_optim(&config[0], golden_updates[c].optimizer, whole);
         co_optim *b = make_optim(&config[1], golden_updates[c].optimizer, pieces);
+        const size_t n_cut = co_optim_ops(a)->per_tensor ? 1 : 4;
 
         set_params(whole);
         set_params(pieces);
         for (size_t t = 0; t < GOLDEN_STEPS; t++) {
             set_gradients(whole, t);
             set_gradients(pieces, t);
-            co_optim_update(a, whole, 0, whole->n, rate(a, t), t + 1);
-            for (size_t i = 4; i-- > 0;)
-                co_optim_update(b, pieces, cut[i], cut[i + 1], rate(b, t), t + 1);
+            update(a, whole, 0, whole->n, rate(a, t), t + 1);
+            for (size_t i = n_cut; i-- > 0;)
+                update(b, pieces, cut[i], n_cut > 1 ? cut[i + 1] : 100, rate(b, t), t + 1);
         }
         assert_memory_equal(whole->param, pieces->param, whole->n * sizeof(float));
         assert_int_equal(whole->n_state, pieces->n_state);
@@ -101,8 +108,9 @@ static void pieces_equal_the_whole(void **state)
 /* Parameters with no gradient ever, and the gaps of the store, must stay what they are. */
 static void zero_stays_zero(void **state)
 {
-    static const char *const texts[] = {"{name: sgd, momentum: 0.9, weight_decay: 0.1}",
-                                        "{name: adam, weight_decay: 0.1}", "adamw"};
+    static const char *const texts[] = {
+        "{name: sgd, momentum: 0.9, weight_decay: 0.1}", "{name: adam, weight_decay: 0.1}", "adamw",
+        "{name: adadelta, weight_decay: 0.1}",           "{name: lars, weight_decay: 0.1}", "lamb"};
     const float zero[3] = {0};
 
     (void)state;
@@ -112,12 +120,180 @@ static void zero_stays_zero(void **state)
         co_optim *optim = make_optim(&config, texts[c], store);
 
         for (uint64_t step = 1; step < 4; step++)
-            co_optim_update(optim, store, 0, store->n, 0.1, step);
+            update(optim, store, 0, store->n, 0.1, step);
         assert_memory_equal(store->param, zero, sizeof(zero));
         co_optim_destroy(optim);
         co_config_destroy(config);
         co_store_destroy(store);
     }
+}
+
+/* Three tensors with gaps: their segments, and each one's part of the store. */
+static const co_segment tensors[] = {
+    {0, 7, CO_PARAM_WEIGHT}, {16, 5, CO_PARAM_NORM}, {32, 3, CO_PARAM_BIAS}};
+
+static void set_gaps(float *v)
+{
+    for (size_t k = 0; k < 48; k++)
+        if ((k >= 7 && k < 16) || (k >= 21 && k < 32) || k >= 35)
+            v[k] = 0;
+}
+
+/* Tensor `i` alone in a store, updated by another optimizer, must go the same way. */
+static void check_tensor(const char *text, const co_store *together, size_t i, size_t steps)
+{
+    const co_segment *segment = &tensors[i];
+    co_store *alone = optim_test_store(segment->n), *whole = optim_test_store(48);
+    co_config *config;
+    co_optim *optim = make_optim(&config, text, alone);
+    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT};
+
+    assert_int_equal(co_optim_set_segments(optim, &own, 1), CO_OK);
+    set_params(whole);
+    memcpy(alone->param, whole->param + segment->begin, segment->n * sizeof(float));
+    for (size_t t = 0; t < steps; t++) {
+        set_gradients(whole, t);
+        memcpy(alone->grad, whole->grad + segment->begin, segment->n * sizeof(float));
+        update(optim, alone, 0, alone->n, rate(optim, t), t + 1);
+    }
+    for (size_t k = 0; k < segment->n; k++)
+        if (alone->param[k] != together->param[segment->begin + k])
+            fail_msg("%s, tensor %zu, element %zu: %.9g, alone %.9g", text, i, k,
+                     (double)together->param[segment->begin + k], (double)alone->param[k]);
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    co_store_destroy(whole);
+    co_store_destroy(alone);
+}
+
+/* Norms are a tensor's own; weights, norms and biases decay each as they are told. */
+static void tensors_go_their_own_ways(void **state)
+{
+    static const struct {
+        const char *together, *alone[3]; /* as a weight: what the kind comes to */
+    } cases[] = {
+        {"{name: lars, lr: 3, weight_decay: 0.1}",
+         {"{name: lars, lr: 3, weight_decay: 0.1}", "{name: lars, lr: 3, weight_decay: 0.1}",
+          "{name: lars, lr: 3, weight_decay: 0.1}"}},
+        {"{name: lars, lr: 3, momentum: 0, weight_decay: 0.1, norm_weight_decay: 0, "
+         "exclude_norm_bias: true}",
+         {"{name: lars, lr: 3, momentum: 0, weight_decay: 0.1}", "{name: sgd, lr: 3}",
+          "{name: sgd, lr: 3, weight_decay: 0.1}"}},
+        {"{name: lamb, lr: 0.1, bias_weight_decay: 0}",
+         {"{name: lamb, lr: 0.1}", "{name: lamb, lr: 0.1}",
+          "{name: lamb, lr: 0.1, weight_decay: 0}"}},
+        {"{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1, norm_weight_decay: 0, "
+         "bias_weight_decay: 0.5}",
+         {"{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1}",
+          "{name: sgd, lr: 0.1, momentum: 0.9}",
+          "{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.5}"}},
+        {"{name: adam, weight_decay: 0.3, norm_weight_decay: 0, bias_weight_decay: 0}",
+         {"{name: adam, weight_decay: 0.3}", "adam", "adam"}},
+        {"{name: adamw, norm_weight_decay: 0}",
+         {"adamw", "{name: adamw, weight_decay: 0}", "adamw"}},
+        {"{name: adadelta, weight_decay: 0.2, bias_weight_decay: 0}",
+         {"{name: adadelta, weight_decay: 0.2}", "{name: adadelta, weight_decay: 0.2}",
+          "adadelta"}},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        co_store *store = optim_test_store(48);
+        co_config *config;
+        co_optim *optim = make_optim(&config, cases[c].together, store);
+        const float zero[48] = {0};
+
+        assert_int_equal(co_optim_set_segments(optim, tensors, 3), CO_OK);
+        set_params(store);
+        set_gaps(store->param);
+        for (size_t t = 0; t < GOLDEN_STEPS; t++) {
+            set_gradients(store, t);
+            set_gaps(store->grad);
+            update(optim, store, 0, store->n, rate(optim, t), t + 1);
+        }
+        for (size_t i = 0; i < 3; i++)
+            check_tensor(cases[c].alone[i], store, i, GOLDEN_STEPS);
+        assert_memory_equal(store->param + 7, zero, 9 * sizeof(float));
+        assert_memory_equal(store->param + 35, zero, 13 * sizeof(float));
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+static void parts_of_a_tensor_are_refused(void **state)
+{
+    static const char *const names[] = {"lars", "lamb"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        co_store *store = optim_test_store(48);
+        co_config *config;
+        co_optim *optim = make_optim(&config, names[i], store);
+
+        assert_int_equal(co_optim_set_segments(optim, tensors, 3), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 16, 0.1, 1), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 16, 48, 0.1, 1), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 0, 0.1, 1), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 18, 0.1, 1), CO_E_USAGE);
+        assert_int_equal(co_optim_update(optim, store, 34, 48, 0.1, 1), CO_E_USAGE);
+        assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+/* No direction to take the norm of: the plain step. */
+static void nothing_is_divided_by_zero(void **state)
+{
+    static const struct {
+        const char *text;
+        float param, grad, expected;
+    } cases[] = {
+        {"{name: lars, lr: 0.5}", 0, 0.25F, -0.125F},
+        {"{name: lars, lr: 0.5, weight_decay: 1}", 2, 0, 1},
+        {"{name: lamb, lr: 0.5, weight_decay: 0}", 0, 0.25F, -0.5F},
+        {"{name: lamb, lr: 0.5, weight_decay: 0}", 2, 0, 2},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        co_store *store = optim_test_store(1);
+        co_config *config;
+        co_optim *optim = make_optim(&config, cases[c].text, store);
+
+        store->param[0] = cases[c].param;
+        store->grad[0] = cases[c].grad;
+        update(optim, store, 0, 1, co_optim_base_lr(optim), 1);
+        if (fabsf(store->param[0] - cases[c].expected) > 1e-5F)
+            fail_msg("%s: %g", cases[c].text, (double)store->param[0]);
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+static void the_rate_follows_the_batch(void **state)
+{
+    co_store *store = optim_test_store(4);
+    co_config *config;
+    co_optim *optim = make_optim(&config, "{name: sgd, lr: 0.1, lr_batch: 256}", store);
+
+    (void)state;
+    assert_int_equal(co_optim_set_batch(optim, 0), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "lr_batch scales lr"));
+    assert_int_equal(co_optim_set_batch(optim, 208 * 64), CO_OK);
+    assert_true(fabs(co_optim_base_lr(optim) - 5.2) < 1e-12); /* 64 ranks of 208 */
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    optim = make_optim(&config, "{name: sgd, lr: 0.1}", store);
+    assert_int_equal(co_optim_set_batch(optim, 0), CO_OK);
+    assert_int_equal(co_optim_set_batch(optim, 1024), CO_OK);
+    assert_true(co_optim_base_lr(optim) == 0.1);
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    co_store_destroy(store);
 }
 
 static void defaults_are_pytorchs(void **state)
@@ -147,7 +323,8 @@ static void bad_configs_are_refused_at_their_place(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"optimizer: sdg", "bad.yaml:1:12: unknown optimizer 'sdg'; there are sgd, adam, adamw"},
+        {"optimizer: sdg", "bad.yaml:1:12: unknown optimizer 'sdg'; there are sgd, adam, adamw, "
+                           "adadelta, lars, lamb"},
         {"optimizer: {name: adamax}",
          "bad.yaml:1:19: unknown optimizer 'adamax'; did you mean 'adam'?"},
         {"optimizer: {lr: 0.1}",
@@ -171,6 +348,14 @@ static void bad_configs_are_refused_at_their_place(void **state)
         {"optimizer: {name: adam, eps: 0}",
          "bad.yaml:1:30: optimizer adam: key 'eps': expected a number from "
          "1e-30 to 1000000, got '0'"},
+        {"optimizer: {name: lamb, betas: [1, 0.9]}",
+         "bad.yaml:1:12: optimizer lamb: betas are two numbers below 1, such as [0.9, 0.999]"},
+        {"optimizer: {name: sgd, norm_weight_decay: -0.5}",
+         "bad.yaml:1:12: optimizer sgd: norm_weight_decay is 0 or more, or -1 for that of the "
+         "weights"},
+        {"optimizer: {name: sgd, lr_batch: -1}",
+         "bad.yaml:1:34: optimizer sgd: key 'lr_batch': expected a whole number from 0 to "
+         "16777216, got '-1'"},
     };
 
     (void)state;
@@ -240,6 +425,10 @@ int main(void)
         cmocka_unit_test(updates_are_those_of_pytorch),
         cmocka_unit_test(pieces_equal_the_whole),
         cmocka_unit_test(zero_stays_zero),
+        cmocka_unit_test(tensors_go_their_own_ways),
+        cmocka_unit_test(parts_of_a_tensor_are_refused),
+        cmocka_unit_test(nothing_is_divided_by_zero),
+        cmocka_unit_test(the_rate_follows_the_batch),
         cmocka_unit_test(defaults_are_pytorchs),
         cmocka_unit_test(bad_configs_are_refused_at_their_place),
         cmocka_unit_test(state_arrays_run_out_with_a_message),

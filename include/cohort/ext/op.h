@@ -46,6 +46,7 @@ typedef struct co_op {
     int n_out;
     unsigned saves;   /* co_saves flags */
     unsigned grad_in; /* bit i: input i gets a gradient */
+    bool is_norm;     /* its parameters scale and shift what it normalises: see norm_weight_decay */
     bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
 
     /** Check attributes once, and fill in what depends on others (NULL: nothing to do). */

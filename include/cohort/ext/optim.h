@@ -8,25 +8,36 @@
 extern "C" {
 #endif
 
-/** One range of the flat store to update. */
+/** What a tensor of the store is. */
+typedef enum co_param_kind {
+    CO_PARAM_WEIGHT = 0,
+    CO_PARAM_BIAS, /* one number per channel or feature, outside of a norm */
+    CO_PARAM_NORM  /* scale or shift of a normalisation */
+} co_param_kind;
+
+/** One range of the flat store to update: tensors with the same weight decay, and the gaps between
+ *  them, which are 0 in every array and must stay so; or one whole tensor (per_tensor). */
 typedef struct co_update {
     float *param;        /* (n) in and out */
     const float *grad;   /* (n) */
     float *const *state; /* n_state arrays of (n), zero before the first step */
     size_t n;
-    double lr;     /* of this step, from the schedule */
-    uint64_t step; /* 1-based count of updates */
+    double lr;          /* of this step, from the schedule */
+    double decay;       /* weight decay of this range */
+    co_param_kind kind; /* with per_tensor: of the tensor; else of the first one */
+    uint64_t step;      /* 1-based count of updates */
 } co_update;
 
 typedef struct co_optimizer_ops {
     const char *name;
     const char *summary;
-    const co_key *keys; /* "lr" is read by every optimizer, not listed here */
-    double default_lr;
+    const co_key *keys; /* without those of every optimizer: "lr", "weight_decay", ... */
+    double default_lr, default_decay;
     size_t self_size;
     co_status (*check)(const void *self); /* combinations that make no sense; NULL: none */
     int (*states)(const void *self);      /* number of state arrays; NULL: 0 */
     const char *const *state_names;       /* for checkpoints: "momentum_buffer", "exp_avg", ... */
+    bool per_tensor; /* update gets one whole tensor at a time, for its norms */
     void (*update)(const void *self, const co_update *update);
 } co_optimizer_ops;
 
