@@ -4,6 +4,8 @@
  * Settles what a layer's text means. Must not know any op by name but the two that are not one
  * input and one output in a row: the sum of a residual, and the loss.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/models.h"
@@ -12,6 +14,7 @@
 #define BUILDER_MAX_LAYERS 4096 /* ResNet-152 has about 500 */
 #define BUILDER_MAX_NAME   128
 #define BUILDER_MAX_NAMES  64
+#define BUILDER_MAX_ATTRS  256
 
 static bool builder_is_layer(const co_op *op)
 {
@@ -89,7 +92,33 @@ co_status co_build(co_builder *b, const char *op, const char *name, const char *
     if (attrs)
         CO_TRY(co_config_add_text(&value, b->config, attrs));
     CO_TRY(builder_find(&found, op, NULL, "layer", builder_is_layer));
+    if (name && b->prefix) {
+        name = co_arena_printf(co_config_arena(b->config), "%s%s", b->prefix, name);
+        if (!name)
+            return CO_E_NOMEM;
+    }
     return builder_append(&b->x, b, found, name, value, &b->x, NULL);
+}
+
+co_status co_build_format(co_builder *b, const char *op, const char *name, const char *attrs, ...)
+{
+    char text[BUILDER_MAX_ATTRS];
+    va_list args;
+    int n;
+
+    va_start(args, attrs);
+    n = vsnprintf(text, sizeof(text), attrs, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(text))
+        return co_fail(CO_E_FAILED, "layer %s: its attributes are too long", name ? name : op);
+    return co_build(b, op, name, text);
+}
+
+co_status co_build_add(co_builder *b, int other)
+{
+    const int sum[2] = {b->x, other};
+
+    return builder_append(&b->x, b, &co_op_add, NULL, NULL, sum, NULL);
 }
 
 /* The layer's own name, or NULL. It becomes a part of tensor names in files. */

@@ -59,6 +59,7 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     CO_TRY(co_keys_read(m, keys, map ? map : &none, what, arena));
     if (m->classes)
         b->classes = m->classes;
+    b->variant = ops->variant;
     return co_value_place(ops->build(m->self, b), value);
 }
 

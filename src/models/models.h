@@ -15,11 +15,18 @@ typedef struct co_builder {
     co_config *config; /* owns parsed attributes */
     int x;             /* the current tensor: input of the next layer */
     int64_t classes;
+    const char *prefix;  /* of the names that co_build gets, "layer1.0."; NULL: none */
+    const void *variant; /* the model's (co_model_ops) */
 } co_builder;
 
 /* Append an op to the current tensor: co_build(b, "conv2d", "conv1", "{out: 10, kernel: 5}").
    `name` and `attrs` may be NULL. */
 co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs);
+/* The same with the attributes as a format: co_build_format(b, "linear", "fc", "{out: %d}", 10). */
+co_status co_build_format(co_builder *b, const char *op, const char *name, const char *attrs, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The current tensor is the sum of itself and `other`, an earlier value of b->x. */
+co_status co_build_add(co_builder *b, int other);
 /* Layers of a config list: `- conv2d: {out: 10, kernel: 5}`, `- relu`, `- residual: {body: [...],
    shortcut: [...]}`. */
 co_status co_build_layers(co_builder *b, const co_value *list);
@@ -32,12 +39,17 @@ typedef struct co_model_ops {
     const char *summary;
     const co_key *keys;
     size_t self_size;
+    const void *variant; /* which of a family that shares `build`, which finds it in the builder */
     /* Build up to the logits or log-probabilities; the loss is added by the caller. */
     co_status (*build)(const void *self, co_builder *b);
 } co_model_ops;
 
 extern const co_model_ops *const co_models[]; /* NULL-ended */
-extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_model_psgd_cnn;
+extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_model_psgd_cnn,
+    co_model_mnist_example, co_model_resnet9, co_model_resnet9_wide, co_model_resnet18,
+    co_model_resnet34, co_model_resnet50, co_model_resnet101, co_model_resnet152, co_model_alexnet,
+    co_model_vgg11, co_model_vgg13, co_model_vgg16, co_model_vgg19, co_model_vgg11_bn,
+    co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn;
 /* classes: common to every model; the data's unless given. */
 extern const co_key co_model_common_keys[];
 const co_model_ops *co_model_find(const char *name);

@@ -19,6 +19,11 @@ static const co_key batchnorm_keys[] = {
      .min = 0,
      .max = 1,
      .help = "weight of a new batch in the running statistics"},
+    {.name = "zero_init",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(co_batchnorm_attr, zero_init),
+     .fallback = "false",
+     .help = "start with weight 0: a residual block that ends so starts as the identity"},
     CO_KEYS_END,
 };
 
@@ -33,10 +38,11 @@ static co_status batchnorm_shape(co_shape *out, const co_shape *in, const void *
 
 static int batchnorm_params(co_param_spec *out, const co_shape *in, const void *attr)
 {
+    const co_batchnorm_attr *a = attr;
     const co_shape channels = {1, {in->dim[1]}};
 
-    (void)attr;
-    out[0] = (co_param_spec){"weight", channels, CO_INIT_ONE, 0, false};
+    out[0] =
+        (co_param_spec){"weight", channels, a->zero_init ? CO_INIT_ZERO : CO_INIT_ONE, 0, false};
     out[1] = (co_param_spec){"bias", channels, CO_INIT_ZERO, 0, false};
     out[2] = (co_param_spec){"running_mean", channels, CO_INIT_ZERO, 0, true};
     out[3] = (co_param_spec){"running_var", channels, CO_INIT_ONE, 0, true};

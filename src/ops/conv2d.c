@@ -2,7 +2,6 @@
  * conv2d.c - convolution over (H, W): a small weight slides over the image.
  */
 #include <inttypes.h>
-#include <math.h>
 
 #include "ops/rules.h"
 
@@ -52,6 +51,7 @@ static const co_key conv2d_keys[] = {
      .offset = offsetof(co_conv2d_attr, bias),
      .fallback = "true",
      .help = "add a trained constant to each output channel"},
+    RULES_INIT_KEYS(co_conv2d_attr),
     CO_KEYS_END,
 };
 
@@ -98,11 +98,8 @@ static int conv2d_params(co_param_spec *out, const co_shape *in, const void *att
 {
     const co_conv2d_attr *a = attr;
     const co_shape weight = conv2d_weight(in, a);
-    const double bound = 1 / sqrt((double)(weight.dim[1] * weight.dim[2] * weight.dim[3]));
 
-    out[0] = (co_param_spec){"weight", weight, CO_INIT_UNIFORM, bound, false};
-    out[1] = (co_param_spec){"bias", {1, {a->out}}, CO_INIT_UNIFORM, bound, false};
-    return a->bias ? 2 : 1;
+    return rules_init_params(out, &weight, a->bias, &a->init);
 }
 
 const co_op co_op_conv2d = {

@@ -1,8 +1,6 @@
 /*
  * linear.c - fully connected layer: every output is a weighted sum of every input.
  */
-#include <math.h>
-
 #include "ops/rules.h"
 
 static const co_key linear_keys[] = {
@@ -17,6 +15,7 @@ static const co_key linear_keys[] = {
      .offset = offsetof(co_linear_attr, bias),
      .fallback = "true",
      .help = "add a trained constant to each output"},
+    RULES_INIT_KEYS(co_linear_attr),
     CO_KEYS_END,
 };
 
@@ -35,11 +34,9 @@ static co_status linear_shape(co_shape *out, const co_shape *in, const void *att
 static int linear_params(co_param_spec *out, const co_shape *in, const void *attr)
 {
     const co_linear_attr *a = attr;
-    const double bound = 1 / sqrt((double)in->dim[1]);
+    const co_shape weight = {2, {a->out, in->dim[1]}};
 
-    out[0] = (co_param_spec){"weight", {2, {a->out, in->dim[1]}}, CO_INIT_UNIFORM, bound, false};
-    out[1] = (co_param_spec){"bias", {1, {a->out}}, CO_INIT_UNIFORM, bound, false};
-    return a->bias ? 2 : 1;
+    return rules_init_params(out, &weight, a->bias, &a->init);
 }
 
 const co_op co_op_linear = {

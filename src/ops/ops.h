@@ -11,6 +11,11 @@ extern const co_op *const co_ops[];
 /* NULL if unknown. */
 const co_op *co_op_find(const char *name);
 
+/* How conv2d and linear start: rules.h says what each choice means. */
+typedef struct co_init_attr {
+    int weight, bias;
+} co_init_attr;
+
 /* conv2d: in (N, C, H, W); weight (out, C / groups, kh, kw), bias (out); out (N, out, OH, OW),
    OH = (H + 2 pad - dilation (kh - 1) - 1) / stride + 1. Cross-correlation, as everywhere in the
    field. */
@@ -19,6 +24,7 @@ typedef struct co_conv2d_attr {
     co_ints kernel, stride, padding, dilation; /* one number or (h, w); filled to two by check */
     int64_t groups;
     bool bias;
+    co_init_attr init;
     int64_t k[2], s[2], p[2], d[2]; /* (h, w), set by check */
 } co_conv2d_attr;
 
@@ -26,6 +32,7 @@ typedef struct co_conv2d_attr {
 typedef struct co_linear_attr {
     int64_t out;
     bool bias;
+    co_init_attr init;
 } co_linear_attr;
 
 /* maxpool, avgpool: windows over (H, W). Floor mode; avgpool counts the padding (PyTorch's
@@ -49,6 +56,7 @@ typedef struct co_adaptive_pool_attr {
    (Ioffe & Szegedy, arXiv:1502.03167.) */
 typedef struct co_batchnorm_attr {
     double eps, momentum;
+    bool zero_init; /* start with weight 0 */
 } co_batchnorm_attr;
 
 /* dropout: zero each element with probability p, scale the rest by 1 / (1 - p); identity in
@@ -60,6 +68,11 @@ typedef struct co_batchnorm_attr {
 typedef struct co_dropout_attr {
     double p;
 } co_dropout_attr;
+
+/* scale: out = factor * in. */
+typedef struct co_scale_attr {
+    double factor;
+} co_scale_attr;
 
 /* relu, add (two inputs of one shape), flatten ((N, ...) -> (N, F)), log_softmax (over F of
    (N, F)): no attributes. */
@@ -73,6 +86,6 @@ typedef struct co_cross_entropy_attr {
 
 extern const co_op co_op_conv2d, co_op_linear, co_op_maxpool, co_op_avgpool, co_op_adaptive_avgpool,
     co_op_relu, co_op_add, co_op_flatten, co_op_batchnorm, co_op_dropout, co_op_dropout2d,
-    co_op_log_softmax, co_op_nll_loss, co_op_cross_entropy;
+    co_op_scale, co_op_log_softmax, co_op_nll_loss, co_op_cross_entropy;
 
 #endif

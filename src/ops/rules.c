@@ -4,6 +4,7 @@
 #include "ops/rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Elements of one sample or parameter: with a batch of 2^20 and 4 bytes each, still an int64. */
@@ -105,6 +106,43 @@ co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr)
         CO_TRY(rules_count_windows(&out->dim[2 + i], in->dim[2 + i], &window, "hw"[i]));
     }
     return rules_need_size(out, "output");
+}
+
+/* (He et al., arXiv:1502.01852) for the two that are called kaiming; the default is theirs with a
+   negative slope of sqrt(5), which PyTorch starts layers with. */
+enum { WEIGHT_DEFAULT, WEIGHT_KAIMING_NORMAL, WEIGHT_KAIMING_UNIFORM, WEIGHT_NORMAL };
+enum { BIAS_DEFAULT, BIAS_ZERO, BIAS_KAIMING_UNIFORM };
+const char *const rules_weight_inits[] = {"default", "kaiming_normal", "kaiming_uniform", "normal",
+                                          NULL};
+const char *const rules_bias_inits[] = {"default", "zero", "kaiming_uniform", NULL};
+
+int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
+                      const co_init_attr *init)
+{
+    const double outputs = (double)weight->dim[0];
+    const double fan_in = (double)(co_shape_count(weight) / weight->dim[0]);
+    const double fan_out = (double)(co_shape_count(weight) / weight->dim[1]);
+    const double weight_scale[] = {
+        [WEIGHT_DEFAULT] = 1 / sqrt(fan_in),
+        [WEIGHT_KAIMING_NORMAL] = sqrt(2 / fan_out),
+        [WEIGHT_KAIMING_UNIFORM] = sqrt(6 / fan_in),
+        [WEIGHT_NORMAL] = 0.01,
+    };
+    const double bias_scale[] = {
+        [BIAS_DEFAULT] = 1 / sqrt(fan_in),
+        [BIAS_ZERO] = 0,
+        [BIAS_KAIMING_UNIFORM] = sqrt(6 / outputs),
+    };
+    const bool normal = init->weight == WEIGHT_KAIMING_NORMAL || init->weight == WEIGHT_NORMAL;
+
+    out[0] = (co_param_spec){"weight", *weight, normal ? CO_INIT_NORMAL : CO_INIT_UNIFORM,
+                             weight_scale[init->weight], false};
+    out[1] = (co_param_spec){"bias",
+                             {1, {weight->dim[0]}},
+                             init->bias == BIAS_ZERO ? CO_INIT_ZERO : CO_INIT_UNIFORM,
+                             bias_scale[init->bias],
+                             false};
+    return bias ? 2 : 1;
 }
 
 co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr)

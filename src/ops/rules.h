@@ -46,6 +46,26 @@ co_status rules_count_windows(int64_t *out, int64_t in, const rules_window *wind
 co_status rules_check_pool(void *attr);
 co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr);
 
+/* How weights and biases start: the keys `init` and `bias_init` of conv2d and linear, for an
+   attribute struct with a co_init_attr `init`; and what they say, for a weight (out, in, ...). */
+#define RULES_INIT_KEYS(attr)                                                                      \
+    {.name = "init",                                                                               \
+     .type = CO_KEY_CHOICE,                                                                        \
+     .offset = offsetof(attr, init.weight),                                                        \
+     .fallback = "default",                                                                        \
+     .choices = rules_weight_inits,                                                                \
+     .help = "first weights: default U(+-1/sqrt(fan_in)), kaiming_normal N(0, 2/fan_out), "        \
+             "kaiming_uniform U(+-sqrt(6/fan_in)), normal N(0, 0.01^2)"},                          \
+    {                                                                                              \
+        .name = "bias_init", .type = CO_KEY_CHOICE, .offset = offsetof(attr, init.bias),           \
+        .fallback = "default", .choices = rules_bias_inits,                                        \
+        .help = "first biases: default U(+-1/sqrt(fan_in)), zero, kaiming_uniform "                \
+                "U(+-sqrt(6/out))"                                                                 \
+    }
+extern const char *const rules_weight_inits[], *const rules_bias_inits[];
+int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
+                      const co_init_attr *init);
+
 /* Losses: predictions (N, C), labels (N) -> (N). */
 co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr);
 

@@ -3,6 +3,7 @@
 kept, so that the tests need no PyTorch."""
 
 import sys
+import textwrap
 
 import torch
 import torch.nn.functional as F
@@ -74,6 +75,7 @@ CASES = [
     ("batchnorm of images", "batchnorm", 3, (2, 2, 3), [(2,), (2,)], [(2,), (2,)], norm(), None),
     ("batchnorm of rows", "batchnorm {momentum: 0.25, eps: 0.01}", 4, (3,), [(3,), (3,)],
      [(3,), (3,)], norm(0.25, 0.01), None),
+    ("scale", "scale {factor: -0.75}", 2, (1, 2, 3), [], [], plain(lambda x, p: -0.75 * x), None),
     ("log_softmax", "log_softmax", 3, (5,), [], [], plain(lambda x, p: F.log_softmax(x, 1)),
      None),
     ("nll_loss", "nll_loss", 3, (4,), [], [], plain(lambda x, p: x), nll),
@@ -104,20 +106,25 @@ def run(batch, sample, params, buffers, output, loss):
     return [v for part in out for v in part.detach().flatten().tolist()]
 
 
+def literal(v):
+    text = "%.8g" % v
+    return text + "f" if "." in text or "e" in text else text
+
+
 def main():
     print("/* worked_values.h - made by worked_values.py with PyTorch %s; see there. */"
           % torch.__version__.split("+")[0])
     print("#ifndef CO_TESTS_OPS_WORKED_VALUES_H\n#define CO_TESTS_OPS_WORKED_VALUES_H\n")
-    print('#include "test_worked.h"\n')
+    print('#include "test_worked.h"\n\n/* clang-format off */')
     rows = []
     for i, (name, net, batch, sample, *rest) in enumerate(CASES):
         values = run(batch, sample, *rest)
         print("static const float worked_%d[] = {" % i)
-        print(", ".join("%.8gf" % v if "." in "%.8g" % v or "e" in "%.8g" % v else "%.8g" % v
-                        for v in values))
+        print("\n".join(textwrap.wrap(", ".join(map(literal, values)), 99)))
         print("};\n")
         shape = "{%d, {%s}}" % (len(sample), ", ".join(map(str, sample)))
-        rows.append('{"%s", "%s", %d, %s, worked_%d, %d}' % (name, net, batch, shape, i,
+        net = '"\n "'.join(textwrap.wrap(net, 90, drop_whitespace=False))
+        rows.append('{"%s",\n "%s",\n %d, %s, worked_%d, %d}' % (name, net, batch, shape, i,
                                                             len(values)))
     print("static const worked_case worked_cases[] = {\n%s,\n};\n" % ",\n".join(rows))
     print("#endif")

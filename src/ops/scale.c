@@ -1,0 +1,26 @@
+/*
+ * scale.c - every value times a constant, for instance to soften the scores that a loss sees.
+ */
+#include "ops/rules.h"
+
+static const co_key scale_keys[] = {
+    {.name = "factor",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_scale_attr, factor),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "what every value is multiplied by"},
+    CO_KEYS_END,
+};
+
+const co_op co_op_scale = {
+    .name = "scale",
+    .summary = "every value times a constant",
+    .keys = scale_keys,
+    .bare = "factor",
+    .attr_size = sizeof(co_scale_attr),
+    .n_in = 1,
+    .n_out = 1,
+    .grad_in = 1,
+    .shape = rules_shape_same,
+};
