@@ -128,6 +128,12 @@ static co_status launch_here(const co_launch_options *options, co_rank_fn fn, vo
 
 co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
 {
+    return co_launch_with(options, NULL, fn, arg);
+}
+
+co_status co_launch_with(const co_launch_options *options, const co_launch_policy *policy,
+                         co_rank_fn fn, void *arg)
+{
     co_launch_options o = *options;
 
     if (o.ranks < 0 || o.ranks > MAX_RANKS)
@@ -137,6 +143,6 @@ co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
     if (o.ranks == 0)
         o.ranks = 1;
     if (o.fork_one || (o.ranks > 1 && !o.threads))
-        return co_supervise(&o, fn, arg);
+        return co_supervise(&o, policy, fn, arg);
     return o.ranks > 1 ? co_launch_threads(&o, fn, arg) : launch_here(&o, fn, arg);
 }

@@ -5,9 +5,12 @@
 #include <cohort/launch.h>
 
 #include "comm/shm.h"
+#include "launch/policy.h"
 
-/* Fork the ranks, wait for all of them; on the first failure, death or signal end the rest. */
-co_status co_supervise(const co_launch_options *options, co_rank_fn fn, void *arg);
+/* Fork the ranks, wait for all of them; on the first failure, death or signal end the rest. Then
+   again, while the policy (NULL: none) asks for it. */
+co_status co_supervise(const co_launch_options *options, const co_launch_policy *policy,
+                       co_rank_fn fn, void *arg);
 
 /* All ranks as threads of this process, to their end. What went wrong is the region's cause, which
    co_launch_threads, with a region of its own, makes the error message. */
