@@ -87,8 +87,12 @@ static co_status data_info_print_labels(const co_dataset *data)
     for (uint64_t i = 0; i < co_dataset_count(data); i++)
         count[co_dataset_label(data, i)]++;
     printf("  label            samples\n");
-    for (int64_t c = 0; c < classes && c < DATA_INFO_MAX_ROWS; c++)
-        printf("  %5" PRId64 "           %8s\n", c, co_format_count(text, sizeof(text), count[c]));
+    for (int64_t c = 0; c < classes && c < DATA_INFO_MAX_ROWS; c++) {
+        const char *name = co_dataset_class_name(data, (int32_t)c);
+
+        printf("  %5" PRId64 "           %8s%s%s\n", c,
+               co_format_count(text, sizeof(text), count[c]), name ? "  " : "", name ? name : "");
+    }
     if (classes > DATA_INFO_MAX_ROWS)
         printf("  ... and %" PRId64 " more classes\n", classes - DATA_INFO_MAX_ROWS);
     co_free(count);

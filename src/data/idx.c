@@ -6,22 +6,11 @@
  */
 #include "data/idx.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <libdeflate.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/fs.h"
-#include "core/mem.h"
 
 #define IDX_UNSIGNED_BYTE 0x08
-/* RFC 1951: the longest match, 258 bytes, takes at least two bits. */
-#define IDX_GZIP_MAX_RATIO 1032
-#define IDX_GZIP_MIN_SIZE  18 /* header and trailer */
 
 /* "[60000][28][28]" */
 static char *idx_format_dims(char *out, size_t size, const co_idx *idx)
@@ -96,124 +85,29 @@ static co_status idx_read_array(co_idx *out, const uint8_t *bytes, size_t size, 
     return CO_OK;
 }
 
-static size_t idx_u32le(const uint8_t *at)
+static co_status idx_take(co_idx *idx, co_status st, const char *name)
 {
-    return (size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
-}
-
-static co_status idx_gunzip(uint8_t *out, size_t size, const uint8_t *bytes, size_t packed,
-                            const char *name)
-{
-    struct libdeflate_decompressor *gzip = libdeflate_alloc_decompressor();
-    enum libdeflate_result result;
-    size_t used = 0;
-
-    if (!gzip)
-        return co_fail(CO_E_NOMEM, "out of memory");
-    result = libdeflate_gzip_decompress_ex(gzip, bytes, packed, out, size, &used, NULL);
-    libdeflate_free_decompressor(gzip);
-    if (result != LIBDEFLATE_SUCCESS)
-        return co_fail(CO_E_DATA, "%s: gzip data that is damaged or cut short; fetch it again",
-                       name);
-    if (used != packed)
-        return co_fail(CO_E_DATA, "%s: too long: %zu bytes follow the gzip data; fetch it again",
-                       name, packed - used);
-    return CO_OK;
-}
-
-/* The size that a gzip file ends with is only a claim. It is held against what so many packed
-   bytes can unpack to before memory is taken, and must be true to the byte. */
-static co_status idx_unpack(co_idx *out, size_t *size, const uint8_t *bytes, size_t packed,
-                            const char *name)
-{
-    size_t claim;
-
-    if (packed < IDX_GZIP_MIN_SIZE)
-        return co_fail(CO_E_DATA, "%s: gzip data that is cut short; fetch it again", name);
-    claim = idx_u32le(bytes + packed - 4);
-    if (claim / IDX_GZIP_MAX_RATIO > packed)
-        return co_fail(CO_E_DATA, "%s: gzip data that is damaged or cut short; fetch it again",
-                       name);
-    if (claim > CO_IDX_MAX_UNPACKED)
-        return co_fail(CO_E_DATA, "%s: unpacks to more than %zu bytes; unpack it with gunzip", name,
-                       CO_IDX_MAX_UNPACKED);
-    out->unpacked = co_calloc(claim, 1);
-    if (!out->unpacked)
-        return CO_E_NOMEM;
-    *size = claim;
-    return idx_gunzip(out->unpacked, claim, bytes, packed, name);
-}
-
-static co_status idx_parse(co_idx *out, const uint8_t *bytes, size_t size, const char *name)
-{
-    if (size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
-        CO_TRY(idx_unpack(out, &size, bytes, size, name));
-        bytes = out->unpacked;
-    }
-    return idx_read_array(out, bytes, size, name);
+    if (st == CO_OK)
+        st = idx_read_array(idx, idx->file.data, idx->file.size, name);
+    if (st != CO_OK)
+        co_idx_close(idx);
+    return st;
 }
 
 co_status co_idx_parse(co_idx *out, const uint8_t *bytes, size_t size, int ndim, const char *name)
 {
-    co_status st;
-
     *out = (co_idx){.ndim = ndim};
-    st = idx_parse(out, bytes, size, name);
-    if (st != CO_OK)
-        co_idx_close(out);
-    return st;
-}
-
-static co_status idx_map(co_idx *out, int fd, const char *path)
-{
-    struct stat info;
-
-    if (fstat(fd, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is a folder, expected an IDX file", path);
-    if (!S_ISREG(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is not a regular file", path);
-    if (info.st_size == 0)
-        return co_fail(CO_E_DATA, "%s: is empty; fetch it again", path);
-    out->map_size = (size_t)info.st_size;
-    out->map = mmap(NULL, out->map_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (out->map == MAP_FAILED) {
-        out->map = NULL;
-        return co_fail(CO_E_IO, "%s: cannot map the file: %s", path, strerror(errno));
-    }
-    return CO_OK;
-}
-
-static void idx_unmap(co_idx *idx)
-{
-    if (idx->map)
-        munmap(idx->map, idx->map_size);
-    idx->map = NULL;
+    return idx_take(out, co_file_borrow(&out->file, bytes, size, name), name);
 }
 
 co_status co_idx_open(co_idx *out, const char *path, int ndim)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    co_status st;
-
     *out = (co_idx){.ndim = ndim};
-    if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    st = idx_map(out, fd, path);
-    close(fd);
-    if (out->map)
-        st = idx_parse(out, out->map, out->map_size, path);
-    if (st != CO_OK)
-        co_idx_close(out);
-    else if (out->unpacked)
-        idx_unmap(out);
-    return st;
+    return idx_take(out, co_file_open(&out->file, path, "an IDX file"), path);
 }
 
 void co_idx_close(co_idx *idx)
 {
-    idx_unmap(idx);
-    co_free(idx->unpacked);
+    co_file_close(&idx->file);
     *idx = (co_idx){0};
 }

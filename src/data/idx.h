@@ -2,20 +2,16 @@
 #ifndef CO_DATA_IDX_H
 #define CO_DATA_IDX_H
 
-#include <cohort/types.h>
+#include "data/file.h"
 
 #define CO_IDX_MAX_DIMS 3
-/* The most that a gzip file may unpack to: 40 times MNIST. Plain files may be of any size. */
-#define CO_IDX_MAX_UNPACKED ((size_t)2 << 30)
 
 /* An array of unsigned bytes, row-major; zero is closed. */
 typedef struct co_idx {
     int ndim;
     size_t dim[CO_IDX_MAX_DIMS];
-    const uint8_t *data; /* dim[0] * dim[1] * ... bytes, borrowed from one of: */
-    uint8_t *unpacked;   /* owned; NULL: the file was plain */
-    void *map;           /* owned; NULL: not mapped */
-    size_t map_size;
+    const uint8_t *data; /* dim[0] * dim[1] * ... bytes, borrowed from */
+    co_file file;        /* owned */
 } co_idx;
 
 /* Map a file, plain or gzip, that must hold `ndim` dimensions and nothing else. Anything else is
