@@ -212,7 +212,7 @@ static void what_is_packed_is_checked_like_a_plain_file(void **state)
     assert_refused(packed, files_gzip(packed, bytes, size - 1), 3, "60 bytes, 59 follow");
     assert_refused(packed, files_gzip(packed, bytes, size + 1), 3, "60 bytes, 61 follow");
     assert_refused(packed, files_gzip(packed, bytes, 3), 3, "too few for an IDX header");
-    assert_refused(packed, files_gzip(packed, bytes, 0), 3, "too few for an IDX header");
+    assert_refused(packed, files_gzip(packed, bytes, 0), 3, "is empty");
     size = files_idx(bytes, 1, label_dims, byte_of);
     assert_refused(packed, files_gzip(packed, bytes, size), 3, "1 dimensions, expected 3");
 }
