@@ -30,6 +30,8 @@ pkg_check_modules(LIBFYAML REQUIRED IMPORTED_TARGET libfyaml)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(LIBDEFLATE REQUIRED IMPORTED_TARGET libdeflate)
+pkg_check_modules(LIBJPEG REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(LIBPNG REQUIRED IMPORTED_TARGET libpng)
 
 # An optional library that is missing switches its part off. The normal variables set here hide
 # the cache entries, so the rest of the build reads only what is really built.

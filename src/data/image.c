@@ -1,40 +1,147 @@
 /*
- * image.c - JPEG and PNG files to pixels.
+ * image.c - JPEG and PNG files to pixels: which kind a file is, and what both kinds share.
  */
 #include "data/image.h"
 
-static co_status image_missing(const char *name)
-{
-    return co_fail(CO_E_UNSUPPORTED, "%s: this build cannot decode images", name);
-}
+#include <string.h>
+
+#include "core/mem.h"
+#include "data/image_internal.h"
+
+struct co_image_scratch {
+    co_image_jpeg *jpeg; /* owned; made when the first JPEG comes */
+    co_image_scaler scaler;
+    co_image_block rows;
+};
 
 co_status co_image_scratch_create(co_image_scratch **out)
 {
-    *out = NULL;
+    co_image_scratch *scratch = co_calloc(1, sizeof(*scratch));
+    const co_image_loops *loops[2];
+
+    if (!scratch)
+        return CO_E_NOMEM;
+    scratch->scaler.loops = loops[co_image_loops_list(loops) - 1];
+    *out = scratch;
     return CO_OK;
 }
 
 void co_image_scratch_destroy(co_image_scratch *scratch)
 {
-    (void)scratch;
+    if (!scratch)
+        return;
+    co_image_jpeg_destroy(scratch->jpeg);
+    co_image_scaler_close(&scratch->scaler);
+    co_free(scratch->rows.at);
+    co_free(scratch);
+}
+
+static bool image_is_jpeg(const uint8_t *bytes, size_t n)
+{
+    return n >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+}
+
+static bool image_is_png(const uint8_t *bytes, size_t n)
+{
+    return n >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static co_status image_unknown(const uint8_t *bytes, size_t n, const char *name)
+{
+    if (n < 8)
+        return co_fail(CO_E_DATA, "%s: neither JPEG nor PNG: %zu bytes are too few", name, n);
+    return co_fail(CO_E_DATA, "%s: neither JPEG nor PNG: it begins with %02x %02x %02x %02x", name,
+                   bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+co_status co_image_check_size(uint64_t width, uint64_t height, const char *name)
+{
+    if (width == 0 || height == 0)
+        return co_fail(CO_E_DATA, "%s: an image without pixels", name);
+    if (width > CO_IMAGE_MAX_SIDE || height > CO_IMAGE_MAX_SIDE ||
+        width * height > CO_IMAGE_MAX_PIXELS)
+        return co_fail(CO_E_DATA,
+                       "%s: claims %llu x %llu pixels; at most %d on a side and %llu in all are "
+                       "taken",
+                       name, (unsigned long long)width, (unsigned long long)height,
+                       CO_IMAGE_MAX_SIDE, (unsigned long long)CO_IMAGE_MAX_PIXELS);
+    return CO_OK;
 }
 
 co_status co_image_probe(co_image_info *out, const uint8_t *bytes, size_t n, const char *name)
 {
-    (void)out, (void)bytes, (void)n;
-    return image_missing(name);
+    if (image_is_jpeg(bytes, n))
+        return co_image_jpeg_probe(out, bytes, n, name);
+    if (image_is_png(bytes, n))
+        return co_image_png_probe(out, bytes, n, name);
+    return image_unknown(bytes, n, name);
 }
 
 co_status co_image_decode(uint8_t *out, const co_image_want *want, co_image_scratch *scratch,
                           const uint8_t *bytes, size_t n, const char *name)
 {
-    (void)out, (void)want, (void)scratch, (void)bytes, (void)n;
-    return image_missing(name);
+    const co_image_job job = {want, bytes, n, name, &scratch->scaler, &scratch->rows};
+
+    if (image_is_png(bytes, n))
+        return co_image_png_decode(out, &job);
+    if (!image_is_jpeg(bytes, n))
+        return image_unknown(bytes, n, name);
+    if (!scratch->jpeg)
+        CO_TRY(co_image_jpeg_create(&scratch->jpeg));
+    return co_image_jpeg_decode(out, scratch->jpeg, &job);
+}
+
+/* Pixels of one row, as a scaler takes them. */
+static void image_gather(uint8_t *out, const co_pixels *in, size_t low, size_t end, size_t lanes)
+{
+    for (int64_t c = 0; c < in->channels; c++) {
+        const uint8_t *from = in->at + (size_t)c * in->plane;
+
+        for (size_t x = low; x < end; x++)
+            out[(x - low) * lanes + (size_t)c] = from[x * in->column];
+    }
 }
 
 co_status co_image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
                             co_image_scratch *scratch)
 {
-    (void)out, (void)want, (void)in, (void)scratch;
-    return image_missing("resampling");
+    co_image_scaler *scaler = &scratch->scaler;
+    const size_t lanes = in->channels == 1 ? 1 : 4;
+    co_pixels row = *in;
+
+    CO_TRY(co_image_scaler_begin(scaler, want, &want->box, (size_t)in->width, (size_t)in->height,
+                                 lanes));
+    CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
+    for (size_t y = scaler->row.low; y < scaler->row.end; y++) {
+        row.at = in->at + y * in->row;
+        image_gather(scratch->rows.at, &row, scaler->column.low, scaler->column.end, lanes);
+        co_image_scaler_row(scaler, scratch->rows.at);
+    }
+    co_image_scaler_finish(out, scaler);
+    return CO_OK;
+}
+
+/* a * b / 255, rounded, as Pillow does it. */
+static unsigned image_scale_byte(unsigned a, unsigned b)
+{
+    const unsigned t = a * b + 128;
+
+    return ((t >> 8) + t) >> 8;
+}
+
+void co_image_cmyk_to_rgb(uint8_t *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++, row += 4)
+        for (size_t c = 0; c < 3; c++)
+            row[c] = (uint8_t)(row[3] - image_scale_byte(255u - row[c], row[3]));
+}
+
+void co_image_rgb_to_grey(uint8_t *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = row + 4 * i;
+
+        /* Rec. 601: 0.299, 0.587, 0.114 */
+        row[i] = (uint8_t)((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
+    }
 }
