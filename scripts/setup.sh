@@ -19,6 +19,8 @@ libfyaml-dev           # YAML, with line and column in errors
 libjansson-dev         # JSON: safetensors headers, metrics
 libhwloc-dev           # which cores lie together
 libdeflate-dev         # gzip data sets
+libjpeg-dev            # JPEG data sets
+libpng-dev             # PNG data sets
 libopenmpi-dev         # the mpi transport
 openmpi-bin            # mpiexec
 libcmocka-dev          # the tests

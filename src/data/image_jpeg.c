@@ -44,15 +44,20 @@ static void image_jpeg_fail(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Whether damage is behind a warning; what is left over behind the last scan harms nobody. */
-static bool image_jpeg_is_damage(const struct jpeg_error_mgr *error)
+/* Whether damage is behind a warning. What is left over behind the last scan harms nobody, and so
+   does an end marker that is missing there, if no other scan can be missing: missing data within
+   a scan has a warning of its own. */
+static bool image_jpeg_is_damage(const struct jpeg_decompress_struct *lib)
 {
-    switch (error->msg_code) {
+    switch (lib->err->msg_code) {
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
         return false;
     case JWRN_EXTRANEOUS_DATA:
-        return error->msg_parm.i[1] != JPEG_END;
+        return lib->err->msg_parm.i[1] != JPEG_END;
+    case JWRN_JPEG_EOF:
+        return lib->progressive_mode || lib->arith_code ||
+               lib->comps_in_scan != lib->num_components;
     default:
         return true;
     }
@@ -60,7 +65,9 @@ static bool image_jpeg_is_damage(const struct jpeg_error_mgr *error)
 
 static void image_jpeg_message(j_common_ptr lib, int level)
 {
-    if (level < 0 && image_jpeg_is_damage(lib->err))
+    co_image_jpeg *jpeg = lib->client_data;
+
+    if (level < 0 && image_jpeg_is_damage(&jpeg->lib))
         image_jpeg_fail(lib);
 }
 

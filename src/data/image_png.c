@@ -181,8 +181,6 @@ static co_status image_png_decode(image_png *file)
 {
     if (!image_png_guard(file, image_png_read_head))
         return image_png_status(file);
-    CO_TRY(co_image_check_size(png_get_image_width(file->lib, file->info),
-                               png_get_image_height(file->lib, file->info), file->job->name));
     if (!image_png_guard(file, image_png_choose_form))
         return image_png_status(file);
     CO_TRY(image_png_prepare(file));
@@ -194,8 +192,10 @@ static co_status image_png_decode(image_png *file)
 co_status co_image_png_decode(uint8_t *out, const co_image_job *job)
 {
     image_png file = {.job = job};
+    co_image_info info;
     co_status st;
 
+    CO_TRY(co_image_png_probe(&info, job->bytes, job->n, job->name));
     file.lib =
         png_create_read_struct(PNG_LIBPNG_VER_STRING, &file, image_png_fail, image_png_ignore);
     if (!file.lib)

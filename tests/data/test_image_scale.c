@@ -1,0 +1,131 @@
+/* test_image_scale.c - sampling equals its definition, in the loops of every instruction set. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "data/image_internal.h"
+
+static double triangle(double x)
+{
+    return fabs(x) < 1 ? 1 - fabs(x) : 0;
+}
+
+/* Pillow's definition for one line: from `in`, `step` apart, to result i. */
+static uint8_t sample_line(const uint8_t *in, size_t step, int size, double start, double length,
+                           int n, int i)
+{
+    const double scale = length / n, support = scale > 1 ? scale : 1;
+    const double center = start + (i + 0.5) * scale;
+    int first = (int)(center - support + 0.5), end = (int)(center + support + 0.5);
+    double sum = 0;
+    int64_t total = 1 << 21;
+
+    first = first < 0 ? 0 : first;
+    end = end > size ? size : end;
+    for (int k = first; k < end; k++)
+        sum += triangle((k - center + 0.5) * (1 / support));
+    for (int k = first; k < end; k++)
+        total += (int)(0.5 + triangle((k - center + 0.5) * (1 / support)) / sum * (1 << 22)) *
+                 in[(size_t)k * step];
+    total >>= 22;
+    return (uint8_t)(total > 255 ? 255 : total);
+}
+
+/* One plane, columns first. */
+static void sample_plane(uint8_t *out, const uint8_t *in, int width, int height,
+                         const co_image_want *want)
+{
+    const int w = (int)want->width, h = (int)want->height;
+    uint8_t *across = malloc((size_t)(height * w));
+
+    assert_non_null(across);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < w; x++)
+            across[y * w + x] =
+                sample_line(in + y * width, 1, width, want->box.x, want->box.width, w, x);
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++)
+            out[y * w + x] =
+                sample_line(across + x, (size_t)w, height, want->box.y, want->box.height, h, y);
+    free(across);
+}
+
+static void check_sampling(const co_image_loops *loops, const uint8_t *in, int width, int height,
+                           int channels, const co_image_want *want)
+{
+    const size_t size = (size_t)(want->width * want->height);
+    uint8_t *got = malloc(size * (size_t)channels), *expected = malloc(size);
+    uint8_t *row = calloc((size_t)width * 4 + CO_IMAGE_ROW_PAD, 1);
+    co_image_scaler scaler = {.loops = loops};
+    const size_t lanes = channels == 1 ? 1 : 4;
+
+    assert_true(got && expected && row);
+    assert_int_equal(
+        co_image_scaler_begin(&scaler, want, &want->box, (size_t)width, (size_t)height, lanes),
+        CO_OK);
+    for (size_t y = scaler.row.low; y < scaler.row.end; y++) {
+        for (size_t x = scaler.column.low; x < scaler.column.end; x++)
+            for (size_t c = 0; c < (size_t)channels; c++)
+                row[(x - scaler.column.low) * lanes + c] =
+                    in[(c * (size_t)height + y) * (size_t)width + x];
+        co_image_scaler_row(&scaler, row);
+    }
+    co_image_scaler_finish(got, &scaler);
+    for (int c = 0; c < channels; c++) {
+        sample_plane(expected, in + c * height * width, width, height, want);
+        for (size_t i = 0; i < size; i++)
+            if (got[(size_t)c * size + i] != expected[i])
+                fail_msg("%s, %d channels, box %gx%g at (%g, %g) to %dx%d: element %zu of channel "
+                         "%d is %u, expected %u",
+                         loops->name, channels, want->box.width, want->box.height, want->box.x,
+                         want->box.y, (int)want->width, (int)want->height, i, c,
+                         got[(size_t)c * size + i], expected[i]);
+    }
+    co_image_scaler_close(&scaler);
+    free(got);
+    free(expected);
+    free(row);
+}
+
+static void test_sampling(void **state)
+{
+    enum { WIDTH = 67, HEIGHT = 53 };
+    static uint8_t in[3 * HEIGHT * WIDTH];
+    const co_image_loops *loops[2];
+    const size_t n_loops = co_image_loops_list(loops);
+
+    (void)state;
+    srand(2);
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (uint8_t)(i % 5 == 0 ? 255 : rand());
+    for (int k = 0; k < 300; k++) {
+        const double w = k % 3 ? 1 + rand() % WIDTH : 0.5 + (WIDTH - 0.5) * rand() / RAND_MAX;
+        const double h = k % 3 ? 1 + rand() % HEIGHT : 0.5 + (HEIGHT - 0.5) * rand() / RAND_MAX;
+        double x = (WIDTH - w) * rand() / RAND_MAX, y = (HEIGHT - h) * rand() / RAND_MAX;
+        const co_image_want want = {{k % 3 ? floor(x) : x, k % 3 ? floor(y) : y, w, h},
+                                    3,
+                                    1 + rand() % 70,
+                                    1 + rand() % 70};
+
+        for (size_t l = 0; l < n_loops; l++) {
+            co_image_want grey = want;
+
+            grey.channels = 1;
+            check_sampling(loops[l], in, WIDTH, HEIGHT, 3, &want);
+            check_sampling(loops[l], in, WIDTH, HEIGHT, 1, &grey);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sampling),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
