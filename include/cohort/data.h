@@ -90,6 +90,8 @@ typedef struct co_loader_options {
     const co_dataset *dataset; /* borrowed */
     co_sampler *sampler;       /* borrowed; the loader alone uses it */
     int rank;
+    int parts; /* ranks of the sampler, from `rank` on, whose samples make a batch, one rank's after
+                  another's; 0: 1 */
     int threads;                      /* 0: read in the calling thread */
     int depth;                        /* batches read ahead; 0: 4 */
     uint64_t first_epoch, first_step; /* where to start */

@@ -62,6 +62,10 @@ typedef struct co_distributed co_distributed;
 typedef struct co_distributed_options {
     co_model *model;                       /* borrowed */
     co_comm *comm;                         /* borrowed */
+    const co_tree *tree;                   /* borrowed; NULL: none. Else the batch is cut into as
+                                              many shards as it has leaves, of which each rank
+                                              computes its own in turn; the bits of all sums then
+                                              depend on the shards, and not on the ranks */
     const char *optimizer;                 /* config text: "{name: sgd, lr: 0.01, momentum: 0.5}" */
     const char *schedule;                  /* config text or NULL: constant */
     const char *strategy;                  /* config text or NULL: sync */
@@ -77,6 +81,9 @@ CO_API void co_distributed_destroy(co_distributed *distributed);
  *  `more`: further micro-batches of the same step follow, so gradients only add up. */
 CO_API co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
                                          bool more);
+/** With a tree, behind each shard of this rank but the last; `more` was true for it. A shard may
+ *  have no samples. */
+CO_API co_status co_distributed_next_shard(co_distributed *distributed);
 /** Wait for the gradients, clip, update the weights. */
 CO_API co_status co_distributed_step(co_distributed *distributed);
 /** After the last step: what the strategy does at the end. Collective. */

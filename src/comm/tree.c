@@ -244,6 +244,7 @@ co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size
         if (!sum->data[sum->n_data])
             return CO_E_NOMEM;
     }
+    co_tree_sum_start(sum);
     return CO_OK;
 }
 

@@ -50,7 +50,7 @@ typedef struct co_tree_sum {
     float *data[CO_TREE_MAX_PARTS]; /* owned */
 } co_tree_sum;
 
-/* `sum` is all zero; takes all the memory it will need. */
+/* `sum` is all zero; takes all the memory it will need, and is ready for the first term. */
 co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n);
 void co_tree_sum_fini(co_tree_sum *sum);
 /* Before the first term. */

@@ -34,7 +34,9 @@ static const char *keys_expected(char *out, size_t size, const co_key *key)
         [CO_KEY_REALS] = "a number or a list of them",
         [CO_KEY_VALUE] = "a value",
     };
-    size_t used = (size_t)snprintf(out, size, "%s", kinds[key->type]);
+    const bool named = key->type == CO_KEY_INT && key->choices;
+    size_t used = (size_t)snprintf(out, size, "%s%s%s", named ? key->choices[0] : "",
+                                   named ? ", or " : "", kinds[key->type]);
 
     if (key->type == CO_KEY_CHOICE)
         for (const char *const *choice = key->choices; *choice && used < size; choice++)
@@ -148,6 +150,10 @@ static co_status keys_read_scalar(void *field, const keys_reader *r, const co_ke
         *(bool *)field = value->text[0] == 't';
         return CO_OK;
     case CO_KEY_INT:
+        if (plain && key->choices && strcmp(key->choices[0], value->text) == 0) {
+            *(int64_t *)field = 0;
+            return CO_OK;
+        }
         if (!keys_parse_int(field, value) || !keys_in_bounds(key, (double)*(int64_t *)field))
             return keys_fail(r, key, value);
         return CO_OK;
@@ -300,7 +306,10 @@ static void keys_write_field(FILE *out, const void *field, const co_key *key)
         fputs(*(const bool *)field ? "true" : "false", out);
         break;
     case CO_KEY_INT:
-        fprintf(out, "%lld", (long long)*(const int64_t *)field);
+        if (key->choices && *(const int64_t *)field == 0)
+            fputs(key->choices[0], out);
+        else
+            fprintf(out, "%lld", (long long)*(const int64_t *)field);
         break;
     case CO_KEY_REAL:
         fprintf(out, "%.17g", *(const double *)field);

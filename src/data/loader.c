@@ -32,7 +32,7 @@ typedef struct loader_slot {
 struct co_loader {
     const co_dataset *dataset; /* borrowed */
     co_sampler *sampler;       /* borrowed; under plan_lock */
-    int rank;
+    int rank, parts;
     size_t sample_size; /* floats */
     double wait_seconds;
     co_data_scratch scratch; /* of the calling thread, when there are no others */
@@ -60,14 +60,19 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
 
     batch->epoch = l->epoch;
     batch->step = l->step;
-    batch->count = co_sampler_local(l->sampler, l->step, l->rank);
+    batch->count = 0;
     batch->global = co_sampler_global(l->sampler, l->step);
+    for (int rank = l->rank; rank < l->rank + l->parts; rank++) {
+        CO_TRY(
+            co_sampler_indices(l->sampler, slot->sample + batch->count, l->epoch, l->step, rank));
+        batch->count += co_sampler_local(l->sampler, l->step, rank);
+    }
     batch->local = batch->count;
     if (++l->step == co_sampler_steps(l->sampler)) {
         l->step = 0;
         l->epoch++;
     }
-    return co_sampler_indices(l->sampler, slot->sample, batch->epoch, batch->step, l->rank);
+    return CO_OK;
 }
 
 static co_status loader_read(co_loader *l, loader_slot *slot, co_data_scratch *scratch)
@@ -132,9 +137,11 @@ static void *loader_thread(void *arg)
 
 static co_status loader_make_slots(co_loader *l)
 {
-    const uint64_t most = co_sampler_local_max(l->sampler, l->rank);
+    uint64_t most = 0;
     size_t floats;
 
+    for (int rank = l->rank; rank < l->rank + l->parts; rank++)
+        most += co_sampler_local_max(l->sampler, rank);
     l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
     if (!l->slot)
         return CO_E_NOMEM;
@@ -183,6 +190,8 @@ static co_status loader_check(const co_loader_options *o)
 {
     if (o->threads < 0 || o->depth < 0)
         return co_fail(CO_E_USAGE, "loader: threads and depth cannot be negative");
+    if (o->parts < 0)
+        return co_fail(CO_E_USAGE, "loader: parts cannot be negative");
     if (o->first_step >= co_sampler_steps(o->sampler))
         return co_fail(CO_E_USAGE, "loader: cannot start at step %llu of an epoch of %llu",
                        (unsigned long long)o->first_step,
@@ -202,6 +211,7 @@ co_status co_loader_create(co_loader **out, const co_loader_options *options)
     l->dataset = options->dataset;
     l->sampler = options->sampler;
     l->rank = options->rank;
+    l->parts = options->parts ? options->parts : 1;
     l->sample_size = (size_t)co_shape_count(co_dataset_shape(l->dataset));
     l->epoch = options->first_epoch;
     l->step = options->first_step;

@@ -15,7 +15,8 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
     const size_t n_bucket = co_bucket_count(n, full);
     size_t begin = 0;
 
-    *reducer = (co_reducer){.comm = strategy->comm, .data = data, .op = op, .n = n};
+    *reducer = (co_reducer){
+        .comm = strategy->comm, .data = data, .op = op, .tree = strategy->tree, .n = n};
     reducer->bucket = co_calloc(n_bucket, sizeof(*reducer->bucket));
     if (!reducer->bucket)
         return CO_E_NOMEM;
@@ -24,7 +25,35 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
         reducer->bucket[i].begin = begin;
         reducer->bucket[i].end = begin = co_bucket_end(begin, n, full);
     }
-    return CO_OK;
+    return reducer->tree
+               ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n)
+               : CO_OK;
+}
+
+void co_reducer_next_shard(co_reducer *reducer)
+{
+    co_tree_sum_push(&reducer->sum, reducer->data);
+}
+
+static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
+{
+    float *data = reducer->data + bucket->begin;
+    const size_t n = bucket->end - bucket->begin;
+
+    if (!reducer->tree)
+        return co_comm_iallreduce(&bucket->request, reducer->comm, data, data, n, CO_F32,
+                                  reducer->op);
+    (void)co_tree_sum_parts(bucket->part, &reducer->sum, reducer->data, bucket->begin);
+    return co_comm_itree_allreduce(&bucket->request, reducer->comm, reducer->tree, data,
+                                   bucket->part, n, CO_F32);
+}
+
+/* [0, end) is final; what is new of it joins the sum of this rank's earlier terms. */
+static void reduce_advance(co_reducer *reducer, size_t end)
+{
+    if (reducer->tree)
+        co_tree_sum_close(&reducer->sum, reducer->data, reducer->ready, end);
+    reducer->ready = end;
 }
 
 /* Start to reduce every bucket that ends by reducer->ready. */
@@ -32,12 +61,10 @@ static co_status reduce_post(co_reducer *reducer)
 {
     for (; reducer->n_posted < reducer->n_bucket; reducer->n_posted++) {
         co_reducer_bucket *bucket = &reducer->bucket[reducer->n_posted];
-        float *data = reducer->data + bucket->begin;
 
         if (bucket->end > reducer->ready)
             break;
-        CO_TRY(co_comm_iallreduce(&bucket->request, reducer->comm, data, data,
-                                  bucket->end - bucket->begin, CO_F32, reducer->op));
+        CO_TRY(reduce_bucket(reducer, bucket));
     }
     return CO_OK;
 }
@@ -46,14 +73,14 @@ co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end)
 {
     /* A range beyond a hole waits for co_reducer_post. */
     if (begin <= reducer->ready && end > reducer->ready)
-        reducer->ready = end;
+        reduce_advance(reducer, end);
     CO_TRY(reduce_post(reducer));
     return co_comm_progress(reducer->comm);
 }
 
 co_status co_reducer_post(co_reducer *reducer)
 {
-    reducer->ready = reducer->n;
+    reduce_advance(reducer, reducer->n);
     return reduce_post(reducer);
 }
 
@@ -68,6 +95,8 @@ co_status co_reducer_wait(co_reducer *reducer)
     }
     reducer->n_posted = 0;
     reducer->ready = 0;
+    if (reducer->tree)
+        co_tree_sum_start(&reducer->sum);
     return CO_OK;
 }
 
@@ -85,6 +114,7 @@ void co_reducer_fini(co_reducer *reducer)
         told = told || request;
         co_request_destroy(request);
     }
+    co_tree_sum_fini(&reducer->sum);
     co_free(reducer->bucket);
     *reducer = (co_reducer){.comm = NULL};
 }

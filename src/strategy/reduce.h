@@ -2,22 +2,28 @@
  * reduce.h - an array summed over ranks in buckets, as its parts become final.
  *
  * Every rank posts the same buckets in the same order; co_reducer_post makes up for what was not
- * announced, so a rank without samples takes part like any other.
+ * announced, so a rank without samples takes part like any other. With shards a rank's array is one
+ * term after another, and the sum over the terms of all ranks is taken in the order of a tree.
  */
 #ifndef CO_STRATEGY_REDUCE_H
 #define CO_STRATEGY_REDUCE_H
 
 #include <cohort/ext/strategy.h>
 
+#include "comm/tree.h"
+
 typedef struct co_reducer_bucket {
     size_t begin, end;
-    co_request *request; /* owned; NULL: not posted */
+    co_request *request;                 /* owned; NULL: not posted */
+    const void *part[CO_TREE_MAX_PARTS]; /* with a tree: what this rank brings */
 } co_reducer_bucket;
 
 typedef struct co_reducer {
     co_comm *comm; /* borrowed */
     float *data;   /* borrowed; reduced in place */
     co_reduce_op op;
+    const co_tree *tree; /* borrowed; NULL: sums are over ranks */
+    co_tree_sum sum;     /* of this rank's terms but the last, with a tree */
     size_t n, n_bucket;
     co_reducer_bucket *bucket; /* owned */
     size_t n_posted;           /* buckets under way */
@@ -35,6 +41,8 @@ typedef struct co_reducer {
 /* `reducer` is all zero; `data` has the length of the store. */
 co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
                           double bucket_mib, co_reduce_op op);
+/* With a tree: `data` holds a term of this rank that is not its last, and is free afterwards. */
+void co_reducer_next_shard(co_reducer *reducer);
 /* [begin, end) is final: post the buckets that are complete, let those under way advance. */
 co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end);
 /* All is final: post what is not posted yet. */

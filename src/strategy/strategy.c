@@ -30,12 +30,18 @@ static co_status strategy_setup(co_strategy *strategy, const co_value *map, cons
     strategy->self = co_calloc(1, ops->self_size ? ops->self_size : 1);
     if (!what || !strategy->self)
         return CO_E_NOMEM;
+    if (strategy->tree && !ops->shard_ready)
+        return co_value_fail(value,
+                             "the strategy '%s' has no order of summing that is the same for any "
+                             "number of ranks; with `shards` use sync or threads, or let shards be "
+                             "auto",
+                             ops->name);
     CO_TRY(co_keys_read(strategy->self, ops->keys, map ? map : &none, what, arena));
     return ops->init ? co_value_place(ops->init(strategy), value) : CO_OK;
 }
 
 co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
-                             co_comm *comm, co_store *store)
+                             co_comm *comm, co_store *store, const co_tree *tree)
 {
     const co_value *map = NULL;
     const co_strategy_ops *ops;
@@ -51,7 +57,8 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
     strategy = co_calloc(1, sizeof(*strategy));
     if (!strategy)
         return CO_E_NOMEM;
-    *strategy = (co_strategy){.ops = ops, .comm = comm, .store = store, .update_end = store->n};
+    *strategy = (co_strategy){
+        .ops = ops, .comm = comm, .store = store, .tree = tree, .update_end = store->n};
     st = strategy_setup(strategy, map, value, config);
     if (st != CO_OK) {
         co_strategy_destroy(strategy);
@@ -89,6 +96,11 @@ bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end)
 {
     return strategy->ops->grad_ready ? strategy->ops->grad_ready(strategy, begin, end) : CO_OK;
+}
+
+co_status co_strategy_shard_ready(co_strategy *strategy)
+{
+    return strategy->ops->shard_ready(strategy);
 }
 
 co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step)

@@ -16,9 +16,9 @@ extern const co_strategy_ops co_strategy_hogwild, co_strategy_threads, co_strate
 /* NULL if unknown. */
 const co_strategy_ops *co_strategy_find(const char *name);
 
-/* From the config value (a name or {name, keys}); NULL value: sync. */
+/* From the config value (a name or {name, keys}); NULL value: sync. `tree`: NULL without shards. */
 co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
-                             co_comm *comm, co_store *store);
+                             co_comm *comm, co_store *store, const co_tree *tree);
 void co_strategy_destroy(co_strategy *strategy);
 
 /* The hooks, with NULL meaning nothing to do. */
@@ -26,6 +26,7 @@ bool co_strategy_is_common(const co_strategy *strategy);
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step);
 co_status co_strategy_start(co_strategy *strategy);
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);
+co_status co_strategy_shard_ready(co_strategy *strategy);
 co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_finish(co_strategy *strategy);

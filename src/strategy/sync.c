@@ -34,6 +34,10 @@ static co_status sync_init(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
 
+    if (strategy->tree && self->reduction == SYNC_MEAN)
+        return co_fail(CO_E_USAGE,
+                       "reduction: mean divides by the number of ranks, of which shards make the "
+                       "result independent; use `reduction: sum`, or let shards be auto");
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
 }
@@ -54,6 +58,14 @@ static co_status sync_grad_ready(co_strategy *strategy, size_t begin, size_t end
     sync_state *self = strategy->self;
 
     return co_reducer_ready(&self->reducer, begin, end);
+}
+
+static co_status sync_shard_ready(co_strategy *strategy)
+{
+    sync_state *self = strategy->self;
+
+    co_reducer_next_shard(&self->reducer);
+    return co_comm_progress(strategy->comm);
 }
 
 static co_status sync_before_update(co_strategy *strategy, const co_strategy_step *step)
@@ -81,6 +93,7 @@ const co_strategy_ops co_strategy_sync = {
     .start = sync_start,
     .is_common = sync_is_common,
     .grad_ready = sync_grad_ready,
+    .shard_ready = sync_shard_ready,
     .before_update = sync_before_update,
     .fini = sync_fini,
 };

@@ -56,6 +56,14 @@ static co_status threads_grad_ready(co_strategy *strategy, size_t begin, size_t 
     return co_reducer_ready(&self->reducer, begin, end);
 }
 
+static co_status threads_shard_ready(co_strategy *strategy)
+{
+    threads_state *self = strategy->self;
+
+    co_reducer_next_shard(&self->reducer);
+    return co_comm_progress(strategy->comm);
+}
+
 static co_status threads_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     threads_state *self = strategy->self;
@@ -89,6 +97,7 @@ const co_strategy_ops co_strategy_threads = {
     .start = threads_start,
     .is_common = threads_is_common,
     .grad_ready = threads_grad_ready,
+    .shard_ready = threads_shard_ready,
     .before_update = threads_before_update,
     .after_update = threads_after_update,
     .fini = threads_fini,

@@ -73,7 +73,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         st = co_schedule_check(d->schedule, &lengths);
     if (st == CO_OK)
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
-                                store);
+                                store, options->tree);
     if (st == CO_OK) {
         d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;
@@ -102,6 +102,7 @@ static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_sta
 typedef struct distributed_probe {
     co_comm *self;
     co_store *store;
+    co_tree *tree; /* NULL: no shards */
     co_distributed d;
 } distributed_probe;
 
@@ -115,13 +116,16 @@ static co_status distributed_probe_open(distributed_probe *probe,
     CO_TRY(co_store_create(&probe->store, CO_STORE_ALIGN, 0));
     CO_TRY(co_optim_create(&d->optim, values->optimizer, values->config, probe->store));
     CO_TRY(co_schedule_create(&d->schedule, values->schedule, values->config));
+    if (values->shards)
+        CO_TRY(co_tree_create(&probe->tree, values->shards, 1));
     return co_strategy_create(&d->strategy, values->strategy, values->config, probe->self,
-                              probe->store);
+                              probe->store, probe->tree);
 }
 
 static void distributed_probe_close(distributed_probe *probe)
 {
     co_strategy_destroy(probe->d.strategy);
+    co_tree_destroy(probe->tree);
     co_schedule_destroy(probe->d.schedule);
     co_optim_destroy(probe->d.optim);
     co_store_destroy(probe->store);
@@ -279,6 +283,24 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
     return CO_OK;
 }
 
+/* A rank, or a shard, without samples has computed nothing. */
+static void distributed_complete_gradient(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+
+    if (!d->has_gradient)
+        memset(store->grad, 0, store->n * sizeof(float));
+    d->has_gradient = false;
+}
+
+co_status co_distributed_next_shard(co_distributed *d)
+{
+    const uint64_t start_ns = co_clock_ns();
+
+    distributed_complete_gradient(d);
+    return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
+}
+
 co_status co_distributed_step(co_distributed *d)
 {
     co_store *store = d->options.model->store;
@@ -287,9 +309,7 @@ co_status co_distributed_step(co_distributed *d)
                                   .total_steps = d->options.total_steps};
     uint64_t start_ns;
 
-    if (!d->has_gradient)
-        memset(store->grad, 0, store->n * sizeof(float));
-    d->has_gradient = false;
+    distributed_complete_gradient(d);
     start_ns = co_clock_ns();
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
     if (d->options.clip_value > 0)

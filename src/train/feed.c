@@ -7,18 +7,33 @@
 
 /* Evaluation needs no gradients, so larger batches cost little memory. */
 #define FEED_TEST_BATCH_PER_RANK 250
+/* With shards a batch is the same for any number of ranks, and one of them may have it all. */
+#define FEED_TEST_BATCH_PER_SHARD 64
+#define FEED_TEST_BATCH_MOST      1024
+
+static uint64_t feed_test_batch(const co_spec *spec, int ranks)
+{
+    const uint64_t shards = (uint64_t)spec->shards;
+    uint64_t batch = shards * FEED_TEST_BATCH_PER_SHARD;
+
+    if (!shards)
+        return FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
+    if (batch > FEED_TEST_BATCH_MOST)
+        batch = FEED_TEST_BATCH_MOST;
+    return batch < FEED_TEST_BATCH_PER_RANK ? FEED_TEST_BATCH_PER_RANK : batch;
+}
 
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split)
 {
     *out = (co_sampler_options){.count = co_dataset_count(dataset),
                                 .batch = co_spec_batch(spec, ranks),
-                                .ranks = ranks,
+                                .ranks = spec->shards ? (int)spec->shards : ranks,
                                 .seed = (uint64_t)spec->seed,
                                 .dataset = dataset};
     if (split == CO_SPLIT_TRAIN)
         return co_spec_text(&out->partition, spec, spec->partition);
-    out->batch = FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
+    out->batch = feed_test_batch(spec, ranks);
     out->sequential = true;
     return co_spec_text(&out->partition, spec, spec->test_partition);
 }
@@ -48,12 +63,27 @@ co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_datase
     CO_TRY(co_sampler_create(out, &sampling));
     if (split == CO_SPLIT_TRAIN)
         return CO_OK;
-    st = feed_check_test(*out, sampling.count, ranks);
+    st = feed_check_test(*out, sampling.count, sampling.ranks);
     if (st != CO_OK) {
         co_sampler_destroy(*out);
         *out = NULL;
     }
     return st;
+}
+
+/* To the sampler, shards are what ranks are otherwise; a rank reads those that it computes. */
+static co_status feed_share_shards(co_tree **out, co_loader_options *loading, const co_spec *spec,
+                                   const co_comm *comm)
+{
+    const int rank = co_comm_rank(comm);
+
+    if (!spec->shards)
+        return CO_OK;
+    CO_TRY(co_spec_check_ranks(spec, co_comm_size(comm)));
+    CO_TRY(co_tree_create(out, (int)spec->shards, co_comm_size(comm)));
+    loading->rank = co_tree_first(*out, rank);
+    loading->parts = co_tree_first(*out, rank + 1) - loading->rank;
+    return CO_OK;
 }
 
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
@@ -70,7 +100,9 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
     memset(out, 0, sizeof(*out));
     CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
     loading.sampler = out->sampler;
-    st = co_loader_create(&out->loader, &loading);
+    st = feed_share_shards(&out->tree, &loading, spec, comm);
+    if (st == CO_OK)
+        st = co_loader_create(&out->loader, &loading);
     if (st != CO_OK)
         co_feed_close(out);
     return st;
@@ -80,5 +112,6 @@ void co_feed_close(co_feed *feed)
 {
     co_loader_destroy(feed->loader);
     co_sampler_destroy(feed->sampler);
+    co_tree_destroy(feed->tree);
     memset(feed, 0, sizeof(*feed));
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#define METRICS_MAX_SHARDS 1024
+
 static size_t metrics_rank_of(const float *score, size_t label, size_t classes)
 {
     size_t higher = 0;
@@ -48,5 +50,20 @@ co_status co_metrics_reduce(co_result *inout, co_comm *comm)
     inout->count = (uint64_t)count[0];
     inout->correct = (uint64_t)count[1];
     inout->correct5 = (uint64_t)count[2];
+    return CO_OK;
+}
+
+co_status co_metrics_reduce_shards(co_result *out, const co_result *shard, int n, co_comm *comm)
+{
+    double loss[METRICS_MAX_SHARDS] = {0}, sum = 0;
+
+    for (int s = 0; s < n; s++)
+        loss[s] = shard[s].loss_sum;
+    /* Of n numbers all but one are zero: such a sum is exact. */
+    CO_TRY(co_comm_allreduce(comm, loss, loss, (size_t)n, CO_F64, CO_SUM));
+    for (int s = 0; s < n; s++)
+        sum += loss[s];
+    CO_TRY(co_metrics_reduce(out, comm));
+    out->loss_sum = sum;
     return CO_OK;
 }

@@ -12,4 +12,8 @@ void co_metrics_add(co_result *sum, const co_result *part);
 /* Sums over all ranks, on every rank. Collective. */
 co_status co_metrics_reduce(co_result *inout, co_comm *comm);
 
+/* The figures of `n` shards, each known to one rank and zero on the others, added up in their order
+   on all: the same bits for any number of ranks. */
+co_status co_metrics_reduce_shards(co_result *out, const co_result *shard, int n, co_comm *comm);
+
 #endif

@@ -139,6 +139,22 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     return CO_OK;
 }
 
+size_t co_model_sample_size(const co_model *model)
+{
+    return (size_t)co_shape_count(&model->graph->var[model->graph->input].shape);
+}
+
+co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, size_t sample)
+{
+    co_batch slice = *batch;
+
+    slice.count = count;
+    slice.input += begin * sample;
+    slice.label += begin;
+    slice.sample += begin;
+    return slice;
+}
+
 /* Random streams depend on where in the run a sample is used, not on who uses it. */
 static co_run model_run(const co_model *model, const co_batch *batch)
 {
@@ -162,7 +178,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (batch->count == 0)
         return CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
-    sample = (size_t)co_shape_count(&model->graph->var[model->graph->input].shape);
+    sample = co_model_sample_size(model);
     memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
     memcpy(co_plan_label(plan), batch->label, batch->count * sizeof(int32_t));
     CO_TRY(co_plan_forward(plan, &run));

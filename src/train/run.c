@@ -28,6 +28,7 @@ static co_status run_check_ranks(const co_job *job)
 
     if (job->under_mpi)
         return CO_OK;
+    CO_TRY(co_spec_check_ranks(&job->spec, ranks));
     CO_TRY(co_feed_sampler(&sampler, &job->spec, job->train, ranks, CO_SPLIT_TRAIN));
     co_sampler_destroy(sampler);
     if (!job->test)
@@ -73,7 +74,8 @@ static co_status run_check_update(co_job *job)
     const co_distributed_values values = {.optimizer = job->spec.optimizer,
                                           .schedule = job->spec.schedule,
                                           .strategy = job->spec.strategy,
-                                          .config = job->spec.config};
+                                          .config = job->spec.config,
+                                          .shards = (int)job->spec.shards};
     bool common = false;
 
     CO_TRY(co_distributed_check(&job->needs, &common, &values));
@@ -213,15 +215,14 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
 {
     co_job *job = arg;
     co_eval_summary *out = &job->result->eval;
-    co_feed feed = {NULL, NULL};
+    co_feed feed = {.tree = NULL};
     co_result result = {0};
     co_status st;
 
     co_thread_flush_denormals();
-    CO_TRY(
-        co_model_setup(job->model, job->spec.threads ? (int)job->spec.threads : co_thread_cores()));
+    CO_TRY(co_model_setup(job->model, co_spec_threads(&job->spec)));
     CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL));
-    st = co_trainer_evaluate(&result, NULL, comm, job->model, feed.loader, feed.sampler);
+    st = co_trainer_evaluate(&result, NULL, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
         out->count = result.count;

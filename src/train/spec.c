@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/thread.h"
+
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_precision[] = {"fp32", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
@@ -39,8 +41,10 @@ const co_key co_spec_keys[] = {
      "samples per step of a rank instead: the batch grows with the ranks; 0: batch says it"},
     {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
      "micro-batches that a rank's share of a step is cut into"},
-    {"shards", CO_KEY_CHOICE, SPEC(shards), "auto", 0, 0, spec_shards,
-     "canonical shards of a batch; auto: one per rank"},
+    {"shards", CO_KEY_INT, SPEC(shards), "auto", 1, 1024, spec_shards,
+     "parts that a batch is cut into whatever the ranks are, so that the bits do not depend on "
+     "them; "
+     "auto: one per rank"},
     {"epochs", CO_KEY_INT, SPEC(epochs), "10", 1, 1 << 24, NULL, "passes over the data"},
     {"max_steps", CO_KEY_INT, SPEC(max_steps), "0", 0, 1e15, NULL,
      "stop after this many steps; 0: after the epochs"},
@@ -100,6 +104,14 @@ static const co_key spec_ema_keys[] = {
     CO_KEYS_END,
 };
 
+static co_status spec_check_shards(const co_spec *spec)
+{
+    if (spec->shards && spec->batch_per_rank)
+        return co_fail(CO_E_USAGE, "shards: the batch must not depend on the number of ranks, so "
+                                   "batch_per_rank goes only with `shards: auto`; give batch");
+    return CO_OK;
+}
+
 static co_status spec_read(co_spec *spec, const co_train_options *options)
 {
     co_arena *arena;
@@ -121,7 +133,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     if (!spec->model == !spec->layers)
         return co_fail(CO_E_USAGE, "%s: give either `model: NAME` or `layers: [...]`",
                        options->config_path ? options->config_path : "config");
-    return CO_OK;
+    return spec_check_shards(spec);
 }
 
 co_status co_spec_load(co_spec *out, const co_train_options *options)
@@ -139,6 +151,23 @@ void co_spec_unload(co_spec *spec)
 {
     co_config_destroy(spec->config);
     memset(spec, 0, sizeof(*spec));
+}
+
+co_status co_spec_check_ranks(const co_spec *spec, int ranks)
+{
+    if (!spec->shards || ranks <= spec->shards)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "shards: %lld cannot occupy %d ranks; start at most %lld (-n), or raise shards, "
+                   "which makes it another run",
+                   (long long)spec->shards, ranks, (long long)spec->shards);
+}
+
+int co_spec_threads(const co_spec *spec)
+{
+    if (spec->threads)
+        return (int)spec->threads;
+    return spec->shards ? 1 : co_thread_cores();
 }
 
 uint64_t co_spec_batch(const co_spec *spec, int ranks)

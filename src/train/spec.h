@@ -21,9 +21,10 @@ typedef struct co_spec {
     double clip_norm, clip_value;         /* of `clip` */
     co_ema_options ema_options;
     const char *backend;
-    int shards, precision; /* one choice each so far */
-    int convolution;       /* co_spec_convolution */
-    int log;               /* co_spec_log */
+    int64_t shards;  /* 0: auto */
+    int precision;   /* one choice so far */
+    int convolution; /* co_spec_convolution */
+    int log;         /* co_spec_log */
     bool evaluate;
 } co_spec;
 
@@ -41,6 +42,11 @@ extern const co_key co_spec_keys[];
 /* Config file or text, --set, -n; all keys checked, also those of the plugins. */
 co_status co_spec_load(co_spec *out, const co_train_options *options);
 void co_spec_unload(co_spec *spec);
+/* Compute threads of a rank. With shards their number is the config's alone, as kernels may add up
+   in another order on another number of threads. */
+int co_spec_threads(const co_spec *spec);
+/* Whether the shards, if there are any, are enough for so many ranks. */
+co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 /* Samples of a step over all of `ranks`. */
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
 /* Name of the model for reports: "mnist-net", or "layers". */

@@ -87,15 +87,17 @@ co_status trainer_open(trainer *t)
     }
     co_thread_flush_denormals();
     CO_TRY(co_comm_set_timeout(t->comm, (uint32_t)spec->timeout_s * 1000));
-    CO_TRY(co_model_setup(t->job->model, spec->threads ? (int)spec->threads : co_thread_cores()));
+    CO_TRY(co_model_setup(t->job->model, co_spec_threads(spec)));
     CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));
     if (t->job->test)
         CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
     trainer_describe(t);
+    options.tree = t->train.tree;
     options.steps_per_epoch = t->info.steps_per_epoch;
     options.total_steps = t->info.total_steps;
     options.batch = t->info.batch;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
+    CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
     t->best_accuracy = -1;
@@ -111,6 +113,7 @@ void trainer_close(trainer *t)
     }
     co_free(t->rank);
     co_ema_destroy(t->ema);
+    co_shards_close(&t->shards);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
@@ -192,23 +195,64 @@ static co_status trainer_check_weights(const trainer *t)
     return CO_OK;
 }
 
-/* Micro-batch k of a rank's part of a batch. */
-static co_batch trainer_slice(const co_batch *batch, uint64_t k, uint64_t parts, size_t sample)
+/* Forward and backward of a rank's part of a batch, or of one shard of it, in micro-batches; `more`
+   shards of this rank follow. */
+static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, bool more)
 {
-    uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
-    co_batch slice = *batch;
+    const size_t sample = co_model_sample_size(t->job->model);
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
-    slice.count = end - begin;
-    slice.input += begin * sample;
-    slice.label += begin;
-    slice.sample += begin;
-    return slice;
+    for (uint64_t k = 0; k < parts; k++) {
+        const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
+        const co_batch slice = co_batch_slice(batch, begin, end - begin, sample);
+        const bool last = k + 1 == parts;
+        co_result part;
+
+        CO_TRY(co_model_forward(&part, t->job->model, &slice));
+        CO_TRY(trainer_check_loss(t, &part));
+        co_metrics_add(seen, &part);
+        if (last && t->shards.tree)
+            CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
+        CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
+    }
+    return CO_OK;
+}
+
+/* The same, shard by shard; `seen`: of all of this rank's. */
+static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
+{
+    const size_t sample = co_model_sample_size(t->job->model);
+    uint64_t begin = 0;
+
+    co_shards_start(&t->shards);
+    for (int i = 0; i < t->shards.n; i++) {
+        const uint64_t count = co_sampler_local(t->train.sampler, batch->step, t->shards.first + i);
+        const co_batch shard = co_batch_slice(batch, begin, count, sample);
+        const bool more = i + 1 < t->shards.n;
+        co_result figures = {0};
+
+        CO_TRY(trainer_compute(&figures, t, &shard, more));
+        if (more)
+            CO_TRY(co_distributed_next_shard(t->distributed));
+        co_metrics_add(seen, &figures);
+        begin += count;
+    }
+    return CO_OK;
+}
+
+/* Of this rank so far or, with shards, of all: then rank 0 keeps the account. */
+static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
+{
+    co_rank_means_add(&t->means, seen);
+    if (t->shards.tree)
+        CO_TRY(co_shards_finish(seen, &t->shards, global));
+    if (!t->shards.tree || co_comm_rank(t->comm) == 0)
+        co_metrics_add(&t->seen, seen);
+    return CO_OK;
 }
 
 co_status trainer_step(trainer *t)
 {
-    const size_t sample = (size_t)co_shape_count(co_dataset_shape(t->job->train));
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
     co_result seen = {0};
     uint64_t start_ns;
     co_batch batch;
@@ -218,18 +262,12 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_loader_next(&batch, t->train.loader));
     co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
-    for (uint64_t k = 0; k < parts; k++) {
-        co_batch slice = trainer_slice(&batch, k, parts, sample);
-        co_result part;
-
-        CO_TRY(co_model_forward(&part, t->job->model, &slice));
-        CO_TRY(trainer_check_loss(t, &part));
-        co_metrics_add(&seen, &part);
-        CO_TRY(co_distributed_backward(t->distributed, &slice, k + 1 < parts));
-    }
-    co_metrics_add(&t->seen, &seen);
-    co_rank_means_add(&t->means, &seen);
+    if (t->shards.tree)
+        CO_TRY(trainer_compute_shards(&seen, t, &batch));
+    else
+        CO_TRY(trainer_compute(&seen, t, &batch, false));
     CO_TRY(co_distributed_step(t->distributed));
+    CO_TRY(trainer_account(t, &seen, batch.global));
     t->step_ns += co_clock_ns() - start_ns;
     t->step_sync_ns = co_distributed_sync_ns(t->distributed);
     if (t->step == t->first_step)
@@ -268,16 +306,21 @@ static co_status trainer_swap_ema(trainer *t)
     return shared ? co_comm_barrier(t->comm) : CO_OK;
 }
 
+/* With shards all ranks have the same, and a mean would round. */
+static co_status trainer_average_buffers(trainer *t)
+{
+    return t->shards.tree ? CO_OK : co_trainer_average_buffers(t->comm, t->job->model);
+}
+
 /* Running statistics are those of all ranks, unless each has weights of its own. */
 static co_status trainer_evaluate(co_result *out, trainer *t)
 {
     if (!co_distributed_is_local(t->distributed))
-        CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+        CO_TRY(trainer_average_buffers(t));
     CO_TRY(trainer_swap_ema(t));
     if (t->ema)
-        CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
-    CO_TRY(co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, t->test.loader,
-                               t->test.sampler));
+        CO_TRY(trainer_average_buffers(t));
+    CO_TRY(co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, &t->test));
     return trainer_swap_ema(t);
 }
 
@@ -286,7 +329,7 @@ static co_status trainer_take_ema(trainer *t)
 {
     if (!t->ema)
         return CO_OK;
-    CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    CO_TRY(trainer_average_buffers(t));
     if (co_comm_rank(t->comm) == 0)
         CO_TRY(co_rundir_save_trained(t->job->result->train.run_dir, t->job->model));
     return trainer_swap_ema(t);
@@ -351,6 +394,7 @@ static co_status trainer_save(trainer *t)
                           .last = &event,
                           .weights_sha256 = out->weights_sha256,
                           .start_seconds = t->start_seconds,
+                          .shards = (uint64_t)t->job->spec.shards,
                           .counts_name = counts.name,
                           .counts = counts.count,
                           .n_counts = counts.n};
@@ -382,11 +426,10 @@ static co_status trainer_finish(trainer *t)
     CO_TRY(trainer_take_ema(t));
     if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
         return CO_OK;
-    CO_TRY(co_trainer_average_buffers(t->comm, t->job->model));
+    CO_TRY(trainer_average_buffers(t));
     if (!t->job->test)
         return CO_OK;
-    CO_TRY(
-        co_trainer_evaluate(&test, NULL, t->comm, t->job->model, t->test.loader, t->test.sampler));
+    CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
     trainer_set_test(&t->last, &test, co_dataset_classes(t->job->test));
     return CO_OK;
 }

@@ -39,20 +39,20 @@ co_status co_trainer_bench(co_comm *comm, co_job *job);
 /* Ranks have seen different samples, so their running statistics differ: the mean, on every rank.
    Collective. */
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
-/* Counts over the test split, each sample once, the same on every rank; `own` (NULL: not wanted)
-   are those of this rank's part. Collective. */
-co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
-                              co_loader *loader, const co_sampler *sampler);
-
 /* A sampler and its loader for one split, as the spec says. */
 typedef struct co_feed {
     co_sampler *sampler;
     co_loader *loader;
+    co_tree *tree; /* of the shards; NULL: there are none */
 } co_feed;
 /* `first`: the epoch and the step in it to begin at; NULL: at the first. */
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split, const co_batch *first);
 void co_feed_close(co_feed *feed);
+/* Counts over the test split, each sample once, the same on every rank; `own` (NULL: not wanted)
+   are those of this rank's part. Collective. */
+co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
+                              const co_feed *feed);
 /* The sampler's options alone. */
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);

@@ -4,6 +4,7 @@
 
 #include "telemetry/telemetry.h"
 #include "train/ranks.h"
+#include "train/shards.h"
 #include "train/trainer.h"
 
 #define TRAINER_MAX_SINKS 4
@@ -14,6 +15,7 @@ typedef struct trainer {
     co_distributed *distributed;
     co_ema *ema; /* owned; NULL: none */
     co_feed train, test;
+    co_shards shards;
     co_run_info info;
     int n_sink;
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */

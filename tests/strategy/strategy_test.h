@@ -27,7 +27,7 @@ static inline co_status strategy_test_open(strategy_test *out, const char *text,
     CO_TRY(co_config_parse(&out->config, text, strlen(text), "bad.yaml"));
     CO_TRY(co_store_create(&out->store, n, n_buffer));
     return co_strategy_create(&out->strategy, co_value_get(co_config_root(out->config), "strategy"),
-                              out->config, comm, out->store);
+                              out->config, comm, out->store, NULL);
 }
 
 static inline void strategy_test_close(strategy_test *t)

@@ -35,6 +35,8 @@ typedef struct co_strategy {
     void *self;             /* owned; the strategy's keys, then its state */
     co_comm *comm;          /* borrowed */
     struct co_store *store; /* borrowed */
+    const co_tree *tree;    /* borrowed: the gradient is summed over its leaves, the shards of the
+                               batch, in its order; NULL: over ranks, in any */
     /* What the optimizer updates after before_update: this range of the store. All of it at the
      * start; init, start or before_update may narrow it, an empty one skips the update. */
     size_t update_begin, update_end;
@@ -82,6 +84,10 @@ struct co_strategy_ops {
     /** Gradients [begin, end) of the store are final on this rank. Not called for a rank with no
      * samples: before_update then finds all gradients zero and unannounced. NULL: nothing. */
     co_status (*grad_ready)(co_strategy *strategy, size_t begin, size_t end);
+    /** With a tree, once for each shard of this rank but the last: grad holds the shard's whole
+     *  gradient, and may be overwritten afterwards; what grad_ready names is the last one's. NULL:
+     *  the strategy knows no shards, and is refused where the config asks for them. */
+    co_status (*shard_ready)(co_strategy *strategy);
     /** Afterwards grad holds what the optimizer shall use. NULL: nothing. */
     co_status (*before_update)(co_strategy *strategy, const co_strategy_step *step);
     /** Weights have moved. NULL: nothing. */
