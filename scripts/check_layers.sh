@@ -18,10 +18,11 @@ launch: comm core
 strategy: comm tensor core
 data: core
 checkpoint: tensor core
+export: checkpoint ops graph tensor core
 telemetry: core
 report: telemetry core
 train: launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
-cli: train report launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+cli: train report export launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
 '
 
 find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '

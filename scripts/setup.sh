@@ -21,6 +21,9 @@ libhwloc-dev           # which cores lie together
 libdeflate-dev         # gzip data sets
 libjpeg-dev            # JPEG data sets
 libpng-dev             # PNG data sets
+libonnx-dev            # the definition of ONNX, for `cohort export`
+protobuf-c-compiler    # makes C of it
+libprotobuf-c-dev      # writes its messages
 libopenmpi-dev         # the mpi transport
 openmpi-bin            # mpiexec
 libcmocka-dev          # the tests

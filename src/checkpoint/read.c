@@ -238,6 +238,13 @@ static co_status read_widen(co_safetensors *file)
     return CO_OK;
 }
 
+/* What torch.save writes, as far as these 8 bytes cannot be a length: a zip archive or, before
+   PyTorch 1.6, a pickle. */
+static bool read_is_torch(uint64_t head)
+{
+    return (head & 0xffffffff) == 0x04034b50 || ((head & 0xff) == 0x80 && (head >> 8 & 0xff) <= 5);
+}
+
 /* The header's bytes out of `r`, which is then left with the tensors' bytes. */
 static co_status read_header(json_t **out, co_reader *r, const char *name)
 {
@@ -247,6 +254,11 @@ static co_status read_header(json_t **out, co_reader *r, const char *name)
 
     if (co_reader_u64le(&length, r) != 0)
         return co_fail(CO_E_DATA, "%s: is shorter than any safetensors file", name);
+    if (length > FORMAT_MAX_HEADER && read_is_torch(length))
+        return co_fail(CO_E_DATA,
+                       "%s: is a file of torch.save; write it anew in Python: "
+                       "safetensors.torch.save_file(state_dict, FILE)",
+                       name);
     if (length > FORMAT_MAX_HEADER)
         return co_fail(
             CO_E_DATA,

@@ -1,18 +1,12 @@
 /*
  * eval.c - `cohort eval`: how good weights are on the test split.
  *
- * Finds out which config and which weights belong together; measuring is co_evaluate's.
+ * Measuring is co_evaluate's.
  */
-#include <string.h>
-#include <sys/stat.h>
-
 #include <cohort/train.h>
 
-#include "cli/cli.h"
-#include "core/fs.h"
+#include "cli/source.h"
 #include "telemetry/format.h"
-
-#define EVAL_MAX_PATH 4096
 
 typedef struct eval_options {
     const char *config;
@@ -38,32 +32,6 @@ static const cli_option eval_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-static co_status eval_join(char *out, const char *dir, size_t n, const char *file)
-{
-    if (n + strlen(file) + 2 > EVAL_MAX_PATH)
-        return co_fail(CO_E_USAGE, "the path is too long: %s", dir);
-    snprintf(out, EVAL_MAX_PATH, "%.*s%s%s", (int)n, dir, n && dir[n - 1] != '/' ? "/" : "", file);
-    return CO_OK;
-}
-
-/* Weights and config that `path` stands for. */
-static co_status eval_find(char *weights, char *config, const char *path)
-{
-    struct stat info;
-
-    if (stat(path, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: no such run directory or weights file", path);
-    if (S_ISDIR(info.st_mode)) {
-        CO_TRY(eval_join(weights, path, strlen(path), "final.safetensors"));
-        return eval_join(config, path, strlen(path), "config.yaml");
-    } else {
-        const char *slash = strrchr(path, '/');
-
-        CO_TRY(eval_join(weights, path, 0, path));
-        return eval_join(config, path, slash ? (size_t)(slash - path) + 1 : 0, "config.yaml");
-    }
-}
-
 static void eval_print(const co_eval_summary *result, const char *weights, bool json)
 {
     char count[32];
@@ -87,19 +55,16 @@ static void eval_print(const co_eval_summary *result, const char *weights, bool 
 static co_status eval_run(const void *options, int n, const char *const *argument)
 {
     const eval_options *o = options;
-    char weights[EVAL_MAX_PATH], config[EVAL_MAX_PATH];
     co_train_options run = {.set = o->set.text, .ranks = (int)o->ranks, .quiet = true};
     co_eval_summary result;
+    cli_source source;
 
     (void)n;
-    CO_TRY(eval_find(weights, config, argument[0]));
-    run.config_path = o->config ? o->config : config;
-    if (!o->config && !co_fs_exists(config))
-        return co_fail(CO_E_USAGE, "%s is not there: name the weights' config with --config",
-                       config);
-    CO_TRY(co_evaluate(&result, &run, weights));
+    CO_TRY(cli_source_find(&source, argument[0], o->config));
+    run.config_path = source.config;
+    CO_TRY(co_evaluate(&result, &run, source.weights));
     if (cli_is_root())
-        eval_print(&result, weights, o->json);
+        eval_print(&result, source.weights, o->json);
     return CO_OK;
 }
 

@@ -20,6 +20,8 @@ static const co_command *const main_commands[] = {
     &co_command_bench_train,
     &co_command_bench_comm,
     &co_command_inspect,
+    &co_command_export,
+    &co_command_import,
     &co_command_data_info,
     &co_command_data_partition,
     &co_command_list,

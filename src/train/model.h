@@ -60,6 +60,11 @@ co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *mod
 /* Where the trained tensors lie in the store, in one allocation, in order of the store. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 
+/* Metadata of a weights file: one sample's channels, height and width ("3,32,32"), and the scores
+   that the network gives. */
+#define CO_MODEL_SAMPLE_KEY  "cohort.sample"
+#define CO_MODEL_CLASSES_KEY "cohort.classes"
+
 /* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
 typedef struct co_layer_names {
     size_t n;

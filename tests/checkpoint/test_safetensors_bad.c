@@ -161,7 +161,9 @@ static void header_length_is_not_believed(void **state)
         {{0, 0, 0, 1, 0, 0, 0, 0}, 8, "the header has 16777216 bytes but only 0"},
         {{1, 0, 0, 1, 0, 0, 0, 0}, 8, "is it a safetensors file?"},
         {{255, 255, 255, 255, 255, 255, 255, 255}, 8, "18446744073709551615 bytes (limit"},
-        {{'P', 'K', 3, 4, 0, 0, 0, 0}, 8, "is it a safetensors file?"},
+        {{'P', 'K', 3, 4, 0, 0, 0, 0}, 8, "is a file of torch.save; write it anew"},
+        {{0x80, 2, 0x8a, '\n', 'l', 0xfc, 0x9c, 0x46}, 8, "is a file of torch.save"},
+        {{'n', 'o', 't', ' ', 'o', 'n', 'e', '\n'}, 8, "is it a safetensors file?"},
     };
     co_safetensors *file = NULL;
 

@@ -14,7 +14,7 @@
 
 static const char *const help_commands[] = {"train",       "eval",           "list",    "doctor",
                                             "data info",   "data partition", "inspect", "compare",
-                                            "bench train", "bench comm"};
+                                            "bench train", "bench comm",     "export",  "import"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";

@@ -114,12 +114,106 @@ static void bad_starts_are_refused(void **state)
         2, "use init: common");
 }
 
+/* The figures that `eval --json` prints, to be freed. */
+static char *weights_eval(const char *words)
+{
+    char line[512];
+    const program_result *r;
+
+    snprintf(line, sizeof(line), "eval %s --json", words);
+    r = program_line(line);
+    program_assert_success(r);
+    return strdup(r->out);
+}
+
+static void exported_weights_come_back(void **state)
+{
+    char *want = weights_eval("base"), *got;
+
+    (void)state;
+    program_assert_success(program_line("export base out.safetensors"));
+    program_assert_success(program_line("import out.safetensors in.safetensors -c good.yaml"));
+    got = weights_eval("in.safetensors --config good.yaml");
+    assert_string_equal(want, got);
+    free(got);
+    got = weights_eval("out.safetensors --config good.yaml");
+    assert_string_equal(want, got);
+    free(got);
+    free(want);
+    /* A model by its name instead of a config. */
+    program_assert_success(
+        program_line("import out.safetensors named.safetensors --shape 1,8,8 --classes 4 "
+                     "--model '{name: mlp, hidden: [16]}'"));
+    assert_same_tensor("sha256", "named.safetensors", "in.safetensors", 1);
+}
+
+/* Cohort's files say what their samples are like. */
+static void export_does_not_need_the_data(void **state)
+{
+    (void)state;
+    program_assert_success(program_line(
+        "export base x.safetensors --set 'data={name: mnist, path: /nowhere, normalize: {mean: "
+        "0.5}}'"));
+    assert_non_null(strstr(program_line("inspect x.safetensors")->out,
+                           "metadata   cohort.normalize: {mean: 0.5}"));
+    assert_non_null(strstr(program_line("inspect x.safetensors")->out, "cohort.sample: 1,8,8"));
+}
+
+static void bad_imports_and_exports_are_refused(void **state)
+{
+    static const struct {
+        const char *line;
+        int exit_code;
+        const char *words;
+    } cases[] = {
+        {"export base model", 2, "NAME.onnx or NAME.safetensors"},
+        {"export base .onnx", 2, "NAME.onnx or NAME.safetensors"},
+        {"export base", 2, "DST is missing"},
+        {"export nowhere x.onnx", 3, "nowhere: no such run directory"},
+        {"export good.yaml x.safetensors -c good.yaml", 3, "good.yaml"},
+        {"export base x.safetensors --shape 1,8", 2, "--shape takes channels"},
+        {"export base x.safetensors --shape 0,8,8", 2, "--shape takes channels"},
+        {"export base x.safetensors --shape 1,9,9", 3, "fc1.weight (16, 64) for (16, 81)"},
+        {"export base x.safetensors --set model.hidden=8", 3, "does not fit the model"},
+        {"export base nowhere/x.safetensors", 1, "nowhere/x.safetensors"},
+        {"import base/final.safetensors x.safetensors", 2, "--model MODEL or --config CONFIG"},
+        {"import base/final.safetensors x.safetensors -m mlp -c good.yaml", 2, "either --model"},
+        {"import base/final.safetensors x.safetensors -c good.yaml --classes 3", 2, "--model"},
+        {"import base/final.safetensors x.safetensors -m mlp --set seed=1", 2, "--config"},
+        {"import base/final.safetensors x.pt -c good.yaml", 2, "end in .safetensors"},
+        {"import base/final.safetensors x.safetensors -m nonsuch", 2, "unknown model 'nonsuch'"},
+        {"import base/final.safetensors x.safetensors -m lenet5", 3, "does not fit the model"},
+        {"import good.yaml x.safetensors -c good.yaml", 3, "is it a safetensors file?"},
+        {"import nowhere x.safetensors -c good.yaml", 3, "nowhere: No such file"},
+    };
+
+    (void)state;
+    program_remove("x.safetensors");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        program_assert_error(program_line(cases[i].line), cases[i].exit_code, cases[i].words);
+        assert_false(program_exists("x.safetensors"));
+    }
+}
+
+static void a_file_of_pytorch_is_told_from_others(void **state)
+{
+    (void)state;
+    program_write("zip.pt", "PK\3\4\0\0\0\0 archive/data.pkl", 26);
+    program_assert_error(program_line("import zip.pt x.safetensors -c good.yaml"), 3, "torch.save");
+    program_write("old.pt", "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P", 14);
+    program_assert_error(program_line("import old.pt x.safetensors -c good.yaml"), 3, "torch.save");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_starts_from_given_weights),
         cmocka_unit_test(a_classifier_can_begin_afresh),
         cmocka_unit_test(bad_starts_are_refused),
+        cmocka_unit_test(exported_weights_come_back),
+        cmocka_unit_test(export_does_not_need_the_data),
+        cmocka_unit_test(bad_imports_and_exports_are_refused),
+        cmocka_unit_test(a_file_of_pytorch_is_told_from_others),
     };
     int failed;
 

@@ -1,0 +1,185 @@
+/*
+ * export.c - `cohort export`: a trained network as a file for other programs.
+ *
+ * Collects what a reader should know beside the weights; the formats are src/export's.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include <cohort/version.h>
+
+#include "cli/source.h"
+#include "core/arena.h"
+#include "core/mem.h"
+#include "export/export.h"
+
+typedef struct export_options {
+    const char *config, *shape;
+    cli_list set;
+} export_options;
+
+static const cli_argument export_arguments[] = {
+    {"RUN_DIR|FILE", false, "a run directory, or weights as a .safetensors file"},
+    {"DST", false, "file to write: NAME.onnx or NAME.safetensors"},
+    {NULL, false, NULL},
+};
+
+static const cli_option export_option_table[] = {
+    {"config", 'c', CLI_TEXT, offsetof(export_options, config), "CONFIG", 0, 0,
+     "the network's; default: config.yaml beside the weights"},
+    {"shape", 0, CLI_TEXT, offsetof(export_options, shape), "C,H,W", 0, 0,
+     "of a sample; default: that of training"},
+    {"set", 's', CLI_LIST, offsetof(export_options, set), "KEY=VALUE", 0, 0,
+     "change the config; repeatable"},
+    CLI_OPTIONS_END,
+};
+
+typedef co_status (*export_write)(const char *path, const co_export *export);
+
+static co_status export_choose(export_write *out, const char *path)
+{
+    static const struct {
+        const char *suffix;
+        export_write write;
+    } formats[] = {{".onnx", co_export_onnx}, {".safetensors", co_export_torch}};
+    const size_t n = strlen(path);
+
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        const size_t k = strlen(formats[i].suffix);
+
+        *out = formats[i].write;
+        if (n > k && strcmp(path + n - k, formats[i].suffix) == 0)
+            return CO_OK;
+    }
+    return co_fail(CO_E_USAGE, "%s: the name says the format: NAME.onnx or NAME.safetensors", path);
+}
+
+#define EXPORT_MAX_METADATA 10        /* keys */
+#define EXPORT_OURS         "cohort." /* begins all keys but `format` */
+
+typedef struct export_metadata {
+    co_arena *arena; /* borrowed */
+    size_t n;
+    const char *text[2 * EXPORT_MAX_METADATA + 1]; /* key, value, ..., NULL */
+    bool failed;                                   /* out of memory */
+} export_metadata;
+
+static void export_say(export_metadata *m, const char *key, const char *value)
+{
+    if (!value)
+        m->failed = true;
+    m->text[2 * m->n] = key;
+    m->text[2 * m->n++ + 1] = value;
+}
+
+/* How the data's values become the network's input. */
+static co_status export_say_input(export_metadata *m, const cli_network *net)
+{
+    const co_value *normalize = co_value_get(net->spec.data, "normalize");
+    const char *text = NULL;
+
+    CO_TRY(co_spec_text(&text, &net->spec, normalize));
+    export_say(m, "cohort.input",
+               text ? "(batch, C, H, W) of float32: bytes / 255, then (x - mean) / std per channel"
+                    : "(batch, C, H, W) of float32: bytes / 255");
+    if (text)
+        export_say(m, "cohort.normalize", text);
+    return CO_OK;
+}
+
+static bool export_ends_in_log_softmax(const co_graph *graph)
+{
+    const int last = graph->var[graph->output].producer;
+
+    return last >= 0 && strcmp(graph->node[last].op->name, "log_softmax") == 0;
+}
+
+static co_status export_describe(export_metadata *m, const cli_network *net, const char *weights)
+{
+    const co_spec *spec = &net->spec;
+    const co_model *model = net->model;
+    const co_shape *sample = &net->sample;
+    co_named_tensor *tensors;
+    const char *text;
+    char sha256[65];
+    size_t n;
+
+    CO_TRY(co_model_tensors(&tensors, &n, model));
+    co_safetensors_sha256(sha256, tensors, n);
+    co_free(tensors);
+    CO_TRY(co_spec_text(&text, spec, spec->model ? spec->model : spec->layers));
+    export_say(m, "format", "pt");
+    export_say(m, "cohort.version", co_version());
+    export_say(m, "cohort.model", text);
+    export_say(m, CO_MODEL_SAMPLE_KEY,
+               co_arena_printf(m->arena, "%" PRId64 ",%" PRId64 ",%" PRId64, sample->dim[0],
+                               sample->dim[1], sample->dim[2]));
+    export_say(m, CO_MODEL_CLASSES_KEY, co_arena_printf(m->arena, "%" PRId64, model->classes));
+    CO_TRY(export_say_input(m, net));
+    export_say(m, "cohort.output",
+               export_ends_in_log_softmax(model->graph) ? "log-probabilities" : "logits");
+    export_say(m, "cohort.weights", weights);
+    export_say(m, "cohort.weights_sha256", co_arena_strdup(m->arena, sha256));
+    return m->failed ? CO_E_NOMEM : CO_OK;
+}
+
+static co_status export_network(const cli_network *net, const char *path, const char *weights,
+                                export_write write)
+{
+    export_metadata metadata = {.arena = co_config_arena(net->spec.config)};
+    const co_export export = {.graph = net->model->graph,
+                              .store = net->model->store,
+                              .name = co_spec_model_name(&net->spec),
+                              .metadata = metadata.text};
+
+    CO_TRY(export_describe(&metadata, net, weights));
+    CO_TRY(write(path, &export));
+    for (size_t i = 0; i < metadata.n; i++)
+        if (strncmp(metadata.text[2 * i], EXPORT_OURS, strlen(EXPORT_OURS)) == 0)
+            printf("%-14s  %s\n", metadata.text[2 * i] + strlen(EXPORT_OURS),
+                   metadata.text[2 * i + 1]);
+    printf("written         %s\n", path);
+    return CO_OK;
+}
+
+static co_status export_run(const void *options, int n, const char *const *argument)
+{
+    const export_options *o = options;
+    co_train_options run = {.set = o->set.text};
+    export_write write;
+    cli_source source;
+    cli_network net;
+    co_status st;
+
+    (void)n;
+    CO_TRY(export_choose(&write, argument[1]));
+    CO_TRY(cli_source_find(&source, argument[0], o->config));
+    run.config_path = source.config;
+    CO_TRY(cli_source_open(&net, &run, source.weights, o->shape));
+    st = export_network(&net, argument[1], source.weights, write);
+    cli_network_close(&net);
+    return st;
+}
+
+const co_command co_command_export = {
+    .name = "export",
+    .summary = "write a trained network for other programs: ONNX, or safetensors for PyTorch",
+    .about =
+        "NAME.onnx is the network for inference (opset 13): input `input` (batch, C, H, W) and\n"
+        "output `output` (batch, classes) with any batch, parameters under their names, batch "
+        "norm\n"
+        "by its running statistics, without dropout and loss. NAME.safetensors is for\n"
+        "load_state_dict(strict=True): as final.safetensors, and num_batches_tracked for each "
+        "batch\n"
+        "norm. Both say in their metadata what the model is, how its input is normalised, what "
+        "its\n"
+        "output is and which weights these are.",
+    .example =
+        "  cohort export runs/first model.onnx\n"
+        "  cohort export runs/first resnet18.safetensors\n"
+        "  cohort export resnet18.safetensors r18.onnx --config configs/resnet18-cifar10.yaml",
+    .arguments = export_arguments,
+    .options = export_option_table,
+    .options_size = sizeof(export_options),
+    .run = export_run,
+};

@@ -1,0 +1,155 @@
+/*
+ * source.c - which weights and which config a command means, and the network of both.
+ *
+ * Files that Cohort has written say what their samples are like, so that the data need not be
+ * there; for others the config's data is opened. Must not train, and starts no rank.
+ */
+#include "cli/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/fs.h"
+#include "data/data.h"
+
+#define SOURCE_MAX_SIZE    65536 /* of an image's side, and its channels */
+#define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may lie */
+#define SOURCE_MAX_CLASSES (1 << 20)
+
+static co_status source_join(char *out, const char *dir, size_t n, const char *file)
+{
+    if (n + strlen(file) + 2 > SOURCE_MAX_PATH)
+        return co_fail(CO_E_USAGE, "the path is too long: %s", dir);
+    snprintf(out, SOURCE_MAX_PATH, "%.*s%s%s", (int)n, dir, n && dir[n - 1] != '/' ? "/" : "",
+             file);
+    return CO_OK;
+}
+
+static co_status source_find_weights(cli_source *out, const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return co_fail(CO_E_DATA, "%s: no such run directory or weights file", path);
+    if (S_ISDIR(info.st_mode))
+        return source_join(out->weights, path, strlen(path), "final.safetensors");
+    return source_join(out->weights, path, 0, path);
+}
+
+/* The nearest config.yaml, beside the weights or above them. */
+static co_status source_find_config(cli_source *out)
+{
+    size_t n = strlen(out->weights);
+
+    for (int level = 0; level < SOURCE_MAX_LEVELS; level++) {
+        while (n > 0 && out->weights[n - 1] != '/')
+            n--;
+        CO_TRY(source_join(out->config, out->weights, n, "config.yaml"));
+        if (co_fs_exists(out->config))
+            return CO_OK;
+        while (n > 0 && out->weights[n - 1] == '/')
+            n--;
+        if (n == 0)
+            break;
+    }
+    return co_fail(CO_E_USAGE,
+                   "no config.yaml beside %s: name the weights' config with --config CONFIG",
+                   out->weights);
+}
+
+co_status cli_source_find(cli_source *out, const char *path, const char *config)
+{
+    CO_TRY(source_find_weights(out, path));
+    if (config)
+        return source_join(out->config, config, 0, config);
+    return source_find_config(out);
+}
+
+static bool source_read_sizes(int64_t *out, int n, const char *text, int64_t max)
+{
+    for (int i = 0; i < n; i++) {
+        char *end;
+
+        if (*text < '0' || *text > '9')
+            return false;
+        out[i] = strtoll(text, &end, 10);
+        if (out[i] < 1 || out[i] > max || *end != (i + 1 < n ? ',' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+co_status cli_source_parse_shape(co_shape *out, const char *text)
+{
+    out->ndim = 3;
+    if (!source_read_sizes(out->dim, 3, text, SOURCE_MAX_SIZE))
+        return co_fail(CO_E_USAGE,
+                       "--shape takes channels, height and width from 1 to %d, e.g. 3,224,224, not "
+                       "'%s'",
+                       SOURCE_MAX_SIZE, text);
+    return CO_OK;
+}
+
+/* What the file says of itself; classes 0, or no dimension, where it says nothing to the point. */
+static void source_read_metadata(cli_network *net, const co_safetensors *file)
+{
+    const char *sample = co_safetensors_metadata(file, CO_MODEL_SAMPLE_KEY);
+    const char *classes = co_safetensors_metadata(file, CO_MODEL_CLASSES_KEY);
+
+    if (sample && source_read_sizes(net->sample.dim, 3, sample, SOURCE_MAX_SIZE))
+        net->sample.ndim = 3;
+    if (!classes || !source_read_sizes(&net->classes, 1, classes, SOURCE_MAX_CLASSES))
+        net->classes = 0;
+}
+
+static co_status source_read_data(cli_network *net)
+{
+    co_dataset *data;
+
+    if (net->sample.ndim && net->classes)
+        return CO_OK;
+    CO_TRY(co_dataset_open_value(&data, net->spec.data, net->spec.config, CO_SPLIT_TEST));
+    if (!net->sample.ndim)
+        net->sample = *co_dataset_shape(data);
+    if (!net->classes)
+        net->classes = co_dataset_classes(data);
+    co_dataset_destroy(data);
+    return CO_OK;
+}
+
+static co_status source_build(cli_network *net, const char *weights)
+{
+    const co_spec *spec = &net->spec;
+    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
+    const co_model_options options = {.backend = spec->backend,
+                                      .seed = (uint64_t)spec->seed,
+                                      .sample = net->sample,
+                                      .classes = net->classes};
+
+    CO_TRY(co_model_create_from(&net->model, &values, &options));
+    return co_model_load(net->model, weights);
+}
+
+co_status cli_source_open(cli_network *out, const co_train_options *options, const char *weights,
+                          const char *shape)
+{
+    co_safetensors *file = NULL;
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    CO_TRY(co_safetensors_open(&file, weights));
+    source_read_metadata(out, file);
+    co_safetensors_close(file);
+    st = co_spec_load(&out->spec, options);
+    if (st == CO_OK && shape)
+        st = cli_source_parse_shape(&out->sample, shape);
+    if (st == CO_OK)
+        st = source_read_data(out);
+    if (st == CO_OK)
+        st = source_build(out, weights);
+    if (st != CO_OK)
+        cli_network_close(out);
+    return st;
+}

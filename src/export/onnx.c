@@ -1,0 +1,357 @@
+/*
+ * onnx.c - a network as an ONNX file for inference, through the format's own protobuf definition.
+ *
+ * Settles names and the order of what is written; how an op is said in ONNX is onnx_ops.c's.
+ * Weights are not copied: the message points into the store and goes to the file piece by piece.
+ *
+ * Names: a parameter keeps its own ("conv1.weight"); the output of a layer is "/conv1", which no
+ * parameter and neither "input" nor "output" can be, as names of layers have no slash.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <cohort/version.h>
+
+#include "core/fs.h"
+#include "export/onnx_build.h"
+
+#define ONNX_IR_VERSION 7 /* that of opset 13 */
+/* Readers of protobuf take no message of 2 GiB or more. */
+#define ONNX_MAX_BYTES ((size_t)INT32_MAX)
+
+/* ---- memory ---- */
+
+static void *onnx_alloc(onnx_builder *b, size_t count, size_t size)
+{
+    void *at = b->failed ? NULL : co_arena_alloc(b->arena, count, size);
+
+    if (!at)
+        b->failed = true;
+    return at;
+}
+
+/* protobuf-c's fields are not const; nothing writes to them. */
+static char *onnx_text(onnx_builder *b, const char *text)
+{
+    char *copy = b->failed ? NULL : co_arena_strdup(b->arena, text);
+
+    if (!copy)
+        b->failed = true;
+    return copy;
+}
+
+const char *onnx_name(onnx_builder *b, const co_node *node, const char *suffix)
+{
+    const char *name = b->failed ? NULL : co_arena_printf(b->arena, "/%s%s", node->name, suffix);
+
+    if (!name)
+        b->failed = true;
+    return name ? name : "";
+}
+
+const char *onnx_value(const onnx_builder *b, int var)
+{
+    return b->value[var];
+}
+
+/* ---- nodes ---- */
+
+Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *node,
+                                const char *suffix, const char *const *in, const char *out)
+{
+    Onnx__NodeProto *to = onnx_alloc(b, 1, sizeof(*to));
+    char **names;
+    size_t n = 0;
+
+    while (in[n])
+        n++;
+    names = onnx_alloc(b, n + 1, sizeof(*names));
+    b->scratch.n_attribute = 0;
+    if (!to || !names || b->proto->n_node == b->max_nodes) {
+        b->failed = true;
+        return &b->scratch;
+    }
+    onnx__node_proto__init(to);
+    to->op_type = onnx_text(b, op);
+    to->name = (char *)(uintptr_t)(onnx_name(b, node, suffix) + 1); /* without the slash */
+    to->input = names;
+    to->n_input = n;
+    for (size_t i = 0; i < n; i++)
+        names[i] = onnx_text(b, in[i]);
+    to->output = names + n;
+    to->n_output = 1;
+    names[n] = onnx_text(b, out);
+    to->attribute = onnx_alloc(b, ONNX_MAX_ATTR, sizeof(*to->attribute));
+    if (b->failed)
+        return &b->scratch;
+    b->proto->node[b->proto->n_node++] = to;
+    return to;
+}
+
+Onnx__NodeProto *onnx_add(onnx_builder *b, const char *op, const co_node *node)
+{
+    const char *in[CO_OP_MAX_IN + CO_OP_MAX_PARAM + 1];
+    int n = 0;
+
+    for (int i = 0; i < node->op->n_in; i++)
+        in[n++] = b->value[node->in[i]];
+    for (int i = 0; i < node->n_param; i++)
+        in[n++] = b->graph->param[node->param[i]].name;
+    in[n] = NULL;
+    return onnx_add_named(b, op, node, "", in, b->value[node->out[0]]);
+}
+
+void onnx_pass(onnx_builder *b, const co_node *node)
+{
+    /* The output keeps its name, which readers know. */
+    if (node->out[0] == b->graph->output)
+        onnx_add(b, "Identity", node);
+    else
+        b->value[node->out[0]] = b->value[node->in[0]];
+}
+
+static Onnx__AttributeProto *onnx_attr(onnx_builder *b, Onnx__NodeProto *to, const char *name,
+                                       Onnx__AttributeProto__AttributeType type)
+{
+    Onnx__AttributeProto *attr = onnx_alloc(b, 1, sizeof(*attr));
+
+    if (!attr || to->n_attribute == ONNX_MAX_ATTR) {
+        b->failed = true;
+        return NULL;
+    }
+    onnx__attribute_proto__init(attr);
+    attr->name = onnx_text(b, name);
+    attr->has_type = true;
+    attr->type = type;
+    to->attribute[to->n_attribute++] = attr;
+    return attr;
+}
+
+void onnx_attr_int(onnx_builder *b, Onnx__NodeProto *to, const char *name, int64_t v)
+{
+    Onnx__AttributeProto *attr = onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+
+    if (attr) {
+        attr->has_i = true;
+        attr->i = v;
+    }
+}
+
+void onnx_attr_ints(onnx_builder *b, Onnx__NodeProto *to, const char *name, const int64_t *v,
+                    size_t n)
+{
+    Onnx__AttributeProto *attr =
+        onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    int64_t *copy = onnx_alloc(b, n, sizeof(*copy));
+
+    if (!attr || !copy)
+        return;
+    memcpy(copy, v, n * sizeof(*copy));
+    attr->ints = copy;
+    attr->n_ints = n;
+}
+
+void onnx_attr_float(onnx_builder *b, Onnx__NodeProto *to, const char *name, double v)
+{
+    Onnx__AttributeProto *attr =
+        onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+
+    if (attr) {
+        attr->has_f = true;
+        attr->f = (float)v;
+    }
+}
+
+/* ---- tensors ---- */
+
+void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape, const float *data)
+{
+    Onnx__TensorProto *to = onnx_alloc(b, 1, sizeof(*to));
+    int64_t *dims = onnx_alloc(b, CO_MAX_DIMS, sizeof(*dims));
+
+    if (!to || !dims || b->proto->n_initializer == b->max_tensors) {
+        b->failed = true;
+        return;
+    }
+    onnx__tensor_proto__init(to);
+    memcpy(dims, shape->dim, sizeof(shape->dim));
+    to->name = onnx_text(b, name);
+    to->dims = dims;
+    to->n_dims = (size_t)shape->ndim;
+    to->has_data_type = true;
+    to->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    to->has_raw_data = true;
+    to->raw_data.data = (uint8_t *)(uintptr_t)data; /* little-endian, as in memory */
+    to->raw_data.len = (size_t)co_shape_count(shape) * sizeof(float);
+    b->proto->initializer[b->proto->n_initializer++] = to;
+}
+
+/* (batch, ...): the first dimension has a name instead of a size. */
+static Onnx__ValueInfoProto *onnx_describe(onnx_builder *b, const char *name, const co_shape *shape)
+{
+    Onnx__ValueInfoProto *info = onnx_alloc(b, 1, sizeof(*info));
+    Onnx__TypeProto *type = onnx_alloc(b, 1, sizeof(*type));
+    Onnx__TypeProto__Tensor *tensor = onnx_alloc(b, 1, sizeof(*tensor));
+    Onnx__TensorShapeProto *dims = onnx_alloc(b, 1, sizeof(*dims));
+    Onnx__TensorShapeProto__Dimension **list = onnx_alloc(b, CO_MAX_DIMS, sizeof(*list));
+    Onnx__TensorShapeProto__Dimension *dim = onnx_alloc(b, CO_MAX_DIMS, sizeof(*dim));
+
+    if (b->failed)
+        return NULL;
+    onnx__value_info_proto__init(info);
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(tensor);
+    onnx__tensor_shape_proto__init(dims);
+    for (int i = 0; i < shape->ndim; i++) {
+        onnx__tensor_shape_proto__dimension__init(&dim[i]);
+        dim[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        dim[i].dim_value = shape->dim[i];
+        list[i] = &dim[i];
+    }
+    dim[0].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+    dim[0].dim_param = onnx_text(b, "batch");
+    dims->n_dim = (size_t)shape->ndim;
+    dims->dim = list;
+    tensor->has_elem_type = true;
+    tensor->elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    tensor->shape = dims;
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = tensor;
+    info->name = onnx_text(b, name);
+    info->type = type;
+    return info;
+}
+
+/* ---- the whole ---- */
+
+static co_status onnx_start(onnx_builder *b, const co_export *export)
+{
+    const co_graph *graph = export->graph;
+    const size_t n = (size_t)graph->n_node;
+
+    b->graph = graph;
+    b->scratch.attribute = b->scratch_attr;
+    b->arena = co_arena_create();
+    if (!b->arena)
+        return CO_E_NOMEM;
+    b->max_nodes = n * ONNX_MAX_NODES;
+    b->max_tensors = n * ONNX_MAX_TENSORS + (size_t)graph->n_param;
+    b->value = onnx_alloc(b, (size_t)graph->n_var, sizeof(*b->value));
+    b->proto = onnx_alloc(b, 1, sizeof(*b->proto));
+    if (b->failed)
+        return CO_E_NOMEM;
+    onnx__graph_proto__init(b->proto);
+    b->proto->name = onnx_text(b, export->name);
+    b->proto->node = onnx_alloc(b, b->max_nodes, sizeof(*b->proto->node));
+    b->proto->initializer = onnx_alloc(b, b->max_tensors, sizeof(*b->proto->initializer));
+    b->proto->input = onnx_alloc(b, 1, sizeof(*b->proto->input));
+    b->proto->output = onnx_alloc(b, 1, sizeof(*b->proto->output));
+    return b->failed ? CO_E_NOMEM : CO_OK;
+}
+
+static co_status onnx_fill(onnx_builder *b, const co_export *export)
+{
+    const co_graph *graph = b->graph;
+    Onnx__GraphProto *proto = b->proto;
+
+    b->value[graph->input] = "input";
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+        const float *from = param->spec.buffer ? export->store->buffer : export->store->param;
+
+        onnx_add_tensor(b, param->name, &param->spec.shape, from + param->offset);
+    }
+    for (int i = 0; i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+
+        if (node->op->is_loss)
+            continue;
+        b->value[node->out[0]] = node->out[0] == graph->output ? "output" : onnx_name(b, node, "");
+        CO_TRY(onnx_write_op(b, node));
+    }
+    proto->input[0] = onnx_describe(b, "input", &graph->var[graph->input].shape);
+    proto->output[0] = onnx_describe(b, "output", &graph->var[graph->output].shape);
+    proto->n_input = proto->n_output = 1;
+    return b->failed ? CO_E_NOMEM : CO_OK;
+}
+
+static void onnx_add_metadata(Onnx__ModelProto *model, onnx_builder *b, const char *const *metadata)
+{
+    Onnx__StringStringEntryProto *entry;
+    size_t n = 0;
+
+    while (metadata && metadata[2 * n])
+        n++;
+    model->metadata_props = onnx_alloc(b, n + 1, sizeof(*model->metadata_props));
+    entry = onnx_alloc(b, n + 1, sizeof(*entry));
+    for (size_t i = 0; !b->failed && i < n; i++) {
+        onnx__string_string_entry_proto__init(&entry[i]);
+        entry[i].key = onnx_text(b, metadata[2 * i]);
+        entry[i].value = onnx_text(b, metadata[2 * i + 1]);
+        model->metadata_props[model->n_metadata_props++] = &entry[i];
+    }
+}
+
+/* A sink of protobuf-c that is a stream, which remembers when a byte did not fit. */
+typedef struct onnx_stream {
+    ProtobufCBuffer base;
+    FILE *out;
+} onnx_stream;
+
+static void onnx_append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data)
+{
+    onnx_stream *stream = (onnx_stream *)(void *)buffer;
+
+    if (n && !ferror(stream->out))
+        fwrite(data, 1, n, stream->out);
+}
+
+static co_status onnx_write_file(const char *path, const Onnx__ModelProto *model)
+{
+    const size_t bytes = onnx__model_proto__get_packed_size(model);
+    onnx_stream stream = {{onnx_append}, NULL};
+    co_atomic_file *file = NULL;
+
+    if (bytes > ONNX_MAX_BYTES)
+        return co_fail(CO_E_UNSUPPORTED, "%s: %zu bytes; an ONNX file has at most 2 GiB", path,
+                       bytes);
+    CO_TRY(co_atomic_open(&file, path));
+    stream.out = co_atomic_stream(file);
+    onnx__model_proto__pack_to_buffer(model, &stream.base);
+    return co_atomic_commit(file);
+}
+
+static co_status onnx_write(const char *path, onnx_builder *b, const co_export *export)
+{
+    Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+    Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[] = {&opset};
+
+    CO_TRY(onnx_start(b, export));
+    CO_TRY(onnx_fill(b, export));
+    opset.domain = onnx_text(b, "");
+    opset.has_version = true;
+    opset.version = CO_EXPORT_OPSET;
+    model.has_ir_version = true;
+    model.ir_version = ONNX_IR_VERSION;
+    model.producer_name = onnx_text(b, "cohort");
+    model.producer_version = onnx_text(b, co_version());
+    model.n_opset_import = 1;
+    model.opset_import = opsets;
+    model.graph = b->proto;
+    onnx_add_metadata(&model, b, export->metadata);
+    return b->failed ? CO_E_NOMEM : onnx_write_file(path, &model);
+}
+
+co_status co_export_onnx(const char *path, const co_export *export)
+{
+    onnx_builder b = {.scratch = ONNX__NODE_PROTO__INIT};
+    co_status st = onnx_write(path, &b, export);
+
+    co_arena_destroy(b.arena);
+    return st == CO_E_NOMEM ? co_fail(st, "%s: out of memory", path) : st;
+}
+
+bool co_export_has_onnx(void)
+{
+    return true;
+}

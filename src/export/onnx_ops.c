@@ -1,0 +1,168 @@
+/*
+ * onnx_ops.c - each op of ours in the operators of ONNX (opset 13), as inference needs it.
+ *
+ * One writer per op and one line in the table. The operators are those of
+ * https://github.com/onnx/onnx/blob/main/docs/Operators.md. Must not know the file's layout.
+ */
+#include <string.h>
+
+#include "export/onnx_build.h"
+#include "ops/ops.h"
+
+/* ONNX gives the padding of both sides: (top, left, bottom, right). */
+static void ops_set_window(onnx_builder *b, Onnx__NodeProto *to, const int64_t *kernel,
+                           const int64_t *stride, const int64_t *padding)
+{
+    const int64_t pads[4] = {padding[0], padding[1], padding[0], padding[1]};
+
+    onnx_attr_ints(b, to, "kernel_shape", kernel, 2);
+    onnx_attr_ints(b, to, "strides", stride, 2);
+    onnx_attr_ints(b, to, "pads", pads, 4);
+}
+
+static void ops_conv2d(onnx_builder *b, const co_node *node)
+{
+    const co_conv2d_attr *a = node->attr;
+    Onnx__NodeProto *to = onnx_add(b, "Conv", node);
+
+    ops_set_window(b, to, a->k, a->s, a->p);
+    onnx_attr_ints(b, to, "dilations", a->d, 2);
+    onnx_attr_int(b, to, "group", a->groups);
+}
+
+/* Gemm: in * weight^T + bias */
+static void ops_linear(onnx_builder *b, const co_node *node)
+{
+    onnx_attr_int(b, onnx_add(b, "Gemm", node), "transB", 1);
+}
+
+static void ops_maxpool(onnx_builder *b, const co_node *node)
+{
+    const co_pool_attr *a = node->attr;
+
+    ops_set_window(b, onnx_add(b, "MaxPool", node), a->k, a->s, a->p);
+}
+
+static void ops_avgpool(onnx_builder *b, const co_node *node)
+{
+    const co_pool_attr *a = node->attr;
+    Onnx__NodeProto *to = onnx_add(b, "AveragePool", node);
+
+    ops_set_window(b, to, a->k, a->s, a->p);
+    onnx_attr_int(b, to, "count_include_pad", a->count_include_pad);
+}
+
+/* (out, in): row i holds the weights of window i, floor(i in / out) .. ceil((i + 1) in / out). */
+static float *ops_windows(onnx_builder *b, int64_t out, int64_t in)
+{
+    float *m = co_arena_alloc(b->arena, (size_t)out, (size_t)in * sizeof(*m));
+
+    if (!m)
+        b->failed = true;
+    for (int64_t i = 0; m && i < out; i++) {
+        const int64_t begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
+
+        for (int64_t j = begin; j < end; j++)
+            m[i * in + j] = 1.0f / (float)(end - begin);
+    }
+    return m;
+}
+
+/* Windows of several sizes, which no pooling of ONNX has: rows * in * columns. */
+static void ops_uneven_avgpool(onnx_builder *b, const co_node *node, const int64_t *in,
+                               const int64_t *out)
+{
+    const co_shape rows = {2, {out[0], in[0]}}, columns = {2, {in[1], out[1]}};
+    float *left = ops_windows(b, out[0], in[0]), *right = ops_windows(b, out[1], in[1]);
+    float *turned = co_arena_alloc(b->arena, (size_t)in[1], (size_t)out[1] * sizeof(*turned));
+    const char *const first[] = {onnx_name(b, node, ".rows"), onnx_value(b, node->in[0]), NULL};
+    const char *const second[] = {onnx_name(b, node, "/rows"), onnx_name(b, node, ".columns"),
+                                  NULL};
+
+    if (!turned)
+        b->failed = true;
+    if (b->failed)
+        return;
+    for (int64_t i = 0; i < out[1]; i++)
+        for (int64_t j = 0; j < in[1]; j++)
+            turned[j * out[1] + i] = right[i * in[1] + j];
+    onnx_add_tensor(b, first[0], &rows, left);
+    onnx_add_tensor(b, second[1], &columns, turned);
+    onnx_add_named(b, "MatMul", node, "/rows", first, second[0]);
+    onnx_add_named(b, "MatMul", node, "", second, onnx_value(b, node->out[0]));
+}
+
+static void ops_adaptive_avgpool(onnx_builder *b, const co_node *node)
+{
+    const int64_t *in = &b->graph->var[node->in[0]].shape.dim[2];
+    const int64_t *out = &b->graph->var[node->out[0]].shape.dim[2];
+
+    if (out[0] == 1 && out[1] == 1) {
+        onnx_add(b, "GlobalAveragePool", node);
+    } else if (out[0] == in[0] && out[1] == in[1]) {
+        onnx_pass(b, node);
+    } else if (in[0] % out[0] == 0 && in[1] % out[1] == 0) {
+        const int64_t window[2] = {in[0] / out[0], in[1] / out[1]}, none[2] = {0, 0};
+
+        ops_set_window(b, onnx_add(b, "AveragePool", node), window, window, none);
+    } else {
+        ops_uneven_avgpool(b, node, in, out);
+    }
+}
+
+/* Without training_mode: by the running statistics. */
+static void ops_batchnorm(onnx_builder *b, const co_node *node)
+{
+    const co_batchnorm_attr *a = node->attr;
+
+    onnx_attr_float(b, onnx_add(b, "BatchNormalization", node), "epsilon", a->eps);
+}
+
+static void ops_relu(onnx_builder *b, const co_node *node)
+{
+    onnx_add(b, "Relu", node);
+}
+
+static void ops_add(onnx_builder *b, const co_node *node)
+{
+    onnx_add(b, "Add", node);
+}
+
+static void ops_flatten(onnx_builder *b, const co_node *node)
+{
+    onnx_attr_int(b, onnx_add(b, "Flatten", node), "axis", 1);
+}
+
+static void ops_log_softmax(onnx_builder *b, const co_node *node)
+{
+    onnx_attr_int(b, onnx_add(b, "LogSoftmax", node), "axis", 1);
+}
+
+static const struct {
+    const co_op *op;
+    void (*write)(onnx_builder *b, const co_node *node);
+} ops_table[] = {
+    {&co_op_conv2d, ops_conv2d},
+    {&co_op_linear, ops_linear},
+    {&co_op_maxpool, ops_maxpool},
+    {&co_op_avgpool, ops_avgpool},
+    {&co_op_adaptive_avgpool, ops_adaptive_avgpool},
+    {&co_op_batchnorm, ops_batchnorm},
+    {&co_op_relu, ops_relu},
+    {&co_op_add, ops_add},
+    {&co_op_flatten, ops_flatten},
+    {&co_op_dropout, onnx_pass}, /* drops nothing in inference */
+    {&co_op_dropout2d, onnx_pass},
+    {&co_op_log_softmax, ops_log_softmax},
+};
+
+co_status onnx_write_op(onnx_builder *b, const co_node *node)
+{
+    for (size_t i = 0; i < sizeof(ops_table) / sizeof(ops_table[0]); i++)
+        if (ops_table[i].op == node->op) {
+            ops_table[i].write(b, node);
+            return b->failed ? CO_E_NOMEM : CO_OK;
+        }
+    return co_fail(CO_E_UNSUPPORTED, "layer %s: the op '%s' has no counterpart in ONNX here",
+                   node->name, node->op->name);
+}

@@ -1,0 +1,137 @@
+"""check_onnx.py COHORT FORWARD [large] - exported ONNX files pass ONNX's own checker, and
+onnxruntime computes from them what Cohort computes in evaluation, for any batch.
+
+onnxruntime is not in Debian; COHORT_ONNX_PYTHON may name the interpreter of a virtual environment
+that has it (pip install onnxruntime onnx numpy). `large` adds networks of 200 to 600 MB."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+OTHER = os.environ.get("COHORT_ONNX_PYTHON")
+if OTHER and sys.executable != OTHER:
+    os.execv(OTHER, [OTHER] + sys.argv)
+try:
+    import numpy
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing}; COHORT_ONNX_PYTHON can name a Python that has onnxruntime and onnx")
+    sys.exit(77)
+
+COHORT, FORWARD = sys.argv[1:3]
+LIMIT = 1e-4  # largest difference of an output
+
+# Every op and attribute that has a writer, in shapes that tell height from width.
+ODD = [
+    {"conv2d": {"name": "stem", "out": 8, "kernel": [3, 5], "stride": [1, 2], "padding": [1, 2],
+                "bias": False}},
+    {"batchnorm": {"name": "stem_bn", "eps": 1e-3}},
+    "relu",
+    {"residual": {
+        "body": [{"conv2d": {"name": "b", "out": 8, "kernel": 3, "padding": 2, "dilation": 2,
+                             "groups": 4}},
+                 {"batchnorm": {"name": "b_bn"}}],
+        "shortcut": [{"conv2d": {"name": "s", "out": 8, "kernel": 1}}]}},
+    {"maxpool": {"kernel": 3, "stride": 2, "padding": 1}},
+    {"dropout2d": 0.2},
+    {"avgpool": {"kernel": 3, "stride": 1, "padding": 1, "count_include_pad": False}},
+    {"avgpool": {"kernel": [2, 1], "stride": 1, "padding": [1, 0]}},
+    {"adaptive_avgpool": [3, 4]},
+    {"adaptive_avgpool": [3, 2]},
+    "flatten",
+    {"linear": {"name": "fc", "out": 16, "bias": False}},
+    "relu",
+    {"linear": {"name": "head", "out": 6}},
+    {"dropout": 0.5},  # the output itself
+]
+
+CASES = [
+    # name, model or layers, shape, classes
+    ("mnist-net", "mnist-net", [1, 28, 28], 10),
+    ("mnist-net-bn", {"name": "mnist-net", "batch_norm": True}, [1, 28, 28], 10),
+    ("lenet5", {"name": "lenet5", "padding": 2}, [1, 28, 28], 10),
+    ("psgd-cnn", "psgd-cnn", [1, 32, 32], 10),
+    ("mlp", {"name": "mlp", "hidden": [32, 16]}, [3, 8, 8], 7),
+    ("odd", ODD, [3, 21, 26], 6),
+    ("mnist-example", "mnist-example", [1, 28, 28], 10),
+    ("resnet9", "resnet9", [3, 32, 32], 10),
+    ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),
+    ("resnet18", "resnet18", [3, 64, 48], 10),
+    ("resnet50", "resnet50", [3, 64, 64], 10),
+]
+LARGE = [
+    ("alexnet", "alexnet", [3, 224, 224], 1000),
+    ("alexnet-small", "alexnet", [3, 96, 80], 10),
+    ("vgg11-bn", "vgg11-bn", [3, 32, 32], 10),
+    ("vgg11", "vgg11", [3, 224, 224], 10),
+]
+
+
+def run(*words):
+    subprocess.run(words, check=True, timeout=100, stdout=subprocess.PIPE)
+
+
+def known(model):
+    name = model["name"] if isinstance(model, dict) else model
+    lines = subprocess.run([COHORT, "list", "models"], check=True, stdout=subprocess.PIPE)
+    return isinstance(model, list) or name in lines.stdout.decode().split()
+
+
+def check_file(path, shape, classes):
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert [(o.domain, o.version) for o in model.opset_import] == [("", 13)], model.opset_import
+    (given,), (got,) = model.graph.input, model.graph.output
+    sizes = [d.dim_param or d.dim_value for d in given.type.tensor_type.shape.dim]
+    assert (given.name, sizes) == ("input", ["batch"] + shape), (given.name, sizes)
+    sizes = [d.dim_param or d.dim_value for d in got.type.tensor_type.shape.dim]
+    assert (got.name, sizes) == ("output", ["batch", classes]), (got.name, sizes)
+    assert "Dropout" not in {node.op_type for node in model.graph.node}
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert metadata["cohort.sample"] == ",".join(map(str, shape)), metadata
+    assert len(metadata["cohort.weights_sha256"]) == 64, metadata
+    return {tensor.name for tensor in model.graph.initializer}
+
+
+def weight_names(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return set(header) - {"__metadata__"}
+
+
+def check(folder, name, model, shape, classes):
+    base = os.path.join(folder, name)
+    config = {"layers" if isinstance(model, list) else "model": model,
+              "data": {"name": "synthetic", "shape": shape, "classes": classes, "samples": 16,
+                       "normalize": {"mean": 0.5, "std": 0.25}},
+              "batch": 4, "max_steps": 4, "evaluate": False,
+              "optimizer": {"name": "sgd", "lr": 0.002}}
+    with open(base + ".yaml", "w") as file:
+        json.dump(config, file)  # JSON is YAML
+    weights = os.path.join(base, "final.safetensors")
+    run(COHORT, "train", base + ".yaml", "--run-dir", base, "--quiet")
+    run(COHORT, "export", base, base + ".onnx")
+    initializers = check_file(base + ".onnx", shape, classes)
+    assert weight_names(weights) <= initializers, weight_names(weights) - initializers
+    session = onnxruntime.InferenceSession(base + ".onnx", providers=["CPUExecutionProvider"])
+    worst = 0
+    for batch in (1, 5):
+        given = numpy.random.default_rng(batch).normal(size=[batch] + shape).astype("<f4")
+        given.tofile(base + ".in")
+        run(FORWARD, base + ".yaml", weights, base + ".in", base + ".out")
+        ours = numpy.fromfile(base + ".out", "<f4").reshape(batch, classes)
+        theirs, = session.run(["output"], {"input": given})
+        assert ours.std() > 1e-4, ours  # so that equality says something
+        worst = max(worst, float(abs(ours - theirs).max()))
+    print(f"{name}: {len(initializers)} initializers, largest difference {worst:.1e}", flush=True)
+    assert worst <= LIMIT, (ours, theirs)
+    for leftover in (weights, base + ".onnx"):
+        os.remove(leftover)
+
+
+with tempfile.TemporaryDirectory(prefix="cohort-peer-") as place:
+    for case in CASES + (LARGE if "large" in sys.argv[3:] else []):
+        if known(case[1]):
+            check(place, *case)
