@@ -17,7 +17,7 @@
 
 typedef struct settings {
     bool nesterov;
-    int64_t epochs;
+    int64_t epochs, parts;
     double lr;
     const char *path, *note;
     int reduction;
@@ -28,6 +28,8 @@ typedef struct settings {
 
 static const char *const reductions[] = {"mean", "sum", NULL};
 
+static const char *const parts_auto[] = {"auto", NULL};
+
 #define KEY(field, kind, ...)                                                                      \
     {                                                                                              \
         .name = #field, .type = kind, .offset = offsetof(settings, field), __VA_ARGS__             \
@@ -35,6 +37,7 @@ static const char *const reductions[] = {"mean", "sum", NULL};
 static const co_key settings_keys[] = {
     KEY(nesterov, CO_KEY_BOOL, .fallback = "false"),
     KEY(epochs, CO_KEY_INT, .fallback = "10", .min = 1, .max = 1000, .help = "passes"),
+    KEY(parts, CO_KEY_INT, .fallback = "auto", .min = 1, .max = 8, .choices = parts_auto),
     KEY(lr, CO_KEY_REAL, .fallback = "0.01", .min = 0, .max = 10),
     KEY(path, CO_KEY_STRING, .help = "where the data lies"),
     KEY(note, CO_KEY_STRING, .fallback = "~"),
@@ -114,6 +117,8 @@ static const struct {
     {"{path: x, wholly_different: 3}", "unknown key 'wholly_different'"},
     {"path: x\nepochs: many", "c.yaml:2:9: job: key 'epochs': expected a whole number from 1 to "
                               "1000, got 'many'"},
+    {"{path: x, parts: 0}", "expected auto, or a whole number from 1 to 8, got '0'"},
+    {"{path: x, parts: none}", "expected auto, or a whole number from 1 to 8, got 'none'"},
     {"{path: x, epochs: 0}", "expected a whole number from 1 to 1000, got '0'"},
     {"{path: x, epochs: -5}", "got '-5'"},
     {"{path: x, epochs: 1001}", "got '1001'"},
@@ -176,13 +181,32 @@ static void a_scalar_is_no_map(void **state)
     co_config_destroy(config);
 }
 
+/* A whole number whose first choice stands for 0, which no bound lets in. */
+static void a_number_may_have_a_name(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t want;
+    } good[] = {{"path: x", 0}, {"{path: x, parts: auto}", 0}, {"{path: x, parts: 8}", 8}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        co_config *config = parse(good[i].text);
+        settings s;
+
+        assert_int_equal(read_settings(&s, config), CO_OK);
+        assert_int_equal(s.parts, good[i].want);
+        co_config_destroy(config);
+    }
+}
+
 /* config.yaml of a run: what is written reads back to the same settings. */
 static void writing_reads_back(void **state)
 {
     static const char *const texts[] = {
         "path: x",
         "{path: ' a: \"b\"\n', note: '~', nesterov: true, lr: 0.1, epochs: 7, reduction: sum,"
-        " shape: [3, 4], ratios: [0.1, 1e-300], layers: [{a: {b: [c, 'd']}}, ~]}",
+        " parts: 3, shape: [3, 4], ratios: [0.1, 1e-300], layers: [{a: {b: [c, 'd']}}, ~]}",
     };
 
     (void)state;
@@ -197,7 +221,8 @@ static void writing_reads_back(void **state)
         fclose(out);
         again = parse(first);
         assert_int_equal(read_settings(&t, again), CO_OK);
-        assert_true(t.lr == s.lr && t.epochs == s.epochs && t.reduction == s.reduction);
+        assert_true(t.parts == s.parts && t.lr == s.lr && t.epochs == s.epochs &&
+                    t.reduction == s.reduction);
         assert_string_equal(t.path, s.path);
         assert_true((t.note == NULL) == (s.note == NULL));
         assert_int_equal(t.ratios.n, s.ratios.n);
@@ -293,6 +318,7 @@ static void help_lists_every_key(void **state)
         assert_non_null(strstr(text, key->name));
     assert_non_null(strstr(text, "a whole number from 1 to 1000; default 10"));
     assert_non_null(strstr(text, "a text; must be given"));
+    assert_non_null(strstr(text, "auto, or a whole number from 1 to 8; default auto"));
     assert_non_null(strstr(text, "one of mean, sum; default mean"));
 }
 
@@ -324,6 +350,7 @@ int main(void)
         cmocka_unit_test(values_of_every_type),
         cmocka_unit_test(bad_values_are_refused_at_their_place),
         cmocka_unit_test(a_scalar_is_no_map),
+        cmocka_unit_test(a_number_may_have_a_name),
         cmocka_unit_test(writing_reads_back),
         cmocka_unit_test(key_lists_join),
         cmocka_unit_test(plugins_by_name_or_map),
