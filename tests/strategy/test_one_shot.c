@@ -89,7 +89,7 @@ static void weights_that_nobody_can_draw_are_refused(void **state)
     (void)state;
     run_anyway(ranks, &j);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ranks[i].status, CO_E_UNSUPPORTED);
+        assert_int_equal(ranks[i].status, CO_E_USAGE);
         assert_non_null(strstr(ranks[i].message, "use init: common"));
     }
 }
