@@ -49,6 +49,7 @@ const char *onnx_name(onnx_builder *b, const co_node *node, const char *suffix);
 /* What the file calls the tensor. */
 const char *onnx_value(const onnx_builder *b, int var);
 
+bool onnx_has_writer(const co_op *op);
 /* Write `node`; CO_E_UNSUPPORTED when its op has no writer. */
 co_status onnx_write_op(onnx_builder *b, const co_node *node);
 

@@ -128,6 +128,22 @@ static void ops_add(onnx_builder *b, const co_node *node)
     onnx_add(b, "Add", node);
 }
 
+static void ops_scale(onnx_builder *b, const co_node *node)
+{
+    const co_scale_attr *a = node->attr;
+    const co_shape one = {0, {0}};
+    const char *const in[] = {onnx_value(b, node->in[0]), onnx_name(b, node, ".factor"), NULL};
+    float *factor = co_arena_alloc(b->arena, 1, sizeof(*factor));
+
+    if (!factor) {
+        b->failed = true;
+        return;
+    }
+    *factor = (float)a->factor;
+    onnx_add_tensor(b, in[1], &one, factor);
+    onnx_add_named(b, "Mul", node, "", in, onnx_value(b, node->out[0]));
+}
+
 static void ops_flatten(onnx_builder *b, const co_node *node)
 {
     onnx_attr_int(b, onnx_add(b, "Flatten", node), "axis", 1);
@@ -138,10 +154,12 @@ static void ops_log_softmax(onnx_builder *b, const co_node *node)
     onnx_attr_int(b, onnx_add(b, "LogSoftmax", node), "axis", 1);
 }
 
-static const struct {
+typedef struct ops_writer {
     const co_op *op;
     void (*write)(onnx_builder *b, const co_node *node);
-} ops_table[] = {
+} ops_writer;
+
+static const ops_writer ops_table[] = {
     {&co_op_conv2d, ops_conv2d},
     {&co_op_linear, ops_linear},
     {&co_op_maxpool, ops_maxpool},
@@ -150,19 +168,33 @@ static const struct {
     {&co_op_batchnorm, ops_batchnorm},
     {&co_op_relu, ops_relu},
     {&co_op_add, ops_add},
+    {&co_op_scale, ops_scale},
     {&co_op_flatten, ops_flatten},
     {&co_op_dropout, onnx_pass}, /* drops nothing in inference */
     {&co_op_dropout2d, onnx_pass},
     {&co_op_log_softmax, ops_log_softmax},
 };
 
-co_status onnx_write_op(onnx_builder *b, const co_node *node)
+static const ops_writer *ops_find(const co_op *op)
 {
     for (size_t i = 0; i < sizeof(ops_table) / sizeof(ops_table[0]); i++)
-        if (ops_table[i].op == node->op) {
-            ops_table[i].write(b, node);
-            return b->failed ? CO_E_NOMEM : CO_OK;
-        }
-    return co_fail(CO_E_UNSUPPORTED, "layer %s: the op '%s' has no counterpart in ONNX here",
-                   node->name, node->op->name);
+        if (ops_table[i].op == op)
+            return &ops_table[i];
+    return NULL;
+}
+
+bool onnx_has_writer(const co_op *op)
+{
+    return ops_find(op) != NULL;
+}
+
+co_status onnx_write_op(onnx_builder *b, const co_node *node)
+{
+    const ops_writer *writer = ops_find(node->op);
+
+    if (!writer)
+        return co_fail(CO_E_UNSUPPORTED, "layer %s: the op '%s' has no counterpart in ONNX here",
+                       node->name, node->op->name);
+    writer->write(b, node);
+    return b->failed ? CO_E_NOMEM : CO_OK;
 }

@@ -44,6 +44,7 @@ ODD = [
     {"linear": {"name": "fc", "out": 16, "bias": False}},
     "relu",
     {"linear": {"name": "head", "out": 6}},
+    {"scale": -2.5},
     {"dropout": 0.5},  # the output itself
 ]
 
