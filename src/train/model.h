@@ -74,5 +74,8 @@ typedef struct co_layer_names {
 /* As co_model_load, but for the layers `fresh` (NULL: none): they keep their values, and what the
    file has of them does not matter. */
 co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh);
+/* The same from a file that is open; `name` stands for it in messages. */
+co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
+                             const co_layer_names *fresh);
 
 #endif

@@ -252,12 +252,12 @@ static void weights_copy(float *to, const co_named_tensor *from, size_t count)
     }
 }
 
-static co_status weights_load(co_model *model, const co_safetensors *file, const char *path,
-                              const co_layer_names *fresh)
+co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
+                             const co_layer_names *fresh)
 {
     const co_graph *graph = model->graph;
 
-    CO_TRY(weights_check(model, file, path, fresh));
+    CO_TRY(weights_check(model, file, name, fresh));
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
 
@@ -274,7 +274,7 @@ co_status co_model_load_except(co_model *model, const char *path, const co_layer
     co_status st;
 
     CO_TRY(co_safetensors_open(&file, path));
-    st = weights_load(model, file, path, fresh);
+    st = co_model_load_from(model, file, path, fresh);
     co_safetensors_close(file);
     return st;
 }
