@@ -42,6 +42,11 @@ CO_API co_status co_model_save(const co_model *model, const char *path);
 /** Weights and running statistics of rank `root` to all. */
 CO_API co_status co_model_broadcast(co_model *model, co_comm *comm, int root);
 
+/** Statistics of batch norm over the batches of all ranks of `comm`, which is borrowed; NULL: of
+ *  this rank alone again. Forward in training mode and backward are then collective: all ranks
+ *  call them equally often, also with a batch of no samples. */
+CO_API void co_model_sync_batch_norm(co_model *model, co_comm *comm);
+
 /** What forward found on this rank's samples: sums, so that they add up over ranks. */
 typedef struct co_result {
     uint64_t count;

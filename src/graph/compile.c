@@ -58,6 +58,7 @@ static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call 
     pc->call = *init;
     pc->call.training = plan->options.training;
     pc->call.direct_convolution = plan->options.direct_convolution;
+    pc->call.over_ranks = plan->options.training && plan->options.over_ranks;
     pc->call.n_in = init->op->n_in;
     pc->call.n_out = init->op->n_out;
     pc->next = plan->calls;

@@ -16,6 +16,7 @@ typedef struct co_plan_options {
     bool training;                     /* with backward */
     const co_backend *const *backends; /* in order of preference, ended by NULL */
     bool direct_convolution;           /* co_call has it */
+    bool over_ranks;                   /* co_call has it */
     bool no_reuse;                     /* tests: every tensor has its own memory */
 } co_plan_options;
 

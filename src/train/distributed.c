@@ -273,7 +273,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
 
     d->step.local += batch->count;
     d->step.global = batch->global;
-    if (batch->count == 0)
+    if (batch->count == 0 && !d->options.model->norm_comm)
         return CO_OK;
     if (co_strategy_is_local(d->strategy, d->step.step))
         part.global = batch->local ? batch->local : batch->count;

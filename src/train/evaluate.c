@@ -13,7 +13,7 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 {
     co_store *store = model->store;
 
-    if (store->n_buffer == 0 || co_comm_size(comm) == 1)
+    if (store->n_buffer == 0 || co_comm_size(comm) == 1 || model->norm_comm)
         return CO_OK;
     return co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG);
 }

@@ -116,7 +116,8 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     const co_plan_options options = {.batch = (int64_t)batch,
                                      .training = training,
                                      .backends = model->backends,
-                                     .direct_convolution = model->direct_convolution};
+                                     .direct_convolution = model->direct_convolution,
+                                     .over_ranks = model->norm_comm != NULL};
     model_plan *entry;
     co_status st;
 
@@ -155,6 +156,17 @@ co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, s
     return slice;
 }
 
+void co_model_sync_batch_norm(co_model *model, co_comm *comm)
+{
+    co_model_drop_plans(model);
+    model->norm_comm = comm && co_comm_size(comm) > 1 ? comm : NULL;
+}
+
+static co_status model_reduce(void *arg, double *v, size_t n)
+{
+    return co_comm_allreduce(arg, v, v, n, CO_F64, CO_SUM);
+}
+
 /* Random streams depend on where in the run a sample is used, not on who uses it. */
 static co_run model_run(const co_model *model, const co_batch *batch)
 {
@@ -162,7 +174,36 @@ static co_run model_run(const co_model *model, const co_batch *batch)
 
     run.step = (uint32_t)(batch->epoch << 20) + (uint32_t)batch->step;
     run.grad_scale = batch->global ? 1.0f / (float)batch->global : 0.0f;
+    run.reduce = model->norm_comm ? model_reduce : NULL;
+    run.reduce_arg = model->norm_comm;
     return run;
+}
+
+/* A rank without samples, where statistics are of all ranks: it goes through the same plan as the
+   others, for a sample that does not count, so that it meets them at every sum. */
+static co_run model_phantom_run(const co_model *model, const co_batch *batch)
+{
+    static const uint32_t sample[1] = {0};
+    co_run run = model_run(model, batch);
+
+    run.sample = sample;
+    run.grad_scale = 0;
+    run.phantom = true;
+    return run;
+}
+
+static co_status model_phantom_forward(co_model *model, const co_batch *batch)
+{
+    const co_run run = model_phantom_run(model, batch);
+    const co_shape *shape = &model->graph->var[model->graph->input].shape;
+    co_plan *plan = NULL;
+
+    CO_TRY(model_find_plan(&plan, model, 1, true));
+    memset(co_plan_input(plan), 0, (size_t)co_shape_count(shape) * sizeof(float));
+    memset(co_plan_label(plan), 0, sizeof(int32_t));
+    CO_TRY(co_plan_forward(plan, &run));
+    model->last = plan;
+    return CO_OK;
 }
 
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
@@ -176,7 +217,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (training)
         model->last = NULL;
     if (batch->count == 0)
-        return CO_OK;
+        return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
     sample = co_model_sample_size(model);
     memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
@@ -202,9 +243,10 @@ co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *bat
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg)
 {
-    co_run run = model_run(model, batch);
+    const bool phantom = batch->count == 0 && model->norm_comm;
+    co_run run = phantom ? model_phantom_run(model, batch) : model_run(model, batch);
 
-    if (!model->last || co_plan_batch(model->last) != (int64_t)batch->count)
+    if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
         return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
     run.accumulate = accumulate;
     return co_plan_backward(model->last, &run, ready, arg);

@@ -26,6 +26,7 @@ struct co_model {
     const co_backend *const *backends;
     bool direct_convolution;
     uint64_t seed;
+    co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
     bool given;           /* its first weights come from a file, not from the seed */
     int64_t classes;      /* scores per sample */
     model_plan *plans[2]; /* lists: evaluation, training */

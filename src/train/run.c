@@ -69,6 +69,19 @@ static co_status run_open_replicas(co_job *job)
     return CO_OK;
 }
 
+/* What cannot be where ranks hold weights of their own, or go from step to step on their own. */
+static co_status run_check_apart(const co_spec *spec)
+{
+    const char *what = spec->ema ? "ema" : spec->sync_batch_norm ? "sync_batch_norm" : NULL;
+
+    if (!what)
+        return CO_OK;
+    return co_value_fail(spec->strategy,
+                         "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
+                         "stale or threads",
+                         what, co_spec_plugin_name(spec->strategy, ""));
+}
+
 static co_status run_check_update(co_job *job)
 {
     const co_distributed_values values = {.optimizer = job->spec.optimizer,
@@ -79,11 +92,8 @@ static co_status run_check_update(co_job *job)
     bool common = false;
 
     CO_TRY(co_distributed_check(&job->needs, &common, &values));
-    if (job->spec.ema && !common)
-        return co_value_fail(job->spec.ema,
-                             "ema: ranks hold weights of their own with the strategy '%s'; use "
-                             "sync, stale or threads",
-                             co_spec_plugin_name(job->spec.strategy, ""));
+    if (!common)
+        CO_TRY(run_check_apart(&job->spec));
     if (job->under_mpi && job->needs)
         return co_value_fail(job->spec.strategy,
                              "the strategy '%s' needs ranks that share memory; start them on one "

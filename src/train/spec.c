@@ -58,6 +58,8 @@ const co_key co_spec_keys[] = {
      "moving average of the weights, to evaluate and keep: {decay: 0.999}"},
     {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0, NULL,
      "how ranks are kept together: sync (default)"},
+    {"sync_batch_norm", CO_KEY_BOOL, SPEC(sync_batch_norm), "false", 0, 0, NULL,
+     "statistics of batch norm over the batches of all ranks, at every step"},
     {"precision", CO_KEY_CHOICE, SPEC(precision), "fp32", 0, 0, spec_precision, "of the step"},
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
@@ -109,6 +111,9 @@ static co_status spec_check_shards(const co_spec *spec)
     if (spec->shards && spec->batch_per_rank)
         return co_fail(CO_E_USAGE, "shards: the batch must not depend on the number of ranks, so "
                                    "batch_per_rank goes only with `shards: auto`; give batch");
+    if (spec->shards && spec->sync_batch_norm)
+        return co_fail(CO_E_USAGE, "sync_batch_norm: goes only with `shards: auto`; with shards "
+                                   "the statistics of batch norm belong to a shard");
     return CO_OK;
 }
 

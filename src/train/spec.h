@@ -25,7 +25,7 @@ typedef struct co_spec {
     int precision;   /* one choice so far */
     int convolution; /* co_spec_convolution */
     int log;         /* co_spec_log */
-    bool evaluate;
+    bool evaluate, sync_batch_norm;
 } co_spec;
 
 /* Which algorithms convolutions may use. */

@@ -327,7 +327,10 @@ co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode)
 {
     static const co_backend *const ref[] = {&co_backend_ref, NULL};
     const co_backend *const *from = mode->backends ? mode->backends : ref;
-    const co_plan_options options = {h->batch, mode->training, h->backend, mode->no_reuse};
+    const co_plan_options options = {.batch = h->batch,
+                                     .training = mode->training,
+                                     .backends = h->backend,
+                                     .no_reuse = mode->no_reuse};
     size_t n = 0;
 
     while (from[n] && n < sizeof(h->backend) / sizeof(h->backend[0]) - 2) {

@@ -42,6 +42,7 @@ typedef struct co_call {
     const void *attr;
     uint32_t node; /* index in the graph: part of the random stream */
     bool training;
+    bool over_ranks; /* training: statistics of a batch are of all ranks, by co_run.reduce */
     bool direct_convolution; /* by its definition: no algorithm that rounds otherwise */
     int n_in, n_out, n_param;
     co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
@@ -65,6 +66,12 @@ typedef struct co_run {
     const uint32_t *sample; /* (N) index of each sample in the data set, for random streams */
     float grad_scale;       /* d objective / d loss of one sample, e.g. 1 / global batch */
     bool accumulate;        /* add to grad_param instead of overwriting it */
+    /** With over_ranks: `v` (n) becomes its sum over all ranks. All ranks call it, in the same
+     * order and with the same n. */
+    co_status (*reduce)(void *arg, double *v, size_t n);
+    void *reduce_arg;
+    bool phantom; /* over_ranks: no sample counts; a rank without any keeps step with the others.
+                     Its sums are 0, and so is every gradient; it moves running statistics */
 } co_run;
 
 struct co_kernel {

@@ -1,76 +1,159 @@
 /*
  * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then scale and shift.
  *
- * Sums over one plane are floats in each lane; beyond it they are doubles.
+ * Sums over one plane are floats in each lane; beyond it they are doubles. With over_ranks they
+ * are added up over all ranks, and plain tensors are taken too: no other fast kernel can do it.
  */
 #include <math.h>
 
 #include "backends/native/native.h"
 
-/* Kept from forward to backward for each channel. */
+/* Kept from forward to backward for each channel; behind them a double: M, all values of one. */
 typedef struct batchnorm_stat {
     float mean, inv_std;
 } batchnorm_stat;
 
+/* A channel lies in `spans` of `vectors` vectors or of `rest` single values. In this backend's
+   layout a span is a plane of `lanes` samples, in the plain one it is that of a single sample: of
+   vectors where all planes are aligned. */
 typedef struct batchnorm_size {
-    int64_t n, c, plane, blocks, lanes;
+    int64_t n, c, plane, lanes;
+    int64_t spans, vectors, rest;
+    bool blocked;
 } batchnorm_size;
 
 static batchnorm_size batchnorm_sizes(const co_call *call)
 {
     const co_tensor *in = call->in[0];
+    batchnorm_size s = {.n = in->shape.dim[0],
+                        .c = in->shape.dim[1],
+                        .plane = native_count(in) / in->shape.dim[1],
+                        .lanes = native_choose()->lanes,
+                        .blocked = native_is_blocked(in)};
 
-    return (batchnorm_size){in->shape.dim[0], in->shape.dim[1], native_count(in) / in->shape.dim[1],
-                            native_blocks(in), native_choose()->lanes};
+    s.spans = s.blocked ? native_blocks(in) : s.n;
+    if (s.blocked)
+        s.vectors = s.plane;
+    else if (s.plane % s.lanes == 0)
+        s.vectors = s.plane / s.lanes;
+    else
+        s.rest = s.plane;
+    return s;
 }
 
-/* First vector of a channel's plane in block `b`. */
+/* First value of a channel in span `b`. */
 static inline int64_t batchnorm_at(const batchnorm_size *s, int64_t b, int64_t channel)
 {
-    return (b * s->c + channel) * s->plane * s->lanes;
+    return (b * s->c + channel) * (s->vectors * s->lanes + s->rest);
 }
 
-/* Sum over the lanes of block `b` that hold samples. */
+/* Sum over the lanes of span `b` that hold samples. */
 static double batchnorm_fold(const float *part, const batchnorm_size *s, int64_t b)
 {
     double sum = 0;
 
-    for (int64_t l = 0; l < s->lanes && b * s->lanes + l < s->n; l++)
+    for (int64_t l = 0; l < s->lanes && (!s->blocked || b * s->lanes + l < s->n); l++)
         sum += (double)part[l];
     return sum;
 }
 
-static batchnorm_stat batchnorm_measure(const co_call *call, int64_t channel)
+/* sum (x - shift) (z - shift_z) over single values; z NULL: sum (x - shift) */
+static double batchnorm_rest(const float *x, float shift, const float *z, float shift_z, int64_t n)
+{
+    double part[NATIVE_MAX_LANES] = {0}, sum = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const double d = (double)(x[i] - shift);
+
+        part[i % NATIVE_MAX_LANES] += z ? d * (double)(z[i] - shift_z) : d;
+    }
+    for (int l = 0; l < NATIVE_MAX_LANES; l++)
+        sum += part[l];
+    return sum;
+}
+
+static double batchnorm_sum(const float *x, const batchnorm_size *s, int64_t channel)
+{
+    double sum = 0;
+
+    for (int64_t b = 0; b < s->spans; b++) {
+        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        const float *span = x + batchnorm_at(s, b, channel);
+
+        native_choose()->sum(part, span, s->vectors);
+        sum += batchnorm_fold(part, s, b) + batchnorm_rest(span, 0, NULL, 0, s->rest);
+    }
+    return sum;
+}
+
+/* sum (x - mean)^2 */
+static double batchnorm_squares(const float *x, float mean, const batchnorm_size *s,
+                                int64_t channel)
+{
+    double sum = 0;
+
+    for (int64_t b = 0; b < s->spans; b++) {
+        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        const float *span = x + batchnorm_at(s, b, channel);
+
+        native_choose()->sum_squares(part, span, mean, s->vectors);
+        sum += batchnorm_fold(part, s, b) + batchnorm_rest(span, mean, span, mean, s->rest);
+    }
+    return sum;
+}
+
+/* sum (x - mean) dy. Lanes without a sample have dy 0. */
+static double batchnorm_products(const float *x, float mean, const float *dy,
+                                 const batchnorm_size *s, int64_t channel)
+{
+    double sum = 0;
+
+    for (int64_t b = 0; b < s->spans; b++) {
+        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        const int64_t at = batchnorm_at(s, b, channel);
+
+        native_choose()->sum_products(part, x + at, mean, dy + at, s->vectors);
+        sum += batchnorm_fold(part, s, b) + batchnorm_rest(x + at, mean, dy + at, 0, s->rest);
+    }
+    return sum;
+}
+
+/* y = a x + b z + c; z may be NULL */
+static void batchnorm_combine(float *y, const float *x, float a, const float *z, float b, float c,
+                              const batchnorm_size *s, int64_t channel)
+{
+    for (int64_t k = 0; k < s->spans; k++) {
+        const int64_t at = batchnorm_at(s, k, channel);
+
+        native_choose()->combine(y + at, x + at, a, z ? z + at : NULL, b, c, s->vectors);
+        for (int64_t i = at; i < at + s->rest; i++)
+            y[i] = a * x[i] + (z ? b * z[i] : 0) + c;
+    }
+}
+
+/* From the sums of a batch of `count` values; moves the running statistics. */
+static batchnorm_stat batchnorm_take(const co_call *call, int64_t channel, double mean,
+                                     double squares, double count)
 {
     const co_batchnorm_attr *a = call->attr;
+    float *running_mean = (float *)call->param[2].data + channel;
+    float *running_var = (float *)call->param[3].data + channel;
+    const double var = squares / count, unbiased = count > 1 ? squares / (count - 1) : var;
+
+    *running_mean = (float)((1 - a->momentum) * (double)*running_mean + a->momentum * mean);
+    *running_var = (float)((1 - a->momentum) * (double)*running_var + a->momentum * unbiased);
+    return (batchnorm_stat){(float)mean, (float)(1 / sqrt(var + a->eps))};
+}
+
+static batchnorm_stat batchnorm_measure(const co_call *call, int64_t channel)
+{
     const batchnorm_size s = batchnorm_sizes(call);
     const double count = (double)(s.n * s.plane);
     const float *x = call->in[0]->data;
-    float *running_mean = (float *)call->param[2].data + channel;
-    float *running_var = (float *)call->param[3].data + channel;
-    double sum = 0, squares = 0, var;
-    batchnorm_stat stat;
+    const double mean = batchnorm_sum(x, &s, channel) / count;
 
-    for (int64_t b = 0; b < s.blocks; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
-
-        native_choose()->sum(part, x + batchnorm_at(&s, b, channel), s.plane);
-        sum += batchnorm_fold(part, &s, b);
-    }
-    stat.mean = (float)(sum / count);
-    for (int64_t b = 0; b < s.blocks; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
-
-        native_choose()->sum_squares(part, x + batchnorm_at(&s, b, channel), stat.mean, s.plane);
-        squares += batchnorm_fold(part, &s, b);
-    }
-    var = squares / count;
-    stat.inv_std = (float)(1 / sqrt(var + a->eps));
-    *running_mean = (float)((1 - a->momentum) * (double)*running_mean + a->momentum * sum / count);
-    if (count > 1)
-        var *= count / (count - 1);
-    *running_var = (float)((1 - a->momentum) * (double)*running_var + a->momentum * var);
-    return stat;
+    return batchnorm_take(call, channel, mean, batchnorm_squares(x, (float)mean, &s, channel),
+                          count);
 }
 
 static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
@@ -81,11 +164,48 @@ static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
     return (batchnorm_stat){mean[channel], (float)(1 / sqrt((double)var[channel] + a->eps))};
 }
 
+/* The same for all channels over all ranks. Squares are taken about the mean of all, so nothing
+   cancels. A part of a step that no rank has samples for leaves everything as it is. */
+static co_status batchnorm_measure_ranks(batchnorm_stat *stat, const co_call *call,
+                                         const co_run *run)
+{
+    const batchnorm_size s = batchnorm_sizes(call);
+    const float *x = call->in[0]->data;
+    double *mean = call->scratch, *count = mean + s.c; /* (C), (1); then squares: (C) */
+    double *squares = count + 1;
+
+    for (int64_t c = 0; c < s.c; c++)
+        mean[c] = run->phantom ? 0 : batchnorm_sum(x, &s, c);
+    *count = run->phantom ? 0 : (double)(s.n * s.plane);
+    CO_TRY(run->reduce(run->reduce_arg, mean, (size_t)s.c + 1));
+    for (int64_t c = 0; c < s.c; c++) {
+        mean[c] /= *count;
+        squares[c] = run->phantom ? 0 : batchnorm_squares(x, (float)mean[c], &s, c);
+    }
+    CO_TRY(run->reduce(run->reduce_arg, squares, (size_t)s.c));
+    for (int64_t c = 0; c < s.c; c++)
+        stat[c] = *count > 0 ? batchnorm_take(call, c, mean[c], squares[c], *count)
+                             : batchnorm_recall(call, c);
+    *(double *)(stat + s.c) = *count;
+    return CO_OK;
+}
+
+static bool batchnorm_supports(const co_call *call, const char **why)
+{
+    return call->over_ranks || native_supports_blocked(call, why);
+}
+
 static co_status batchnorm_plan(co_call *call)
 {
+    const size_t channels = (size_t)call->in[0]->shape.dim[1];
+
     if (call->training)
-        call->workspace_bytes = (size_t)call->in[0]->shape.dim[1] * sizeof(batchnorm_stat);
-    return native_plan_alike(call);
+        call->workspace_bytes = channels * sizeof(batchnorm_stat) + sizeof(double);
+    if (call->over_ranks)
+        call->scratch_bytes = (2 * channels + 1) * sizeof(double);
+    if (native_is_blocked(call->in[0]))
+        native_block(call->out[0]);
+    return CO_OK;
 }
 
 static co_status batchnorm_forward(co_call *call, const co_run *run)
@@ -93,45 +213,61 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
     const batchnorm_size s = batchnorm_sizes(call);
     const float *x = call->in[0]->data, *w = call->param[0].data, *bias = call->param[1].data;
     batchnorm_stat *kept = call->workspace; /* (C) */
-    float *y = call->out[0]->data;
 
-    (void)run;
+    if (call->over_ranks)
+        CO_TRY(batchnorm_measure_ranks(kept, call, run));
+    else if (call->training)
+        *(double *)(kept + s.c) = (double)(s.n * s.plane);
     for (int64_t c = 0; c < s.c; c++) {
-        const batchnorm_stat stat =
-            call->training ? batchnorm_measure(call, c) : batchnorm_recall(call, c);
-        const float scale = w[c] * stat.inv_std;
+        batchnorm_stat stat;
+        float scale;
 
-        if (call->training)
-            kept[c] = stat;
-        for (int64_t b = 0; b < s.blocks; b++) {
-            const int64_t at = batchnorm_at(&s, b, c);
-
-            native_choose()->combine(y + at, x + at, scale, NULL, 0, bias[c] - scale * stat.mean,
-                                     s.plane);
-        }
+        if (call->over_ranks)
+            stat = kept[c];
+        else if (call->training)
+            stat = kept[c] = batchnorm_measure(call, c);
+        else
+            stat = batchnorm_recall(call, c);
+        scale = w[c] * stat.inv_std;
+        batchnorm_combine(call->out[0]->data, x, scale, NULL, 0, bias[c] - scale * stat.mean, &s,
+                          c);
     }
     return CO_OK;
 }
 
-/* sum dy and sum dy z of one channel, z = (x - mean) inv_std. Lanes without a sample have dy 0. */
-static void batchnorm_sums(double *sum_dy, double *sum_dy_z, const co_call *call, const float *dy,
-                           int64_t channel)
+/* Scratch: the gradient of the output where its layout is another, and 2 C sums behind. */
+static size_t batchnorm_room(const co_call *call)
 {
-    const batchnorm_size s = batchnorm_sizes(call);
-    const batchnorm_stat *stat = (const batchnorm_stat *)call->workspace + channel;
-    const float *x = call->in[0]->data;
+    const co_tensor *dy = call->grad_out[0];
 
-    *sum_dy = *sum_dy_z = 0;
-    for (int64_t b = 0; b < s.blocks; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0}, product[NATIVE_MAX_LANES] = {0};
-        const int64_t at = batchnorm_at(&s, b, channel);
+    if (native_is_blocked(dy) == native_is_blocked(call->in[0]))
+        return 0;
+    return native_bytes(dy);
+}
 
-        native_choose()->sum(part, dy + at, s.plane);
-        native_choose()->sum_products(product, x + at, stat->mean, dy + at, s.plane);
-        *sum_dy += batchnorm_fold(part, &s, b);
-        *sum_dy_z += batchnorm_fold(product, &s, b);
-    }
-    *sum_dy_z *= (double)stat->inv_std;
+static co_status batchnorm_plan_backward(co_call *call)
+{
+    const size_t sums = 2 * (size_t)call->in[0]->shape.dim[1] * sizeof(double);
+    const size_t bytes = batchnorm_room(call) + (call->over_ranks ? sums : 0);
+
+    if (bytes > call->scratch_bytes)
+        call->scratch_bytes = bytes;
+    if (call->grad_in[0] && native_is_blocked(call->in[0]))
+        native_block(call->grad_in[0]);
+    return CO_OK;
+}
+
+/* The gradient of the output, as the input lies. */
+static const float *batchnorm_grad_out(const co_call *call)
+{
+    const co_tensor *dy = call->grad_out[0];
+
+    if (native_is_blocked(call->in[0]))
+        return native_grad_out(call);
+    if (!native_is_blocked(dy))
+        return dy->data;
+    native_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], native_count(dy));
+    return call->scratch;
 }
 
 static void batchnorm_put(float *to, double value, const co_run *run)
@@ -139,41 +275,79 @@ static void batchnorm_put(float *to, double value, const co_run *run)
     *to = run->accumulate ? *to + (float)value : (float)value;
 }
 
-static co_status batchnorm_backward(co_call *call, const co_run *run)
+/* sum dy and sum dy z of one channel, z = (x - mean) inv_std: also the gradients of the parameters.
+ */
+static void batchnorm_sums(double sum[2], const co_call *call, const co_run *run, const float *dy,
+                           int64_t channel)
 {
     const batchnorm_size s = batchnorm_sizes(call);
-    const double count = (double)(s.n * s.plane);
-    const float *x = call->in[0]->data, *w = call->param[0].data, *dy = native_grad_out(call);
-    const batchnorm_stat *stat = call->workspace;
-    float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    const batchnorm_stat *stat = (const batchnorm_stat *)call->workspace + channel;
+    const float *x = call->in[0]->data;
 
-    for (int64_t c = 0; c < s.c; c++, stat++) {
-        const double scale = (double)w[c] * (double)stat->inv_std;
-        double sum_dy, sum_dy_z, slope;
+    sum[0] = batchnorm_sum(dy, &s, channel);
+    sum[1] = (double)stat->inv_std * batchnorm_products(x, stat->mean, dy, &s, channel);
+    batchnorm_put((float *)call->grad_param[0].data + channel, sum[1], run);
+    batchnorm_put((float *)call->grad_param[1].data + channel, sum[0], run);
+}
 
-        batchnorm_sums(&sum_dy, &sum_dy_z, call, dy, c);
-        /* dx = scale (dy - sum_dy / M - z sum_dy_z / M), as a line through x */
-        slope = -scale * sum_dy_z / count * (double)stat->inv_std;
-        for (int64_t b = 0; dx && b < s.blocks; b++) {
-            const int64_t at = batchnorm_at(&s, b, c);
+/* dx = scale (dy - sum_dy / M - z sum_dy_z / M), as a line through x */
+static void batchnorm_grad_in(const co_call *call, const co_run *run, const float *dy,
+                              const double sum[2], int64_t channel)
+{
+    const batchnorm_size s = batchnorm_sizes(call);
+    const batchnorm_stat *stat = (const batchnorm_stat *)call->workspace + channel;
+    const double count = *((const double *)((const batchnorm_stat *)call->workspace + s.c));
+    const float *x = call->in[0]->data, *w = call->param[0].data;
+    const double scale = (double)w[channel] * (double)stat->inv_std;
+    const double slope = -scale * sum[1] / count * (double)stat->inv_std;
+    const double level = -scale * sum[0] / count - slope * (double)stat->mean;
 
-            native_choose()->combine(dx + at, dy + at, (float)scale, x + at, (float)slope,
-                                     (float)(-scale * sum_dy / count - slope * (double)stat->mean),
-                                     s.plane);
-        }
-        batchnorm_put((float *)call->grad_param[0].data + c, sum_dy_z, run);
-        batchnorm_put((float *)call->grad_param[1].data + c, sum_dy, run);
+    if (run->phantom)
+        batchnorm_combine(call->grad_in[0]->data, dy, 0, NULL, 0, 0, &s, channel);
+    else
+        batchnorm_combine(call->grad_in[0]->data, dy, (float)scale, x, (float)slope, (float)level,
+                          &s, channel);
+}
+
+static co_status batchnorm_backward_ranks(co_call *call, const co_run *run, const float *dy)
+{
+    const size_t channels = (size_t)call->in[0]->shape.dim[1];
+    double *sum = (double *)((char *)call->scratch + batchnorm_room(call)); /* (C, 2) */
+
+    for (size_t c = 0; c < channels; c++) {
+        batchnorm_sums(sum + 2 * c, call, run, dy, (int64_t)c);
+        if (run->phantom)
+            sum[2 * c] = sum[2 * c + 1] = 0;
     }
-    if (dx)
+    CO_TRY(run->reduce(run->reduce_arg, sum, 2 * channels));
+    for (size_t c = 0; call->grad_in[0] && c < channels; c++)
+        batchnorm_grad_in(call, run, dy, sum + 2 * c, (int64_t)c);
+    return CO_OK;
+}
+
+static co_status batchnorm_backward(co_call *call, const co_run *run)
+{
+    const float *dy = batchnorm_grad_out(call);
+
+    if (call->over_ranks)
+        CO_TRY(batchnorm_backward_ranks(call, run, dy));
+    for (int64_t c = 0; !call->over_ranks && c < call->in[0]->shape.dim[1]; c++) {
+        double sum[2];
+
+        batchnorm_sums(sum, call, run, dy, c);
+        if (call->grad_in[0])
+            batchnorm_grad_in(call, run, dy, sum, c);
+    }
+    if (call->grad_in[0] && native_is_blocked(call->grad_in[0]))
         native_clear_rest(call->grad_in[0]);
     return CO_OK;
 }
 
 const co_kernel co_native_batchnorm = {
     .op = "batchnorm",
-    .supports = native_supports_blocked,
+    .supports = batchnorm_supports,
     .plan = batchnorm_plan,
-    .plan_backward = native_plan_backward_alike,
+    .plan_backward = batchnorm_plan_backward,
     .forward = batchnorm_forward,
     .backward = batchnorm_backward,
 };

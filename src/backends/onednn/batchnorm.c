@@ -143,9 +143,16 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
+static bool batchnorm_supports(const co_call *call, const char **why)
+{
+    *why = "its sums cannot be added up over ranks";
+    return !call->over_ranks;
+}
+
 const co_kernel co_onednn_batchnorm = {
     .op = "batchnorm",
     .self_size = sizeof(onednn_self),
+    .supports = batchnorm_supports,
     .plan = batchnorm_plan,
     .plan_backward = batchnorm_plan_backward,
     .bind = onednn_bind,

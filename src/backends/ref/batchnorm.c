@@ -11,7 +11,9 @@
  *   dw    = sum_e dy[e] z[e]
  *   dx[e] = w / sqrt(var + eps) (dy[e] - db / M - z[e] dw / M)
  *
- * The last two terms come from mean and var, which depend on every x of the channel.
+ * The last two terms come from mean and var, which depend on every x of the channel. With
+ * over_ranks (SyncBatchNorm) M and the sums in mean, var and dx are those of all ranks; dw and db
+ * are this rank's part, as every gradient is.
  * (Ioffe & Szegedy, arXiv:1502.03167.)
  */
 #include <math.h>
@@ -40,30 +42,42 @@ static inline int64_t batchnorm_at(const batchnorm_size *s, int64_t channel, int
     return (e / s->plane * s->c + channel) * s->plane + e % s->plane;
 }
 
-/* Statistics of the batch, which also move the running ones. */
-static batchnorm_stat batchnorm_measure(co_call *call, int64_t channel)
+/* Sums over the batch become those over the batches of all ranks. */
+static co_status batchnorm_add_ranks(double *v, size_t n, const co_call *call, const co_run *run)
 {
-    const co_batchnorm_attr *a = call->attr;
+    for (size_t i = 0; run->phantom && i < n; i++)
+        v[i] = 0;
+    return call->over_ranks ? run->reduce(run->reduce_arg, v, n) : CO_OK;
+}
+
+/* *count = M, mean[c] and var[c] (C each) of the batch. */
+static co_status batchnorm_measure(double *count, double *mean, double *var, const co_call *call,
+                                   const co_run *run)
+{
     const batchnorm_size s = batchnorm_sizes(call);
-    const int64_t count = s.n * s.plane;
     const float *x = call->in[0]->data;
-    float *running_mean = (float *)call->param[2].data + channel;
-    float *running_var = (float *)call->param[3].data + channel;
-    double mean = 0, var = 0, unbiased;
 
-    for (int64_t e = 0; e < count; e++)
-        mean += x[batchnorm_at(&s, channel, e)];
-    mean /= (double)count;
-    for (int64_t e = 0; e < count; e++) {
-        double d = x[batchnorm_at(&s, channel, e)] - mean;
-
-        var += d * d;
+    *count = (double)(s.n * s.plane);
+    CO_TRY(batchnorm_add_ranks(count, 1, call, run));
+    for (int64_t c = 0; c < s.c; c++) {
+        mean[c] = 0;
+        for (int64_t e = 0; e < s.n * s.plane; e++)
+            mean[c] += x[batchnorm_at(&s, c, e)];
     }
-    var /= (double)count;
-    unbiased = count > 1 ? var * (double)count / (double)(count - 1) : var;
-    *running_mean = (float)((1 - a->momentum) * *running_mean + a->momentum * mean);
-    *running_var = (float)((1 - a->momentum) * *running_var + a->momentum * unbiased);
-    return (batchnorm_stat){mean, 1 / sqrt(var + a->eps)};
+    CO_TRY(batchnorm_add_ranks(mean, (size_t)s.c, call, run));
+    for (int64_t c = 0; c < s.c; c++) {
+        mean[c] /= *count;
+        var[c] = 0;
+        for (int64_t e = 0; e < s.n * s.plane; e++) {
+            double d = x[batchnorm_at(&s, c, e)] - mean[c];
+
+            var[c] += d * d;
+        }
+    }
+    CO_TRY(batchnorm_add_ranks(var, (size_t)s.c, call, run));
+    for (int64_t c = 0; c < s.c; c++)
+        var[c] /= *count;
+    return CO_OK;
 }
 
 static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
@@ -74,10 +88,38 @@ static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
     return (batchnorm_stat){mean[channel], 1 / sqrt(var[channel] + a->eps)};
 }
 
+/* The statistics for forward and backward, from the batch; moves the running ones. A part of a
+   step that no rank has samples for leaves them. */
+static co_status batchnorm_take(batchnorm_stat *stat, co_call *call, const co_run *run)
+{
+    const co_batchnorm_attr *a = call->attr;
+    const batchnorm_size s = batchnorm_sizes(call);
+    float *running_mean = call->param[2].data, *running_var = call->param[3].data;
+    double *mean = call->scratch, *var = mean + s.c, count;
+
+    CO_TRY(batchnorm_measure(&count, mean, var, call, run));
+    for (int64_t c = 0; c < s.c; c++) {
+        const double unbiased = count > 1 ? var[c] * count / (count - 1) : var[c];
+
+        stat[c] = batchnorm_recall(call, c);
+        if (count == 0)
+            continue;
+        running_mean[c] = (float)((1 - a->momentum) * running_mean[c] + a->momentum * mean[c]);
+        running_var[c] = (float)((1 - a->momentum) * running_var[c] + a->momentum * unbiased);
+        stat[c] = (batchnorm_stat){mean[c], 1 / sqrt(var[c] + a->eps)};
+    }
+    *(double *)(stat + s.c) = count;
+    return CO_OK;
+}
+
 static co_status batchnorm_plan(co_call *call)
 {
-    if (call->training)
-        call->workspace_bytes = (size_t)call->in[0]->shape.dim[1] * sizeof(batchnorm_stat);
+    const size_t channels = (size_t)call->in[0]->shape.dim[1];
+
+    if (call->training) {
+        call->workspace_bytes = channels * sizeof(batchnorm_stat) + sizeof(double); /* M behind */
+        call->scratch_bytes = 2 * channels * sizeof(double);
+    }
     return CO_OK;
 }
 
@@ -85,17 +127,14 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
 {
     const batchnorm_size s = batchnorm_sizes(call);
     const float *x = call->in[0]->data, *w = call->param[0].data, *b = call->param[1].data;
-    batchnorm_stat *kept = call->workspace; /* (C) */
     float *y = call->out[0]->data;
 
-    (void)run;
+    if (call->training)
+        CO_TRY(batchnorm_take(call->workspace, call, run));
     for (int64_t c = 0; c < s.c; c++) {
-        batchnorm_stat stat;
+        const batchnorm_stat stat =
+            call->training ? ((batchnorm_stat *)call->workspace)[c] : batchnorm_recall(call, c);
 
-        if (call->training)
-            stat = kept[c] = batchnorm_measure(call, c);
-        else
-            stat = batchnorm_recall(call, c);
         for (int64_t e = 0; e < s.n * s.plane; e++) {
             int64_t at = batchnorm_at(&s, c, e);
 
@@ -108,30 +147,33 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
 static co_status batchnorm_backward(co_call *call, const co_run *run)
 {
     const batchnorm_size s = batchnorm_sizes(call);
-    const double count = (double)(s.n * s.plane);
     const float *x = call->in[0]->data, *w = call->param[0].data, *dy = call->grad_out[0]->data;
     const batchnorm_stat *stat = call->workspace;
+    const double count = *(const double *)(stat + s.c);
     float *dx = ref_data(call->grad_in[0]);
     float *dw = call->grad_param[0].data, *db = call->grad_param[1].data;
+    double *sum_dy = call->scratch, *sum_dy_z = sum_dy + s.c; /* (C) each */
 
-    for (int64_t c = 0; c < s.c; c++, stat++) {
-        double sum_dy = 0, sum_dy_z = 0;
-
+    for (int64_t c = 0; c < s.c; c++) {
+        sum_dy[c] = sum_dy_z[c] = 0;
         for (int64_t e = 0; e < s.n * s.plane; e++) {
             int64_t at = batchnorm_at(&s, c, e);
 
-            sum_dy += dy[at];
-            sum_dy_z += dy[at] * (x[at] - stat->mean) * stat->inv_std;
+            sum_dy[c] += dy[at];
+            sum_dy_z[c] += dy[at] * (x[at] - stat[c].mean) * stat[c].inv_std;
         }
-        for (int64_t e = 0; dx && e < s.n * s.plane; e++) {
-            int64_t at = batchnorm_at(&s, c, e);
-            double z = (x[at] - stat->mean) * stat->inv_std;
-
-            dx[at] = (float)(w[c] * stat->inv_std * (dy[at] - (sum_dy + z * sum_dy_z) / count));
-        }
-        ref_put(&dw[c], sum_dy_z, run);
-        ref_put(&db[c], sum_dy, run);
+        ref_put(&dw[c], sum_dy_z[c], run);
+        ref_put(&db[c], sum_dy[c], run);
     }
+    CO_TRY(batchnorm_add_ranks(sum_dy, 2 * (size_t)s.c, call, run));
+    for (int64_t c = 0; dx && c < s.c; c++)
+        for (int64_t e = 0; e < s.n * s.plane; e++) {
+            int64_t at = batchnorm_at(&s, c, e);
+            double z = (x[at] - stat[c].mean) * stat[c].inv_std;
+            double slope = dy[at] - (sum_dy[c] + z * sum_dy_z[c]) / count;
+
+            dx[at] = run->phantom ? 0 : (float)(w[c] * stat[c].inv_std * slope);
+        }
     return CO_OK;
 }
 

@@ -1,0 +1,210 @@
+/*
+ * test_sync_batch_norm.c - with sync_batch_norm, N ranks equal one rank with the whole batch:
+ * weights, so gradients, and running statistics, however the samples lie.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "folder.h"
+
+/* A step takes all samples, so it is the same step in any partition. The convolutions are such that
+   several backends take a part; batch norm stands behind images and behind rows. */
+static const char config[] =
+    "layers:\n"
+    "- conv2d: {out: 5, kernel: 3, bias: false, name: conv1}\n"
+    "- batchnorm: {name: bn1}\n"
+    "- relu\n"
+    "- conv2d: {out: 32, kernel: 3, stride: 2, padding: 1, bias: false, name: conv2}\n"
+    "- batchnorm: {momentum: 0.3, name: bn2}\n"
+    "- residual:\n"
+    "    body:\n"
+    "      - conv2d: {out: 32, kernel: 3, padding: 1, groups: 2, name: conv3}\n"
+    "      - batchnorm: {name: bn3}\n"
+    "- relu\n"
+    "- flatten\n"
+    "- linear: {out: 12, name: fc1}\n"
+    "- batchnorm: {name: bn4}\n"
+    "- relu\n"
+    "- linear: {out: 10, name: fc2}\n"
+    "data: {name: synthetic, shape: [2, 9, 9], classes: 10, samples: 21, test_samples: 40}\n"
+    "batch: 21\n"
+    "epochs: 1\n"
+    "optimizer: {name: sgd, lr: 0.5}\n"
+    "sync_batch_norm: true\n"
+    "threads: 1\n";
+
+typedef struct trained {
+    co_train_summary summary;
+    char weights[320]; /* path */
+} trained;
+
+static trained train(int ranks, const char *const *set)
+{
+    static int runs;
+    char run_dir[256];
+    const co_train_options options = {
+        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    trained t;
+
+    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+    if (co_train(&t.summary, &options) != CO_OK)
+        fail_msg("%d ranks: %s", ranks, co_error_message());
+    snprintf(t.weights, sizeof(t.weights), "%s/final.safetensors", run_dir);
+    return t;
+}
+
+/* Largest difference of a tensor, in parts of its largest value. */
+static double distance(const trained *a, const trained *b)
+{
+    co_safetensors *x = NULL, *y = NULL;
+    double worst = 0;
+
+    assert_int_equal(co_safetensors_open(&x, a->weights), CO_OK);
+    assert_int_equal(co_safetensors_open(&y, b->weights), CO_OK);
+    for (size_t i = 0; i < co_safetensors_count(x); i++) {
+        const co_named_tensor *s = co_safetensors_tensor(x, i), *t = co_safetensors_tensor(y, i);
+        const float *u = s->data, *v = t->data;
+        double size = 0, apart = 0;
+
+        for (size_t e = 0; e < s->bytes / sizeof(float); e++) {
+            size = fmax(size, fabs((double)u[e]));
+            apart = fmax(apart, fabs((double)u[e] - (double)v[e]));
+        }
+        assert_true(isfinite(apart));
+        worst = fmax(worst, size > 0 ? apart / size : apart);
+    }
+    co_safetensors_close(y);
+    co_safetensors_close(x);
+    return worst;
+}
+
+static const struct {
+    int ranks;
+    const char *partition;
+} splits[] = {
+    {2, "partition=global"},
+    {3, "partition=global"},
+    {2, "partition={kind: random, ratios: [0.9, 0.1]}"},
+    {3, "partition={kind: random, ratios: [0.2, 0.75, 0.05]}"},
+    {2, "partition={kind: contiguous, ratios: [1, 0]}"},
+    {3, "partition={kind: random, ratios: [0, 0.6, 0.4]}"},
+};
+
+static void many_ranks_equal_one(void **state)
+{
+    static const struct {
+        const char *backend;
+        double limit; /* oneDNN, which the one rank of auto takes, adds up in floats */
+    } backends[] = {{"backend=ref", 5e-7}, {"backend=native", 1e-6}, {"backend=auto", 2e-6}};
+
+    (void)state;
+    for (size_t b = 0; b < sizeof(backends) / sizeof(backends[0]); b++) {
+        const char *const alone[] = {backends[b].backend, "evaluate=false", NULL};
+        const trained one = train(1, alone);
+
+        for (size_t c = 0; c < sizeof(splits) / sizeof(splits[0]); c++) {
+            const char *const set[] = {backends[b].backend, splits[c].partition, "evaluate=false",
+                                       NULL};
+            const trained all = train(splits[c].ranks, set);
+            const double apart = distance(&one, &all);
+
+            if (apart > backends[b].limit)
+                fail_msg("%s, %d ranks, %s: %.3g apart", backends[b].backend, splits[c].ranks,
+                         splits[c].partition, apart);
+        }
+    }
+}
+
+/* The test above means something: without sums over ranks the same runs part. */
+static void ranks_alone_differ(void **state)
+{
+    const char *const alone[] = {"sync_batch_norm=false", NULL};
+
+    (void)state;
+    for (size_t c = 0; c < 4; c++) {
+        const char *const set[] = {"sync_batch_norm=false", splits[c].partition, NULL};
+        const trained one = train(1, alone), all = train(splits[c].ranks, set);
+
+        assert_true(distance(&one, &all) > 1e-3);
+    }
+}
+
+/* Where all ranks hold the same weights, the strategy does not matter to the statistics. */
+static void strategies_agree(void **state)
+{
+    static const char *const strategies[] = {"strategy=threads",
+                                             "strategy={name: sync, bucket_mib: 0.001}",
+                                             "strategy={name: stale, k: 1}"};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++) {
+        const char *const alone[] = {strategies[s], "epochs=3", NULL};
+        const trained one = train(1, alone);
+
+        for (size_t c = 0; c < sizeof(splits) / sizeof(splits[0]); c++) {
+            const char *const set[] = {strategies[s], "epochs=3", splits[c].partition, NULL};
+            const trained all = train(splits[c].ranks, set);
+
+            if (distance(&one, &all) > 1e-5)
+                fail_msg("%s, %d ranks, %s: %.3g apart", strategies[s], splits[c].ranks,
+                         splits[c].partition, distance(&one, &all));
+            assert_true(fabs(one.summary.test_loss - all.summary.test_loss) < 1e-4);
+        }
+    }
+}
+
+/* Micro-batches that some ranks, or all, have nothing of. */
+static void small_parts_are_survived(void **state)
+{
+    static const char *const batches[] = {"batch=21", "batch=2", "batch=1"};
+
+    (void)state;
+    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++)
+        for (int ranks = 2; ranks <= 3; ranks++) {
+            const char *const set[] = {"accumulate=5", batches[b], "optimizer.lr=0.01", NULL};
+            const trained all = train(ranks, set);
+
+            assert_true(distance(&all, &all) == 0); /* finite */
+        }
+}
+
+static void ranks_that_part_are_refused(void **state)
+{
+    static const char *const strategies[] = {"local", "one-shot", "hogwild", "ssp",
+                                             "{name: stale, racy: true}"};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++) {
+        char strategy[64];
+        const char *const set[] = {strategy, NULL};
+        const co_train_options options = {
+            .config_text = config, .set = set, .ranks = 2, .quiet = true};
+
+        snprintf(strategy, sizeof(strategy), "strategy=%s", strategies[s]);
+        assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+        assert_non_null(strstr(co_error_message(), "sync_batch_norm: ranks hold weights of their"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_ranks_equal_one),
+        cmocka_unit_test(ranks_alone_differ),
+        cmocka_unit_test(strategies_agree),
+        cmocka_unit_test(small_parts_are_survived),
+        cmocka_unit_test(ranks_that_part_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
