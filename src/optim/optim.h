@@ -12,7 +12,7 @@ extern const co_schedule_ops *const co_schedules[];   /* NULL-ended */
 extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_adamw,
     co_optimizer_adadelta, co_optimizer_lars, co_optimizer_lamb;
 extern const co_schedule_ops co_schedule_constant, co_schedule_step, co_schedule_multi_step,
-    co_schedule_cosine, co_schedule_polynomial;
+    co_schedule_cosine, co_schedule_polynomial, co_schedule_one_cycle;
 /* NULL if unknown. */
 const co_optimizer_ops *co_optimizer_find(const char *name);
 const co_schedule_ops *co_schedule_find(const char *name);

@@ -16,8 +16,13 @@ const co_optimizer_ops *const co_optimizers[] = {
 };
 
 const co_schedule_ops *const co_schedules[] = {
-    &co_schedule_constant, &co_schedule_step,       &co_schedule_multi_step,
-    &co_schedule_cosine,   &co_schedule_polynomial, NULL,
+    &co_schedule_constant,
+    &co_schedule_step,
+    &co_schedule_multi_step,
+    &co_schedule_cosine,
+    &co_schedule_polynomial,
+    &co_schedule_one_cycle,
+    NULL,
 };
 
 const co_optimizer_ops *co_optimizer_find(const char *name)

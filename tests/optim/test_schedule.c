@@ -67,6 +67,30 @@ static void warmup_and_steps_count_from_the_start(void **state)
     co_config_destroy(config);
 }
 
+/* The ImageNet recipe of Apex: falls at 30, 60 and 80, lr (1 + step + epoch len) / (5 len) in the
+   first 5 epochs. Its script counts `step` from 1, so it is one update ahead and ends the warm-up
+   above lr; counted from 0 the last update of the warm-up has lr. */
+static void the_imagenet_recipe_is_that_of_apex(void **state)
+{
+    co_config *config;
+    co_schedule *schedule =
+        make_schedule(&config, "{name: multi-step, milestones: [30, 60, 80], warmup: 5}");
+    const uint64_t length = GOLDEN_PER_EPOCH;
+
+    (void)state;
+    for (uint64_t epoch = 0; epoch < 90; epoch++)
+        for (uint64_t i = 0; i < length; i++) {
+            const co_progress now = at(epoch * length + i);
+            double expected = pow(0.1, (double)(epoch / 30 + (epoch >= 80)));
+
+            if (epoch < 5)
+                expected *= (double)(1 + i + epoch * length) / (double)(5 * length);
+            assert_true(fabs(co_schedule_factor(schedule, &now) - expected) < 1e-15);
+        }
+    co_schedule_destroy(schedule);
+    co_config_destroy(config);
+}
+
 static void the_last_value_is_held(void **state)
 {
     static const struct {
@@ -78,6 +102,7 @@ static void the_last_value_is_held(void **state)
         {"{name: polynomial, power: 0.5}", 0},
         {"{name: polynomial, final: 0.5}", 0.5},
         {"constant", 1},
+        {"{name: one-cycle, div_factor: 4, final_div_factor: 8}", 0.03125},
     };
 
     (void)state;
@@ -137,7 +162,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
     } cases[] = {
         {"schedule: cosinus", "bad.yaml:1:11: unknown schedule 'cosinus'; did you mean 'cosine'?"},
         {"schedule: 3", "bad.yaml:1:11: unknown schedule '3'; there are constant, step, "
-                        "multi-step, cosine, polynomial"},
+                        "multi-step, cosine, polynomial, one-cycle"},
         {"schedule: multi-step", "bad.yaml:1:11: schedule multi-step: the key 'milestones' is "
                                  "missing (where the rate falls, in `unit` from the start, "
                                  "rising: [30, 60, 80])"},
@@ -195,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_are_those_of_pytorch),
         cmocka_unit_test(warmup_and_steps_count_from_the_start),
+        cmocka_unit_test(the_imagenet_recipe_is_that_of_apex),
         cmocka_unit_test(the_last_value_is_held),
         cmocka_unit_test(missing_lengths_are_refused),
         cmocka_unit_test(bad_configs_are_refused_at_their_place),
