@@ -127,6 +127,19 @@ typedef struct co_eval_summary {
 CO_API co_status co_evaluate(co_eval_summary *out, const co_train_options *options,
                              const char *weights);
 
+#define CO_EVAL_MAX_CLASSES 4096
+
+/** Who was taken for whom. */
+typedef struct co_confusion {
+    int64_t classes;
+    int64_t *count; /* (classes, classes): row label, column the class that scores highest */
+} co_confusion;
+
+/** As co_evaluate; also counts samples by label and by what the network takes them for. */
+CO_API co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
+                                     const co_train_options *options, const char *weights);
+CO_API void co_confusion_free(co_confusion *confusion);
+
 typedef struct co_bench_summary {
     int ranks, rounds;
     uint64_t batch, steps;        /* of one round */

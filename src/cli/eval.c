@@ -3,6 +3,8 @@
  *
  * Measuring is co_evaluate's.
  */
+#include <inttypes.h>
+
 #include <cohort/train.h>
 
 #include "cli/source.h"
@@ -12,7 +14,7 @@ typedef struct eval_options {
     const char *config;
     int64_t ranks;
     cli_list set;
-    bool json;
+    bool json, classes;
 } eval_options;
 
 static const cli_argument eval_arguments[] = {
@@ -27,23 +29,34 @@ static const cli_option eval_option_table[] = {
      "ranks that share the work; default: the config's"},
     {"set", 's', CLI_LIST, offsetof(eval_options, set), "KEY=VALUE", 0, 0,
      "change the config, e.g. data.path=DIR; repeatable"},
+    {"classes", 0, CLI_FLAG, offsetof(eval_options, classes), NULL, 0, 0,
+     "also the accuracy of each class, and what it is taken for"},
     {"json", 0, CLI_FLAG, offsetof(eval_options, json), NULL, 0, 0,
      "print one JSON object instead of a table"},
     CLI_OPTIONS_END,
 };
 
-static void eval_print(const co_eval_summary *result, const char *weights, bool json)
+static void eval_print_json(const co_eval_summary *result, const co_confusion *confusion)
+{
+    const int64_t n = confusion->count ? confusion->classes : 0;
+
+    printf("{\"test_samples\": %" PRIu64 ", \"test_loss\": %.9g, \"test_accuracy\": %.9g",
+           result->count, result->loss, result->accuracy);
+    if (result->accuracy_top5 >= 0)
+        printf(", \"test_accuracy_top5\": %.9g", result->accuracy_top5);
+    for (int64_t i = 0; i < n; i++) {
+        printf(i ? ", [" : ", \"confusion\": [[");
+        for (int64_t k = 0; k < n; k++)
+            printf("%s%" PRId64, k ? ", " : "", confusion->count[i * n + k]);
+        printf("]");
+    }
+    printf(n ? "]}\n" : "}\n");
+}
+
+static void eval_print(const co_eval_summary *result, const char *weights)
 {
     char count[32];
 
-    if (json) {
-        printf("{\"test_samples\": %llu, \"test_loss\": %.9g, \"test_accuracy\": %.9g",
-               (unsigned long long)result->count, result->loss, result->accuracy);
-        if (result->accuracy_top5 >= 0)
-            printf(", \"test_accuracy_top5\": %.9g", result->accuracy_top5);
-        printf("}\n");
-        return;
-    }
     printf("weights        %s\n", weights);
     printf("test samples   %s\n", co_format_count(count, sizeof(count), result->count));
     printf("loss           %.4f\n", result->loss);
@@ -52,19 +65,57 @@ static void eval_print(const co_eval_summary *result, const char *weights, bool 
         printf("top-5          %.4f\n", result->accuracy_top5);
 }
 
+/* The row of a class that has samples: how many are right, and the wrong class it most often gets.
+ */
+static void eval_print_class(const co_confusion *confusion, int64_t label)
+{
+    const int64_t *row = confusion->count + label * confusion->classes;
+    int64_t all = 0, other = -1;
+    char count[32];
+
+    for (int64_t k = 0; k < confusion->classes; k++) {
+        all += row[k];
+        if (k != label && row[k] > 0 && (other < 0 || row[k] > row[other]))
+            other = k;
+    }
+    if (all == 0)
+        return;
+    printf("%7" PRId64 " %10s   %.4f", label, co_format_count(count, sizeof(count), (uint64_t)all),
+           (double)row[label] / (double)all);
+    if (other >= 0)
+        printf("   %" PRId64 " (%s)", other,
+               co_format_count(count, sizeof(count), (uint64_t)row[other]));
+    putchar('\n');
+}
+
+static void eval_print_classes(const co_confusion *confusion)
+{
+    if (!confusion->count)
+        return;
+    printf("\n  class    samples accuracy   most often taken for\n");
+    for (int64_t i = 0; i < confusion->classes; i++)
+        eval_print_class(confusion, i);
+}
+
 static co_status eval_run(const void *options, int n, const char *const *argument)
 {
     const eval_options *o = options;
     co_train_options run = {.set = o->set.text, .ranks = (int)o->ranks, .quiet = true};
+    co_confusion confusion = {.count = NULL};
     co_eval_summary result;
     cli_source source;
 
     (void)n;
     CO_TRY(cli_source_find(&source, argument[0], o->config));
     run.config_path = source.config;
-    CO_TRY(co_evaluate(&result, &run, source.weights));
-    if (cli_is_root())
-        eval_print(&result, source.weights, o->json);
+    CO_TRY(co_evaluate_classes(&result, o->classes ? &confusion : NULL, &run, source.weights));
+    if (cli_is_root() && o->json) {
+        eval_print_json(&result, &confusion);
+    } else if (cli_is_root()) {
+        eval_print(&result, source.weights);
+        eval_print_classes(&confusion);
+    }
+    co_confusion_free(&confusion);
     return CO_OK;
 }
 
@@ -74,7 +125,7 @@ const co_command co_command_eval = {
     .about =
         "Each test sample counts exactly once, for any number of ranks. A run directory means\n"
         "its final.safetensors and its config.yaml; for other weights whose names and shapes\n"
-        "fit the model, name the config.",
+        "fit the model, name the config. --classes tells classes apart.",
     .example = "  cohort eval runs/first\n"
                "  cohort eval lenet.safetensors --config configs/lenet-sync.yaml --json",
     .arguments = eval_arguments,

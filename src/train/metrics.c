@@ -33,6 +33,23 @@ void co_metrics_count(co_result *out, const float *score, const float *loss, con
     }
 }
 
+void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,
+                        size_t classes)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const float *row = score + i * classes;
+        size_t best = 0;
+
+        while (best < classes && isnan(row[best]))
+            best++;
+        for (size_t c = best + 1; c < classes; c++)
+            if (row[c] > row[best])
+                best = c;
+        if (best < classes)
+            confusion[(size_t)label[i] * classes + best]++;
+    }
+}
+
 void co_metrics_add(co_result *sum, const co_result *part)
 {
     sum->count += part->count;

@@ -227,6 +227,9 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         model->last = plan;
     co_metrics_count(out, co_plan_output(plan), co_plan_loss(plan), batch->label, batch->count,
                      (size_t)model->classes);
+    if (model->confusion && !training)
+        co_metrics_confuse(model->confusion, co_plan_output(plan), batch->label, batch->count,
+                           (size_t)model->classes);
     return CO_OK;
 }
 

@@ -29,6 +29,7 @@ struct co_model {
     co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
     bool given;           /* its first weights come from a file, not from the seed */
     int64_t classes;      /* scores per sample */
+    int64_t *confusion;   /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
     model_plan *plans[2]; /* lists: evaluation, training */
     co_plan *last;        /* of the last training forward; NULL: it had no samples */
 };

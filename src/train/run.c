@@ -221,9 +221,8 @@ co_status co_train(co_train_summary *out, const co_train_options *options)
     return st;
 }
 
-static co_status run_eval_rank(co_comm *comm, void *arg)
+static co_status run_eval(co_comm *comm, co_job *job)
 {
-    co_job *job = arg;
     co_eval_summary *out = &job->result->eval;
     co_feed feed = {.tree = NULL};
     co_result result = {0};
@@ -241,10 +240,86 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
         out->accuracy_top5 =
             co_dataset_classes(job->test) > 5 ? (double)result.correct5 / (double)result.count : -1;
     }
-    return st == CO_OK ? run_share_result(comm, job) : st;
+    return st;
 }
 
-co_status co_evaluate(co_eval_summary *out, const co_train_options *options, const char *weights)
+/* Who was taken for whom, over all ranks, to where rank 0's caller sees it. */
+static co_status run_gather_confusion(const co_job *job, co_comm *comm, int64_t *own)
+{
+    const size_t n = (size_t)(job->model->classes * job->model->classes);
+
+    CO_TRY(co_comm_allreduce(comm, own, own, n, CO_I64, CO_SUM));
+    if (co_comm_rank(comm) == 0)
+        memcpy(job->confusion, own, n * sizeof(*own));
+    return CO_OK;
+}
+
+static co_status run_eval_classes(co_comm *comm, co_job *job)
+{
+    const size_t classes = (size_t)job->model->classes;
+    co_status st = CO_OK;
+
+    if (!job->confusion)
+        return run_eval(comm, job);
+    job->model->confusion = co_calloc(classes * classes, sizeof(*job->model->confusion));
+    if (!job->model->confusion)
+        return CO_E_NOMEM;
+    st = run_eval(comm, job);
+    if (st == CO_OK)
+        st = run_gather_confusion(job, comm, job->model->confusion);
+    co_free(job->model->confusion);
+    job->model->confusion = NULL;
+    return st;
+}
+
+static co_status run_eval_rank(co_comm *comm, void *arg)
+{
+    co_job *job = arg;
+
+    CO_TRY(run_eval_classes(comm, job));
+    return run_share_result(comm, job);
+}
+
+/* Room for the counts, which ranks that are processes share with the caller. */
+static co_status run_map_confusion(co_job *job, size_t *bytes)
+{
+    const int64_t classes = job->model->classes;
+
+    if (classes > CO_EVAL_MAX_CLASSES)
+        return co_fail(CO_E_USAGE, "%lld classes are too many to count who was taken for whom: %d",
+                       (long long)classes, CO_EVAL_MAX_CLASSES);
+    *bytes = (size_t)(classes * classes) * sizeof(*job->confusion);
+    job->confusion = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (job->confusion != MAP_FAILED)
+        return CO_OK;
+    job->confusion = NULL;
+    return co_fail(CO_E_NOMEM, "out of memory");
+}
+
+static co_status run_measure(co_job *job, co_confusion *confusion, const co_train_options *options)
+{
+    size_t bytes = 0;
+    co_status st = CO_OK;
+
+    if (confusion)
+        st = run_map_confusion(job, &bytes);
+    if (st == CO_OK)
+        st = run_launch(job, options, run_eval_rank);
+    if (st == CO_OK && confusion) {
+        confusion->classes = job->model->classes;
+        confusion->count = co_calloc(1, bytes);
+        if (confusion->count)
+            memcpy(confusion->count, job->confusion, bytes);
+        else
+            st = co_fail(CO_E_NOMEM, "out of memory");
+    }
+    if (job->confusion)
+        munmap(job->confusion, bytes);
+    return st;
+}
+
+co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
+                              const co_train_options *options, const char *weights)
 {
     co_job job = {.quiet = true};
     co_status st = run_open(&job, options, false);
@@ -252,11 +327,22 @@ co_status co_evaluate(co_eval_summary *out, const co_train_options *options, con
     if (st == CO_OK)
         st = co_model_load(job.model, weights);
     if (st == CO_OK)
-        st = run_launch(&job, options, run_eval_rank);
+        st = run_measure(&job, confusion, options);
     if (st == CO_OK)
         *out = job.result->eval;
     run_close(&job);
     return st;
+}
+
+co_status co_evaluate(co_eval_summary *out, const co_train_options *options, const char *weights)
+{
+    return co_evaluate_classes(out, NULL, options, weights);
+}
+
+void co_confusion_free(co_confusion *confusion)
+{
+    co_free(confusion->count);
+    confusion->count = NULL;
 }
 
 static co_status run_bench_rank(co_comm *comm, void *arg)

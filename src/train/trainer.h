@@ -24,6 +24,7 @@ typedef struct co_job {
     bool quiet;
     uint64_t start_ns;     /* start of the process, on co_clock_ns */
     co_job_result *result; /* shared with the launcher; written by rank 0 */
+    int64_t *confusion;    /* (classes, classes), likewise; NULL: an evaluation does not count it */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;

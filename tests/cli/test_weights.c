@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "fixtures.h"
 #include "program.h"
 
@@ -147,6 +149,48 @@ static void exported_weights_come_back(void **state)
     assert_same_tensor("sha256", "named.safetensors", "in.safetensors", 1);
 }
 
+/* Sum of one row of the confusion that `eval --classes --json` prints, and its part on the
+ * diagonal. */
+static void weights_add_row(json_int_t *all, json_int_t *right, const json_t *object, size_t row)
+{
+    const json_t *counts = json_array_get(json_object_get(object, "confusion"), row);
+
+    assert_int_equal(json_array_size(counts), 4);
+    for (size_t k = 0; k < 4; k++)
+        *all += json_integer_value(json_array_get(counts, k));
+    *right += json_integer_value(json_array_get(counts, row));
+}
+
+static void eval_tells_classes_apart(void **state)
+{
+    static const char *const lines[] = {"base --classes", "base --classes -n 3"};
+    char *first = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char *text = weights_eval(lines[i]);
+        json_t *object = json_loads(text, 0, NULL);
+        json_int_t all = 0, right = 0;
+        double accuracy;
+
+        assert_non_null(object);
+        for (size_t row = 0; row < 4; row++)
+            weights_add_row(&all, &right, object, row);
+        assert_int_equal(all, json_integer_value(json_object_get(object, "test_samples")));
+        accuracy = json_real_value(json_object_get(object, "test_accuracy"));
+        assert_true((double)right == accuracy * (double)all);
+        json_decref(object);
+        if (i == 0) {
+            first = text;
+            continue;
+        }
+        assert_string_equal(strstr(first, "confusion"), strstr(text, "confusion"));
+        free(text);
+    }
+    free(first);
+    assert_non_null(strstr(program_line("eval base --classes")->out, "class    samples accuracy"));
+}
+
 /* Cohort's files say what their samples are like. */
 static void export_does_not_need_the_data(void **state)
 {
@@ -211,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_classifier_can_begin_afresh),
         cmocka_unit_test(bad_starts_are_refused),
         cmocka_unit_test(exported_weights_come_back),
+        cmocka_unit_test(eval_tells_classes_apart),
         cmocka_unit_test(export_does_not_need_the_data),
         cmocka_unit_test(bad_imports_and_exports_are_refused),
         cmocka_unit_test(a_file_of_pytorch_is_told_from_others),

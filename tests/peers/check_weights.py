@@ -14,7 +14,7 @@ except ImportError as missing:
     skip(f"no torchvision here: {missing} (Debian: python3-torchvision)")
 
 COHORT = sys.argv[1]
-CLASSES, TESTS = 10, 24
+CLASSES, TESTS = 10, 12
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
@@ -82,6 +82,8 @@ def check_from_torch(place, config, image, label):
         got = read_safetensors(ours)
         assert got.keys() == want.keys()
         assert all(torch.equal(got[k], want[k]) for k in want), kind
+        if kind in (torch.float64, torch.float16):
+            continue  # the same bytes as PyTorch's: nothing new to measure
         loss = loss_of({k: v.float() for k, v in state.items()}, image, label)
         assert_near(evaluate(ours, "--config", config), loss, f"from {kind}, imported")
     assert_near(evaluate(theirs, "--config", config), loss, "the same without importing")

@@ -42,6 +42,29 @@ static void nan_is_never_right(void **state)
     assert_int_equal(result.correct, 0);
 }
 
+static void confusion_agrees_with_what_is_right(void **state)
+{
+    const float score[6 * 3] = {
+        1,   9,   2,   /* label 1: right */
+        5,   1,   5,   /* label 2: a tie goes to class 0 */
+        NAN, -3,  -4,  /* label 1: what is no number is no score */
+        -5,  -6,  NAN, /* label 2 */
+        1,   2,   3,   /* label 2: right */
+        NAN, NAN, NAN,
+    };
+    const int64_t want[9] = {0, 0, 0, 0, 2, 0, 2, 0, 1};
+    const int32_t label[6] = {1, 2, 1, 2, 2, 0};
+    const float loss[6] = {0};
+    int64_t confusion[9] = {0};
+    co_result result;
+
+    (void)state;
+    co_metrics_confuse(confusion, score, label, 6, 3);
+    assert_memory_equal(confusion, want, sizeof(want));
+    co_metrics_count(&result, score, loss, label, 6, 3);
+    assert_int_equal(result.correct, confusion[0] + confusion[4] + confusion[8]);
+}
+
 static void sums_over_one_rank(void **state)
 {
     co_result result = {.count = 3, .loss_sum = 1.5, .correct = 2, .correct5 = 3}, part = result;
@@ -87,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_by_place),
         cmocka_unit_test(nan_is_never_right),
+        cmocka_unit_test(confusion_agrees_with_what_is_right),
         cmocka_unit_test(sums_over_one_rank),
         cmocka_unit_test(batches_of_a_rank_count_alike),
     };
