@@ -87,6 +87,16 @@ void cli_print_help(FILE *out, const co_command *command);
 /* Whether this process speaks for the run: under mpiexec every rank comes back from a launch. */
 bool cli_is_root(void);
 
+/* --- data_source.c --- */
+
+/* A data set by "FILE.yaml", a config, or by the value of `data:` in one. */
+typedef struct cli_data {
+    co_config *config;     /* owned */
+    const co_value *value; /* in it */
+} cli_data;
+co_status cli_data_open(cli_data *out, const char *text, const cli_list *set);
+void cli_data_close(cli_data *source);
+
 /* --- network.c --- */
 
 /* A config's network in this process: for looking at, not for training. */
@@ -107,7 +117,8 @@ void cli_network_close(cli_network *net);
 /* --- commands: one file each --- */
 
 extern const co_command co_command_train, co_command_eval, co_command_list, co_command_doctor,
-    co_command_data_info, co_command_data_partition, co_command_inspect, co_command_compare,
-    co_command_bench_train, co_command_bench_comm, co_command_export, co_command_import;
+    co_command_data_info, co_command_data_pack, co_command_data_partition, co_command_inspect,
+    co_command_compare, co_command_bench_train, co_command_bench_comm, co_command_export,
+    co_command_import;
 
 #endif

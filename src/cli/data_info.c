@@ -129,52 +129,18 @@ static co_status data_info_split(const co_value *value, co_config *config, co_sp
     return st;
 }
 
-/* A file is a config; any other text stands for `data:` of one. */
-static co_status data_info_load(co_config **out, const char *text)
-{
-    const char *dot = strrchr(text, '.');
-
-    if (co_fs_exists(text) || (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)))
-        return co_config_load(out, text);
-    CO_TRY(co_config_parse(out, "{}", 2, "data"));
-    {
-        size_t size = strlen(text) + sizeof("data=");
-        char *assignment = co_calloc(size, 1);
-        co_status st = CO_E_NOMEM;
-
-        if (assignment) {
-            snprintf(assignment, size, "data=%s", text);
-            st = co_config_set(*out, assignment);
-        }
-        co_free(assignment);
-        if (st != CO_OK)
-            co_config_destroy(*out);
-        return st;
-    }
-}
-
-static co_status data_info_both(co_config *config, const data_info_options *o, const char *name)
-{
-    const co_value *value;
-
-    for (int i = 0; i < o->set.n; i++)
-        CO_TRY(co_config_set(config, o->set.text[i]));
-    value = co_value_get(co_config_root(config), "data");
-    if (!value)
-        return co_fail(CO_E_USAGE, "%s: has no key 'data'", name);
-    CO_TRY(data_info_split(value, config, CO_SPLIT_TRAIN));
-    return data_info_split(value, config, CO_SPLIT_TEST);
-}
-
 static co_status data_info_run(const void *options, int n, const char *const *argument)
 {
-    co_config *config;
+    const data_info_options *o = options;
+    cli_data source;
     co_status st;
 
     (void)n;
-    CO_TRY(data_info_load(&config, argument[0]));
-    st = data_info_both(config, options, argument[0]);
-    co_config_destroy(config);
+    CO_TRY(cli_data_open(&source, argument[0], &o->set));
+    st = data_info_split(source.value, source.config, CO_SPLIT_TRAIN);
+    if (st == CO_OK)
+        st = data_info_split(source.value, source.config, CO_SPLIT_TEST);
+    cli_data_close(&source);
     return st;
 }
 

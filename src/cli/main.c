@@ -24,6 +24,7 @@ static const co_command *const main_commands[] = {
     &co_command_import,
     &co_command_data_info,
     &co_command_data_partition,
+    &co_command_data_pack,
     &co_command_list,
     &co_command_doctor,
     NULL,

@@ -20,6 +20,9 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
 const char *co_dataset_name(const co_dataset *dataset);
 /* As stored, before resizing. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
+/* Its bytes as stored: co_dataset_ops' read. */
+co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
+                                   uint64_t i);
 /* What messages call a sample: its file, or its number and the data set's path. */
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i);
 /* NULL: the label has no name. Borrowed. */

@@ -281,6 +281,12 @@ int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
     return dataset->ops->label(dataset->self, i);
 }
 
+co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
+                                   uint64_t i)
+{
+    return dataset->ops->read(dataset->self, out, buffer, i);
+}
+
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i)
 {
     if (dataset->ops->sample_name)

@@ -10,6 +10,7 @@ extern const co_dataset_ops co_dataset_idx;
 extern const co_dataset_ops co_dataset_cifar10;
 extern const co_dataset_ops co_dataset_cifar100;
 extern const co_dataset_ops co_dataset_imagefolder;
+extern const co_dataset_ops co_dataset_pack;
 extern const co_dataset_ops co_dataset_synthetic;
 
 #endif

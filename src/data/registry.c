@@ -13,6 +13,7 @@ const co_dataset_ops *const co_dataset_formats[] = {
     &co_dataset_cifar10,
     &co_dataset_cifar100,
     &co_dataset_imagefolder,
+    &co_dataset_pack,
     &co_dataset_synthetic,
     NULL,
 };

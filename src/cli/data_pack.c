@@ -1,0 +1,264 @@
+/*
+ * data_pack.c - `cohort data pack`: a data set of any format as one file.
+ *
+ * Settles what the user sees; records are pack_convert.c's, the file is pack_write.c's.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "data/pack_convert.h"
+#include "telemetry/format.h"
+
+#define DATA_PACK_TICK_NS UINT64_C(200000000)
+
+typedef struct data_pack_options {
+    cli_list set;
+    int64_t resize, quality, decode;
+    const char *only;
+    bool quiet;
+} data_pack_options;
+
+static const data_pack_options data_pack_defaults = {.quality = 90};
+
+static const cli_argument data_pack_arguments[] = {
+    {"SRC", false, "a config file, or its data value: 'cifar10', '{name: imagefolder, path: DIR}'"},
+    {"DST", false, "the file to write"},
+    {NULL, false, NULL},
+};
+
+static const cli_option data_pack_option_table[] = {
+    {"resize", 0, CLI_COUNT, offsetof(data_pack_options, resize), "SIDE", 1, 65500,
+     "store images whose longer side is larger as JPEGs of that side"},
+    {"quality", 0, CLI_COUNT, offsetof(data_pack_options, quality), "Q", 1, 100,
+     "of those JPEGs; default: 90"},
+    {"decode", 0, CLI_COUNT, offsetof(data_pack_options, decode), "SIDE", 1, 16384,
+     "store pixels: the shorter side becomes SIDE, the middle square is kept"},
+    {"only", 0, CLI_TEXT, offsetof(data_pack_options, only), "SPLIT", 0, 0,
+     "train or test; default: both"},
+    {"set", 's', CLI_LIST, offsetof(data_pack_options, set), "KEY=VALUE", 0, 0,
+     "change the config, e.g. data.path=DIR; repeatable"},
+    {"quiet", 'q', CLI_FLAG, offsetof(data_pack_options, quiet), NULL, 0, 0,
+     "no progress, no summary"},
+    CLI_OPTIONS_END,
+};
+
+typedef struct data_pack {
+    const data_pack_options *options;
+    const char *target;
+    co_dataset *data[CO_PACK_SPLITS]; /* owned; NULL: left out */
+    co_pack_writer *writer;           /* owned */
+    uint64_t done, total, bytes_in;
+    uint64_t start_ns, shown_ns;
+    cli_guard guard;
+    bool terminal;
+} data_pack;
+
+static void data_pack_show(data_pack *p)
+{
+    const uint64_t now = co_clock_ns();
+    const double seconds = co_clock_seconds(p->start_ns, now);
+    const double rate = seconds > 0 ? (double)p->done / seconds : 0;
+    char done[32], total[32], left[32];
+
+    if (!p->terminal || now - p->shown_ns < DATA_PACK_TICK_NS)
+        return;
+    p->shown_ns = now;
+    fprintf(
+        stderr, "\r\033[K%s of %s (%.0f%%)  %.0f samples/s  %s left",
+        co_format_count(done, sizeof(done), p->done),
+        co_format_count(total, sizeof(total), p->total), 100 * (double)p->done / (double)p->total,
+        rate,
+        co_format_seconds(left, sizeof(left), rate > 0 ? (double)(p->total - p->done) / rate : 0));
+}
+
+/* Ctrl-C is to leave no half of a file behind. */
+static co_status data_pack_check_signal(const data_pack *p)
+{
+    const struct timespec now = {0};
+    const int signal = sigtimedwait(&p->guard.watched, NULL, &now);
+
+    if (signal == SIGINT)
+        return co_fail(CO_E_INTERRUPTED, "interrupted; nothing was written");
+    if (signal == SIGTERM || signal == SIGHUP)
+        return co_fail(CO_E_TERMINATED, "terminated; nothing was written");
+    return CO_OK;
+}
+
+static co_status data_pack_split(data_pack *p, co_pack_converter *converter, co_split split)
+{
+    for (uint64_t i = 0; i < co_dataset_count(p->data[split]); i++) {
+        co_bytes record;
+
+        CO_TRY(data_pack_check_signal(p));
+        CO_TRY(co_pack_convert(&record, converter, i));
+        CO_TRY(co_pack_writer_add(p->writer, split, (uint32_t)co_dataset_label(p->data[split], i),
+                                  &record));
+        p->bytes_in += converter->read;
+        p->done++;
+        data_pack_show(p);
+    }
+    return CO_OK;
+}
+
+static co_status data_pack_names(const char ***out, const co_dataset *data)
+{
+    const size_t classes = (size_t)co_dataset_classes(data);
+    const char **names;
+
+    *out = NULL;
+    if (!co_dataset_class_name(data, 0))
+        return CO_OK;
+    names = co_calloc(classes, sizeof(*names));
+    if (!names)
+        return CO_E_NOMEM;
+    for (size_t c = 0; c < classes; c++)
+        names[c] = co_dataset_class_name(data, (int32_t)c);
+    *out = names;
+    return CO_OK;
+}
+
+static co_status data_pack_check_splits(const data_pack *p)
+{
+    const co_dataset *train = p->data[CO_SPLIT_TRAIN], *test = p->data[CO_SPLIT_TEST];
+    const co_dataset_info *a, *b;
+
+    if (!train || !test)
+        return CO_OK;
+    a = co_dataset_stored(train);
+    b = co_dataset_stored(test);
+    if (a->encoded == b->encoded && co_shape_equal(&a->shape, &b->shape) &&
+        a->classes == b->classes)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "training and test samples differ in shape or classes; pack one with --only");
+}
+
+static co_status data_pack_open(data_pack *p, const cli_data *source)
+{
+    const char *only = p->options->only;
+
+    if (only && strcmp(only, "train") != 0 && strcmp(only, "test") != 0)
+        return co_fail(CO_E_USAGE, "--only takes train or test, not '%s'", only);
+    if (!only || strcmp(only, "train") == 0)
+        CO_TRY(co_dataset_open_value(&p->data[CO_SPLIT_TRAIN], source->value, source->config,
+                                     CO_SPLIT_TRAIN));
+    if (!only || strcmp(only, "test") == 0)
+        CO_TRY(co_dataset_open_value(&p->data[CO_SPLIT_TEST], source->value, source->config,
+                                     CO_SPLIT_TEST));
+    for (size_t s = 0; s < CO_PACK_SPLITS; s++)
+        p->total += p->data[s] ? co_dataset_count(p->data[s]) : 0;
+    return data_pack_check_splits(p);
+}
+
+static co_status data_pack_open_writer(data_pack *p, const co_pack_head *head,
+                                       const co_dataset *data)
+{
+    const char **names;
+    co_status st;
+
+    CO_TRY(data_pack_names(&names, data));
+    st = co_pack_writer_open(&p->writer, p->target, head, names);
+    co_free(names);
+    return st;
+}
+
+static co_status data_pack_write(data_pack *p)
+{
+    const co_pack_options options = {p->options->resize, p->options->quality, p->options->decode};
+    co_status st = CO_OK;
+
+    for (int s = 0; s < CO_PACK_SPLITS && st == CO_OK; s++) {
+        co_pack_converter converter = {0};
+        co_pack_head head;
+
+        if (!p->data[s])
+            continue;
+        st = co_pack_converter_open(&converter, &head, p->data[s], &options);
+        if (st == CO_OK && !p->writer)
+            st = data_pack_open_writer(p, &head, p->data[s]);
+        if (st == CO_OK)
+            st = data_pack_split(p, &converter, (co_split)s);
+        co_pack_converter_close(&converter);
+    }
+    return st;
+}
+
+static void data_pack_print(const data_pack *p, uint64_t size)
+{
+    const double seconds = co_clock_seconds(p->start_ns, co_clock_ns());
+    char count[32], before[32], after[32], time[32];
+
+    if (p->options->quiet)
+        return;
+    printf("%s: %s samples, %s from %s, in %s\n", p->target,
+           co_format_count(count, sizeof(count), p->done),
+           co_format_bytes(after, sizeof(after), size),
+           co_format_bytes(before, sizeof(before), p->bytes_in),
+           co_format_seconds(time, sizeof(time), seconds));
+}
+
+static co_status data_pack_all(data_pack *p, const cli_data *source)
+{
+    uint64_t size;
+    co_status st = data_pack_open(p, source);
+
+    if (st == CO_OK)
+        st = data_pack_write(p);
+    if (p->terminal)
+        fputs("\r\033[K", stderr);
+    if (st == CO_OK) {
+        co_pack_writer *writer = p->writer;
+
+        p->writer = NULL;
+        st = co_pack_writer_commit(&size, writer);
+    }
+    if (st == CO_OK)
+        data_pack_print(p, size);
+    co_pack_writer_discard(p->writer);
+    for (size_t s = 0; s < CO_PACK_SPLITS; s++)
+        co_dataset_destroy(p->data[s]);
+    return st;
+}
+
+static co_status data_pack_run(const void *options, int n, const char *const *argument)
+{
+    data_pack p = {.options = options, .target = argument[1], .start_ns = co_clock_ns()};
+    cli_data source;
+    co_status st;
+
+    (void)n;
+    p.terminal = !p.options->quiet && isatty(STDERR_FILENO);
+    CO_TRY(cli_data_open(&source, argument[0], &p.options->set));
+    cli_guard_enter(&p.guard);
+    st = data_pack_all(&p, &source);
+    cli_guard_leave(&p.guard);
+    cli_data_close(&source);
+    return st;
+}
+
+const co_command co_command_data_pack = {
+    .name = "data pack",
+    .summary = "make one file of a data set, read without copies: `data: {name: pack, path: DST}`",
+    .about =
+        "Stores samples as they are, image files too, unless --resize or --decode says\n"
+        "otherwise; both splits go into one file, with labels, names of classes and a checksum\n"
+        "for each record. Normalisation, resizing and augmentation stay in the config. The file\n"
+        "appears when it is complete; every sample that --resize or --decode touches is decoded,\n"
+        "and a damaged one ends it.",
+    .example =
+        "  cohort data pack '{name: imagefolder, path: imagenet}' imagenet.pack --resize 500\n"
+        "  cohort data pack '{name: imagefolder, path: small}' small.pack --decode 256\n"
+        "  cohort data pack '{name: cifar10, path: cifar-10-batches-bin}' cifar10.pack",
+    .arguments = data_pack_arguments,
+    .options = data_pack_option_table,
+    .options_size = sizeof(data_pack_options),
+    .defaults = &data_pack_defaults,
+    .run = data_pack_run,
+};

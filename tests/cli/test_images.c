@@ -1,0 +1,192 @@
+/*
+ * test_images.c - folders of images and packed files, as a user meets them: a pack trains to the
+ * same weights as what it was made of, and bad files end with exit code 3 and their name.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "data/pictures.h"
+#include "program.h"
+
+#define SYNTHETIC "{name: synthetic, shape: [1, 8, 8], samples: 96, classes: 4}"
+#define FOLDER    "{name: imagefolder, path: set, resize: 16}"
+
+static void put_picture(const char *name, int side, unsigned seed)
+{
+    const picture p = {.width = side + 10, .height = side, .channels = 3, .seed = seed};
+    size_t size;
+    uint8_t *bytes = picture_jpeg(&size, &p);
+
+    program_write(name, bytes, size);
+    free(bytes);
+}
+
+static void make_folder(void)
+{
+    static const char *const folders[] = {"set",         "set/train", "set/val",  "set/train/a",
+                                          "set/train/b", "set/val/a", "set/val/b"};
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        mkdir(folders[i], 0777);
+    for (unsigned i = 0; i < 12; i++) {
+        snprintf(name, sizeof(name), "set/%s/%s/%u.jpg", i % 3 ? "train" : "val", i % 2 ? "a" : "b",
+                 i);
+        put_picture(name, 20 + (int)i, i);
+    }
+}
+
+/* The hash that the summary of a run gives. */
+static char *weights_of(const char *dir)
+{
+    char path[64], *text, *at, *hash = calloc(65, 1);
+
+    snprintf(path, sizeof(path), "%s/summary.json", dir);
+    text = program_read(path);
+    assert_true(text && hash);
+    at = strstr(text, "weights_sha256\"");
+    assert_non_null(at);
+    at = strchr(at + strlen("weights_sha256\""), '"');
+    assert_non_null(at);
+    memcpy(hash, at + 1, 64);
+    free(text);
+    return hash;
+}
+
+static void train(const char *data, const char *dir)
+{
+    char line[512];
+
+    snprintf(line, sizeof(line),
+             "train net.yaml -n 2 --run-dir %s --set 'data=%s' --set loader.threads=1", dir, data);
+    program_assert_success(program_line(line));
+}
+
+static void expect_same_weights(const char *data, const char *pack)
+{
+    char *a, *b;
+
+    train(data, "one");
+    train(pack, "other");
+    a = weights_of("one");
+    b = weights_of("other");
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+    program_remove("one");
+    program_remove("other");
+}
+
+static void test_pack_trains_the_same(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("data pack '" SYNTHETIC "' made.pack"));
+    expect_same_weights(SYNTHETIC, "{name: pack, path: made.pack}");
+    program_assert_success(program_line("data pack '" FOLDER "' files.pack --quiet"));
+    expect_same_weights(FOLDER, "{name: pack, path: files.pack, resize: 16}");
+    program_assert_success(program_line("data pack '" FOLDER "' pixels.pack --decode 16"));
+    expect_same_weights(FOLDER, "{name: pack, path: pixels.pack}");
+}
+
+static void test_pack_says_what_it_did(void **state)
+{
+    const program_result *r = program_line("data pack '" FOLDER "' said.pack");
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "said.pack: 12 samples, "));
+    r = program_line("data info '{name: pack, path: said.pack, resize: 16}'");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "stored as image files"));
+    r = program_line("data pack '" FOLDER "' said.pack --quiet --only test");
+    program_assert_success(r);
+    assert_string_equal(r->out, "");
+    program_assert_error(program_line("data info '{name: pack, path: said.pack, resize: 16}'"), 3,
+                         "said.pack: holds no training split");
+}
+
+static void test_bad_packs(void **state)
+{
+    char *bytes;
+
+    (void)state;
+    program_assert_success(program_line("data pack '" SYNTHETIC "' bad.pack"));
+    bytes = program_read("bad.pack");
+    bytes[1000] = (char)(bytes[1000] ^ 1);
+    program_write("bad.pack", bytes, 5000);
+    program_assert_error(program_line("data info '{name: pack, path: bad.pack}'"), 3,
+                         "bad.pack: cut short");
+    free(bytes);
+    program_assert_error(program_line("data info '{name: pack, path: none.pack}'"), 3, "none.pack");
+    program_assert_error(program_line("data info pack"), 2, "data.path");
+    program_assert_error(program_line("data pack '" SYNTHETIC "' no.pack --resize 8"), 2,
+                         "--resize");
+    program_assert_error(program_line("data pack '" SYNTHETIC "' no.pack --only both"), 2,
+                         "--only takes train or test");
+    program_assert_error(program_line("data pack '" SYNTHETIC "' nowhere/no.pack"), 1, "nowhere");
+    assert_false(program_exists("no.pack"));
+}
+
+/* A full disk leaves neither the file nor a part of it. */
+static void test_pack_leaves_nothing(void **state)
+{
+    const char *args[] = {"data", "pack", SYNTHETIC, "full.pack", NULL};
+    const program_options full = {.max_file_bytes = 4096};
+    const int before = program_count_entries(".");
+
+    (void)state;
+    program_assert_error(program_run(args, &full), 1, "full.pack");
+    assert_int_equal(program_count_entries("."), before);
+}
+
+static void test_bad_images(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_write_text("set/train/a/99.jpg", "<html>not found</html>");
+    r = program_line("data info '" FOLDER "'");
+    program_assert_error(r, 3, "set/train/a/99.jpg: neither JPEG nor PNG");
+    r = program_line("train net.yaml -n 2 --run-dir run --set 'data=" FOLDER "'");
+    program_assert_error(r, 3, "set/train/a/99.jpg: neither JPEG nor PNG");
+    r = program_line("data pack '" FOLDER "' bad2.pack --decode 16");
+    program_assert_error(r, 3, "set/train/a/99.jpg: neither JPEG nor PNG");
+    assert_false(program_exists("bad2.pack"));
+    program_remove("set/train/a/99.jpg");
+    mkdir("set/train/empty", 0777);
+    program_assert_error(program_line("data info '" FOLDER "'"), 3,
+                         "set/train/empty: a class without images");
+    program_remove("set/train/empty");
+    r = program_line("data info '{name: imagefolder, path: set}'");
+    program_assert_error(r, 3, "resize");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pack_trains_the_same),
+        cmocka_unit_test(test_pack_says_what_it_did),
+        cmocka_unit_test(test_bad_packs),
+        cmocka_unit_test(test_pack_leaves_nothing),
+        cmocka_unit_test(test_bad_images),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    make_folder();
+    program_write_text("net.yaml", "model: {name: mlp, hidden: [8]}\n"
+                                   "batch: 4\nepochs: 1\noptimizer: {name: sgd, lr: 0.01}\n"
+                                   "shards: 2\ndata: synthetic\n");
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    program_fini();
+    return failed;
+}
