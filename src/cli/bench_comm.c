@@ -11,6 +11,7 @@
 #include <cohort/launch.h>
 
 #include "cli/cli.h"
+#include "comm/tree.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/mem.h"
@@ -22,7 +23,7 @@
 #define BENCH_COMM_BUDGET ((size_t)256 << 20)
 
 typedef struct bench_comm_options {
-    int64_t ranks, min_bytes, max_bytes;
+    int64_t ranks, min_bytes, max_bytes, leaves;
     cli_list ops;
 } bench_comm_options;
 
@@ -37,6 +38,8 @@ static const cli_option bench_comm_option_table[] = {
      "smallest message; default: 1024"},
     {"max-bytes", 0, CLI_COUNT, offsetof(bench_comm_options, max_bytes), "BYTES", 4, 1 << 30,
      "largest message; sizes double; default: 33554432"},
+    {"leaves", 0, CLI_COUNT, offsetof(bench_comm_options, leaves), "V", 1, 1024,
+     "leaves of tree_allreduce, the shards of a batch; default: one per rank"},
     CLI_OPTIONS_END,
 };
 
@@ -44,6 +47,7 @@ static const cli_option bench_comm_option_table[] = {
 typedef struct bench_comm {
     co_comm *comm;
     float *in, *out;
+    co_tree *tree; /* NULL: not asked for */
 } bench_comm;
 
 typedef co_status (*bench_comm_fn)(const bench_comm *b, size_t count);
@@ -51,6 +55,16 @@ typedef co_status (*bench_comm_fn)(const bench_comm *b, size_t count);
 static co_status bench_comm_allreduce(const bench_comm *b, size_t count)
 {
     return co_comm_allreduce(b->comm, b->out, b->in, count, CO_F32, CO_SUM);
+}
+
+/* All parts of a rank are the same: their values do not matter. */
+static co_status bench_comm_tree_allreduce(const bench_comm *b, size_t count)
+{
+    const void *part[CO_TREE_MAX_PARTS];
+
+    for (int i = 0; i < CO_TREE_MAX_PARTS; i++)
+        part[i] = b->in;
+    return co_comm_tree_allreduce(b->comm, b->tree, b->out, part, count, CO_F32);
 }
 
 static co_status bench_comm_reduce(const bench_comm *b, size_t count)
@@ -104,10 +118,15 @@ static const struct {
     const char *name;
     bench_comm_fn run;
 } bench_comm_ops[] = {
-    {"allreduce", bench_comm_allreduce}, {"reduce", bench_comm_reduce},
-    {"bcast", bench_comm_bcast},         {"reduce_scatter", bench_comm_reduce_scatter},
-    {"allgather", bench_comm_allgather}, {"gather", bench_comm_gather},
-    {"scatter", bench_comm_scatter},     {"send", bench_comm_send},
+    {"allreduce", bench_comm_allreduce},
+    {"reduce", bench_comm_reduce},
+    {"bcast", bench_comm_bcast},
+    {"reduce_scatter", bench_comm_reduce_scatter},
+    {"allgather", bench_comm_allgather},
+    {"gather", bench_comm_gather},
+    {"scatter", bench_comm_scatter},
+    {"send", bench_comm_send},
+    {"tree_allreduce", bench_comm_tree_allreduce},
 };
 
 #define BENCH_COMM_OPS (sizeof(bench_comm_ops) / sizeof(bench_comm_ops[0]))
@@ -184,10 +203,14 @@ static co_status bench_comm_rank(co_comm *world, void *arg)
     b.in = co_calloc_aligned(count, sizeof(float));
     b.out = co_calloc_aligned(count, sizeof(float));
     st = b.in && b.out ? CO_OK : CO_E_NOMEM;
+    if (st == CO_OK && bench_comm_wanted(&o->ops, "tree_allreduce"))
+        st = co_tree_create(&b.tree, o->leaves ? (int)o->leaves : co_comm_size(world),
+                            co_comm_size(world));
     for (size_t i = 0; st == CO_OK && i < count; i++)
         b.in[i] = b.out[i] = 1; /* touch the pages; ones stay finite in every sum */
     if (st == CO_OK)
         st = bench_comm_all(&b, o);
+    co_tree_destroy(b.tree);
     co_free(b.out);
     co_free(b.in);
     return st;
@@ -234,7 +257,8 @@ const co_command co_command_bench_comm = {
         "message divided by it. Messages are 32-bit floats; of reduce_scatter, allgather,\n"
         "gather and scatter the message is all ranks' blocks together.\n"
         "\n"
-        "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send.\n"
+        "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"
+        "tree_allreduce (a sum with the same bits for any number of ranks, as `shards` takes it).\n"
         "Transports: shared memory with -n, MPI under mpiexec, none with one rank.",
     .example = "  cohort bench comm -n 2 --op allreduce\n"
                "  mpiexec -n 2 cohort bench comm --min-bytes 1048576",

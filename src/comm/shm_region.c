@@ -30,7 +30,7 @@ static void region_lay_out(co_shm *shm)
         shm->ring_bytes /= 2;
     shm->ring_step = sizeof(shm_ring) + shm->ring_bytes;
     shm->watches_at = verdict;
-    shm->contexts = verdict + n * sizeof(co_watch);
+    shm->contexts = verdict + region_round(n * sizeof(co_watch));
     shm->counters_at = region_round(sizeof(shm_context)) + verdict;
     shm->slots_at = shm->counters_at + n * sizeof(shm_counters);
     shm->rings_at = shm->slots_at + n * SHM_SLOTS * sizeof(shm_slot);
