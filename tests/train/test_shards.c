@@ -148,6 +148,7 @@ static void what_depends_on_the_ranks_is_refused(void **state)
     refused(2, "strategy=hogwild", "'hogwild' has no order of summing");
     refused(2, "strategy={name: sync, reduction: mean}", "reduction: mean divides by");
     refused(2, "batch_per_rank=4", "give batch");
+    refused(2, "sync_batch_norm=true", "goes only with `shards: auto`");
     refused(2, "shards=0", "expected auto, or a whole number from 1 to 1024, got '0'");
     refused(2, "shards=1025", "expected auto, or a whole number from 1 to 1024");
 }
