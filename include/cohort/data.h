@@ -20,7 +20,8 @@ CO_API uint64_t co_dataset_count(const co_dataset *dataset);
 /** (C, H, W) of what co_dataset_read writes, after resizing. Borrowed. */
 CO_API const co_shape *co_dataset_shape(const co_dataset *dataset);
 CO_API int64_t co_dataset_classes(const co_dataset *dataset);
-/** Sample i, resized, divided by 255 and normalised, as (C, H, W) floats; thread-safe. */
+/** Sample i, resized, divided by 255 and normalised, not augmented, as (C, H, W) floats;
+ *  thread-safe. */
 CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);
 CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
 
@@ -77,13 +78,15 @@ typedef struct co_loader co_loader;
 
 /** One rank's part of one global batch. Everything is borrowed until the next co_loader_next. */
 typedef struct co_batch {
-    uint64_t epoch, step;   /* step within the epoch */
-    uint64_t count;         /* samples here; may be 0 */
-    uint64_t global;        /* samples over all ranks: the divisor of the gradient */
-    uint64_t local;         /* samples of this rank in the step: count, or more of a micro-batch */
-    const float *input;     /* (count, C, H, W) */
-    const int32_t *label;   /* (count) */
-    const uint32_t *sample; /* (count) indices into the data set */
+    uint64_t epoch, step;    /* step within the epoch */
+    uint64_t count;          /* samples here; may be 0 */
+    uint64_t global;         /* samples over all ranks: the divisor of the gradient */
+    uint64_t local;          /* samples of this rank in the step: count, or more of a micro-batch */
+    const float *input;      /* (count, C, H, W) */
+    const int32_t *label;    /* (count) */
+    const uint32_t *sample;  /* (count) indices into the data set */
+    uint64_t bad;            /* samples that others stand in for (`on_bad_sample: skip`) */
+    const char *bad_message; /* why, of the first of them; NULL: none */
 } co_batch;
 
 typedef struct co_loader_options {
@@ -95,6 +98,7 @@ typedef struct co_loader_options {
     int threads;                      /* 0: read in the calling thread */
     int depth;                        /* batches read ahead; 0: 4 */
     uint64_t first_epoch, first_step; /* where to start */
+    uint64_t seed;                    /* of augmentation */
 } co_loader_options;
 
 CO_API co_status co_loader_create(co_loader **out, const co_loader_options *options);

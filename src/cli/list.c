@@ -143,6 +143,14 @@ static co_status list_partitions(const list_options *o)
     return CO_OK;
 }
 
+static co_status list_augmentations(const list_options *o)
+{
+    (void)o;
+    for (const co_augment_ops *const *a = co_augmentations; *a; a++)
+        list_entry((*a)->name, (*a)->summary, (*a)->keys);
+    return CO_OK;
+}
+
 static co_status list_optimizers(const list_options *o)
 {
     (void)o;
@@ -209,6 +217,8 @@ static const struct {
     {"ops", "operators, for `layers:`", list_ops},
     {"kernels", "compute backends, for `backend:`, and what they can run", list_kernels},
     {"datasets", "data set formats, for `data:`", list_datasets},
+    {"augmentations", "random changes to training samples, for `augment:` of a data set",
+     list_augmentations},
     {"partitions", "ways to share data between ranks, for `partition:`", list_partitions},
     {"optimizers", "for `optimizer:`", list_optimizers},
     {"schedules", "of the learning rate, for `schedule:`", list_schedules},
@@ -239,7 +249,7 @@ static co_status list_run(const void *options, int n, const char *const *argumen
         return co_fail(CO_E_USAGE, "--config and --why belong to `cohort list kernels`");
     for (size_t i = 0; i < LIST_KINDS; i++)
         if (n == 0)
-            printf("  %-12s  %s\n", list_kinds[i].name, list_kinds[i].summary);
+            printf("  %-13s  %s\n", list_kinds[i].name, list_kinds[i].summary);
         else if (strcmp(list_kinds[i].name, argument[0]) == 0)
             return list_kinds[i].print(o);
     return n ? list_unknown(argument[0]) : CO_OK;

@@ -5,6 +5,7 @@
 #include <cohort/data.h>
 
 #include "core/config.h"
+#include "data/augment.h"
 #include "data/image.h"
 #include "data/partition.h"
 
@@ -28,6 +29,9 @@ void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, u
 /* NULL: the label has no name. Borrowed. */
 const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
 
+/* Whether another sample takes the place of one whose bytes are no image (`on_bad_sample`). */
+bool co_dataset_skips_bad(const co_dataset *dataset);
+
 /* What reading samples needs over and over; each reading thread has its own. Zero is empty. */
 typedef struct co_data_scratch {
     co_buffer stored, pixels;
@@ -35,8 +39,9 @@ typedef struct co_data_scratch {
 } co_data_scratch;
 void co_data_scratch_free(co_data_scratch *scratch);
 
-/* As co_dataset_read; takes no memory once the scratch has grown. */
+/* As co_dataset_read, augmented for this place in the run (NULL: not at all; samples of the test
+   split never are). Takes no memory once the scratch has grown. */
 co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
-                          co_data_scratch *scratch);
+                          const co_augment_place *place, co_data_scratch *scratch);
 
 #endif

@@ -1,64 +1,38 @@
 /*
  * dataset.c - a data set from its config: what every format shares.
  *
- * Settles names, the common keys, and the way from stored bytes to the floats that a network
- * gets. Must not know order, batches or threads.
+ * Settles names, the common keys, and the size of a sample; draw.c reads one. Must not know order,
+ * batches or threads.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/fs.h"
 #include "core/mem.h"
-#include "data/data.h"
-#include "data/frame.h"
-#include "data/resize.h"
+#include "data/dataset_internal.h"
 
 #define DATASET_MAX_NAMES 64
 /* Elements of one sample, stored or resized: far above any image, far below any overflow. */
 #define DATASET_MAX_SAMPLE ((int64_t)1 << 28)
-#define DATASET_LEVELS     256
-#define DATASET_NAME       1024
-
-typedef struct dataset_normalize {
-    co_reals mean, std;
-} dataset_normalize;
-
-struct co_dataset {
-    const co_dataset_ops *ops;
-    co_config *config; /* owned, or NULL when the caller's */
-    const char *path;
-    const co_value *normalize_value, *resize_value;
-    dataset_normalize normalize;
-    co_resize resize;
-    co_ints center_crop;
-    bool framed;    /* the frame and not `resize` makes the size: from images of any size */
-    co_frame frame; /* when framed */
-    co_dataset_info info;
-    co_shape shape;     /* (C, H, W) of what a network gets */
-    float *table;       /* (C, 256): what each byte becomes, owned */
-    bool open;          /* ops->close is due */
-    max_align_t self[]; /* the format's own fields */
-};
 
 #define DATASET(field) offsetof(co_dataset, field)
+
+static const char *const dataset_on_bad[] = {"error", "skip", NULL};
 
 const co_key co_dataset_common_keys[] = {
     {"path", CO_KEY_STRING, DATASET(path), "~", 0, 0, NULL, "folder or file that holds the data"},
     {"normalize", CO_KEY_VALUE, DATASET(normalize_value), "~", 0, 0, NULL,
-     "{mean: m, std: s} of values from 0 to 1, one number or one per channel: (x - m) / s"},
+     "{mean: m, std: s} of values from 0 to 1, one number or one per channel: (x - m) / s; or the "
+     "name of a set that they are known of: imagenet, cifar10, cifar100, mnist, fashion-mnist"},
     {"resize", CO_KEY_VALUE, DATASET(resize_value), "~", 0, 0, NULL,
      "size, [height, width], or {size: ..., mode: bilinear | pad}; images of different sizes: one "
      "number is the shorter side's, and the middle square is taken"},
     {"center_crop", CO_KEY_INTS, DATASET(center_crop), "~", 1, 1 << 14, NULL,
      "the middle of the image, after resize: side, or [height, width]"},
-    CO_KEYS_END,
-};
-
-static const co_key dataset_normalize_keys[] = {
-    {"mean", CO_KEY_REALS, offsetof(dataset_normalize, mean), "0", -1e6, 1e6, NULL,
-     "subtracted, per channel"},
-    {"std", CO_KEY_REALS, offsetof(dataset_normalize, std), "1", 1e-6, 1e6, NULL,
-     "divided by, per channel"},
+    {"augment", CO_KEY_VALUE, DATASET(augment_value), "~", 0, 0, NULL,
+     "random changes to training samples: a list of names, or of {name: ..., key: value}"},
+    {"on_bad_sample", CO_KEY_CHOICE, DATASET(on_bad), "error", 0, 0, dataset_on_bad,
+     "a damaged image ends the run; or the next good one of its label takes its place"},
     CO_KEYS_END,
 };
 
@@ -85,8 +59,8 @@ static co_status dataset_read_keys(co_dataset *data, const co_value *map, co_con
         return CO_E_NOMEM;
     CO_TRY(co_keys_join(&keys, co_dataset_common_keys, data->ops->keys, DATASET(self), arena));
     CO_TRY(co_keys_read(data, keys, map, what, arena));
-    CO_TRY(co_keys_read(&data->normalize, dataset_normalize_keys, data->normalize_value,
-                        "normalize", arena));
+    CO_TRY(co_normalize_read(&data->normalize, data->normalize_value, config));
+    CO_TRY(co_augment_read(&data->augment, data->augment_value, config));
     return co_resize_read(&data->resize, data->resize_value, config);
 }
 
@@ -102,32 +76,10 @@ static bool dataset_size_ok(const co_shape *shape)
     return true;
 }
 
-static co_status dataset_make_table(co_dataset *data)
-{
-    const size_t channels = (size_t)data->info.shape.dim[0];
-    const co_reals *mean = &data->normalize.mean, *std = &data->normalize.std;
-
-    if ((mean->n != 1 && mean->n != channels) || (std->n != 1 && std->n != channels))
-        return co_value_fail(data->normalize_value,
-                             "normalize: expected 1 or %zu numbers for mean and std, one per "
-                             "channel, got %zu and %zu",
-                             channels, mean->n, std->n);
-    data->table = co_calloc(channels, DATASET_LEVELS * sizeof(*data->table));
-    if (!data->table)
-        return CO_E_NOMEM;
-    for (size_t c = 0; c < channels; c++) {
-        const float m = (float)mean->v[mean->n > 1 ? c : 0], s = (float)std->v[std->n > 1 ? c : 0];
-
-        for (int level = 0; level < DATASET_LEVELS; level++)
-            data->table[c * DATASET_LEVELS + (size_t)level] = ((float)level / 255.0f - m) / s;
-    }
-    return CO_OK;
-}
-
 /* The size of one image stands for all where neither key sets one. */
 static co_status dataset_first_size(co_dataset *data, co_shape *first)
 {
-    char name[DATASET_NAME];
+    char name[CO_DATASET_NAME];
     co_buffer buffer = {0};
     co_image_info image;
     co_bytes bytes;
@@ -150,8 +102,9 @@ static co_status dataset_setup_frame(co_dataset *data)
     co_frame *frame = &data->frame;
 
     if (data->resize.size.n && data->resize.mode != CO_RESIZE_BILINEAR)
-        return co_value_fail(data->resize_value, "resize: mode: pad is for images of one size, "
-                                                 "without center_crop");
+        return co_value_fail(data->resize_value,
+                             "resize: mode: pad is for images of one size, without center_crop or "
+                             "random-resized-crop");
     frame->resize = data->resize.size;
     frame->crop = data->center_crop;
     data->shape = data->info.shape;
@@ -164,13 +117,23 @@ static co_status dataset_setup_frame(co_dataset *data)
     return co_resize_setup(&data->resize, &data->shape);
 }
 
+/* Augmentations work on samples of their final size; a border that `resize` adds comes later. Both
+   splits go the same way. */
+static bool dataset_is_framed(const co_dataset *data)
+{
+    const bool interpolated = data->resize.size.n && data->resize.mode == CO_RESIZE_BILINEAR;
+
+    return data->info.encoded || data->center_crop.n || data->augment.n_box ||
+           (data->augment.n && interpolated);
+}
+
 static co_status dataset_setup_size(co_dataset *data)
 {
     char shape[64];
 
     if (data->center_crop.n > 2)
         return co_fail(CO_E_USAGE, "center_crop: expected a size or [height, width]");
-    data->framed = data->info.encoded || data->center_crop.n > 0;
+    data->framed = dataset_is_framed(data);
     if (data->framed) {
         CO_TRY(dataset_setup_frame(data));
     } else {
@@ -190,7 +153,10 @@ static co_status dataset_setup(co_dataset *data, co_split split)
     if (data->info.count > UINT32_MAX)
         return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
     CO_TRY(dataset_setup_size(data));
-    return dataset_make_table(data);
+    CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
+    if (split == CO_SPLIT_TEST)
+        data->augment.n = 0;
+    return co_normalize_table(&data->table, &data->normalize, (size_t)data->info.shape.dim[0]);
 }
 
 co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_config *config,
@@ -287,6 +253,11 @@ co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_
     return dataset->ops->read(dataset->self, out, buffer, i);
 }
 
+bool co_dataset_skips_bad(const co_dataset *dataset)
+{
+    return dataset->on_bad != 0;
+}
+
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i)
 {
     if (dataset->ops->sample_name)
@@ -299,71 +270,4 @@ void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, u
 const char *co_dataset_class_name(const co_dataset *dataset, int32_t label)
 {
     return dataset->ops->class_name ? dataset->ops->class_name(dataset->self, label) : NULL;
-}
-
-/* The part of the image that the frame takes, decoded or resampled: (C, H, W) bytes. */
-static co_status dataset_take_frame(uint8_t *out, const co_dataset *data, const co_bytes *bytes,
-                                    uint64_t i, co_data_scratch *scratch)
-{
-    const co_shape *shape = &data->shape, *stored = &data->info.shape;
-    co_image_want want = {
-        .channels = shape->dim[0], .height = shape->dim[1], .width = shape->dim[2]};
-    const co_pixels pixels = {
-        .at = bytes->at,
-        .plane = (size_t)(stored->dim[1] * stored->dim[2]),
-        .row = (size_t)stored->dim[2],
-        .column = 1,
-        .channels = stored->dim[0],
-        .height = stored->dim[1],
-        .width = stored->dim[2],
-    };
-    char name[DATASET_NAME];
-    co_image_info image;
-
-    co_dataset_sample_name(data, name, sizeof(name), i);
-    if (!scratch->image)
-        CO_TRY(co_image_scratch_create(&scratch->image));
-    if (!data->info.encoded) {
-        CO_TRY(co_frame_box(&want.box, &data->frame, stored->dim[1], stored->dim[2], name));
-        return co_image_resample(out, &want, &pixels, scratch->image);
-    }
-    CO_TRY(co_image_probe(&image, bytes->at, bytes->n, name));
-    CO_TRY(
-        co_frame_box(&want.box, &data->frame, (int64_t)image.height, (int64_t)image.width, name));
-    return co_image_decode(out, &want, scratch->image, bytes->at, bytes->n, name);
-}
-
-co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
-                          co_data_scratch *scratch)
-{
-    co_bytes bytes;
-
-    CO_TRY(dataset->ops->read(dataset->self, &bytes, &scratch->stored, i));
-    if (dataset->framed) {
-        uint8_t *pixels;
-
-        CO_TRY(
-            co_buffer_reserve(&pixels, &scratch->pixels, (size_t)co_shape_count(&dataset->shape)));
-        CO_TRY(dataset_take_frame(pixels, dataset, &bytes, i, scratch));
-        bytes.at = pixels;
-    }
-    co_resize_apply(out, &dataset->resize, bytes.at, dataset->table);
-    return CO_OK;
-}
-
-co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
-{
-    co_data_scratch scratch = {0};
-    co_status st = co_dataset_draw(dataset, out, i, &scratch);
-
-    co_data_scratch_free(&scratch);
-    return st;
-}
-
-void co_data_scratch_free(co_data_scratch *scratch)
-{
-    co_image_scratch_destroy(scratch->image);
-    co_buffer_free(&scratch->stored);
-    co_buffer_free(&scratch->pixels);
-    *scratch = (co_data_scratch){0};
 }

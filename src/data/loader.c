@@ -1,9 +1,10 @@
 /*
  * loader.c - batches in the order of the plan, read ahead by threads.
  *
- * A ring of slots: readers claim batches in order and fill slots side by side, the consumer takes
- * them in order. A slot is free again once the consumer has moved on from it. Must not know what
- * a batch is for.
+ * A ring of slots. Readers claim a few samples at a time, batch after batch in the plan's order, so
+ * that all of them work on the batch that is needed first; the consumer takes whole batches in
+ * order. A slot is free again once the consumer has moved on from it. Must not know what a batch is
+ * for.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -16,30 +17,46 @@
 #include "core/mem.h"
 #include "data/data.h"
 
-#define LOADER_DEPTH   4
-#define LOADER_MESSAGE 512
+#define LOADER_DEPTH     4
+#define LOADER_MESSAGE   512
+#define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
+#define LOADER_MAX_CLAIM 64 /* samples */
 
 typedef struct loader_slot {
     co_batch batch;
     float *input;     /* (most, C, H, W), owned */
     int32_t *label;   /* (most), owned */
     uint32_t *sample; /* (most), owned */
-    bool ready;       /* under queue_lock */
-    co_status status; /* of the read, with its message: that of a thread is its own */
+    uint64_t claimed; /* samples, under plan_lock */
+    /* under queue_lock */
+    uint64_t done; /* samples */
+    bool ready;
+    co_status status; /* of the reads, with its message: that of a thread is its own */
     char message[LOADER_MESSAGE];
+    uint64_t first_bad; /* place in the batch */
+    char bad_message[LOADER_MESSAGE];
 } loader_slot;
+
+/* Samples of one batch that a reader works on. */
+typedef struct loader_claim {
+    loader_slot *slot;
+    uint64_t begin, end;
+} loader_claim;
 
 struct co_loader {
     const co_dataset *dataset; /* borrowed */
     co_sampler *sampler;       /* borrowed; under plan_lock */
     int rank, parts;
+    uint64_t seed;
     size_t sample_size; /* floats */
+    bool skip_bad;
     double wait_seconds;
     co_data_scratch scratch; /* of the calling thread, when there are no others */
 
     pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
-    uint64_t claimed;          /* batches */
-    uint64_t epoch, step;      /* of the next claim */
+    uint64_t begun;            /* batches */
+    loader_slot *open;         /* the last of them, while it has samples to claim; else NULL */
+    uint64_t epoch, step;      /* of the next batch */
 
     pthread_mutex_t queue_lock;
     pthread_cond_t filled, freed;
@@ -49,6 +66,7 @@ struct co_loader {
     size_t n_slot;
     loader_slot *slot; /* batch i lies in slot i % n_slot */
 
+    uint64_t claim; /* samples */
     int n_thread;
     pthread_t *thread;
 };
@@ -68,6 +86,9 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
         batch->count += co_sampler_local(l->sampler, l->step, rank);
     }
     batch->local = batch->count;
+    batch->bad = 0;
+    slot->claimed = slot->done = 0;
+    slot->status = CO_OK;
     if (++l->step == co_sampler_steps(l->sampler)) {
         l->step = 0;
         l->epoch++;
@@ -75,16 +96,76 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
     return CO_OK;
 }
 
-static co_status loader_read(co_loader *l, loader_slot *slot, co_data_scratch *scratch)
+static void loader_note_bad(co_loader *l, loader_slot *slot, uint64_t k)
 {
-    for (uint64_t i = 0; i < slot->batch.count; i++) {
+    pthread_mutex_lock(&l->queue_lock);
+    if (slot->batch.bad == 0 || k < slot->first_bad) {
+        slot->first_bad = k;
+        snprintf(slot->bad_message, sizeof(slot->bad_message), "%s", co_error_message());
+    }
+    slot->batch.bad++;
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+static co_status loader_draw(co_loader *l, loader_slot *slot, uint64_t k, uint32_t sample,
+                             co_data_scratch *scratch)
+{
+    const co_augment_place place = {l->seed, slot->batch.epoch, sample};
+
+    slot->sample[k] = sample;
+    slot->label[k] = co_dataset_label(l->dataset, sample);
+    return co_dataset_draw(l->dataset, slot->input + k * l->sample_size, sample, &place, scratch);
+}
+
+/* The next sample of the set that has this label and can be read takes the place: any rank would
+   find the same, and no count changes. */
+static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
+                                co_data_scratch *scratch)
+{
+    const uint64_t count = co_dataset_count(l->dataset), bad = slot->sample[k];
+    const int32_t label = slot->label[k];
+    char last[LOADER_MESSAGE];
+
+    for (uint64_t i = bad + 1; i < bad + count; i++) {
+        const uint32_t sample = (uint32_t)(i % count);
+        co_status st;
+
+        if (co_dataset_label(l->dataset, sample) != label)
+            continue;
+        st = loader_draw(l, slot, k, sample, scratch);
+        if (st != CO_E_DATA)
+            return st;
+    }
+    snprintf(last, sizeof(last), "%s", co_error_message());
+    return co_fail(CO_E_DATA, "on_bad_sample: skip: no sample of label %d can be read: %s",
+                   (int)label, last);
+}
+
+static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
+                                 co_data_scratch *scratch)
+{
+    co_status st = loader_draw(l, slot, k, slot->sample[k], scratch);
+
+    if (st != CO_E_DATA || !l->skip_bad)
+        return st;
+    loader_note_bad(l, slot, k);
+    return loader_replace(l, slot, k, scratch);
+}
+
+static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_scratch *scratch)
+{
+    for (uint64_t k = claim->begin; k < claim->end; k++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed))
             break;
-        CO_TRY(co_dataset_draw(l->dataset, slot->input + i * l->sample_size, slot->sample[i],
-                               scratch));
-        slot->label[i] = co_dataset_label(l->dataset, slot->sample[i]);
+        CO_TRY(loader_read_one(l, claim->slot, k, scratch));
     }
     return CO_OK;
+}
+
+static void loader_finish(loader_slot *slot)
+{
+    slot->batch.bad_message = slot->batch.bad ? slot->bad_message : NULL;
+    slot->ready = true;
 }
 
 /* Wait until batch `index` has a free slot; false when the loader is to end. */
@@ -100,14 +181,40 @@ static bool loader_wait_free(co_loader *l, uint64_t index)
     return go_on;
 }
 
-static void loader_hand_over(co_loader *l, loader_slot *slot, co_status st)
+/* The next samples to read: of the open batch, or of a new one. Under plan_lock. */
+static co_status loader_claim_next(loader_claim *out, co_loader *l)
 {
-    if (st != CO_OK)
-        snprintf(slot->message, sizeof(slot->message), "%s", co_error_message());
+    loader_slot *slot = l->open;
+    co_status st = CO_OK;
+
+    if (!slot) {
+        slot = &l->slot[l->begun++ % l->n_slot];
+        st = loader_plan(l, slot);
+        if (st != CO_OK)
+            slot->batch.count = 0;
+    }
+    *out = (loader_claim){slot, slot->claimed, slot->claimed + l->claim};
+    if (out->end > slot->batch.count)
+        out->end = slot->batch.count;
+    slot->claimed = out->end;
+    l->open = out->end < slot->batch.count ? slot : NULL;
+    return st;
+}
+
+static void loader_hand_over(co_loader *l, const loader_claim *claim, co_status st)
+{
+    loader_slot *slot = claim->slot;
+
     pthread_mutex_lock(&l->queue_lock);
-    slot->status = st;
-    slot->ready = true;
-    pthread_cond_signal(&l->filled);
+    if (st != CO_OK && slot->status == CO_OK) {
+        slot->status = st;
+        snprintf(slot->message, sizeof(slot->message), "%s", co_error_message());
+    }
+    slot->done += claim->end - claim->begin;
+    if (slot->done == slot->batch.count) {
+        loader_finish(slot);
+        pthread_cond_signal(&l->filled);
+    }
     pthread_mutex_unlock(&l->queue_lock);
 }
 
@@ -117,31 +224,38 @@ static void *loader_thread(void *arg)
     co_data_scratch scratch = {0};
 
     for (;;) {
-        loader_slot *slot;
+        loader_claim claim;
         co_status st;
 
         pthread_mutex_lock(&l->plan_lock);
-        if (!loader_wait_free(l, l->claimed)) {
+        if (!l->open && !loader_wait_free(l, l->begun)) {
             pthread_mutex_unlock(&l->plan_lock);
             co_data_scratch_free(&scratch);
             return NULL;
         }
-        slot = &l->slot[l->claimed++ % l->n_slot];
-        st = loader_plan(l, slot);
+        st = loader_claim_next(&claim, l);
         pthread_mutex_unlock(&l->plan_lock);
         if (st == CO_OK)
-            st = loader_read(l, slot, &scratch);
-        loader_hand_over(l, slot, st);
+            st = loader_read(l, &claim, &scratch);
+        loader_hand_over(l, &claim, st);
     }
+}
+
+/* Samples of a batch. */
+static uint64_t loader_most(const co_loader *l)
+{
+    uint64_t most = 0;
+
+    for (int rank = l->rank; rank < l->rank + l->parts; rank++)
+        most += co_sampler_local_max(l->sampler, rank);
+    return most;
 }
 
 static co_status loader_make_slots(co_loader *l)
 {
-    uint64_t most = 0;
+    const uint64_t most = loader_most(l);
     size_t floats;
 
-    for (int rank = l->rank; rank < l->rank + l->parts; rank++)
-        most += co_sampler_local_max(l->sampler, rank);
     l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
     if (!l->slot)
         return CO_E_NOMEM;
@@ -186,6 +300,14 @@ static co_status loader_start(co_loader *l, int threads)
     return CO_OK;
 }
 
+static uint64_t loader_claim_size(const co_loader *l, int threads)
+{
+    const uint64_t most = loader_most(l);
+    const uint64_t claim = threads ? most / ((uint64_t)threads * LOADER_CLAIMS) : most;
+
+    return claim < 1 ? 1 : threads && claim > LOADER_MAX_CLAIM ? LOADER_MAX_CLAIM : claim;
+}
+
 static co_status loader_check(const co_loader_options *o)
 {
     if (o->threads < 0 || o->depth < 0)
@@ -212,7 +334,10 @@ co_status co_loader_create(co_loader **out, const co_loader_options *options)
     l->sampler = options->sampler;
     l->rank = options->rank;
     l->parts = options->parts ? options->parts : 1;
+    l->seed = options->seed;
+    l->skip_bad = co_dataset_skips_bad(l->dataset);
     l->sample_size = (size_t)co_shape_count(co_dataset_shape(l->dataset));
+    l->claim = loader_claim_size(l, options->threads);
     l->epoch = options->first_epoch;
     l->step = options->first_step;
     /* One more than is read ahead: the consumer holds it. */
@@ -264,12 +389,13 @@ void co_loader_destroy(co_loader *loader)
 
 static co_status loader_next_here(co_batch *out, co_loader *l)
 {
-    loader_slot *slot = &l->slot[0];
-    co_status st = loader_plan(l, slot);
+    loader_claim claim;
+    co_status st = loader_claim_next(&claim, l);
 
     if (st == CO_OK)
-        st = loader_read(l, slot, &l->scratch);
-    *out = slot->batch;
+        st = loader_read(l, &claim, &l->scratch);
+    loader_finish(claim.slot);
+    *out = claim.slot->batch;
     return st;
 }
 

@@ -93,6 +93,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
                                  .rank = co_comm_rank(comm),
                                  .threads = (int)spec->loader_threads,
                                  .depth = (int)spec->loader_depth,
+                                 .seed = (uint64_t)spec->seed,
                                  .first_epoch = first ? first->epoch : 0,
                                  .first_step = first ? first->step : 0};
     co_status st;

@@ -239,8 +239,9 @@ static void assert_page_knows_list(const char *page, char *list)
 
 static void the_page_on_configs_knows_every_key(void **state)
 {
-    static const char *const lists[] = {"config",     "models",    "ops",        "datasets",
-                                        "partitions", "schedules", "optimizers", "strategies"};
+    static const char *const lists[] = {"config",     "models",     "ops",
+                                        "datasets",   "partitions", "schedules",
+                                        "optimizers", "strategies", "augmentations"};
     char *page = help_read_page("configuration.md");
 
     (void)state;

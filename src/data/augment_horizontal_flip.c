@@ -1,0 +1,34 @@
+/*
+ * augment_horizontal_flip.c - swap left and right, with a probability.
+ */
+#include "data/augment.h"
+
+typedef struct horizontal_flip {
+    double p;
+} horizontal_flip;
+
+static const co_key horizontal_flip_keys[] = {
+    {"p", CO_KEY_REAL, offsetof(horizontal_flip, p), "0.5", 0, 1, NULL, "probability of a flip"},
+    CO_KEYS_END,
+};
+
+static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t *in,
+                                  const co_shape *shape, const co_rng *rng)
+{
+    const size_t rows = (size_t)(shape->dim[0] * shape->dim[1]), width = (size_t)shape->dim[2];
+
+    if (co_rng_to_unit(co_rng_word(rng, 0)) >= (float)((const horizontal_flip *)self)->p)
+        return false;
+    for (size_t row = 0; row < rows; row++, in += width, out += width)
+        for (size_t x = 0; x < width; x++)
+            out[x] = in[width - 1 - x];
+    return true;
+}
+
+const co_augment_ops co_augment_horizontal_flip = {
+    .name = "horizontal-flip",
+    .summary = "swap left and right, with a probability",
+    .keys = horizontal_flip_keys,
+    .self_size = sizeof(horizontal_flip),
+    .bytes = horizontal_flip_bytes,
+};

@@ -1,0 +1,32 @@
+/* dataset_internal.h - an open data set, shared by opening (dataset.c) and reading (draw.c). */
+#ifndef CO_DATA_DATASET_INTERNAL_H
+#define CO_DATA_DATASET_INTERNAL_H
+
+#include "data/augment.h"
+#include "data/data.h"
+#include "data/frame.h"
+#include "data/normalize.h"
+#include "data/resize.h"
+
+#define CO_DATASET_NAME 1024 /* bytes of a sample's name in messages */
+
+struct co_dataset {
+    const co_dataset_ops *ops;
+    co_config *config; /* owned, or NULL when the caller's */
+    const char *path;
+    const co_value *normalize_value, *resize_value, *augment_value;
+    co_normalize normalize;
+    co_augment augment; /* n = 0 for the test split */
+    co_resize resize;
+    co_ints center_crop;
+    int on_bad;     /* index into dataset_on_bad */
+    bool framed;    /* the frame and not `resize` makes the size: from images of any size */
+    co_frame frame; /* when framed */
+    co_dataset_info info;
+    co_shape shape;     /* (C, H, W) of what a network gets */
+    float *table;       /* (C, 256): what each byte becomes, owned */
+    bool open;          /* ops->close is due */
+    max_align_t self[]; /* the format's own fields */
+};
+
+#endif
