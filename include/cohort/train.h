@@ -110,6 +110,7 @@ typedef struct co_train_options {
 typedef struct co_train_summary {
     double test_accuracy, test_loss, train_accuracy, train_loss, train_seconds, samples_per_second;
     uint64_t steps;
+    bool stopped; /* in good order before its end: nothing but steps and run_dir counts */
     char weights_sha256[65];
     char run_dir[1024];
 } co_train_summary;

@@ -26,6 +26,7 @@ static const co_command *const main_commands[] = {
     &co_command_data_partition,
     &co_command_data_pack,
     &co_command_list,
+    &co_command_ctl,
     &co_command_doctor,
     NULL,
 };

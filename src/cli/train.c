@@ -39,7 +39,7 @@ static co_status train_run(const void *options, int n, const char *const *argume
 
     (void)n;
     CO_TRY(co_train(&summary, &run));
-    if (!o->quiet && cli_is_root())
+    if (!o->quiet && !summary.stopped && cli_is_root())
         printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n", summary.run_dir);
     return CO_OK;
 }

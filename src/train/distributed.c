@@ -132,7 +132,8 @@ static void distributed_probe_close(distributed_probe *probe)
     co_comm_destroy(probe->self);
 }
 
-co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values)
+co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
+                               const co_distributed_values *values)
 {
     distributed_probe probe;
     co_status st = distributed_probe_open(&probe, values);
@@ -140,6 +141,7 @@ co_status co_distributed_check(unsigned *needs, bool *common, const co_distribut
     if (st == CO_OK) {
         *needs = probe.d.strategy->ops->needs;
         *common = co_strategy_is_common(probe.d.strategy);
+        *in_step = *common && *needs == 0 && co_distributed_is_settled(&probe.d);
     }
     distributed_probe_close(&probe);
     return st;

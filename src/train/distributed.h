@@ -57,7 +57,9 @@ uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
                               const co_distributed_values *values);
 /* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
-   without (co_strategy_needs), and whether ranks hold the same weights after every step. */
-co_status co_distributed_check(unsigned *needs, bool *common, const co_distributed_values *values);
+   without (co_strategy_needs), whether ranks hold the same weights after every step, and whether
+   they meet in every step and leave nothing under way. */
+co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
+                               const co_distributed_values *values);
 
 #endif

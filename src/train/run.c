@@ -18,12 +18,12 @@
 #include "train/init.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
+#include "train/session.h"
 #include "train/trainer.h"
 
 /* What each rank will make for itself can be made. */
-static co_status run_check_ranks(const co_job *job)
+co_status co_job_check_ranks(const co_job *job, int ranks)
 {
-    const int ranks = (int)job->spec.ranks;
     co_sampler *sampler = NULL;
 
     if (job->under_mpi)
@@ -89,10 +89,9 @@ static co_status run_check_update(co_job *job)
                                           .strategy = job->spec.strategy,
                                           .config = job->spec.config,
                                           .shards = (int)job->spec.shards};
-    bool common = false;
 
-    CO_TRY(co_distributed_check(&job->needs, &common, &values));
-    if (!common)
+    CO_TRY(co_distributed_check(&job->needs, &job->common, &job->in_step, &values));
+    if (!job->common)
         CO_TRY(run_check_apart(&job->spec));
     if (job->under_mpi && job->needs)
         return co_value_fail(job->spec.strategy,
@@ -137,7 +136,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     if (job->train && job->test)
         CO_TRY(run_check_splits(job));
     if (train)
-        CO_TRY(run_check_ranks(job));
+        CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
     CO_TRY(run_open_replicas(job));
     job->result =
@@ -162,7 +161,8 @@ static void run_close(co_job *job)
     co_spec_unload(&job->spec);
 }
 
-static co_status run_launch(co_job *job, const co_train_options *options, co_rank_fn fn)
+static co_status run_launch(co_job *job, const co_train_options *options,
+                            const co_launch_policy *policy, co_rank_fn fn)
 {
     const co_launch_options launch = {.ranks =
                                           job->under_mpi ? options->ranks : (int)job->spec.ranks,
@@ -171,7 +171,7 @@ static co_status run_launch(co_job *job, const co_train_options *options, co_ran
                                       .fork_one = true,
                                       .threads = job->replica != NULL};
 
-    return co_launch(&launch, fn, job);
+    return co_launch_with(&launch, policy, fn, job);
 }
 
 /* The job as one rank sees it: with a model of its own. */
@@ -199,6 +199,23 @@ static co_status run_train_rank(co_comm *comm, void *arg)
     return run_share_result(comm, &job);
 }
 
+/* On one machine a run may outlive its ranks. */
+static co_status run_session(co_job *job, const co_train_options *options)
+{
+    const co_launch_policy *policy;
+    co_session *session = NULL;
+    co_status st;
+
+    if (job->under_mpi)
+        return run_launch(job, options, NULL, run_train_rank);
+    CO_TRY(co_session_open(&session, job));
+    st = co_session_policy(&policy, session, job->result->train.run_dir);
+    if (st == CO_OK)
+        st = co_session_verdict(session, run_launch(job, options, policy, run_train_rank));
+    co_session_close(session);
+    return st;
+}
+
 co_status co_train(co_train_summary *out, const co_train_options *options)
 {
     co_job job = {.quiet = options->quiet};
@@ -214,7 +231,7 @@ co_status co_train(co_train_summary *out, const co_train_options *options)
         st = co_rundir_create(job.result->train.run_dir, sizeof(job.result->train.run_dir),
                               &job.spec);
     if (st == CO_OK)
-        st = run_launch(&job, options, run_train_rank);
+        st = run_session(&job, options);
     if (st == CO_OK && out)
         *out = job.result->train;
     run_close(&job);
@@ -304,7 +321,7 @@ static co_status run_measure(co_job *job, co_confusion *confusion, const co_trai
     if (confusion)
         st = run_map_confusion(job, &bytes);
     if (st == CO_OK)
-        st = run_launch(job, options, run_eval_rank);
+        st = run_launch(job, options, NULL, run_eval_rank);
     if (st == CO_OK && confusion) {
         confusion->classes = job->model->classes;
         confusion->count = co_calloc(1, bytes);
@@ -366,7 +383,7 @@ co_status co_bench_train(co_bench_summary *out, const co_train_options *options,
         return co_fail(CO_E_USAGE, "time at least 1 step in 1 to %d rounds", CO_BENCH_MAX_ROUNDS);
     st = run_open(&job, options, true);
     if (st == CO_OK)
-        st = run_launch(&job, options, run_bench_rank);
+        st = run_launch(&job, options, NULL, run_bench_rank);
     if (st == CO_OK)
         *out = job.result->bench;
     run_close(&job);

@@ -15,6 +15,7 @@
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_precision[] = {"fp32", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
+static const char *const spec_on_failure[] = {"stop", "shrink", "respawn", NULL};
 static const char *const spec_log[] = {"run", "ranks", NULL};
 
 #define SPEC(field) offsetof(co_spec, field)
@@ -78,6 +79,12 @@ const co_key co_spec_keys[] = {
      "steps between step events in metrics.jsonl"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
      "longest wait for another rank, in seconds"},
+    {"on_failure", CO_KEY_CHOICE, SPEC(on_failure), "stop", 0, 0, spec_on_failure,
+     "when a rank dies: stop the run, shrink it by one rank, or respawn the rank"},
+    {"max_restarts", CO_KEY_INT, SPEC(max_restarts), "3", 0, 1000, NULL,
+     "times that on_failure lets the ranks start again"},
+    {"max_seconds", CO_KEY_INT, SPEC(max_seconds), "0", 0, 1e9, NULL,
+     "stop in good order after this time; 0: no limit"},
     CO_KEYS_END,
 };
 

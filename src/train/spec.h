@@ -25,6 +25,8 @@ typedef struct co_spec {
     int precision;   /* one choice so far */
     int convolution; /* co_spec_convolution */
     int log;         /* co_spec_log */
+    int on_failure;  /* co_spec_on_failure */
+    int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
 } co_spec;
 
@@ -36,6 +38,12 @@ typedef enum co_spec_convolution {
 
 /* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
 typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS } co_spec_log;
+
+typedef enum co_spec_on_failure {
+    CO_SPEC_STOP = 0,
+    CO_SPEC_SHRINK,
+    CO_SPEC_RESPAWN
+} co_spec_on_failure;
 
 extern const co_key co_spec_keys[];
 

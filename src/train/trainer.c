@@ -17,6 +17,7 @@
 #include "train/distributed.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
+#include "train/session.h"
 #include "train/state.h"
 #include "train/trainer_internal.h"
 
@@ -370,7 +371,11 @@ static co_status trainer_epoch(trainer *t)
 {
     t->epoch_start_ns = co_clock_ns();
     while (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps) {
+        CO_TRY(co_session_before_step(t));
+        if (t->leaving)
+            return CO_OK;
         CO_TRY(trainer_step(t));
+        CO_TRY(co_session_after_step(t));
         if (t->n_sink)
             CO_TRY(trainer_emit_step(t));
     }
@@ -439,18 +444,24 @@ static co_status trainer_finish(trainer *t)
 co_status co_trainer_run(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
-    co_status st = trainer_open(&t);
+    co_status st;
 
+    co_session_begin(&t);
+    st = trainer_open(&t);
     if (st == CO_OK)
         st = trainer_open_sinks(&t);
     /* A state may be of the last step, in an epoch that is not evaluated yet. */
     while (st == CO_OK && (t.step < t.info.total_steps || t.epoch_step > 0)) {
         st = trainer_epoch(&t);
+        if (t.leaving)
+            break;
         trainer_next_epoch(&t);
+        if (st == CO_OK)
+            st = co_session_after_epoch(&t);
     }
-    if (st == CO_OK)
+    if (st == CO_OK && !t.leaving)
         st = trainer_finish(&t);
-    if (st == CO_OK && co_comm_rank(comm) == 0)
+    if (st == CO_OK && !t.leaving && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
     trainer_close(&t);
     return st;

@@ -29,9 +29,13 @@ typedef struct co_job {
     int bench_rounds;
     bool under_mpi;
     unsigned needs;               /* co_strategy_needs of the strategy */
+    bool common, in_step;         /* of the strategy: co_distributed_check */
     const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
+    struct co_session *session;   /* borrowed; NULL: one generation of ranks (session.h) */
 } co_job;
 
+/* Whether every rank of that many will be able to make what it needs. */
+co_status co_job_check_ranks(const co_job *job, int ranks);
 /* Train to the end. Collective. Rank 0 writes the run directory result->train.run_dir. */
 co_status co_trainer_run(co_comm *comm, co_job *job);
 /* Time steps; collective. Rank 0 fills result->bench. */

@@ -20,6 +20,7 @@ typedef struct trainer {
     int n_sink;
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
+    bool leaving;        /* all ranks leave the run here, to go on as others or not at all */
     uint64_t first_step; /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
     uint64_t step_ns;      /* in steps, without the wait for data: computing and the strategy */

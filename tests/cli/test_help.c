@@ -14,7 +14,8 @@
 
 static const char *const help_commands[] = {"train",       "eval",           "list",    "doctor",
                                             "data info",   "data partition", "inspect", "compare",
-                                            "bench train", "bench comm",     "export",  "import"};
+                                            "bench train", "bench comm",     "export",  "import",
+                                            "ctl"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";

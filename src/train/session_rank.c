@@ -1,0 +1,133 @@
+/*
+ * session_rank.c - a rank's side of a run over generations: commit, and agree where to leave.
+ *
+ * A request reaches ranks at different moments, and none may wait where another still needs it. So
+ * a rank that meets one between two steps says so, and goes on if any other has begun the step that
+ * comes next; when all have said the same place, that is the place. It holds for every strategy:
+ * the rank that is furthest ahead sets the place, and all others get there.
+ */
+#include "comm/watch.h"
+#include "core/clock.h"
+#include "train/session_internal.h"
+#include "train/trainer_internal.h"
+
+#define RANK_SLEEP_US 200
+
+static session_rank *rank_of(const trainer *t)
+{
+    return &t->job->session->shared->rank[co_comm_rank(t->comm)];
+}
+
+void co_session_begin(trainer *t)
+{
+    const co_session *s = t->job->session;
+
+    /* The state says how long the run had lasted when it was committed. */
+    if (s && s->committed)
+        t->job->start_ns = atomic_load(&s->shared->commit_ns[s->committed % 2]);
+}
+
+static co_status rank_commit(trainer *t, bool settle)
+{
+    const co_session *s = t->job->session;
+    session_rank *me = rank_of(t);
+    const uint64_t k = atomic_load(&me->committed) + 1;
+    co_state *slot = s->slot[k % 2];
+
+    if (settle)
+        CO_TRY(co_state_capture(slot, t));
+    else
+        CO_TRY(co_state_capture_part(slot, t));
+    if (co_comm_rank(t->comm) == 0)
+        atomic_store(&s->shared->commit_ns[k % 2], co_clock_ns());
+    atomic_store_explicit(&me->committed, k, memory_order_release);
+    return CO_OK;
+}
+
+/* 1: all ranks meet the request at `place`. 0: one has gone on. -1: not known yet. */
+static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uint64_t place)
+{
+    bool all = true;
+
+    for (int r = 0; r < ranks; r++) {
+        session_rank *rank = (session_rank *)&shared->rank[r];
+
+        if (atomic_load(&rank->entered) > step)
+            return 0;
+        all = all && atomic_load(&rank->agreed) == place;
+    }
+    return all ? 1 : -1;
+}
+
+static co_status rank_agree(bool *here, trainer *t, uint64_t request)
+{
+    const session_shared *shared = t->job->session->shared;
+    const uint64_t place = request << 40 | (t->step + 1), start = co_clock_ns();
+    const uint64_t limit_ns = (uint64_t)co_comm_timeout(t->comm) * 1000000;
+    int known;
+
+    atomic_store(&rank_of(t)->agreed, place);
+    while ((known = rank_poll(shared, co_comm_size(t->comm), t->step, place)) < 0) {
+        CO_TRY(co_comm_progress(t->comm));
+        if (co_clock_ns() - start > limit_ns)
+            return co_fail(CO_E_TIMEOUT, "ranks have not agreed where to leave within %u ms",
+                           co_comm_timeout(t->comm));
+        co_clock_sleep_us(RANK_SLEEP_US);
+    }
+    *here = known == 1;
+    return CO_OK;
+}
+
+co_status co_session_before_step(trainer *t)
+{
+    const co_session *s = t->job->session;
+    uint64_t asked;
+    bool here = false;
+
+    if (!s)
+        return CO_OK;
+    asked = atomic_load(&s->shared->asked);
+    if (asked >> 8 != atomic_load(&rank_of(t)->handled))
+        CO_TRY(rank_agree(&here, t, asked >> 8));
+    if (!here) {
+        atomic_store(&rank_of(t)->entered, t->step + 1);
+        return CO_OK;
+    }
+    atomic_store(&rank_of(t)->handled, asked >> 8);
+    CO_TRY(rank_commit(t, true));
+    t->leaving = true;
+    if (co_comm_rank(t->comm) == 0)
+        atomic_store(&s->shared->left, true);
+    return CO_OK;
+}
+
+static void rank_show(const trainer *t)
+{
+    session_shared *shared = t->job->session->shared;
+
+    if (co_comm_rank(t->comm) != 0)
+        return;
+    atomic_store_explicit(&shared->step, t->step, memory_order_relaxed);
+    atomic_store_explicit(&shared->epoch, t->epoch, memory_order_relaxed);
+    atomic_store_explicit(&shared->samples, t->samples + t->epoch_samples, memory_order_relaxed);
+    atomic_store_explicit(&shared->steps_per_epoch, t->info.steps_per_epoch, memory_order_relaxed);
+    atomic_store_explicit(&shared->total_steps, t->info.total_steps, memory_order_relaxed);
+    atomic_store_explicit(&shared->batch, t->info.batch, memory_order_relaxed);
+}
+
+co_status co_session_after_step(trainer *t)
+{
+    const co_session *s = t->job->session;
+
+    if (!s)
+        return CO_OK;
+    rank_show(t);
+    return s->commits && s->each_step ? rank_commit(t, false) : CO_OK;
+}
+
+co_status co_session_after_epoch(trainer *t)
+{
+    const co_session *s = t->job->session;
+
+    return s && s->commits ? rank_commit(t, true) : CO_OK;
+}
