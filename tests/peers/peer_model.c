@@ -1,0 +1,125 @@
+/*
+ * peer_model.c - our side of check_models.py: one network, one batch, every number that comes out.
+ *
+ *   peer_model auto|direct MODEL LOSS WEIGHTS BATCH OUT
+ *
+ * The first word is the config's key `convolution`; MODEL and LOSS are config text. BATCH holds
+ * `input` (N, C, H, W) and `label` (N, int32). OUT gets `eval.output`, computed first, with the
+ * running statistics of WEIGHTS; then, of one training step without dropout, `output`, `loss` (N),
+ * `grad.<parameter>` of the mean loss, and the running statistics after it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "ops/ops.h"
+#include "train/model.h"
+
+typedef struct peer {
+    const char *const *argument;
+    co_safetensors *file; /* owned: the batch */
+    co_model *model;      /* owned */
+    co_arena *arena;      /* owned: names, and copies of what a later step overwrites */
+    co_batch batch;
+    co_named_tensor *out; /* in the arena */
+    size_t n_out;
+} peer;
+
+/* Masks are those of our generator: nobody else can draw them. */
+static void peer_drop_nothing(const co_graph *graph)
+{
+    for (int i = 0; i < graph->n_node; i++)
+        if (graph->node[i].op == &co_op_dropout || graph->node[i].op == &co_op_dropout2d)
+            ((co_dropout_attr *)(void *)(uintptr_t)graph->node[i].attr)->p = 0;
+}
+
+static co_status peer_open(peer *p)
+{
+    const co_named_tensor *input, *label;
+    const bool direct = strcmp(p->argument[0], "direct") == 0;
+    co_model_options options = {.direct_convolution = direct,
+                                .model = p->argument[1],
+                                .loss = p->argument[2],
+                                .threads = 2};
+    uint32_t *sample;
+
+    CO_TRY(co_safetensors_open(&p->file, p->argument[4]));
+    input = co_safetensors_find(p->file, "input");
+    label = co_safetensors_find(p->file, "label");
+    if (!input || !label)
+        return co_fail(CO_E_DATA, "%s: no input, or no label", p->argument[4]);
+    options.sample = (co_shape){3, {input->shape.dim[1], input->shape.dim[2], input->shape.dim[3]}};
+    options.classes = 1;
+    CO_TRY(co_model_create(&p->model, &options));
+    peer_drop_nothing(p->model->graph);
+    CO_TRY(co_model_load(p->model, p->argument[3]));
+    p->arena = co_arena_create();
+    if (!p->arena)
+        return CO_E_NOMEM;
+    sample = co_arena_alloc(p->arena, (size_t)input->shape.dim[0], sizeof(*sample));
+    p->out = co_arena_alloc(p->arena, (size_t)p->model->graph->n_param + 3, sizeof(*p->out));
+    if (!sample || !p->out)
+        return CO_E_NOMEM;
+    p->batch = (co_batch){.count = (uint64_t)input->shape.dim[0],
+                          .global = (uint64_t)input->shape.dim[0],
+                          .local = (uint64_t)input->shape.dim[0],
+                          .input = input->data,
+                          .label = label->data,
+                          .sample = sample};
+    return CO_OK;
+}
+
+static co_status peer_keep(peer *p, const char *name, const co_shape *shape, const float *data)
+{
+    const size_t bytes = (size_t)co_shape_count(shape) * sizeof(float);
+    float *copy = co_arena_alloc(p->arena, bytes, 1);
+
+    if (!copy || !name)
+        return CO_E_NOMEM;
+    memcpy(copy, data, bytes);
+    p->out[p->n_out++] = (co_named_tensor){
+        .name = name, .dtype = CO_F32, .shape = *shape, .data = copy, .bytes = bytes};
+    return CO_OK;
+}
+
+static co_status peer_run(peer *p)
+{
+    const co_graph *graph = p->model->graph;
+    const co_store *store = p->model->store;
+    const co_shape scores = {2, {(int64_t)p->batch.count, p->model->classes}};
+    const co_shape losses = {1, {(int64_t)p->batch.count}};
+    co_result result;
+
+    CO_TRY(co_model_evaluate(&result, p->model, &p->batch));
+    CO_TRY(peer_keep(p, "eval.output", &scores, co_plan_output(p->model->plans[0]->plan)));
+    CO_TRY(co_model_forward(&result, p->model, &p->batch));
+    CO_TRY(peer_keep(p, "output", &scores, co_plan_output(p->model->last)));
+    CO_TRY(peer_keep(p, "loss", &losses, co_plan_loss(p->model->last)));
+    CO_TRY(co_model_backward(p->model, &p->batch, false, NULL, NULL));
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+        const bool buffer = param->spec.buffer;
+        const char *name = buffer ? param->name : co_arena_printf(p->arena, "grad.%s", param->name);
+
+        CO_TRY(peer_keep(p, name, &param->spec.shape,
+                         (buffer ? store->buffer : store->grad) + param->offset));
+    }
+    return co_safetensors_write(p->argument[5], p->out, p->n_out, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    peer p = {.argument = (const char *const *)argv + 1};
+    co_status st = CO_E_USAGE;
+
+    if (argc == 7)
+        st = peer_open(&p);
+    if (st == CO_OK)
+        st = peer_run(&p);
+    if (st != CO_OK)
+        fprintf(stderr, "%s\n", argc == 7 ? co_error_message() : "six arguments");
+    co_model_destroy(p.model);
+    co_safetensors_close(p.file);
+    co_arena_destroy(p.arena);
+    return co_exit_code(st);
+}
