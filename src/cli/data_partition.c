@@ -44,7 +44,8 @@ typedef struct data_partition {
     co_spec spec;
     co_dataset *data;    /* owned */
     co_sampler *sampler; /* owned */
-    uint32_t *index;     /* owned: room for a rank's samples of a step */
+    co_tree *tree;       /* owned: which shards are whose; NULL: no shards */
+    uint32_t *index;     /* owned: room for a rank's or a shard's samples of a step */
     partition_view view; /* owns its arrays */
 } data_partition;
 
@@ -64,7 +65,7 @@ static co_status data_partition_alloc(data_partition *p)
     uint64_t most = 0;
     size_t table;
 
-    for (int r = 0; r < v->ranks; r++) {
+    for (int r = 0; r < (p->tree ? (int)p->spec.shards : v->ranks); r++) {
         const uint64_t n = co_sampler_local_max(p->sampler, r);
 
         most = n > most ? n : most;
@@ -91,6 +92,9 @@ static co_status data_partition_open(data_partition *p, const char *config,
     v->ranks = (int)p->spec.ranks;
     CO_TRY(co_feed_options(&sampling, &p->spec, p->data, v->ranks, CO_SPLIT_TRAIN));
     CO_TRY(co_sampler_create(&p->sampler, &sampling));
+    CO_TRY(co_spec_check_ranks(&p->spec, v->ranks));
+    if (p->spec.shards)
+        CO_TRY(co_tree_create(&p->tree, (int)p->spec.shards, v->ranks));
     v->data = co_dataset_name(p->data);
     v->partition = sampling.partition ? sampling.partition : "global";
     v->batch = sampling.batch;
@@ -107,23 +111,39 @@ static void data_partition_close(data_partition *p)
     co_free(p->view.rank);
     co_free(p->index);
     co_sampler_destroy(p->sampler);
+    co_tree_destroy(p->tree);
     co_dataset_destroy(p->data);
     co_spec_unload(&p->spec);
 }
 
-/* What one rank takes in one step. */
-static co_status data_partition_take(data_partition *p, uint64_t step, int rank)
+/* What a rank takes of part `part` of a step: its own or, with shards, one of them. */
+static co_status data_partition_take_part(uint64_t *taken, data_partition *p, uint64_t step,
+                                          int rank, int part)
 {
-    const uint64_t n = co_sampler_local(p->sampler, step, rank);
+    const uint64_t n = co_sampler_local(p->sampler, step, part);
     partition_view *v = &p->view;
 
-    CO_TRY(co_sampler_indices(p->sampler, p->index, 0, step, rank));
+    CO_TRY(co_sampler_indices(p->sampler, p->index, 0, step, part));
     for (uint64_t i = 0; i < n; i++) {
         const int64_t label = co_dataset_label(p->data, p->index[i]);
 
         v->label[rank * v->classes + label]++;
         v->uses[p->index[i]]++;
     }
+    *taken += n;
+    return CO_OK;
+}
+
+/* What one rank takes in one step. */
+static co_status data_partition_take(data_partition *p, uint64_t step, int rank)
+{
+    const int first = p->tree ? co_tree_first(p->tree, rank) : rank;
+    const int end = p->tree ? co_tree_first(p->tree, rank + 1) : rank + 1;
+    partition_view *v = &p->view;
+    uint64_t n = 0;
+
+    for (int part = first; part < end; part++)
+        CO_TRY(data_partition_take_part(&n, p, step, rank, part));
     v->rank[rank].samples += n;
     v->rank[rank].idle += n == 0;
     if (n > v->rank[rank].most)

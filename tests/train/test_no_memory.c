@@ -95,6 +95,12 @@ static void two_ranks(void **state)
     runs_end_with_an_error(2, "strategy=sync");
 }
 
+static void two_ranks_with_shards(void **state)
+{
+    (void)state;
+    runs_end_with_an_error(2, "shards=5");
+}
+
 /* Sums under way when a rank fails; averages. */
 static void two_ranks_with_other_strategies(void **state)
 {
@@ -108,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank),
         cmocka_unit_test(two_ranks),
+        cmocka_unit_test(two_ranks_with_shards),
         cmocka_unit_test(two_ranks_with_other_strategies),
     };
 
