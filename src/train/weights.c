@@ -113,6 +113,7 @@ typedef struct weights_report {
     size_t n[WEIGHTS_FAULTS];
     char text[WEIGHTS_FAULTS][350]; /* the first names of each kind */
     char layer[64];                 /* of the first tensor of another shape */
+    bool wrapped;                   /* an unexpected name begins as DistributedDataParallel's do */
 } weights_report;
 
 static void weights_add(weights_report *report, weights_fault fault, const char *name,
@@ -151,7 +152,11 @@ static void weights_compare(weights_report *report, const co_named_tensor *tenso
 static void weights_hint(char *out, size_t size, const weights_report *report, bool starting)
 {
     out[0] = '\0';
-    if (report->n[WEIGHTS_SHAPE] && starting)
+    if (report->wrapped)
+        snprintf(out, size,
+                 "; 'module.' comes from DistributedDataParallel: save "
+                 "model.module.state_dict()");
+    else if (report->n[WEIGHTS_SHAPE] && starting)
         snprintf(out, size, "; init.skip names layers that begin afresh, e.g. skip: [%s]",
                  report->layer);
     else if (report->n[WEIGHTS_SHAPE])
@@ -228,8 +233,10 @@ static co_status weights_check(const co_model *model, const co_safetensors *file
         const co_named_tensor *tensor = co_safetensors_tensor(file, i);
 
         if (!weights_is_below(tensor->name, fresh) && !weights_is_counter(graph, tensor) &&
-            !weights_find(graph, tensor->name, strlen(tensor->name)))
+            !weights_find(graph, tensor->name, strlen(tensor->name))) {
             weights_add(&report, WEIGHTS_UNEXPECTED, tensor->name, "");
+            report.wrapped |= strncmp(tensor->name, "module.", 7) == 0;
+        }
     }
     return weights_refuse(&report, path, fresh != NULL);
 }

@@ -116,6 +116,21 @@ static void a_long_list_is_cut(void **state)
     assert_refused(change_names, words);
 }
 
+static size_t change_wrapped(co_named_tensor *t, size_t n)
+{
+    t[7].name = "module.fc.bias";
+    return n;
+}
+
+static void names_of_a_wrapped_model_are_told(void **state)
+{
+    static const char *const words[] = {"1 missing: fc.bias; 1 unexpected: module.fc.bias",
+                                        "save model.module.state_dict()", NULL};
+
+    (void)state;
+    assert_refused(change_wrapped, words);
+}
+
 static const int64_t batches = 7;
 
 static size_t add_counter(co_named_tensor *t, size_t n)
@@ -200,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_faults_are_listed_at_once),
         cmocka_unit_test(a_long_list_is_cut),
+        cmocka_unit_test(names_of_a_wrapped_model_are_told),
         cmocka_unit_test(batches_that_a_norm_has_seen_are_taken),
         cmocka_unit_test(doubles_are_rounded),
         cmocka_unit_test(some_layers_can_stay_fresh),
