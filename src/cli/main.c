@@ -19,6 +19,7 @@ static const co_command *const main_commands[] = {
     &co_command_compare,
     &co_command_bench_train,
     &co_command_bench_comm,
+    &co_command_bench_data,
     &co_command_inspect,
     &co_command_export,
     &co_command_import,

@@ -92,32 +92,70 @@ co_status co_image_decode(uint8_t *out, const co_image_want *want, co_image_scra
 }
 
 /* Pixels of one row, as a scaler takes them. */
-static void image_gather(uint8_t *out, const co_pixels *in, size_t low, size_t end, size_t lanes)
+static const uint8_t *image_gather(uint8_t *out, const co_image_scaler *s, const co_pixels *in,
+                                   size_t y)
 {
-    for (int64_t c = 0; c < in->channels; c++) {
-        const uint8_t *from = in->at + (size_t)c * in->plane;
+    const uint8_t *row = in->at + y * in->row + s->column.low * in->column;
+    const uint8_t *planes[3] = {row, row + in->plane, row + 2 * in->plane};
+    const size_t n = s->column.end - s->column.low;
 
-        for (size_t x = low; x < end; x++)
-            out[(x - low) * lanes + (size_t)c] = from[x * in->column];
+    if (s->lanes == 4)
+        s->loops->join(out, planes, in->column, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = row[i * in->column];
+    return out;
+}
+
+/* A part that keeps its size. */
+static void image_copy(uint8_t *out, const co_image_scaler *s, const co_pixels *in)
+{
+    for (size_t c = 0; c < (size_t)in->channels; c++)
+        for (size_t y = s->row.low; y < s->row.end; y++) {
+            const uint8_t *row = in->at + c * in->plane + y * in->row + s->column.low * in->column;
+
+            if (in->column == 1)
+                memcpy(out, row, s->column.n);
+            else
+                for (size_t x = 0; x < s->column.n; x++)
+                    out[x] = row[x * in->column];
+            out += s->column.n;
+        }
+}
+
+/* One channel, or three side by side. */
+static co_status image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
+                                co_image_scratch *scratch)
+{
+    co_image_scaler *s = &scratch->scaler;
+    const size_t lanes = in->channels == 1 ? 1 : 4;
+
+    CO_TRY(
+        co_image_scaler_begin(s, want, &want->box, (size_t)in->width, (size_t)in->height, lanes));
+    if (s->column.copy && s->row.copy) {
+        image_copy(out, s, in);
+        return CO_OK;
     }
+    CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
+    for (size_t y = s->row.low; y < s->row.end; y++)
+        co_image_scaler_row(s, image_gather(scratch->rows.at, s, in, y));
+    co_image_scaler_finish(out, s);
+    return CO_OK;
 }
 
 co_status co_image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
                             co_image_scratch *scratch)
 {
-    co_image_scaler *scaler = &scratch->scaler;
-    const size_t lanes = in->channels == 1 ? 1 : 4;
-    co_pixels row = *in;
+    co_image_want one_wanted = *want;
+    co_pixels one = *in;
 
-    CO_TRY(co_image_scaler_begin(scaler, want, &want->box, (size_t)in->width, (size_t)in->height,
-                                 lanes));
-    CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
-    for (size_t y = scaler->row.low; y < scaler->row.end; y++) {
-        row.at = in->at + y * in->row;
-        image_gather(scratch->rows.at, &row, scaler->column.low, scaler->column.end, lanes);
-        co_image_scaler_row(scaler, scratch->rows.at);
+    if (in->channels == 3)
+        return image_resample(out, want, in, scratch);
+    one.channels = one_wanted.channels = 1;
+    for (int64_t c = 0; c < in->channels; c++) {
+        one.at = in->at + (size_t)c * in->plane;
+        CO_TRY(image_resample(out + c * want->height * want->width, &one_wanted, &one, scratch));
     }
-    co_image_scaler_finish(out, scaler);
     return CO_OK;
 }
 

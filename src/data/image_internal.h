@@ -53,6 +53,8 @@ typedef struct co_image_loops {
                  size_t i, size_t n);
     /* The first three bytes of 4-byte pixels to planes, as across. */
     void (*part)(uint8_t *out, size_t plane, const uint8_t *row, size_t n);
+    /* The other way round, of bytes that are `step` apart. */
+    void (*join)(uint8_t *row, const uint8_t *planes[3], size_t step, size_t n);
 } co_image_loops;
 
 extern const co_image_loops co_image_loops_basic;

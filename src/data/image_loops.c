@@ -68,11 +68,19 @@ static void loops_part(uint8_t *out, size_t plane, const uint8_t *row, size_t n)
             out[c * plane + i] = row[4 * i + c];
 }
 
+static void loops_join(uint8_t *row, const uint8_t *planes[3], size_t step, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++)
+            row[4 * i + c] = planes[c][i * step];
+}
+
 const co_image_loops co_image_loops_basic = {
     .name = "plain C",
     .across = loops_across,
     .down = loops_down,
     .part = loops_part,
+    .join = loops_join,
 };
 
 size_t co_image_loops_list(const co_image_loops *out[2])

@@ -165,9 +165,33 @@ static void loops_part(uint8_t *out, size_t plane, const uint8_t *row, size_t n)
     }
 }
 
+static void loops_join(uint8_t *row, const uint8_t *planes[3], size_t step, size_t n)
+{
+    size_t i = 0;
+
+    for (; step == 1 && i + 16 <= n; i += 16) {
+        const __m128i red = loops_load(planes[0] + i), green = loops_load(planes[1] + i);
+        const __m128i blue = loops_load(planes[2] + i), none = _mm_setzero_si128();
+        const __m128i rg[2] = {_mm_unpacklo_epi8(red, green), _mm_unpackhi_epi8(red, green)};
+        const __m128i b[2] = {_mm_unpacklo_epi8(blue, none), _mm_unpackhi_epi8(blue, none)};
+        __m128i *out = (__m128i *)(void *)(row + 4 * i);
+
+        for (int h = 0; h < 2; h++) {
+            _mm_storeu_si128(out + 2 * h, _mm_unpacklo_epi16(rg[h], b[h]));
+            _mm_storeu_si128(out + 2 * h + 1, _mm_unpackhi_epi16(rg[h], b[h]));
+        }
+    }
+    if (i < n) {
+        const uint8_t *rest[3] = {planes[0] + i * step, planes[1] + i * step, planes[2] + i * step};
+
+        co_image_loops_basic.join(row + 4 * i, rest, step, n - i);
+    }
+}
+
 const co_image_loops co_image_loops_avx2 = {
     .name = "AVX2",
     .across = loops_across,
     .down = loops_down,
     .part = loops_part,
+    .join = loops_join,
 };

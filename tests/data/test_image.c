@@ -132,20 +132,45 @@ static void test_part_of_jpeg(void **state)
     }
 }
 
+/* However pixels lie in memory, resampled or copied. */
 static void test_resample_strided(void **state)
 {
-    static uint8_t in[6 * 4 * 3], planar[3 * 6 * 4], out[2][3 * 5 * 7];
-    const co_image_want want = {{0.5, 1, 3, 4.5}, 3, 5, 7};
-    const co_pixels interleaved = {in, 1, 12, 3, 3, 6, 4}, planes = {planar, 24, 4, 1, 3, 6, 4};
+    enum { H = 21, W = 45, N = H * W };
+    static uint8_t in[N * 3], planar[3 * N], out[2][3 * N];
+    static const co_image_want wants[] = {{{0.5, 1, 40, 19.5}, 3, 11, 39},
+                                          {{2, 3, 41, 15}, 3, 15, 41}};
+    const co_pixels interleaved = {in, 1, W * 3, 3, 3, H, W}, planes = {planar, N, W, 1, 3, H, W};
 
     (void)state;
     for (size_t i = 0; i < sizeof(in); i++) {
-        in[i] = (uint8_t)(i * 37);
-        planar[i % 3 * 24 + i / 3] = in[i];
+        in[i] = (uint8_t)(i * 37 + i / 91);
+        planar[i % 3 * N + i / 3] = in[i];
     }
-    assert_int_equal(co_image_resample(out[0], &want, &interleaved, scratch), CO_OK);
-    assert_int_equal(co_image_resample(out[1], &want, &planes, scratch), CO_OK);
-    assert_memory_equal(out[0], out[1], sizeof(out[0]));
+    for (size_t k = 0; k < 2; k++) {
+        const size_t n = (size_t)(wants[k].height * wants[k].width);
+
+        assert_int_equal(co_image_resample(out[0], &wants[k], &interleaved, scratch), CO_OK);
+        assert_int_equal(co_image_resample(out[1], &wants[k], &planes, scratch), CO_OK);
+        assert_memory_equal(out[0], out[1], 3 * n);
+        for (int64_t c = 0; c < 3; c++) { /* each channel as if it were alone */
+            const co_pixels one = {planar + c * N, N, W, 1, 1, H, W};
+            co_image_want grey = wants[k];
+
+            grey.channels = 1;
+            assert_int_equal(co_image_resample(out[1], &grey, &one, scratch), CO_OK);
+            assert_memory_equal(out[0] + (size_t)c * n, out[1], n);
+        }
+    }
+    {
+        const co_pixels two = {planar + N, N, W, 1, 2, H, W}; /* any number of channels */
+        co_image_want want = wants[1];
+
+        want.channels = 2;
+        assert_int_equal(co_image_resample(out[1], &want, &two, scratch), CO_OK);
+        assert_memory_equal(out[0] + 15 * 41, out[1], 2 * 15 * 41);
+    }
+    for (size_t y = 0; y < 15; y++) /* the second keeps its size */
+        assert_memory_equal(out[0] + y * 41, planar + (y + 3) * W + 2, 41);
 }
 
 /* Grey, CMYK and YCCK become colour, and colour grey. */
