@@ -107,6 +107,8 @@ CO_API void co_loader_destroy(co_loader *loader);
 CO_API co_status co_loader_next(co_batch *out, co_loader *loader);
 /** Seconds that co_loader_next has waited for data so far. */
 CO_API double co_loader_wait_seconds(const co_loader *loader);
+/** Samples that others stood in for so far (`on_bad_sample: skip`), each time anew. */
+CO_API uint64_t co_loader_bad_samples(const co_loader *loader);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 
 #include "core/clock.h"
 #include "core/fs.h"
+#include "core/log.h"
 #include "core/mem.h"
 #include "data/data.h"
 
@@ -21,6 +22,7 @@
 #define LOADER_MESSAGE   512
 #define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
 #define LOADER_MAX_CLAIM 64 /* samples */
+#define LOADER_WARNINGS  3  /* of bad samples, in all */
 
 typedef struct loader_slot {
     co_batch batch;
@@ -51,6 +53,8 @@ struct co_loader {
     size_t sample_size; /* floats */
     bool skip_bad;
     double wait_seconds;
+    uint64_t bad; /* samples, of batches that the consumer has had */
+    int warned;
     co_data_scratch scratch; /* of the calling thread, when there are no others */
 
     pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
@@ -141,13 +145,24 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
                    (int)label, last);
 }
 
+/* The message names the sample; what to do about it is a matter of data sets. */
+static co_status loader_refuse(void)
+{
+    char why[LOADER_MESSAGE];
+
+    snprintf(why, sizeof(why), "%s", co_error_message());
+    return co_fail(CO_E_DATA, "%s; mend it, or go on without it: data.on_bad_sample: skip", why);
+}
+
 static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
                                  co_data_scratch *scratch)
 {
     co_status st = loader_draw(l, slot, k, slot->sample[k], scratch);
 
-    if (st != CO_E_DATA || !l->skip_bad)
+    if (st != CO_E_DATA)
         return st;
+    if (!l->skip_bad)
+        return loader_refuse();
     loader_note_bad(l, slot, k);
     return loader_replace(l, slot, k, scratch);
 }
@@ -429,6 +444,15 @@ static co_status loader_next_read_ahead(co_batch *out, co_loader *l)
     return CO_OK;
 }
 
+static void loader_count_bad(co_loader *l, const co_batch *batch)
+{
+    l->bad += batch->bad;
+    if (batch->bad && l->warned++ < LOADER_WARNINGS)
+        co_log(CO_LOG_WARN, "%s; another sample with its label stands in for it%s",
+               batch->bad_message,
+               l->warned == LOADER_WARNINGS ? " (more will only be counted)" : "");
+}
+
 co_status co_loader_next(co_batch *out, co_loader *loader)
 {
     const uint64_t start = co_clock_ns();
@@ -437,10 +461,17 @@ co_status co_loader_next(co_batch *out, co_loader *loader)
 
     /* All of it: on a core that it shares with this thread, a reader works in here. */
     loader->wait_seconds += co_clock_seconds(start, co_clock_ns());
+    if (st == CO_OK)
+        loader_count_bad(loader, out);
     return st;
 }
 
 double co_loader_wait_seconds(const co_loader *loader)
 {
     return loader->wait_seconds;
+}
+
+uint64_t co_loader_bad_samples(const co_loader *loader)
+{
+    return loader->bad;
 }

@@ -170,6 +170,17 @@ static co_status console_epoch_line(console *self, const co_event *event)
                         event->train_loss, event->train_accuracy, test, rate, seconds);
 }
 
+static co_status console_bad_line(console *self, const co_event *event)
+{
+    char bad[32];
+
+    if (event->bad_samples == 0)
+        return CO_OK;
+    return console_line(self, "  %s bad sample%s skipped, others with their labels took the places",
+                        co_format_count(bad, sizeof(bad), event->bad_samples),
+                        event->bad_samples == 1 ? "" : "s");
+}
+
 /* As the scripts of PyTorch's tutorials on distributed training print it. */
 static co_status console_rank_lines(console *self, const co_event *event)
 {
@@ -207,7 +218,8 @@ static co_status console_event(co_sink *sink, const co_event *event)
         return console_step(self, event);
     if (event->kind == CO_EVENT_EPOCH) {
         CO_TRY(console_rank_lines(self, event));
-        return console_epoch_line(self, event);
+        CO_TRY(console_epoch_line(self, event));
+        return console_bad_line(self, event);
     }
     return console_end(self, event);
 }

@@ -130,6 +130,8 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "lr", event->lr) | json_put_results(object, event) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);
+    if (event->kind != CO_EVENT_STEP)
+        bad |= json_put_count(object, "bad_samples", event->bad_samples);
     if (event->rank)
         bad |= jsonl_put_ranks(object, self, event);
     return jsonl_put(self, object, bad);

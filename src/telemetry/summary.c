@@ -35,27 +35,27 @@ static json_t *summary_build(const co_summary *summary)
     const co_run_info *info = summary->info;
     const co_event *last = summary->last;
     json_t *object = json_object();
-    int bad = json_put_text(object, "model", info->model) |
-              json_put_text(object, "dataset", info->dataset) |
-              json_put_text(object, "strategy", info->strategy) |
-              json_put_text(object, "transport", info->transport) |
-              json_put_count(object, "ranks", (uint64_t)info->ranks) |
-              summary_put_shards(object, summary->shards) |
-              json_put_count(object, "batch", info->batch) |
-              json_put_count(object, "epochs", info->epochs) |
-              json_put_count(object, "steps", last->step) |
-              json_put_real(object, "wall_seconds", last->wall_seconds) |
-              json_put_real(object, "train_seconds", last->train_seconds) |
-              json_put_real(object, "compute_seconds", last->compute_seconds) |
-              json_put_real(object, "sync_seconds", last->sync_seconds) |
-              json_put_real(object, "start_seconds", summary->start_seconds) |
-              json_put_real(object, "data_wait_seconds", last->data_wait_seconds) |
-              json_put_real(object, "samples_per_second", last->samples_per_second) |
-              json_put_results(object, last) |
-              json_put_count(object, "parameter_count", info->parameter_count) |
-              json_put_count(object, "bytes_sent", last->bytes_sent) |
-              summary_put_counts(object, summary) |
-              json_put_text(object, "weights_sha256", summary->weights_sha256);
+    int bad =
+        json_put_text(object, "model", info->model) |
+        json_put_text(object, "dataset", info->dataset) |
+        json_put_text(object, "strategy", info->strategy) |
+        json_put_text(object, "transport", info->transport) |
+        json_put_count(object, "ranks", (uint64_t)info->ranks) |
+        summary_put_shards(object, summary->shards) | json_put_count(object, "batch", info->batch) |
+        json_put_count(object, "epochs", info->epochs) |
+        json_put_count(object, "steps", last->step) |
+        json_put_real(object, "wall_seconds", last->wall_seconds) |
+        json_put_real(object, "train_seconds", last->train_seconds) |
+        json_put_real(object, "compute_seconds", last->compute_seconds) |
+        json_put_real(object, "sync_seconds", last->sync_seconds) |
+        json_put_real(object, "start_seconds", summary->start_seconds) |
+        json_put_real(object, "data_wait_seconds", last->data_wait_seconds) |
+        json_put_real(object, "samples_per_second", last->samples_per_second) |
+        json_put_results(object, last) | json_put_count(object, "bad_samples", last->bad_samples) |
+        json_put_count(object, "parameter_count", info->parameter_count) |
+        json_put_count(object, "bytes_sent", last->bytes_sent) |
+        summary_put_counts(object, summary) |
+        json_put_text(object, "weights_sha256", summary->weights_sha256);
 
     if (bad) {
         json_decref(object);

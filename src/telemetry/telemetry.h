@@ -45,7 +45,9 @@ typedef struct co_event {
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
     double data_wait_seconds;
-    uint64_t bytes_sent;         /* of this rank */
+    uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
+                             that others stood in for */
+    uint64_t bytes_sent;  /* of this rank */
     const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not asked for */
 } co_event;
 

@@ -3,6 +3,8 @@
  */
 #include <string.h>
 
+#include "core/thread.h"
+#include "data/data.h"
 #include "train/trainer.h"
 
 /* Evaluation needs no gradients, so larger batches cost little memory. */
@@ -86,12 +88,20 @@ static co_status feed_share_shards(co_tree **out, co_loader_options *loading, co
     return CO_OK;
 }
 
+/* Copying bytes keeps one thread busy for a fraction of a step, decoding can take any number. */
+static int feed_threads(const co_spec *spec, const co_dataset *dataset)
+{
+    if (spec->loader_threads >= 0)
+        return (int)spec->loader_threads;
+    return co_dataset_stored(dataset)->encoded ? co_thread_cores() : 1;
+}
+
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split, const co_batch *first)
 {
     co_loader_options loading = {.dataset = dataset,
                                  .rank = co_comm_rank(comm),
-                                 .threads = (int)spec->loader_threads,
+                                 .threads = feed_threads(spec, dataset),
                                  .depth = (int)spec->loader_depth,
                                  .seed = (uint64_t)spec->seed,
                                  .first_epoch = first ? first->epoch : 0,

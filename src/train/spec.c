@@ -97,8 +97,9 @@ static const co_key spec_clip_keys[] = {
 };
 
 static const co_key spec_loader_keys[] = {
-    {"threads", CO_KEY_INT, SPEC(loader_threads), "1", 0, 64, NULL,
-     "threads of a rank that read; 0: read between steps"},
+    {"threads", CO_KEY_INT, SPEC(loader_threads), "-1", -1, 64, NULL,
+     "threads of a rank that read; 0: read between steps; -1: one, or one per core where images "
+     "are decoded"},
     {"depth", CO_KEY_INT, SPEC(loader_depth), "4", 1, 1024, NULL, "batches read ahead"},
     CO_KEYS_END,
 };

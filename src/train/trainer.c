@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/thread.h"
+#include "data/data.h"
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
 #include "train/metrics.h"
@@ -338,6 +339,21 @@ static co_status trainer_take_ema(trainer *t)
     return trainer_swap_ema(t);
 }
 
+/* How many of the epoch's samples, of all ranks, were bad. */
+static co_status trainer_count_bad(co_event *event, trainer *t)
+{
+    int64_t bad = (int64_t)co_loader_bad_samples(t->train.loader) - (int64_t)t->bad_before;
+
+    if (!co_dataset_skips_bad(t->job->train))
+        return CO_OK;
+    if (t->job->test)
+        bad += (int64_t)co_loader_bad_samples(t->test.loader);
+    t->bad_before += (uint64_t)bad;
+    CO_TRY(co_comm_allreduce(t->comm, &bad, &bad, 1, CO_I64, CO_SUM));
+    event->bad_samples = (uint64_t)bad;
+    return CO_OK;
+}
+
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
 static co_status trainer_end_epoch(trainer *t)
 {
@@ -359,6 +375,7 @@ static co_status trainer_end_epoch(trainer *t)
         trainer_set_test(&event, &test, co_dataset_classes(t->job->test));
         event.wall_seconds = trainer_wall_seconds(t);
     }
+    CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
         CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, t->job->test ? &t->tested : NULL));

@@ -29,6 +29,7 @@ typedef struct trainer {
     double epoch_seconds;   /* of this epoch, before this process */
     double earlier_seconds; /* of the run, likewise */
     double best_accuracy;   /* of the test split so far; -1: none */
+    uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
     co_result seen;         /* of this epoch so far, on this rank */
     co_event last;          /* of the last epoch */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */

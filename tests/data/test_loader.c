@@ -6,11 +6,13 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "data/data.h"
+#include "data/dataset_internal.h"
 
 #define COUNT 97
 #define SIZE  ((size_t)30) /* (1, 6, 5) */
@@ -165,6 +167,188 @@ static void a_read_error_comes_back(void **state)
     }
 }
 
+/* --- a data set of which some samples cannot be read --- */
+
+static bool is_bad(uint64_t i)
+{
+    return i % 10 == 4 || i == 5;
+}
+
+static bool is_bad_label_3(uint64_t i)
+{
+    return i % 10 == 3;
+}
+
+static bool (*bad)(uint64_t i);
+static const co_dataset_ops *whole;
+
+static co_status read_some(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)
+{
+    if (bad(i))
+        return co_fail(CO_E_DATA, "sample %d: no image", (int)i);
+    return whole->read(self, out, buffer, i);
+}
+
+/* Samples of `config`, of which `which` cannot be read. */
+static void feed_open_bad(feed *f, co_dataset_ops *ops, const char *text, bool (*which)(uint64_t),
+                          int ranks, co_loader_options loading)
+{
+    const co_sampler_options options = sampling(ranks, NULL);
+
+    assert_int_equal(co_dataset_open(&f->data, text, CO_SPLIT_TRAIN), CO_OK);
+    whole = f->data->ops;
+    *ops = *whole;
+    ops->read = read_some;
+    f->data->ops = ops;
+    bad = which;
+    loading.dataset = f->data;
+    assert_int_equal(co_sampler_create(&f->sampler, &options), CO_OK);
+    loading.sampler = f->sampler;
+    assert_int_equal(co_loader_create(&f->loader, &loading), CO_OK);
+}
+
+static void a_bad_sample_is_an_error_that_names_it(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        co_dataset_ops ops;
+        co_status st = CO_OK;
+        co_batch batch;
+        feed f;
+
+        feed_open_bad(&f, &ops, config, is_bad, 1, (co_loader_options){.threads = threads[k]});
+        for (int n = 0; n < 10 && st == CO_OK; n++)
+            st = co_loader_next(&batch, f.loader);
+        assert_int_equal(st, CO_E_DATA);
+        assert_non_null(strstr(co_error_message(), ": no image; mend it, or go on without it: "
+                                                   "data.on_bad_sample: skip"));
+        feed_close(&f);
+    }
+}
+
+#define SKIP "{name: synthetic, shape: [1, 6, 5], samples: 97, on_bad_sample: skip%s}"
+
+/* Of label 4 are 9, 19, ... left, each for itself and for the one before, and for 94 it is 9 again;
+   10 stands in for 5. */
+static uint64_t times_seen(uint64_t i)
+{
+    if (is_bad(i))
+        return 0;
+    return i == 9 ? 3 : i == 10 || i % 10 == 9 ? 2 : 1;
+}
+
+/* The same samples stand in whatever the ranks and threads, and all counts stay as planned. */
+static void another_sample_of_the_label_stands_in_for_a_bad_one(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 9; k++) {
+        const int ranks = 1 + k % 3;
+        uint64_t found = 0, seen[COUNT] = {0};
+
+        for (int rank = 0; rank < ranks; rank++) {
+            co_dataset_ops ops;
+            char text[128];
+            feed f;
+
+            snprintf(text, sizeof(text), SKIP, ", classes: 5");
+            feed_open_bad(&f, &ops, text, is_bad, ranks,
+                          (co_loader_options){.rank = rank, .threads = threads[k / 3]});
+            for (uint64_t step = 0; step < co_sampler_steps(f.sampler); step++) {
+                co_batch batch;
+
+                assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
+                assert_int_equal(batch.count, co_sampler_local(f.sampler, step, rank));
+                assert_int_equal(!batch.bad_message, batch.bad == 0);
+                for (uint64_t i = 0; i < batch.count; i++) {
+                    float want[SIZE];
+
+                    assert_int_equal(co_dataset_read(f.data, want, batch.sample[i]), CO_OK);
+                    assert_memory_equal(batch.input + i * SIZE, want, sizeof(want));
+                    assert_int_equal(batch.label[i], batch.sample[i] % 5);
+                    seen[batch.sample[i]]++;
+                }
+            }
+            found += co_loader_bad_samples(f.loader);
+            feed_close(&f);
+        }
+        assert_int_equal(found, 11); /* 4, 14, ..., 94, and 5 */
+        for (uint64_t i = 0; i < COUNT; i++)
+            assert_int_equal(seen[i], times_seen(i));
+    }
+}
+
+static void a_label_without_good_samples_is_an_error(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        co_dataset_ops ops;
+        co_status st = CO_OK;
+        co_batch batch;
+        char text[128];
+        feed f;
+
+        snprintf(text, sizeof(text), SKIP, ", classes: 10");
+        feed_open_bad(&f, &ops, text, is_bad_label_3, 1,
+                      (co_loader_options){.threads = threads[k]});
+        for (int n = 0; n < 10 && st == CO_OK; n++)
+            st = co_loader_next(&batch, f.loader);
+        assert_int_equal(st, CO_E_DATA);
+        assert_non_null(strstr(co_error_message(), "no sample of label 3 can be read: sample "));
+        feed_close(&f);
+    }
+}
+
+/* --- how readers share the work --- */
+
+static pthread_mutex_t readers_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t readers[8];
+static int n_reader;
+
+/* Notes who reads, and waits until others have, too. */
+static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)
+{
+    bool known = false;
+
+    pthread_mutex_lock(&readers_lock);
+    for (int r = 0; r < n_reader; r++)
+        known |= pthread_equal(readers[r], pthread_self()) != 0;
+    if (!known)
+        readers[n_reader++] = pthread_self();
+    pthread_mutex_unlock(&readers_lock);
+    co_clock_sleep_us(3000);
+    return whole->read(self, out, buffer, i);
+}
+
+/* One batch alone is read by all threads: no reader has another to begin. */
+static void threads_share_a_batch(void **state)
+{
+    static const char one[] = "{name: synthetic, shape: [1, 6, 5], samples: 24}";
+    co_sampler_options options = sampling(1, NULL);
+    co_dataset_ops ops;
+    co_batch batch;
+    feed f;
+
+    (void)state;
+    options.count = options.batch = 24;
+    assert_int_equal(co_dataset_open(&f.data, one, CO_SPLIT_TRAIN), CO_OK);
+    whole = f.data->ops;
+    ops = *whole;
+    ops.read = read_slowly;
+    f.data->ops = &ops;
+    n_reader = 0;
+    assert_int_equal(co_sampler_create(&f.sampler, &options), CO_OK);
+    assert_int_equal(co_loader_create(&f.loader, &(co_loader_options){.dataset = f.data,
+                                                                      .sampler = f.sampler,
+                                                                      .threads = 4,
+                                                                      .depth = 1}),
+                     CO_OK);
+    assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
+    pthread_mutex_lock(&readers_lock);
+    assert_true(n_reader >= 3);
+    pthread_mutex_unlock(&readers_lock);
+    feed_close(&f);
+}
+
 static void waiting_is_measured(void **state)
 {
     co_batch batch;
@@ -229,6 +413,10 @@ int main(void)
         cmocka_unit_test(a_batch_is_not_overwritten_while_borrowed),
         cmocka_unit_test(it_ends_at_any_moment),
         cmocka_unit_test(a_read_error_comes_back),
+        cmocka_unit_test(a_bad_sample_is_an_error_that_names_it),
+        cmocka_unit_test(another_sample_of_the_label_stands_in_for_a_bad_one),
+        cmocka_unit_test(a_label_without_good_samples_is_an_error),
+        cmocka_unit_test(threads_share_a_batch),
         cmocka_unit_test(waiting_is_measured),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(each_failed_allocation_is_an_error),
