@@ -237,6 +237,18 @@ static uint64_t times_seen(uint64_t i)
     return i == 9 ? 3 : i == 10 || i % 10 == 9 ? 2 : 1;
 }
 
+static void count_good(uint64_t seen[COUNT], const co_batch *batch, const co_dataset *data)
+{
+    for (uint64_t i = 0; i < batch->count; i++) {
+        float want[SIZE];
+
+        assert_int_equal(co_dataset_read(data, want, batch->sample[i]), CO_OK);
+        assert_memory_equal(batch->input + i * SIZE, want, sizeof(want));
+        assert_int_equal(batch->label[i], batch->sample[i] % 5);
+        seen[batch->sample[i]]++;
+    }
+}
+
 /* The same samples stand in whatever the ranks and threads, and all counts stay as planned. */
 static void another_sample_of_the_label_stands_in_for_a_bad_one(void **state)
 {
@@ -259,14 +271,7 @@ static void another_sample_of_the_label_stands_in_for_a_bad_one(void **state)
                 assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
                 assert_int_equal(batch.count, co_sampler_local(f.sampler, step, rank));
                 assert_int_equal(!batch.bad_message, batch.bad == 0);
-                for (uint64_t i = 0; i < batch.count; i++) {
-                    float want[SIZE];
-
-                    assert_int_equal(co_dataset_read(f.data, want, batch.sample[i]), CO_OK);
-                    assert_memory_equal(batch.input + i * SIZE, want, sizeof(want));
-                    assert_int_equal(batch.label[i], batch.sample[i] % 5);
-                    seen[batch.sample[i]]++;
-                }
+                count_good(seen, &batch, f.data);
             }
             found += co_loader_bad_samples(f.loader);
             feed_close(&f);
