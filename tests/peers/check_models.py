@@ -17,11 +17,10 @@ that there is none.
 """
 import json
 import os
-import struct
 import subprocess
 import sys
 
-from common import F, nn, read_safetensors, skip, torch, workplace
+from common import F, nn, read_safetensors, skip, torch, workplace, write_safetensors
 
 try:
     import torchvision
@@ -142,22 +141,6 @@ for depth in (11, 13, 16, 19):
         NETWORKS[name] = (lambda name=name: vision(name.replace("-", "_"), dropout=0), {}, 4,
                           (3, 64, 64), 0)
 QUICK = ["mnist-example", "resnet9", "resnet9-wide", "resnet18", "resnet18-cifar"]
-
-
-def write_safetensors(path, tensors):
-    kinds = {torch.float32: "F32", torch.int32: "I32"}
-    header, offset = {}, 0
-    for name, tensor in tensors.items():
-        end = offset + tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [offset, end]}
-        offset = end
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for tensor in tensors.values():
-            file.write(tensor.contiguous().numpy().tobytes())
 
 
 def settle(model):

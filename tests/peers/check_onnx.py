@@ -1,4 +1,4 @@
-"""check_onnx.py COHORT FORWARD [large] - exported ONNX files pass ONNX's own checker, and
+"""check_onnx.py COHORT PEER_MODEL [large] - exported ONNX files pass ONNX's own checker, and
 onnxruntime computes from them what Cohort computes in evaluation, for any batch.
 
 onnxruntime is not in Debian; COHORT_ONNX_PYTHON may name the interpreter of a virtual environment
@@ -20,7 +20,7 @@ except ImportError as missing:
     print(f"skipped: {missing}; COHORT_ONNX_PYTHON can name a Python that has onnxruntime and onnx")
     sys.exit(77)
 
-COHORT, FORWARD = sys.argv[1:3]
+COHORT, PEER_MODEL = sys.argv[1:3]
 LIMIT = 1e-4  # largest difference of an output
 
 # Every op and attribute that has a writer, in shapes that tell height from width.
@@ -96,10 +96,37 @@ def check_file(path, shape, classes):
     return {tensor.name for tensor in model.graph.initializer}
 
 
-def weight_names(path):
+def read_safetensors(path):
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return set(header) - {"__metadata__"}
+        data = file.read()
+    header.pop("__metadata__", None)
+    return {name: numpy.frombuffer(data[slice(*entry["data_offsets"])], "<f4").reshape(
+        entry["shape"]) for name, entry in header.items()}
+
+
+def write_safetensors(path, arrays):
+    header, offset = {}, 0
+    for name, (dtype, array) in arrays.items():
+        header[name] = {"dtype": dtype, "shape": list(array.shape),
+                        "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, array in arrays.values():
+            file.write(array.tobytes())
+
+
+def compute(base, model, classes, weights, given):
+    """Cohort's scores in evaluation."""
+    if not isinstance(model, list):
+        model = {**(model if isinstance(model, dict) else {"name": model}), "classes": classes}
+    write_safetensors(base + ".in", {"input": ("F32", given),
+                                     "label": ("I32", numpy.zeros(len(given), "<i4"))})
+    run(PEER_MODEL, "auto", json.dumps(model), "cross_entropy", weights, base + ".in",
+        base + ".out")
+    return read_safetensors(base + ".out")["eval.output"]
 
 
 def check(folder, name, model, shape, classes):
@@ -115,14 +142,12 @@ def check(folder, name, model, shape, classes):
     run(COHORT, "train", base + ".yaml", "--run-dir", base, "--quiet")
     run(COHORT, "export", base, base + ".onnx")
     initializers = check_file(base + ".onnx", shape, classes)
-    assert weight_names(weights) <= initializers, weight_names(weights) - initializers
+    assert set(read_safetensors(weights)) <= initializers
     session = onnxruntime.InferenceSession(base + ".onnx", providers=["CPUExecutionProvider"])
     worst = 0
     for batch in (1, 5):
         given = numpy.random.default_rng(batch).normal(size=[batch] + shape).astype("<f4")
-        given.tofile(base + ".in")
-        run(FORWARD, base + ".yaml", weights, base + ".in", base + ".out")
-        ours = numpy.fromfile(base + ".out", "<f4").reshape(batch, classes)
+        ours = compute(base, model, classes, weights, given)
         theirs, = session.run(["output"], {"input": given})
         assert ours.std() > 1e-4, ours  # so that equality says something
         worst = max(worst, float(abs(ours - theirs).max()))
