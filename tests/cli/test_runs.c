@@ -295,7 +295,7 @@ static void benchmarks_print_json_lines(void **state)
         json_decref(object);
         lines++;
     }
-    assert_int_equal(lines, 2 * 8);
+    assert_int_equal(lines, 2 * 9);
 }
 
 static void assert_stops(int signal, const char *ranks, int exit_code)
