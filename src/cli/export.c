@@ -11,6 +11,7 @@
 #include "cli/source.h"
 #include "core/arena.h"
 #include "core/mem.h"
+#include "data/normalize.h"
 #include "export/export.h"
 
 typedef struct export_options {
@@ -54,7 +55,7 @@ static co_status export_choose(export_write *out, const char *path)
     return co_fail(CO_E_USAGE, "%s: the name says the format: NAME.onnx or NAME.safetensors", path);
 }
 
-#define EXPORT_MAX_METADATA 10        /* keys */
+#define EXPORT_MAX_METADATA 16        /* keys */
 #define EXPORT_OURS         "cohort." /* begins all keys but `format` */
 
 typedef struct export_metadata {
@@ -72,18 +73,36 @@ static void export_say(export_metadata *m, const char *key, const char *value)
     m->text[2 * m->n++ + 1] = value;
 }
 
-/* How the data's values become the network's input. */
+/* "0.485,0.456,0.406" */
+static void export_say_numbers(export_metadata *m, const char *key, const co_reals *numbers)
+{
+    const char *text = "";
+
+    for (size_t i = 0; text && i < numbers->n; i++)
+        text = co_arena_printf(m->arena, "%s%s%.9g", text, i ? "," : "", numbers->v[i]);
+    export_say(m, key, text);
+}
+
+/* How an image becomes the network's input. */
 static co_status export_say_input(export_metadata *m, const cli_network *net)
 {
-    const co_value *normalize = co_value_get(net->spec.data, "normalize");
-    const char *text = NULL;
+    static const char *const steps[] = {"resize", "center_crop"};
+    static const char *const keys[] = {EXPORT_OURS "resize", EXPORT_OURS "center_crop"};
+    const co_spec *spec = &net->spec;
+    co_normalize normalize;
 
-    CO_TRY(co_spec_text(&text, &net->spec, normalize));
-    export_say(m, "cohort.input",
-               text ? "(batch, C, H, W) of float32: bytes / 255, then (x - mean) / std per channel"
-                    : "(batch, C, H, W) of float32: bytes / 255");
-    if (text)
-        export_say(m, "cohort.normalize", text);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const char *text = NULL;
+
+        CO_TRY(co_spec_text(&text, spec, co_value_get(spec->data, steps[i])));
+        if (text && strcmp(text, "~") != 0 && strcmp(text, "null") != 0)
+            export_say(m, keys[i], text);
+    }
+    CO_TRY(co_normalize_read(&normalize, co_value_get(spec->data, "normalize"), spec->config));
+    export_say(m, EXPORT_OURS "input",
+               "(batch, C, H, W) of float32: (bytes / 255 - mean) / std per channel");
+    export_say_numbers(m, EXPORT_OURS "mean", &normalize.mean);
+    export_say_numbers(m, EXPORT_OURS "std", &normalize.std);
     return CO_OK;
 }
 
@@ -109,17 +128,17 @@ static co_status export_describe(export_metadata *m, const cli_network *net, con
     co_free(tensors);
     CO_TRY(co_spec_text(&text, spec, spec->model ? spec->model : spec->layers));
     export_say(m, "format", "pt");
-    export_say(m, "cohort.version", co_version());
-    export_say(m, "cohort.model", text);
+    export_say(m, EXPORT_OURS "version", co_version());
+    export_say(m, EXPORT_OURS "model", text);
     export_say(m, CO_MODEL_SAMPLE_KEY,
                co_arena_printf(m->arena, "%" PRId64 ",%" PRId64 ",%" PRId64, sample->dim[0],
                                sample->dim[1], sample->dim[2]));
     export_say(m, CO_MODEL_CLASSES_KEY, co_arena_printf(m->arena, "%" PRId64, model->classes));
     CO_TRY(export_say_input(m, net));
-    export_say(m, "cohort.output",
+    export_say(m, EXPORT_OURS "output",
                export_ends_in_log_softmax(model->graph) ? "log-probabilities" : "logits");
-    export_say(m, "cohort.weights", weights);
-    export_say(m, "cohort.weights_sha256", co_arena_strdup(m->arena, sha256));
+    export_say(m, EXPORT_OURS "weights", weights);
+    export_say(m, EXPORT_OURS "weights_sha256", co_arena_strdup(m->arena, sha256));
     return m->failed ? CO_E_NOMEM : CO_OK;
 }
 

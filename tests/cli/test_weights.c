@@ -199,7 +199,7 @@ static void export_does_not_need_the_data(void **state)
         "export base x.safetensors --set 'data={name: mnist, path: /nowhere, normalize: {mean: "
         "0.5}}'"));
     assert_non_null(strstr(program_line("inspect x.safetensors")->out,
-                           "metadata   cohort.normalize: {mean: 0.5}"));
+                           "metadata   cohort.mean: 0.5\nmetadata   cohort.std: 1\n"));
     assert_non_null(strstr(program_line("inspect x.safetensors")->out, "cohort.sample: 1,8,8"));
 }
 
