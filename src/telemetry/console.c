@@ -19,11 +19,12 @@
 #include "telemetry/format.h"
 #include "telemetry/telemetry.h"
 
-#define CONSOLE_DRAW_NS  100000000u   /* between two drawings of the bar */
-#define CONSOLE_LINE_NS  10000000000u /* between two lines within an epoch */
-#define CONSOLE_MAX_LINE 512
-#define CONSOLE_MAX_BAR  40
-#define CONSOLE_ERASE    "\r\033[K"
+#define CONSOLE_DRAW_NS     100000000u   /* between two drawings of the bar */
+#define CONSOLE_LINE_NS     10000000000u /* between two lines within an epoch */
+#define CONSOLE_MAX_LINE    512
+#define CONSOLE_MAX_BAR     40
+#define CONSOLE_FEW_CLASSES 10 /* up to these the accuracy of the top 5 says little */
+#define CONSOLE_ERASE       "\r\033[K"
 
 typedef struct console {
     co_sink sink; /* first */
@@ -32,6 +33,7 @@ typedef struct console {
     bool drawn; /* a bar stands in the current line */
     uint64_t start_ns, last_ns;
     double epoch_start_seconds; /* of training, where this epoch began */
+    double epoch_start_wait;    /* of the wait for samples, likewise */
 } console;
 
 /* Everything goes out through here, in one write. */
@@ -154,20 +156,44 @@ static co_status console_step(console *self, const co_event *event)
 }
 
 /* epoch  3/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.9 s */
+/* " | input-bound: 23% of the step", or nothing where reading keeps up. */
+static void console_input_bound(char *out, size_t size, double wait, double seconds)
+{
+    out[0] = 0;
+    if (seconds > 0 && wait / seconds >= CO_INPUT_BOUND)
+        snprintf(out, size, " | input-bound: %.0f%% of the step", 100 * wait / seconds);
+}
+
+/* " | test loss 0.401 acc 0.861", with the top-5 accuracy where there are many classes. */
+static void console_test(char *out, size_t size, const console *self, const co_event *event)
+{
+    char top5[32] = "";
+
+    out[0] = 0;
+    if (!event->has_test)
+        return;
+    if (event->test_accuracy_top5 >= 0 && self->info.classes > CONSOLE_FEW_CLASSES)
+        snprintf(top5, sizeof(top5), " top-5 %.3f", event->test_accuracy_top5);
+    snprintf(out, size, " | test loss %.3f acc %.3f%s", event->test_loss, event->test_accuracy,
+             top5);
+}
+
 static co_status console_epoch_line(console *self, const co_event *event)
 {
-    char epoch[64], rate[32], seconds[32], test[64] = "";
+    const double spent = event->train_seconds - self->epoch_start_seconds;
+    char epoch[64], rate[32], seconds[32], test[96], bound[48];
 
     console_epoch(epoch, sizeof(epoch), self, event);
     co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
-    co_format_seconds(seconds, sizeof(seconds), event->train_seconds - self->epoch_start_seconds);
+    co_format_seconds(seconds, sizeof(seconds), spent);
+    console_test(test, sizeof(test), self, event);
+    console_input_bound(bound, sizeof(bound), event->data_wait_seconds - self->epoch_start_wait,
+                        spent);
     self->epoch_start_seconds = event->train_seconds;
+    self->epoch_start_wait = event->data_wait_seconds;
     self->last_ns = co_clock_ns();
-    if (event->has_test)
-        snprintf(test, sizeof(test), " | test loss %.3f acc %.3f", event->test_loss,
-                 event->test_accuracy);
-    return console_line(self, "%s  loss %.3f  acc %.3f%s | %s samples/s  %s", epoch,
-                        event->train_loss, event->train_accuracy, test, rate, seconds);
+    return console_line(self, "%s  loss %.3f  acc %.3f%s | %s samples/s  %s%s", epoch,
+                        event->train_loss, event->train_accuracy, test, rate, seconds, bound);
 }
 
 static co_status console_bad_line(console *self, const co_event *event)
@@ -199,15 +225,16 @@ static co_status console_rank_lines(console *self, const co_event *event)
 
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], test[64] = "";
+    char steps[32], seconds[32], rate[32], test[64] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
     if (event->has_test)
         snprintf(test, sizeof(test), "test accuracy %.4f, ", event->test_accuracy);
-    return console_line(self, "done: %s%s steps in %s of training, %s samples/s", test, steps,
-                        seconds, rate);
+    console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
+    return console_line(self, "done: %s%s steps in %s of training, %s samples/s%s", test, steps,
+                        seconds, rate, bound);
 }
 
 static co_status console_event(co_sink *sink, const co_event *event)
@@ -264,10 +291,6 @@ static co_status console_greet(console *self)
     const co_run_info *info = &self->info;
     char parameters[32], train[32], test[32], steps[32];
 
-    if (info->restarts || info->resizes)
-        return console_line(self, "%d rank%s go%s on behind step %s", info->ranks,
-                            info->ranks == 1 ? "" : "s", info->ranks == 1 ? "es" : "",
-                            co_format_count(steps, sizeof(steps), info->first_step));
     CO_TRY(console_line(self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model,
                         info->dataset,
                         co_format_count(parameters, sizeof(parameters), info->parameter_count),

@@ -15,20 +15,12 @@ typedef struct co_run_info {
     const char *model, *strategy, *dataset, *transport, *backend;
     int ranks;
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
-    uint64_t epochs;     /* 0: bounded by steps alone */
-    uint64_t first_step; /* steps that the run had made when these ranks were started */
-    /* Of ranks that were started after others of the same run. */
-    int restarts, resizes; /* after a failure, for another number of ranks; so far */
-    const char *cause;     /* of this restart, with the rank that was lost; NULL: it is none */
-    int lost_rank;         /* -1: nobody knows which */
+    uint64_t epochs; /* 0: bounded by steps alone */
+    int64_t classes; /* of the data */
 } co_run_info;
 
-/* A rank that others wait for. */
-typedef struct co_straggler {
-    int rank;
-    double late; /* how much longer it is at work than the median of the others; from 0.2 */
-    double cost; /* share of the steps' time in which the others wait for it alone */
-} co_straggler;
+/* From this share of the training time on, a rank that waits for samples is called input-bound. */
+#define CO_INPUT_BOUND 0.05
 
 typedef enum co_event_kind {
     CO_EVENT_STEP,  /* after every step */
@@ -42,6 +34,13 @@ typedef struct co_rank_figures {
     double train_loss, train_accuracy, test_loss, test_accuracy;
 } co_rank_figures;
 
+/* One step, on this rank: its own samples; NaN where it had none. */
+typedef struct co_step_figures {
+    double seconds, wait_seconds; /* with the wait for samples; that wait alone */
+    uint64_t samples;             /* of all ranks */
+    double loss, accuracy, accuracy_top5;
+} co_step_figures;
+
 typedef struct co_event {
     co_event_kind kind;
     uint64_t epoch;            /* 0-based */
@@ -53,6 +52,8 @@ typedef struct co_event {
     double sync_seconds;       /* of this rank: in the strategy, waiting included */
     double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
     double lr;
+    co_step_figures last;              /* STEP */
+    double train_accuracy_top5;        /* as train_accuracy; < 0: 5 classes or fewer */
     double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
@@ -76,11 +77,13 @@ struct co_sink_ops {
     void (*close)(co_sink *sink);
 };
 
-extern const co_sink_ops co_sink_console, co_sink_jsonl;
+extern const co_sink_ops co_sink_console, co_sink_lines, co_sink_jsonl;
 extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sinks` */
 
 /* Progress bar on a terminal, plain lines elsewhere, on stdout. */
 co_status co_sink_console_open(co_sink **out, const co_run_info *info);
+/* Instead of it: a line every `every` steps, and at the first and last of an epoch. */
+co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t every);
 /* `run_dir`/metrics.jsonl, one object per event. A step event is written every `every` steps. */
 co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
                              uint64_t every);
@@ -90,10 +93,9 @@ typedef struct co_summary {
     const co_run_info *info;
     const co_event *last; /* END */
     const char *weights_sha256;
-    uint64_t shards;      /* 0: auto */
-    double start_seconds; /* from process start to the first step */
-    const co_straggler *straggler;
-    int n_straggler;
+    uint64_t shards;         /* 0: auto */
+    double reached_seconds;  /* to the accuracy of stop_at; 0: not reached, or not asked for */
+    double start_seconds;    /* from process start to the first step */
     const char *counts_name; /* what the strategy has counted; NULL: nothing */
     const uint64_t *counts;  /* (n_counts) */
     size_t n_counts;

@@ -16,7 +16,7 @@ static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_precision[] = {"fp32", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
 static const char *const spec_on_failure[] = {"stop", "shrink", "respawn", NULL};
-static const char *const spec_log[] = {"run", "ranks", NULL};
+static const char *const spec_log[] = {"run", "ranks", "lines", NULL};
 
 #define SPEC(field) offsetof(co_spec, field)
 
@@ -73,8 +73,12 @@ const co_key co_spec_keys[] = {
      "reading ahead: {threads: 1, depth: 4}"},
     {"evaluate", CO_KEY_BOOL, SPEC(evaluate), "true", 0, 0, NULL,
      "measure the test split after every epoch"},
+    {"evaluate_every", CO_KEY_INT, SPEC(evaluate_every), "1", 1, 1 << 24, NULL,
+     "epochs from one such measurement to the next; the last epoch has one always"},
+    {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, NULL,
+     "end the run when the test split is this good: {accuracy: 0.75}"},
     {"log", CO_KEY_CHOICE, SPEC(log), "run", 0, 0, spec_log,
-     "figures of an epoch: of the whole run alone, or also of each rank"},
+     "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
      "steps between step events in metrics.jsonl"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
@@ -125,6 +129,27 @@ static co_status spec_check_shards(const co_spec *spec)
     return CO_OK;
 }
 
+static const co_key spec_stop_keys[] = {
+    {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), NULL, 0, 0, NULL,
+     "test accuracy, as a fraction of 1"},
+    CO_KEYS_END,
+};
+
+static co_status spec_read_stop(co_spec *spec, co_arena *arena)
+{
+    if (!spec->stop_at)
+        return CO_OK;
+    CO_TRY(co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena));
+    if (!(spec->stop_accuracy > 0 && spec->stop_accuracy <= 1))
+        return co_value_fail(spec->stop_at,
+                             "stop_at: accuracy is a fraction above 0 and up to 1, such as 0.75 "
+                             "for 75%%; got %g",
+                             spec->stop_accuracy);
+    if (!spec->evaluate)
+        return co_value_fail(spec->stop_at, "stop_at: nothing is measured with evaluate: false");
+    return CO_OK;
+}
+
 static co_status spec_read(co_spec *spec, const co_train_options *options)
 {
     co_arena *arena;
@@ -141,6 +166,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, spec_clip_keys, spec->clip, "clip", arena));
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
     CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
+    CO_TRY(spec_read_stop(spec, arena));
     if (options->ranks)
         spec->ranks = options->ranks;
     if (!spec->model == !spec->layers)

@@ -14,7 +14,7 @@ typedef struct co_spec {
     co_config *config; /* owned */
     const co_value *model, *layers, *loss, *init, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
-    const co_value *clip, *loader, *ema; /* NULL: defaults; no average */
+    const co_value *clip, *loader, *ema, *stop_at; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
         log_every;
     int64_t loader_threads, loader_depth; /* of `loader` */
@@ -28,6 +28,8 @@ typedef struct co_spec {
     int on_failure;  /* co_spec_on_failure */
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
+    int64_t evaluate_every; /* epochs */
+    double stop_accuracy;   /* of `stop_at`; 0: never */
 } co_spec;
 
 /* Which algorithms convolutions may use. */
@@ -37,7 +39,7 @@ typedef enum co_spec_convolution {
 } co_spec_convolution;
 
 /* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
-typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS } co_spec_log;
+typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS, CO_SPEC_LOG_LINES } co_spec_log;
 
 typedef enum co_spec_on_failure {
     CO_SPEC_STOP = 0,

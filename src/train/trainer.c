@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "comm/watch.h"
@@ -16,7 +17,6 @@
 #include "data/data.h"
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
-#include "train/lateness.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
 #include "train/session.h"
@@ -36,7 +36,10 @@ static co_status trainer_open_sinks(trainer *t)
                               (uint64_t)spec->log_every));
     t->n_sink++;
     if (!t->job->quiet) {
-        CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
+        if (spec->log == CO_SPEC_LOG_LINES)
+            CO_TRY(co_sink_lines_open(&t->sink[t->n_sink], &t->info, (uint64_t)spec->log_every));
+        else
+            CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
         t->n_sink++;
     }
     if (spec->log != CO_SPEC_LOG_RANKS)
@@ -67,9 +70,9 @@ static void trainer_describe(trainer *t)
         .batch = co_spec_batch(spec, co_comm_size(t->comm)),
         .steps_per_epoch = per_epoch,
         .total_steps = total,
+        .classes = co_dataset_classes(job->train),
         .epochs = (total + per_epoch - 1) / per_epoch,
     };
-    co_session_describe(&t->info, job);
 }
 
 co_status trainer_open(trainer *t)
@@ -123,58 +126,6 @@ void trainer_close(trainer *t)
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
-}
-
-double trainer_wall_seconds(const trainer *t)
-{
-    return t->earlier_seconds + co_clock_seconds(t->job->start_ns, co_clock_ns());
-}
-
-double trainer_epoch_seconds(const trainer *t)
-{
-    return t->epoch_seconds + co_clock_seconds(t->epoch_start_ns, co_clock_ns());
-}
-
-/* What every event says. */
-static co_event trainer_event(const trainer *t, co_event_kind kind)
-{
-    co_event event = {.kind = kind, .epoch = t->epoch, .step = t->step};
-
-    event.epoch_step = t->epoch_step;
-    event.wall_seconds = trainer_wall_seconds(t);
-    event.train_seconds = t->train_seconds;
-    event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
-    event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
-    event.lr = co_distributed_lr(t->distributed);
-    event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
-    event.bytes_sent = co_comm_bytes_sent(t->comm);
-    event.test_accuracy_top5 = -1;
-    return event;
-}
-
-static co_status trainer_emit(trainer *t, const co_event *event)
-{
-    for (int i = 0; i < t->n_sink; i++)
-        CO_TRY(t->sink[i]->ops->event(t->sink[i], event));
-    return CO_OK;
-}
-
-static void trainer_set_train(co_event *event, const co_result *seen)
-{
-    double n = seen->count ? (double)seen->count : 1.0;
-
-    event->train_loss = seen->loss_sum / n;
-    event->train_accuracy = (double)seen->correct / n;
-}
-
-static void trainer_set_test(co_event *event, const co_result *test, int64_t classes)
-{
-    double n = test->count ? (double)test->count : 1.0;
-
-    event->has_test = true;
-    event->test_loss = test->loss_sum / n;
-    event->test_accuracy = (double)test->correct / n;
-    event->test_accuracy_top5 = classes > 5 ? (double)test->correct5 / n : -1;
 }
 
 static co_status trainer_diverged(const trainer *t, const char *what)
@@ -260,7 +211,7 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
 co_status trainer_step(trainer *t)
 {
     co_result seen = {0};
-    const uint64_t waited_ns = co_watch_waited_ns(t->comm);
+    const uint64_t wait_ns = co_clock_ns();
     uint64_t start_ns;
     co_batch batch;
 
@@ -276,7 +227,7 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_distributed_step(t->distributed));
     CO_TRY(trainer_account(t, &seen, batch.global));
     t->step_ns += co_clock_ns() - start_ns;
-    t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
+    trainer_set_last(t, &seen, batch.global, wait_ns, start_ns);
     t->step_sync_ns = co_distributed_sync_ns(t->distributed);
     if (t->step == t->first_step)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
@@ -286,17 +237,6 @@ co_status trainer_step(trainer *t)
     t->epoch_step++;
     t->epoch_samples += batch.global;
     return CO_OK;
-}
-
-static co_status trainer_emit_step(trainer *t)
-{
-    co_event event = trainer_event(t, CO_EVENT_STEP);
-    double seconds = trainer_epoch_seconds(t);
-
-    event.train_seconds += seconds;
-    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
-    trainer_set_train(&event, &t->seen);
-    return trainer_emit(t, &event);
 }
 
 /* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
@@ -358,6 +298,29 @@ static co_status trainer_count_bad(co_event *event, trainer *t)
     return CO_OK;
 }
 
+/* After the last epoch, and after every so many others. */
+static bool trainer_evaluates(const trainer *t)
+{
+    const uint64_t every = (uint64_t)t->job->spec.evaluate_every;
+
+    return t->job->test && ((t->epoch + 1) % every == 0 || t->step >= t->info.total_steps);
+}
+
+/* Whether the accuracy is there that the run was to stop at: the same on all ranks, as they have
+   added up the same counts. */
+static void trainer_check_reached(trainer *t, const co_event *event)
+{
+    const double wanted = t->job->spec.stop_accuracy;
+    char line[128];
+
+    if (wanted <= 0 || !event->has_test || event->test_accuracy < wanted)
+        return;
+    t->reached_seconds = event->wall_seconds;
+    snprintf(line, sizeof(line), "reached a test accuracy of %.4f (stop_at: %g) after %.1f s",
+             event->test_accuracy, wanted, event->wall_seconds);
+    trainer_say(t, line);
+}
+
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
 static co_status trainer_end_epoch(trainer *t)
 {
@@ -371,20 +334,22 @@ static co_status trainer_end_epoch(trainer *t)
     CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
     event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
-    trainer_set_train(&event, &seen);
-    if (t->job->test) {
+    trainer_set_train(&event, t, &seen);
+    if (trainer_evaluates(t)) {
         co_result test;
 
         CO_TRY(trainer_evaluate(&test, t));
-        trainer_set_test(&event, &test, co_dataset_classes(t->job->test));
+        trainer_set_test(&event, t, &test);
         event.wall_seconds = trainer_wall_seconds(t);
     }
     CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
-        CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, t->job->test ? &t->tested : NULL));
+        CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
     event.rank = t->rank;
-    return trainer_emit(t, &event);
+    CO_TRY(trainer_emit(t, &event));
+    trainer_check_reached(t, &event);
+    return CO_OK;
 }
 
 /* The rest of an epoch, which a restored trainer may be in the middle of. */
@@ -422,9 +387,8 @@ static co_status trainer_save(trainer *t)
                           .last = &event,
                           .weights_sha256 = out->weights_sha256,
                           .start_seconds = t->start_seconds,
+                          .reached_seconds = t->reached_seconds,
                           .shards = (uint64_t)t->job->spec.shards,
-                          .straggler = t->straggler,
-                          .n_straggler = t->n_straggler,
                           .counts_name = counts.name,
                           .counts = counts.count,
                           .n_counts = counts.n};
@@ -460,7 +424,7 @@ static co_status trainer_finish(trainer *t)
     if (!t->job->test)
         return CO_OK;
     CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
-    trainer_set_test(&t->last, &test, co_dataset_classes(t->job->test));
+    trainer_set_test(&t->last, t, &test);
     return CO_OK;
 }
 
@@ -474,7 +438,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         st = trainer_open_sinks(&t);
     /* A state may be of the last step, in an epoch that is not evaluated yet. */
-    while (st == CO_OK && (t.step < t.info.total_steps || t.epoch_step > 0)) {
+    while (st == CO_OK && t.reached_seconds == 0 &&
+           (t.step < t.info.total_steps || t.epoch_step > 0)) {
         st = trainer_epoch(&t);
         if (t.leaving)
             break;
@@ -484,8 +449,6 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     }
     if (st == CO_OK && !t.leaving)
         st = trainer_finish(&t);
-    if (st == CO_OK && !t.leaving)
-        st = co_lateness_find(&t);
     if (st == CO_OK && !t.leaving && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
     trainer_close(&t);

@@ -7,8 +7,7 @@
 #include "train/shards.h"
 #include "train/trainer.h"
 
-#define TRAINER_MAX_SINKS      4
-#define TRAINER_MAX_STRAGGLERS 8
+#define TRAINER_MAX_SINKS 4
 
 typedef struct trainer {
     co_comm *comm; /* borrowed */
@@ -24,10 +23,7 @@ typedef struct trainer {
     bool leaving;        /* all ranks leave the run here, to go on as others or not at all */
     uint64_t first_step; /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
-    uint64_t step_ns;   /* in steps, without the wait for data: computing and the strategy */
-    uint64_t waited_ns; /* in steps, for other ranks */
-    int n_straggler;    /* on rank 0, when the last step is made */
-    co_straggler straggler[TRAINER_MAX_STRAGGLERS];
+    uint64_t step_ns;      /* in steps, without the wait for data: computing and the strategy */
     uint64_t step_sync_ns; /* the strategy's part of it */
     double train_seconds, start_seconds;
     double epoch_seconds;   /* of this epoch, before this process */
@@ -36,6 +32,8 @@ typedef struct trainer {
     uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
     co_result seen;         /* of this epoch so far, on this rank */
     co_event last;          /* of the last epoch */
+    co_step_figures last_step;
+    double reached_seconds; /* until the accuracy of stop_at was there; 0: it is not yet */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */
     co_rank_means means;
     co_result tested;
@@ -45,10 +43,25 @@ typedef struct trainer {
 /* Everything but sinks. After a failure too, trainer_close frees what there is. */
 co_status trainer_open(trainer *t);
 void trainer_close(trainer *t);
+/* --- events.c --- */
+/* What every event says. */
+co_event trainer_event(const trainer *t, co_event_kind kind);
+void trainer_set_train(co_event *event, const trainer *t, const co_result *seen);
+void trainer_set_test(co_event *event, const trainer *t, const co_result *test);
+/* The figures of the step that has just been made, of `samples` samples over all ranks; it began to
+   wait for its batch at `start_ns` and had it at `read_ns`. */
+void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
+                      uint64_t read_ns);
+/* To all sinks: an event; a line for people; the step that has just been made. */
+co_status trainer_emit(trainer *t, const co_event *event);
+void trainer_say(trainer *t, const char *line);
+co_status trainer_emit_step(trainer *t);
 /* Since the start of the run, with its earlier parts. */
 double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, with what was before this process. */
 double trainer_epoch_seconds(const trainer *t);
+
+/* --- trainer.c --- */
 /* One update of the weights. */
 co_status trainer_step(trainer *t);
 /* To the beginning of the next epoch. */

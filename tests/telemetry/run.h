@@ -32,6 +32,7 @@ static inline co_event run_step(uint64_t step)
                       .lr = 0.01,
                       .train_loss = 0.5124,
                       .train_accuracy = 0.8231,
+                      .train_accuracy_top5 = -1,
                       .test_accuracy_top5 = -1};
 }
 

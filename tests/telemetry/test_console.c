@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <math.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,6 +68,64 @@ static co_status console_ranks_run(void)
     st = console_emit(sink, &event);
     event.has_test = false;
     event.epoch = 1;
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->close(sink);
+    return st;
+}
+
+/* An epoch of four steps as lines: waits of a fifth, a step without samples, 100 classes. */
+static co_status console_lines_run(void)
+{
+    co_run_info info = run_info;
+    co_sink *sink;
+    co_status st = CO_OK;
+    co_event event;
+
+    info.steps_per_epoch = 4;
+    info.classes = 100;
+    CO_TRY(co_sink_lines_open(&sink, &info, 2));
+    for (uint64_t step = 1; step <= 4 && st == CO_OK; step++) {
+        event = run_step(step);
+        event.train_accuracy_top5 = 0.95;
+        event.last = (co_step_figures){.seconds = 0.1 * (double)step,
+                                       .wait_seconds = 0.02 * (double)step,
+                                       .samples = step == 4 ? 64 : 128,
+                                       .loss = step == 2 ? (double)NAN : 0.75,
+                                       .accuracy = step == 2 ? (double)NAN : 0.5,
+                                       .accuracy_top5 = step == 2 ? (double)NAN : 1};
+        st = console_emit(sink, &event);
+    }
+    event = run_epoch(0, CO_EVENT_EPOCH);
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->text(sink, "a line for people");
+    event.kind = CO_EVENT_END;
+    event.train_seconds = 4071.31;
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    sink->ops->close(sink);
+    return st;
+}
+
+/* An epoch that waits for its samples, and one that does not. */
+static co_status console_bound_run(void)
+{
+    co_run_info info = run_info;
+    co_event event = run_epoch(0, CO_EVENT_EPOCH);
+    co_sink *sink;
+    co_status st;
+
+    info.classes = 1000;
+    event.train_seconds = 10;
+    event.data_wait_seconds = 2.3;
+    CO_TRY(co_sink_console_open(&sink, &info));
+    st = console_emit(sink, &event);
+    event.train_seconds = 20;
+    event.data_wait_seconds = 2.4;
+    if (st == CO_OK)
+        st = console_emit(sink, &event);
+    event.kind = CO_EVENT_END;
     if (st == CO_OK)
         st = console_emit(sink, &event);
     sink->ops->close(sink);
@@ -158,6 +217,61 @@ static void ranks_are_shown_as_the_tutorial_does(void **state)
     assert_non_null(strstr(seen, untested));
 }
 
+static void console_see(char *seen, co_status (*run)(void))
+{
+    FILE *file = tmpfile();
+
+    assert_non_null(file);
+    assert_int_equal(console_join(console_start_run(fileno(file), run)), 0);
+    lseek(fileno(file), 0, SEEK_SET);
+    console_read(seen, fileno(file));
+    fclose(file);
+}
+
+static void lines_give_values_and_means(void **state)
+{
+    static char seen[SEEN_MAX];
+
+    (void)state;
+    console_see(seen, console_lines_run);
+    assert_string_equal(
+        seen,
+        "Epoch: [1/10][1/4]\tTime 0.100 (0.100)\tData 0.020 (0.020)\tSamples/s 1280.0 (1280.0)"
+        "\tLoss 0.7500 (0.5124)\tAcc@1 0.5000 (0.8231)\tAcc@5 1.0000 (0.9500)\n"
+        "Epoch: [1/10][2/4]\tTime 0.200 (0.150)\tData 0.040 (0.030)\tSamples/s 640.0 (853.3)"
+        "\tLoss - (0.5124)\tAcc@1 - (0.8231)\tAcc@5 - (0.9500)\n"
+        "Epoch: [1/10][4/4]\tTime 0.400 (0.250)\tData 0.080 (0.050)\tSamples/s 160.0 (448.0)"
+        "\tLoss 0.7500 (0.5124)\tAcc@1 0.5000 (0.8231)\tAcc@5 1.0000 (0.9500)\n"
+        " * training: Acc@1 0.8231 Loss 0.5124\n"
+        " * test: Acc@1 0.8612 Acc@5 0.9900 Loss 0.4010\n"
+        " * input-bound: 20% of the step\n"
+        "a line for people\n"
+        "### Training time: 1 h 7 min 51.31 s | 4071.31 s\n");
+}
+
+static void waiting_for_samples_is_said(void **state)
+{
+    static char seen[SEEN_MAX];
+
+    (void)state;
+    console_see(seen, console_bound_run);
+    assert_non_null(strstr(seen, "acc 0.861 top-5 0.990 | 24,310 samples/s  10 s | input-bound: "
+                                 "23% of the step\n"));
+    assert_non_null(strstr(seen, "samples/s  10 s\n"));
+    assert_non_null(strstr(seen, "24,310 samples/s | input-bound: 12% of the step\n"));
+}
+
+static void lines_to_a_full_device_are_an_error(void **state)
+{
+    int fd = open("/dev/full", O_WRONLY);
+
+    (void)state;
+    if (fd < 0)
+        skip();
+    assert_int_equal(console_join(console_start_run(fd, console_lines_run)), co_exit_code(CO_E_IO));
+    close(fd);
+}
+
 /* What the terminal shows at a drawing: the text behind the last "\r\033[K". */
 static int console_count(const char *text, const char *word)
 {
@@ -246,6 +360,9 @@ int main(void)
         cmocka_unit_test(closed_pipe_is_an_error),
         cmocka_unit_test(full_device_is_an_error),
         cmocka_unit_test(ranks_are_shown_as_the_tutorial_does),
+        cmocka_unit_test(lines_give_values_and_means),
+        cmocka_unit_test(waiting_for_samples_is_said),
+        cmocka_unit_test(lines_to_a_full_device_are_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

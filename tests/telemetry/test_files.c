@@ -220,10 +220,11 @@ static co_summary files_summary(const co_event *last, uint64_t shards)
 static void summary_has_every_field(void **state)
 {
     static const char *const numbers[] = {
-        "ranks",         "epochs",          "steps",           "wall_seconds",
-        "train_seconds", "train_loss",      "train_accuracy",  "samples_per_second",
-        "test_loss",     "bytes_sent",      "test_accuracy",   "test_accuracy_top5",
-        "start_seconds", "parameter_count", "compute_seconds", "sync_seconds"};
+        "ranks",          "epochs",          "steps",           "wall_seconds",
+        "train_seconds",  "train_loss",      "train_accuracy",  "samples_per_second",
+        "test_loss",      "bytes_sent",      "test_accuracy",   "test_accuracy_top5",
+        "start_seconds",  "parameter_count", "compute_seconds", "sync_seconds",
+        "data_wait_share"};
     co_event last = run_epoch(9, CO_EVENT_END);
     co_summary summary = files_summary(&last, 0);
     json_t *object;
@@ -238,13 +239,16 @@ static void summary_has_every_field(void **state)
     assert_string_equal(files_text(object, "strategy"), "sync");
     assert_string_equal(files_text(object, "weights_sha256"), "00ff");
     assert_int_equal((int)files_number(object, "steps"), 4690);
+    assert_null(json_object_get(object, "reached_seconds"));
     json_decref(object);
 
     summary.shards = 4;
+    summary.reached_seconds = 12.5;
     last.has_test = false;
     assert_int_equal(co_summary_write(files_dir, &summary), CO_OK);
     object = json_load_file(files_path("summary.json"), JSON_REJECT_DUPLICATES, NULL);
     assert_int_equal((int)files_number(object, "shards"), 4);
+    assert_true(files_number(object, "reached_seconds") == 12.5);
     assert_null(json_object_get(object, "test_accuracy"));
     json_decref(object);
 }

@@ -1,0 +1,170 @@
+/*
+ * lines.c - a run as plain lines of value and average, as training scripts for ImageNet print them.
+ *
+ *   Epoch: [1/90][ 50/195]  Time 0.121 (0.119)  Data 0.001 (0.002)  Samples/s 1057.9 (1075.6) ...
+ *
+ * Each figure of a step is that of the last step; in parentheses stands its mean over the epoch so
+ * far. Loss and accuracies are of rank 0's samples; those of an epoch are of all.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "telemetry/telemetry.h"
+
+#define LINES_MAX 512
+
+typedef struct lines {
+    co_sink sink; /* first */
+    co_run_info info;
+    uint64_t every;
+    uint64_t steps, samples; /* of this epoch, seen here */
+    double seconds, wait_seconds;
+} lines;
+
+static co_status lines_put(const char *fmt, ...) CO_PRINTF(1, 2);
+
+static co_status lines_put(const char *fmt, ...)
+{
+    va_list args;
+    bool failed;
+
+    va_start(args, fmt);
+    failed = vprintf(fmt, args) < 0 || putchar('\n') == EOF;
+    va_end(args);
+    if (fflush(stdout) != 0 || failed) {
+        const int cause = errno;
+
+        clearerr(stdout);
+        return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
+                       strerror(cause));
+    }
+    return CO_OK;
+}
+
+/* "\tName value (mean)"; a value that nobody measured is a dash. */
+static void lines_add(char *out, size_t size, const char *name, int digits, double value,
+                      double mean)
+{
+    const size_t used = strlen(out);
+    char text[32] = "-";
+
+    if (isfinite(value))
+        snprintf(text, sizeof(text), "%.*f", digits, value);
+    snprintf(out + used, size - used, "\t%s %s (%.*f)", name, text, digits, mean);
+}
+
+static int lines_width(uint64_t n)
+{
+    return snprintf(NULL, 0, "%" PRIu64, n);
+}
+
+static co_status lines_step(lines *self, const co_event *event)
+{
+    const co_step_figures *last = &event->last;
+    const uint64_t steps = self->info.steps_per_epoch;
+    char line[LINES_MAX] = "";
+    double n;
+
+    self->steps++;
+    self->samples += last->samples;
+    self->seconds += last->seconds;
+    self->wait_seconds += last->wait_seconds;
+    n = (double)self->steps;
+    if (event->epoch_step != 1 && event->epoch_step != steps &&
+        event->epoch_step % self->every != 0)
+        return CO_OK;
+    lines_add(line, sizeof(line), "Time", 3, last->seconds, self->seconds / n);
+    lines_add(line, sizeof(line), "Data", 3, last->wait_seconds, self->wait_seconds / n);
+    lines_add(line, sizeof(line), "Samples/s", 1, (double)last->samples / last->seconds,
+              (double)self->samples / self->seconds);
+    lines_add(line, sizeof(line), "Loss", 4, last->loss, event->train_loss);
+    lines_add(line, sizeof(line), "Acc@1", 4, last->accuracy, event->train_accuracy);
+    if (event->train_accuracy_top5 >= 0)
+        lines_add(line, sizeof(line), "Acc@5", 4, last->accuracy_top5, event->train_accuracy_top5);
+    return lines_put("Epoch: [%" PRIu64 "/%" PRIu64 "][%*" PRIu64 "/%" PRIu64 "]%s",
+                     event->epoch + 1, self->info.epochs, lines_width(steps), event->epoch_step,
+                     steps, line);
+}
+
+static co_status lines_accuracy(const char *what, double loss, double top1, double top5)
+{
+    char more[48] = "";
+
+    if (top5 >= 0)
+        snprintf(more, sizeof(more), " Acc@5 %.4f", top5);
+    return lines_put(" * %s: Acc@1 %.4f%s Loss %.4f", what, top1, more, loss);
+}
+
+static co_status lines_epoch(lines *self, const co_event *event)
+{
+    const double share = self->seconds > 0 ? self->wait_seconds / self->seconds : 0;
+
+    self->steps = self->samples = 0;
+    self->seconds = self->wait_seconds = 0;
+    CO_TRY(lines_accuracy("training", event->train_loss, event->train_accuracy,
+                          event->train_accuracy_top5));
+    if (event->has_test)
+        CO_TRY(lines_accuracy("test", event->test_loss, event->test_accuracy,
+                              event->test_accuracy_top5));
+    if (share >= CO_INPUT_BOUND)
+        CO_TRY(lines_put(" * input-bound: %.0f%% of the step", 100 * share));
+    return CO_OK;
+}
+
+/* "### Training time: 1 h 7 min 51.31 s | 4071.31 s" */
+static co_status lines_end(const co_event *event)
+{
+    const double seconds = event->train_seconds, hours = floor(seconds / 3600);
+    const double minutes = floor((seconds - 3600 * hours) / 60);
+
+    return lines_put("### Training time: %.0f h %.0f min %.2f s | %.2f s", hours, minutes,
+                     seconds - 3600 * hours - 60 * minutes, seconds);
+}
+
+static co_status lines_event(co_sink *sink, const co_event *event)
+{
+    lines *self = (lines *)sink;
+
+    if (event->kind == CO_EVENT_STEP)
+        return lines_step(self, event);
+    return event->kind == CO_EVENT_EPOCH ? lines_epoch(self, event) : lines_end(event);
+}
+
+static void lines_text(co_sink *sink, const char *line)
+{
+    (void)sink;
+    /* The next event meets the same trouble, and can say so. */
+    (void)lines_put("%s", line);
+}
+
+static void lines_close(co_sink *sink)
+{
+    co_free(sink);
+}
+
+const co_sink_ops co_sink_lines = {
+    .name = "lines",
+    .summary = "with log: lines, a line of values and averages every log_every steps, on standard "
+               "output",
+    .event = lines_event,
+    .text = lines_text,
+    .close = lines_close,
+};
+
+co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t every)
+{
+    lines *self = co_calloc(1, sizeof(*self));
+
+    if (!self)
+        return CO_E_NOMEM;
+    self->sink.ops = &co_sink_lines;
+    self->info = *info;
+    self->every = every ? every : 1;
+    *out = &self->sink;
+    return CO_OK;
+}

@@ -1,0 +1,100 @@
+/*
+ * events.c - what a rank tells the sinks: the figures of a step, of an epoch, of the run.
+ *
+ * Takes no step and decides nothing. Must not know what a sink makes of an event.
+ */
+#include <math.h>
+
+#include "core/clock.h"
+#include "train/distributed.h"
+#include "train/trainer_internal.h"
+
+double trainer_wall_seconds(const trainer *t)
+{
+    return t->earlier_seconds + co_clock_seconds(t->job->start_ns, co_clock_ns());
+}
+
+double trainer_epoch_seconds(const trainer *t)
+{
+    return t->epoch_seconds + co_clock_seconds(t->epoch_start_ns, co_clock_ns());
+}
+
+co_event trainer_event(const trainer *t, co_event_kind kind)
+{
+    co_event event = {.kind = kind, .epoch = t->epoch, .step = t->step};
+
+    event.epoch_step = t->epoch_step;
+    event.wall_seconds = trainer_wall_seconds(t);
+    event.train_seconds = t->train_seconds;
+    event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
+    event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
+    event.lr = co_distributed_lr(t->distributed);
+    event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
+    event.bytes_sent = co_comm_bytes_sent(t->comm);
+    event.train_accuracy_top5 = event.test_accuracy_top5 = -1;
+    return event;
+}
+
+/* Where there are 5 classes or fewer, the top 5 say nothing. */
+static double events_top5(const trainer *t, double accuracy)
+{
+    return t->info.classes > 5 ? accuracy : -1;
+}
+
+void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)
+{
+    const double n = seen->count ? (double)seen->count : 1.0;
+
+    event->train_loss = seen->loss_sum / n;
+    event->train_accuracy = (double)seen->correct / n;
+    event->train_accuracy_top5 = events_top5(t, (double)seen->correct5 / n);
+}
+
+void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
+{
+    const double n = test->count ? (double)test->count : 1.0;
+
+    event->has_test = true;
+    event->test_loss = test->loss_sum / n;
+    event->test_accuracy = (double)test->correct / n;
+    event->test_accuracy_top5 = events_top5(t, (double)test->correct5 / n);
+}
+
+void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
+                      uint64_t read_ns)
+{
+    const double n = seen->count ? (double)seen->count : (double)NAN;
+
+    t->last_step = (co_step_figures){.seconds = co_clock_seconds(start_ns, co_clock_ns()),
+                                     .wait_seconds = co_clock_seconds(start_ns, read_ns),
+                                     .samples = samples,
+                                     .loss = seen->loss_sum / n,
+                                     .accuracy = (double)seen->correct / n,
+                                     .accuracy_top5 = (double)seen->correct5 / n};
+}
+
+co_status trainer_emit(trainer *t, const co_event *event)
+{
+    for (int i = 0; i < t->n_sink; i++)
+        CO_TRY(t->sink[i]->ops->event(t->sink[i], event));
+    return CO_OK;
+}
+
+void trainer_say(trainer *t, const char *line)
+{
+    for (int i = 0; i < t->n_sink; i++)
+        if (t->sink[i]->ops->text)
+            t->sink[i]->ops->text(t->sink[i], line);
+}
+
+co_status trainer_emit_step(trainer *t)
+{
+    co_event event = trainer_event(t, CO_EVENT_STEP);
+    const double seconds = trainer_epoch_seconds(t);
+
+    event.train_seconds += seconds;
+    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
+    event.last = t->last_step;
+    trainer_set_train(&event, t, &t->seen);
+    return trainer_emit(t, &event);
+}

@@ -1,0 +1,171 @@
+/*
+ * test_stop.c - runs that end when the test split is good enough, and epochs that are not measured.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include <cohort.h>
+
+#include "folder.h"
+
+#define EPOCHS 8
+
+/* Learnt within a few of the epochs; 4 steps each. */
+static const char config[] =
+    "model: {name: mlp, hidden: 32}\n"
+    "data: {name: synthetic, shape: [1, 8, 8], classes: 10, samples: 200, test_samples: 100}\n"
+    "batch: 50\n"
+    "epochs: 8\n"
+    "optimizer: {name: sgd, lr: 0.5}\n"
+    "threads: 1\n";
+
+/* Test accuracies by epoch; -1 where there was no measurement. */
+typedef struct curve {
+    double accuracy[EPOCHS];
+    int epochs;
+    co_train_summary summary;
+    bool reached; /* summary.json says when */
+} curve;
+
+static void read_curve(curve *c, const char *run_dir)
+{
+    char path[320], line[4096];
+    json_t *summary;
+    FILE *in;
+
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", run_dir);
+    in = fopen(path, "r");
+    assert_non_null(in);
+    while (fgets(line, sizeof(line), in)) {
+        json_t *object = json_loads(line, 0, NULL);
+        const json_t *accuracy = json_object_get(object, "test_accuracy");
+
+        assert_non_null(object);
+        if (strcmp(json_string_value(json_object_get(object, "event")), "epoch") == 0) {
+            assert_true(c->epochs < EPOCHS);
+            c->accuracy[c->epochs++] = accuracy ? json_real_value(accuracy) : -1;
+        }
+        json_decref(object);
+    }
+    fclose(in);
+    snprintf(path, sizeof(path), "%s/summary.json", run_dir);
+    summary = json_load_file(path, 0, NULL);
+    assert_non_null(summary);
+    c->reached = json_number_value(json_object_get(summary, "reached_seconds")) > 0;
+    json_decref(summary);
+}
+
+static curve train(int ranks, const char *const *set)
+{
+    static int runs;
+    char run_dir[256];
+    const co_train_options options = {
+        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    curve c = {.epochs = 0};
+
+    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+    if (co_train(&c.summary, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    read_curve(&c, run_dir);
+    return c;
+}
+
+static void a_run_ends_where_it_is_good_enough(void **state)
+{
+    static const char *const strategies[] = {"strategy=sync", "strategy=threads",
+                                             "strategy={name: local, period: 2}"};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++)
+        for (int ranks = 1; ranks <= 3; ranks += 2) {
+            const char *const whole_set[] = {strategies[s], NULL};
+            const curve whole = train(ranks, whole_set);
+            char stop_at[64];
+            const char *const set[] = {strategies[s], stop_at, NULL};
+            int first = 0;
+            curve stopped;
+
+            /* what the run without a stop reaches in its third epoch at the latest */
+            while (whole.accuracy[first] < whole.accuracy[2])
+                first++;
+            assert_true(whole.accuracy[first] < 1 && whole.epochs == EPOCHS && !whole.reached);
+            snprintf(stop_at, sizeof(stop_at), "stop_at={accuracy: %.17g}", whole.accuracy[2]);
+            stopped = train(ranks, set);
+            assert_int_equal(stopped.epochs, first + 1);
+            assert_true(stopped.reached);
+            assert_int_equal(stopped.summary.steps, 4 * (first + 1));
+            assert_true(stopped.accuracy[first] == whole.accuracy[first]);
+        }
+}
+
+static void what_is_not_reached_stops_nothing(void **state)
+{
+    const char *const set[] = {"stop_at={accuracy: 1}", "optimizer.lr=0.0001", NULL};
+    const curve c = train(2, set);
+
+    (void)state;
+    assert_int_equal(c.epochs, EPOCHS);
+    assert_false(c.reached);
+}
+
+static void epochs_between_are_not_measured(void **state)
+{
+    const char *const all[] = {"epochs=7", NULL}, *const some[] = {"epochs=7", "evaluate_every=3",
+                                                                   NULL};
+    const curve a = train(2, all), b = train(2, some);
+
+    (void)state;
+    assert_int_equal(b.epochs, 7);
+    for (int e = 0; e < 7; e++)
+        assert_true(b.accuracy[e] == (e == 2 || e == 5 || e == 6 ? a.accuracy[e] : -1));
+    assert_true(a.summary.test_accuracy == b.summary.test_accuracy);
+    assert_string_equal(a.summary.weights_sha256, b.summary.weights_sha256);
+}
+
+static void bad_stops_are_refused(void **state)
+{
+    static const struct {
+        const char *set[3], *message;
+    } cases[] = {
+        {{"stop_at={accuracy: 75}", NULL, NULL},
+         "accuracy is a fraction above 0 and up to 1, such "
+         "as 0.75 for 75%; got 75"},
+        {{"stop_at={accuracy: 0}", NULL, NULL}, "accuracy is a fraction above 0"},
+        {{"stop_at={accuracy: .nan}", NULL, NULL}, "accuracy"},
+        {{"stop_at={}", NULL, NULL}, "the key 'accuracy' is missing"},
+        {{"stop_at={loss: 1}", NULL, NULL}, "unknown key 'loss'"},
+        {{"stop_at={accuracy: 0.5}", "evaluate=false", NULL}, "nothing is measured"},
+        {{"evaluate_every=0", NULL, NULL}, "evaluate_every"},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const co_train_options options = {
+            .config_text = config, .set = cases[c].set, .ranks = 1, .quiet = true};
+
+        assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+        if (!strstr(co_error_message(), cases[c].message))
+            fail_msg("%s", co_error_message());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_ends_where_it_is_good_enough),
+        cmocka_unit_test(what_is_not_reached_stops_nothing),
+        cmocka_unit_test(epochs_between_are_not_measured),
+        cmocka_unit_test(bad_stops_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
