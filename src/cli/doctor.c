@@ -17,6 +17,7 @@
 #include "comm/transports.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "export/export.h"
 #include "telemetry/format.h"
 
 #define DOCTOR_LOW_MEMORY ((uint64_t)512 << 20)
@@ -247,6 +248,17 @@ static void doctor_check_gnuplot(doctor *d)
     doctor_remedy("install it (Debian: gnuplot-nox)");
 }
 
+static void doctor_check_onnx(doctor *d)
+{
+    if (co_export_has_onnx()) {
+        doctor_say(d, DOCTOR_OK, "onnx", "`cohort export` writes opset %d", CO_EXPORT_OPSET);
+        return;
+    }
+    doctor_say(d, DOCTOR_NOTE, "onnx", "not in this build: no export to ONNX");
+    doctor_remedy(
+        "install libonnx-dev, protobuf-c-compiler and libprotobuf-c-dev, and build again");
+}
+
 static const struct {
     const char *title;
     void (*check)(doctor *d);
@@ -262,6 +274,7 @@ static const struct {
     {NULL, doctor_check_mpiexec},
     {"Data", doctor_check_data},
     {"Reports", doctor_check_gnuplot},
+    {"Export", doctor_check_onnx},
 };
 
 static co_status doctor_run(const void *options, int n, const char *const *argument)

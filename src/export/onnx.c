@@ -73,7 +73,7 @@ Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *
     }
     onnx__node_proto__init(to);
     to->op_type = onnx_text(b, op);
-    to->name = (char *)(uintptr_t)(onnx_name(b, node, suffix) + 1); /* without the slash */
+    to->name = (char *)onnx_name(b, node, suffix) + 1; /* without the slash */
     to->input = names;
     to->n_input = n;
     for (size_t i = 0; i < n; i++)
@@ -181,7 +181,7 @@ void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape, c
     to->has_data_type = true;
     to->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     to->has_raw_data = true;
-    to->raw_data.data = (uint8_t *)(uintptr_t)data; /* little-endian, as in memory */
+    to->raw_data.data = (uint8_t *)data; /* little-endian, as in memory */
     to->raw_data.len = (size_t)co_shape_count(shape) * sizeof(float);
     b->proto->initializer[b->proto->n_initializer++] = to;
 }

@@ -210,6 +210,30 @@ static void some_layers_can_stay_fresh(void **state)
     co_model_destroy(model);
 }
 
+/* Whichever allocation fails: an error, and the weights are the file's or what they were. */
+static void memory_can_run_out_anywhere(void **state)
+{
+    co_model *model = open_model(2, 1), *other = open_model(2, 2);
+    const char *path = write_changed(model, change_to_doubles);
+    char before[65], after[65];
+    co_status st = CO_E_NOMEM;
+    uint64_t k;
+
+    (void)state;
+    fingerprint(before, other);
+    for (k = 1; st == CO_E_NOMEM && k < 1000; k++) {
+        co_mem_fail_at(k);
+        st = co_model_load(other, path);
+        co_mem_fail_at(0);
+        fingerprint(after, other);
+        assert_int_equal(strcmp(before, after) == 0, st != CO_OK);
+    }
+    assert_int_equal(st, CO_OK);
+    assert_true(k > 3);
+    co_model_destroy(other);
+    co_model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +243,7 @@ int main(void)
         cmocka_unit_test(batches_that_a_norm_has_seen_are_taken),
         cmocka_unit_test(doubles_are_rounded),
         cmocka_unit_test(some_layers_can_stay_fresh),
+        cmocka_unit_test(memory_can_run_out_anywhere),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
