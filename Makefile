@@ -14,7 +14,7 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo test test-all test-exact asan tsan fuzz coverage lint format bench \
+.PHONY: all help setup setup-dev demo test test-all test-exact test-faults asan tsan fuzz coverage lint format bench \
         install clean
 
 all: ## build the release: build/cohort
@@ -40,6 +40,9 @@ test-all: setup all ## the same with the slow tests, which train to full accurac
 
 test-exact: setup all ## the same bits on any number of ranks, over shm and mpi: the whole table
 	@scripts/exact.sh build
+
+test-faults: setup all ## 300 runs in which a rank dies, hangs or finds its disk full
+	@build/tests/faults/faults build/tests/faults/faulty $(or $(FAULTS),300) $(or $(SEED),1)
 
 asan: setup ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(call build,asan-ubsan)

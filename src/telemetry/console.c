@@ -291,6 +291,10 @@ static co_status console_greet(console *self)
     const co_run_info *info = &self->info;
     char parameters[32], train[32], test[32], steps[32];
 
+    if (info->restarts || info->resizes)
+        return console_line(self, "%d rank%s go%s on behind step %s", info->ranks,
+                            info->ranks == 1 ? "" : "s", info->ranks == 1 ? "es" : "",
+                            co_format_count(steps, sizeof(steps), info->first_step));
     CO_TRY(console_line(self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model,
                         info->dataset,
                         co_format_count(parameters, sizeof(parameters), info->parameter_count),

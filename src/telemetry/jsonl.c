@@ -66,9 +66,9 @@ static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
 
 static co_status jsonl_start(const jsonl *self, const co_run_info *info)
 {
+    const char *const name = info->cause ? "restart" : info->resizes ? "resize" : "start";
     json_t *object = json_object();
-    int bad = json_put_text(object, "event", "start") |
-              json_put_text(object, "model", info->model) |
+    int bad = json_put_text(object, "event", name) | json_put_text(object, "model", info->model) |
               json_put_text(object, "dataset", info->dataset) |
               json_put_text(object, "strategy", info->strategy) |
               json_put_text(object, "transport", info->transport) |
@@ -80,8 +80,12 @@ static co_status jsonl_start(const jsonl *self, const co_run_info *info)
               json_put_count(object, "total_steps", info->total_steps) |
               json_put_count(object, "train_samples", info->train_samples) |
               json_put_count(object, "test_samples", info->test_samples) |
-              json_put_count(object, "parameter_count", info->parameter_count);
+              json_put_count(object, "parameter_count", info->parameter_count) |
+              json_put_count(object, "first_step", info->first_step);
 
+    if (info->cause)
+        bad |= json_put_text(object, "cause", info->cause) |
+               json_object_set_new(object, "lost_rank", json_integer(info->lost_rank));
     return jsonl_put(self, object, bad);
 }
 

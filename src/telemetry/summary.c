@@ -29,6 +29,22 @@ static int summary_put_counts(json_t *object, const co_summary *summary)
     return bad | json_object_set_new(object, summary->counts_name, list);
 }
 
+static int summary_put_stragglers(json_t *object, const co_summary *summary)
+{
+    json_t *list = json_array();
+    int bad = 0;
+
+    for (int i = 0; i < summary->n_straggler; i++) {
+        const co_straggler *late = &summary->straggler[i];
+        json_t *item = json_object();
+
+        bad |= json_put_count(item, "rank", (uint64_t)late->rank) |
+               json_put_real(item, "late", late->late) | json_put_real(item, "cost", late->cost) |
+               json_array_append_new(list, item);
+    }
+    return bad | json_object_set_new(object, "stragglers", list);
+}
+
 /* Absent where the accuracy of stop_at was not reached. */
 static int summary_put_reached(json_t *object, double seconds)
 {
@@ -62,7 +78,9 @@ static json_t *summary_build(const co_summary *summary)
         json_put_results(object, last) | json_put_count(object, "bad_samples", last->bad_samples) |
         json_put_count(object, "parameter_count", info->parameter_count) |
         json_put_count(object, "bytes_sent", last->bytes_sent) |
-        summary_put_counts(object, summary) |
+        json_put_count(object, "restarts", (uint64_t)info->restarts) |
+        json_put_count(object, "resizes", (uint64_t)info->resizes) |
+        summary_put_stragglers(object, summary) | summary_put_counts(object, summary) |
         summary_put_reached(object, summary->reached_seconds) |
         json_put_text(object, "weights_sha256", summary->weights_sha256);
 

@@ -15,9 +15,21 @@ typedef struct co_run_info {
     const char *model, *strategy, *dataset, *transport, *backend;
     int ranks;
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
-    uint64_t epochs; /* 0: bounded by steps alone */
-    int64_t classes; /* of the data */
+    uint64_t epochs;     /* 0: bounded by steps alone */
+    int64_t classes;     /* of the data */
+    uint64_t first_step; /* steps that the run had made when these ranks were started */
+    /* Of ranks that were started after others of the same run. */
+    int restarts, resizes; /* after a failure, for another number of ranks; so far */
+    const char *cause;     /* of this restart, with the rank that was lost; NULL: it is none */
+    int lost_rank;         /* -1: nobody knows which */
 } co_run_info;
+
+/* A rank that others wait for. */
+typedef struct co_straggler {
+    int rank;
+    double late; /* how much longer it is at work than the median of the others; from 0.2 */
+    double cost; /* share of the steps' time in which the others wait for it alone */
+} co_straggler;
 
 /* From this share of the training time on, a rank that waits for samples is called input-bound. */
 #define CO_INPUT_BOUND 0.05
@@ -93,9 +105,11 @@ typedef struct co_summary {
     const co_run_info *info;
     const co_event *last; /* END */
     const char *weights_sha256;
-    uint64_t shards;         /* 0: auto */
-    double reached_seconds;  /* to the accuracy of stop_at; 0: not reached, or not asked for */
-    double start_seconds;    /* from process start to the first step */
+    uint64_t shards;        /* 0: auto */
+    double reached_seconds; /* to the accuracy of stop_at; 0: not reached, or not asked for */
+    double start_seconds;   /* from process start to the first step */
+    const co_straggler *straggler;
+    int n_straggler;
     const char *counts_name; /* what the strategy has counted; NULL: nothing */
     const uint64_t *counts;  /* (n_counts) */
     size_t n_counts;

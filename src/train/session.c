@@ -274,6 +274,8 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
         return session_give_up(end, "no rank is left to go on with");
     *ranks -= shrink;
     s->restarts++;
+    s->lost_rank = end->rank;
+    snprintf(s->cause, sizeof(s->cause), "%s", end->cause);
     co_log(CO_LOG_WARN, "%s; %d rank%s go%s on behind step %llu (restart %d of %lld)", end->cause,
            *ranks, session_plural(*ranks), *ranks == 1 ? "es" : "", (unsigned long long)step,
            s->restarts, (long long)spec->max_restarts);
@@ -291,6 +293,7 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
+        s->cause[0] = '\0';
     } else if (!session_restart(s, ranks, end)) {
         return false;
     }

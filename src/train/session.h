@@ -10,6 +10,7 @@
 #define CO_TRAIN_SESSION_H
 
 #include "launch/policy.h"
+#include "telemetry/telemetry.h"
 #include "train/trainer.h"
 
 typedef struct co_session co_session;
@@ -29,6 +30,8 @@ co_status co_session_verdict(co_session *session, co_status launched);
 
 struct trainer;
 
+/* Which generation of ranks this is, and why. */
+void co_session_describe(co_run_info *info, const co_job *job);
 /* What this generation begins with; before trainer_open. */
 void co_session_begin(struct trainer *t);
 /* Between two steps: sets t->leaving when all ranks leave the run here. Returns CO_OK then. */

@@ -45,6 +45,8 @@ struct co_session {
     const co_shm *shm;   /* of the generation at work; NULL: none; borrowed */
     int ranks, wanted;   /* at work; asked for, 0: no change */
     int restarts, resizes;
+    int lost_rank;        /* of the last restart */
+    char cause[512];      /* why this generation was started after a failure; "" otherwise */
     uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
     const char *stopping; /* why ranks are to leave for good; NULL: they are not */

@@ -27,6 +27,20 @@ void co_session_begin(trainer *t)
         t->job->start_ns = atomic_load(&s->shared->commit_ns[s->committed % 2]);
 }
 
+void co_session_describe(co_run_info *info, const co_job *job)
+{
+    const co_session *s = job->session;
+
+    if (job->state)
+        info->first_step = job->state->point.step;
+    if (!s)
+        return;
+    info->restarts = s->restarts;
+    info->resizes = s->resizes;
+    info->cause = s->cause[0] ? s->cause : NULL;
+    info->lost_rank = s->lost_rank;
+}
+
 static co_status rank_commit(trainer *t, bool settle)
 {
     const co_session *s = t->job->session;

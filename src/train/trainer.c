@@ -17,6 +17,7 @@
 #include "data/data.h"
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
+#include "train/lateness.h"
 #include "train/metrics.h"
 #include "train/rundir.h"
 #include "train/session.h"
@@ -73,6 +74,7 @@ static void trainer_describe(trainer *t)
         .classes = co_dataset_classes(job->train),
         .epochs = (total + per_epoch - 1) / per_epoch,
     };
+    co_session_describe(&t->info, job);
 }
 
 co_status trainer_open(trainer *t)
@@ -211,7 +213,8 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
 co_status trainer_step(trainer *t)
 {
     co_result seen = {0};
-    const uint64_t wait_ns = co_clock_ns();
+    const uint64_t waited_ns = co_watch_waited_ns(t->comm);
+    const uint64_t read_ns = co_clock_ns();
     uint64_t start_ns;
     co_batch batch;
 
@@ -227,7 +230,8 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_distributed_step(t->distributed));
     CO_TRY(trainer_account(t, &seen, batch.global));
     t->step_ns += co_clock_ns() - start_ns;
-    trainer_set_last(t, &seen, batch.global, wait_ns, start_ns);
+    t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
+    trainer_set_last(t, &seen, batch.global, read_ns, start_ns);
     t->step_sync_ns = co_distributed_sync_ns(t->distributed);
     if (t->step == t->first_step)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
@@ -389,6 +393,8 @@ static co_status trainer_save(trainer *t)
                           .start_seconds = t->start_seconds,
                           .reached_seconds = t->reached_seconds,
                           .shards = (uint64_t)t->job->spec.shards,
+                          .straggler = t->straggler,
+                          .n_straggler = t->n_straggler,
                           .counts_name = counts.name,
                           .counts = counts.count,
                           .n_counts = counts.n};
@@ -449,6 +455,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     }
     if (st == CO_OK && !t.leaving)
         st = trainer_finish(&t);
+    if (st == CO_OK && !t.leaving)
+        st = co_lateness_find(&t);
     if (st == CO_OK && !t.leaving && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
     trainer_close(&t);

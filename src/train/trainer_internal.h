@@ -7,7 +7,8 @@
 #include "train/shards.h"
 #include "train/trainer.h"
 
-#define TRAINER_MAX_SINKS 4
+#define TRAINER_MAX_SINKS      4
+#define TRAINER_MAX_STRAGGLERS 8
 
 typedef struct trainer {
     co_comm *comm; /* borrowed */
@@ -23,7 +24,10 @@ typedef struct trainer {
     bool leaving;        /* all ranks leave the run here, to go on as others or not at all */
     uint64_t first_step; /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
-    uint64_t step_ns;      /* in steps, without the wait for data: computing and the strategy */
+    uint64_t step_ns;   /* in steps, without the wait for data: computing and the strategy */
+    uint64_t waited_ns; /* in steps, for other ranks */
+    int n_straggler;    /* on rank 0, when the last step is made */
+    co_straggler straggler[TRAINER_MAX_STRAGGLERS];
     uint64_t step_sync_ns; /* the strategy's part of it */
     double train_seconds, start_seconds;
     double epoch_seconds;   /* of this epoch, before this process */
