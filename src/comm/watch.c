@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "comm/comm_internal.h"
+#include "comm/tree.h"
 #include "core/clock.h"
 
 static void watch_set(_Atomic uint64_t *word, uint64_t value)
@@ -72,6 +73,7 @@ uint64_t co_watch_waited_ns(const co_comm *comm)
 
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
 {
+    const int peer = args->coll == CO_COLL_TREE ? args->tree->leaves : args->peer;
     co_watch *w = comm->watch;
     co_watch_op *op;
 
@@ -81,7 +83,7 @@ void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
     op = &w->op[request->number % CO_WATCH_OPS];
     watch_set(&op->done_ns, 0);
     watch_set(&op->what, (uint64_t)args->coll | (uint64_t)args->dtype << 8 |
-                             (uint64_t)args->op << 16 | (uint64_t)(uint32_t)args->peer << 32);
+                             (uint64_t)args->op << 16 | (uint64_t)(uint32_t)peer << 32);
     watch_set(&op->count, args->count);
     watch_set(&op->posted_ns, co_clock_ns());
     watch_set(&w->posted, request->number + 1);
@@ -201,17 +203,17 @@ static void watch_add_state(char *out, size_t size, const co_watch *w)
 static void watch_add_op(char *out, size_t size, const co_watch_op *op)
 {
     const uint64_t what = watch_get(&op->what);
-    const co_coll_args args = {.coll = (co_coll)(what & 255),
-                               .dtype = (co_dtype)(what >> 8 & 255),
-                               .op = (co_reduce_op)(what >> 16 & 255),
-                               .peer = (int)(what >> 32),
-                               .count = watch_get(&op->count)};
-    const co_coll_descriptor descriptor = co_comm_descriptor(&args, 0);
+    const co_coll coll = (co_coll)(what & 255);
+    const co_coll_descriptor descriptor = {.coll = (uint8_t)coll,
+                                           .dtype_op =
+                                               (uint8_t)((what >> 8 & 15) | (what >> 16 & 15) << 4),
+                                           .root = (uint16_t)(what >> 32),
+                                           .count = watch_get(&op->count)};
     char text[CO_COMM_DESCRIBE_MAX];
 
     watch_add(out, size, "%s", co_comm_describe(text, sizeof(text), &descriptor));
-    if (args.coll == CO_COLL_SEND || args.coll == CO_COLL_RECV)
-        watch_add(out, size, " %s rank %d", args.coll == CO_COLL_SEND ? "to" : "from", args.peer);
+    if (coll == CO_COLL_SEND || coll == CO_COLL_RECV)
+        watch_add(out, size, " %s rank %d", coll == CO_COLL_SEND ? "to" : "from", descriptor.root);
 }
 
 /* "waiting for 2.0 s in", "has finished 1.2 s ago", ... */

@@ -29,7 +29,8 @@ typedef enum co_phase {
 
 /* Times are co_clock_ns; 0: not yet. */
 typedef struct co_watch_op {
-    _Atomic uint64_t what; /* coll | dtype << 8 | reduction << 16 | peer << 32 */
+    _Atomic uint64_t
+        what; /* coll | dtype << 8 | reduction << 16 | peer, or leaves of a tree, << 32 */
     _Atomic uint64_t count, posted_ns, done_ns;
 } co_watch_op;
 

@@ -1,7 +1,7 @@
 /*
  * faults.c - `faults FAULTY RUNS SEED`: random faults in random runs, each at a random step in a
  * random rank. Every run must end or recover as its config says, name the rank and the cause,
- * be gone in time, and leave nothing behind.
+ * be gone in time, leave nothing behind, and come to the bits of a run to which nothing happened.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -67,6 +67,7 @@ typedef struct fault_run {
 } fault_run;
 
 static double worst_recovery, worst_end;
+static char weights[65]; /* of a run to which nothing happens: those of all that recover */
 
 static uint64_t draw(uint64_t *seed, uint64_t n)
 {
@@ -93,12 +94,13 @@ static bool write_config(const fault_run *r)
 
     if (!file)
         return false;
-    fprintf(file,
-            "model: {name: mlp, hidden: [64]}\n"
-            "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 2048}\n"
-            "batch: 32\nepochs: 100\nmax_steps: 600\nlog_every: 1\ntimeout: %d\n"
-            "on_failure: %s\nthreads: 1\noptimizer: {name: sgd, lr: 0.01, momentum: 0.9}\n",
-            TIMEOUT_S, modes[r->mode]);
+    fprintf(
+        file,
+        "model: {name: mlp, hidden: [64]}\n"
+        "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 2048}\n"
+        "batch: 32\nepochs: 100\nmax_steps: 600\nlog_every: 1\ntimeout: %d\n"
+        "on_failure: %s\nthreads: 1\nshards: 4\noptimizer: {name: sgd, lr: 0.01, momentum: 0.9}\n",
+        TIMEOUT_S, modes[r->mode]);
     return fclose(file) == 0;
 }
 
@@ -277,10 +279,9 @@ static bool names_the_rank(const fault_run *r)
     return strstr(r->text, name) && strstr(r->text, r->kind->says);
 }
 
-/* summary.json has the victim as its only straggler. */
-static bool summary_names(const fault_run *r)
+static bool summary_has(const fault_run *r, const char *words)
 {
-    char path[96], text[8192], want[64];
+    char path[96], text[8192];
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/run/summary.json", r->dir);
@@ -288,8 +289,15 @@ static bool summary_names(const fault_run *r)
     text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
     if (file)
         fclose(file);
+    return strstr(text, words) != NULL;
+}
+
+static bool names_the_straggler(const fault_run *r)
+{
+    char want[64];
+
     snprintf(want, sizeof(want), "\"rank\": %d,", r->victim);
-    return strstr(text, want) != NULL;
+    return summary_has(r, want);
 }
 
 static bool ended_well(fault_run *r)
@@ -301,7 +309,7 @@ static bool ended_well(fault_run *r)
 
     if (!WIFEXITED(r->status) || WEXITSTATUS(r->status) != want)
         return complain(r, "another exit code");
-    if (r->kind->value == FAULTY_SLOW ? !summary_names(r) : !names_the_rank(r))
+    if (r->kind->value == FAULTY_SLOW ? !names_the_straggler(r) : !names_the_rank(r))
         return complain(r, "the report does not name rank and cause");
     snprintf(path, sizeof(path), "%s/run/summary.json", r->dir);
     if ((access(path, F_OK) == 0) != goes_on)
@@ -311,6 +319,8 @@ static bool ended_well(fault_run *r)
         worst_end = seconds > worst_end && r->kind->gone_s <= 5 ? seconds : worst_end;
         return seconds <= r->kind->gone_s || complain(r, "it took too long to end");
     }
+    if (!summary_has(r, weights))
+        return complain(r, "its weights are not those of an undisturbed run");
     if (!r->next_ns)
         r->next_ns = r->end_ns;
     seconds = co_clock_seconds(r->fault_ns, r->next_ns);
@@ -319,10 +329,51 @@ static bool ended_well(fault_run *r)
     return true;
 }
 
+static bool make_folder(fault_run *r)
+{
+    strcpy(r->dir, "/tmp/cohort-faults-XXXXXX");
+    if (!mkdtemp(r->dir))
+        return complain(r, "no folder for it");
+    snprintf(r->config, sizeof(r->config), "%s/config.yaml", r->dir);
+    snprintf(r->out, sizeof(r->out), "%s/said", r->dir);
+    return write_config(r);
+}
+
+static bool remove_folder(const fault_run *r)
+{
+    char command[96];
+
+    snprintf(command, sizeof(command), "rm -rf %s", r->dir);
+    return system(command) == 0;
+}
+
+/* What all runs come to, on any number of ranks. */
+static bool run_undisturbed(const char *program)
+{
+    static const fault_kind none = {.name = "nothing"};
+    static fault_run r = {.kind = &none, .ranks = 2};
+    char path[96], text[8192];
+    const char *at;
+    FILE *file;
+
+    if (!make_folder(&r) || !start(&r, program))
+        return false;
+    finish(&r);
+    snprintf(path, sizeof(path), "%s/run/summary.json", r.dir);
+    file = fopen(path, "r");
+    text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
+    if (file)
+        fclose(file);
+    at = strstr(text, "\"weights_sha256\": \"");
+    if (!at)
+        return complain(&r, "no weights");
+    snprintf(weights, sizeof(weights), "%.64s", at + 19);
+    return remove_folder(&r);
+}
+
 static bool run_one(const char *program, uint64_t *seed, int index)
 {
     static fault_run r;
-    char command[96];
     bool good;
 
     memset(&r, 0, sizeof(r));
@@ -331,12 +382,9 @@ static bool run_one(const char *program, uint64_t *seed, int index)
     r.ranks = 2 + (int)draw(seed, MAX_RANKS - 1);
     r.victim = r.kind->root ? 0 : (int)draw(seed, (uint64_t)r.ranks);
     r.step = 1 + draw(seed, 300);
-    strcpy(r.dir, "/tmp/cohort-faults-XXXXXX");
-    if (!mkdtemp(r.dir))
-        return complain(&r, "no folder for it");
-    snprintf(r.config, sizeof(r.config), "%s/config.yaml", r.dir);
-    snprintf(r.out, sizeof(r.out), "%s/said", r.dir);
-    good = write_config(&r) && start(&r, program);
+    if (!make_folder(&r))
+        return false;
+    good = start(&r, program);
     good = good && strike(&r);
     finish(&r);
     read_text(&r);
@@ -347,8 +395,7 @@ static bool run_one(const char *program, uint64_t *seed, int index)
         good = complain(&r, "processes are left 5 s after its end");
     if (good && !folder_is_clean(&r))
         good = complain(&r, "it left files behind");
-    snprintf(command, sizeof(command), "rm -rf %s", r.dir);
-    return good && system(command) == 0;
+    return good && remove_folder(&r);
 }
 
 int main(int argc, char **argv)
@@ -363,6 +410,8 @@ int main(int argc, char **argv)
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us */
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!run_undisturbed(argv[1]))
+        return 1;
     for (int i = 0; i < runs; i++)
         failed += !run_one(argv[1], &seed, i);
     printf("%d runs, %d failed; after a death the slowest end took %.2f s, the slowest recovery "
