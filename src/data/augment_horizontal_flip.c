@@ -3,6 +3,8 @@
  */
 #include "data/augment.h"
 
+#include <string.h>
+
 typedef struct horizontal_flip {
     double p;
 } horizontal_flip;
@@ -12,6 +14,22 @@ static const co_key horizontal_flip_keys[] = {
     CO_KEYS_END,
 };
 
+/* Eight bytes at a time. */
+static void horizontal_flip_row(uint8_t *out, const uint8_t *in, size_t width)
+{
+    size_t x = 0;
+
+    for (; x + 8 <= width; x += 8) {
+        uint64_t bytes;
+
+        memcpy(&bytes, in + width - 8 - x, sizeof(bytes));
+        bytes = __builtin_bswap64(bytes);
+        memcpy(out + x, &bytes, sizeof(bytes));
+    }
+    for (; x < width; x++)
+        out[x] = in[width - 1 - x];
+}
+
 static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t *in,
                                   const co_shape *shape, const co_rng *rng)
 {
@@ -20,8 +38,7 @@ static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t 
     if (co_rng_to_unit(co_rng_word(rng, 0)) >= (float)((const horizontal_flip *)self)->p)
         return false;
     for (size_t row = 0; row < rows; row++, in += width, out += width)
-        for (size_t x = 0; x < width; x++)
-            out[x] = in[width - 1 - x];
+        horizontal_flip_row(out, in, width);
     return true;
 }
 

@@ -88,7 +88,7 @@ size_t co_image_loops_list(const co_image_loops *out[2])
     size_t n = 0;
 
     out[n++] = &co_image_loops_basic;
-#ifdef CO_IMAGE_X86
+#ifdef CO_DATA_X86
     if (__builtin_cpu_supports("avx2"))
         out[n++] = &co_image_loops_avx2;
 #endif

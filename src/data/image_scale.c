@@ -75,22 +75,24 @@ static void scale_put(co_image_filter *f, size_t i, size_t tap, double weight)
     }
 }
 
+/* Where there are fewer taps than elsewhere, at an end, they are the last of the pairs: so none
+   lies behind the source but one, when their number is odd. */
 static void scale_weigh(co_image_filter *f, const scale_line *line, size_t i)
 {
+    const size_t span = f->end - f->low, most = 2 * f->pairs, limit = span > most ? span - most : 0;
     double center, sum = 0;
     int64_t first;
     const size_t taps = scale_reach(&first, &center, line, i);
+    const size_t from = (size_t)first - f->low, skip = from > limit ? from - limit : 0;
 
-    f->first[i] = (uint32_t)((size_t)first - f->low);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t k = 0; k < taps; k++) {
-            const double weight = scale_triangle(line, center, first + (int64_t)k);
+    f->first[i] = (uint32_t)(from - skip);
+    for (size_t k = 0; k < taps; k++)
+        sum += scale_triangle(line, center, first + (int64_t)k);
+    for (size_t k = 0; k < taps; k++) {
+        const double weight = scale_triangle(line, center, first + (int64_t)k);
 
-            if (pass == 0)
-                sum += weight;
-            else
-                scale_put(f, i, k, sum > 0 ? weight / sum : weight);
-        }
+        scale_put(f, i, k + skip, sum > 0 ? weight / sum : weight);
+    }
 }
 
 /* Sets low, end and pairs; false: the box has no pixels. */

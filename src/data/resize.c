@@ -6,6 +6,7 @@
 #include "data/resize.h"
 
 #include "core/mem.h"
+#include "data/lookup.h"
 
 static const char *const resize_modes[] = {"bilinear", "pad", NULL};
 
@@ -128,8 +129,7 @@ void co_resize_apply(float *out, const co_resize *resize, const uint8_t *in, con
 
     for (int64_t c = 0; c < resize->from.dim[0]; c++, in += from, out += to, table += 256) {
         if (resize->size.n == 0)
-            for (size_t i = 0; i < from; i++)
-                out[i] = table[in[i]];
+            co_lookup(out, in, from, table);
         else if (resize->mode == CO_RESIZE_PAD)
             resize_pad(out, resize, in, table);
         else

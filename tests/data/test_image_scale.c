@@ -1,4 +1,4 @@
-/* test_image_scale.c - sampling equals its definition, in the loops of every instruction set. */
+/* test_image_scale.c - sampling and lookup equal their definitions, for every instruction set. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "data/image_internal.h"
+#include "data/lookup.h"
 
 static double triangle(double x)
 {
@@ -121,10 +122,34 @@ static void test_sampling(void **state)
     }
 }
 
+static void test_lookup(void **state)
+{
+    static float table[CO_LOOKUP_LEVELS], out[1001], plain[1001];
+    static uint8_t in[1001];
+
+    (void)state;
+    for (int i = 0; i < CO_LOOKUP_LEVELS; i++)
+        table[i] = ((float)i / 255.0f - 0.485f) / 0.229f;
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (uint8_t)(i * 89 + i / 256);
+    for (size_t n = 0; n <= 1000; n += n < 200 ? 1 : 100) {
+        out[n] = plain[n] = 7;
+        co_lookup(out, in, n, table);
+        co_lookup_plain(plain, in, n, table);
+        for (size_t i = 0; i < n; i++) {
+            assert_float_equal(out[i], table[in[i]], 0);
+            assert_float_equal(plain[i], table[in[i]], 0);
+        }
+        assert_float_equal(out[n], 7, 0);
+        assert_float_equal(plain[n], 7, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_lookup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
