@@ -99,6 +99,62 @@ static void ranks_equal_one_rank(void **state)
     co_safetensors_close(one);
 }
 
+/* Also where the step depends on norms of tensors, and where kinds of tensors decay apart. */
+static void every_optimizer_steps_as_on_one_rank(void **state)
+{
+    static const char *const optimizers[] = {
+        "optimizer={name: lars, lr: 5, weight_decay: 0.001, bias_weight_decay: 0}",
+        "optimizer={name: lamb, lr: 0.01, eps: 0.001, exclude_norm_bias: true}",
+        "optimizer={name: adadelta, eps: 0.001, weight_decay: 0.001, bias_weight_decay: 0}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++) {
+        const char *const set[] = {optimizers[i], NULL};
+        co_train_summary summary;
+        co_safetensors *one, *many;
+        char name[32];
+
+        snprintf(name, sizeof(name), "optimizer-%zu-1", i);
+        one = train(&summary, name, 1, set);
+        assert_true(summary.train_loss < 2.2);
+        snprintf(name, sizeof(name), "optimizer-%zu-3", i);
+        many = train(&summary, name, 3, set);
+        print_message("%s: %.2g\n", optimizers[i], distance(one, many));
+        assert_true(distance(one, many) < 1e-4);
+        co_safetensors_close(many);
+        co_safetensors_close(one);
+    }
+}
+
+static void parts_of_tensors_are_refused(void **state)
+{
+    static const char *const set[] = {"optimizer=lars", "strategy=threads", NULL};
+    const co_train_options options = {
+        .config_text = config, .set = set, .ranks = 3, .quiet = true, .run_dir = folder};
+
+    (void)state;
+    assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
+}
+
+/* By batch / lr_batch, with the batch of all ranks, however it is given. */
+static void the_rate_follows_the_batch(void **state)
+{
+    static const char *const plain[] = {"optimizer.lr=0.1", NULL};
+    static const char *const scaled[] = {"optimizer.lr=0.2", "optimizer.lr_batch=48", NULL};
+    static const char *const per_rank[] = {"optimizer.lr=0.2", "optimizer.lr_batch=48",
+                                           "batch_per_rank=12", NULL};
+    co_train_summary a, b, c;
+
+    (void)state;
+    co_safetensors_close(train(&a, "rate", 2, plain));
+    co_safetensors_close(train(&b, "rate-scaled", 2, scaled));
+    co_safetensors_close(train(&c, "rate-per-rank", 2, per_rank));
+    assert_string_equal(a.weights_sha256, b.weights_sha256);
+    assert_string_equal(a.weights_sha256, c.weights_sha256);
+}
+
 static void training_learns(void **state)
 {
     co_train_summary summary;
@@ -204,6 +260,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_equal_one_rank),
+        cmocka_unit_test(every_optimizer_steps_as_on_one_rank),
+        cmocka_unit_test(parts_of_tensors_are_refused),
+        cmocka_unit_test(the_rate_follows_the_batch),
         cmocka_unit_test(training_learns),
         cmocka_unit_test(micro_batches_equal_one_batch),
         cmocka_unit_test(the_same_run_gives_the_same_bytes),

@@ -81,8 +81,9 @@ struct co_strategy_ops {
     /** Whether ranks go from step to step together, and hold the same weights after each. NULL:
      *  they do not. */
     bool (*is_common)(const co_strategy *strategy);
-    /** Gradients [begin, end) of the store are final on this rank. Not called for a rank with no
-     * samples: before_update then finds all gradients zero and unannounced. NULL: nothing. */
+    /** Gradients [begin, end) of the store are final on this rank. A rank with no samples
+     * may not call it: before_update then finds all gradients zero and unannounced. NULL: nothing.
+     */
     co_status (*grad_ready)(co_strategy *strategy, size_t begin, size_t end);
     /** With a tree, once for each shard of this rank but the last: grad holds the shard's whole
      *  gradient, and may be overwritten afterwards; what grad_ready names is the last one's. NULL:
