@@ -105,6 +105,7 @@ typedef struct co_train_options {
     int ranks;              /* 0: the config's */
     const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
     bool quiet;             /* no console */
+    bool resume; /* go on from the last good checkpoint of run_dir; with none, from the start */
 } co_train_options;
 
 typedef struct co_train_summary {

@@ -7,7 +7,7 @@ typedef struct train_options {
     int64_t ranks;
     const char *run_dir;
     cli_list set;
-    bool quiet;
+    bool quiet, resume;
 } train_options;
 
 static const cli_argument train_arguments[] = {
@@ -22,6 +22,8 @@ static const cli_option train_option_table[] = {
      "where results go; default: runs/<model>-<date>-<time>"},
     {"set", 's', CLI_LIST, offsetof(train_options, set), "KEY=VALUE", 0, 0,
      "change the config; dotted keys, any YAML value; repeatable"},
+    {"resume", 0, CLI_FLAG, offsetof(train_options, resume), NULL, 0, 0,
+     "go on with the run in --run-dir, from its last good checkpoint"},
     {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
     CLI_OPTIONS_END,
@@ -34,7 +36,8 @@ static co_status train_run(const void *options, int n, const char *const *argume
                                   .set = o->set.text,
                                   .ranks = (int)o->ranks,
                                   .run_dir = o->run_dir,
-                                  .quiet = o->quiet};
+                                  .quiet = o->quiet,
+                                  .resume = o->resume};
     co_train_summary summary;
 
     (void)n;
@@ -53,13 +56,15 @@ const co_command co_command_train = {
         "launcher's number of processes is the number of ranks.\n"
         "\n"
         "The run directory gets config.yaml (as resolved), metrics.jsonl (one JSON object per\n"
-        "event), final.safetensors (the weights, also for Python's safetensors) and, last,\n"
-        "summary.json. A directory that holds an earlier run is refused. Paths in a config are\n"
-        "relative to the current directory.\n"
+        "event), checkpoints/, final.safetensors (the weights, also for Python's safetensors) and,\n"
+        "last, summary.json. A directory that holds an earlier run is refused, unless --resume goes\n"
+        "on with it: then the same command line starts a run and picks it up again. Paths in a\n"
+        "config are relative to the current directory.\n"
         "\n"
         "Plugins and their keys: `cohort list models`, optimizers, schedules, datasets, ...",
     .example = "  cohort train configs/fashion-mnist.yaml -n 2\n"
                "  cohort train configs/mnist-net.yaml -n 2 --set optimizer.lr=0.05 --set epochs=3\n"
+               "  cohort train configs/mnist-net.yaml -n 2 --run-dir runs/first --resume\n"
                "  mpiexec -n 8 cohort train configs/mnist-net.yaml --run-dir runs/eight",
     .arguments = train_arguments,
     .options = train_option_table,

@@ -49,7 +49,7 @@ bool co_log_tail_line(char out[CO_LOG_TAIL_LINE], const co_log_tail *tail, int b
 
 void co_log(co_log_level level, const char *fmt, ...)
 {
-    static const char *const names[] = {"error: ", "warning: "};
+    static const char *const names[] = {"error: ", "warning: ", ""};
     const int rank = log_rank;
     char line[2304], who[32] = "";
     size_t used;

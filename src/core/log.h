@@ -7,7 +7,7 @@
 
 #include <cohort/status.h>
 
-typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN } co_log_level;
+typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN, CO_LOG_INFO } co_log_level;
 
 /* One whole line in one write, e.g. "cohort: warning: ...". Ranks other than 0 are named. */
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);

@@ -66,7 +66,10 @@ static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
 
 static co_status jsonl_start(const jsonl *self, const co_run_info *info)
 {
-    const char *const name = info->cause ? "restart" : info->resizes ? "resize" : "start";
+    const char *const name = info->cause        ? "restart"
+                             : info->resizes    ? "resize"
+                             : info->first_step ? "resume"
+                                                : "start";
     json_t *object = json_object();
     int bad = json_put_text(object, "event", name) | json_put_text(object, "model", info->model) |
               json_put_text(object, "dataset", info->dataset) |

@@ -82,6 +82,8 @@ static json_t *summary_build(const co_summary *summary)
         json_put_count(object, "resizes", (uint64_t)info->resizes) |
         summary_put_stragglers(object, summary) | summary_put_counts(object, summary) |
         summary_put_reached(object, summary->reached_seconds) |
+        json_put_count(object, "checkpoints", summary->checkpoints) |
+        json_put_count(object, "checkpoint_failures", summary->checkpoint_failures) |
         json_put_text(object, "weights_sha256", summary->weights_sha256);
 
     if (bad) {

@@ -99,6 +99,9 @@ co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t ev
 /* `run_dir`/metrics.jsonl, one object per event. A step event is written every `every` steps. */
 co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
                              uint64_t every);
+/* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
+   goes on behind it writes the later ones again. Nothing where there is no such file. */
+co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);
 
 /* `run_dir`/summary.json. */
 typedef struct co_summary {
@@ -113,6 +116,7 @@ typedef struct co_summary {
     const char *counts_name; /* what the strategy has counted; NULL: nothing */
     const uint64_t *counts;  /* (n_counts) */
     size_t n_counts;
+    uint64_t checkpoints, checkpoint_failures; /* made; not written for a failure */
 } co_summary;
 co_status co_summary_write(const char *run_dir, const co_summary *summary);
 

@@ -17,8 +17,10 @@
 #include "train/distributed.h"
 #include "train/init.h"
 #include "train/metrics.h"
+#include "train/resume.h"
 #include "train/rundir.h"
 #include "train/session.h"
+#include "train/state.h"
 #include "train/trainer.h"
 
 /* What each rank will make for itself can be made. */
@@ -216,24 +218,72 @@ static co_status run_session(co_job *job, const co_train_options *options)
     return st;
 }
 
+static co_status run_set_dir(co_job *job, const co_train_options *options)
+{
+    char *run_dir = job->result->train.run_dir;
+
+    if (options->resume && !options->run_dir)
+        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
+    if (!options->run_dir)
+        return CO_OK;
+    if (strlen(options->run_dir) >= sizeof(job->result->train.run_dir))
+        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
+    memcpy(run_dir, options->run_dir, strlen(options->run_dir) + 1);
+    return CO_OK;
+}
+
+/* The run directory and where in the run to begin. Over MPI every process reads, and rank 0 writes
+   when there is one (co_trainer_run). */
+static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
+{
+    co_train_summary *train = &job->result->train;
+
+    *kind = CO_RESUME_FRESH;
+    if (!job->resume)
+        return job->under_mpi ? CO_OK
+                              : co_rundir_create(&job->lock, train->run_dir, sizeof(train->run_dir),
+                                                 &job->spec);
+    if (!job->under_mpi)
+        CO_TRY(co_rundir_lock(&job->lock, train->run_dir));
+    CO_TRY(co_resume_find(kind, state, train->run_dir, job));
+    job->state = *state;
+    if (job->under_mpi || *kind == CO_RESUME_COMPLETE)
+        return CO_OK;
+    return co_resume_prepare(train->run_dir, job, job->state);
+}
+
+/* What a run that is complete has come to. */
+static void run_fill_complete(co_train_summary *out, const co_state *state)
+{
+    const co_event *last = &state->point.last;
+
+    out->steps = state->point.step;
+    out->train_loss = last->train_loss;
+    out->train_accuracy = last->train_accuracy;
+    out->test_loss = last->test_loss;
+    out->test_accuracy = last->test_accuracy;
+    out->train_seconds = last->train_seconds;
+}
+
 co_status co_train(co_train_summary *out, const co_train_options *options)
 {
-    co_job job = {.quiet = options->quiet};
+    co_job job = {.quiet = options->quiet, .resume = options->resume, .lock = -1};
+    co_resume_kind kind = CO_RESUME_FRESH;
+    co_state *state = NULL;
     co_status st = run_open(&job, options, true);
 
-    if (st == CO_OK && options->run_dir) {
-        if (strlen(options->run_dir) >= sizeof(job.result->train.run_dir))
-            st = co_fail(CO_E_USAGE, "the name of the run directory is too long");
-        else
-            memcpy(job.result->train.run_dir, options->run_dir, strlen(options->run_dir) + 1);
-    }
-    if (st == CO_OK && !job.under_mpi)
-        st = co_rundir_create(job.result->train.run_dir, sizeof(job.result->train.run_dir),
-                              &job.spec);
     if (st == CO_OK)
+        st = run_set_dir(&job, options);
+    if (st == CO_OK)
+        st = run_enter(&kind, &state, &job);
+    if (st == CO_OK && kind == CO_RESUME_COMPLETE)
+        run_fill_complete(&job.result->train, state);
+    else if (st == CO_OK)
         st = run_session(&job, options);
     if (st == CO_OK && out)
         *out = job.result->train;
+    co_state_destroy(state);
+    co_rundir_unlock(job.lock);
     run_close(&job);
     return st;
 }

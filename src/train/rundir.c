@@ -4,14 +4,24 @@
  */
 #include "train/rundir.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/clock.h"
 #include "core/fs.h"
 #include "core/mem.h"
 
 #define RUNDIR_MAX_PATH 4096
+
+/* How long the ranks of a job that was killed may take to vanish. */
+#define RUNDIR_WAIT_US 5000000
+#define RUNDIR_TRY_US  50000
 
 static co_status rundir_join(char *out, const char *dir, const char *file)
 {
@@ -37,7 +47,7 @@ static co_status rundir_name(char *path, size_t size, const co_spec *spec)
     return CO_OK;
 }
 
-static co_status rundir_write_config(const char *path, const co_spec *spec)
+co_status co_rundir_write_config(const char *path, const co_spec *spec)
 {
     char file[RUNDIR_MAX_PATH];
     co_atomic_file *out = NULL;
@@ -53,9 +63,10 @@ static co_status rundir_write_config(const char *path, const co_spec *spec)
     return co_atomic_commit(out);
 }
 
-co_status co_rundir_create(char *path, size_t size, const co_spec *spec)
+co_status co_rundir_check(char *path, size_t size, const co_spec *spec)
 {
-    static const char *const traces[] = {"metrics.jsonl", "summary.json", "final.safetensors"};
+    static const char *const traces[] = {"metrics.jsonl", "summary.json", "final.safetensors",
+                                         "checkpoints"};
 
     if (!path[0])
         CO_TRY(rundir_name(path, size, spec));
@@ -65,10 +76,66 @@ co_status co_rundir_create(char *path, size_t size, const co_spec *spec)
         CO_TRY(rundir_join(file, path, traces[i]));
         if (co_fs_exists(file))
             return co_fail(CO_E_USAGE,
-                           "%s holds an earlier run; remove it or give another --run-dir", path);
+                           "%s holds an earlier run; go on with it by --resume, remove it, or give "
+                           "another --run-dir",
+                           path);
     }
+    return CO_OK;
+}
+
+/* Who has the lock wrote its number into the file; 0: nobody knows. */
+static long rundir_holder(int fd)
+{
+    char text[32] = "";
+
+    return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atol(text) : 0;
+}
+
+co_status co_rundir_lock(int *lock, const char *path)
+{
+    const int tries = RUNDIR_WAIT_US / RUNDIR_TRY_US;
+    char file[RUNDIR_MAX_PATH];
+    int fd, bad;
+
+    CO_TRY(rundir_join(file, path, ".lock"));
     CO_TRY(co_fs_mkdirs(path));
-    return rundir_write_config(path, spec);
+    fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return co_fail(CO_E_IO, "%s: cannot write: %s", file, strerror(errno));
+    /* Held by whoever has this open, so by the ranks too: it is free when all of a job has gone. */
+    for (int i = 0; (bad = flock(fd, LOCK_EX | LOCK_NB)) != 0 && errno == EWOULDBLOCK && i < tries;
+         i++)
+        co_clock_sleep_us(RUNDIR_TRY_US);
+    if (bad) {
+        const int error = errno;
+        const long holder = rundir_holder(fd);
+
+        close(fd);
+        if (error == EWOULDBLOCK)
+            return co_fail(CO_E_USAGE,
+                           "%s: another job is at work in this run directory (process %ld); wait "
+                           "for it, or give another --run-dir",
+                           path, holder);
+        return co_fail(CO_E_IO, "%s: cannot lock: %s", file, strerror(error));
+    }
+    if (ftruncate(fd, 0) == 0)
+        (void)dprintf(fd, "%ld\n", (long)getpid());
+    *lock = fd;
+    return CO_OK;
+}
+
+void co_rundir_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
+}
+
+co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec)
+{
+    CO_TRY(co_rundir_check(path, size, spec));
+    CO_TRY(co_rundir_lock(lock, path));
+    CO_TRY(co_rundir_check(path, size, spec)); /* while it was not ours */
+    return co_rundir_write_config(path, spec);
 }
 
 co_status co_rundir_save_weights(char sha256[65], const char *path, const co_model *model)

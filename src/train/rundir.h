@@ -5,9 +5,20 @@
 #include "train/model.h"
 #include "train/spec.h"
 
-/* Make the folder and write config.yaml into it. An empty `path` (size bytes) is filled with
-   runs/<model>-<date>-<time>. A folder that holds an earlier run is CO_E_USAGE. */
-co_status co_rundir_create(char *path, size_t size, const co_spec *spec);
+/* An empty `path` (size bytes) is filled with runs/<model>-<date>-<time>. A folder that holds an
+   earlier run is CO_E_USAGE. */
+co_status co_rundir_check(char *path, size_t size, const co_spec *spec);
+/* The folder of a run that starts from the beginning: checked, made, locked, config.yaml in it. */
+co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec);
+
+/* config.yaml, as resolved. */
+co_status co_rundir_write_config(const char *path, const co_spec *spec);
+
+/* Make the folder if it is missing and take its lock, for as long as *lock is open, in whichever
+   process: CO_E_USAGE where another job has it. */
+co_status co_rundir_lock(int *lock, const char *path);
+/* Takes -1. */
+void co_rundir_unlock(int lock);
 
 /* Write final.safetensors; `sha256` gets 64 hex digits. */
 co_status co_rundir_save_weights(char sha256[65], const char *path, const co_model *model);

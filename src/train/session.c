@@ -18,6 +18,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "train/saver.h"
 #include "train/session_internal.h"
 
 #define SESSION_MAX_RANKS 1024
@@ -99,6 +100,8 @@ static co_status session_make(co_session *s)
         st = co_state_shape_of(shape, s->job, s->capacity);
     for (int i = 0; i < 2 && st == CO_OK; i++)
         st = co_state_create(&s->slot[i], shape, true);
+    if (st == CO_OK && s->job->spec.saver.unit != CO_SAVER_OFF)
+        st = co_state_create(&s->job->snapshot, shape, true);
     co_free(shape);
     return st;
 }
@@ -131,6 +134,8 @@ void co_session_close(co_session *session)
         co_state_destroy(session->slot[i]);
     if (session->shared)
         munmap(session->shared, session->shared_bytes);
+    co_state_destroy(session->job->snapshot);
+    session->job->snapshot = NULL;
     session->job->session = NULL;
     session->job->state = session->base;
     co_free(session);
@@ -315,10 +320,27 @@ co_status co_session_policy(const co_launch_policy **out, co_session *session, c
     return CO_OK;
 }
 
+/* What ranks have left behind, of a run that is not over: a checkpoint, so that it can go on. */
+static co_status session_keep(const co_session *s, co_status launched)
+{
+    char cause[1800];
+
+    if (launched == CO_OK && !atomic_load(&s->shared->left))
+        return CO_OK;
+    snprintf(cause, sizeof(cause), "%s", co_error_message());
+    if (co_saver_rescue(s->job) != CO_OK) {
+        co_log(CO_LOG_WARN, "no checkpoint of the last step: %s", co_error_message());
+        return launched == CO_OK ? CO_E_IO : co_fail(launched, "%s", cause);
+    }
+    return launched == CO_OK ? CO_OK : co_fail(launched, "%s", cause);
+}
+
 co_status co_session_verdict(co_session *s, co_status launched)
 {
     const uint64_t step = s->job->state ? s->job->state->point.step : 0;
 
+    if (s->committed > 0)
+        launched = session_keep(s, launched);
     if (launched != CO_OK || !s->stopping || !atomic_load(&s->shared->left))
         return launched;
     s->job->result->train.stopped = true;

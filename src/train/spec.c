@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "core/thread.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
@@ -77,6 +78,8 @@ const co_key co_spec_keys[] = {
      "epochs from one such measurement to the next; the last epoch has one always"},
     {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, NULL,
      "end the run when the test split is this good: {accuracy: 0.75}"},
+    {"checkpoint", CO_KEY_VALUE, SPEC(checkpoint), "~", 0, 0, NULL,
+     "what is kept to go on from: {every: 1 epoch, keep: 3, best: true}, or off"},
     {"log", CO_KEY_CHOICE, SPEC(log), "run", 0, 0, spec_log,
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
@@ -167,6 +170,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
     CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
     CO_TRY(spec_read_stop(spec, arena));
+    CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
     if (options->ranks)
         spec->ranks = options->ranks;
     if (!spec->model == !spec->layers)
@@ -227,6 +231,28 @@ const char *co_spec_plugin_name(const co_value *value, const char *otherwise)
 const char *co_spec_model_name(const co_spec *spec)
 {
     return co_spec_plugin_name(spec->model, "layers");
+}
+
+const char *co_spec_precision_name(const co_spec *spec)
+{
+    return spec_precision[spec->precision];
+}
+
+co_status co_spec_write_text(char **out, const co_spec *spec)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    co_status st;
+
+    if (!stream)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    st = co_keys_write(stream, spec, co_spec_keys, 0);
+    if (fclose(stream) != 0 && st == CO_OK)
+        st = co_fail(CO_E_NOMEM, "out of memory");
+    *out = st == CO_OK ? co_strdup(text) : NULL;
+    free(text);
+    return st != CO_OK ? st : *out ? CO_OK : CO_E_NOMEM;
 }
 
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value)

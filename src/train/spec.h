@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "train/ema.h"
+#include "train/policy.h"
 
 typedef struct co_spec {
     co_config *config; /* owned */
@@ -28,8 +29,10 @@ typedef struct co_spec {
     int on_failure;  /* co_spec_on_failure */
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
-    int64_t evaluate_every; /* epochs */
-    double stop_accuracy;   /* of `stop_at`; 0: never */
+    int64_t evaluate_every;     /* epochs */
+    double stop_accuracy;       /* of `stop_at`; 0: never */
+    const co_value *checkpoint; /* NULL: defaults */
+    co_saver_policy saver;      /* of `checkpoint` */
 } co_spec;
 
 /* Which algorithms convolutions may use. */
@@ -61,8 +64,11 @@ co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
 /* Name of the model for reports: "mnist-net", or "layers". */
 const char *co_spec_model_name(const co_spec *spec);
+const char *co_spec_precision_name(const co_spec *spec);
 /* Name of a plugin value, `otherwise` for NULL. */
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
+/* The whole config as resolved, as YAML. Caller frees with co_free. */
+co_status co_spec_write_text(char **out, const co_spec *spec);
 /* Value as flow YAML text in the config's arena, for the text-taking API; NULL for NULL. */
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value);
 

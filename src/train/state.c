@@ -173,6 +173,8 @@ static void state_set_point(co_state *state, const trainer *t)
         .step = t->step,
         .samples = t->samples,
         .epoch_samples = t->epoch_samples,
+        .batch = t->info.batch,
+        .steps_per_epoch = t->info.steps_per_epoch,
         .train_seconds = t->train_seconds,
         .epoch_seconds = seconds,
         .wall_seconds = trainer_wall_seconds(t),
@@ -264,22 +266,26 @@ co_status co_state_capture(co_state *state, struct trainer *t)
     return co_comm_barrier(t->comm);
 }
 
-/* The mean over copies, in double and in their order, so that all ranks find the same. */
-static void state_mean(float *to, const float *from, size_t begin, size_t end, size_t n, int copies)
+void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end)
 {
+    const co_state_array *from = &state->shape.array[array];
+    const int copies = co_state_copies(state, array);
+
     for (size_t e = begin; e < end; e++) {
         double sum = 0;
 
         for (int c = 0; c < copies; c++)
-            sum += (double)from[(size_t)c * n + e];
-        to[e] = (float)(sum / copies);
+            sum += (double)from->data[(size_t)c * from->n + e];
+        out[e] = (float)(sum / copies);
     }
 }
 
-static bool state_copies_equal(const co_state_array *array, int copies)
+bool co_state_is_common(const co_state *state, int array)
 {
-    for (int c = 1; c < copies; c++)
-        if (memcmp(array->data, array->data + (size_t)c * array->n, array->n * sizeof(float)) != 0)
+    const co_state_array *a = &state->shape.array[array];
+
+    for (int c = 1; c < co_state_copies(state, array); c++)
+        if (memcmp(a->data, a->data + (size_t)c * a->n, a->n * sizeof(float)) != 0)
             return false;
     return true;
 }
@@ -302,13 +308,13 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     CO_TRY(state_check(array, live, n));
     if (copies == ranks && ranks > 1)
         from += (size_t)rank * array->n;
-    else if (copies > 1 && !state_copies_equal(array, copies)) {
+    else if (copies > 1 && !co_state_is_common(state, i)) {
         if (i == CO_STATE_PARAM)
             return co_fail(CO_E_USAGE,
                            "%d ranks had weights of their own at step %llu; go on with as many "
                            "(now: %d)",
                            copies, (unsigned long long)state->point.step, ranks);
-        state_mean(live, from, begin, end, array->n, copies);
+        co_state_mean(live, state, i, begin, end);
         return CO_OK;
     }
     memcpy(live + begin, from + begin, (end - begin) * sizeof(float));
@@ -356,6 +362,20 @@ static void state_put_point(trainer *t, const co_state *state)
         t->ema->updates = point->step / (uint64_t)t->job->spec.ema_options.every;
     for (size_t i = 0; counters && i < n && i < CO_STRATEGY_MAX_COUNTERS; i++)
         counters[i] = own.count[i];
+}
+
+/* The plan of an epoch is the one that the state was made by. */
+co_status co_state_check(const struct trainer *t, const co_state *state)
+{
+    const co_run_point *point = &state->point;
+
+    if (point->batch == t->info.batch && point->steps_per_epoch == t->info.steps_per_epoch)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "the run so far had %llu samples a step and %llu steps an epoch, and with this "
+                   "config and these ranks it would have %llu and %llu; it cannot go on so",
+                   (unsigned long long)point->batch, (unsigned long long)point->steps_per_epoch,
+                   (unsigned long long)t->info.batch, (unsigned long long)t->info.steps_per_epoch);
 }
 
 co_status co_state_restore(struct trainer *t, const co_state *state)

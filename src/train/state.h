@@ -40,9 +40,10 @@ typedef struct co_run_point {
     uint64_t step;       /* steps made since the beginning; the schedule's place too */
     uint64_t samples;    /* used in all complete epochs */
     uint64_t epoch_samples;
-    double train_seconds; /* in steps of complete epochs */
-    double epoch_seconds; /* in steps of this epoch */
-    double wall_seconds;  /* of the run, with its earlier parts */
+    uint64_t batch, steps_per_epoch; /* the plan that these are by */
+    double train_seconds;            /* in steps of complete epochs */
+    double epoch_seconds;            /* in steps of this epoch */
+    double wall_seconds;             /* of the run, with its earlier parts */
     double best_accuracy; /* of the test split, of any epoch's end so far; -1: none yet */
     co_event last;        /* figures of the last complete epoch; step 0: there is none */
 } co_run_point;
@@ -91,6 +92,12 @@ void co_state_destroy(co_state *state);
 /* Copies of an array that hold something. */
 int co_state_copies(const co_state *state, int array);
 
+/* Whether all copies of an array are the same, so that one of them will do. */
+bool co_state_is_common(const co_state *state, int array);
+/* The mean over the copies of elements [begin, end), in double and in their order, so that everyone
+   finds the same. */
+void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end);
+
 struct trainer;
 
 /* This rank's part into a shared state; no communication. Rank 0 writes the point. */
@@ -98,6 +105,8 @@ co_status co_state_capture_part(co_state *state, const struct trainer *t);
 /* The whole state, settled. Collective. Into a shared state every rank copies its part; a state on
    the heap is filled on rank 0 alone, and may be NULL on the others. */
 co_status co_state_capture(co_state *state, struct trainer *t);
+/* Whether the trainer's plan of an epoch is the one that the state was made by. */
+co_status co_state_check(const struct trainer *t, const co_state *state);
 /* Into a fresh trainer, whose distributed optimizer exists; all ranks from the same state.
    Collective. */
 co_status co_state_restore(struct trainer *t, const co_state *state);

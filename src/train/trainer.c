@@ -19,6 +19,7 @@
 #include "train/distributed.h"
 #include "train/lateness.h"
 #include "train/metrics.h"
+#include "train/resume.h"
 #include "train/rundir.h"
 #include "train/session.h"
 #include "train/state.h"
@@ -31,8 +32,10 @@ static co_status trainer_open_sinks(trainer *t)
     if (co_comm_rank(t->comm) != 0)
         return CO_OK;
     if (t->job->under_mpi)
-        CO_TRY(co_rundir_create(t->job->result->train.run_dir,
-                                sizeof(t->job->result->train.run_dir), spec));
+        CO_TRY(co_resume_enter(&t->lock, t->job));
+    if (t->job->state) /* of this run, or of the ranks before these */
+        CO_TRY(co_sink_jsonl_cut(t->job->result->train.run_dir, t->job->state->point.step,
+                                 t->job->state->point.epoch_step));
     CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir,
                               (uint64_t)spec->log_every));
     t->n_sink++;
@@ -104,6 +107,8 @@ co_status trainer_open(trainer *t)
         CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
     trainer_describe(t);
     options.tree = t->train.tree;
+    if (t->job->state)
+        CO_TRY(co_state_check(t, t->job->state));
     options.steps_per_epoch = t->info.steps_per_epoch;
     options.total_steps = t->info.total_steps;
     options.batch = t->info.batch;
@@ -112,7 +117,10 @@ co_status trainer_open(trainer *t)
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
     t->best_accuracy = -1;
-    return t->job->state ? co_state_restore(t, t->job->state) : CO_OK;
+    if (t->job->state)
+        CO_TRY(co_state_restore(t, t->job->state));
+    t->info.first_step = t->step;
+    return CO_OK;
 }
 
 void trainer_close(trainer *t)
@@ -122,6 +130,9 @@ void trainer_close(trainer *t)
 
         sink->ops->close(sink);
     }
+    co_saver_destroy(t->saver);
+    if (t->lock)
+        co_rundir_unlock(t->lock);
     co_free(t->rank);
     co_ema_destroy(t->ema);
     co_shards_close(&t->shards);
@@ -245,7 +256,7 @@ co_status trainer_step(trainer *t)
 
 /* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
    the weights, one of them does it while the others wait. */
-static co_status trainer_swap_ema(trainer *t)
+co_status trainer_swap_ema(trainer *t)
 {
     co_store *store = t->job->model->store;
     const bool shared = store->param != store->own_param;
@@ -259,7 +270,7 @@ static co_status trainer_swap_ema(trainer *t)
 }
 
 /* With shards all ranks have the same, and a mean would round. */
-static co_status trainer_average_buffers(trainer *t)
+co_status trainer_average_buffers(trainer *t)
 {
     return t->shards.tree ? CO_OK : co_trainer_average_buffers(t->comm, t->job->model);
 }
@@ -273,17 +284,6 @@ static co_status trainer_evaluate(co_result *out, trainer *t)
     if (t->ema)
         CO_TRY(trainer_average_buffers(t));
     CO_TRY(co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, &t->test));
-    return trainer_swap_ema(t);
-}
-
-/* The trained weights to a file of their own, and the averaged ones in their place. */
-static co_status trainer_take_ema(trainer *t)
-{
-    if (!t->ema)
-        return CO_OK;
-    CO_TRY(trainer_average_buffers(t));
-    if (co_comm_rank(t->comm) == 0)
-        CO_TRY(co_rundir_save_trained(t->job->result->train.run_dir, t->job->model));
     return trainer_swap_ema(t);
 }
 
@@ -348,6 +348,9 @@ static co_status trainer_end_epoch(trainer *t)
     }
     CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
+    t->improved = event.has_test && event.test_accuracy > t->best_accuracy;
+    if (t->improved)
+        t->best_accuracy = event.test_accuracy;
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
         CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
     event.rank = t->rank;
@@ -356,11 +359,15 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
-/* The rest of an epoch, which a restored trainer may be in the middle of. */
+/* The rest of an epoch, which a restored trainer may be in the middle of; with it the trainer
+   stands at the beginning of the next. */
 static co_status trainer_epoch(trainer *t)
 {
+    const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
+    double accuracy;
+
     t->epoch_start_ns = co_clock_ns();
-    while (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps) {
+    while (t->epoch_step < steps && t->step < total) {
         CO_TRY(co_session_before_step(t));
         if (t->leaving)
             return CO_OK;
@@ -368,8 +375,21 @@ static co_status trainer_epoch(trainer *t)
         CO_TRY(co_session_after_step(t));
         if (t->n_sink)
             CO_TRY(trainer_emit_step(t));
+        if (t->epoch_step < steps && t->step < total)
+            CO_TRY(co_saver_step(t->saver, t));
     }
-    return trainer_end_epoch(t);
+    if (t->epoch_step == steps) {
+        CO_TRY(trainer_end_epoch(t));
+        accuracy = t->last.has_test ? t->last.test_accuracy : (double)NAN;
+        trainer_next_epoch(t);
+        return co_saver_epoch(t->saver, t, accuracy, t->improved);
+    }
+    /* The run ends in the middle of an epoch: whoever goes on behind it does so as if it had not.
+     */
+    CO_TRY(co_saver_last(t->saver, t));
+    CO_TRY(trainer_end_epoch(t));
+    trainer_next_epoch(t);
+    return CO_OK;
 }
 
 void trainer_next_epoch(trainer *t)
@@ -381,59 +401,6 @@ void trainer_next_epoch(trainer *t)
     memset(&t->means, 0, sizeof(t->means));
 }
 
-/* Rank 0: final weights, summary, the last event. */
-static co_status trainer_save(trainer *t)
-{
-    co_train_summary *out = &t->job->result->train;
-    const co_strategy_counts counts = co_distributed_report(t->distributed);
-    co_event event = t->last;
-    co_summary summary = {.info = &t->info,
-                          .last = &event,
-                          .weights_sha256 = out->weights_sha256,
-                          .start_seconds = t->start_seconds,
-                          .reached_seconds = t->reached_seconds,
-                          .shards = (uint64_t)t->job->spec.shards,
-                          .straggler = t->straggler,
-                          .n_straggler = t->n_straggler,
-                          .counts_name = counts.name,
-                          .counts = counts.count,
-                          .n_counts = counts.n};
-
-    co_watch_phase(t->comm, CO_PHASE_SAVING);
-    event.kind = CO_EVENT_END;
-    event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
-    event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
-    CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
-    event.wall_seconds = trainer_wall_seconds(t);
-    CO_TRY(co_summary_write(out->run_dir, &summary));
-    out->test_accuracy = event.test_accuracy;
-    out->test_loss = event.test_loss;
-    out->train_accuracy = event.train_accuracy;
-    out->train_loss = event.train_loss;
-    out->train_seconds = event.train_seconds;
-    out->samples_per_second = event.samples_per_second;
-    out->steps = t->step;
-    return trainer_emit(t, &event);
-}
-
-/* What is saved is what the last evaluation has seen. */
-static co_status trainer_finish(trainer *t)
-{
-    co_result test;
-
-    CO_TRY(co_distributed_finish(t->distributed));
-    t->last.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
-    CO_TRY(trainer_take_ema(t));
-    if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
-        return CO_OK;
-    CO_TRY(trainer_average_buffers(t));
-    if (!t->job->test)
-        return CO_OK;
-    CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
-    trainer_set_test(&t->last, t, &test);
-    return CO_OK;
-}
-
 co_status co_trainer_run(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
@@ -443,13 +410,16 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     st = trainer_open(&t);
     if (st == CO_OK)
         st = trainer_open_sinks(&t);
+    if (st == CO_OK)
+        st = co_saver_create(&t.saver, &t);
+    if (st == CO_OK && job->state && t.epoch_step == 0)
+        trainer_check_reached(&t, &t.last);
     /* A state may be of the last step, in an epoch that is not evaluated yet. */
     while (st == CO_OK && t.reached_seconds == 0 &&
            (t.step < t.info.total_steps || t.epoch_step > 0)) {
         st = trainer_epoch(&t);
         if (t.leaving)
             break;
-        trainer_next_epoch(&t);
         if (st == CO_OK)
             st = co_session_after_epoch(&t);
     }

@@ -7,11 +7,18 @@
 
 #define CO_BENCH_MAX_ROUNDS 100
 
+/* Checkpoints of a run so far, by all its generations of ranks. */
+typedef struct co_saver_counts {
+    uint64_t made, failed;
+    char error[512]; /* of the last that failed */
+} co_saver_counts;
+
 /* What a run brings back from rank 0 to the caller, across processes. */
 typedef struct co_job_result {
     co_train_summary train;
     co_eval_summary eval;
     co_bench_summary bench;
+    co_saver_counts saver;
 } co_job_result;
 
 /* What the launcher makes before it starts ranks: every rank sees it. */
@@ -28,8 +35,12 @@ typedef struct co_job {
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;
-    unsigned needs;               /* co_strategy_needs of the strategy */
-    bool common, in_step;         /* of the strategy: co_distributed_check */
+    unsigned needs;            /* co_strategy_needs of the strategy */
+    bool common, in_step;      /* of the strategy: co_distributed_check */
+    int lock;                  /* owned; of the run directory; -1: rank 0 takes it */
+    bool resume;               /* the run directory may hold an earlier part of the run */
+    struct co_state *snapshot; /* borrowed; where checkpoints are taken, shared by all ranks; NULL:
+                                  rank 0 has one of its own */
     const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
     struct co_session *session;   /* borrowed; NULL: one generation of ranks (session.h) */
 } co_job;

@@ -4,6 +4,7 @@
 
 #include "telemetry/telemetry.h"
 #include "train/ranks.h"
+#include "train/saver.h"
 #include "train/shards.h"
 #include "train/trainer.h"
 
@@ -14,7 +15,9 @@ typedef struct trainer {
     co_comm *comm; /* borrowed */
     co_job *job;   /* borrowed */
     co_distributed *distributed;
-    co_ema *ema; /* owned; NULL: none */
+    co_ema *ema;     /* owned; NULL: none */
+    co_saver *saver; /* owned; NULL: none */
+    int lock;        /* owned; of the run directory, over MPI on rank 0; else 0 */
     co_feed train, test;
     co_shards shards;
     co_run_info info;
@@ -32,6 +35,7 @@ typedef struct trainer {
     double train_seconds, start_seconds;
     double epoch_seconds;   /* of this epoch, before this process */
     double earlier_seconds; /* of the run, likewise */
+    bool improved;          /* the last evaluation was the best so far */
     double best_accuracy;   /* of the test split so far; -1: none */
     uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
     co_result seen;         /* of this epoch so far, on this rank */
@@ -68,6 +72,13 @@ double trainer_epoch_seconds(const trainer *t);
 /* --- trainer.c --- */
 /* One update of the weights. */
 co_status trainer_step(trainer *t);
+co_status trainer_average_buffers(trainer *t);
+/* The averaged weights into the model and the trained ones out of it, or back. */
+co_status trainer_swap_ema(trainer *t);
+/* After the last step: what is saved is what the last evaluation has seen. Collective. */
+co_status trainer_finish(trainer *t);
+/* Rank 0: final weights, summary, the last event. */
+co_status trainer_save(trainer *t);
 /* To the beginning of the next epoch. */
 void trainer_next_epoch(trainer *t);
 

@@ -67,10 +67,14 @@ static const program_result *runs_train(const char *ranks, const char *set)
     return program_run(args, NULL);
 }
 
-static void a_run_leaves_four_files_and_nothing_else(void **state)
+static void a_run_leaves_its_files_and_nothing_else(void **state)
 {
-    static const char *const files[] = {"config.yaml", "metrics.jsonl", "final.safetensors",
-                                        "summary.json"};
+    static const char *const files[] = {"config.yaml",
+                                        "metrics.jsonl",
+                                        "final.safetensors",
+                                        "summary.json",
+                                        "checkpoints/step-8/manifest.json",
+                                        "checkpoints/step-16/manifest.json"};
     const program_result *r = runs_train("2", NULL);
     struct stat info;
     char path[64];
@@ -82,8 +86,9 @@ static void a_run_leaves_four_files_and_nothing_else(void **state)
     assert_non_null(strstr(r->out, "\ndone: test accuracy "));
     assert_non_null(strstr(r->out, "results: run2 "));
     assert_null(strchr(r->out, '\r'));
-    assert_int_equal(program_count_entries("run2"), 4);
-    for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(program_count_entries("run2"), 6); /* with .lock */
+    assert_int_equal(program_count_entries("run2/checkpoints"), 2);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         snprintf(path, sizeof(path), "run2/%s", files[i]);
         assert_int_equal(stat(path, &info), 0);
         assert_true(info.st_size > 0);
@@ -448,7 +453,7 @@ int main(int argc, char **argv)
 {
     /* In this order: later ones look at the run directory of the first. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_leaves_four_files_and_nothing_else),
+        cmocka_unit_test(a_run_leaves_its_files_and_nothing_else),
         cmocka_unit_test(the_summary_says_what_scripts_rely_on),
         cmocka_unit_test(every_line_of_the_metrics_is_json),
         cmocka_unit_test(eval_finds_what_training_found),

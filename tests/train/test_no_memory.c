@@ -32,6 +32,7 @@ static const char config[] = "layers:\n"
                              "max_steps: 3\n"
                              "optimizer: {name: adam, lr: 0.05}\n"
                              "schedule: cosine\n"
+                             "checkpoint: {every: 2 steps, on_error: stop}\n"
                              "threads: 1\n";
 
 /* What a run may leave in its folder, each whole. */
@@ -41,6 +42,11 @@ static void remove_run(const char *run_dir)
                                         "summary.json"};
     char path[300];
 
+    /* Checkpoints that are not whole would stay behind, and be found. */
+    snprintf(path, sizeof(path), "rm -rf %s/checkpoints/step-* %s/.lock", run_dir, run_dir);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof(path), "%s/checkpoints", run_dir);
+    rmdir(path);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", run_dir, files[i]);
         unlink(path);

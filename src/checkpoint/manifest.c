@@ -1,0 +1,245 @@
+/*
+ * manifest.c - manifest.json written, and the files that it lists checked.
+ */
+#include "checkpoint/manifest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest_internal.h"
+#include "checkpoint/sha256.h"
+#include "core/fs.h"
+#include "core/mem.h"
+
+#define MANIFEST_CHUNK ((size_t)64 << 10)
+
+const manifest_text manifest_texts[] = {
+    {"cohort", offsetof(co_manifest, cohort)},       {"model", offsetof(co_manifest, model)},
+    {"dataset", offsetof(co_manifest, dataset)},     {"strategy", offsetof(co_manifest, strategy)},
+    {"precision", offsetof(co_manifest, precision)}, {NULL, 0},
+};
+
+const co_number manifest_numbers[] = {
+    {"seed", CO_NUMBER_COUNT, offsetof(co_manifest, seed)},
+    {"ranks", CO_NUMBER_COUNT, offsetof(co_manifest, ranks)},
+    {"train_samples", CO_NUMBER_COUNT, offsetof(co_manifest, train_samples)},
+    {"parameter_count", CO_NUMBER_COUNT, offsetof(co_manifest, parameter_count)},
+    {NULL, CO_NUMBER_COUNT, 0},
+};
+
+void co_manifest_free(co_manifest *manifest)
+{
+    co_free(manifest->config);
+    co_free(manifest->point);
+    co_free(manifest->rank);
+    memset(manifest, 0, sizeof(*manifest));
+}
+
+bool co_manifest_has_file(const co_manifest *manifest, const char *name)
+{
+    for (int i = 0; i < manifest->n_file; i++)
+        if (strcmp(manifest->file[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static json_t *manifest_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *manifest_number(const void *self, const co_number *number)
+{
+    const char *field = (const char *)self + number->offset;
+
+    if (number->kind == CO_NUMBER_COUNT)
+        return json_integer((json_int_t) * (const uint64_t *)(const void *)field);
+    if (number->kind == CO_NUMBER_FLAG)
+        return json_boolean(*(const bool *)(const void *)field);
+    return manifest_real(*(const double *)(const void *)field);
+}
+
+static int manifest_put_numbers(json_t *object, const void *self, const co_number *numbers)
+{
+    int bad = 0;
+
+    for (; numbers->name; numbers++)
+        bad |= json_object_set_new(object, numbers->name, manifest_number(self, numbers));
+    return bad;
+}
+
+static int manifest_put_ranks(json_t *root, const co_manifest *m, const co_manifest_layout *layout)
+{
+    json_t *list = json_array();
+    int bad = 0;
+
+    for (uint64_t r = 0; r < m->ranks; r++) {
+        json_t *entry = json_object();
+
+        bad |= manifest_put_numbers(entry, (const char *)m->rank + r * layout->rank_size,
+                                    layout->rank);
+        bad |= json_array_append_new(list, entry);
+    }
+    return bad | json_object_set_new(root, "per_rank", list);
+}
+
+static int manifest_put_lists(json_t *root, const co_manifest *m)
+{
+    json_t *arrays = json_array(), *files = json_array();
+    int bad = 0;
+
+    for (int i = 0; i < m->n_array; i++)
+        bad |= json_array_append_new(arrays, json_pack("{s:s, s:I}", "name", m->array[i].name,
+                                                       "copies", (json_int_t)m->array[i].copies));
+    for (int i = 0; i < m->n_file; i++)
+        bad |= json_array_append_new(files, json_pack("{s:s, s:I, s:s}", "name", m->file[i].name,
+                                                      "bytes", (json_int_t)m->file[i].bytes,
+                                                      "sha256", m->file[i].sha256));
+    bad |= json_object_set_new(root, "arrays", arrays);
+    return bad | json_object_set_new(root, "files", files);
+}
+
+/* NULL when out of memory, or when a text is not UTF-8. */
+static json_t *manifest_build(const co_manifest *m, const co_manifest_layout *layout)
+{
+    json_t *root = json_object(), *point = json_object();
+    int bad = json_object_set_new(root, "format", json_string(MANIFEST_FORMAT)) |
+              json_object_set_new(root, "version", json_integer(CO_MANIFEST_VERSION));
+
+    for (const manifest_text *text = manifest_texts; text->name; text++)
+        bad |= json_object_set_new(root, text->name, json_string((const char *)m + text->offset));
+    bad |= manifest_put_numbers(root, m, manifest_numbers);
+    bad |= json_object_set_new(root, "test_accuracy", manifest_real(m->test_accuracy));
+    bad |= manifest_put_numbers(point, m->point, layout->point);
+    bad |= json_object_set_new(root, "position", point);
+    bad |= manifest_put_ranks(root, m, layout);
+    bad |= manifest_put_lists(root, m);
+    bad |= json_object_set_new(root, "config", json_string(m->config));
+    if (bad == 0)
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+/* 17 digits bring a double back as it was. */
+#define MANIFEST_STYLE (JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17))
+
+co_status manifest_seal(char out[65], json_t *root, const char *where)
+{
+    co_sha256 hash;
+    char *text;
+
+    (void)json_object_del(root, "seal");
+    text = json_dumps(root, MANIFEST_STYLE);
+    if (!text)
+        return co_fail(CO_E_NOMEM, "%s: out of memory", where);
+    co_sha256_begin(&hash);
+    co_sha256_add(&hash, text, strlen(text));
+    co_sha256_end(out, &hash);
+    free(text);
+    return CO_OK;
+}
+
+static co_status manifest_write_sealed(json_t *root, const char *path)
+{
+    co_atomic_file *file = NULL;
+    char seal[65];
+
+    CO_TRY(manifest_seal(seal, root, path));
+    if (json_object_set_new(root, "seal", json_string(seal)) != 0)
+        return co_fail(CO_E_NOMEM, "%s: out of memory", path);
+    CO_TRY(co_atomic_open(&file, path));
+    /* A failed write is found by the commit. */
+    (void)json_dumpf(root, co_atomic_stream(file), MANIFEST_STYLE);
+    fputc('\n', co_atomic_stream(file));
+    return co_atomic_commit(file);
+}
+
+co_status co_manifest_write(const co_manifest *manifest, const char *folder,
+                            const co_manifest_layout *layout)
+{
+    char path[CO_CHECKPOINT_MAX_PATH];
+    json_t *root;
+    co_status st;
+
+    CO_TRY(co_checkpoint_join(path, folder, CO_MANIFEST_NAME));
+    root = manifest_build(manifest, layout);
+    if (!root)
+        return co_fail(CO_E_NOMEM, "%s: out of memory, or a name in the config is not UTF-8", path);
+    st = manifest_write_sealed(root, path);
+    json_decref(root);
+    return st;
+}
+
+static co_status manifest_hash_stream(co_manifest_file *out, FILE *stream, const char *path)
+{
+    uint8_t *chunk = co_calloc(MANIFEST_CHUNK, 1);
+    co_sha256 hash;
+    size_t n;
+
+    if (!chunk)
+        return CO_E_NOMEM;
+    co_sha256_begin(&hash);
+    out->bytes = 0;
+    while ((n = fread(chunk, 1, MANIFEST_CHUNK, stream)) > 0) {
+        co_sha256_add(&hash, chunk, n);
+        out->bytes += n;
+    }
+    co_sha256_end(out->sha256, &hash);
+    co_free(chunk);
+    return ferror(stream) ? co_fail(CO_E_DATA, "%s: cannot read it: %s", path, strerror(errno))
+                          : CO_OK;
+}
+
+static co_status manifest_hash(co_manifest_file *out, const char *folder)
+{
+    char path[CO_CHECKPOINT_MAX_PATH];
+    FILE *stream;
+    co_status st;
+
+    CO_TRY(co_checkpoint_join(path, folder, out->name));
+    stream = fopen(path, "rbe");
+    if (!stream)
+        return co_fail(CO_E_DATA, "%s: cannot read it: %s", path, strerror(errno));
+    setvbuf(stream, NULL, _IONBF, 0);
+    st = manifest_hash_stream(out, stream, path);
+    fclose(stream);
+    return st;
+}
+
+co_status co_manifest_add_file(co_manifest *manifest, const char *folder, const char *name)
+{
+    co_manifest_file *file = &manifest->file[manifest->n_file];
+
+    if (manifest->n_file == CO_MANIFEST_MAX_FILES)
+        return co_fail(CO_E_FAILED, "%s: too many files for one checkpoint", folder);
+    snprintf(file->name, sizeof(file->name), "%s", name);
+    CO_TRY(manifest_hash(file, folder));
+    manifest->n_file++;
+    return CO_OK;
+}
+
+co_status co_manifest_check_files(const co_manifest *manifest, const char *folder)
+{
+    for (int i = 0; i < manifest->n_file; i++) {
+        const co_manifest_file *want = &manifest->file[i];
+        co_manifest_file got = *want;
+
+        CO_TRY(manifest_hash(&got, folder));
+        if (got.bytes != want->bytes)
+            return co_fail(
+                CO_E_DATA, "%s/%s: has %llu bytes, its manifest says %llu; it is damaged", folder,
+                want->name, (unsigned long long)got.bytes, (unsigned long long)want->bytes);
+        if (strcmp(got.sha256, want->sha256) != 0)
+            return co_fail(CO_E_DATA,
+                           "%s/%s: its SHA-256 is not the one in the manifest; it is damaged",
+                           folder, want->name);
+    }
+    return CO_OK;
+}

@@ -1,0 +1,81 @@
+/*
+ * cut.c - metrics.jsonl of a run that goes on: without what will be written again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fs.h"
+#include "telemetry/json.h"
+
+typedef struct cut {
+    uint64_t step, epoch_step; /* the last that is kept */
+} cut;
+
+/* Whether a line is an event up to the step. One that was cut off by a crash is none. */
+static bool cut_keeps(const cut *self, const char *line, size_t length)
+{
+    json_t *event =
+        length > 0 && line[length - 1] == '\n' ? json_loadb(line, length, 0, NULL) : NULL;
+    const char *kind = json_string_value(json_object_get(event, "event"));
+    const uint64_t first = (uint64_t)json_integer_value(json_object_get(event, "first_step"));
+    const uint64_t step =
+        first ? first : (uint64_t)json_integer_value(json_object_get(event, "step"));
+    bool keeps = false;
+
+    if (!kind)
+        keeps = false;
+    else if (strcmp(kind, "start") == 0)
+        keeps = self->step > 0;
+    else if (strcmp(kind, "resume") == 0)
+        keeps = step < self->step;
+    else if (strcmp(kind, "epoch") == 0) /* at this step: of a run that was to end here */
+        keeps = step < self->step || (step == self->step && self->epoch_step == 0);
+    else if (strcmp(kind, "end") != 0)
+        keeps = step <= self->step;
+    json_decref(event);
+    return keeps;
+}
+
+static co_status cut_copy(const cut *self, FILE *in, FILE *out, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    co_status st = CO_OK;
+
+    while ((length = getline(&line, &room, in)) > 0)
+        if (cut_keeps(self, line, (size_t)length))
+            (void)fwrite(line, 1, (size_t)length, out); /* a failure is found by the commit */
+    if (ferror(in))
+        st = co_fail(CO_E_IO, "%s: cannot read it: %s", path, strerror(errno));
+    free(line);
+    return st;
+}
+
+co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step)
+{
+    const cut self = {step, epoch_step};
+    co_atomic_file *file = NULL;
+    char path[4096];
+    FILE *in;
+    co_status st;
+    int n = snprintf(path, sizeof(path), "%s/metrics.jsonl", run_dir);
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return co_fail(CO_E_USAGE, "%s: the path of the run directory is too long", run_dir);
+    in = fopen(path, "re");
+    if (!in && errno == ENOENT)
+        return CO_OK;
+    if (!in)
+        return co_fail(CO_E_IO, "%s: cannot read it: %s", path, strerror(errno));
+    st = co_atomic_open(&file, path);
+    if (st == CO_OK)
+        st = cut_copy(&self, in, co_atomic_stream(file), path);
+    fclose(in);
+    if (st == CO_OK)
+        return co_atomic_commit(file);
+    co_atomic_discard(file);
+    return st;
+}

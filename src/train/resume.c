@@ -1,0 +1,201 @@
+/*
+ * resume.c - which checkpoint a run goes on from, and what the run directory looks like then.
+ */
+#include "train/resume.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "telemetry/telemetry.h"
+#include "train/checkpoint.h"
+#include "train/rundir.h"
+
+static co_status resume_exists(bool *out, const char *run_dir, const char *file)
+{
+    char path[CO_CHECKPOINT_MAX_PATH];
+
+    CO_TRY(co_checkpoint_join(path, run_dir, file));
+    *out = co_fs_exists(path);
+    return CO_OK;
+}
+
+static co_status resume_check_model(const co_manifest *manifest, const co_job *job,
+                                    const char *folder)
+{
+    const uint64_t count = co_model_parameter_count(job->model);
+    const char *name = co_spec_model_name(&job->spec);
+
+    if (strncmp(manifest->model, name, sizeof(manifest->model) - 1) == 0 &&
+        manifest->parameter_count == count)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "%s: is of the model %s with %llu parameters, and the config makes %s with %llu",
+                   folder, manifest->model, (unsigned long long)manifest->parameter_count, name,
+                   (unsigned long long)count);
+}
+
+/* What a config does not say of the plan of an epoch. Over MPI the number of ranks is not known
+   yet; each rank checks its plan again. */
+static co_status resume_check_plan(const co_manifest *manifest, const co_job *job,
+                                   const char *folder)
+{
+    const co_run_point *point = manifest->point;
+    const uint64_t samples = co_dataset_count(job->train);
+    const uint64_t batch = co_spec_batch(&job->spec, (int)job->spec.ranks);
+
+    if (manifest->train_samples != samples)
+        return co_fail(CO_E_DATA,
+                       "%s: was made with %llu training samples, and the data has %llu; the run "
+                       "can go on with the same data alone",
+                       folder, (unsigned long long)manifest->train_samples,
+                       (unsigned long long)samples);
+    if (point->batch == batch || (job->under_mpi && job->spec.batch_per_rank))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s: the run so far had %llu samples a step, and would have %llu now; give it "
+                   "the batch and the ranks that make as many",
+                   folder, (unsigned long long)point->batch, (unsigned long long)batch);
+}
+
+static co_status resume_load(co_state **state, const co_manifest *manifest, const char *folder,
+                             const co_job *job)
+{
+    CO_TRY(resume_check_model(manifest, job, folder));
+    CO_TRY(co_resume_compare(&job->spec, manifest->config, folder));
+    CO_TRY(resume_check_plan(manifest, job, folder));
+    return co_checkpoint_load(state, manifest, folder, job);
+}
+
+/* Steps of the whole run, by the length of an epoch that the checkpoint knows. */
+static uint64_t resume_total(const co_job *job, const co_run_point *point)
+{
+    const uint64_t total = point->steps_per_epoch * (uint64_t)job->spec.epochs;
+    const uint64_t most = (uint64_t)job->spec.max_steps;
+
+    return most && most < total ? most : total;
+}
+
+static bool resume_has_reached(const co_job *job, const co_run_point *point)
+{
+    const double wanted = job->spec.stop_accuracy;
+
+    return wanted > 0 && point->last.has_test && point->last.test_accuracy >= wanted;
+}
+
+/* Says where the run goes on. */
+static co_status resume_tell(co_resume_kind *kind, const co_state *state, const char *run_dir,
+                             const co_job *job)
+{
+    const co_run_point *point = &state->point;
+    const unsigned long long step = point->step, total = resume_total(job, point);
+    bool done;
+
+    CO_TRY(resume_exists(&done, run_dir, "summary.json"));
+    *kind = done && (step >= total || resume_has_reached(job, point)) ? CO_RESUME_COMPLETE
+                                                                      : CO_RESUME_STATE;
+    if (*kind == CO_RESUME_COMPLETE)
+        co_log(CO_LOG_INFO,
+               "%s: the run is complete, %llu of %llu steps; to train on, raise epochs, "
+               "max_steps or stop_at",
+               run_dir, step, total);
+    else
+        co_log(CO_LOG_INFO, "%s: goes on behind step %llu of %llu, made by %d rank%s", run_dir,
+               step, total, state->ranks, state->ranks == 1 ? "" : "s");
+    return CO_OK;
+}
+
+static co_status resume_nothing(co_resume_kind *kind, const char *run_dir)
+{
+    bool done;
+
+    CO_TRY(resume_exists(&done, run_dir, "summary.json"));
+    if (done)
+        return co_fail(CO_E_USAGE,
+                       "%s holds a finished run without checkpoints, so it cannot go on; give "
+                       "another --run-dir",
+                       run_dir);
+    *kind = CO_RESUME_FRESH;
+    co_log(CO_LOG_INFO, "%s: has no checkpoint; the run starts from the beginning", run_dir);
+    return CO_OK;
+}
+
+/* From the latest on, the first whose bytes are those that were written. */
+static co_status resume_search(co_state **state, size_t *tried, const char *dir, const co_job *job)
+{
+    uint64_t *steps = NULL;
+    co_status st;
+
+    CO_TRY(co_checkpoint_list(&steps, tried, dir));
+    st = CO_OK;
+    for (size_t i = 0; i < *tried && !*state && st == CO_OK; i++) {
+        char folder[CO_CHECKPOINT_MAX_PATH];
+        co_manifest manifest;
+
+        st = co_checkpoint_path(folder, dir, steps[i]);
+        if (st != CO_OK)
+            break;
+        st = co_checkpoint_open(&manifest, folder);
+        if (st == CO_OK) {
+            st = resume_load(state, &manifest, folder, job);
+            co_manifest_free(&manifest);
+        } else if (st == CO_E_DATA && !co_manifest_is_newer(folder)) {
+            co_log(CO_LOG_WARN, "%s%s", co_error_message(),
+                   i + 1 < *tried ? "; the checkpoint before it is taken" : "");
+            st = CO_OK;
+        }
+    }
+    co_free(steps);
+    return st;
+}
+
+co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir,
+                         const co_job *job)
+{
+    char dir[CO_CHECKPOINT_MAX_PATH];
+    size_t tried = 0;
+
+    *state = NULL;
+    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(resume_search(state, &tried, dir, job));
+    if (*state)
+        return resume_tell(kind, *state, run_dir, job);
+    if (tried)
+        return co_fail(CO_E_DATA,
+                       "%s: no checkpoint of %zu is good (see above), so the run cannot go on; "
+                       "restore one, or start anew in another --run-dir",
+                       dir, tried);
+    return resume_nothing(kind, run_dir);
+}
+
+/* What is there only when a run is over. */
+static co_status resume_unfinish(const char *run_dir)
+{
+    char path[CO_CHECKPOINT_MAX_PATH];
+
+    CO_TRY(co_checkpoint_join(path, run_dir, "summary.json"));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return co_fail(CO_E_IO, "%s: cannot remove it: %s", path, strerror(errno));
+    return CO_OK;
+}
+
+co_status co_resume_prepare(const char *run_dir, const co_job *job, const co_state *state)
+{
+    CO_TRY(resume_unfinish(run_dir));
+    CO_TRY(co_sink_jsonl_cut(run_dir, state ? state->point.step : 0,
+                             state ? state->point.epoch_step : 0));
+    return co_rundir_write_config(run_dir, &job->spec);
+}
+
+co_status co_resume_enter(int *lock, co_job *job)
+{
+    co_train_summary *train = &job->result->train;
+
+    if (!job->resume)
+        return co_rundir_create(lock, train->run_dir, sizeof(train->run_dir), &job->spec);
+    CO_TRY(co_rundir_lock(lock, train->run_dir));
+    return co_resume_prepare(train->run_dir, job, job->state);
+}

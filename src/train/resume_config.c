@@ -1,0 +1,201 @@
+/*
+ * resume_config.c - what has changed between the config of a checkpoint and the one of now.
+ *
+ * A key is refused where the run could not go on as the one that it is: other data, another model,
+ * other random numbers. What only changes how it goes on is allowed and said.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+#include "train/resume.h"
+
+typedef enum resume_rule {
+    RESUME_SAME,  /* the whole value */
+    RESUME_NAME,  /* the plugin's name; its keys may change */
+    RESUME_PATH,  /* all but `path` */
+    RESUME_GIVEN, /* given or not */
+    RESUME_SILENT /* of no weight for the result, or checked elsewhere */
+} resume_rule;
+
+/* Keys that are not here may change, and are told. */
+static const struct {
+    const char *key;
+    resume_rule rule;
+} resume_rules[] = {
+    {"model", RESUME_SAME},       {"layers", RESUME_SAME},           {"loss", RESUME_SAME},
+    {"data", RESUME_PATH},        {"partition", RESUME_SAME},        {"accumulate", RESUME_SAME},
+    {"shards", RESUME_SAME},      {"precision", RESUME_SAME},        {"seed", RESUME_SAME},
+    {"optimizer", RESUME_NAME},   {"strategy", RESUME_NAME},         {"ema", RESUME_GIVEN},
+    {"ranks", RESUME_SILENT},     {"test_partition", RESUME_SILENT}, {"log", RESUME_SILENT},
+    {"log_every", RESUME_SILENT}, {"timeout", RESUME_SILENT},        {"threads", RESUME_SILENT},
+    {"loader", RESUME_SILENT},    {"checkpoint", RESUME_SILENT},     {"init", RESUME_SILENT},
+};
+
+static const co_value *resume_get(const co_value *value, const char *key)
+{
+    return value && value->kind == CO_VALUE_MAP ? co_value_get(value, key) : NULL;
+}
+
+static bool resume_equal(const co_value *a, const co_value *b, const char *leave_out);
+
+/* Every key of `a` but one is in `b`, with an equal value. */
+static bool resume_covers(const co_value *a, const co_value *b, const char *leave_out)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if ((!leave_out || strcmp(a->key[i], leave_out) != 0) &&
+            !resume_equal(a->item[i], resume_get(b, a->key[i]), NULL))
+            return false;
+    return true;
+}
+
+static bool resume_is_none(const co_value *value)
+{
+    return !value || value->kind == CO_VALUE_NULL;
+}
+
+/* A name stands for {name: ...}. */
+static bool resume_is_name_of(const co_value *scalar, const co_value *map, const char *leave_out)
+{
+    const co_value *name = co_value_get(map, "name");
+    size_t rest = 0;
+
+    for (size_t i = 0; i < map->n; i++)
+        rest +=
+            strcmp(map->key[i], "name") != 0 && (!leave_out || strcmp(map->key[i], leave_out) != 0);
+    return rest == 0 && name && name->kind == CO_VALUE_SCALAR &&
+           strcmp(name->text, scalar->text) == 0;
+}
+
+static bool resume_equal(const co_value *a, const co_value *b, const char *leave_out)
+{
+    if (resume_is_none(a) || resume_is_none(b))
+        return resume_is_none(a) && resume_is_none(b);
+    if (a->kind == CO_VALUE_SCALAR && b->kind == CO_VALUE_SCALAR)
+        return strcmp(a->text, b->text) == 0;
+    if (a->kind == CO_VALUE_SCALAR && b->kind == CO_VALUE_MAP)
+        return resume_is_name_of(a, b, leave_out);
+    if (a->kind == CO_VALUE_MAP && b->kind == CO_VALUE_SCALAR)
+        return resume_is_name_of(b, a, leave_out);
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == CO_VALUE_MAP)
+        return resume_covers(a, b, leave_out) && resume_covers(b, a, leave_out);
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (!resume_equal(a->item[i], b->item[i], NULL))
+            return false;
+    return true;
+}
+
+/* A key's value as text; caller frees with free. NULL: out of memory. */
+static char *resume_text(const co_spec *spec, const co_key *key)
+{
+    const co_key one[] = {*key, CO_KEYS_END};
+    char *text = NULL;
+    size_t size = 0, skip = strlen(key->name) + 2;
+    FILE *stream = open_memstream(&text, &size);
+    co_status st;
+
+    if (!stream)
+        return NULL;
+    st = co_keys_write(stream, spec, one, 0);
+    if (fclose(stream) != 0 || st != CO_OK || size < skip + 1) {
+        free(text);
+        return NULL;
+    }
+    memmove(text, text + skip, size - skip);
+    text[size - skip - 1] = '\0'; /* over the newline */
+    return text;
+}
+
+static const co_value *resume_value(const co_spec *spec, const co_key *key)
+{
+    return *(const co_value *const *)(const void *)((const char *)spec + key->offset);
+}
+
+static bool resume_same(const co_spec *then, const co_spec *now, const co_key *key,
+                        resume_rule rule, const char *before, const char *after)
+{
+    const co_value *a, *b;
+
+    if (key->type != CO_KEY_VALUE)
+        return strcmp(before, after) == 0;
+    a = resume_value(then, key);
+    b = resume_value(now, key);
+    if (rule == RESUME_NAME) {
+        const char *fallback = strcmp(key->name, "optimizer") == 0 ? "sgd" : "sync";
+
+        return strcmp(co_spec_plugin_name(a, fallback), co_spec_plugin_name(b, fallback)) == 0;
+    }
+    if (rule == RESUME_GIVEN)
+        return resume_is_none(a) == resume_is_none(b);
+    return resume_equal(a, b, rule == RESUME_PATH ? "path" : NULL);
+}
+
+typedef struct resume_report {
+    char refused[1200];
+    size_t used;
+} resume_report;
+
+static void resume_refuse(resume_report *report, const char *key, const char *before,
+                          const char *after)
+{
+    int n = snprintf(report->refused + report->used, sizeof(report->refused) - report->used,
+                     "%s%s: %s -> %s", report->used ? ", " : "", key, before, after);
+
+    if (n > 0)
+        report->used += (size_t)n;
+    if (report->used >= sizeof(report->refused))
+        report->used = sizeof(report->refused) - 1;
+}
+
+static co_status resume_compare_key(resume_report *report, const co_spec *then, const co_spec *now,
+                                    const co_key *key)
+{
+    char *before = resume_text(then, key), *after = resume_text(now, key);
+    bool ruled = false;
+    resume_rule rule = RESUME_SAME;
+
+    if (!before || !after) {
+        free(before);
+        free(after);
+        return co_fail(CO_E_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]) && !ruled; i++) {
+        ruled = strcmp(key->name, resume_rules[i].key) == 0;
+        rule = resume_rules[i].rule;
+    }
+    if (ruled && rule != RESUME_SILENT && !resume_same(then, now, key, rule, before, after))
+        resume_refuse(report, key->name, before, after);
+    else if ((!ruled || rule != RESUME_SILENT) &&
+             !resume_same(then, now, key, RESUME_SAME, before, after))
+        co_log(CO_LOG_INFO, "the config has changed: %s: %s -> %s", key->name, before, after);
+    free(before);
+    free(after);
+    return CO_OK;
+}
+
+co_status co_resume_compare(const co_spec *now, const char *config, const char *folder)
+{
+    const co_train_options options = {.config_text = config};
+    resume_report report = {.used = 0};
+    co_spec then;
+    co_status st = co_spec_load(&then, &options);
+
+    if (st != CO_OK)
+        return co_fail(CO_E_DATA, "%s: the config in it cannot be read: %s", folder,
+                       co_error_message());
+    for (const co_key *key = co_spec_keys; key->name && st == CO_OK; key++)
+        st = resume_compare_key(&report, &then, now, key);
+    co_spec_unload(&then);
+    if (st != CO_OK || report.used == 0)
+        return st;
+    return co_fail(CO_E_USAGE,
+                   "%s: the run cannot go on with another config (%s); give it the one that it "
+                   "was started with, which is config.yaml in its directory",
+                   folder, report.refused);
+}

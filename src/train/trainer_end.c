@@ -1,0 +1,79 @@
+/*
+ * trainer_end.c - the end of a run: the strategy's last word, the last evaluation, what is saved.
+ */
+#include <string.h>
+
+#include "comm/watch.h"
+#include "data/data.h"
+#include "telemetry/telemetry.h"
+#include "train/distributed.h"
+#include "train/rundir.h"
+#include "train/trainer_internal.h"
+
+/* The trained weights to a file of their own, and the averaged ones in their place. */
+static co_status trainer_take_ema(trainer *t)
+{
+    if (!t->ema)
+        return CO_OK;
+    CO_TRY(trainer_average_buffers(t));
+    if (co_comm_rank(t->comm) == 0)
+        CO_TRY(co_rundir_save_trained(t->job->result->train.run_dir, t->job->model));
+    return trainer_swap_ema(t);
+}
+
+/* Rank 0: final weights, summary, the last event. */
+co_status trainer_save(trainer *t)
+{
+    co_train_summary *out = &t->job->result->train;
+    const co_strategy_counts counts = co_distributed_report(t->distributed);
+    co_event event = t->last;
+    co_summary summary = {.info = &t->info,
+                          .last = &event,
+                          .weights_sha256 = out->weights_sha256,
+                          .start_seconds = t->start_seconds,
+                          .reached_seconds = t->reached_seconds,
+                          .straggler = t->straggler,
+                          .n_straggler = t->n_straggler,
+                          .shards = (uint64_t)t->job->spec.shards,
+                          .counts_name = counts.name,
+                          .counts = counts.count,
+                          .n_counts = counts.n};
+
+    co_watch_phase(t->comm, CO_PHASE_SAVING);
+    CO_TRY(co_saver_finish(t->saver));
+    summary.checkpoints = t->job->result->saver.made;
+    summary.checkpoint_failures = t->job->result->saver.failed;
+    event.kind = CO_EVENT_END;
+    event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
+    event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
+    CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
+    event.wall_seconds = trainer_wall_seconds(t);
+    CO_TRY(co_summary_write(out->run_dir, &summary));
+    out->test_accuracy = event.test_accuracy;
+    out->test_loss = event.test_loss;
+    out->train_accuracy = event.train_accuracy;
+    out->train_loss = event.train_loss;
+    out->train_seconds = event.train_seconds;
+    out->samples_per_second = event.samples_per_second;
+    out->steps = t->step;
+    CO_TRY(trainer_emit(t, &event));
+    return co_saver_verdict(t->job);
+}
+
+/* What is saved is what the last evaluation has seen. */
+co_status trainer_finish(trainer *t)
+{
+    co_result test;
+
+    CO_TRY(co_distributed_finish(t->distributed));
+    t->last.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
+    CO_TRY(trainer_take_ema(t));
+    if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
+        return CO_OK;
+    CO_TRY(trainer_average_buffers(t));
+    if (!t->job->test)
+        return CO_OK;
+    CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
+    trainer_set_test(&t->last, t, &test);
+    return CO_OK;
+}

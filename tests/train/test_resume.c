@@ -1,0 +1,348 @@
+/*
+ * test_resume.c - runs that go on from the checkpoints in their directory; what is wrong with a
+ * checkpoint, or has changed in a config, is found before anything is written.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "folder.h"
+
+#define MAX_SET 8
+
+/* 37 samples in batches of 12: 4 steps an epoch, the last one short. */
+static const char config[] =
+    "model: {name: mnist-net, batch_norm: true}\n"
+    "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 37}\n"
+    "batch: 12\n"
+    "epochs: 4\n"
+    "optimizer: {name: adam, lr: 0.01}\n"
+    "checkpoint: {every: 3 steps, keep: 2}\n"
+    "log_every: 1\n"
+    "threads: 1\n";
+
+static co_status train(co_train_summary *out, const char *name, int ranks, bool resume,
+                       const char *const *set)
+{
+    const co_train_options options = {.config_text = config,
+                                      .set = set,
+                                      .ranks = ranks,
+                                      .run_dir = folder_path(name),
+                                      .quiet = true,
+                                      .resume = resume};
+
+    return co_train(out, &options);
+}
+
+static void trains(co_train_summary *out, const char *name, int ranks, bool resume,
+                   const char *const *set)
+{
+    if (train(out, name, ranks, resume, set) != CO_OK)
+        fail_msg("%s: %s", name, co_error_message());
+}
+
+static bool there(const char *path)
+{
+    return access(folder_path(path), F_OK) == 0;
+}
+
+static void shell(const char *format, const char *argument)
+{
+    char command[600];
+
+    snprintf(command, sizeof(command), format, argument);
+    if (system(command) != 0)
+        fail_msg("%s", command);
+}
+
+/* Cut at 5 steps, in the middle of an epoch, and at 9; the rest as if nothing had been. */
+static void check_same_bits(int ranks, const char *extra)
+{
+    const char *set[MAX_SET] = {extra, NULL}, *cut[MAX_SET] = {extra, "max_steps=5", NULL};
+    co_train_summary whole, part;
+
+    trains(&whole, "whole", ranks, false, set);
+    assert_int_equal(whole.steps, 16);
+    trains(&part, "parts", ranks, true, cut);
+    assert_int_equal(part.steps, 5);
+    assert_true(there("parts/checkpoints/step-5/manifest.json"));
+    cut[1] = "max_steps=9";
+    trains(&part, "parts", ranks, true, cut);
+    assert_int_equal(part.steps, 9);
+    trains(&part, "parts", ranks, true, set);
+    assert_int_equal(part.steps, 16);
+    assert_string_equal(part.weights_sha256, whole.weights_sha256);
+    assert_true(part.train_loss == whole.train_loss);
+    assert_true(part.test_loss == whole.test_loss);
+    shell("rm -rf %s/*", folder);
+}
+
+static void the_same_bits(void **state)
+{
+    (void)state;
+    check_same_bits(1, "strategy=sync");
+    check_same_bits(2, "strategy=sync");
+    check_same_bits(2, "ema={every: 2}");
+    check_same_bits(2, "optimizer={name: sgd, lr: 0.05, momentum: 0.9}");
+    check_same_bits(2, "strategy={name: local, period: 3}");
+    check_same_bits(2, "strategy={name: stale, k: 2}");
+    check_same_bits(2, "strategy=one-shot");
+    check_same_bits(2, "strategy=threads");
+    check_same_bits(2, "schedule={name: step, every: 2, gamma: 0.5}");
+}
+
+/* With shards on any number of ranks. */
+static void the_same_bits_on_other_ranks(void **state)
+{
+    const char *const set[] = {"shards=4", NULL}, *const cut[] = {"shards=4", "max_steps=5", NULL};
+    co_train_summary whole, part;
+
+    (void)state;
+    trains(&whole, "whole", 2, false, set);
+    trains(&part, "parts", 3, false, cut);
+    trains(&part, "parts", 1, true, set);
+    assert_string_equal(part.weights_sha256, whole.weights_sha256);
+}
+
+static int events(const char *kind)
+{
+    FILE *file = fopen(folder_path("run/metrics.jsonl"), "r");
+    char line[4096], want[64];
+    int n = 0;
+
+    assert_non_null(file);
+    snprintf(want, sizeof(want), "\"event\":\"%s\"", kind);
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, want) != NULL;
+    fclose(file);
+    return n;
+}
+
+static void no_event_stands_twice(void **state)
+{
+    const char *const cut[] = {"max_steps=9", NULL};
+
+    (void)state;
+    trains(NULL, "run", 2, false, cut);
+    assert_int_equal(events("step"), 9);
+    assert_int_equal(events("epoch"), 3);
+    /* The last one is lost, so the run goes on behind step 8. */
+    shell("rm -r %s/run/checkpoints/step-9", folder);
+    trains(NULL, "run", 2, true, NULL);
+    assert_int_equal(events("start"), 1);
+    assert_int_equal(events("resume"), 1);
+    assert_int_equal(events("step"), 16);
+    assert_int_equal(events("epoch"), 4);
+    assert_int_equal(events("end"), 1);
+}
+
+static void the_latest_and_the_best_are_kept(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    trains(NULL, "run", 1, false, NULL);
+    assert_true(there("run/checkpoints/step-16"));
+    assert_true(there("run/checkpoints/step-15"));
+    for (int step = 0; step <= 16; step++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "run/checkpoints/step-%d", step);
+        n += there(path);
+    }
+    assert_in_range(n, 2, 3);
+    shell("test -z \"$(ls -A %s/run/checkpoints | grep '^[.]')\"", folder);
+}
+
+static void a_complete_run_is_left_alone(void **state)
+{
+    co_train_summary first, again;
+    struct stat before, after;
+
+    (void)state;
+    trains(&first, "run", 1, false, NULL);
+    assert_int_equal(stat(folder_path("run/final.safetensors"), &before), 0);
+    trains(&again, "run", 1, true, NULL);
+    assert_int_equal(stat(folder_path("run/final.safetensors"), &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(again.steps, first.steps);
+    assert_true(again.test_accuracy == first.test_accuracy);
+}
+
+static void fails(co_status want, const char *message, bool resume, const char *extra)
+{
+    const char *const set[] = {extra, NULL};
+
+    assert_int_equal(train(NULL, "run", 1, resume, set), want);
+    if (!strstr(co_error_message(), message))
+        fail_msg("'%s' is not in '%s'", message, co_error_message());
+}
+
+/* What the run directory holds, as one number. */
+static void fingerprint(char out[64])
+{
+    char command[600];
+    FILE *pipe;
+
+    snprintf(command, sizeof(command),
+             "cd %s/run && find . -type f ! -name .lock | sort | xargs sha256sum | sha256sum | "
+             "cut -c 1-60",
+             folder);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(out, 64, pipe));
+    pclose(pipe);
+}
+
+static void changed_configs_are_refused(void **state)
+{
+    static const struct {
+        const char *set, *message;
+        co_status status;
+    } cases[] = {
+        {"seed=7", "seed: 1234 -> 7", CO_E_USAGE},
+        {"optimizer=sgd", "optimizer: {name: adam, lr: 0.01} -> sgd", CO_E_USAGE},
+        {"strategy=local", "strategy: ~ -> local", CO_E_USAGE},
+        {"data.samples=38", "data: ", CO_E_USAGE},
+        {"ema={decay: 0.9}", "ema: ~ -> ", CO_E_USAGE},
+        {"shards=2", "shards: ", CO_E_USAGE},
+        {"batch=6", "12 samples a step", CO_E_USAGE},
+        {"model=lenet5", "is of the model mnist-net", CO_E_DATA},
+        {"model.batch_norm=false", "parameters, and the config makes mnist-net with", CO_E_DATA},
+    };
+    const char *const cut[] = {"max_steps=6", NULL};
+    const char *const allowed[] = {"optimizer={lr: 0.02, name: adam}", "model.name=mnist-net",
+                                   "max_steps=7", NULL};
+    char before[64], after[64];
+
+    (void)state;
+    trains(NULL, "run", 1, false, cut);
+    fingerprint(before);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        fails(cases[i].status, cases[i].message, true, cases[i].set);
+        fingerprint(after);
+        if (strcmp(before, after) != 0)
+            fail_msg("%s has changed the run directory", cases[i].set);
+    }
+    fails(CO_E_USAGE, "holds an earlier run", false, "max_steps=6");
+    trains(NULL, "run", 1, true, allowed);
+}
+
+/* Damage to the latest: the one before it is taken, with the same end. */
+static void damaged_ones_are_passed_over(void **state)
+{
+    static const char *const damage[] = {
+        "cd %s/run/checkpoints/step-6 && printf x | dd of=weights.safetensors bs=1 seek=3000 "
+        "conv=notrunc 2>/dev/null",
+        "cd %s/run/checkpoints/step-6 && truncate -s -1 state.safetensors",
+        "cd %s/run/checkpoints/step-6 && rm state.safetensors",
+        "cd %s/run/checkpoints/step-6 && truncate -s 100 manifest.json",
+        "cd %s/run/checkpoints/step-6 && rm manifest.json",
+        "cd %s/run/checkpoints/step-6 && sed -i 's/\"epoch_step\": 2/\"epoch_step\": 3/' "
+        "manifest.json",
+        "cd %s/run/checkpoints/step-6 && sed -i 's#\"weights.saf#\"../../weights.saf#' "
+        "manifest.json",
+        "cd %s/run/checkpoints && rm -r step-6 && mkdir step-6",
+    };
+    const char *const cut[] = {"max_steps=6", NULL};
+    co_train_summary whole, part;
+
+    (void)state;
+    trains(&whole, "whole", 1, false, NULL);
+    for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+        trains(NULL, "run", 1, false, cut);
+        shell(damage[i], folder);
+        trains(&part, "run", 1, true, NULL);
+        assert_string_equal(part.weights_sha256, whole.weights_sha256);
+        shell("rm -rf %s/run", folder);
+    }
+}
+
+static void no_good_one_is_an_error(void **state)
+{
+    const char *const cut[] = {"max_steps=6", NULL};
+    char before[64], after[64];
+
+    (void)state;
+    trains(NULL, "run", 1, false, cut);
+    shell("sed -i 's/\"version\": 1/\"version\": 2/' %s/run/checkpoints/step-6/manifest.json",
+          folder);
+    fingerprint(before);
+    fails(CO_E_DATA, "has format version 2, and this program reads up to 1", true, "epochs=4");
+    shell("for f in %s/run/checkpoints/*/weights.safetensors; do printf x >> $f; done", folder);
+    shell("sed -i 's/\"version\": 2/\"version\": 1/' %s/run/checkpoints/step-6/manifest.json",
+          folder);
+    fails(CO_E_DATA, "no checkpoint of 2 is good", true, "epochs=4");
+    shell("rm -r %s/run/checkpoints", folder);
+    fingerprint(after);
+    assert_string_not_equal(before, after);
+    fails(CO_E_USAGE, "holds a finished run without checkpoints", true, "epochs=4");
+}
+
+static void one_job_at_a_time(void **state)
+{
+    int lock;
+
+    (void)state;
+    assert_int_equal(mkdir(folder_path("run"), 0777), 0);
+    lock = open(folder_path("run/.lock"), O_RDWR | O_CREAT, 0666);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    assert_int_equal(write(lock, "4711\n", 5), 5);
+    fails(CO_E_USAGE, "another job is at work in this run directory (process 4711)", true,
+          "epochs=4");
+    fails(CO_E_USAGE, "another job is at work", false, "epochs=4");
+    assert_false(there("run/config.yaml"));
+    close(lock);
+    trains(NULL, "run", 1, false, NULL);
+}
+
+/* The folder of checkpoints is a file: none can be written. */
+static void a_failed_write_is_told_in_the_end(void **state)
+{
+    (void)state;
+    fails(CO_E_IO, "the run is complete, but 8 of its 8 checkpoints could not be written", false,
+          "checkpoint.best=false");
+}
+
+static int folder_with_a_file_in_the_way(void **state)
+{
+    int bad = folder_make(state);
+    FILE *file;
+
+    mkdir(folder_path("run"), 0777);
+    file = fopen(folder_path("run/checkpoints"), "w");
+    return bad || !file || fclose(file) != 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_same_bits),
+        TEST(the_same_bits_on_other_ranks),
+        TEST(no_event_stands_twice),
+        TEST(the_latest_and_the_best_are_kept),
+        TEST(a_complete_run_is_left_alone),
+        TEST(changed_configs_are_refused),
+        TEST(damaged_ones_are_passed_over),
+        TEST(no_good_one_is_an_error),
+        TEST(one_job_at_a_time),
+    };
+
+    (void)a_failed_write_is_told_in_the_end;
+    (void)folder_with_a_file_in_the_way;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
