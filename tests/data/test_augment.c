@@ -90,6 +90,28 @@ static void a_flip_swaps_left_and_right(void **state)
     }
 }
 
+/* Widths around whole words. */
+static void a_flip_turns_rows_of_any_width(void **state)
+{
+    enum { WIDEST = 41 };
+    const co_augment_place place = {7, EPOCH, 0};
+    uint8_t in[2 * WIDEST], room[2][2 * WIDEST], *block[2] = {room[0], room[1]};
+    fixture f;
+
+    (void)state;
+    open_list(&f, "{name: horizontal-flip, p: 1}");
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (uint8_t)(i * 3);
+    for (size_t width = 1; width <= WIDEST; width++) {
+        const co_shape two_rows = {3, {1, 2, (int64_t)width}};
+        const uint8_t *out = co_augment_bytes(&f.augment, in, block, &two_rows, &place);
+
+        for (size_t i = 0; i < 2 * width; i++)
+            assert_int_equal(out[i], in[i / width * width + width - 1 - i % width]);
+    }
+    co_config_destroy(f.config);
+}
+
 static int64_t source_of(int64_t at, int64_t n, int mode)
 {
     if (at >= 0 && at < n)
@@ -336,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flip_swaps_left_and_right),
+        cmocka_unit_test(a_flip_turns_rows_of_any_width),
         cmocka_unit_test(a_crop_moves_the_image_each_way_as_often),
         cmocka_unit_test(a_crop_may_leave_the_image),
         cmocka_unit_test(cutout_hides_a_square_around_any_pixel),
