@@ -37,10 +37,16 @@ static const struct {
     {"psgd/per-rank", 0, true},
     {"psgd/hogwild", 0, true},
     {"psgd/mnist-hogwild", 0.98, true},
+    {"resnet9-cifar10", 0, false},
+    {"resnet9-wide-cifar10", 0, false},
+    {"resnet18-cifar10", 0, false},
+    {"resnet18-imagenette", 0, false},
+    {"resnet50-imagenet", 0, false},
 };
 
-/* Large enough for every network. */
+/* Large enough for every network; the residual ones are large themselves. */
 #define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
+#define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 64}"
 
 #define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
 
@@ -56,8 +62,13 @@ static void every_config_runs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIGS; i++) {
-        const char *args[] = {"train", configs_path(i), "-q",        "-s",  CONFIGS_SYNTHETIC,
-                              "-s",    "max_steps=2",   "--run-dir", "out", NULL};
+        const bool color = strncmp(configs_all[i].name, "resnet", strlen("resnet")) == 0;
+        const char *data = color ? CONFIGS_COLOR : CONFIGS_SYNTHETIC;
+        const char *args[] = {"train",       configs_path(i), "-q",  "-s", data,       "-s",
+                              "max_steps=2", "--run-dir",     "out", "-s", "batch=16", NULL};
+
+        if (!color)
+            args[9] = NULL;
 
         program_assert_success(program_run(args, NULL));
         program_remove("out");

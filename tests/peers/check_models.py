@@ -127,30 +127,36 @@ NETWORKS = {
     "resnet18-cifar": (lambda: cifar_stem(vision("resnet18")),
                        {"name": "resnet18", "stem": "cifar"}, 4, (3, 24, 24), SMOOTHED),
     "alexnet": (lambda: vision("alexnet", dropout=0), {}, 4, (3, 80, 80), 0),
-    "resnet9-wide-64": (lambda: ResNet9Wide(64), {"name": "resnet9-wide"}, 32, (3, 32, 32), 0),
-    "resnet34": (lambda: vision("resnet34"), {}, 16, (3, 96, 96), 0),
-    "resnet50": (lambda: vision("resnet50"), {}, 16, (3, 128, 128), SMOOTHED),
-    "resnet101": (lambda: vision("resnet101"), {}, 16, (3, 128, 128), 0),
-    "resnet152": (lambda: vision("resnet152"), {}, 16, (3, 128, 128), 0),
+    "resnet9-wide-64": (lambda: ResNet9Wide(64), {"name": "resnet9-wide"}, 4, (3, 32, 32), 0),
+    "resnet34": (lambda: vision("resnet34"), {}, 8, (3, 96, 96), 0),
+    "resnet50": (lambda: vision("resnet50"), {}, 8, (3, 96, 96), SMOOTHED),
+    "resnet101": (lambda: vision("resnet101"), {}, 8, (3, 96, 96), 0),
+    "resnet152": (lambda: vision("resnet152"), {}, 8, (3, 96, 96), 0),
     "resnet50-224": (lambda: vision("resnet50"), {"name": "resnet50"}, 4, (3, 224, 224), 0),
     "alexnet-224": (lambda: vision("alexnet", dropout=0), {"name": "alexnet"}, 4, (3, 224, 224), 0),
 }
 for depth in (11, 13, 16, 19):
     for norm in ("", "-bn"):
         name = f"vgg{depth}{norm}"
-        NETWORKS[name] = (lambda name=name: vision(name.replace("-", "_"), dropout=0), {}, 4,
+        NETWORKS[name] = (lambda name=name: vision(name.replace("-", "_"), dropout=0), {}, 2,
                           (3, 64, 64), 0)
 QUICK = ["mnist-example", "resnet9", "resnet9-wide", "resnet18", "resnet18-cifar"]
 
 
 def settle(model):
-    """Norms as after some training, so that nothing is hidden by a 0 or 1."""
+    """Norms as after some training, so that nothing is hidden by a 0 or 1. The last one of a residual
+    block of torchvision's counts little: else a hundred layers multiply any rounding error by a
+    thousand, PyTorch's in single precision too."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.uniform_(module.bias, -0.5, 0.5)
             nn.init.uniform_(module.running_mean, -0.5, 0.5)
             nn.init.uniform_(module.running_var, 0.5, 1.5)
+    for module in model.modules():
+        if hasattr(module, "downsample"):
+            last = module.bn3 if hasattr(module, "bn3") else module.bn2
+            nn.init.uniform_(last.weight, 0.1, 0.3)
     return model
 
 
