@@ -39,7 +39,7 @@ compare()
         verdict=DIFFERENT
         status=1
     }
-    printf '%-28s %.16s  %s\n' "$1" "$got" "$verdict"
+    printf '%-32s %.16s  %s\n' "$1" "$got" "$verdict"
     rm -rf "$2"
 }
 
@@ -74,6 +74,82 @@ mpi()
     done
 }
 
+# Runs that something happens to while they go on: start, wait for a step, ask.
+begin()
+{
+    "$cohort" train "$work/config.yaml" --run-dir "$work/run" "$@" >"$work/log" 2>&1 &
+    job=$!
+}
+
+# field NAME: of the run's status; nothing when nobody answers
+field()
+{
+    "$cohort" ctl "$work/run" status --json 2>/dev/null | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
+}
+
+# reach STEP: wait until the run is there
+reach()
+{
+    tries=0
+    while step=$(field step) && [ "${step:-0}" -lt "$1" ]; do
+        kill -0 $job 2>/dev/null || {
+            tail -n 5 "$work/log" >&2
+            fail "$name: the run ended before step $1"
+        }
+        tries=$((tries + 1))
+        [ $tries -lt 3000 ] || fail "$name: the run does not reach step $1"
+        sleep 0.02
+    done
+}
+
+# end TEXT RANKS WORD: the run ends well with so many ranks, its output says so, and as the others
+end()
+{
+    wait $job || {
+        tail -n 5 "$work/log" >&2
+        fail "$name: the run failed"
+    }
+    grep -q "\"ranks\": $2" "$work/run/summary.json" && grep -q "$3" "$work/log" ||
+        fail "$1: nothing has happened to it"
+    compare "$1" "$work/run"
+}
+
+# A whole number below $1, another one each time
+random()
+{
+    od -An -N4 -tu4 /dev/urandom | awk -v n="$1" '{ print int($1 % n) }'
+}
+
+# rank_process: one of the run's, by chance
+rank_process()
+{
+    "$cohort" ctl "$work/run" status --json | tr '{' '\n' | sed -n 's/.*"pid":\([0-9]*\).*/\1/p' |
+        sort -R | head -n 1
+}
+
+# resized STEPS: 2, 4, 1, 3 ranks, changed while it runs
+resized()
+{
+    at=$(($1 / 10))
+    begin -n 2
+    for n in 4 1 3; do
+        reach $at
+        "$cohort" ctl "$work/run" ranks $n >/dev/null || fail "$name: cannot change the ranks"
+        at=$((at + $1 / 5))
+    done
+    end "$name, 2-4-1-3 ranks, shm" 3 ""
+}
+
+# bereft STEPS POLICY: of 4 ranks one is killed at a random step
+bereft()
+{
+    begin -n 4 -s on_failure="$2"
+    at=$((1 + $(random $(($1 * 2 / 3)))))
+    reach $at
+    kill -9 "$(rank_process)"
+    end "$name, $2 near step $at" "$([ "$2" = shrink ] && echo 3 || echo 4)" "restart 1 of"
+}
+
 # config NAME TEXT: of the runs that follow
 config()
 {
@@ -97,10 +173,13 @@ if [ -d "$data/mnist" ]; then
 model: {name: mnist-net, batch_norm: true}
 data: {name: idx, path: $data/mnist, images: t10k-images-idx3-ubyte, labels: t10k-labels-idx1-ubyte,
   classes: 10, normalize: {mean: 0.1307, std: 0.3081}}
-epochs: 2
+epochs: 6
 optimizer: {name: sgd, lr: 0.01, momentum: 0.9}"
     shm 1 2 3 4 5 7 8
     mpi 1 2 3 4 5 7 8
+    resized 630
+    bereft 630 respawn
+    bereft 630 shrink
 else
     echo "mnist-net: no MNIST in $data; left out"
 fi
@@ -110,11 +189,16 @@ if [ -f "$data/cifar10/exact/train_first4000_exact.bin.gz" ]; then
     gzip -dc "$data/cifar10/exact/test_first1000_exact.bin.gz" 2>/dev/null | head -c 614600 >"$work/test.bin"
     config resnet9 "
 model: resnet9
-data: {name: cifar10, path: $work, train: train.bin, test: test.bin}
-epochs: 2
+data: {name: cifar10, path: $work, train: train.bin, test: test.bin,
+  normalize: {mean: [0.491, 0.482, 0.447], std: [0.247, 0.243, 0.262]},
+  augment: [random-crop, horizontal-flip]}
+epochs: 20
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4}"
     shm 1 2 3 4 5 7 8
     mpi 1 2 3 4 5 7 8
+    resized 120
+    bereft 120 respawn
+    bereft 120 shrink
 else
     echo "resnet9: no CIFAR-10 in $data; left out"
 fi

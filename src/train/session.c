@@ -24,13 +24,15 @@
 #define SESSION_MAX_RANKS 1024
 #define SESSION_RATE_NS   UINT64_C(2000000000)
 
-static bool session_partition_is_global(const co_spec *spec)
+/* Whether the data is cut in the same way for any number of ranks. */
+static bool session_parts_stay(const co_spec *spec)
 {
     const co_value *map;
     const char *name = "global";
 
-    return !spec->partition || (co_value_plugin(&name, &map, spec->partition, "kind") == CO_OK &&
-                                strcmp(name, "global") == 0);
+    return !spec->partition || spec->shards ||
+           (co_value_plugin(&name, &map, spec->partition, "kind") == CO_OK &&
+            strcmp(name, "global") == 0);
 }
 
 co_status session_can_resize(const co_session *s, int ranks)
@@ -39,9 +41,9 @@ co_status session_can_resize(const co_session *s, int ranks)
 
     if (ranks < 1 || ranks > s->capacity)
         return co_fail(CO_E_USAGE, "%d ranks: this run can have 1 to %d", ranks, s->capacity);
-    if (!session_partition_is_global(spec))
+    if (!session_parts_stay(spec))
         return co_fail(CO_E_USAGE, "with this partition the parts of the data depend on the number "
-                                   "of ranks; only `partition: global` lets it change");
+                                   "of ranks; `partition: global` or `shards` let it change");
     if (spec->batch_per_rank)
         return co_fail(CO_E_USAGE, "with batch_per_rank the batch depends on the number of ranks; "
                                    "give `batch` to let it change");
