@@ -14,7 +14,7 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo test test-all test-exact test-faults asan tsan fuzz coverage lint format bench \
+.PHONY: all help setup setup-dev demo test test-all test-exact test-faults asan tsan fuzz coverage lint format bench bench-data \
         install clean
 
 all: ## build the release: build/cohort
@@ -76,6 +76,9 @@ format: ## put every source file into the project's layout
 
 bench: setup all ## measure speed, with PyTorch beside it where that is installed
 	@bench/run.sh
+
+bench-data: setup all ## measure how fast images come, beside libjpeg-turbo's own decoder
+	@bench/data.sh
 
 install: all ## install to PREFIX (default /usr/local)
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)

@@ -120,9 +120,13 @@ static bool scale_measure(co_image_filter *f, const scale_line *line)
 static co_status scale_filter(co_image_filter *f, double start, double length, size_t size,
                               int64_t n)
 {
-    scale_line line = {.start = start, .size = (int64_t)size, .n = (size_t)n};
+    /* Pillow's boxes are of single precision. */
+    const float low = (float)start, end = (float)(start + length);
+    scale_line line = {.start = (double)low, .size = (int64_t)size, .n = (size_t)n};
     size_t weights, bytes;
 
+    start = (double)low;
+    length = (double)(end - low);
     line.scale = length / (double)n;
     line.support = line.scale > 1.0 ? line.scale : 1.0;
     f->n = line.n;

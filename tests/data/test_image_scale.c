@@ -104,13 +104,15 @@ static void test_sampling(void **state)
     for (size_t i = 0; i < sizeof(in); i++)
         in[i] = (uint8_t)(i % 5 == 0 ? 255 : rand());
     for (int k = 0; k < 300; k++) {
-        const double w = k % 3 ? 1 + rand() % WIDTH : 0.5 + (WIDTH - 0.5) * rand() / RAND_MAX;
-        const double h = k % 3 ? 1 + rand() % HEIGHT : 0.5 + (HEIGHT - 0.5) * rand() / RAND_MAX;
+        /* whole numbers, and now and then parts of 64, which single precision holds */
+        const double w = k % 3 ? 1 + rand() % WIDTH : (32 + rand() % (64 * WIDTH - 31)) / 64.0;
+        const double h = k % 3 ? 1 + rand() % HEIGHT : (32 + rand() % (64 * HEIGHT - 31)) / 64.0;
         double x = (WIDTH - w) * rand() / RAND_MAX, y = (HEIGHT - h) * rand() / RAND_MAX;
-        const co_image_want want = {{k % 3 ? floor(x) : x, k % 3 ? floor(y) : y, w, h},
-                                    3,
-                                    1 + rand() % 70,
-                                    1 + rand() % 70};
+        const co_image_want want = {
+            {k % 3 ? floor(x) : floor(x * 64) / 64, k % 3 ? floor(y) : floor(y * 64) / 64, w, h},
+            3,
+            1 + rand() % 70,
+            1 + rand() % 70};
 
         for (size_t l = 0; l < n_loops; l++) {
             co_image_want grey = want;
