@@ -14,7 +14,8 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo test test-all test-exact test-faults asan tsan fuzz coverage lint format bench bench-data \
+.PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints asan tsan \
+         fuzz coverage lint format bench bench-data \
         install clean
 
 all: ## build the release: build/cohort
@@ -43,6 +44,9 @@ test-exact: setup all ## the same bits on any number of ranks, over shm and mpi:
 
 test-faults: setup all ## 300 runs in which a rank dies, hangs or finds its disk full
 	@build/tests/faults/faults build/tests/faults/faulty $(or $(FAULTS),300) $(or $(SEED),1)
+
+test-checkpoints: setup all ## 300 times SIGKILL while checkpoints are written
+	@tests/checkpoints/kills.sh build/cohort $(or $(KILLS),300)
 
 asan: setup ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(call build,asan-ubsan)

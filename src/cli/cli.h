@@ -114,6 +114,11 @@ co_status cli_network_open(cli_network *out, const co_train_options *options);
 co_status cli_network_compile(cli_network *net);
 void cli_network_close(cli_network *net);
 
+/* --- inspect_checkpoint.c --- */
+
+/* Shows a checkpoint's folder, after checking all of it. */
+co_status cli_inspect_checkpoint(const char *folder);
+
 /* --- commands: one file each --- */
 
 extern const co_command co_command_train, co_command_eval, co_command_list, co_command_doctor,

@@ -10,6 +10,8 @@
 
 #include <cohort/safetensors.h>
 
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "core/mem.h"
@@ -293,28 +295,43 @@ static co_status inspect_is_weights(bool *out, const char *path)
     return CO_OK;
 }
 
+/* A folder with a manifest in it. */
+static bool inspect_is_checkpoint(const char *path)
+{
+    char manifest[CO_CHECKPOINT_MAX_PATH];
+
+    return co_checkpoint_join(manifest, path, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(manifest);
+}
+
 static co_status inspect_run(const void *options, int n, const char *const *argument)
 {
     bool weights;
 
     (void)n;
+    if (inspect_is_checkpoint(argument[0]))
+        return cli_inspect_checkpoint(argument[0]);
     CO_TRY(inspect_is_weights(&weights, argument[0]));
     return weights ? inspect_weights(argument[0], options) : inspect_config(argument[0], options);
 }
 
 const co_command co_command_inspect = {
     .name = "inspect",
-    .summary = "look into a weights file, or at the network that a config makes",
+    .summary = "look into a weights file, a checkpoint, or at the network that a config makes",
     .about =
         "Of a .safetensors file: its metadata and each tensor with type, shape, mean, deviation,\n"
         "least and largest element; values that are not finite are counted. `sha256` is of the\n"
         "tensors' bytes in name order, as in summary.json.\n"
+        "\n"
+        "Of a checkpoint (a folder): what it is of, where in the run, and whether all its bytes "
+        "are\n"
+        "those that were written.\n"
         "\n"
         "Of a config: each layer with its output for one sample, its parameters and the backend\n"
         "that runs it, and the memory that a rank needs for weights and activations. The data is\n"
         "opened for its shape; without it, say what it is like (see the last example).",
     .example =
         "  cohort inspect runs/first/final.safetensors\n"
+        "  cohort inspect runs/first/checkpoints/step-938\n"
         "  cohort inspect configs/mnist-net.yaml -n 4\n"
         "  cohort inspect configs/mnist-net.yaml --set 'data={name: synthetic, shape: [3, 32, "
         "32]}'",

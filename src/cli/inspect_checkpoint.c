@@ -1,0 +1,50 @@
+/*
+ * inspect_checkpoint.c - what a checkpoint is of, and whether its bytes are those that were
+ * written.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "telemetry/format.h"
+#include "train/checkpoint.h"
+
+static void inspect_print_place(const co_manifest *m)
+{
+    const co_run_point *point = m->point;
+
+    printf("model        %s, %" PRIu64 " parameters\n", m->model, m->parameter_count);
+    printf("data         %s, %" PRIu64 " training samples\n", m->dataset, m->train_samples);
+    printf("strategy     %s, made by %" PRIu64 " rank%s, seed %" PRIu64 "\n", m->strategy, m->ranks,
+           m->ranks == 1 ? "" : "s", m->seed);
+    printf("place        step %" PRIu64 ": %" PRIu64 " of %" PRIu64 " steps of epoch %" PRIu64
+           ", %" PRIu64 " samples a step\n",
+           point->step, point->epoch_step, point->steps_per_epoch, point->epoch + 1, point->batch);
+    printf("time         %.1f s, %.1f s of it in steps\n", point->wall_seconds,
+           point->train_seconds + point->epoch_seconds);
+    if (isfinite(m->test_accuracy))
+        printf("accuracy     %.4f on the test split\n", m->test_accuracy);
+    if (point->best_accuracy >= 0)
+        printf("best so far  %.4f\n", point->best_accuracy);
+}
+
+co_status cli_inspect_checkpoint(const char *folder)
+{
+    co_manifest m;
+
+    CO_TRY(co_checkpoint_open(&m, folder));
+    printf("checkpoint   %s, by Cohort %s\n", folder, m.cohort);
+    inspect_print_place(&m);
+    for (int i = 0; i < m.n_file; i++) {
+        char bytes[32];
+
+        printf("%-12s %s, %s, SHA-256 as written\n", i ? "" : "files", m.file[i].name,
+               co_format_bytes(bytes, sizeof(bytes), m.file[i].bytes));
+    }
+    for (int i = 0; i < m.n_array; i++)
+        printf("%-12s %s%s\n", i ? "" : "state", m.array[i].name,
+               m.array[i].copies > 1 ? ", one for each rank" : "");
+    co_manifest_free(&m);
+    return CO_OK;
+}
