@@ -11,18 +11,20 @@
 #include "telemetry/format.h"
 
 typedef struct eval_options {
-    const char *config;
+    const char *config, *checkpoint;
     int64_t ranks;
     cli_list set;
     bool json, classes;
 } eval_options;
 
 static const cli_argument eval_arguments[] = {
-    {"RUN_DIR|FILE", false, "a run directory, or weights as a .safetensors file"},
+    {"RUN_DIR|FILE", false, "a run directory, a checkpoint's folder, or a .safetensors file"},
     {NULL, false, NULL},
 };
 
 static const cli_option eval_option_table[] = {
+    {"checkpoint", 'k', CLI_TEXT, offsetof(eval_options, checkpoint), "WHICH", 0, 0,
+     "of a run directory: best, latest or a step; default: the final weights"},
     {"config", 'c', CLI_TEXT, offsetof(eval_options, config), "CONFIG", 0, 0,
      "model and data; default: config.yaml beside the weights"},
     {"ranks", 'n', CLI_COUNT, offsetof(eval_options, ranks), "N", 1, 1024,
@@ -106,7 +108,7 @@ static co_status eval_run(const void *options, int n, const char *const *argumen
     cli_source source;
 
     (void)n;
-    CO_TRY(cli_source_find(&source, argument[0], o->config));
+    CO_TRY(cli_source_find(&source, argument[0], o->checkpoint, o->config));
     run.config_path = source.config;
     CO_TRY(co_evaluate_classes(&result, o->classes ? &confusion : NULL, &run, source.weights));
     if (cli_is_root() && o->json) {
@@ -123,10 +125,13 @@ const co_command co_command_eval = {
     .name = "eval",
     .summary = "measure weights on the test split",
     .about =
-        "Each test sample counts exactly once, for any number of ranks. A run directory means\n"
-        "its final.safetensors and its config.yaml; for other weights whose names and shapes\n"
-        "fit the model, name the config. --classes tells classes apart.",
+        "Each test sample counts exactly once, for any number of ranks. A run directory means its\n"
+        "final.safetensors (while there is none, its latest checkpoint) and its config.yaml; with\n"
+        "--checkpoint one of its checkpoints. Those are measured as they were in the run: with `ema`\n"
+        "by their moving average. For other weights whose names and shapes fit the model, name the\n"
+        "config. --classes tells classes apart.",
     .example = "  cohort eval runs/first\n"
+               "  cohort eval runs/first --checkpoint best\n"
                "  cohort eval lenet.safetensors --config configs/lenet-sync.yaml --json",
     .arguments = eval_arguments,
     .options = eval_option_table,

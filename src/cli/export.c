@@ -15,17 +15,19 @@
 #include "export/export.h"
 
 typedef struct export_options {
-    const char *config, *shape;
+    const char *config, *checkpoint, *shape;
     cli_list set;
 } export_options;
 
 static const cli_argument export_arguments[] = {
-    {"RUN_DIR|FILE", false, "a run directory, or weights as a .safetensors file"},
+    {"RUN_DIR|FILE", false, "a run directory, a checkpoint's folder, or a .safetensors file"},
     {"DST", false, "file to write: NAME.onnx or NAME.safetensors"},
     {NULL, false, NULL},
 };
 
 static const cli_option export_option_table[] = {
+    {"checkpoint", 'k', CLI_TEXT, offsetof(export_options, checkpoint), "WHICH", 0, 0,
+     "of a run directory: best, latest or a step; default: the final weights"},
     {"config", 'c', CLI_TEXT, offsetof(export_options, config), "CONFIG", 0, 0,
      "the network's; default: config.yaml beside the weights"},
     {"shape", 0, CLI_TEXT, offsetof(export_options, shape), "C,H,W", 0, 0,
@@ -172,7 +174,7 @@ static co_status export_run(const void *options, int n, const char *const *argum
 
     (void)n;
     CO_TRY(export_choose(&write, argument[1]));
-    CO_TRY(cli_source_find(&source, argument[0], o->config));
+    CO_TRY(cli_source_find(&source, argument[0], o->checkpoint, o->config));
     run.config_path = source.config;
     CO_TRY(cli_source_open(&net, &run, source.weights, o->shape));
     st = export_network(&net, argument[1], source.weights, write);

@@ -12,6 +12,7 @@
 
 #include "core/fs.h"
 #include "data/data.h"
+#include "train/checkpoint.h"
 
 #define SOURCE_MAX_SIZE    65536 /* of an image's side, and its channels */
 #define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may lie */
@@ -26,14 +27,43 @@ static co_status source_join(char *out, const char *dir, size_t n, const char *f
     return CO_OK;
 }
 
-static co_status source_find_weights(cli_source *out, const char *path)
+/* The weights of one checkpoint of a run; `which` as co_checkpoint_find has it. */
+static co_status source_find_checkpoint(cli_source *out, const char *run_dir, const char *which)
+{
+    char folder[CO_CHECKPOINT_MAX_PATH];
+
+    CO_TRY(co_checkpoint_find(folder, run_dir, which));
+    return co_checkpoint_weights(out->weights, folder);
+}
+
+static co_status source_find_in_folder(cli_source *out, const char *path, const char *checkpoint)
+{
+    char manifest[SOURCE_MAX_PATH], why[512];
+
+    if (checkpoint)
+        return source_find_checkpoint(out, path, checkpoint);
+    CO_TRY(source_join(manifest, path, strlen(path), CO_MANIFEST_NAME));
+    if (co_fs_exists(manifest))
+        return co_checkpoint_weights(out->weights, path);
+    CO_TRY(source_join(out->weights, path, strlen(path), "final.safetensors"));
+    if (co_fs_exists(out->weights) || source_find_checkpoint(out, path, "latest") == CO_OK)
+        return CO_OK;
+    if (co_error_status() != CO_E_DATA)
+        return co_error_status();
+    snprintf(why, sizeof(why), "%s", co_error_message());
+    return co_fail(CO_E_DATA, "%s: has no final.safetensors, and no checkpoint: %s", path, why);
+}
+
+static co_status source_find_weights(cli_source *out, const char *path, const char *checkpoint)
 {
     struct stat info;
 
     if (stat(path, &info) != 0)
         return co_fail(CO_E_DATA, "%s: no such run directory or weights file", path);
     if (S_ISDIR(info.st_mode))
-        return source_join(out->weights, path, strlen(path), "final.safetensors");
+        return source_find_in_folder(out, path, checkpoint);
+    if (checkpoint)
+        return co_fail(CO_E_USAGE, "--checkpoint is for a run directory; %s is a file", path);
     return source_join(out->weights, path, 0, path);
 }
 
@@ -58,9 +88,10 @@ static co_status source_find_config(cli_source *out)
                    out->weights);
 }
 
-co_status cli_source_find(cli_source *out, const char *path, const char *config)
+co_status cli_source_find(cli_source *out, const char *path, const char *checkpoint,
+                          const char *config)
 {
-    CO_TRY(source_find_weights(out, path));
+    CO_TRY(source_find_weights(out, path, checkpoint));
     if (config)
         return source_join(out->config, config, 0, config);
     return source_find_config(out);

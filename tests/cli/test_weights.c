@@ -191,6 +191,41 @@ static void eval_tells_classes_apart(void **state)
     assert_non_null(strstr(program_line("eval base --classes")->out, "class    samples accuracy"));
 }
 
+/* A run of 16 steps, that keeps its last two checkpoints, at 12 and 16. */
+static void checkpoints_are_weights_too(void **state)
+{
+    char *last, *other;
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --run-dir kept --quiet --set "
+                                        "'checkpoint={every: 4 steps, keep: 2}'"));
+    last = weights_eval("kept");
+    other = weights_eval("kept -k 16");
+    assert_string_equal(last, other);
+    free(other);
+    other = weights_eval("kept/checkpoints/step-12");
+    assert_string_not_equal(last, other);
+    free(last);
+    last = weights_eval("kept --checkpoint 12");
+    assert_string_equal(last, other);
+    free(last);
+    free(other);
+    free(weights_eval("kept --checkpoint best"));
+    program_assert_success(program_line("export kept kept.safetensors -k 12"));
+    program_assert_error(program_line("eval kept -k 13"), 3, "13");
+    program_assert_error(program_line("eval kept -k worst"), 3, "worst");
+    program_assert_error(program_line("eval kept/final.safetensors -k best"), 2, "is a file");
+    /* A run that is not over, or has lost its end. */
+    last = weights_eval("kept -k latest");
+    program_remove("kept/final.safetensors");
+    other = weights_eval("kept");
+    assert_string_equal(last, other);
+    free(last);
+    free(other);
+    program_remove("kept/checkpoints");
+    program_assert_error(program_line("eval kept"), 3, "no final.safetensors, and no checkpoint");
+}
+
 /* Cohort's files say what their samples are like. */
 static void export_does_not_need_the_data(void **state)
 {
@@ -255,6 +290,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_classifier_can_begin_afresh),
         cmocka_unit_test(bad_starts_are_refused),
         cmocka_unit_test(exported_weights_come_back),
+        cmocka_unit_test(checkpoints_are_weights_too),
         cmocka_unit_test(eval_tells_classes_apart),
         cmocka_unit_test(export_does_not_need_the_data),
         cmocka_unit_test(bad_imports_and_exports_are_refused),
