@@ -52,8 +52,7 @@ static co_status run_open_model(co_model **out, const co_job *job)
                                       .classes = co_dataset_classes(dataset),
                                       .seed = (uint64_t)spec->seed};
 
-    CO_TRY(co_model_create_from(out, &values, &options));
-    return job->train ? co_init_load(*out, spec) : CO_OK;
+    return co_model_create_from(out, &values, &options);
 }
 
 /* Processes get their copies by the fork. */
@@ -82,6 +81,15 @@ static co_status run_check_apart(const co_spec *spec)
                          "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
                          "stale or threads",
                          what, co_spec_plugin_name(spec->strategy, ""));
+}
+
+/* The weights that the config wants to start from, in the model and its copies. */
+static co_status run_init(const co_job *job)
+{
+    CO_TRY(co_init_load(job->model, &job->spec));
+    for (int64_t rank = 0; job->replica && rank < job->spec.ranks; rank++)
+        CO_TRY(co_init_load(job->replica[rank], &job->spec));
+    return CO_OK;
 }
 
 static co_status run_check_update(co_job *job)
@@ -141,6 +149,9 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
     CO_TRY(run_open_replicas(job));
+    /* A run that goes on has weights of its own; the file may be gone by then. */
+    if (train && !job->resume)
+        CO_TRY(run_init(job));
     job->result =
         mmap(NULL, sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (job->result == MAP_FAILED) {
@@ -246,6 +257,8 @@ static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
     if (!job->under_mpi)
         CO_TRY(co_rundir_lock(&job->lock, train->run_dir));
     CO_TRY(co_resume_find(kind, state, train->run_dir, job));
+    if (*kind == CO_RESUME_FRESH)
+        CO_TRY(run_init(job));
     job->state = *state;
     if (job->under_mpi || *kind == CO_RESUME_COMPLETE)
         return CO_OK;

@@ -191,6 +191,23 @@ static void eval_tells_classes_apart(void **state)
     assert_non_null(strstr(program_line("eval base --classes")->out, "class    samples accuracy"));
 }
 
+/* What a run started from is needed once. */
+static void going_on_does_not_need_the_first_weights(void **state)
+{
+    static const char line[] = "train good.yaml --run-dir going --resume --quiet --set "
+                               "init=start.safetensors --set max_steps=8";
+
+    (void)state;
+    program_assert_error(program_line(line), 3, "start.safetensors: No such file");
+    program_assert_success(program_line("export base start.safetensors"));
+    program_assert_success(program_line(line));
+    program_remove("start.safetensors");
+    program_remove("going/final.safetensors");
+    program_remove("going/summary.json");
+    program_assert_success(program_line(line));
+    assert_true(program_exists("going/final.safetensors"));
+}
+
 /* A run of 16 steps, that keeps its last two checkpoints, at 12 and 16. */
 static void checkpoints_are_weights_too(void **state)
 {
@@ -291,6 +308,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bad_starts_are_refused),
         cmocka_unit_test(exported_weights_come_back),
         cmocka_unit_test(checkpoints_are_weights_too),
+        cmocka_unit_test(going_on_does_not_need_the_first_weights),
         cmocka_unit_test(eval_tells_classes_apart),
         cmocka_unit_test(export_does_not_need_the_data),
         cmocka_unit_test(bad_imports_and_exports_are_refused),
