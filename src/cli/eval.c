@@ -125,11 +125,11 @@ const co_command co_command_eval = {
     .name = "eval",
     .summary = "measure weights on the test split",
     .about =
-        "Each test sample counts exactly once, for any number of ranks. A run directory means its\n"
-        "final.safetensors (while there is none, its latest checkpoint) and its config.yaml; with\n"
-        "--checkpoint one of its checkpoints. Those are measured as they were in the run: with `ema`\n"
-        "by their moving average. For other weights whose names and shapes fit the model, name the\n"
-        "config. --classes tells classes apart.",
+        "Each test sample counts exactly once, for any number of ranks. A run directory means\n"
+        "its final.safetensors (while there is none, its latest checkpoint) and its config.yaml;\n"
+        "with --checkpoint one of its checkpoints. Those are measured as they were in the run:\n"
+        "with `ema` by their moving average. For other weights whose names and shapes fit the\n"
+        "model, name the config. --classes tells classes apart.",
     .example = "  cohort eval runs/first\n"
                "  cohort eval runs/first --checkpoint best\n"
                "  cohort eval lenet.safetensors --config configs/lenet-sync.yaml --json",
