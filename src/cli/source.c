@@ -38,7 +38,7 @@ static co_status source_find_checkpoint(cli_source *out, const char *run_dir, co
 
 static co_status source_find_in_folder(cli_source *out, const char *path, const char *checkpoint)
 {
-    char manifest[SOURCE_MAX_PATH], why[512];
+    char manifest[SOURCE_MAX_PATH];
 
     if (checkpoint)
         return source_find_checkpoint(out, path, checkpoint);
@@ -50,8 +50,8 @@ static co_status source_find_in_folder(cli_source *out, const char *path, const 
         return CO_OK;
     if (co_error_status() != CO_E_DATA)
         return co_error_status();
-    snprintf(why, sizeof(why), "%s", co_error_message());
-    return co_fail(CO_E_DATA, "%s: has no final.safetensors, and no checkpoint: %s", path, why);
+    return co_fail(CO_E_DATA, "%s: has no final.safetensors, and no checkpoint that is whole",
+                   path);
 }
 
 static co_status source_find_weights(cli_source *out, const char *path, const char *checkpoint)

@@ -85,7 +85,7 @@ static void a_bad_value_names_its_key(void **state)
         {"backend=cuda", "cuda"},
         {"precision=fp8", "precision"},
         {"clip={norm: -1}", "norm"},
-        {"loader={threads: -1}", "threads"},
+        {"loader={threads: -2}", "threads"},
         {"loss=nll_loss", "log_softmax"},
         {"=3", "key=value"},
         {"batch", "key=value"},
@@ -301,6 +301,8 @@ static void eval_refuses_what_does_not_fit(void **state)
     program_assert_error(program_line("eval good.yaml --config good.yaml"), 3, "good.yaml");
     mkdir("empty", 0700);
     program_assert_error(program_line("eval empty --config good.yaml"), 3, "final.safetensors");
+    program_assert_error(program_line("eval empty"), 3, "final.safetensors");
+    program_write("empty/final.safetensors", "", 0);
     program_assert_error(program_line("eval empty"), 2, "--config");
     bytes = program_read("out/final.safetensors");
     program_write("cut.safetensors", bytes, 900);
