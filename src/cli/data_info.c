@@ -32,8 +32,31 @@ static const cli_option data_info_option_table[] = {
 };
 
 typedef struct data_info_moments {
+    uint64_t samples, bad;
     double sum[DATA_INFO_MAX_CHANNELS], square[DATA_INFO_MAX_CHANNELS];
 } data_info_moments;
+
+/* A sample that cannot be read: an error, or with `on_bad_sample: skip` a line. */
+static co_status data_info_bad(data_info_moments *m, const co_dataset *data, co_status st)
+{
+    if (st != CO_E_DATA || !co_dataset_skips_bad(data))
+        return st;
+    if (m->bad++ < DATA_INFO_MAX_ROWS)
+        printf("  bad sample       %s\n", co_error_message());
+    return CO_OK;
+}
+
+static void data_info_add(data_info_moments *m, const float *sample, size_t channels, size_t plane)
+{
+    m->samples++;
+    for (size_t c = 0; c < channels; c++)
+        for (size_t k = 0; k < plane; k++) {
+            double v = sample[c * plane + k];
+
+            m->sum[c] += v;
+            m->square[c] += v * v;
+        }
+}
 
 static co_status data_info_measure(data_info_moments *m, const co_dataset *data)
 {
@@ -41,18 +64,17 @@ static co_status data_info_measure(data_info_moments *m, const co_dataset *data)
     const size_t channels = (size_t)shape->dim[0];
     const size_t plane = (size_t)co_shape_count(shape) / channels;
     float *sample = co_calloc(channels * plane, sizeof(*sample));
+    co_data_scratch scratch = {0};
     co_status st = sample ? CO_OK : CO_E_NOMEM;
 
     for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i++) {
-        st = co_dataset_read(data, sample, i);
-        for (size_t c = 0; c < channels && st == CO_OK; c++)
-            for (size_t k = 0; k < plane; k++) {
-                double v = sample[c * plane + k];
-
-                m->sum[c] += v;
-                m->square[c] += v * v;
-            }
+        st = co_dataset_draw(data, sample, i, NULL, &scratch);
+        if (st != CO_OK)
+            st = data_info_bad(m, data, st);
+        else if (channels <= DATA_INFO_MAX_CHANNELS)
+            data_info_add(m, sample, channels, plane);
     }
+    co_data_scratch_free(&scratch);
     co_free(sample);
     return st;
 }
@@ -60,12 +82,15 @@ static co_status data_info_measure(data_info_moments *m, const co_dataset *data)
 static co_status data_info_print_moments(const co_dataset *data)
 {
     const co_shape *shape = co_dataset_shape(data);
-    const double n = (double)co_dataset_count(data) * (double)shape->dim[1] * (double)shape->dim[2];
-    data_info_moments m = {{0}, {0}};
+    data_info_moments m = {.samples = 0};
+    double n;
 
-    if (shape->dim[0] > DATA_INFO_MAX_CHANNELS)
-        return CO_OK;
     CO_TRY(data_info_measure(&m, data));
+    if (m.bad)
+        printf("  bad samples      %" PRIu64 "\n", m.bad);
+    if (m.samples == 0)
+        return CO_OK;
+    n = (double)m.samples * (double)shape->dim[1] * (double)shape->dim[2];
     printf("  mean, deviation  ");
     for (int64_t c = 0; c < shape->dim[0]; c++) {
         double mean = m.sum[c] / n, variance = m.square[c] / n - mean * mean;

@@ -169,6 +169,41 @@ static void test_bad_images(void **state)
     program_assert_error(r, 3, "resize");
 }
 
+static void expect_text(const char *path, const char *words)
+{
+    char *text = program_read(path);
+
+    assert_non_null(text);
+    if (!strstr(text, words))
+        fail_msg("%s does not say '%s'", path, words);
+    free(text);
+}
+
+#define SKIPPING "{name: imagefolder, path: set, resize: 16, on_bad_sample: skip}"
+#define TRAIN    "train net.yaml -n 2 --run-dir run --set 'data="
+
+/* Of training, bad.jpg alone, and of the test split, bad.png: one of each in both epochs. */
+static void test_bad_images_are_skipped(void **state)
+{
+    (void)state;
+    program_write_text("set/train/a/bad.jpg", "no image");
+    program_write_text("set/val/b/bad.png", "no image");
+    program_remove("run");
+    program_assert_error(program_line(TRAIN FOLDER "'"), 3, "on_bad_sample: skip");
+    program_remove("run");
+    program_assert_success(program_line(TRAIN SKIPPING "' --set epochs=2"));
+    expect_text("stdout.txt", "2 bad samples skipped");
+    expect_text("stderr.txt", "set/train/a/bad.jpg: neither JPEG nor PNG");
+    expect_text("stderr.txt", "set/val/b/bad.png: neither JPEG nor PNG");
+    expect_text("run/summary.json", "\"bad_samples\": 2");
+    program_assert_success(program_line("data info '" SKIPPING "'"));
+    expect_text("stdout.txt", "bad sample       set/train/a/bad.jpg: neither JPEG nor PNG");
+    expect_text("stdout.txt", "bad samples      1");
+    program_remove("run");
+    program_remove("set/train/a/bad.jpg");
+    program_remove("set/val/b/bad.png");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +212,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bad_packs),
         cmocka_unit_test(test_pack_leaves_nothing),
         cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_bad_images_are_skipped),
     };
     int failed;
 
