@@ -191,7 +191,8 @@ co_status co_pack_open(co_pack *out, const char *path)
 
     *out = (co_pack){.name = path};
     if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
+        return co_fail(CO_E_DATA, "%s: %s; data.path is the file that `cohort data pack` wrote",
+                       path, strerror(errno));
     st = pack_map(out, fd, path);
     close(fd);
     if (st == CO_OK) {
