@@ -1,6 +1,7 @@
 #!/bin/sh
 # exact.sh BUILD [quick] - the same bits on any number of ranks: trains the same network on 1, 2, 3,
-# 4, 5, 7 and 8 ranks with 8 shards, over shared memory and over MPI, and compares the final weights.
+# 4, 5, 7 and 8 ranks with 8 shards, over shared memory and over MPI, and compares the final weights;
+# then with ranks that come, go and are killed on the way, and with runs that are killed and resumed.
 #
 # Batches of 96 samples; the last one of an epoch is shorter. mnist-net (batch norm, dropout) learns
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
@@ -150,6 +151,21 @@ bereft()
     end "$name, $2 near step $at" "$([ "$2" = shrink ] && echo 3 || echo 4)" "restart 1 of"
 }
 
+# killed STEPS FROM TO: the whole run is killed on FROM ranks at a random step, and goes on on TO
+killed()
+{
+    begin -n "$2" -s 'checkpoint={every: 7 steps}'
+    at=$((8 + $(random $(($1 * 2 / 3)))))
+    reach $at
+    kill -9 $job
+    wait $job 2>/dev/null || true
+    [ ! -f "$work/run/summary.json" ] || fail "$name: the run was over before it was killed"
+    train "$work/run" "$cohort" train "$work/config.yaml" -n "$3" --resume \
+        -s 'checkpoint={every: 7 steps}'
+    grep -q '"resume"' "$work/run/metrics.jsonl" || fail "$name: the run began anew"
+    compare "$name, killed near $at, $2-$3" "$work/run"
+}
+
 # config NAME TEXT: of the runs that follow
 config()
 {
@@ -180,6 +196,8 @@ optimizer: {name: sgd, lr: 0.01, momentum: 0.9}"
     resized 630
     bereft 630 respawn
     bereft 630 shrink
+    killed 630 5 3
+    killed 630 1 8
 else
     echo "mnist-net: no MNIST in $data; left out"
 fi
@@ -199,6 +217,8 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4}"
     resized 120
     bereft 120 respawn
     bereft 120 shrink
+    killed 120 5 3
+    killed 120 1 8
 else
     echo "resnet9: no CIFAR-10 in $data; left out"
 fi
