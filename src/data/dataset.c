@@ -111,6 +111,11 @@ static co_status dataset_setup_frame(co_dataset *data)
     if (data->info.encoded && !frame->resize.n && !frame->crop.n)
         CO_TRY(dataset_first_size(data, &data->shape));
     CO_TRY(co_frame_setup(frame, &data->shape));
+    if (!data->info.encoded && !frame->resize.n &&
+        (frame->height > data->shape.dim[1] || frame->width > data->shape.dim[2]))
+        return co_fail(CO_E_USAGE, "center_crop: %lldx%lld does not fit into images of %lldx%lld",
+                       (long long)frame->height, (long long)frame->width,
+                       (long long)data->shape.dim[1], (long long)data->shape.dim[2]);
     data->shape.dim[1] = frame->height;
     data->shape.dim[2] = frame->width;
     data->resize.size.n = 0; /* nothing is left for it to do */

@@ -148,6 +148,7 @@ static void a_bad_config_is_refused(void **state)
         {"normalize: cifar10", "expected 1 or 1 numbers for mean and std, one per channel, got 3"},
         {"on_bad_sample: ignore", "one of error, skip"},
         {"center_crop: [1, 2, 3]", "center_crop: expected a size or [height, width]"},
+        {"center_crop: 29", "center_crop: 29x29 does not fit into images of 28x28"},
         {"resize: 20, center_crop: 24", "center_crop: 24x24 does not fit into images resized to"},
         {"resize: {size: 32, mode: pad}, center_crop: 24", "resize: mode: pad is for images of"},
     };
