@@ -308,22 +308,38 @@ static void one_job_at_a_time(void **state)
     trains(NULL, "run", 1, false, NULL);
 }
 
-/* The folder of checkpoints is a file: none can be written. */
+/* Files stand where the folders of checkpoints are made: none can be written. */
+static void put_in_the_way(void)
+{
+    assert_int_equal(mkdir(folder_path("run"), 0777), 0);
+    assert_int_equal(mkdir(folder_path("run/checkpoints"), 0777), 0);
+    for (int step = 1; step <= 16; step++) {
+        char name[64];
+        FILE *file;
+
+        snprintf(name, sizeof(name), "run/checkpoints/.new-step-%d", step);
+        file = fopen(folder_path(name), "w");
+        assert_non_null(file);
+        assert_int_equal(fclose(file), 0);
+    }
+}
+
 static void a_failed_write_is_told_in_the_end(void **state)
 {
     (void)state;
-    fails(CO_E_IO, "the run is complete, but 8 of its 8 checkpoints could not be written", false,
+    put_in_the_way();
+    fails(CO_E_IO, "the run is complete, but 6 of its 6 checkpoints could not be written", true,
           "checkpoint.best=false");
+    assert_true(there("run/final.safetensors"));
+    assert_true(there("run/summary.json"));
 }
 
-static int folder_with_a_file_in_the_way(void **state)
+static void a_failed_write_ends_the_run_if_asked(void **state)
 {
-    int bad = folder_make(state);
-    FILE *file;
-
-    mkdir(folder_path("run"), 0777);
-    file = fopen(folder_path("run/checkpoints"), "w");
-    return bad || !file || fclose(file) != 0;
+    (void)state;
+    put_in_the_way();
+    fails(CO_E_IO, "no checkpoint: ", true, "checkpoint.on_error=stop");
+    assert_false(there("run/summary.json"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
@@ -340,9 +356,9 @@ int main(void)
         TEST(damaged_ones_are_passed_over),
         TEST(no_good_one_is_an_error),
         TEST(one_job_at_a_time),
+        TEST(a_failed_write_is_told_in_the_end),
+        TEST(a_failed_write_ends_the_run_if_asked),
     };
 
-    (void)a_failed_write_is_told_in_the_end;
-    (void)folder_with_a_file_in_the_way;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
