@@ -182,8 +182,6 @@ static co_status run_arguments(const char ***out, const compare_plan *plan, size
     argv[n++] = "-n";
     argv[n++] = ranks;
     argv[n++] = dir;
-    argv[n++] = "--set";
-    argv[n++] = "checkpoint=off"; /* a cell that ends early is run again; no disk in its time */
     for (int k = 0; k < plan->set->n; k++) {
         argv[n++] = "--set";
         argv[n++] = plan->set->text[k];
