@@ -125,16 +125,17 @@ static co_status scale_filter(co_image_filter *f, double start, double length, s
     scale_line line = {.start = (double)low, .size = (int64_t)size, .n = (size_t)n};
     size_t weights, bytes;
 
+    if (!(start >= 0 && length > 0 && start + length <= (double)size * (1 + 1e-9)) || n < 1)
+        return co_fail(CO_E_USAGE, "image: a box that is not within the image");
     start = (double)low;
-    length = (double)(end - low);
+    length = (double)(end - low); /* rounded, it may lead out of the image by less than a pixel */
     line.scale = length / (double)n;
     line.support = line.scale > 1.0 ? line.scale : 1.0;
     f->n = line.n;
     f->room = (line.n + CO_IMAGE_STEP - 1) / CO_IMAGE_STEP * CO_IMAGE_STEP;
     f->copy = length == (double)n && start == floor(start);
-    if (!(start >= 0 && length > 0 && start + length <= (double)size * (1 + 1e-9)) || n < 1 ||
-        !scale_measure(f, &line))
-        return co_fail(CO_E_USAGE, "image: a box that is not within the image");
+    if (!scale_measure(f, &line))
+        return co_fail(CO_E_USAGE, "image: a box without pixels");
     if (f->copy) {
         f->low = (size_t)start;
         f->end = f->low + f->n;
