@@ -1,0 +1,255 @@
+/*
+ * test_ctl.c - a run at work is asked: by its owner, by another user, wrongly; and ends in order.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+#define CTL_WAIT_MS 30000
+
+static const char *ctl_program;
+static char ctl_said[65536];
+static char ctl_dir[1024]; /* too long for a socket's address */
+
+/* Run the program to its end; what it says on either stream is in ctl_said. */
+static int ctl_run(const char *arguments)
+{
+    char command[4096];
+    FILE *pipe;
+    size_t n;
+
+    snprintf(command, sizeof(command), "%s %s 2>&1", ctl_program, arguments);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    n = fread(ctl_said, 1, sizeof(ctl_said) - 1, pipe);
+    ctl_said[n] = '\0';
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static int ctl_ask(const char *request)
+{
+    char arguments[2048];
+
+    snprintf(arguments, sizeof(arguments), "ctl %s %s", ctl_dir, request);
+    return ctl_run(arguments);
+}
+
+static pid_t ctl_start(const char *ranks, const char *set)
+{
+    const pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        execl(ctl_program, ctl_program, "train", "long.yaml", "-q", "-n", ranks, "--run-dir",
+              ctl_dir, "-s", set, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static long ctl_number(const char *key)
+{
+    json_t *object = NULL;
+    long value = -1;
+
+    if (ctl_ask("status --json") == 0)
+        object = json_loads(ctl_said, 0, NULL);
+    if (object)
+        value = (long)json_integer_value(json_object_get(object, key));
+    json_decref(object);
+    return value;
+}
+
+/* Until the run says so. */
+static void ctl_await(const char *key, long at_least)
+{
+    for (int ms = 0; ms < CTL_WAIT_MS; ms += 10) {
+        if (ctl_number(key) >= at_least)
+            return;
+        usleep(10000);
+    }
+    fail_msg("%s did not come to %ld", key, at_least);
+}
+
+static int ctl_end(pid_t pid)
+{
+    int status = 0;
+
+    for (int ms = 0; ms < CTL_WAIT_MS; ms += 10) {
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        usleep(10000);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    fail_msg("it did not end");
+    return -1;
+}
+
+static char *ctl_file(const char *name)
+{
+    static char path[1280];
+
+    snprintf(path, sizeof(path), "%s/%s", ctl_dir, name);
+    return path;
+}
+
+/* In a folder whose path no socket's address can hold, behind a socket that a dead run has left. */
+static void ranks_come_and_go(void **state)
+{
+    const pid_t pid = ctl_start("2", "log_every=1000");
+    struct stat about;
+
+    (void)state;
+    ctl_await("step", 20);
+    assert_int_equal(stat(ctl_file("control.sock"), &about), 0);
+    assert_true(S_ISSOCK(about.st_mode));
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(ctl_ask("ranks 4"), 0);
+    ctl_await("ranks", 4);
+    ctl_await("resizes", 1);
+    assert_int_equal(ctl_ask("ranks 1"), 0);
+    ctl_await("resizes", 2);
+    assert_int_equal(ctl_number("ranks"), 1);
+    assert_int_equal(ctl_ask("status"), 0);
+    assert_non_null(strstr(ctl_said, "rank 0 (process "));
+    assert_int_equal(ctl_ask("stop"), 0);
+    assert_int_equal(ctl_end(pid), 0);
+    assert_int_not_equal(access(ctl_file("control.sock"), F_OK), 0);
+    assert_int_not_equal(access(ctl_file("summary.json"), F_OK), 0);
+    program_remove(ctl_dir);
+}
+
+static void wrong_requests_harm_nobody(void **state)
+{
+    const pid_t pid = ctl_start("2", "batch_per_rank=8");
+
+    (void)state;
+    ctl_await("step", 5);
+    assert_int_equal(ctl_ask("ranks 3"), 2);
+    assert_non_null(strstr(ctl_said, "batch_per_rank"));
+    assert_int_equal(ctl_ask("ranks 0"), 2);
+    assert_int_equal(ctl_ask("ranks many"), 2);
+    assert_int_equal(ctl_ask("ranks"), 2);
+    assert_int_equal(ctl_ask("status 3"), 2);
+    assert_int_equal(ctl_ask("dance"), 2);
+    assert_non_null(strstr(ctl_said, "'dance' is no request"));
+    assert_int_equal(ctl_run("ctl . status"), 2);
+    assert_non_null(strstr(ctl_said, "no run listens here"));
+    kill(pid, SIGTERM);
+    assert_int_equal(ctl_end(pid), 143);
+    program_remove(ctl_dir);
+}
+
+static void other_users_are_refused(void **state)
+{
+    pid_t pid, other;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    pid = ctl_start("1", "log_every=1000");
+    ctl_await("step", 5);
+    /* Even where the file's mode would let them in. */
+    assert_int_equal(chmod(ctl_file("control.sock"), 0666), 0);
+    other = fork();
+    if (other == 0) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        char answer[256] = "";
+        const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+        if (chdir(ctl_dir) != 0 || setuid(65534) != 0)
+            _exit(3);
+        strcpy(address.sun_path, "control.sock");
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+            _exit(4);
+        if (write(fd, "stop\n", 5) < 0 || read(fd, answer, sizeof(answer) - 1) < 0)
+            _exit(5);
+        _exit(strstr(answer, "another user") ? 0 : 6);
+    }
+    assert_int_equal(ctl_end(other), 0);
+    assert_true(ctl_number("step") > 0); /* it goes on */
+    kill(pid, SIGINT);
+    assert_int_equal(ctl_end(pid), 130);
+    program_remove(ctl_dir);
+}
+
+static void a_time_limit_ends_in_order(void **state)
+{
+    const pid_t pid = ctl_start("2", "max_seconds=1");
+
+    (void)state;
+    assert_int_equal(ctl_end(pid), 0);
+    assert_int_not_equal(access(ctl_file("summary.json"), F_OK), 0);
+    program_remove(ctl_dir);
+}
+
+static void what_cannot_be_is_refused_at_the_start(void **state)
+{
+    char text[2048];
+
+    (void)state;
+    snprintf(text, sizeof(text),
+             "train long.yaml -n 2 --run-dir %s -s on_failure=shrink -s 'partition={kind: random}'",
+             ctl_dir);
+    assert_int_equal(ctl_run(text), 2);
+    assert_non_null(strstr(ctl_said, "respawn"));
+    program_remove(ctl_dir);
+}
+
+/* A folder of many names, with a dead socket in it. */
+static int ctl_make_folder(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd, bound;
+
+    (void)state;
+    strcpy(ctl_dir, "run");
+    for (int i = 0; i < 12; i++)
+        strcat(ctl_dir, "/a-folder-with-a-long-name");
+    snprintf(ctl_said, sizeof(ctl_said), "mkdir -p %s", ctl_dir);
+    if (system(ctl_said) != 0)
+        return -1;
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "dead.sock");
+    bound = bind(fd, (struct sockaddr *)&address, sizeof(address));
+    close(fd);
+    return bound == 0 ? rename("dead.sock", ctl_file("control.sock")) : -1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(ranks_come_and_go, ctl_make_folder),
+        cmocka_unit_test_setup(wrong_requests_harm_nobody, ctl_make_folder),
+        cmocka_unit_test_setup(other_users_are_refused, ctl_make_folder),
+        cmocka_unit_test_setup(a_time_limit_ends_in_order, ctl_make_folder),
+        cmocka_unit_test_setup(what_cannot_be_is_refused_at_the_start, ctl_make_folder),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 2;
+    ctl_program = argv[1];
+    program_write_text("long.yaml", "model: {name: mlp, hidden: [16]}\nepochs: 1000000\n"
+                                    "data: {name: synthetic, shape: [1, 8, 8], classes: 4}\n");
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    program_fini();
+    return failed;
+}
