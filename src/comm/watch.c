@@ -158,6 +158,13 @@ static char watch_process_state(const co_watch *w)
     return at && at[1] && at[2] ? at[2] : 0;
 }
 
+bool co_watch_is_stopped(const co_watch *watch)
+{
+    const char state = watch_process_state(watch);
+
+    return state == 'T' || state == 't';
+}
+
 static uint64_t watch_swapped_kib(const co_watch *w)
 {
     char path[64], line[256];

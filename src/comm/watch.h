@@ -71,6 +71,8 @@ void co_watch_wait_over(co_request *request, uint64_t now_ns);
 /* "rank 1 (process 42 on host n3) is stopped (SIGSTOP), ... computing for 6.2 s, in step 45; ...".
    Returns `out`. */
 char *co_watch_describe(char *out, size_t size, const co_watch *watch);
+/* Whether a signal or a debugger holds its process. */
+bool co_watch_is_stopped(const co_watch *watch);
 const char *co_phase_name(co_phase phase);
 
 #endif

@@ -12,6 +12,9 @@
 
 #include "core/clock.h"
 
+/* Saving may take that many times as long as any other wait. */
+#define SAVING_LIMITS 10
+
 /* The value behind `key` at the start of a line; `otherwise` where there is no such file or line.
    Numbers of files under /proc and /sys. */
 static uint64_t death_number(const char *path, const char *key, uint64_t otherwise)
@@ -112,14 +115,6 @@ static uint64_t death_ticks(const co_watch *watch)
     return ticks;
 }
 
-static uint64_t death_written(const co_watch *watch)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/io", atomic_load(&((co_watch *)watch)->pid));
-    return death_number(path, "wchar:", 0);
-}
-
 bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
 {
     const uint64_t now = co_clock_ns(), beat = atomic_load(&watch->beat_ns);
@@ -128,15 +123,13 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
 
     if (!atomic_load(&watch->pid) || phase == CO_PHASE_STARTING)
         return false;
-    if (phase == CO_PHASE_SAVING) { /* what writes gets on */
-        const uint64_t written = death_written(watch);
-
-        if (written != dog->written)
-            atomic_store(&watch->beat_ns, now);
-        dog->written = written;
-    }
+    /* A sync tells nothing of how it gets on, and disks may be slow. */
+    if (phase == CO_PHASE_SAVING &&
+        now < atomic_load(&watch->phase_ns) + SAVING_LIMITS * limit_ns &&
+        !co_watch_is_stopped(watch))
+        atomic_store(&watch->beat_ns, now);
     if (beat != dog->beat_ns || atomic_load(&watch->waiting)) {
-        *dog = (co_watchdog){beat, now, death_ticks(watch), dog->written};
+        *dog = (co_watchdog){beat, now, death_ticks(watch)};
         return false;
     }
     if (now < dog->since_ns + limit_ns)

@@ -17,7 +17,6 @@ void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
 typedef struct co_watchdog {
     uint64_t beat_ns, since_ns; /* the last sign of progress, and when it was seen first */
     uint64_t ticks;             /* of the processor, then */
-    uint64_t written;           /* bytes, at the last look */
 } co_watchdog;
 
 /* True: the rank has stood still for `limit_ns`, where none of its own limits can end it. */

@@ -79,10 +79,10 @@ static long ctl_number(const char *key)
 /* Until the run says so. */
 static void ctl_await(const char *key, long at_least)
 {
-    for (int ms = 0; ms < CTL_WAIT_MS; ms += 10) {
+    for (int ms = 0; ms < CTL_WAIT_MS; ms += 100) {
         if (ctl_number(key) >= at_least)
             return;
-        usleep(10000);
+        usleep(100000);
     }
     fail_msg("%s did not come to %ld", key, at_least);
 }
