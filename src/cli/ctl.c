@@ -14,7 +14,7 @@ typedef struct ctl_options {
 
 static const cli_argument ctl_arguments[] = {
     {"RUN_DIR", false, "the run's directory"},
-    {"REQUEST", false, "status, ranks or stop"},
+    {"REQUEST", false, "status, ranks, checkpoint or stop"},
     {"N", true, "of `ranks`: how many"},
     {NULL, false, NULL},
 };
@@ -33,7 +33,7 @@ static long long ctl_count(const json_t *answer, const char *key)
 static void ctl_print_status(const json_t *answer)
 {
     const json_t *stopping = json_object_get(answer, "stopping");
-    const json_t *checkpoint = json_object_get(answer, "checkpoint"), *item;
+    const json_t *checkpoint = json_object_get(answer, "saved_step"), *item;
     size_t i;
 
     printf("step %lld of %lld, epoch %lld, %lld ranks, %.0f samples/s, %.0f s\n",
@@ -44,8 +44,8 @@ static void ctl_print_status(const json_t *answer)
     if (ctl_count(answer, "restarts") || ctl_count(answer, "resizes"))
         printf("restarts: %lld, changes of the number of ranks: %lld\n",
                ctl_count(answer, "restarts"), ctl_count(answer, "resizes"));
-    if (json_is_string(checkpoint))
-        printf("last checkpoint: %s\n", json_string_value(checkpoint));
+    if (json_is_integer(checkpoint))
+        printf("last checkpoint that was asked for: step %lld\n", ctl_count(answer, "saved_step"));
     if (json_is_string(stopping))
         printf("stopping: %s\n", json_string_value(stopping));
     json_array_foreach(json_object_get(answer, "phases"), i, item)
@@ -82,7 +82,7 @@ static co_status ctl_print(const char *reply, bool as_json)
 
 static co_status ctl_run(const void *options, int n, const char *const *argument)
 {
-    static const char *const plain[] = {"status", "stop"};
+    static const char *const plain[] = {"status", "checkpoint", "stop"};
     const ctl_options *o = options;
     const bool ranks = strcmp(argument[1], "ranks") == 0;
     char request[128], reply[CO_CONTROL_REPLY];
@@ -91,7 +91,8 @@ static co_status ctl_run(const void *options, int n, const char *const *argument
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
         known = known || strcmp(argument[1], plain[i]) == 0;
     if (!known)
-        return co_fail(CO_E_USAGE, "'%s' is no request; ask for status, ranks N or stop",
+        return co_fail(CO_E_USAGE,
+                       "'%s' is no request; ask for status, ranks N, checkpoint or stop",
                        argument[1]);
     if (ranks != (n == 3))
         return co_fail(CO_E_USAGE,
@@ -113,7 +114,8 @@ const co_command co_command_ctl = {
         "\n"
         "  status      where the run is and what each rank is doing\n"
         "  ranks N     go on with N ranks from the next step\n"
-        "  stop        finish the step and end, with exit code 0\n"
+        "  checkpoint  save one after the step that is being made\n"
+        "  stop        finish the step, save a checkpoint, end with exit code 0\n"
         "\n"
         "The answer comes at once; what was asked for happens when the step is complete.",
     .example = "  cohort ctl runs/one status\n"

@@ -216,19 +216,32 @@ static void session_measure(co_session *s)
     s->seen_samples = samples;
 }
 
+/* One request at a time: ranks agree on a place for the one that they have all met. */
+static void session_post(co_session *s)
+{
+    const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
+    session_ask ask = SESSION_ASK_SAVE;
+
+    if (!s->leave && !s->save)
+        return;
+    for (int r = 0; r < s->ranks; r++)
+        if (atomic_load(&s->shared->rank[r].handled) != asked)
+            return;
+    if (s->leave)
+        ask = s->stopping ? SESSION_ASK_STOP : SESSION_ASK_LEAVE;
+    *(ask == SESSION_ASK_SAVE ? &s->save : &s->leave) = false;
+    atomic_store(&s->shared->asked, (asked + 1) << 8 | ask);
+}
+
 static void session_tick(void *arg)
 {
     co_session *s = arg;
     const double limit = (double)s->job->spec.max_seconds;
-    const uint64_t asked = atomic_load(&s->shared->asked);
 
     session_measure(s);
     if (limit > 0 && !s->stopping && co_clock_seconds(s->job->start_ns, co_clock_ns()) >= limit)
         session_stop(s, "the time limit (max_seconds) is reached");
-    if (!s->leave)
-        return;
-    s->leave = false;
-    atomic_store(&s->shared->asked, ((asked >> 8) + 1) << 8 | SESSION_ASK_LEAVE);
+    session_post(s);
 }
 
 static bool session_signalled(void *arg, co_status status)
@@ -295,8 +308,11 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 
     session_settle(s);
     if (end->status == CO_OK) {
-        if (!atomic_load(&s->shared->left) || s->stopping)
+        const bool stopped = (atomic_load(&s->shared->asked) & 255) == SESSION_ASK_STOP;
+
+        if (!atomic_load(&s->shared->left) || stopped)
             return false;
+        s->leave = s->stopping != NULL; /* they have left to go on, and are to stop by now */
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
@@ -348,7 +364,10 @@ co_status co_session_verdict(co_session *s, co_status launched)
     s->job->result->train.stopped = true;
     s->job->result->train.steps = step;
     if (s->stopped_by != CO_OK)
-        return co_fail(s->stopped_by, "%s after step %llu", s->stopping, (unsigned long long)step);
+        return co_fail(s->stopped_by, "%s after step %llu%s", s->stopping, (unsigned long long)step,
+                       atomic_load(&s->shared->saved) == step + 1 ? ", which is saved: --resume "
+                                                                    "goes on from it"
+                                                                  : "");
     co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step, s->stopping);
     return CO_OK;
 }

@@ -63,9 +63,12 @@ static int ask_put_phases(json_t *object, const co_session *s)
 static void ask_status(const co_session *s, char *reply, size_t size)
 {
     session_shared *shared = s->shared;
+    const uint64_t saved = atomic_load(&shared->saved);
     json_t *object = json_object();
     int bad =
         json_put_count(object, "ranks", (uint64_t)s->ranks) |
+        json_object_set_new(object, "saved_step",
+                            saved ? json_integer((json_int_t)saved - 1) : json_null()) |
         json_put_count(object, "step", atomic_load(&shared->step)) |
         json_put_count(object, "total_steps", atomic_load(&shared->total_steps)) |
         json_put_count(object, "epoch", atomic_load(&shared->epoch)) |
@@ -105,6 +108,9 @@ void session_answer(void *arg, char *reply, size_t size, const char *request)
 
     if (strcmp(request, "status") == 0) {
         ask_status(s, reply, size);
+    } else if (strcmp(request, "checkpoint") == 0) {
+        s->save = true;
+        ask_agree(reply, size, "a checkpoint is made after the step that the run is in");
     } else if (strcmp(request, "stop") == 0) {
         s->stopping = s->stopping ? s->stopping : "asked to stop";
         session_ask_leave(s);

@@ -8,7 +8,12 @@
 #include "train/state.h"
 
 /* What the launcher asks of ranks. */
-typedef enum session_ask { SESSION_ASK_NOTHING = 0, SESSION_ASK_LEAVE } session_ask;
+typedef enum session_ask {
+    SESSION_ASK_NOTHING = 0,
+    SESSION_ASK_SAVE,  /* a checkpoint, and go on */
+    SESSION_ASK_LEAVE, /* to go on as another number of ranks */
+    SESSION_ASK_STOP   /* a checkpoint, and leave for good */
+} session_ask;
 
 /* One rank's words; written by it alone while it lives. */
 typedef struct session_rank {
@@ -22,6 +27,7 @@ typedef struct session_shared {
     _Atomic uint64_t asked; /* number of the request << 8 | session_ask */
     _Atomic bool left;      /* by rank 0: this generation has left in good order */
     /* by rank 0, to be shown */
+    _Atomic uint64_t saved; /* 1 + step of the last checkpoint that was asked for; 0: none */
     _Atomic uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
     _Atomic uint64_t commit_ns[2]; /* of each slot */
     session_rank rank[];
@@ -50,7 +56,7 @@ struct co_session {
     uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
     const char *stopping; /* why ranks are to leave for good; NULL: they are not */
-    bool leave;           /* to be asked, as soon as nothing else is */
+    bool leave, save;     /* to be asked, as soon as nothing else is */
     uint64_t seen_ns, seen_samples;
     double rate; /* samples per second lately */
 };

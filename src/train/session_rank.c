@@ -58,19 +58,20 @@ static co_status rank_commit(trainer *t, bool settle)
     return CO_OK;
 }
 
-/* 1: all ranks meet the request at `place`. 0: one has gone on. -1: not known yet. */
+/* 1: all ranks meet the request at `place`, and some may have gone on from there since. 0: one has
+   gone on without having met it. -1: not known yet. */
 static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uint64_t place)
 {
-    bool all = true;
+    bool all = true, passed = false;
 
     for (int r = 0; r < ranks; r++) {
         session_rank *rank = (session_rank *)&shared->rank[r];
+        const bool agreed = atomic_load(&rank->agreed) == place;
 
-        if (atomic_load(&rank->entered) > step)
-            return 0;
-        all = all && atomic_load(&rank->agreed) == place;
+        all = all && agreed;
+        passed = passed || (!agreed && atomic_load(&rank->entered) > step);
     }
-    return all ? 1 : -1;
+    return all ? 1 : passed ? 0 : -1;
 }
 
 static co_status rank_agree(bool *here, trainer *t, uint64_t request)
@@ -92,6 +93,26 @@ static co_status rank_agree(bool *here, trainer *t, uint64_t request)
     return CO_OK;
 }
 
+/* All ranks are here. */
+static co_status rank_obey(trainer *t, session_ask ask)
+{
+    session_shared *shared = t->job->session->shared;
+
+    if (ask != SESSION_ASK_LEAVE) {
+        co_watch_phase(t->comm, CO_PHASE_SAVING);
+        CO_TRY(co_saver_now(t->saver, t));
+        if (t->saver && co_comm_rank(t->comm) == 0)
+            atomic_store(&shared->saved, t->step + 1);
+    }
+    if (ask == SESSION_ASK_SAVE)
+        return CO_OK;
+    CO_TRY(rank_commit(t, true));
+    t->leaving = true;
+    if (co_comm_rank(t->comm) == 0)
+        atomic_store(&shared->left, true);
+    return CO_OK;
+}
+
 co_status co_session_before_step(trainer *t)
 {
     const co_session *s = t->job->session;
@@ -103,15 +124,12 @@ co_status co_session_before_step(trainer *t)
     asked = atomic_load(&s->shared->asked);
     if (asked >> 8 != atomic_load(&rank_of(t)->handled))
         CO_TRY(rank_agree(&here, t, asked >> 8));
-    if (!here) {
-        atomic_store(&rank_of(t)->entered, t->step + 1);
-        return CO_OK;
+    if (here) {
+        CO_TRY(rank_obey(t, (session_ask)(asked & 255)));
+        atomic_store(&rank_of(t)->handled, asked >> 8);
     }
-    atomic_store(&rank_of(t)->handled, asked >> 8);
-    CO_TRY(rank_commit(t, true));
-    t->leaving = true;
-    if (co_comm_rank(t->comm) == 0)
-        atomic_store(&s->shared->left, true);
+    if (!t->leaving)
+        atomic_store(&rank_of(t)->entered, t->step + 1);
     return CO_OK;
 }
 

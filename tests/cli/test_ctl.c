@@ -121,6 +121,8 @@ static void ranks_come_and_go(void **state)
     assert_int_equal(stat(ctl_file("control.sock"), &about), 0);
     assert_true(S_ISSOCK(about.st_mode));
     assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(ctl_ask("checkpoint"), 0);
+    ctl_await("saved_step", 20);
     assert_int_equal(ctl_ask("ranks 4"), 0);
     ctl_await("ranks", 4);
     ctl_await("resizes", 1);
