@@ -181,7 +181,7 @@ static void other_users_are_refused(void **state)
         strcpy(address.sun_path, "control.sock");
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
             _exit(4);
-        if (write(fd, "stop\n", 5) < 0 || read(fd, answer, sizeof(answer) - 1) < 0)
+        if (read(fd, answer, sizeof(answer) - 1) < 0) /* it is told before it has asked */
             _exit(5);
         _exit(strstr(answer, "another user") ? 0 : 6);
     }

@@ -94,13 +94,13 @@ static bool write_config(const fault_run *r)
 
     if (!file)
         return false;
-    fprintf(
-        file,
-        "model: {name: mlp, hidden: [64]}\n"
-        "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 2048}\n"
-        "batch: 32\nepochs: 100\nmax_steps: 600\nlog_every: 1\ntimeout: %d\n"
-        "on_failure: %s\nthreads: 1\nshards: 4\noptimizer: {name: sgd, lr: 0.01, momentum: 0.9}\n",
-        TIMEOUT_S, modes[r->mode]);
+    fprintf(file,
+            "model: {name: mlp, hidden: [64]}\n"
+            "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 2048}\n"
+            "batch: 32\nepochs: 100\nmax_steps: 600\nlog_every: 1\ntimeout: %d\n"
+            "on_failure: %s\nthreads: 1\nshards: 4\ncheckpoint: off\noptimizer: {name: sgd, lr: "
+            "0.01, momentum: 0.9}\n",
+            TIMEOUT_S, modes[r->mode]);
     return fclose(file) == 0;
 }
 
