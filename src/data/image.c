@@ -17,7 +17,7 @@ struct co_image_scratch {
 co_status co_image_scratch_create(co_image_scratch **out)
 {
     co_image_scratch *scratch = co_calloc(1, sizeof(*scratch));
-    const co_image_loops *loops[2];
+    const co_image_loops *loops[CO_IMAGE_MAX_LOOPS];
 
     if (!scratch)
         return CO_E_NOMEM;

@@ -10,7 +10,7 @@
 /* Scans of a progressive JPEG; encoders write about ten. */
 #define CO_IMAGE_MAX_SCANS 100
 /* Readable bytes behind a row that is given to a scaler. */
-#define CO_IMAGE_ROW_PAD 64
+#define CO_IMAGE_ROW_PAD 128
 
 /* A block that grows as needed and is kept. Zero is empty. */
 typedef struct co_image_block {
@@ -22,22 +22,23 @@ co_status co_image_reserve(co_image_block *block, size_t count, size_t size);
 
 /* Weights of one direction: result i is the sum over k < taps of weight[k] * source[first[i] + k].
    Weights are whole numbers of 2^-22 that sum to 2^22 but for rounding, kept as two signed 16-bit
-   numbers, weight = high * 2^11 + low, and in pairs of taps, each pair repeated for the channels of
-   a pixel, as multiply-and-add instructions want them. */
+   numbers, weight = high * 2^11 + low, and in pairs of taps, as multiply-and-add instructions want
+   them. */
 typedef struct co_image_filter {
     size_t n;        /* results */
     size_t room;     /* n rounded up to CO_IMAGE_STEP; the rest has weight 0 */
     size_t pairs;    /* (taps + 1) / 2 */
     size_t low, end; /* the part of the source that has any weight */
     uint32_t *first; /* (room), relative to low */
-    int16_t *high;   /* (pairs, room, 4, 2) */
+    size_t spread;   /* first[i + 15] - first[i] at the most, i a multiple of 16 */
+    int16_t *high;   /* (pairs, room, 2) */
     int16_t *low_bits;
     bool copy; /* the result is the source from `low` on */
     co_image_block block;
 } co_image_filter;
 
-#define CO_IMAGE_STEP  8
-#define CO_IMAGE_PAIR  8 /* numbers of a pair with its repetitions */
+#define CO_IMAGE_STEP  32
+#define CO_IMAGE_PAIR  2
 #define CO_IMAGE_SHIFT 22
 #define CO_IMAGE_HALF  11
 
@@ -59,8 +60,10 @@ typedef struct co_image_loops {
 
 extern const co_image_loops co_image_loops_basic;
 extern const co_image_loops co_image_loops_avx2;
-/* NULL-ended: those that this machine can run, the fastest last. */
-size_t co_image_loops_list(const co_image_loops *out[2]);
+extern const co_image_loops co_image_loops_avx512;
+#define CO_IMAGE_MAX_LOOPS 3
+/* Those that this machine can run, the fastest last. */
+size_t co_image_loops_list(const co_image_loops *out[CO_IMAGE_MAX_LOOPS]);
 
 /* Resamples an image whose rows come one by one, the top one first. */
 typedef struct co_image_scaler {

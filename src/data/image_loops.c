@@ -83,7 +83,7 @@ const co_image_loops co_image_loops_basic = {
     .join = loops_join,
 };
 
-size_t co_image_loops_list(const co_image_loops *out[2])
+size_t co_image_loops_list(const co_image_loops *out[CO_IMAGE_MAX_LOOPS])
 {
     size_t n = 0;
 
@@ -91,6 +91,9 @@ size_t co_image_loops_list(const co_image_loops *out[2])
 #ifdef CO_DATA_X86
     if (__builtin_cpu_supports("avx2"))
         out[n++] = &co_image_loops_avx2;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))
+        out[n++] = &co_image_loops_avx512;
 #endif
     return n;
 }

@@ -9,6 +9,8 @@
 
 #include "data/image_internal.h"
 
+#define LOOPS_STEP 8
+
 #define LOOPS_INLINE static inline __attribute__((always_inline))
 
 LOOPS_INLINE __m128i loops_load(const void *at)
@@ -30,6 +32,16 @@ LOOPS_INLINE __m256i loops_pairs(const uint8_t *a, const uint8_t *b)
     return _mm256_shuffle_epi8(_mm256_set_m128i(loops_load(b), loops_load(a)), order);
 }
 
+/* A pair of weights of results i and i + 1, each four times. */
+LOOPS_INLINE __m256i loops_weights(const int16_t *at)
+{
+    int64_t both;
+
+    memcpy(&both, at, sizeof(both));
+    return _mm256_permutevar8x32_epi32(_mm256_set1_epi64x(both),
+                                       _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+}
+
 /* Pixels i and i + 1 of the result as 32-bit sums. */
 LOOPS_INLINE __m256i loops_two(const uint8_t *row, const co_image_filter *f, size_t i,
                                const size_t pairs)
@@ -41,8 +53,8 @@ LOOPS_INLINE __m256i loops_two(const uint8_t *row, const co_image_filter *f, siz
         const __m256i pixels = loops_pairs(a + 8 * p, b + 8 * p);
         const size_t at = (p * f->room + i) * CO_IMAGE_PAIR;
 
-        high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, loops_load32(f->high + at)));
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, loops_load32(f->low_bits + at)));
+        high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, loops_weights(f->high + at)));
+        low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, loops_weights(f->low_bits + at)));
     }
     return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, CO_IMAGE_HALF)),
                              CO_IMAGE_SHIFT);
@@ -54,7 +66,7 @@ LOOPS_INLINE void loops_across_pairs(uint8_t *out, size_t plane, const uint8_t *
     const __m256i part = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0,
                                           4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 
-    for (size_t i = 0; i < f->room; i += CO_IMAGE_STEP) {
+    for (size_t i = 0; i < f->room; i += LOOPS_STEP) {
         const __m256i a =
             _mm256_packs_epi32(loops_two(row, f, i, pairs), loops_two(row, f, i + 2, pairs));
         const __m256i b =
@@ -154,7 +166,7 @@ static void loops_part(uint8_t *out, size_t plane, const uint8_t *row, size_t n)
     const __m256i part = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0,
                                           4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 
-    for (size_t i = 0; i < n; i += CO_IMAGE_STEP) {
+    for (size_t i = 0; i < n; i += LOOPS_STEP) {
         const __m256i all = _mm256_shuffle_epi8(loops_load32(row + 4 * i), part);
         const __m128i left = _mm256_castsi256_si128(all), right = _mm256_extracti128_si256(all, 1);
         const __m128i first = _mm_unpacklo_epi32(left, right);

@@ -13,6 +13,7 @@
 #include "data/image_internal.h"
 
 #define SCALE_ALIGN 32
+#define SCALE_BLOCK 16 /* of f->spread */
 /* A weight that is 0 in fixed point, whatever the sum. */
 #define SCALE_NOTHING 1e-9
 
@@ -36,13 +37,14 @@ co_status co_image_reserve(co_image_block *block, size_t count, size_t size)
 /* One direction of a box: from `start`, `length` long, of `size` pixels to `n`. */
 typedef struct scale_line {
     double start, scale, support; /* source pixels a result, and half the width of the filter */
+    double inverse;               /* of support */
     int64_t size;
     size_t n;
 } scale_line;
 
 static double scale_triangle(const scale_line *line, double center, int64_t i)
 {
-    const double at = fabs(((double)i - center + 0.5) * (1.0 / line->support));
+    const double at = fabs(((double)i - center + 0.5) * line->inverse);
 
     return at < 1.0 ? 1.0 - at : 0.0;
 }
@@ -69,10 +71,8 @@ static void scale_put(co_image_filter *f, size_t i, size_t tap, double weight)
     const uint32_t whole = (uint32_t)(0.5 + weight * (1 << CO_IMAGE_SHIFT));
     const size_t at = (tap / 2 * f->room + i) * CO_IMAGE_PAIR + tap % 2;
 
-    for (size_t k = 0; k < CO_IMAGE_PAIR; k += 2) {
-        f->high[at + k] = (int16_t)(whole >> CO_IMAGE_HALF);
-        f->low_bits[at + k] = (int16_t)(whole & ((1u << CO_IMAGE_HALF) - 1));
-    }
+    f->high[at] = (int16_t)(whole >> CO_IMAGE_HALF);
+    f->low_bits[at] = (int16_t)(whole & ((1u << CO_IMAGE_HALF) - 1));
 }
 
 /* Where there are fewer taps than elsewhere, at an end, they are the last of the pairs: so none
@@ -131,6 +131,7 @@ static co_status scale_filter(co_image_filter *f, double start, double length, s
     length = (double)(end - low); /* rounded, it may lead out of the image by less than a pixel */
     line.scale = length / (double)n;
     line.support = line.scale > 1.0 ? line.scale : 1.0;
+    line.inverse = 1.0 / line.support;
     f->n = line.n;
     f->room = (line.n + CO_IMAGE_STEP - 1) / CO_IMAGE_STEP * CO_IMAGE_STEP;
     f->copy = length == (double)n && start == floor(start);
@@ -149,8 +150,14 @@ static co_status scale_filter(co_image_filter *f, double start, double length, s
     f->high = f->block.at;
     f->low_bits = f->high + weights;
     f->first = (uint32_t *)(void *)(f->low_bits + weights);
-    for (size_t i = 0; i < f->n; i++)
+    f->spread = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        size_t spread;
+
         scale_weigh(f, &line, i);
+        spread = f->first[i] - f->first[i - i % SCALE_BLOCK];
+        f->spread = spread > f->spread ? spread : f->spread;
+    }
     return CO_OK;
 }
 

@@ -96,7 +96,7 @@ static void test_sampling(void **state)
 {
     enum { WIDTH = 67, HEIGHT = 53 };
     static uint8_t in[3 * HEIGHT * WIDTH];
-    const co_image_loops *loops[2];
+    const co_image_loops *loops[CO_IMAGE_MAX_LOOPS];
     const size_t n_loops = co_image_loops_list(loops);
 
     (void)state;
