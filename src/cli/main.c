@@ -14,22 +14,14 @@
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
-    &co_command_train,
-    &co_command_eval,
-    &co_command_compare,
-    &co_command_bench_train,
-    &co_command_bench_comm,
-    &co_command_bench_data,
-    &co_command_inspect,
-    &co_command_export,
-    &co_command_import,
-    &co_command_data_info,
-    &co_command_data_partition,
-    &co_command_data_pack,
-    &co_command_list,
-    &co_command_ctl,
-    &co_command_doctor,
-    NULL,
+    &co_command_train,          &co_command_eval,
+    &co_command_compare,        &co_command_bench_train,
+    &co_command_bench_comm,     &co_command_bench_data,
+    &co_command_inspect,        &co_command_export,
+    &co_command_import,         &co_command_data_info,
+    &co_command_data_partition, &co_command_data_pack,
+    &co_command_list,           &co_command_ctl,
+    &co_command_doctor,         NULL,
 };
 
 #define MAIN_COMMANDS (sizeof(main_commands) / sizeof(main_commands[0]) - 1)
@@ -185,8 +177,11 @@ static co_status main_flush(co_status st)
     return st;
 }
 
-static void main_complain(void)
+static void main_complain(co_status st)
 {
+    /* Under MPI all ranks are stopped for one reason. */
+    if ((st == CO_E_INTERRUPTED || st == CO_E_TERMINATED) && !cli_is_root())
+        return;
     /* A bar that a dead rank left behind stands in this line. */
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -203,6 +198,6 @@ int main(int argc, char **argv)
     st = main_dispatch(argc - 1, (const char *const *)argv + 1);
     st = main_flush(st);
     if (st != CO_OK)
-        main_complain();
+        main_complain(st);
     return co_exit_code(st);
 }

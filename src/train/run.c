@@ -18,6 +18,7 @@
 #include "train/init.h"
 #include "train/metrics.h"
 #include "train/resume.h"
+#include "train/run_mpi.h"
 #include "train/rundir.h"
 #include "train/session.h"
 #include "train/state.h"
@@ -174,15 +175,19 @@ static void run_close(co_job *job)
     co_spec_unload(&job->spec);
 }
 
+static co_launch_options run_launch_options(const co_job *job, const co_train_options *options)
+{
+    return (co_launch_options){.ranks = job->under_mpi ? options->ranks : (int)job->spec.ranks,
+                               .timeout_ms = (uint32_t)job->spec.timeout_s * 1000,
+                               .bind = true,
+                               .fork_one = true,
+                               .threads = job->replica != NULL};
+}
+
 static co_status run_launch(co_job *job, const co_train_options *options,
                             const co_launch_policy *policy, co_rank_fn fn)
 {
-    const co_launch_options launch = {.ranks =
-                                          job->under_mpi ? options->ranks : (int)job->spec.ranks,
-                                      .timeout_ms = (uint32_t)job->spec.timeout_s * 1000,
-                                      .bind = true,
-                                      .fork_one = true,
-                                      .threads = job->replica != NULL};
+    const co_launch_options launch = run_launch_options(job, options);
 
     return co_launch_with(&launch, policy, fn, job);
 }
@@ -216,11 +221,12 @@ static co_status run_train_rank(co_comm *comm, void *arg)
 static co_status run_session(co_job *job, const co_train_options *options)
 {
     const co_launch_policy *policy;
+    const co_launch_options launch = run_launch_options(job, options);
     co_session *session = NULL;
     co_status st;
 
     if (job->under_mpi)
-        return run_launch(job, options, NULL, run_train_rank);
+        return co_run_mpi(job, options, &launch);
     CO_TRY(co_session_open(&session, job));
     st = co_session_policy(&policy, session, job->result->train.run_dir);
     if (st == CO_OK)

@@ -120,7 +120,7 @@ co_status co_session_before_step(trainer *t)
     bool here = false;
 
     if (!s)
-        return CO_OK;
+        return co_stop_before_step(t);
     asked = atomic_load(&s->shared->asked);
     if (asked >> 8 != atomic_load(&rank_of(t)->handled))
         CO_TRY(rank_agree(&here, t, asked >> 8));

@@ -19,6 +19,8 @@ typedef struct co_job_result {
     co_eval_summary eval;
     co_bench_summary bench;
     co_saver_counts saver;
+    co_status stopped_by; /* over MPI: the signal that train.stopped comes of; CO_OK: none */
+    bool saved;           /* and whether a checkpoint was made of the last step */
 } co_job_result;
 
 /* What the launcher makes before it starts ranks: every rank sees it. */
@@ -42,6 +44,7 @@ typedef struct co_job {
     struct co_state *snapshot; /* borrowed; where checkpoints are taken, shared by all ranks; NULL:
                                   rank 0 has one of its own */
     const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
+    struct co_listener *listener; /* borrowed; over MPI; NULL: nobody listens (launch/listener.h) */
     struct co_session *session;   /* borrowed; NULL: one generation of ranks (session.h) */
 } co_job;
 

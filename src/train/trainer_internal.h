@@ -6,6 +6,7 @@
 #include "train/ranks.h"
 #include "train/saver.h"
 #include "train/shards.h"
+#include "train/stop.h"
 #include "train/trainer.h"
 
 #define TRAINER_MAX_SINKS      4
@@ -24,6 +25,7 @@ typedef struct trainer {
     int n_sink;
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
+    co_stop stop;
     bool leaving;        /* all ranks leave the run here, to go on as others or not at all */
     uint64_t first_step; /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;

@@ -26,6 +26,7 @@
 static const char *ctl_program;
 static char ctl_said[65536];
 static char ctl_dir[1024]; /* too long for a socket's address */
+static pid_t ctl_run_pid;  /* of the run at work; 0: none */
 
 /* Run the program to its end; what it says on either stream is in ctl_said. */
 static int ctl_run(const char *arguments)
@@ -60,6 +61,7 @@ static pid_t ctl_start(const char *ranks, const char *set)
               ctl_dir, "-s", set, (char *)NULL);
         _exit(127);
     }
+    ctl_run_pid = pid;
     return pid;
 }
 
@@ -92,12 +94,12 @@ static int ctl_end(pid_t pid)
     int status = 0;
 
     for (int ms = 0; ms < CTL_WAIT_MS; ms += 10) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            ctl_run_pid = pid == ctl_run_pid ? 0 : ctl_run_pid;
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
         usleep(10000);
     }
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
     fail_msg("it did not end");
     return -1;
 }
@@ -235,14 +237,28 @@ static int ctl_make_folder(void **state)
     return bound == 0 ? rename("dead.sock", ctl_file("control.sock")) : -1;
 }
 
+/* A test that fails leaves its run at work, and nobody else would end it. */
+static int ctl_clear(void **state)
+{
+    (void)state;
+    if (ctl_run_pid) {
+        kill(ctl_run_pid, SIGKILL);
+        waitpid(ctl_run_pid, NULL, 0);
+        ctl_run_pid = 0;
+        program_remove(ctl_dir);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(ranks_come_and_go, ctl_make_folder),
-        cmocka_unit_test_setup(wrong_requests_harm_nobody, ctl_make_folder),
-        cmocka_unit_test_setup(other_users_are_refused, ctl_make_folder),
-        cmocka_unit_test_setup(a_time_limit_ends_in_order, ctl_make_folder),
-        cmocka_unit_test_setup(what_cannot_be_is_refused_at_the_start, ctl_make_folder),
+        cmocka_unit_test_setup_teardown(ranks_come_and_go, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(wrong_requests_harm_nobody, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(other_users_are_refused, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(a_time_limit_ends_in_order, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_at_the_start, ctl_make_folder,
+                                        ctl_clear),
     };
     int failed;
 

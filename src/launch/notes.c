@@ -1,0 +1,136 @@
+/*
+ * notes.c - one small file per rank, a line for each word. Opened and closed for each, so that a
+ * network file system shows it to others. Must not know what follows from a note.
+ */
+#include "launch/notes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+
+#define NOTES_MAX_PATH 4352
+#define NOTES_MAX_LINE 1536
+
+static const char *const notes_words[] = {[CO_NOTE_BEGUN] = "begun",
+                                          [CO_NOTE_TOLD] = "told",
+                                          [CO_NOTE_FAILED] = "failed",
+                                          [CO_NOTE_LEFT] = "left"};
+
+static bool notes_path(char out[NOTES_MAX_PATH], const char *folder, int rank)
+{
+    const int n = snprintf(out, NOTES_MAX_PATH, "%s/%d", folder, rank);
+
+    return n > 0 && n < NOTES_MAX_PATH;
+}
+
+/* Files with a number for a name; nothing else in it is ours. */
+static void notes_clear(const char *folder)
+{
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
+            (void)unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir)
+        closedir(dir);
+}
+
+co_status co_notes_create(const char *folder)
+{
+    CO_TRY(co_fs_mkdirs(folder));
+    notes_clear(folder);
+    return CO_OK;
+}
+
+void co_notes_remove(const char *folder)
+{
+    notes_clear(folder);
+    (void)rmdir(folder);
+}
+
+static void notes_append(const char *folder, int rank, const char *line)
+{
+    char path[NOTES_MAX_PATH];
+    int fd;
+
+    if (!notes_path(path, folder, rank))
+        return;
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    (void)!write(fd, line, strlen(line));
+    close(fd);
+}
+
+void co_notes_begin(const char *folder, int rank)
+{
+    char host[256] = "", line[NOTES_MAX_LINE];
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(line, sizeof(line), "%s %ld %s\n", notes_words[CO_NOTE_BEGUN], (long)getpid(), host);
+    notes_append(folder, rank, line);
+}
+
+void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status status, uint64_t step,
+                  const char *message)
+{
+    char line[NOTES_MAX_LINE];
+    int n;
+
+    n = snprintf(line, sizeof(line) - 1, "%s %d %llu %s", notes_words[kind], (int)status,
+                 (unsigned long long)step, message);
+    n = n < (int)sizeof(line) - 1 ? n : (int)sizeof(line) - 2;
+    for (int i = 0; i < n; i++)
+        if (line[i] == '\n')
+            line[i] = ' ';
+    memcpy(line + n, "\n", 2);
+    notes_append(folder, rank, line);
+}
+
+/* Whether a note may still follow one of kind `before`: what a rank says of its own end stands. */
+static bool notes_is_news(co_note_kind before)
+{
+    return before == CO_NOTE_BEGUN || before == CO_NOTE_TOLD;
+}
+
+static void notes_take(co_note *note, const char *line)
+{
+    char word[16];
+    int status = 0, at = 0;
+    unsigned long long step = 0;
+
+    if (sscanf(line, "begun %ld %255s", &note->pid, note->host) == 2) {
+        note->kind = CO_NOTE_BEGUN;
+        return;
+    }
+    if (!notes_is_news(note->kind) ||
+        sscanf(line, "%15s %d %llu %n", word, &status, &step, &at) < 3)
+        return;
+    for (int kind = CO_NOTE_TOLD; kind <= CO_NOTE_LEFT; kind++)
+        if (strcmp(word, notes_words[kind]) == 0) {
+            note->kind = (co_note_kind)kind;
+            note->status = status > 0 && status <= (int)CO_E_FAILED ? (co_status)status : CO_OK;
+            note->step = step;
+            snprintf(note->message, sizeof(note->message), "%.*s", (int)strcspn(line + at, "\n"),
+                     line + at);
+        }
+}
+
+void co_notes_read(co_note *out, const char *folder, int ranks)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        char path[NOTES_MAX_PATH], line[NOTES_MAX_LINE];
+        FILE *file = notes_path(path, folder, rank) ? fopen(path, "re") : NULL;
+
+        memset(&out[rank], 0, sizeof(out[rank]));
+        while (file && fgets(line, sizeof(line), file))
+            notes_take(&out[rank], line);
+        if (file)
+            fclose(file);
+    }
+}
