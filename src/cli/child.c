@@ -24,7 +24,8 @@ typedef struct child_run {
     const cli_child *child;
     pid_t pid;
     uint64_t start_ns;
-    double asked_at; /* seconds after the start when it was asked to end; < 0: not */
+    double asked_at; /* seconds after the start when it was told to end; < 0: not */
+    bool asked;      /* by the signal that leaves it time */
     co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process shall end */
     bool late;
 } child_run;
@@ -55,15 +56,20 @@ static _Noreturn void child_become(const cli_child *child, const cli_guard *guar
 {
     int null = open("/dev/null", O_RDONLY);
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, child->ask ? SIGTERM : SIGKILL);
+    if (child->ask)
+        setpgid(0, 0);       /* Ctrl-C reaches this process, which asks */
     if (getppid() != parent) /* it died before the line above */
         _exit(1);
-    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(child->log, STDOUT_FILENO) >= 0 &&
-        dup2(child->log, STDERR_FILENO) >= 0 && (!child->folder || chdir(child->folder) == 0)) {
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+        (child->log < 0 ||
+         (dup2(child->log, STDOUT_FILENO) >= 0 && dup2(child->log, STDERR_FILENO) >= 0)) &&
+        (!child->folder || chdir(child->folder) == 0)) {
         sigprocmask(SIG_SETMASK, &guard->before, NULL);
         execvp(child->file, (char *const *)child->argv);
     }
-    dprintf(child->log, "cohort: error: cannot start %s: %s\n", child->file, strerror(errno));
+    if (child->log >= 0)
+        dprintf(child->log, "cohort: error: cannot start %s: %s\n", child->file, strerror(errno));
     _exit(127);
 }
 
@@ -74,6 +80,13 @@ static double child_seconds(const child_run *run)
 
 static void child_ask(child_run *run, int signal)
 {
+    if (run->child->ask && !run->asked) {
+        run->asked = true;
+        kill(run->pid, run->child->ask);
+        return;
+    }
+    if (run->child->ask)
+        signal = SIGTERM;
     kill(run->pid, signal);
     if (run->asked_at < 0)
         run->asked_at = child_seconds(run);

@@ -19,8 +19,12 @@ typedef struct cli_child {
     const char *file;        /* a path, or a name that is looked up in PATH */
     const char *const *argv; /* NULL-ended */
     const char *folder;      /* where it works; NULL: here */
-    int log;                 /* file that gets its standard output and standard error */
-    double limit_seconds;    /* ends it after so long; 0: never */
+    int log; /* file that gets its standard output and standard error; -1: ours, and 127
+                is how what cannot be started ends */
+    /* The signal that asks it to end, which it may take its time for; a second request is SIGTERM,
+       and kills it soon after. 0: what has come here, and it is killed soon after. */
+    int ask;
+    double limit_seconds;                    /* ends it after so long; 0: never */
     void (*tick)(void *arg, double seconds); /* twice a second; NULL: nothing */
     void *arg;
 } cli_child;

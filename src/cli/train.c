@@ -1,14 +1,7 @@
 /* train.c - `cohort train`: run a config. */
 #include <cohort/train.h>
 
-#include "cli/cli.h"
-
-typedef struct train_options {
-    int64_t ranks;
-    const char *run_dir;
-    cli_list set;
-    bool quiet, resume;
-} train_options;
+#include "cli/train_mpiexec.h"
 
 static const cli_argument train_arguments[] = {
     {"CONFIG", false, "what to train: a YAML file"},
@@ -24,6 +17,13 @@ static const cli_option train_option_table[] = {
      "change the config; dotted keys, any YAML value; repeatable"},
     {"resume", 0, CLI_FLAG, offsetof(train_options, resume), NULL, 0, 0,
      "go on with the run in --run-dir, from its last good checkpoint"},
+    {"mpiexec", 0, CLI_TEXT, offsetof(train_options, mpiexec), "COMMAND", 0, 0,
+     "start the ranks by this command, and again when on_failure says so: 'mpiexec "
+     "--oversubscribe'"},
+    {"hosts", 0, CLI_TEXT, offsetof(train_options, hosts), "A,B,...", 0, 0,
+     "with --mpiexec: where ranks may run; with on_failure: shrink without the host of a dead one"},
+    {"notes", 0, CLI_TEXT, offsetof(train_options, notes), "DIR", 0, 0,
+     "what --mpiexec gives each rank: folder in which ranks note how they end"},
     {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
     CLI_OPTIONS_END,
@@ -37,10 +37,15 @@ static co_status train_run(const void *options, int n, const char *const *argume
                                   .ranks = (int)o->ranks,
                                   .run_dir = o->run_dir,
                                   .quiet = o->quiet,
-                                  .resume = o->resume};
+                                  .resume = o->resume,
+                                  .notes = o->notes};
     co_train_summary summary;
 
     (void)n;
+    if (o->mpiexec)
+        return train_mpiexec(o, argument[0]);
+    if (o->hosts)
+        return co_fail(CO_E_USAGE, "--hosts goes with --mpiexec, which starts ranks there");
     CO_TRY(co_train(&summary, &run));
     if (!o->quiet && !summary.stopped && cli_is_root())
         printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n", summary.run_dir);

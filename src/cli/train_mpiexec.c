@@ -1,0 +1,447 @@
+/*
+ * train_mpiexec.c - start a job by mpiexec, and start it again from its last checkpoint when a rank
+ * has died.
+ *
+ * Under MPI a death ends all ranks, so there is nothing to keep but what is on the disk. Who died,
+ * and where, is what the ranks' notes say (launch/notes.h): mpiexec's exit code and text differ
+ * from one MPI to the next. Must not train: all the ranks are mpiexec's.
+ */
+#include "cli/train_mpiexec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cohort/launch.h>
+
+#include "cli/child.h"
+#include "core/clock.h"
+#include "core/fs.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "launch/notes.h"
+#include "train/checkpoint.h"
+#include "train/rundir.h"
+
+#define JOB_MAX_WORDS 64
+#define JOB_MAX_HOSTS 1024
+#define JOB_MAX_PATH  4352
+#define JOB_SIGNALLED 128 /* exit codes above it are signals */
+
+typedef struct job {
+    const train_options *options;
+    const char *config;
+    co_spec spec;
+    co_arena *arena;  /* borrowed, the spec's config's */
+    const char *self; /* this program */
+    char run_dir[1024];
+    char notes[JOB_MAX_PATH];
+    int ranks;
+    const char *host[JOB_MAX_HOSTS]; /* as given; in the arena */
+    int n_host;
+    co_note *note; /* owned, (ranks at the start): of the last start */
+    int restarts;
+    uint64_t failed_at; /* 1 + step of the last failure; 0: none yet */
+    double start;       /* on co_clock_ns, in seconds */
+    char cause[1400];
+} job;
+
+/* ---- the command ---- */
+
+static co_status job_no_room(void)
+{
+    return co_fail(CO_E_USAGE, "--mpiexec, --hosts: too many words");
+}
+
+/* Words between blanks, or between `by`. */
+static co_status job_split(const char **out, int *n, int max, const job *j, const char *text,
+                           const char *by)
+{
+    char *copy = co_arena_strdup(j->arena, text), *rest = NULL;
+
+    if (!copy)
+        return CO_E_NOMEM;
+    for (char *word = strtok_r(copy, by, &rest); word; word = strtok_r(NULL, by, &rest)) {
+        if (*n == max)
+            return job_no_room();
+        out[(*n)++] = word;
+    }
+    return CO_OK;
+}
+
+static const char *job_join_hosts(const job *j)
+{
+    size_t size = 1;
+    char *text;
+
+    for (int i = 0; i < j->n_host; i++)
+        size += strlen(j->host[i]) + 1;
+    text = co_arena_alloc(j->arena, size, 1);
+    if (!text)
+        return NULL;
+    text[0] = '\0';
+    for (int i = 0; i < j->n_host; i++) {
+        strcat(text, i ? "," : "");
+        strcat(text, j->host[i]);
+    }
+    return text;
+}
+
+/* The launcher's words, with {ranks} and {hosts} filled in, or put behind them. */
+static co_status job_launcher(const char **argv, int *n, const job *j)
+{
+    const char *ranks = co_arena_printf(j->arena, "%d", j->ranks), *hosts = job_join_hosts(j);
+    bool has_ranks = false, has_hosts = j->n_host == 0;
+
+    if (!ranks || !hosts)
+        return CO_E_NOMEM;
+    CO_TRY(job_split(argv, n, JOB_MAX_WORDS, j, j->options->mpiexec, " \t\n"));
+    if (*n == 0)
+        return co_fail(CO_E_USAGE,
+                       "--mpiexec: name the command that starts ranks, such as mpiexec");
+    for (int i = 0; i < *n; i++) {
+        if (strcmp(argv[i], "{ranks}") == 0) {
+            argv[i] = ranks;
+            has_ranks = true;
+        } else if (strcmp(argv[i], "{hosts}") == 0) {
+            if (j->n_host == 0)
+                return co_fail(CO_E_USAGE, "--mpiexec: {hosts} needs --hosts A,B,...");
+            argv[i] = hosts;
+            has_hosts = true;
+        }
+    }
+    if (!has_ranks) {
+        argv[(*n)++] = "-n";
+        argv[(*n)++] = ranks;
+    }
+    if (!has_hosts) {
+        argv[(*n)++] = "--host";
+        argv[(*n)++] = hosts;
+    }
+    return CO_OK;
+}
+
+/* LAUNCHER cohort train --run-dir=DIR --notes=DIR ... -- CONFIG */
+static co_status job_command(const char ***out, const job *j, bool resume)
+{
+    const train_options *o = j->options;
+    const size_t room = JOB_MAX_WORDS + 16 + 2 * (size_t)o->set.n;
+    const char **argv = co_arena_alloc(j->arena, room, sizeof(*argv));
+    const char *dir = co_arena_printf(j->arena, "--run-dir=%s", j->run_dir);
+    const char *notes = co_arena_printf(j->arena, "--notes=%s", j->notes);
+    int n = 0;
+
+    if (!argv || !dir || !notes)
+        return CO_E_NOMEM;
+    CO_TRY(job_launcher(argv, &n, j));
+    argv[n++] = j->self;
+    argv[n++] = "train";
+    argv[n++] = dir;
+    argv[n++] = notes;
+    if (resume)
+        argv[n++] = "--resume";
+    if (o->quiet)
+        argv[n++] = "--quiet";
+    for (int i = 0; i < o->set.n; i++) {
+        argv[n++] = "--set";
+        argv[n++] = o->set.text[i];
+    }
+    argv[n++] = "--";
+    argv[n++] = j->config;
+    argv[n] = NULL;
+    *out = argv;
+    return CO_OK;
+}
+
+/* ---- what a job has come to ---- */
+
+/* The rank that went first, as far as the notes tell; -1: none. One without a last word has died;
+   one that failed says why. */
+static int job_find_dead(const job *j)
+{
+    int failed = -1;
+    bool any = false;
+
+    for (int r = 0; r < j->ranks; r++)
+        any = any || j->note[r].kind != CO_NOTE_NONE;
+    for (int r = 0; r < j->ranks && any; r++) {
+        if (j->note[r].kind <= CO_NOTE_BEGUN)
+            return r;
+        if (failed < 0 && j->note[r].kind == CO_NOTE_FAILED)
+            failed = r;
+    }
+    return failed;
+}
+
+/* The latest that any rank knows of. */
+static uint64_t job_step(const job *j)
+{
+    char dir[CO_CHECKPOINT_MAX_PATH];
+    uint64_t step = 0, *steps = NULL;
+    size_t n = 0;
+
+    for (int r = 0; r < j->ranks; r++)
+        step = j->note[r].step > step ? j->note[r].step : step;
+    if (step == 0 && co_checkpoint_join(dir, j->run_dir, "checkpoints") == CO_OK &&
+        co_checkpoint_list(&steps, &n, dir) == CO_OK) {
+        step = n ? steps[0] + 1 : 0;
+        co_free(steps);
+    }
+    return step;
+}
+
+/* One line into j->cause. Returns whether another start may go better. */
+static bool job_explain(co_status *status, job *j, int dead, int code)
+{
+    const co_note *note = dead < 0 ? NULL : &j->note[dead];
+
+    *status = CO_E_PEER;
+    if (note && note->kind == CO_NOTE_FAILED) {
+        snprintf(j->cause, sizeof(j->cause), "rank %d (process %ld on %s): %s", dead, note->pid,
+                 note->host, note->message);
+        *status = note->status;
+        return note->status == CO_E_PEER || note->status == CO_E_TIMEOUT ||
+               note->status == CO_E_NOMEM;
+    }
+    if (note && note->kind == CO_NOTE_BEGUN) {
+        const uint64_t step = job_step(j);
+
+        snprintf(
+            j->cause, sizeof(j->cause),
+            "rank %d (process %ld on %s) has died in or behind step %llu; its launcher says %s "
+            "%d",
+            dead, note->pid, note->host, (unsigned long long)step,
+            code > JOB_SIGNALLED ? "signal" : "exit code",
+            code > JOB_SIGNALLED ? code - JOB_SIGNALLED : code);
+        return true;
+    }
+    if (note || code > JOB_SIGNALLED) {
+        snprintf(j->cause, sizeof(j->cause),
+                 "a rank has died before it had begun; its launcher says exit code %d", code);
+        return true;
+    }
+    *status = CO_E_FAILED;
+    if (code == 127) {
+        snprintf(j->cause, sizeof(j->cause),
+                 "--mpiexec: '%s' cannot be started; is it installed, and "
+                 "in PATH?",
+                 j->options->mpiexec);
+        return false;
+    }
+    /* Before ranks began: a config that is wrong, a launcher that cannot start. Said above. */
+    *status = code == 2 ? CO_E_USAGE : code == 3 ? CO_E_DATA : code == 4 ? CO_E_PEER : CO_E_FAILED;
+    snprintf(j->cause, sizeof(j->cause), "the job has ended with exit code %d; see above", code);
+    return code == 4;
+}
+
+/* ---- again ---- */
+
+/* "n1", "n1.cluster" and "n1:4" are one host. */
+static bool job_same_host(const char *a, const char *b)
+{
+    const size_t n = strcspn(a, ".:"), m = strcspn(b, ".:");
+
+    return n == m && strncmp(a, b, n) == 0;
+}
+
+/* Without the dead rank's host and the ranks that were there; where there is one host, or nobody
+   knows which, one rank fewer. */
+static void job_shrink(job *j, int dead)
+{
+    const char *host = dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN ? j->note[dead].host : NULL;
+    int at = -1, ranks = 0;
+
+    for (int i = 0; host && j->n_host > 1 && i < j->n_host; i++)
+        if (job_same_host(j->host[i], host))
+            at = i;
+    if (at < 0) {
+        j->ranks--;
+        return;
+    }
+    for (int r = 0; r < j->ranks; r++)
+        ranks += !job_same_host(j->note[r].host, host);
+    memmove(&j->host[at], &j->host[at + 1], (size_t)(j->n_host - at - 1) * sizeof(j->host[0]));
+    j->n_host--;
+    j->ranks = ranks;
+}
+
+static bool job_give_up(job *j, const char *why)
+{
+    const size_t n = strlen(j->cause);
+
+    snprintf(j->cause + n, sizeof(j->cause) - n, "; given up: %s", why);
+    return false;
+}
+
+/* Whether there is another start, and with whom. */
+static bool job_again(job *j, int dead)
+{
+    const uint64_t failed_at = job_step(j) + 1;
+    const int before = j->ranks;
+
+    if (j->spec.on_failure == CO_SPEC_STOP)
+        return false;
+    if (j->failed_at == failed_at)
+        return job_give_up(j, "the same step has failed twice");
+    j->failed_at = failed_at;
+    if (j->restarts == j->spec.max_restarts)
+        return job_give_up(j, "max_restarts is reached");
+    if (j->spec.on_failure == CO_SPEC_SHRINK)
+        job_shrink(j, dead);
+    if (j->ranks < 1)
+        return job_give_up(j, "no rank is left to go on with");
+    j->restarts++;
+    co_log(CO_LOG_WARN,
+           "%s; %d of %d ranks start again from the last checkpoint (restart %d of "
+           "%lld)",
+           j->cause, j->ranks, before, j->restarts, (long long)j->spec.max_restarts);
+    return true;
+}
+
+/* ---- one job ---- */
+
+static double job_seconds(const job *j)
+{
+    return (double)co_clock_ns() * 1e-9 - j->start;
+}
+
+static co_status job_run_once(int *code, co_status *asked, const job *j, const cli_guard *guard,
+                              bool resume)
+{
+    cli_ending ending = {0};
+    cli_child child = {.log = -1, .ask = SIGUSR1};
+    const char **argv;
+
+    CO_TRY(job_command(&argv, j, resume));
+    CO_TRY(co_notes_create(j->notes));
+    child.file = argv[0];
+    child.argv = argv;
+    if (j->spec.max_seconds) {
+        child.limit_seconds = (double)j->spec.max_seconds - job_seconds(j);
+        child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;
+    }
+    *asked = cli_child_run(&ending, guard, &child);
+    if (*asked == CO_E_FAILED)
+        return *asked;
+    *code =
+        WIFSIGNALED(ending.wait) ? JOB_SIGNALLED + WTERMSIG(ending.wait) : WEXITSTATUS(ending.wait);
+    co_notes_read(j->note, j->notes, j->ranks);
+    return CO_OK;
+}
+
+/* All ranks have left together: at the end, or as asked, in the words of rank 0. */
+static co_status job_left(const job *j, co_status asked)
+{
+    const co_note *note = &j->note[0];
+    const char *after = strstr(note->message, " after step ");
+
+    if (note->status == CO_OK)
+        return CO_OK;
+    if (asked == CO_OK && j->spec.max_seconds && job_seconds(j) >= (double)j->spec.max_seconds) {
+        co_log(CO_LOG_WARN, "stopped%s: the time limit (max_seconds) is reached",
+               after ? after : "");
+        return CO_OK;
+    }
+    asked = asked == CO_OK ? note->status : asked;
+    return co_fail(asked, "%s%s", asked == CO_E_INTERRUPTED ? "interrupted" : "terminated",
+                   after ? after : "");
+}
+
+static co_status job_run(job *j, const cli_guard *guard)
+{
+    bool resume = j->options->resume;
+
+    for (;;) {
+        co_status asked = CO_OK, status;
+        int code = 0, dead;
+        bool accident;
+
+        CO_TRY(job_run_once(&code, &asked, j, guard, resume));
+        if (j->note[0].kind == CO_NOTE_LEFT || code == 0)
+            return job_left(j, asked);
+        if (asked != CO_OK) /* they have not left in good order */
+            return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
+        dead = job_find_dead(j);
+        accident = job_explain(&status, j, dead, code);
+        if (!accident || !job_again(j, dead))
+            return co_fail(status, "%s", j->cause);
+        resume = true;
+    }
+}
+
+/* ---- before ---- */
+
+static co_status job_find_self(job *j)
+{
+    char path[JOB_MAX_PATH];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (n < 0)
+        return co_fail(CO_E_FAILED, "cannot tell where this program is");
+    path[n] = '\0';
+    j->self = co_arena_strdup(j->arena, path);
+    return j->self ? CO_OK : CO_E_NOMEM;
+}
+
+static co_status job_set_dir(job *j)
+{
+    const char *given = j->options->run_dir;
+
+    if (j->options->resume && !given)
+        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
+    if (given && strlen(given) >= sizeof(j->run_dir))
+        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
+    snprintf(j->run_dir, sizeof(j->run_dir), "%s", given ? given : "");
+    if (!j->options->resume)
+        CO_TRY(co_rundir_check(j->run_dir, sizeof(j->run_dir), &j->spec));
+    snprintf(j->notes, sizeof(j->notes), "%s/.ranks", j->run_dir);
+    return CO_OK;
+}
+
+static co_status job_prepare(job *j)
+{
+    j->arena = co_config_arena(j->spec.config);
+    j->ranks = (int)j->spec.ranks;
+    j->note = co_calloc((size_t)j->ranks, sizeof(*j->note));
+    if (!j->note)
+        return CO_E_NOMEM;
+    CO_TRY(co_spec_check_ranks(&j->spec, j->ranks));
+    if (j->spec.on_failure == CO_SPEC_SHRINK && j->spec.batch_per_rank)
+        return co_fail(CO_E_USAGE, "on_failure: shrink: with batch_per_rank the batch depends on "
+                                   "the number of ranks; give `batch`, or choose respawn");
+    if (j->spec.on_failure != CO_SPEC_STOP && j->spec.saver.unit == CO_SAVER_OFF)
+        return co_fail(CO_E_USAGE, "on_failure: over MPI a run starts again from its last "
+                                   "checkpoint; `checkpoint: off` leaves none");
+    CO_TRY(job_find_self(j));
+    if (j->options->hosts)
+        CO_TRY(job_split(j->host, &j->n_host, JOB_MAX_HOSTS, j, j->options->hosts, ", "));
+    return job_set_dir(j);
+}
+
+co_status train_mpiexec(const train_options *o, const char *config)
+{
+    const co_train_options load = {
+        .config_path = config, .set = o->set.text, .ranks = (int)o->ranks};
+    job j = {.options = o, .config = config, .start = (double)co_clock_ns() * 1e-9};
+    bool made = false;
+    cli_guard guard;
+    co_status st;
+
+    if (co_launch_under_mpi())
+        return co_fail(CO_E_USAGE, "--mpiexec: mpiexec has started this process already");
+    CO_TRY(co_spec_load(&j.spec, &load));
+    st = job_prepare(&j);
+    if (st == CO_OK) {
+        made = !co_fs_exists(j.run_dir);
+        cli_guard_enter(&guard);
+        st = job_run(&j, &guard);
+        co_notes_remove(j.notes);
+        if (made) /* and empty: the job has not begun */
+            (void)rmdir(j.run_dir);
+        cli_guard_leave(&guard);
+    }
+    co_free(j.note);
+    co_spec_unload(&j.spec);
+    return st;
+}

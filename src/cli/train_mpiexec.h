@@ -1,0 +1,17 @@
+/* train_mpiexec.h - `cohort train --mpiexec`: a job of MPI that is watched and started again. */
+#ifndef CO_CLI_TRAIN_MPIEXEC_H
+#define CO_CLI_TRAIN_MPIEXEC_H
+
+#include "cli/cli.h"
+
+typedef struct train_options {
+    int64_t ranks;
+    const char *run_dir;
+    cli_list set;
+    bool quiet, resume;
+    const char *mpiexec, *hosts, *notes;
+} train_options;
+
+co_status train_mpiexec(const train_options *o, const char *config);
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * test_mpiexec.c - runs over MPI that are asked to end, and runs whose ranks are killed: by mpiexec
+ * alone, and with cohort watching it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+/* Open MPI leaks by itself. */
+#define MPIEXEC                                                                                    \
+    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
+#define MPIEXEC_LINE "env ASAN_OPTIONS=detect_leaks=0 mpiexec --allow-run-as-root --oversubscribe"
+
+static char want[65]; /* final weights of a run to which nothing happens */
+
+static bool have_mpi(void)
+{
+    const program_result *r = program_line("list transports");
+    const char *mpi = strstr(r->out, "\nmpi ");
+
+    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
+}
+
+static void skip_without_mpi(void)
+{
+    if (have_mpi())
+        return;
+    print_message("skipped: this build or machine has no MPI\n");
+    skip();
+}
+
+/* Of a finished run. */
+static json_t *summary_of(const char *dir)
+{
+    char path[64];
+    json_t *summary;
+
+    snprintf(path, sizeof(path), "%s/summary.json", dir);
+    summary = json_load_file(path, 0, NULL);
+    assert_non_null(summary);
+    return summary;
+}
+
+static void assert_same_weights(const char *dir, int ranks)
+{
+    json_t *summary = summary_of(dir);
+
+    assert_string_equal(json_string_value(json_object_get(summary, "weights_sha256")), want);
+    assert_int_equal(json_integer_value(json_object_get(summary, "ranks")), ranks);
+    json_decref(summary);
+}
+
+/* SIGUSR1, which mpiexec passes on: a checkpoint, and on from it to the same bits. */
+static void a_signal_to_mpiexec_ends_in_order(void **state)
+{
+    static const char *const args[] = {"train", "job.yaml",        "--run-dir", "told",
+                                       "-s",    "on_failure=stop", NULL};
+    program_options options = {
+        .before = {MPIEXEC, "-n", "2"}, .signal = SIGUSR1, .signal_at = "told/metrics.jsonl"};
+    const program_result *r;
+
+    (void)state;
+    skip_without_mpi();
+    r = program_run(args, &options);
+    assert_int_equal(r->exit_code, 143);
+    assert_int_equal(r->orphans, 0);
+    assert_non_null(strstr(r->err, "cohort: error: terminated after step "));
+    assert_non_null(strstr(r->err, ", which is saved: --resume goes on from it"));
+    assert_null(strstr(strstr(r->err, "terminated after") + 1, "terminated after"));
+    assert_false(program_exists("told/summary.json"));
+    program_assert_success(program_line("train job.yaml --run-dir told --resume -q -n 3"));
+    assert_same_weights("told", 3);
+    program_remove("told");
+}
+
+static void a_time_limit_ends_in_order(void **state)
+{
+    static const char *const args[] = {"train", "job.yaml",        "--run-dir", "late",
+                                       "-s",    "max_seconds=1",   "-s",        "epochs=1000000",
+                                       "-s",    "on_failure=stop", NULL};
+    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+    const program_result *r;
+
+    (void)state;
+    skip_without_mpi();
+    r = program_run(args, &options);
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "the time limit (max_seconds) is reached"));
+    assert_false(program_exists("late/summary.json"));
+    assert_true(program_count_entries("late/checkpoints") > 0);
+    program_remove("late");
+}
+
+static void mpiexec_alone_starts_nothing_again(void **state)
+{
+    static const char *const args[] = {"train", "job.yaml", "--run-dir", "alone", NULL};
+    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+    const program_result *r;
+
+    (void)state;
+    skip_without_mpi();
+    r = program_run(args, &options);
+    assert_int_equal(r->exit_code, 2);
+    assert_non_null(strstr(r->err, "--mpiexec"));
+    assert_false(program_exists("alone"));
+}
+
+/* Train in `dir` on 3 ranks under `script`. */
+static const program_result *train_under(const char *script, const char *dir, const char *set)
+{
+    const char *const args[] = {"train",     "job.yaml",   "-n", "3", "--run-dir", dir,
+                                "--mpiexec", MPIEXEC_LINE, "-s", set, NULL};
+    const program_options options = {.before = {"sh", script, dir}};
+
+    return program_run(args, &options);
+}
+
+static void a_killed_rank_costs_the_steps_since_the_checkpoint(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    skip_without_mpi();
+    r = train_under("kill.sh", "again", "on_failure=respawn");
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "warning: rank 1 (process "));
+    assert_non_null(strstr(r->err, "3 of 3 ranks start again"));
+    assert_same_weights("again", 3);
+    assert_false(program_exists("again/.ranks"));
+    program_remove("again");
+    r = train_under("kill.sh", "fewer", "on_failure=shrink");
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "2 of 3 ranks start again"));
+    assert_same_weights("fewer", 2);
+    program_remove("fewer");
+}
+
+static void too_many_deaths_are_the_end(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    program_assert_error(train_under("kill.sh", "never", "max_restarts=0"), 4,
+                         "given up: max_restarts");
+    program_remove("never");
+}
+
+static void signals_to_cohort_end_in_order(void **state)
+{
+    static const struct {
+        int signal, exit_code;
+        const char *says;
+    } cases[] = {{SIGTERM, 143, "terminated after step "},
+                 {SIGINT, 130, "interrupted after step "}};
+    const char *const args[] = {"train",     "job.yaml",       "-n",        "2",
+                                "--run-dir", "asked",          "--mpiexec", MPIEXEC_LINE,
+                                "-s",        "epochs=1000000", NULL};
+
+    (void)state;
+    skip_without_mpi();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const program_options options = {.signal = cases[i].signal,
+                                         .signal_at = "asked/metrics.jsonl"};
+
+        program_assert_error(program_run(args, &options), cases[i].exit_code, cases[i].says);
+        assert_non_null(strstr(program_line("train job.yaml --run-dir asked")->err, "--resume"));
+        program_remove("asked");
+    }
+}
+
+static void what_cannot_start_is_said_once(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    program_assert_error(program_line("train job.yaml --run-dir no --mpiexec no-such-program"), 1,
+                         "cannot be started");
+    assert_false(program_exists("no"));
+    program_assert_error(program_line("train job.yaml --run-dir no --hosts a,b"), 2, "--mpiexec");
+    program_assert_error(program_line("train job.yaml --run-dir no --mpiexec 'mpiexec {hosts}'"), 2,
+                         "--hosts");
+    program_assert_error(
+        program_line("train job.yaml --mpiexec mpiexec -s on_failure=shrink -s checkpoint=off"), 2,
+        "checkpoint: off");
+    program_assert_error(
+        program_line("train job.yaml --mpiexec mpiexec -s on_failure=shrink -s batch_per_rank=8 "
+                     "-s shards=auto"),
+        2, "batch_per_rank");
+}
+
+static int setup(void **state)
+{
+    json_t *summary;
+
+    (void)state;
+    /* Half a second of steps. */
+    program_write_text(
+        "job.yaml",
+        "model: {name: mlp, hidden: [16]}\nepochs: 150\nshards: 4\nbatch: 64\n"
+        "on_failure: respawn\nlog_every: 1\ncheckpoint: 50 steps\nevaluate_every: 1000\n"
+        "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}\n");
+    program_write_text(
+        "kill.sh", "dir=$1; shift\n\"$@\" & job=$!\ni=0\n"
+                   "while [ $i -lt 600 ] && [ \"$(cat $dir/metrics.jsonl 2>/dev/null | wc -l)\" "
+                   "-lt 60 ]; do sleep 0.05; i=$((i + 1)); done\n"
+                   "kill -9 $(sed -n 's/begun \\([0-9]*\\) .*/\\1/p' $dir/.ranks/1)\n"
+                   "wait $job\n");
+    program_assert_success(program_line("train job.yaml -q --run-dir whole"));
+    summary = summary_of("whole");
+    snprintf(want, sizeof(want), "%s",
+             json_string_value(json_object_get(summary, "weights_sha256")));
+    json_decref(summary);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_to_mpiexec_ends_in_order),
+        cmocka_unit_test(a_time_limit_ends_in_order),
+        cmocka_unit_test(mpiexec_alone_starts_nothing_again),
+        cmocka_unit_test(a_killed_rank_costs_the_steps_since_the_checkpoint),
+        cmocka_unit_test(too_many_deaths_are_the_end),
+        cmocka_unit_test(signals_to_cohort_end_in_order),
+        cmocka_unit_test(what_cannot_start_is_said_once),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 2;
+    failed = cmocka_run_group_tests(tests, setup, NULL);
+    program_fini();
+    return failed;
+}
