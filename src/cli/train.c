@@ -18,12 +18,11 @@ static const cli_option train_option_table[] = {
     {"resume", 0, CLI_FLAG, offsetof(train_options, resume), NULL, 0, 0,
      "go on with the run in --run-dir, from its last good checkpoint"},
     {"mpiexec", 0, CLI_TEXT, offsetof(train_options, mpiexec), "COMMAND", 0, 0,
-     "start the ranks by this command, and again when on_failure says so: 'mpiexec "
-     "--oversubscribe'"},
+     "start ranks by this command, such as mpiexec, and again after a death"},
     {"hosts", 0, CLI_TEXT, offsetof(train_options, hosts), "A,B,...", 0, 0,
-     "with --mpiexec: where ranks may run; with on_failure: shrink without the host of a dead one"},
+     "where ranks of that command may run"},
     {"notes", 0, CLI_TEXT, offsetof(train_options, notes), "DIR", 0, 0,
-     "what --mpiexec gives each rank: folder in which ranks note how they end"},
+     "given to ranks by that command: folder in which they note how they end"},
     {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
     CLI_OPTIONS_END,
@@ -58,7 +57,9 @@ const co_command co_command_train = {
     .about =
         "Starts N ranks on this machine, each on its share of the cores, and trains one model\n"
         "together. Under mpiexec or srun the same command joins that world as one rank, and the\n"
-        "launcher's number of processes is the number of ranks.\n"
+        "launcher's number of processes is the number of ranks. With --mpiexec COMMAND cohort "
+        "starts\n"
+        "that launcher itself, and again from the last checkpoint as on_failure says.\n"
         "\n"
         "The run directory gets config.yaml (as resolved), metrics.jsonl (one JSON object per\n"
         "event), checkpoints/, final.safetensors (the weights, also for Python's safetensors) "

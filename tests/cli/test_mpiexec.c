@@ -197,6 +197,39 @@ static void what_cannot_start_is_said_once(void **state)
         2, "batch_per_rank");
 }
 
+/* A launcher of two hosts that is a script: rank 1, on the second one, dies. */
+static void a_host_that_lost_a_rank_is_left_out(void **state)
+{
+    char *log;
+
+    (void)state;
+    program_write_text(
+        "fake.sh", "echo \"$*\" >>fake.log\n"
+                   "for a; do case $a in --notes=*) notes=${a#--notes=};; esac; done\n"
+                   "[ $2 = 4 ] || exit 0\n"
+                   "for r in 0 3; do printf 'begun 1 n1.cluster\\ntold 0 8 \\n' >$notes/$r; done\n"
+                   "for r in 1 2; do echo 'begun 1 n2.cluster' >$notes/$r; done\n"
+                   "exit 1\n");
+    program_assert_success(program_line("train job.yaml -n 4 --run-dir hosts -s on_failure=shrink "
+                                        "--mpiexec 'sh fake.sh' --hosts n1:2,n2:2"));
+    log = program_read("fake.log");
+    assert_non_null(log);
+    assert_ptr_equal(strstr(log, "-n 4 --host n1:2,n2:2 "), log);
+    assert_non_null(strstr(log, "\n-n 2 --host n1:2 "));
+    assert_non_null(strstr(log, " --resume "));
+    free(log);
+}
+
+/* The same, with a rank that dies in the same step each time. */
+static void a_step_that_fails_twice_is_the_end(void **state)
+{
+    (void)state;
+    program_assert_error(program_line("train job.yaml -n 4 --run-dir hosts --mpiexec "
+                                      "'sh fake.sh'"),
+                         4, "given up: the same step has failed twice");
+    assert_false(program_exists("hosts"));
+}
+
 static int setup(void **state)
 {
     json_t *summary;
@@ -231,6 +264,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_rank_costs_the_steps_since_the_checkpoint),
         cmocka_unit_test(too_many_deaths_are_the_end),
         cmocka_unit_test(signals_to_cohort_end_in_order),
+        cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),
+        cmocka_unit_test(a_step_that_fails_twice_is_the_end),
         cmocka_unit_test(what_cannot_start_is_said_once),
     };
     int failed;
