@@ -339,8 +339,8 @@ static co_status job_left(const job *j, co_status asked)
     if (note->status == CO_OK)
         return CO_OK;
     if (asked == CO_OK && j->spec.max_seconds && job_seconds(j) >= (double)j->spec.max_seconds) {
-        co_log(CO_LOG_WARN, "stopped%s: the time limit (max_seconds) is reached",
-               after ? after : "");
+        co_log(CO_LOG_WARN, "stopped%.*s: the time limit (max_seconds) is reached",
+               after ? (int)strcspn(after, ",") : 0, after ? after : "");
         return CO_OK;
     }
     asked = asked == CO_OK ? note->status : asked;
