@@ -35,7 +35,7 @@ median()
     sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# System 5's training: a random-resized crop and a flip, normalised.
+# What ImageNet is usually trained on: a random-resized crop and a flip, normalised.
 recipe()
 {
     echo "center_crop: $1, normalize: imagenet, augment: [random-resized-crop, horizontal-flip]"
