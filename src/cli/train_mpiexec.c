@@ -72,19 +72,10 @@ static co_status job_split(const char **out, int *n, int max, const job *j, cons
 
 static const char *job_join_hosts(const job *j)
 {
-    size_t size = 1;
-    char *text;
+    const char *text = "";
 
-    for (int i = 0; i < j->n_host; i++)
-        size += strlen(j->host[i]) + 1;
-    text = co_arena_alloc(j->arena, size, 1);
-    if (!text)
-        return NULL;
-    text[0] = '\0';
-    for (int i = 0; i < j->n_host; i++) {
-        strcat(text, i ? "," : "");
-        strcat(text, j->host[i]);
-    }
+    for (int i = 0; i < j->n_host && text; i++)
+        text = co_arena_printf(j->arena, "%s%s%s", text, i ? "," : "", j->host[i]);
     return text;
 }
 

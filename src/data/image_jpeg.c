@@ -205,8 +205,8 @@ static unsigned image_jpeg_choose_scale(const co_image_want *want)
 {
     unsigned scale = JPEG_FULL;
 
-    while (scale > 1 && want->box.width * (scale / 2) >= (double)want->width * JPEG_FULL &&
-           want->box.height * (scale / 2) >= (double)want->height * JPEG_FULL)
+    while (scale > 1 && want->box.width * 0.5 * scale >= (double)want->width * JPEG_FULL &&
+           want->box.height * 0.5 * scale >= (double)want->height * JPEG_FULL)
         scale /= 2;
     return scale;
 }

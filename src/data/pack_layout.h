@@ -2,7 +2,7 @@
 #ifndef CO_DATA_PACK_LAYOUT_H
 #define CO_DATA_PACK_LAYOUT_H
 
-#define PACK_MAGIC       "\211COPACK\n"
+#define PACK_MAGIC       ((const uint8_t[]){0x89, 'C', 'O', 'P', 'A', 'C', 'K', '\n'})
 #define PACK_HEAD        128 /* bytes; records follow */
 #define PACK_ENTRY       24
 #define PACK_VERSION     8 /* u32 */

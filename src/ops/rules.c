@@ -119,9 +119,8 @@ const char *const rules_bias_inits[] = {"default", "zero", "kaiming_uniform", NU
 int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
                       const co_init_attr *init)
 {
-    const double outputs = (double)weight->dim[0];
-    const double fan_in = (double)(co_shape_count(weight) / weight->dim[0]);
-    const double fan_out = (double)(co_shape_count(weight) / weight->dim[1]);
+    const double outputs = (double)weight->dim[0], count = (double)co_shape_count(weight);
+    const double fan_in = count / outputs, fan_out = count / (double)weight->dim[1];
     const double weight_scale[] = {
         [WEIGHT_DEFAULT] = 1 / sqrt(fan_in),
         [WEIGHT_KAIMING_NORMAL] = sqrt(2 / fan_out),

@@ -239,7 +239,7 @@ co_status co_state_capture_part(co_state *state, const struct trainer *t)
 /* Own arrays and points of all ranks to rank 0, where what is common is. */
 static co_status state_gather(co_state *state, const trainer *t)
 {
-    const bool root = co_comm_rank(t->comm) == 0;
+    const bool root = state && co_comm_rank(t->comm) == 0;
     const co_rank_point point = state_rank_point(t);
     const float *live;
     size_t n;

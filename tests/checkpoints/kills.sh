@@ -25,18 +25,20 @@ fail() {
     echo "kills: the run directory stays in $folder" >&2
     exit 1
 }
-train() { "$cohort" train "$folder/config.yaml" -n 2 -q --run-dir "$folder/$1" --resume; }
 # `sha256sum` of all that a run comes to.
 weights() { sha256sum <"$folder/$1/final.safetensors"; }
 
-train whole 2>"$folder/err" || fail "the run without kills failed"
+"$cohort" train "$folder/config.yaml" -n 2 -q --run-dir "$folder/whole" 2>"$folder/err" ||
+    fail "the run without kills failed"
 want=$(weights whole)
 done=0 ends=0 writing=0 run=0
 while [ "$done" -lt "$kills" ]; do
     rm -rf "$folder/run"
     run=$((run + 1))
     while :; do
-        train run 2>"$folder/err" &
+        # Not through the function: $! would be a shell, and the kill would miss the launcher.
+        "$cohort" train "$folder/config.yaml" -n 2 -q --run-dir "$folder/run" --resume \
+            2>"$folder/err" &
         pid=$!
         # From the start of the process to a long way into the run.
         sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
