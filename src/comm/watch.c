@@ -17,6 +17,7 @@
 #include "comm/comm_internal.h"
 #include "comm/tree.h"
 #include "core/clock.h"
+#include "core/process.h"
 
 static void watch_set(_Atomic uint64_t *word, uint64_t value)
 {
@@ -142,20 +143,13 @@ static void watch_add(char *out, size_t size, const char *fmt, ...)
 /* The letter behind the last parenthesis of /proc/PID/task/TID/stat; 0: gone. */
 static char watch_process_state(const co_watch *w)
 {
-    char path[96], text[512], *at;
-    FILE *file;
-    size_t n;
+    char path[96], text[512];
+    const char *at;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", atomic_load(&((co_watch *)w)->pid),
              atomic_load(&((co_watch *)w)->tid));
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    at = strrchr(text, ')');
-    return at && at[1] && at[2] ? at[2] : 0;
+    at = co_process_stat(text, sizeof(text), path);
+    return at && at[0] && at[1] ? at[1] : 0;
 }
 
 bool co_watch_is_stopped(const co_watch *watch)

@@ -4,9 +4,10 @@
 #include "core/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "core/process.h"
 
 uint64_t co_clock_ns(void)
 {
@@ -21,18 +22,11 @@ uint64_t co_clock_process_start_ns(void)
     unsigned long long ticks = 0;
     struct timespec boot;
     uint64_t now = co_clock_ns(), age;
-    char line[1024] = "";
-    const char *after;
-    FILE *stat = fopen("/proc/self/stat", "re");
+    char text[1024];
+    const char *after = co_process_stat(text, sizeof(text), "/proc/self/stat");
 
-    if (!stat)
-        return now;
-    if (!fgets(line, sizeof(line), stat))
-        line[0] = '\0';
-    fclose(stat);
-    /* Field 22; the second one, the name, may hold blanks, so count from its end. */
-    after = strrchr(line, ')');
-    if (!after || sscanf(after + 1,
+    /* Field 22. */
+    if (!after || sscanf(after,
                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                          "%*d %*d %llu",
                          &ticks) != 1)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/process.h"
 
 /* Saving may take that many times as long as any other wait. */
 #define SAVING_LIMITS 10
@@ -94,23 +95,17 @@ void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
 /* Processor time of the process of a rank, in ticks. */
 static uint64_t death_ticks(const co_watch *watch)
 {
-    char path[64], text[1024], *at;
+    char path[64], text[1024];
     uint64_t ticks = 0;
-    FILE *file;
-    size_t n;
+    const char *at;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", atomic_load(&((co_watch *)watch)->pid));
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    at = strrchr(text, ')');
+    at = co_process_stat(text, sizeof(text), path);
     for (int field = 3; at && field <= 15; field++) { /* utime and stime are 14 and 15 */
-        at = strchr(at + 1, ' ');
+        at = strchr(at, ' ');
         if (at && field >= 14)
             ticks += strtoull(at + 1, NULL, 10);
+        at = at ? at + 1 : NULL;
     }
     return ticks;
 }
