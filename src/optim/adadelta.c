@@ -44,6 +44,7 @@ static int adadelta_count_states(const void *self)
 
 typedef struct adadelta_rates {
     float lr, decay, rho, rest, eps;
+    co_grad_rule rule;
 } adadelta_rates;
 
 static void adadelta_move(float *restrict p, const float *restrict g, float *restrict v,
@@ -52,7 +53,7 @@ static void adadelta_move(float *restrict p, const float *restrict g, float *res
     const adadelta_rates r = *rates;
 
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] + r.decay * p[i];
+        const float d = co_grad_use(g[i], r.rule) + r.decay * p[i];
         float s;
 
         v[i] = r.rho * v[i] + r.rest * (d * d);
@@ -69,7 +70,8 @@ static void adadelta_update(const void *self, const co_update *u)
                                   .decay = (float)u->decay,
                                   .rho = (float)a->rho,
                                   .rest = (float)(1 - a->rho),
-                                  .eps = (float)a->eps};
+                                  .eps = (float)a->eps,
+                                  .rule = u->rule};
 
     adadelta_move(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
 }

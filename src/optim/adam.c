@@ -19,7 +19,7 @@ static co_status adam_check(const void *self)
 
 static void adam_update(const void *self, const co_update *u)
 {
-    co_moments_update(self, u, u->decay);
+    co_moments_update(self, u, 1, u->decay);
 }
 
 const co_optimizer_ops co_optimizer_adam = {

@@ -18,18 +18,9 @@ static co_status adamw_check(const void *self)
     return co_moments_check(self, "adamw");
 }
 
-static void adamw_shrink(float *restrict p, size_t n, float factor)
-{
-    for (size_t i = 0; i < n; i++)
-        p[i] *= factor;
-}
-
 static void adamw_update(const void *self, const co_update *u)
 {
-    const moments *m = self;
-
-    adamw_shrink(u->param, u->n, (float)(1 - u->lr * u->decay));
-    co_moments_update(m, u, 0);
+    co_moments_update(self, u, 1 - u->lr * u->decay, 0);
 }
 
 const co_optimizer_ops co_optimizer_adamw = {

@@ -38,6 +38,7 @@ static co_status lamb_check(const void *self)
 
 typedef struct lamb_rates {
     float beta1, beta2, rest1, rest2, scale1, scale2, eps, decay;
+    co_grad_rule rule;
 } lamb_rates;
 
 static lamb_rates lamb_rates_of(const lamb *l, const co_update *u)
@@ -51,7 +52,8 @@ static lamb_rates lamb_rates_of(const lamb *l, const co_update *u)
                         .scale1 = (float)(1 / (1 - pow(beta1, t))),
                         .scale2 = (float)(1 / (1 - pow(beta2, t))),
                         .eps = (float)l->moments.eps,
-                        .decay = (float)u->decay};
+                        .decay = (float)u->decay,
+                        .rule = u->rule};
 }
 
 static inline float lamb_step(float p, float m, float v, const lamb_rates *r)
@@ -65,8 +67,10 @@ static void lamb_take(const float *restrict g, float *restrict m, float *restric
     const lamb_rates r = *rates;
 
     for (size_t i = 0; i < n; i++) {
-        m[i] = r.beta1 * m[i] + r.rest1 * g[i];
-        v[i] = r.beta2 * v[i] + r.rest2 * (g[i] * g[i]);
+        const float d = co_grad_use(g[i], r.rule);
+
+        m[i] = r.beta1 * m[i] + r.rest1 * d;
+        v[i] = r.beta2 * v[i] + r.rest2 * (d * d);
     }
 }
 

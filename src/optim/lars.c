@@ -53,7 +53,7 @@ static int lars_count_states(const void *self)
 static double lars_ratio(const lars *s, const co_update *u)
 {
     const double p = sqrt(co_optim_sum_squares(u->param, u->n));
-    const double g = sqrt(co_optim_sum_squares(u->grad, u->n));
+    const double g = sqrt(co_optim_sum_squares_used(u->grad, u->n, u->rule));
 
     if ((s->exclude && u->kind != CO_PARAM_WEIGHT) || p == 0 || g == 0)
         return 1;
@@ -61,10 +61,10 @@ static double lars_ratio(const lars *s, const co_update *u)
 }
 
 static void lars_move(float *restrict p, const float *restrict g, float *restrict v, size_t n,
-                      float momentum, float rate, float decay)
+                      float momentum, float rate, float decay, co_grad_rule rule)
 {
     for (size_t i = 0; i < n; i++) {
-        v[i] = momentum * v[i] + rate * (g[i] + decay * p[i]);
+        v[i] = momentum * v[i] + rate * (co_grad_use(g[i], rule) + decay * p[i]);
         p[i] -= v[i];
     }
 }
@@ -74,7 +74,7 @@ static void lars_update(const void *self, const co_update *u)
     const lars *s = self;
 
     lars_move(u->param, u->grad, u->state[0], u->n, (float)s->momentum,
-              (float)(u->lr * lars_ratio(s, u)), (float)u->decay);
+              (float)(u->lr * lars_ratio(s, u)), (float)u->decay, u->rule);
 }
 
 const co_optimizer_ops co_optimizer_lars = {

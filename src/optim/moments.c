@@ -24,7 +24,8 @@ int co_moments_count_states(const void *self)
 }
 
 typedef struct moments_rates {
-    float beta1, beta2, rest1, rest2, decay, lr, root, eps;
+    float beta1, beta2, rest1, rest2, keep, decay, lr, root, eps;
+    co_grad_rule rule;
 } moments_rates;
 
 static void moments_move(float *restrict p, const float *restrict g, float *restrict m,
@@ -33,25 +34,27 @@ static void moments_move(float *restrict p, const float *restrict g, float *rest
     const moments_rates r = *rates;
 
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] + r.decay * p[i];
+        const float w = p[i] * r.keep, d = co_grad_use(g[i], r.rule) + r.decay * w;
 
         m[i] = r.beta1 * m[i] + r.rest1 * d;
         v[i] = r.beta2 * v[i] + r.rest2 * (d * d);
-        p[i] -= r.lr * (m[i] / (sqrtf(v[i]) / r.root + r.eps));
+        p[i] = w - r.lr * (m[i] / (sqrtf(v[i]) / r.root + r.eps));
     }
 }
 
-void co_moments_update(const moments *m, const co_update *u, double decay)
+void co_moments_update(const moments *m, const co_update *u, double keep, double decay)
 {
     const double beta1 = m->betas.v[0], beta2 = m->betas.v[1], t = (double)u->step;
     const moments_rates rates = {.beta1 = (float)beta1,
                                  .beta2 = (float)beta2,
                                  .rest1 = (float)(1 - beta1),
                                  .rest2 = (float)(1 - beta2),
+                                 .keep = (float)keep,
                                  .decay = (float)decay,
                                  .lr = (float)(u->lr / (1 - pow(beta1, t))),
                                  .root = (float)sqrt(1 - pow(beta2, t)),
-                                 .eps = (float)m->eps};
+                                 .eps = (float)m->eps,
+                                 .rule = u->rule};
 
     moments_move(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
 }

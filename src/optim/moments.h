@@ -27,7 +27,7 @@ extern const char *const co_moments_states[];
 co_status co_moments_check(const moments *m, const char *name);
 int co_moments_count_states(const void *self);
 
-/* One update of `u`, with `decay` times the weight added to its gradient. */
-void co_moments_update(const moments *m, const co_update *u, double decay);
+/* One update of `u`: first the weight times `keep`, then `decay` times it in its gradient. */
+void co_moments_update(const moments *m, const co_update *u, double keep, double decay);
 
 #endif

@@ -247,17 +247,18 @@ co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
 }
 
 static void optim_update(const co_optim *optim, const co_store *store, const optim_run *run,
-                         double lr, uint64_t step)
+                         const co_optim_step *step)
 {
     float *state[CO_STORE_MAX_STATES] = {NULL};
     const co_update update = {.param = store->param + run->begin,
                               .grad = store->grad + run->begin,
+                              .rule = step->rule,
                               .state = state,
                               .n = run->end - run->begin,
-                              .lr = lr,
+                              .lr = step->lr,
                               .decay = run->decay,
                               .kind = run->kind,
-                              .step = step};
+                              .step = step->number};
 
     for (int i = 0; i < optim->n_state; i++)
         state[i] = co_optim_state(optim, store, i) + run->begin;
@@ -265,7 +266,7 @@ static void optim_update(const co_optim *optim, const co_store *store, const opt
 }
 
 co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
-                          double lr, uint64_t step)
+                          const co_optim_step *step)
 {
     CO_TRY(co_optim_check_range(optim, begin, end));
     for (size_t i = 0; i < optim->n_run; i++) {
@@ -274,7 +275,7 @@ co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, 
         part.begin = part.begin < begin ? begin : part.begin;
         part.end = part.end > end ? end : part.end;
         if (part.begin < part.end)
-            optim_update(optim, store, &part, lr, step);
+            optim_update(optim, store, &part, step);
     }
     return CO_OK;
 }

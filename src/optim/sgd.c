@@ -59,16 +59,18 @@ static int sgd_count_states(const void *self)
     return ((const sgd *)self)->momentum > 0;
 }
 
-static void sgd_move(float *restrict p, const float *restrict g, size_t n, float lr, float decay)
+static void sgd_move(float *restrict p, const float *restrict g, size_t n, float lr, float decay,
+                     co_grad_rule rule)
 {
     for (size_t i = 0; i < n; i++)
-        p[i] -= lr * (g[i] + decay * p[i]);
+        p[i] -= lr * (co_grad_use(g[i], rule) + decay * p[i]);
 }
 
 /* How a gradient enters the velocity, and the velocity the weight. */
 typedef struct sgd_rates {
     float lr, decay, momentum, keep;
     bool nesterov;
+    co_grad_rule rule;
 } sgd_rates;
 
 static void sgd_move_with_velocity(float *restrict p, const float *restrict g, float *restrict v,
@@ -77,7 +79,7 @@ static void sgd_move_with_velocity(float *restrict p, const float *restrict g, f
     const sgd_rates r = *rates;
 
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] + r.decay * p[i];
+        const float d = co_grad_use(g[i], r.rule) + r.decay * p[i];
 
         v[i] = r.momentum * v[i] + r.keep * d;
         p[i] -= r.lr * (r.nesterov ? d + r.momentum * v[i] : v[i]);
@@ -92,12 +94,13 @@ static void sgd_update(const void *self, const co_update *u)
                              .decay = (float)u->decay,
                              .momentum = (float)s->momentum,
                              .keep = whole ? 1.0f : (float)(1 - s->dampening),
-                             .nesterov = s->nesterov};
+                             .nesterov = s->nesterov,
+                             .rule = u->rule};
 
     if (s->momentum > 0)
         sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, &rates);
     else
-        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay);
+        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay, u->rule);
 }
 
 const co_optimizer_ops co_optimizer_sgd = {

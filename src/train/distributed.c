@@ -303,25 +303,38 @@ co_status co_distributed_next_shard(co_distributed *d)
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
 }
 
+/* How this step's update takes the gradient, which is there. */
+static co_grad_rule distributed_rule(const co_distributed *d)
+{
+    co_grad_rule rule = CO_GRAD_PLAIN;
+
+    if (d->options.clip_value > 0)
+        co_clip_value(&rule, d->options.clip_value);
+    if (d->options.clip_norm > 0)
+        co_clip_norm(&rule, d->options.model->store, d->options.clip_norm);
+    return rule;
+}
+
 co_status co_distributed_step(co_distributed *d)
 {
     co_store *store = d->options.model->store;
     const co_progress progress = {.step = d->step.step,
                                   .steps_per_epoch = d->options.steps_per_epoch,
                                   .total_steps = d->options.total_steps};
+    co_optim_step update = {0};
     uint64_t start_ns;
 
+    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
+    update.lr = d->lr;
     distributed_complete_gradient(d);
     start_ns = co_clock_ns();
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
-    if (d->options.clip_value > 0)
-        co_clip_value(store, d->options.clip_value);
-    if (d->options.clip_norm > 0)
-        co_clip_norm(store, d->options.clip_norm);
-    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
-    if (d->strategy->update_begin < d->strategy->update_end)
+    update.rule = distributed_rule(d);
+    if (d->strategy->update_begin < d->strategy->update_end) {
+        update.number = ++d->updates;
         CO_TRY(co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end,
-                               d->lr, ++d->updates));
+                               &update));
+    }
     start_ns = co_clock_ns();
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
     d->step = (co_strategy_step){.step = d->step.step + 1};

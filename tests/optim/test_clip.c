@@ -22,18 +22,73 @@ static void check(const co_store *store, const float *expected)
         assert_true(fabsf(store->grad[k] - expected[k]) <= 1e-6f * fabsf(expected[k]));
 }
 
+/* The gradient as the rule has it, for the next clipping to see. */
+static void use(co_store *store, co_grad_rule rule)
+{
+    for (size_t k = 0; k < store->n; k++)
+        store->grad[k] = co_grad_use(store->grad[k], rule);
+}
+
+static double clip_norm(co_store *store, double limit)
+{
+    co_grad_rule rule = CO_GRAD_PLAIN;
+    const double norm = co_clip_norm(&rule, store, limit);
+
+    use(store, rule);
+    return norm;
+}
+
+static void clip_value(co_store *store, double limit)
+{
+    co_grad_rule rule = CO_GRAD_PLAIN;
+
+    co_clip_value(&rule, limit);
+    use(store, rule);
+}
+
+/* Unscaling, values, then the norm: one rule does what three passes would. */
+static void one_rule_is_all_of_them(void **state)
+{
+    co_store *store = make_store(), *passes = make_store();
+    co_grad_rule rule = {.scale = 0.25f, .limit = INFINITY};
+
+    (void)state;
+    use(passes, rule);
+    clip_value(passes, 0.3);
+    clip_norm(passes, 0.7);
+    co_clip_value(&rule, 0.3);
+    co_clip_norm(&rule, store, 0.7);
+    assert_true(rule.scale < 0.25f);
+    use(store, rule);
+    assert_memory_equal(store->grad, passes->grad, GOLDEN_CLIP * sizeof(float));
+    co_store_destroy(passes);
+    co_store_destroy(store);
+}
+
+static void plain_gradients_keep_their_bits(void **state)
+{
+    const float odd[] = {-0.0f, 1e-38f, -INFINITY, INFINITY, 3.1f};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(odd) / sizeof(odd[0]); k++) {
+        const float used = co_grad_use(odd[k], CO_GRAD_PLAIN);
+
+        assert_memory_equal(&used, &odd[k], sizeof(used));
+    }
+}
+
 static void norms_are_those_of_pytorch(void **state)
 {
     co_store *store = make_store();
 
     (void)state;
-    co_clip_norm(store, 1.5 * golden_norm_before);
+    clip_norm(store, 1.5 * golden_norm_before);
     check(store, golden_norm_unclipped);
-    assert_true(fabs(co_clip_norm(store, 100) - golden_norm_before) < 1e-6 * golden_norm_before);
+    assert_true(fabs(clip_norm(store, 100) - golden_norm_before) < 1e-6 * golden_norm_before);
     check(store, golden_norm_unclipped);
-    assert_true(fabs(co_clip_norm(store, 1.5) - golden_norm_before) < 1e-6 * golden_norm_before);
+    assert_true(fabs(clip_norm(store, 1.5) - golden_norm_before) < 1e-6 * golden_norm_before);
     check(store, golden_norm);
-    assert_true(fabs(co_clip_norm(store, 1.5) - 1.5) < 1e-5);
+    assert_true(fabs(clip_norm(store, 1.5) - 1.5) < 1e-5);
     co_store_destroy(store);
 }
 
@@ -42,7 +97,7 @@ static void values_are_those_of_pytorch(void **state)
     co_store *store = make_store();
 
     (void)state;
-    co_clip_value(store, 0.3);
+    clip_value(store, 0.3);
     check(store, golden_value);
     co_store_destroy(store);
 }
@@ -59,7 +114,7 @@ static void norm_is_exact_where_it_can_be(void **state)
             store->grad[k] = (float)(k % 5) * 0.5f;
             squares += (double)store->grad[k] * (double)store->grad[k];
         }
-        assert_true(co_clip_norm(store, 1e9) == sqrt(squares));
+        assert_true(clip_norm(store, 1e9) == sqrt(squares));
         co_store_destroy(store);
     }
 }
@@ -70,9 +125,9 @@ static void what_is_not_a_number_stays_visible(void **state)
 
     (void)state;
     store->grad[3] = NAN;
-    co_clip_value(store, 0.3);
+    clip_value(store, 0.3);
     assert_true(isnan(store->grad[3]));
-    assert_true(isnan(co_clip_norm(store, 1)));
+    assert_true(isnan(clip_norm(store, 1)));
     assert_true(isnan(store->grad[3]));
     co_store_destroy(store);
 }
@@ -80,6 +135,8 @@ static void what_is_not_a_number_stays_visible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rule_is_all_of_them),
+        cmocka_unit_test(plain_gradients_keep_their_bits),
         cmocka_unit_test(norms_are_those_of_pytorch),
         cmocka_unit_test(values_are_those_of_pytorch),
         cmocka_unit_test(norm_is_exact_where_it_can_be),

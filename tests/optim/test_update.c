@@ -35,7 +35,9 @@ static void set_gradients(co_store *store, size_t t)
 static void update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
                    uint64_t step)
 {
-    assert_int_equal(co_optim_update(optim, store, begin, end, lr, step), CO_OK);
+    const co_optim_step s = {.number = step, .lr = lr, .rule = CO_GRAD_PLAIN};
+
+    assert_int_equal(co_optim_update(optim, store, begin, end, &s), CO_OK);
 }
 
 static double rate(const co_optim *optim, size_t t)
@@ -221,9 +223,47 @@ static void tensors_go_their_own_ways(void **state)
     }
 }
 
+/* A store after three updates, whose gradients the rule changes in the update or before it. */
+static co_store *updated_by_rule(const char *optimizer, co_grad_rule rule, bool before)
+{
+    co_store *store = optim_test_store(GOLDEN_N);
+    co_config *config;
+    co_optim *optim = make_optim(&config, optimizer, store);
+
+    set_params(store);
+    for (size_t t = 0; t < 3; t++) {
+        const co_optim_step step = {
+            .number = t + 1, .lr = rate(optim, t), .rule = before ? CO_GRAD_PLAIN : rule};
+
+        set_gradients(store, t);
+        for (size_t k = 0; before && k < GOLDEN_N; k++)
+            store->grad[k] = co_grad_use(store->grad[k], rule);
+        assert_int_equal(co_optim_update(optim, store, 0, GOLDEN_N, &step), CO_OK);
+    }
+    co_optim_destroy(optim);
+    co_config_destroy(config);
+    return store;
+}
+
+static void gradients_are_used_by_the_rule(void **state)
+{
+    const co_grad_rule rule = {.scale = 0.37f, .limit = 0.2f};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(golden_updates) / sizeof(golden_updates[0]); c++) {
+        co_store *within = updated_by_rule(golden_updates[c].optimizer, rule, false);
+        co_store *before = updated_by_rule(golden_updates[c].optimizer, rule, true);
+
+        assert_memory_equal(within->param, before->param, GOLDEN_N * sizeof(float));
+        co_store_destroy(before);
+        co_store_destroy(within);
+    }
+}
+
 static void parts_of_a_tensor_are_refused(void **state)
 {
     static const char *const names[] = {"lars", "lamb"};
+    const co_optim_step one = {.number = 1, .lr = 0.1, .rule = CO_GRAD_PLAIN};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -232,11 +272,11 @@ static void parts_of_a_tensor_are_refused(void **state)
         co_optim *optim = make_optim(&config, names[i], store);
 
         assert_int_equal(co_optim_set_segments(optim, tensors, 3), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 16, 0.1, 1), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 16, 48, 0.1, 1), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 0, 0.1, 1), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 18, 0.1, 1), CO_E_USAGE);
-        assert_int_equal(co_optim_update(optim, store, 34, 48, 0.1, 1), CO_E_USAGE);
+        assert_int_equal(co_optim_update(optim, store, 0, 16, &one), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 16, 48, &one), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 0, &one), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 18, &one), CO_E_USAGE);
+        assert_int_equal(co_optim_update(optim, store, 34, 48, &one), CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
         co_optim_destroy(optim);
         co_config_destroy(config);
@@ -426,6 +466,7 @@ int main(void)
         cmocka_unit_test(pieces_equal_the_whole),
         cmocka_unit_test(zero_stays_zero),
         cmocka_unit_test(tensors_go_their_own_ways),
+        cmocka_unit_test(gradients_are_used_by_the_rule),
         cmocka_unit_test(parts_of_a_tensor_are_refused),
         cmocka_unit_test(nothing_is_divided_by_zero),
         cmocka_unit_test(the_rate_follows_the_batch),
