@@ -20,8 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static co_image_scratch *scratch; /* of the process */
-    static uint8_t out[3 * 64 * 64];
-    co_image_want want;
+    static co_lookup_table table[3];  /* what the floats are does not matter */
+    static float out[3 * 64 * 64];
+    co_image_want want = {0};
     co_image_info info;
 
     if (!scratch && co_image_scratch_create(&scratch) != CO_OK)
@@ -41,6 +42,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     want.width = 1 + data[4] % 64;
     want.height = 1 + data[5] % 64;
     want.channels = data[6] % 2 ? 1 : 3;
+    want.mirror = data[7] % 2;
+    want.table = data[7] / 2 % 2 ? table : NULL;
+    want.past = data[7] / 4 % 2;
     if (co_image_decode(out, &want, scratch, data + FUZZ_CHOICE, size - FUZZ_CHOICE, "input") ==
         CO_E_USAGE)
         abort(); /* the box is within the image */

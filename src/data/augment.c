@@ -111,12 +111,28 @@ void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height
     augment->one[0].ops->box(augment->one[0].self, out, height, width, &rng);
 }
 
+size_t co_augment_mirrors(bool *mirror, const co_augment *augment, const co_augment_place *place)
+{
+    size_t k = 0;
+
+    *mirror = false;
+    for (; k < augment->n_bytes; k++) {
+        const struct co_augment_one *one = &augment->one[augment->n_box + k];
+        const co_rng rng = augment_rng(place, augment->n_box + k);
+
+        if (!one->ops->mirrors)
+            break;
+        *mirror ^= one->ops->mirrors(one->self, &rng);
+    }
+    return k;
+}
+
 const uint8_t *co_augment_bytes(const co_augment *augment, const uint8_t *in, uint8_t *block[2],
-                                const co_shape *shape, const co_augment_place *place)
+                                const co_shape *shape, const co_augment_place *place, size_t skip)
 {
     const size_t end = augment->n_box + augment->n_bytes;
 
-    for (size_t i = augment->n_box; i < end; i++) {
+    for (size_t i = augment->n_box + skip; i < end; i++) {
         const struct co_augment_one *one = &augment->one[i];
         const co_rng rng = augment_rng(place, i);
         uint8_t *out = in == block[0] ? block[1] : block[0];

@@ -26,6 +26,8 @@ typedef struct co_augment_ops {
      *  written nothing. */
     bool (*bytes)(const void *self, uint8_t *out, const uint8_t *in, const co_shape *shape,
                   const co_rng *rng);
+    /** Beside `bytes`, where all it does is to swap left and right: whether it does this time. */
+    bool (*mirrors)(const void *self, const co_rng *rng);
     /** In place, (C, H, W) as the network gets it, normalised. Comes after the bytes. */
     void (*floats)(const void *self, float *inout, const co_shape *shape, const co_rng *rng);
 } co_augment_ops;
@@ -64,9 +66,12 @@ co_status co_augment_check(const co_augment *augment, const co_shape *shape);
 /* The box of an image; only where there is one to choose (n_box). */
 void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height, int64_t width,
                     const co_augment_place *place);
-/* Bytes (C, H, W); the result lies in `in` or in one of the blocks, each of the sample's size. */
+/* How many of the first augmentations of bytes only mirror, and whether they do in all. */
+size_t co_augment_mirrors(bool *mirror, const co_augment *augment, const co_augment_place *place);
+/* Bytes (C, H, W), without the first `skip` augmentations of them; the result lies in `in` or in
+ * one of the blocks, each of the sample's size. */
 const uint8_t *co_augment_bytes(const co_augment *augment, const uint8_t *in, uint8_t *block[2],
-                                const co_shape *shape, const co_augment_place *place);
+                                const co_shape *shape, const co_augment_place *place, size_t skip);
 void co_augment_floats(const co_augment *augment, float *inout, const co_shape *shape,
                        const co_augment_place *place);
 

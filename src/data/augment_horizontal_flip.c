@@ -30,12 +30,17 @@ static void horizontal_flip_row(uint8_t *out, const uint8_t *in, size_t width)
         out[x] = in[width - 1 - x];
 }
 
+static bool horizontal_flip_mirrors(const void *self, const co_rng *rng)
+{
+    return co_rng_to_unit(co_rng_word(rng, 0)) < (float)((const horizontal_flip *)self)->p;
+}
+
 static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t *in,
                                   const co_shape *shape, const co_rng *rng)
 {
     const size_t rows = (size_t)(shape->dim[0] * shape->dim[1]), width = (size_t)shape->dim[2];
 
-    if (co_rng_to_unit(co_rng_word(rng, 0)) >= (float)((const horizontal_flip *)self)->p)
+    if (!horizontal_flip_mirrors(self, rng))
         return false;
     for (size_t row = 0; row < rows; row++, in += width, out += width)
         horizontal_flip_row(out, in, width);
@@ -48,4 +53,5 @@ const co_augment_ops co_augment_horizontal_flip = {
     .keys = horizontal_flip_keys,
     .self_size = sizeof(horizontal_flip),
     .bytes = horizontal_flip_bytes,
+    .mirrors = horizontal_flip_mirrors,
 };

@@ -36,6 +36,7 @@ bool co_dataset_skips_bad(const co_dataset *dataset);
 typedef struct co_data_scratch {
     co_buffer stored, pixels;
     co_image_scratch *image; /* owned, NULL until needed */
+    bool past;               /* floats past the caches: other samples drive them out anyway */
 } co_data_scratch;
 void co_data_scratch_free(co_data_scratch *scratch);
 

@@ -17,13 +17,29 @@ static co_status draw_box(co_image_box *out, const co_dataset *data, int64_t hei
     return CO_OK;
 }
 
-/* The part of the image that is taken, decoded or resampled: (C, H, W) bytes. */
-static co_status draw_frame(uint8_t *out, const co_dataset *data, const co_bytes *bytes, uint64_t i,
-                            const co_augment_place *place, co_data_scratch *scratch)
+/* What is to become of the image, but for the box; returns how many augmentations of bytes this
+   leaves nothing to do for. When it does for all of them, the result is floats. */
+static size_t draw_want(co_image_want *out, const co_dataset *data, const co_augment_place *place,
+                        bool past)
 {
-    const co_shape *shape = &data->shape, *stored = &data->info.shape;
-    co_image_want want = {
-        .channels = shape->dim[0], .height = shape->dim[1], .width = shape->dim[2]};
+    size_t done = 0;
+
+    *out = (co_image_want){
+        .channels = data->shape.dim[0], .height = data->shape.dim[1], .width = data->shape.dim[2]};
+    if (place)
+        done = co_augment_mirrors(&out->mirror, &data->augment, place);
+    if (!place || done == data->augment.n_bytes)
+        out->table = data->table;
+    out->past = past && (!place || data->augment.n_box + done == data->augment.n);
+    return done;
+}
+
+/* The part of the image that is taken, decoded or resampled: (C, H, W). */
+static co_status draw_frame(void *out, co_image_want *want, const co_dataset *data,
+                            const co_bytes *bytes, uint64_t i, const co_augment_place *place,
+                            co_data_scratch *scratch)
+{
+    const co_shape *stored = &data->info.shape;
     const co_pixels pixels = {
         .at = bytes->at,
         .plane = (size_t)(stored->dim[1] * stored->dim[2]),
@@ -40,12 +56,12 @@ static co_status draw_frame(uint8_t *out, const co_dataset *data, const co_bytes
     if (!scratch->image)
         CO_TRY(co_image_scratch_create(&scratch->image));
     if (!data->info.encoded) {
-        CO_TRY(draw_box(&want.box, data, stored->dim[1], stored->dim[2], place, name));
-        return co_image_resample(out, &want, &pixels, scratch->image);
+        CO_TRY(draw_box(&want->box, data, stored->dim[1], stored->dim[2], place, name));
+        return co_image_resample(out, want, &pixels, scratch->image);
     }
     CO_TRY(co_image_probe(&image, bytes->at, bytes->n, name));
-    CO_TRY(draw_box(&want.box, data, (int64_t)image.height, (int64_t)image.width, place, name));
-    return co_image_decode(out, &want, scratch->image, bytes->at, bytes->n, name);
+    CO_TRY(draw_box(&want->box, data, (int64_t)image.height, (int64_t)image.width, place, name));
+    return co_image_decode(out, want, scratch->image, bytes->at, bytes->n, name);
 }
 
 co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
@@ -53,24 +69,31 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
 {
     const co_shape *shape = dataset->framed ? &dataset->shape : &dataset->info.shape;
     const size_t size = (size_t)co_shape_count(shape);
-    const bool augmented = place && dataset->augment.n;
     uint8_t *block[3] = {NULL};
+    co_image_want want = {0};
+    size_t done = 0;
     co_bytes bytes;
 
+    if (dataset->augment.n == 0)
+        place = NULL;
     CO_TRY(dataset->ops->read(dataset->self, &bytes, &scratch->stored, i));
-    if (dataset->framed || augmented) {
+    if (dataset->framed)
+        done = draw_want(&want, dataset, place, scratch->past);
+    if (!want.table && (dataset->framed || place)) {
         CO_TRY(co_buffer_reserve(&block[0], &scratch->pixels, 3 * size));
         block[1] = block[0] + size;
         block[2] = block[1] + size;
     }
     if (dataset->framed) {
-        CO_TRY(draw_frame(block[2], dataset, &bytes, i, augmented ? place : NULL, scratch));
+        CO_TRY(draw_frame(want.table ? (void *)out : block[2], &want, dataset, &bytes, i, place,
+                          scratch));
         bytes.at = block[2];
     }
-    if (augmented)
-        bytes.at = co_augment_bytes(&dataset->augment, bytes.at, block, shape, place);
-    co_resize_apply(out, &dataset->resize, bytes.at, dataset->table);
-    if (augmented)
+    if (place && !want.table)
+        bytes.at = co_augment_bytes(&dataset->augment, bytes.at, block, shape, place, done);
+    if (!want.table)
+        co_resize_apply(out, &dataset->resize, bytes.at, dataset->table);
+    if (place)
         co_augment_floats(&dataset->augment, out, &dataset->shape, place);
     return CO_OK;
 }

@@ -77,18 +77,18 @@ co_status co_image_probe(co_image_info *out, const uint8_t *bytes, size_t n, con
     return image_unknown(bytes, n, name);
 }
 
-co_status co_image_decode(uint8_t *out, const co_image_want *want, co_image_scratch *scratch,
+co_status co_image_decode(void *out, const co_image_want *want, co_image_scratch *scratch,
                           const uint8_t *bytes, size_t n, const char *name)
 {
-    const co_image_job job = {want, bytes, n, name, &scratch->scaler, &scratch->rows};
+    const co_image_job job = {out, want, bytes, n, name, &scratch->scaler, &scratch->rows};
 
     if (image_is_png(bytes, n))
-        return co_image_png_decode(out, &job);
+        return co_image_png_decode(&job);
     if (!image_is_jpeg(bytes, n))
         return image_unknown(bytes, n, name);
     if (!scratch->jpeg)
         CO_TRY(co_image_jpeg_create(&scratch->jpeg));
-    return co_image_jpeg_decode(out, scratch->jpeg, &job);
+    return co_image_jpeg_decode(scratch->jpeg, &job);
 }
 
 /* Pixels of one row, as a scaler takes them. */
@@ -124,28 +124,29 @@ static void image_copy(uint8_t *out, const co_image_scaler *s, const co_pixels *
 }
 
 /* One channel, or three side by side. */
-static co_status image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
+static co_status image_resample(void *out, const co_image_want *want, const co_pixels *in,
                                 co_image_scratch *scratch)
 {
     co_image_scaler *s = &scratch->scaler;
     const size_t lanes = in->channels == 1 ? 1 : 4;
 
-    CO_TRY(
-        co_image_scaler_begin(s, want, &want->box, (size_t)in->width, (size_t)in->height, lanes));
-    if (s->column.copy && s->row.copy) {
+    CO_TRY(co_image_scaler_begin(s, out, want, &want->box, (size_t)in->width, (size_t)in->height,
+                                 lanes));
+    if (s->column.copy && s->row.copy && !want->table) {
         image_copy(out, s, in);
         return CO_OK;
     }
     CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
     for (size_t y = s->row.low; y < s->row.end; y++)
         co_image_scaler_row(s, image_gather(scratch->rows.at, s, in, y));
-    co_image_scaler_finish(out, s);
     return CO_OK;
 }
 
-co_status co_image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
+co_status co_image_resample(void *out, const co_image_want *want, const co_pixels *in,
                             co_image_scratch *scratch)
 {
+    const size_t plane =
+        (size_t)(want->height * want->width) * (want->table ? sizeof(float) : sizeof(uint8_t));
     co_image_want one_wanted = *want;
     co_pixels one = *in;
 
@@ -154,7 +155,9 @@ co_status co_image_resample(uint8_t *out, const co_image_want *want, const co_pi
     one.channels = one_wanted.channels = 1;
     for (int64_t c = 0; c < in->channels; c++) {
         one.at = in->at + (size_t)c * in->plane;
-        CO_TRY(image_resample(out + c * want->height * want->width, &one_wanted, &one, scratch));
+        if (want->table)
+            one_wanted.table = want->table + c;
+        CO_TRY(image_resample((uint8_t *)out + (size_t)c * plane, &one_wanted, &one, scratch));
     }
     return CO_OK;
 }

@@ -8,6 +8,8 @@
 
 #include <cohort/types.h>
 
+#include "data/lookup.h"
+
 /* Neither side of an image may be longer, nor may it have more pixels: a small file can claim to
    unpack to anything. */
 #define CO_IMAGE_MAX_SIDE   65500
@@ -38,6 +40,9 @@ typedef struct co_image_box {
 typedef struct co_image_want {
     co_image_box box;
     int64_t channels, height, width; /* of the result; channels 1 or 3 */
+    bool mirror;                     /* left and right swapped in the result */
+    const co_lookup_table *table;    /* (channels): floats are wanted, these; NULL: bytes */
+    bool past;                       /* floats past the caches: nobody reads them soon */
 } co_image_want;
 
 /* What decoding needs over and over (decoder, rows, filter weights): one per thread, grows and is
@@ -48,7 +53,7 @@ void co_image_scratch_destroy(co_image_scratch *scratch);
 
 /*
  * Decode the box into `out`, planes (channels, height, width) row-major: channel after channel, red
- * first.
+ * first; bytes, or floats when want->table is there. A failure may leave a part of it written.
  *
  * Sampling is Pillow's, and so torchvision's: Image.resize((width, height), BILINEAR, box=box): a
  * triangle filter as wide as the reduction, across columns first, then across rows, rounded to a
@@ -61,7 +66,7 @@ void co_image_scratch_destroy(co_image_scratch *scratch);
  * alpha is dropped; CMYK is converted as Pillow does. CO_E_DATA, with a message that begins with
  * `name`, for what probe refuses and for damaged or missing image data.
  */
-co_status co_image_decode(uint8_t *out, const co_image_want *want, co_image_scratch *scratch,
+co_status co_image_decode(void *out, const co_image_want *want, co_image_scratch *scratch,
                           const uint8_t *bytes, size_t n, const char *name);
 
 /* Pixels in memory. */
@@ -72,7 +77,7 @@ typedef struct co_pixels {
 } co_pixels;
 
 /* The same sampling, of pixels that need no decoding; `in` has the channels that are wanted. */
-co_status co_image_resample(uint8_t *out, const co_image_want *want, const co_pixels *in,
+co_status co_image_resample(void *out, const co_image_want *want, const co_pixels *in,
                             co_image_scratch *scratch);
 
 #endif

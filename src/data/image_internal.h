@@ -30,7 +30,7 @@ typedef struct co_image_filter {
     size_t pairs;    /* (taps + 1) / 2 */
     size_t low, end; /* the part of the source that has any weight */
     uint32_t *first; /* (room), relative to low */
-    size_t spread;   /* first[i + 15] - first[i] at the most, i a multiple of 16 */
+    size_t spread;   /* between first[i] and first[i + k], i a multiple of 16, k < 16, at most */
     int16_t *high;   /* (pairs, room, 2) */
     int16_t *low_bits;
     bool copy; /* the result is the source from `low` on */
@@ -72,18 +72,20 @@ typedef struct co_image_scaler {
     size_t lanes;  /* bytes of a source pixel: 1, or 4 of which the last is ignored */
     size_t stride; /* of a plane's row in `rows`, bytes */
     size_t come;   /* rows so far */
+    size_t done;   /* rows of the result so far */
     const co_image_want *want;
-    co_image_block rows; /* (row.end - row.low, planes, stride) */
+    void *out;
+    co_image_block rows;  /* (row.end - row.low, planes, stride) */
+    co_image_block strip; /* rows of one plane of the result, on their way to floats */
 } co_image_scaler;
 
 /* Begin an image of width x height pixels of `lanes` bytes, where `box` is wanted. Rows row.low to
-   row.end, exclusive, are to come then, each from column.low on. */
-co_status co_image_scaler_begin(co_image_scaler *s, const co_image_want *want,
+   row.end, exclusive, are to come then, each from column.low on; with the last one `out` is
+   complete. */
+co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_want *want,
                                 const co_image_box *box, size_t width, size_t height, size_t lanes);
 /* `pixels`: CO_IMAGE_ROW_PAD bytes behind its last pixel can be read. */
 void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels);
-/* When all rows have come. */
-void co_image_scaler_finish(uint8_t *out, const co_image_scaler *s);
 void co_image_scaler_close(co_image_scaler *s);
 
 /* Rows of 4-byte pixels, in place. */
@@ -92,6 +94,7 @@ void co_image_rgb_to_grey(uint8_t *row, size_t n); /* to 1-byte pixels */
 
 /* What a format's decoder gets. */
 typedef struct co_image_job {
+    void *out;
     const co_image_want *want;
     const uint8_t *bytes;
     size_t n;
@@ -105,10 +108,10 @@ typedef struct co_image_jpeg co_image_jpeg;
 co_status co_image_jpeg_create(co_image_jpeg **out);
 void co_image_jpeg_destroy(co_image_jpeg *jpeg);
 co_status co_image_jpeg_probe(co_image_info *out, const uint8_t *bytes, size_t n, const char *name);
-co_status co_image_jpeg_decode(uint8_t *out, co_image_jpeg *jpeg, const co_image_job *job);
+co_status co_image_jpeg_decode(co_image_jpeg *jpeg, const co_image_job *job);
 
 co_status co_image_png_probe(co_image_info *out, const uint8_t *bytes, size_t n, const char *name);
-co_status co_image_png_decode(uint8_t *out, const co_image_job *job);
+co_status co_image_png_decode(const co_image_job *job);
 
 /* CO_E_DATA unless the size is within the limits of image.h. */
 co_status co_image_check_size(uint64_t width, uint64_t height, const char *name);

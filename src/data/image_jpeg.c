@@ -257,7 +257,8 @@ static co_status image_jpeg_prepare(co_image_jpeg *jpeg)
     lib->scale_num = scale;
     lib->scale_denom = JPEG_FULL;
     CO_TRY(image_jpeg_make_rows(jpeg, width, lanes));
-    return co_image_scaler_begin(jpeg->job->scaler, want, &box, width, height, grey ? 1 : lanes);
+    return co_image_scaler_begin(jpeg->job->scaler, jpeg->job->out, want, &box, width, height,
+                                 grey ? 1 : lanes);
 }
 
 /* Leave out the columns that are not wanted, as far as whole blocks go. */
@@ -317,7 +318,7 @@ static co_status image_jpeg_decode(co_image_jpeg *jpeg, const char *name)
     return image_jpeg_guard(jpeg, image_jpeg_read_rows) ? CO_OK : image_jpeg_status(jpeg, name);
 }
 
-co_status co_image_jpeg_decode(uint8_t *out, co_image_jpeg *jpeg, const co_image_job *job)
+co_status co_image_jpeg_decode(co_image_jpeg *jpeg, const co_image_job *job)
 {
     co_status st;
 
@@ -326,7 +327,5 @@ co_status co_image_jpeg_decode(uint8_t *out, co_image_jpeg *jpeg, const co_image
     st = image_jpeg_decode(jpeg, job->name);
     jpeg_abort_decompress(&jpeg->lib); /* keeps the decoder for the next one */
     jpeg->job = NULL;
-    if (st == CO_OK)
-        co_image_scaler_finish(out, job->scaler);
     return st;
 }

@@ -43,12 +43,14 @@ LOOPS_INLINE void loops_sixteen(__m512i out[3], const uint8_t *row, const co_ima
                                 size_t i, const size_t pairs)
 {
     const __mmask64 words = 0x5555555555555555;
-    const __m512i from = _mm512_set1_epi32((int)f->first[i]);
+    const uint32_t start = f->first[i], end = f->first[i + LOOPS_STEP - 1];
+    const uint32_t least = start < end ? start : end; /* a mirrored filter goes backwards */
+    const __m512i from = _mm512_set1_epi32((int)least);
     /* Byte offsets of red in the two taps, as 16-bit numbers. */
     const __m512i step = _mm512_slli_epi32(_mm512_sub_epi32(loops_load(f->first + i), from), 2);
     const __m512i red = _mm512_add_epi32(_mm512_or_si512(step, _mm512_slli_epi32(step, 16)),
                                          _mm512_set1_epi32(4 << 16));
-    const uint8_t *at = row + 4 * (size_t)f->first[i];
+    const uint8_t *at = row + 4 * (size_t)least;
     __m512i high[3], low[3];
 
     for (int c = 0; c < 3; c++) {

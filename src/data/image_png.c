@@ -167,7 +167,7 @@ static co_status image_png_prepare(image_png *file)
 
     if (file->row_bytes != width * file->lanes)
         return co_fail(CO_E_DATA, "%s: a PNG of an unknown kind", job->name);
-    CO_TRY(co_image_scaler_begin(job->scaler, job->want, &job->want->box, width, height,
+    CO_TRY(co_image_scaler_begin(job->scaler, job->out, job->want, &job->want->box, width, height,
                                  job->want->channels == 1 ? 1 : file->lanes));
     if (!file->interlaced)
         return co_image_reserve(job->rows, file->row_bytes + CO_IMAGE_ROW_PAD, 1);
@@ -189,7 +189,7 @@ static co_status image_png_decode(image_png *file)
     return CO_OK;
 }
 
-co_status co_image_png_decode(uint8_t *out, const co_image_job *job)
+co_status co_image_png_decode(const co_image_job *job)
 {
     image_png file = {.job = job};
     co_image_info info;
@@ -204,7 +204,5 @@ co_status co_image_png_decode(uint8_t *out, const co_image_job *job)
     st = file.info ? image_png_decode(&file) : co_fail(CO_E_NOMEM, "%s: out of memory", job->name);
     png_destroy_read_struct(&file.lib, &file.info, NULL);
     co_free(file.whole.at);
-    if (st == CO_OK)
-        co_image_scaler_finish(out, job->scaler);
     return st;
 }

@@ -14,6 +14,8 @@
 
 #define SCALE_ALIGN 32
 #define SCALE_BLOCK 16 /* of f->spread */
+/* Rows of the result at once: what they take stays in the first cache. */
+#define SCALE_STRIP 8
 /* A weight that is 0 in fixed point, whatever the sum. */
 #define SCALE_NOTHING 1e-9
 
@@ -40,6 +42,7 @@ typedef struct scale_line {
     double inverse;               /* of support */
     int64_t size;
     size_t n;
+    bool backwards; /* result i is that of n - 1 - i */
 } scale_line;
 
 static double scale_triangle(const scale_line *line, double center, int64_t i)
@@ -54,6 +57,7 @@ static size_t scale_reach(int64_t *first, double *center, const scale_line *line
 {
     int64_t end;
 
+    i = line->backwards ? line->n - 1 - i : i;
     *center = line->start + ((double)i + 0.5) * line->scale;
     *first = (int64_t)(*center - line->support + 0.5);
     end = (int64_t)(*center + line->support + 0.5);
@@ -117,12 +121,26 @@ static bool scale_measure(co_image_filter *f, const scale_line *line)
     return true;
 }
 
+static void scale_spread(co_image_filter *f)
+{
+    for (size_t i = f->n; i < f->room; i++) /* without weight */
+        f->first[i] = f->first[f->n - 1];
+    f->spread = 0;
+    for (size_t i = 0; i < f->room; i++) {
+        const uint32_t a = f->first[i], b = f->first[i - i % SCALE_BLOCK];
+        const size_t spread = a > b ? a - b : b - a;
+
+        f->spread = spread > f->spread ? spread : f->spread;
+    }
+}
+
 static co_status scale_filter(co_image_filter *f, double start, double length, size_t size,
-                              int64_t n)
+                              int64_t n, bool backwards)
 {
     /* Pillow's boxes are of single precision. */
     const float low = (float)start, end = (float)(start + length);
-    scale_line line = {.start = (double)low, .size = (int64_t)size, .n = (size_t)n};
+    scale_line line = {
+        .start = (double)low, .size = (int64_t)size, .n = (size_t)n, .backwards = backwards};
     size_t weights, bytes;
 
     if (!(start >= 0 && length > 0 && start + length <= (double)size * (1 + 1e-9)) || n < 1)
@@ -134,7 +152,7 @@ static co_status scale_filter(co_image_filter *f, double start, double length, s
     line.inverse = 1.0 / line.support;
     f->n = line.n;
     f->room = (line.n + CO_IMAGE_STEP - 1) / CO_IMAGE_STEP * CO_IMAGE_STEP;
-    f->copy = length == (double)n && start == floor(start);
+    f->copy = length == (double)n && start == floor(start) && !backwards;
     if (!scale_measure(f, &line))
         return co_fail(CO_E_USAGE, "image: a box without pixels");
     if (f->copy) {
@@ -150,28 +168,26 @@ static co_status scale_filter(co_image_filter *f, double start, double length, s
     f->high = f->block.at;
     f->low_bits = f->high + weights;
     f->first = (uint32_t *)(void *)(f->low_bits + weights);
-    f->spread = 0;
-    for (size_t i = 0; i < f->n; i++) {
-        size_t spread;
-
+    for (size_t i = 0; i < f->n; i++)
         scale_weigh(f, &line, i);
-        spread = f->first[i] - f->first[i - i % SCALE_BLOCK];
-        f->spread = spread > f->spread ? spread : f->spread;
-    }
+    scale_spread(f);
     return CO_OK;
 }
 
-co_status co_image_scaler_begin(co_image_scaler *s, const co_image_want *want,
+co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_want *want,
                                 const co_image_box *box, size_t width, size_t height, size_t lanes)
 {
     const size_t planes = lanes == 1 ? 1 : 3;
 
-    CO_TRY(scale_filter(&s->column, box->x, box->width, width, want->width));
-    CO_TRY(scale_filter(&s->row, box->y, box->height, height, want->height));
+    CO_TRY(scale_filter(&s->column, box->x, box->width, width, want->width, want->mirror));
+    CO_TRY(scale_filter(&s->row, box->y, box->height, height, want->height, false));
     s->want = want;
     s->lanes = lanes;
-    s->come = 0;
+    s->come = s->done = 0;
+    s->out = out;
     s->stride = (s->column.n + SCALE_ALIGN - 1) / SCALE_ALIGN * SCALE_ALIGN;
+    if (want->table)
+        CO_TRY(co_image_reserve(&s->strip, SCALE_STRIP, s->column.n));
     /* One row more: a filter of an odd number of taps reads it, with weight 0. */
     return co_image_reserve(&s->rows, s->row.end - s->row.low + 1, planes * s->stride);
 }
@@ -194,6 +210,55 @@ static void scale_across_grey(uint8_t *out, const uint8_t *row, const co_image_f
     }
 }
 
+/* Row i of a plane of the result. */
+static void scale_down(uint8_t *out, const co_image_scaler *s, size_t plane, size_t i)
+{
+    const size_t step = (s->lanes == 1 ? 1 : 3) * s->stride;
+    const uint8_t *rows = (const uint8_t *)s->rows.at + plane * s->stride;
+
+    if (s->row.copy)
+        memcpy(out, rows + i * step, s->column.n);
+    else
+        s->loops->down(out, rows, step, &s->row, i, s->column.n);
+}
+
+/* The rows of the result from s->done to `end`; grey is repeated for all channels. */
+static void scale_deliver(co_image_scaler *s, size_t end)
+{
+    const size_t planes = s->lanes == 1 ? 1 : 3, n = s->column.n;
+    const size_t size = n * s->row.n, at = n * s->done, count = n * (end - s->done);
+    const co_lookup_table *table = s->want->table;
+
+    for (size_t c = 0; c < (size_t)s->want->channels; c++) {
+        uint8_t *rows = table ? s->strip.at : (uint8_t *)s->out + c * size + at;
+
+        for (size_t i = s->done; i < end && c < planes; i++)
+            scale_down(rows + (i - s->done) * n, s, c, i);
+        if (table && s->want->past)
+            co_lookup_past((float *)s->out + c * size + at, rows, count, &table[c]);
+        else if (table)
+            co_lookup((float *)s->out + c * size + at, rows, count, &table[c]);
+        else if (c >= planes)
+            memcpy(rows, (uint8_t *)s->out + at, count);
+    }
+    s->done = end;
+    if (s->want->past && end == s->row.n)
+        co_lookup_settle();
+}
+
+/* How many rows of the result the source's rows that have come suffice for. */
+static size_t scale_ready(const co_image_scaler *s, size_t most)
+{
+    const co_image_filter *f = &s->row;
+    size_t i = s->done;
+
+    if (f->copy)
+        return s->come < most ? s->come : most;
+    while (i < most && (f->first[i] + 2 * f->pairs <= s->come || s->come == f->end - f->low))
+        i++;
+    return i;
+}
+
 void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels)
 {
     const size_t planes = s->lanes == 1 ? 1 : 3;
@@ -207,27 +272,14 @@ void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels)
         s->loops->part(out, s->stride, pixels, s->column.n);
     else
         s->loops->across(out, s->stride, pixels, &s->column);
-}
+    while (s->done < s->row.n) {
+        const size_t left = s->row.n - s->done;
+        const size_t most = s->done + (left < SCALE_STRIP ? left : SCALE_STRIP);
 
-void co_image_scaler_finish(uint8_t *out, const co_image_scaler *s)
-{
-    const size_t planes = s->lanes == 1 ? 1 : 3, step = planes * s->stride, n = s->column.n;
-    const size_t size = n * s->row.n;
-
-    for (size_t c = 0; c < planes; c++) {
-        const uint8_t *rows = (const uint8_t *)s->rows.at + c * s->stride;
-
-        for (size_t i = 0; i < s->row.n; i++) {
-            uint8_t *to = out + c * size + i * n;
-
-            if (s->row.copy)
-                memcpy(to, rows + i * step, n);
-            else
-                s->loops->down(to, rows, step, &s->row, i, n);
-        }
+        if (scale_ready(s, most) < most)
+            break;
+        scale_deliver(s, most);
     }
-    for (int64_t c = (int64_t)planes; c < s->want->channels; c++)
-        memcpy(out + (size_t)c * size, out, size);
 }
 
 void co_image_scaler_close(co_image_scaler *s)
@@ -235,4 +287,5 @@ void co_image_scaler_close(co_image_scaler *s)
     co_free(s->column.block.at);
     co_free(s->row.block.at);
     co_free(s->rows.at);
+    co_free(s->strip.at);
 }

@@ -23,6 +23,8 @@
 #define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
 #define LOADER_MAX_CLAIM 64 /* samples */
 #define LOADER_WARNINGS  3  /* of bad samples, in all */
+/* Bytes of the ring from which on a batch is out of the caches before it is read. */
+#define LOADER_PAST ((size_t)16 << 20)
 
 typedef struct loader_slot {
     co_batch batch;
@@ -51,7 +53,7 @@ struct co_loader {
     int rank, parts;
     uint64_t seed;
     size_t sample_size; /* floats */
-    bool skip_bad;
+    bool skip_bad, past;
     double wait_seconds;
     uint64_t bad; /* samples, of batches that the consumer has had */
     int warned;
@@ -236,7 +238,7 @@ static void loader_hand_over(co_loader *l, const loader_claim *claim, co_status 
 static void *loader_thread(void *arg)
 {
     co_loader *l = arg;
-    co_data_scratch scratch = {0};
+    co_data_scratch scratch = {.past = l->past};
 
     for (;;) {
         loader_claim claim;
@@ -276,6 +278,8 @@ static co_status loader_make_slots(co_loader *l)
         return CO_E_NOMEM;
     if (co_mul_size(&floats, most, l->sample_size) != 0)
         return co_fail(CO_E_NOMEM, "out of memory");
+    l->past = floats > LOADER_PAST / sizeof(float) / l->n_slot;
+    l->scratch.past = l->past;
     for (size_t i = 0; i < l->n_slot; i++) {
         loader_slot *slot = &l->slot[i];
 

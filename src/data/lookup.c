@@ -3,11 +3,23 @@
  */
 #include "data/lookup.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define LOOKUP_STEP 8
 
-void co_lookup_plain(float *out, const uint8_t *in, size_t n, const float table[CO_LOOKUP_LEVELS])
+void co_lookup_split(co_lookup_table *table)
+{
+    for (size_t level = 0; level < CO_LOOKUP_LEVELS; level++) {
+        uint32_t bits;
+
+        memcpy(&bits, &table->value[level], sizeof(bits));
+        for (unsigned k = 0; k < 4; k++)
+            table->byte[k][level] = (uint8_t)(bits >> 8 * k);
+    }
+}
+
+void co_lookup_plain(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     size_t i = 0;
 
@@ -19,19 +31,47 @@ void co_lookup_plain(float *out, const uint8_t *in, size_t n, const float table[
         bytes = __builtin_bswap64(bytes);
 #endif
         for (size_t k = 0; k < LOOKUP_STEP; k++)
-            out[i + k] = table[bytes >> 8 * k & 0xff];
+            out[i + k] = table->value[bytes >> 8 * k & 0xff];
     }
     for (; i < n; i++)
-        out[i] = table[in[i]];
+        out[i] = table->value[in[i]];
 }
 
-void co_lookup(float *out, const uint8_t *in, size_t n, const float table[CO_LOOKUP_LEVELS])
+static bool lookup_has_avx512(void)
 {
 #ifdef CO_DATA_X86
-    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw")) {
+    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
+#else
+    return false;
+#endif
+}
+
+void co_lookup(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+{
+#ifdef CO_DATA_X86
+    if (lookup_has_avx512()) {
         co_lookup_avx512(out, in, n, table);
         return;
     }
 #endif
     co_lookup_plain(out, in, n, table);
+}
+
+void co_lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+{
+#ifdef CO_DATA_X86
+    if (lookup_has_avx512()) {
+        co_lookup_past_avx512(out, in, n, table);
+        return;
+    }
+#endif
+    co_lookup_plain(out, in, n, table);
+}
+
+void co_lookup_settle(void)
+{
+#ifdef CO_DATA_X86
+    if (lookup_has_avx512())
+        co_lookup_settle_avx512();
+#endif
 }

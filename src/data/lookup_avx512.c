@@ -1,34 +1,17 @@
 /*
  * lookup_avx512.c - bytes to floats through a table that stays in registers.
  *
- * The table is taken apart into its first, second, third and fourth bytes, 256 of each in four
- * registers; 64 values are looked up in each and put together again.
+ * Taken apart into bytes it has 256 of each kind in four registers; 64 values are looked up in each
+ * and put together again.
  */
 #include <immintrin.h>
+#include <stdbool.h>
 
 #include "data/lookup.h"
 
 #define LOOKUP_STEP 64
 
 #define LOOKUP_INLINE static inline __attribute__((always_inline))
-
-/* Byte `plane` of each entry. */
-static void lookup_split(__m512i out[4], const float *table, unsigned plane)
-{
-    for (int part = 0; part < 4; part++, table += 64) {
-        __m128i quarter[4];
-
-        for (int q = 0; q < 4; q++) {
-            const __m512i words = _mm512_loadu_si512(table + 16 * q);
-
-            quarter[q] =
-                _mm512_cvtepi32_epi8(_mm512_srl_epi32(words, _mm_cvtsi32_si128((int)(8 * plane))));
-        }
-        out[part] =
-            _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(quarter[1], quarter[0])),
-                               _mm256_set_m128i(quarter[3], quarter[2]), 1);
-    }
-}
 
 /* Entries below 128 come from the first two registers, the others from the last two. */
 LOOKUP_INLINE __m512i lookup_bytes(const __m512i part[4], __m512i index, __mmask64 upper)
@@ -38,7 +21,17 @@ LOOKUP_INLINE __m512i lookup_bytes(const __m512i part[4], __m512i index, __mmask
     return _mm512_mask_mov_epi8(low, upper, _mm512_permutex2var_epi8(part[2], index, part[3]));
 }
 
-void co_lookup_avx512(float *out, const uint8_t *in, size_t n, const float table[CO_LOOKUP_LEVELS])
+LOOKUP_INLINE void lookup_put(float *out, __m512i values, const bool past)
+{
+    if (past)
+        _mm512_stream_si512((__m512i *)(void *)out, values);
+    else
+        _mm512_storeu_si512(out, values);
+}
+
+/* Whole vectors; returns how many values that is. */
+LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
+                                    const co_lookup_table *table, const bool past)
 {
     /* Interleaving works in lanes of 128 bits: so that results come out in order, group l of four
        values goes to lane l / 4. */
@@ -46,8 +39,9 @@ void co_lookup_avx512(float *out, const uint8_t *in, size_t n, const float table
     __m512i part[4][4];
     size_t i = 0;
 
-    for (unsigned plane = 0; plane < 4 && n >= LOOKUP_STEP; plane++)
-        lookup_split(part[plane], table, plane);
+    for (int k = 0; k < 4; k++)
+        for (int q = 0; q < 4; q++)
+            part[k][q] = _mm512_loadu_si512(table->byte[k] + 64 * q);
     for (; i + LOOKUP_STEP <= n; i += LOOKUP_STEP) {
         const __m512i index = _mm512_permutexvar_epi32(order, _mm512_loadu_si512(in + i));
         const __mmask64 upper = _mm512_movepi8_mask(index);
@@ -59,9 +53,30 @@ void co_lookup_avx512(float *out, const uint8_t *in, size_t n, const float table
         const __m512i cd[2] = {_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)};
 
         for (int h = 0; h < 2; h++) {
-            _mm512_storeu_si512(out + i + 32 * h, _mm512_unpacklo_epi16(ab[h], cd[h]));
-            _mm512_storeu_si512(out + i + 32 * h + 16, _mm512_unpackhi_epi16(ab[h], cd[h]));
+            lookup_put(out + i + 32 * h, _mm512_unpacklo_epi16(ab[h], cd[h]), past);
+            lookup_put(out + i + 32 * h + 16, _mm512_unpackhi_epi16(ab[h], cd[h]), past);
         }
     }
+    return i;
+}
+
+void co_lookup_avx512(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+{
+    const size_t i = lookup_vectors(out, in, n, table, false);
+
     co_lookup_plain(out + i, in + i, n - i, table);
+}
+
+void co_lookup_past_avx512(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+{
+    size_t i = 0;
+
+    if ((uintptr_t)out % sizeof(__m512i) == 0)
+        i = lookup_vectors(out, in, n, table, true);
+    co_lookup_avx512(out + i, in + i, n - i, table);
+}
+
+void co_lookup_settle_avx512(void)
+{
+    _mm_sfence();
 }

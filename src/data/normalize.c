@@ -7,8 +7,7 @@
 
 #include "core/mem.h"
 
-#define NORMALIZE_LEVELS 256
-#define NORMALIZE_NAMES  (sizeof(normalize_known) / sizeof(normalize_known[0]))
+#define NORMALIZE_NAMES (sizeof(normalize_known) / sizeof(normalize_known[0]))
 
 static const co_key normalize_keys[] = {
     {"mean", CO_KEY_REALS, offsetof(co_normalize, mean), "0", -1e6, 1e6, NULL,
@@ -55,24 +54,25 @@ co_status co_normalize_read(co_normalize *out, const co_value *value, co_config 
     return value && value->kind == CO_VALUE_SCALAR ? normalize_find(out, value) : CO_OK;
 }
 
-co_status co_normalize_table(float **out, const co_normalize *normalize, size_t channels)
+co_status co_normalize_table(co_lookup_table **out, const co_normalize *normalize, size_t channels)
 {
     const co_reals *mean = &normalize->mean, *std = &normalize->std;
-    float *table;
+    co_lookup_table *table;
 
     if ((mean->n != 1 && mean->n != channels) || (std->n != 1 && std->n != channels))
         return co_value_fail(normalize->value,
                              "normalize: expected 1 or %zu numbers for mean and std, one per "
                              "channel, got %zu and %zu",
                              channels, mean->n, std->n);
-    table = co_calloc(channels, NORMALIZE_LEVELS * sizeof(*table));
+    table = co_calloc(channels, sizeof(*table));
     if (!table)
         return CO_E_NOMEM;
     for (size_t c = 0; c < channels; c++) {
         const float m = (float)mean->v[mean->n > 1 ? c : 0], s = (float)std->v[std->n > 1 ? c : 0];
 
-        for (int level = 0; level < NORMALIZE_LEVELS; level++)
-            table[c * NORMALIZE_LEVELS + (size_t)level] = ((float)level / 255.0f - m) / s;
+        for (int level = 0; level < CO_LOOKUP_LEVELS; level++)
+            table[c].value[level] = ((float)level / 255.0f - m) / s;
+        co_lookup_split(&table[c]);
     }
     *out = table;
     return CO_OK;

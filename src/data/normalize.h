@@ -3,6 +3,7 @@
 #define CO_DATA_NORMALIZE_H
 
 #include "core/config.h"
+#include "data/lookup.h"
 
 typedef struct co_normalize {
     co_reals mean, std;
@@ -11,7 +12,7 @@ typedef struct co_normalize {
 
 /* From `normalize: NAME` or {mean: ..., std: ...}; NULL: bytes / 255. */
 co_status co_normalize_read(co_normalize *out, const co_value *value, co_config *config);
-/* (channels, 256): what each byte becomes; the caller frees it. */
-co_status co_normalize_table(float **out, const co_normalize *normalize, size_t channels);
+/* (channels): what each byte becomes; the caller frees it. */
+co_status co_normalize_table(co_lookup_table **out, const co_normalize *normalize, size_t channels);
 
 #endif

@@ -122,17 +122,18 @@ static void resize_pad(float *out, const co_resize *resize, const uint8_t *in, c
             out[(top + y) * width + left + x] = table[*in++];
 }
 
-void co_resize_apply(float *out, const co_resize *resize, const uint8_t *in, const float *table)
+void co_resize_apply(float *out, const co_resize *resize, const uint8_t *in,
+                     const co_lookup_table *table)
 {
     const size_t from = (size_t)(resize->from.dim[1] * resize->from.dim[2]);
     const size_t to = (size_t)(resize->to.dim[1] * resize->to.dim[2]);
 
-    for (int64_t c = 0; c < resize->from.dim[0]; c++, in += from, out += to, table += 256) {
+    for (int64_t c = 0; c < resize->from.dim[0]; c++, in += from, out += to, table++) {
         if (resize->size.n == 0)
             co_lookup(out, in, from, table);
         else if (resize->mode == CO_RESIZE_PAD)
-            resize_pad(out, resize, in, table);
+            resize_pad(out, resize, in, table->value);
         else
-            resize_interpolate(out, resize, in, table);
+            resize_interpolate(out, resize, in, table->value);
     }
 }

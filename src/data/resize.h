@@ -3,6 +3,7 @@
 #define CO_DATA_RESIZE_H
 
 #include "core/config.h"
+#include "data/lookup.h"
 
 typedef enum co_resize_mode {
     CO_RESIZE_BILINEAR, /* as PyTorch's F.interpolate(align_corners=False), no antialiasing */
@@ -28,7 +29,8 @@ co_status co_resize_read(co_resize *out, const co_value *value, co_config *confi
 co_status co_resize_setup(co_resize *resize, const co_shape *from);
 void co_resize_close(co_resize *resize);
 
-/* (C, H, W) bytes to (C, H', W') floats, through a table of 256 values per channel. */
-void co_resize_apply(float *out, const co_resize *resize, const uint8_t *in, const float *table);
+/* (C, H, W) bytes to (C, H', W') floats, through a table per channel. */
+void co_resize_apply(float *out, const co_resize *resize, const uint8_t *in,
+                     const co_lookup_table *table);
 
 #endif

@@ -50,7 +50,7 @@ static void change_bytes(uint8_t *out, const fixture *f, uint64_t draw)
     const co_augment_place place = {7, EPOCH, draw};
     uint8_t room[2][SIZE], *block[2] = {room[0], room[1]};
 
-    memcpy(out, co_augment_bytes(&f->augment, image, block, &shape, &place), SIZE);
+    memcpy(out, co_augment_bytes(&f->augment, image, block, &shape, &place, 0), SIZE);
 }
 
 /* Each of n outcomes comes `expected` times: chi-square, far beyond its 0.9999 quantile. */
@@ -104,7 +104,7 @@ static void a_flip_turns_rows_of_any_width(void **state)
         in[i] = (uint8_t)(i * 3);
     for (size_t width = 1; width <= WIDEST; width++) {
         const co_shape two_rows = {3, {1, 2, (int64_t)width}};
-        const uint8_t *out = co_augment_bytes(&f.augment, in, block, &two_rows, &place);
+        const uint8_t *out = co_augment_bytes(&f.augment, in, block, &two_rows, &place, 0);
 
         for (size_t i = 0; i < 2 * width; i++)
             assert_int_equal(out[i], in[i / width * width + width - 1 - i % width]);

@@ -59,14 +59,15 @@ static void check_sampling(const co_image_loops *loops, const uint8_t *in, int w
                            int channels, const co_image_want *want)
 {
     const size_t size = (size_t)(want->width * want->height);
-    uint8_t *got = malloc(size * (size_t)channels), *expected = malloc(size);
+    uint8_t *expected = malloc(size);
+    void *got = malloc(size * (size_t)channels * sizeof(float));
     uint8_t *row = calloc((size_t)width * 4 + CO_IMAGE_ROW_PAD, 1);
     co_image_scaler scaler = {.loops = loops};
     const size_t lanes = channels == 1 ? 1 : 4;
 
     assert_true(got && expected && row);
     assert_int_equal(
-        co_image_scaler_begin(&scaler, want, &want->box, (size_t)width, (size_t)height, lanes),
+        co_image_scaler_begin(&scaler, got, want, &want->box, (size_t)width, (size_t)height, lanes),
         CO_OK);
     for (size_t y = scaler.row.low; y < scaler.row.end; y++) {
         for (size_t x = scaler.column.low; x < scaler.column.end; x++)
@@ -75,16 +76,22 @@ static void check_sampling(const co_image_loops *loops, const uint8_t *in, int w
                     in[(c * (size_t)height + y) * (size_t)width + x];
         co_image_scaler_row(&scaler, row);
     }
-    co_image_scaler_finish(got, &scaler);
     for (int c = 0; c < channels; c++) {
         sample_plane(expected, in + c * height * width, width, height, want);
-        for (size_t i = 0; i < size; i++)
-            if (got[(size_t)c * size + i] != expected[i])
-                fail_msg("%s, %d channels, box %gx%g at (%g, %g) to %dx%d: element %zu of channel "
-                         "%d is %u, expected %u",
+        for (size_t i = 0; i < size; i++) {
+            const size_t w = (size_t)want->width, x = i % w;
+            const uint8_t e = expected[want->mirror ? i - x + w - 1 - x : i];
+            const float value = want->table ? ((float *)got)[(size_t)c * size + i]
+                                            : ((uint8_t *)got)[(size_t)c * size + i];
+
+            if (value != (want->table ? want->table[c].value[e] : e))
+                fail_msg("%s, %d channels, box %gx%g at (%g, %g) to %dx%d%s%s: element %zu of "
+                         "channel %d is %g, expected that of %u",
                          loops->name, channels, want->box.width, want->box.height, want->box.x,
-                         want->box.y, (int)want->width, (int)want->height, i, c,
-                         got[(size_t)c * size + i], expected[i]);
+                         want->box.y, (int)want->width, (int)want->height,
+                         want->mirror ? ", mirrored" : "", want->table ? ", floats" : "", i, c,
+                         (double)value, e);
+        }
     }
     co_image_scaler_close(&scaler);
     free(got);
@@ -98,9 +105,14 @@ static void test_sampling(void **state)
     static uint8_t in[3 * HEIGHT * WIDTH];
     const co_image_loops *loops[CO_IMAGE_MAX_LOOPS];
     const size_t n_loops = co_image_loops_list(loops);
+    static co_lookup_table table[3];
 
     (void)state;
     srand(2);
+    for (int i = 0; i < 3 * CO_LOOKUP_LEVELS; i++)
+        table[i / CO_LOOKUP_LEVELS].value[i % CO_LOOKUP_LEVELS] = (float)i / 7.0f;
+    for (int c = 0; c < 3; c++)
+        co_lookup_split(&table[c]);
     for (size_t i = 0; i < sizeof(in); i++)
         in[i] = (uint8_t)(i % 5 == 0 ? 255 : rand());
     for (int k = 0; k < 300; k++) {
@@ -112,39 +124,56 @@ static void test_sampling(void **state)
             {k % 3 ? floor(x) : floor(x * 64) / 64, k % 3 ? floor(y) : floor(y * 64) / 64, w, h},
             3,
             1 + rand() % 70,
-            1 + rand() % 70};
+            1 + rand() % 70,
+            false,
+            NULL,
+            false};
 
         for (size_t l = 0; l < n_loops; l++) {
-            co_image_want grey = want;
+            co_image_want all = want;
 
-            grey.channels = 1;
-            check_sampling(loops[l], in, WIDTH, HEIGHT, 3, &want);
-            check_sampling(loops[l], in, WIDTH, HEIGHT, 1, &grey);
+            all.mirror = k % 4 < 2;
+            all.table = k % 5 < 3 ? table : NULL;
+            all.past = k % 2;
+            check_sampling(loops[l], in, WIDTH, HEIGHT, 3, &all);
+            all.channels = 1;
+            check_sampling(loops[l], in, WIDTH, HEIGHT, 1, &all);
         }
     }
 }
 
+static void check_lookup(void (*lookup)(float *, const uint8_t *, size_t, const co_lookup_table *),
+                         const co_lookup_table *table, size_t n, size_t askew)
+{
+    static _Alignas(64) float block[1001 + 16];
+    static uint8_t in[1001];
+    float *out = block + askew;
+
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (uint8_t)(i * 89 + i / 256);
+    for (size_t i = 0; i <= n; i++)
+        out[i] = 7;
+    lookup(out, in, n, table);
+    co_lookup_settle();
+    for (size_t i = 0; i < n; i++)
+        assert_float_equal(out[i], table->value[in[i]], 0);
+    assert_float_equal(out[n], 7, 0);
+}
+
 static void test_lookup(void **state)
 {
-    static float table[CO_LOOKUP_LEVELS], out[1001], plain[1001];
-    static uint8_t in[1001];
+    static co_lookup_table table;
 
     (void)state;
     for (int i = 0; i < CO_LOOKUP_LEVELS; i++)
-        table[i] = ((float)i / 255.0f - 0.485f) / 0.229f;
-    for (size_t i = 0; i < sizeof(in); i++)
-        in[i] = (uint8_t)(i * 89 + i / 256);
-    for (size_t n = 0; n <= 1000; n += n < 200 ? 1 : 100) {
-        out[n] = plain[n] = 7;
-        co_lookup(out, in, n, table);
-        co_lookup_plain(plain, in, n, table);
-        for (size_t i = 0; i < n; i++) {
-            assert_float_equal(out[i], table[in[i]], 0);
-            assert_float_equal(plain[i], table[in[i]], 0);
+        table.value[i] = ((float)i / 255.0f - 0.485f) / 0.229f;
+    co_lookup_split(&table);
+    for (size_t n = 0; n <= 1000; n += n < 200 ? 1 : 100)
+        for (size_t askew = 0; askew < 16; askew += 5) {
+            check_lookup(co_lookup, &table, n, askew);
+            check_lookup(co_lookup_past, &table, n, askew);
+            check_lookup(co_lookup_plain, &table, n, askew);
         }
-        assert_float_equal(out[n], 7, 0);
-        assert_float_equal(plain[n], 7, 0);
-    }
 }
 
 int main(void)
