@@ -12,11 +12,22 @@
 extern "C" {
 #endif
 
-typedef enum co_dtype { CO_F32 = 0, CO_F64, CO_I32, CO_I64, CO_U8, CO_DTYPE_COUNT } co_dtype;
+/* BF16 is the upper half of an F32: 8 bits of exponent, 7 of fraction. F16 is IEEE 754 binary16: 5
+   and 10. Both lie in memory as uint16_t. */
+typedef enum co_dtype {
+    CO_F32 = 0,
+    CO_F64,
+    CO_I32,
+    CO_I64,
+    CO_U8,
+    CO_BF16,
+    CO_F16,
+    CO_DTYPE_COUNT
+} co_dtype;
 
 /** Bytes of one element; 0 for an unknown type. */
 CO_API size_t co_dtype_size(co_dtype dtype);
-/** "f32", "f64", "i32", "i64", "u8". Static. */
+/** "f32", "f64", "i32", "i64", "u8", "bf16", "f16". Static. */
 CO_API const char *co_dtype_name(co_dtype dtype);
 
 #define CO_MAX_DIMS 5

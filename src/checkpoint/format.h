@@ -19,12 +19,13 @@
 static inline const char *format_dtype_name(co_dtype dtype)
 {
     static const char *const names[CO_DTYPE_COUNT] = {
-        [CO_F32] = "F32", [CO_F64] = "F64", [CO_I32] = "I32", [CO_I64] = "I64", [CO_U8] = "U8"};
+        [CO_F32] = "F32", [CO_F64] = "F64",   [CO_I32] = "I32", [CO_I64] = "I64",
+        [CO_U8] = "U8",   [CO_BF16] = "BF16", [CO_F16] = "F16"};
 
     return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- widen.c: floats of 16 bits, which files have and Cohort's memory has not ---- */
+/* ---- widen.c: floats of 16 bits, which are read as floats of 32 ---- */
 
 #define FORMAT_HALF_SIZE 2
 

@@ -44,6 +44,11 @@ static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
 
     if (!name)
         return co_fail(CO_E_DATA, "'dtype' is not a text");
+    out->stored = format_half_name(name);
+    out->tensor.dtype = CO_F32;
+    *size = FORMAT_HALF_SIZE;
+    if (out->stored)
+        return CO_OK;
     for (int i = 0; i < CO_DTYPE_COUNT; i++)
         if (strcmp(name, format_dtype_name((co_dtype)i)) == 0) {
             out->tensor.dtype = (co_dtype)i;
@@ -51,11 +56,6 @@ static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
             *size = co_dtype_size((co_dtype)i);
             return CO_OK;
         }
-    out->stored = format_half_name(name);
-    out->tensor.dtype = CO_F32;
-    *size = FORMAT_HALF_SIZE;
-    if (out->stored)
-        return CO_OK;
     return co_fail(CO_E_DATA,
                    "dtype %.20s is not read here, only F32, F64, F16, BF16, I32, I64, U8", name);
 }

@@ -320,6 +320,7 @@ static void mpi_destroy(co_comm *comm)
         mpi_read_notes(c);
         MPI_Comm_free(&c->check);
         MPI_Comm_free(&c->data);
+        co_mpi_ops_free(c);
         co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
     }
     co_free(c->sends);
@@ -349,6 +350,7 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
     *out = &c->base;
     if (!c->sends || !c->receives || !c->waiting)
         return CO_E_NOMEM;
+    CO_TRY(co_mpi_ops_create(c));
     return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
 }
 

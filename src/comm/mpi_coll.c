@@ -21,22 +21,11 @@ MPI_Datatype co_mpi_type(co_dtype dtype)
         return MPI_INT32_T;
     case CO_I64:
         return MPI_INT64_T;
+    case CO_BF16:
+    case CO_F16:
+        return MPI_UINT16_T;
     default:
         return MPI_UINT8_T;
-    }
-}
-
-static MPI_Op coll_op(co_reduce_op op)
-{
-    switch (op) {
-    case CO_PROD:
-        return MPI_PROD;
-    case CO_MIN:
-        return MPI_MIN;
-    case CO_MAX:
-        return MPI_MAX;
-    default:
-        return MPI_SUM;
     }
 }
 
@@ -74,8 +63,8 @@ static co_status coll_reduce(mpi_comm *c, mpi_request *r, int n)
     const void *in = root && a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
 
     return co_mpi_check(MPI_Ireduce(in, root ? coll_at(a->out, a, r->moved) : NULL, n,
-                                    co_mpi_type(a->dtype), coll_op(a->op), a->peer, c->data,
-                                    &r->data),
+                                    co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), a->peer,
+                                    c->data, &r->data),
                         "reduce");
 }
 
@@ -85,7 +74,7 @@ static co_status coll_allreduce(mpi_comm *c, mpi_request *r, int n)
     const void *in = a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
 
     return co_mpi_check(MPI_Iallreduce(in, coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
-                                       coll_op(a->op), c->data, &r->data),
+                                       co_mpi_op(c, a->dtype, a->op), c->data, &r->data),
                         "allreduce");
 }
 
@@ -96,10 +85,10 @@ static co_status coll_reduce_scatter(mpi_comm *c, mpi_request *r, int n)
     const int to = (int)(r->moved / a->count);
     const size_t at = r->moved % a->count;
 
-    return co_mpi_check(MPI_Ireduce(coll_at(a->in, a, r->moved),
-                                    to == c->base.rank ? coll_at(a->out, a, at) : NULL, n,
-                                    co_mpi_type(a->dtype), coll_op(a->op), to, c->data, &r->data),
-                        "reduce_scatter");
+    return co_mpi_check(
+        MPI_Ireduce(coll_at(a->in, a, r->moved), to == c->base.rank ? coll_at(a->out, a, at) : NULL,
+                    n, co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), to, c->data, &r->data),
+        "reduce_scatter");
 }
 
 static co_status coll_allgather(mpi_comm *c, mpi_request *r, int n)

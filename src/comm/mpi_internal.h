@@ -28,6 +28,7 @@ typedef struct mpi_comm {
     struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
     uint32_t *waiting, note;
+    MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; mpi_op.c: of BF16 and F16 */
 } mpi_comm;
 
 typedef struct mpi_request {
@@ -54,6 +55,12 @@ co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
 
 MPI_Datatype co_mpi_type(co_dtype dtype);
+
+/* mpi_op.c: how MPI combines elements. MPI knows no floats of 16 bits, so ours are made with the
+   communicator. AVG is a sum here. */
+co_status co_mpi_ops_create(mpi_comm *c);
+void co_mpi_ops_free(mpi_comm *c);
+MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
 
 /* mpi_tree.c: a piece of n elements of a tree all-reduce, in two stages. */
 co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);

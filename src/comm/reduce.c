@@ -2,9 +2,11 @@
  * reduce.c - the loops of SUM, PROD, MIN, MAX and AVG for every element type.
  *
  * One plain loop per type and operation, which the compiler turns into vector code. Integers
- * wrap around: they are added and multiplied as unsigned, where C defines that.
+ * wrap around: they are added and multiplied as unsigned, where C defines that. Floats of 16 bits
+ * are combined as floats of 32, each result rounded to 16 again.
  */
 #include "comm/reduce.h"
+#include "core/half.h"
 
 /* Vector code at any level of optimisation. The baseline's vectors are enough: wider ones were
    measured no faster, as sums wait for memory. */
@@ -67,13 +69,50 @@ static const reduce_fn reduce_table[CO_REDUCE_OP_COUNT][CO_DTYPE_COUNT] = {
 
 static const reduce_divide_fn reduce_divide_table[CO_DTYPE_COUNT] = REDUCE_ROW(divide);
 
+#define REDUCE_HALF_BLOCK ((size_t)512)
+
+/* 16 bits: through floats, a block at a time, each result rounded. */
+static void reduce_half(uint16_t *out, const uint16_t *a, const uint16_t *b, size_t n,
+                        co_dtype dtype, co_reduce_op op)
+{
+    float x[REDUCE_HALF_BLOCK], y[REDUCE_HALF_BLOCK];
+
+    for (size_t i = 0; i < n; i += REDUCE_HALF_BLOCK) {
+        const size_t part = n - i < REDUCE_HALF_BLOCK ? n - i : REDUCE_HALF_BLOCK;
+
+        co_half_widen(x, a + i, part, dtype);
+        co_half_widen(y, b + i, part, dtype);
+        reduce_table[op][CO_F32](x, x, y, part);
+        co_half_round(out + i, x, part, dtype);
+    }
+}
+
+static void reduce_half_divide(uint16_t *data, size_t n, co_dtype dtype, int ranks)
+{
+    float x[REDUCE_HALF_BLOCK];
+
+    for (size_t i = 0; i < n; i += REDUCE_HALF_BLOCK) {
+        const size_t part = n - i < REDUCE_HALF_BLOCK ? n - i : REDUCE_HALF_BLOCK;
+
+        co_half_widen(x, data + i, part, dtype);
+        reduce_divide_f32(x, part, ranks);
+        co_half_round(data + i, x, part, dtype);
+    }
+}
+
 void co_reduce_pair(void *out, const void *a, const void *b, size_t n, co_dtype dtype,
                     co_reduce_op op)
 {
-    reduce_table[op][dtype](out, a, b, n);
+    if (co_dtype_is_half(dtype))
+        reduce_half(out, a, b, n, dtype, op);
+    else
+        reduce_table[op][dtype](out, a, b, n);
 }
 
 void co_reduce_divide(void *data, size_t n, co_dtype dtype, int ranks)
 {
-    reduce_divide_table[dtype](data, n, ranks);
+    if (co_dtype_is_half(dtype))
+        reduce_half_divide(data, n, dtype, ranks);
+    else
+        reduce_divide_table[dtype](data, n, ranks);
 }

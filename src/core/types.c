@@ -10,8 +10,8 @@ static const struct {
     const char *name;
     size_t size;
 } types_dtype[CO_DTYPE_COUNT] = {
-    [CO_F32] = {"f32", 4}, [CO_F64] = {"f64", 8}, [CO_I32] = {"i32", 4},
-    [CO_I64] = {"i64", 8}, [CO_U8] = {"u8", 1},
+    [CO_F32] = {"f32", 4}, [CO_F64] = {"f64", 8},   [CO_I32] = {"i32", 4}, [CO_I64] = {"i64", 8},
+    [CO_U8] = {"u8", 1},   [CO_BF16] = {"bf16", 2}, [CO_F16] = {"f16", 2},
 };
 
 size_t co_dtype_size(co_dtype dtype)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "comm/cases.h"
+#include "core/half.h"
 
 #define CASES_BLANK 77
 
@@ -18,6 +19,28 @@ int64_t comm_value(co_dtype dtype, int rank, size_t i)
     const int64_t v = ((uint32_t)i * 2654435761u + (uint32_t)rank * 1234567891u) >> 29;
 
     return dtype == CO_U8 ? v : v - 4;
+}
+
+static bool cases_is_half(co_dtype dtype)
+{
+    return dtype == CO_BF16 || dtype == CO_F16;
+}
+
+static uint16_t cases_round(co_dtype dtype, double value)
+{
+    const float wide = (float)value;
+    uint16_t bits;
+
+    co_half_round(&bits, &wide, 1, dtype);
+    return bits;
+}
+
+static double cases_widen(co_dtype dtype, uint16_t bits)
+{
+    float wide;
+
+    co_half_widen(&wide, &bits, 1, dtype);
+    return (double)wide;
 }
 
 static void cases_store(void *data, co_dtype dtype, size_t i, int64_t value)
@@ -35,6 +58,10 @@ static void cases_store(void *data, co_dtype dtype, size_t i, int64_t value)
     case CO_I64:
         ((int64_t *)data)[i] = value;
         break;
+    case CO_BF16:
+    case CO_F16:
+        ((uint16_t *)data)[i] = cases_round(dtype, (double)value);
+        break;
     default:
         ((uint8_t *)data)[i] = (uint8_t)value;
     }
@@ -51,6 +78,9 @@ static double cases_load(const void *data, co_dtype dtype, size_t i)
         return ((const int32_t *)data)[i];
     case CO_I64:
         return (double)((const int64_t *)data)[i];
+    case CO_BF16:
+    case CO_F16:
+        return cases_widen(dtype, ((const uint16_t *)data)[i]);
     default:
         return ((const uint8_t *)data)[i];
     }
@@ -112,6 +142,8 @@ static double cases_average(co_dtype dtype, int64_t sum, int ranks)
         return (double)((float)sum / (float)ranks);
     if (dtype == CO_F64)
         return (double)sum / ranks;
+    if (cases_is_half(dtype))
+        return cases_widen(dtype, cases_round(dtype, (double)((float)sum / (float)ranks)));
     return (double)(sum / ranks);
 }
 

@@ -105,7 +105,8 @@ static void types_and_shapes(void **state)
     static const struct {
         const char *name;
         size_t size;
-    } types[CO_DTYPE_COUNT] = {{"f32", 4}, {"f64", 8}, {"i32", 4}, {"i64", 8}, {"u8", 1}};
+    } types[CO_DTYPE_COUNT] = {{"f32", 4}, {"f64", 8},  {"i32", 4}, {"i64", 8},
+                               {"u8", 1},  {"bf16", 2}, {"f16", 2}};
     const co_shape image = {4, {64, 1, 28, 28}}, scalar = {0, {0}}, row = {1, {64}};
     const co_shape empty = {2, {0, 5}};
     char text[32], cut[6];

@@ -1,0 +1,67 @@
+/*
+ * half.c - floats of 16 bits in plain C; and the choice among the sets of loops.
+ */
+#include "core/half_impl.h"
+
+static void half_widen_all_bf16(float *out, const uint16_t *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_widen_bf16(in[i]);
+}
+
+static void half_widen_all_f16(float *out, const uint16_t *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_widen_f16(in[i]);
+}
+
+static void half_round_all_bf16(uint16_t *out, const float *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_round_bf16(in[i]);
+}
+
+static void half_round_all_f16(uint16_t *out, const float *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_round_f16(in[i]);
+}
+
+const co_half_loops co_half_plain = {
+    .name = "plain C",
+    .widen = {half_widen_all_bf16, half_widen_all_f16},
+    .round = {half_round_all_bf16, half_round_all_f16},
+};
+
+const co_half_loops *const *co_half_loops_of_cpu(size_t *n)
+{
+#ifdef CO_HALF_X86
+    static const co_half_loops *const all[] = {&co_half_avx512, &co_half_avx2, &co_half_plain};
+    size_t first = 2;
+
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+        first = 1;
+    if (first == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        first = 0;
+#else
+    static const co_half_loops *const all[] = {&co_half_plain};
+    const size_t first = 0;
+#endif
+    *n = sizeof(all) / sizeof(all[0]) - first;
+    return all + first;
+}
+
+void co_half_widen(float *out, const uint16_t *in, size_t n, co_dtype dtype)
+{
+    size_t sets;
+
+    co_half_loops_of_cpu(&sets)[0]->widen[dtype == CO_F16](out, in, n);
+}
+
+void co_half_round(uint16_t *out, const float *in, size_t n, co_dtype dtype)
+{
+    size_t sets;
+
+    co_half_loops_of_cpu(&sets)[0]->round[dtype == CO_F16](out, in, n);
+}

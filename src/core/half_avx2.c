@@ -1,0 +1,52 @@
+/*
+ * half_avx2.c - floats of 16 bits with vectors of 256 bits: AVX2 and F16C.
+ *
+ * The compiler makes vector code of BF16's integer arithmetic; F16 has instructions of its own,
+ * which keep subnormals in any mode.
+ */
+#include <immintrin.h>
+
+#include "core/half_impl.h"
+
+#define HALF_STEP 8
+
+static void half_avx2_widen_bf16(float *out, const uint16_t *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_widen_bf16(in[i]);
+}
+
+static void half_avx2_widen_f16(float *out, const uint16_t *in, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + HALF_STEP <= n; i += HALF_STEP)
+        _mm256_storeu_ps(out + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(in + i))));
+    for (; i < n; i++)
+        out[i] = half_widen_f16(in[i]);
+}
+
+static void half_avx2_round_bf16(uint16_t *out, const float *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = half_round_bf16(in[i]);
+}
+
+static void half_avx2_round_f16(uint16_t *out, const float *in, size_t n)
+{
+    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    size_t i = 0;
+
+    for (; i + HALF_STEP <= n; i += HALF_STEP)
+        _mm_storeu_si128((__m128i *)(void *)(out + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), nearest));
+    for (; i < n; i++)
+        out[i] = half_round_f16(in[i]);
+}
+
+const co_half_loops co_half_avx2 = {
+    .name = "AVX2",
+    .widen = {half_avx2_widen_bf16, half_avx2_widen_f16},
+    .round = {half_avx2_round_bf16, half_avx2_round_f16},
+};

@@ -1,0 +1,183 @@
+/* test_half.c - floats of 16 bits: every pattern, every rounding border, every set of loops. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/half.h"
+
+#define ALL     65536
+#define SOURCES (8 * ALL)
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static float value_of(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* What a pattern stands for, by the definition of the formats. */
+static double meaning(uint16_t half, co_dtype dtype)
+{
+    const int fraction_bits = dtype == CO_F16 ? 10 : 7, bias = dtype == CO_F16 ? 15 : 127;
+    const int special = 2 * bias + 1;
+    const int exponent = (half & 0x7fff) >> fraction_bits;
+    const int fraction = half & ((1 << fraction_bits) - 1);
+    const double sign = half & 0x8000 ? -1 : 1;
+
+    if (exponent == special)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+}
+
+static void each_pattern_means_what_the_format_says(void **state)
+{
+    const co_dtype dtypes[] = {CO_BF16, CO_F16};
+
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (uint32_t i = 0; i < ALL; i++) {
+            const uint16_t half = (uint16_t)i;
+            const double expected = meaning(half, dtypes[d]);
+            uint16_t again;
+            float wide;
+
+            co_half_widen(&wide, &half, 1, dtypes[d]);
+            co_half_round(&again, &wide, 1, dtypes[d]);
+            if (isnan(expected)) {
+                assert_true(isnan(wide));
+                assert_true(isnan(meaning(again, dtypes[d])));
+                assert_int_equal(again >> 15, half >> 15);
+            } else {
+                assert_true((double)wide == expected);
+                assert_int_equal(again, half);
+            }
+        }
+}
+
+/* Between two neighbours: just below, at and just above the middle. Ties go to the even one. */
+static void rounds_to_nearest_even(void **state)
+{
+    const co_dtype dtypes[] = {CO_BF16, CO_F16};
+
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (uint32_t i = 0; i < ALL; i++) {
+            const uint16_t low = (uint16_t)i, high = (uint16_t)(i + 1);
+            const double a = meaning(low, dtypes[d]), b = meaning(high, dtypes[d]);
+            float middle, in[3];
+            uint16_t out[3];
+
+            if ((low & 0x7fff) == 0x7fff || !isfinite(a) || !isfinite(b))
+                continue;
+            middle = (float)((a + b) / 2); /* exact: one bit more than the format has */
+            in[0] = value_of(bits_of(middle) - 1);
+            in[1] = middle;
+            in[2] = value_of(bits_of(middle) + 1);
+            co_half_round(out, in, 3, dtypes[d]);
+            assert_int_equal(out[0], low);
+            assert_int_equal(out[1], low % 2 ? high : low);
+            assert_int_equal(out[2], high);
+        }
+}
+
+static void the_ends_of_the_range(void **state)
+{
+    const struct {
+        float in;
+        co_dtype dtype;
+        uint16_t out;
+    } cases[] = {
+        {65504, CO_F16, 0x7bff},
+        {65519.996f, CO_F16, 0x7bff},
+        {65520, CO_F16, 0x7c00},
+        {-1e30f, CO_F16, 0xfc00},
+        {INFINITY, CO_F16, 0x7c00},
+        {0x1p-24f, CO_F16, 1},
+        {0x1p-25f, CO_F16, 0},
+        {0x1.000002p-25f, CO_F16, 1},
+        {-0x1p-25f, CO_F16, 0x8000},
+        {0x1p-140f, CO_F16, 0},
+        {0x1.fep127f, CO_BF16, 0x7f7f},
+        {0x1.ffp127f, CO_BF16, 0x7f80},
+        {-0x1.fffffep127f, CO_BF16, 0xff80},
+        {-0.0f, CO_BF16, 0x8000},
+        {0x1p-133f, CO_BF16, 1},
+        {0x1p-134f, CO_BF16, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint16_t out;
+
+        co_half_round(&out, &cases[i].in, 1, cases[i].dtype);
+        assert_int_equal(out, cases[i].out);
+    }
+}
+
+/* Random patterns, so that subnormals, infinities and NaNs with payloads are among them. */
+static void all_sets_give_the_same_bits(void **state)
+{
+    float *in = malloc(SOURCES * sizeof(*in)), *wide[2];
+    uint16_t *out[2], *patterns = malloc(ALL * sizeof(*patterns));
+    uint32_t word = 12345;
+    size_t n;
+    const co_half_loops *const *sets = co_half_loops_of_cpu(&n);
+
+    (void)state;
+    assert_true(n >= 1 && sets[n - 1] == &co_half_plain);
+    for (int k = 0; k < 2; k++) {
+        out[k] = malloc(SOURCES * sizeof(*out[k]));
+        wide[k] = malloc(ALL * sizeof(*wide[k]));
+        assert_true(out[k] && wide[k]);
+    }
+    assert_true(in && patterns);
+    for (size_t i = 0; i < SOURCES; i++) {
+        word = word * 1664525u + 1013904223u;
+        in[i] = value_of((word >> 16 | word << 16) & (i % 16 ? UINT32_MAX : 0x80ffffff));
+    }
+    for (uint32_t i = 0; i < ALL; i++)
+        patterns[i] = (uint16_t)i;
+    for (size_t s = 0; s + 1 < n; s++)
+        for (int half = 0; half < 2; half++) {
+            /* An odd place and an odd number, so that no set sees only whole vectors. */
+            sets[s]->round[half](out[0], in + 1, SOURCES - 4);
+            co_half_plain.round[half](out[1], in + 1, SOURCES - 4);
+            assert_memory_equal(out[0], out[1], (SOURCES - 4) * sizeof(*out[0]));
+            sets[s]->widen[half](wide[0], patterns + 1, ALL - 4);
+            co_half_plain.widen[half](wide[1], patterns + 1, ALL - 4);
+            assert_memory_equal(wide[0], wide[1], (ALL - 4) * sizeof(*wide[0]));
+        }
+    for (int k = 0; k < 2; k++) {
+        free(out[k]);
+        free(wide[k]);
+    }
+    free(in);
+    free(patterns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_pattern_means_what_the_format_says),
+        cmocka_unit_test(rounds_to_nearest_even),
+        cmocka_unit_test(the_ends_of_the_range),
+        cmocka_unit_test(all_sets_give_the_same_bits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
