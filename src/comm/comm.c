@@ -223,15 +223,16 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
     if (color < -1)
         return co_fail(CO_E_USAGE, "split: color %d; give 0 or more, or -1 for none", color);
     CO_TRY(comm_settle(comm, comm->ops->split(out, comm, color, key)));
-    if (*out) {
-        (*out)->timeout_ms = comm->timeout_ms;
-        (*out)->watch = comm->watch;
-    }
-    return CO_OK;
+    if (!*out)
+        return CO_OK;
+    (*out)->watch = comm->watch;
+    return co_comm_set_timeout(*out, comm->timeout_ms);
 }
 
 co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
 {
+    co_status st;
+
     *base = NULL;
     if (!comm)
         return co_fail(CO_E_USAGE, "window: no communicator");
@@ -242,7 +243,8 @@ co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
         return co_fail(CO_E_UNSUPPORTED,
                        "ranks over %s share no memory; start them on one machine with -n",
                        comm->ops->name);
-    return comm_settle(comm, comm->ops->window(base, comm, bytes));
+    st = comm->ops->window(base, comm, bytes);
+    return st == CO_E_UNSUPPORTED ? st : comm_settle(comm, st);
 }
 
 void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes)
@@ -285,6 +287,8 @@ co_status co_comm_set_timeout(co_comm *comm, uint32_t timeout_ms)
     if (timeout_ms == 0)
         return co_fail(CO_E_USAGE, "a timeout of 0 ms lets no operation end; give 1 or more");
     comm->timeout_ms = timeout_ms;
+    if (comm->ops->set_timeout)
+        comm->ops->set_timeout(comm);
     return CO_OK;
 }
 

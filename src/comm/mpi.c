@@ -1,6 +1,9 @@
 /*
  * mpi.c - a communicator over MPI: its life, and operations in the order posted.
  *
+ * Where all ranks share memory (mpi_host.c) every operation is handed on to a communicator over
+ * that. Elsewhere it is as follows.
+ *
  * Each collective first compares descriptors with one small reduction, so that a mismatch is an
  * error instead of whatever MPI makes of it; then mpi_coll.c moves the data. A message is
  * a header, compared by the receiver, then its data.
@@ -231,6 +234,8 @@ static co_status mpi_progress(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
 
+    if (c->host.whole)
+        return c->host.ranks->ops->progress(c->host.ranks);
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
     CO_TRY(mpi_advance_queue(c, &c->collectives, NULL));
@@ -248,6 +253,8 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
     mpi_comm *c = (mpi_comm *)comm;
     mpi_request *r;
 
+    if (c->host.whole)
+        return c->host.ranks->ops->post(out, c->host.ranks, args);
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
     r = co_comm_take_request(comm, sizeof(*r), args);
@@ -296,7 +303,9 @@ static void mpi_fail(co_comm *comm, co_status status, const char *cause)
 {
     mpi_comm *c = (mpi_comm *)comm;
 
-    if (c->cause.status == CO_OK)
+    if (c->host.whole)
+        c->host.ranks->ops->fail(c->host.ranks, status, cause);
+    else if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);
 }
 
@@ -304,9 +313,14 @@ static void mpi_abort(co_comm *comm, co_status status, const char *cause)
 {
     const mpi_comm *c = (const mpi_comm *)comm;
 
-    mpi_fail(comm, status, cause);
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
     MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
+}
+
+static bool mpi_is_alive(const mpi_comm *c)
+{
+    return c->host.whole ? c->host.ranks->ops->progress(c->host.ranks) == CO_OK
+                         : c->cause.status == CO_OK;
 }
 
 /* Freeing is collective, so the communicators of a dead one are left to the end of the process. */
@@ -316,13 +330,14 @@ static void mpi_destroy(co_comm *comm)
     int finalized = 0;
 
     MPI_Finalized(&finalized);
-    if (c->cause.status == CO_OK && !finalized) {
+    if (mpi_is_alive(c) && !finalized) {
         mpi_read_notes(c);
         MPI_Comm_free(&c->check);
         MPI_Comm_free(&c->data);
         co_mpi_ops_free(c);
         co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
     }
+    co_mpi_host_close(c);
     co_free(c->sends);
     co_free(c->receives);
     co_free(c->waiting);
@@ -363,7 +378,34 @@ static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
     CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
     CO_TRY(co_mpi_check(MPI_Comm_split(c->check, color < 0 ? MPI_UNDEFINED : color, key, &part),
                         "split"));
-    return color < 0 ? CO_OK : mpi_open(out, part);
+    if (color >= 0)
+        CO_TRY(mpi_open(out, part));
+    return co_mpi_host_split((mpi_comm *)*out, c, color, key);
+}
+
+static void mpi_set_timeout(co_comm *comm)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    if (c->host.ranks)
+        c->host.ranks->timeout_ms = comm->timeout_ms;
+}
+
+static co_status mpi_window(void **base, co_comm *comm, size_t bytes)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    if (!c->host.whole)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "ranks over mpi share no memory unless all are on one machine");
+    return c->host.ranks->ops->window(base, c->host.ranks, bytes);
+}
+
+static void mpi_free_window(co_comm *comm, void *base, size_t bytes)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    c->host.ranks->ops->free_window(c->host.ranks, base, bytes);
 }
 
 static bool mpi_probe(const char **why)
@@ -380,6 +422,9 @@ const co_comm_ops co_transport_mpi = {
     .describe_wait = mpi_describe_wait,
     .destroy_request = mpi_destroy_request,
     .split = mpi_split,
+    .set_timeout = mpi_set_timeout,
+    .window = mpi_window,
+    .free_window = mpi_free_window,
     .fail = mpi_fail,
     .abort = mpi_abort,
     .destroy = mpi_destroy,
@@ -400,7 +445,8 @@ co_status co_comm_create_mpi(co_comm **out)
         mpi_is_ours = true;
     }
     CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
-    return mpi_open(out, world);
+    CO_TRY(mpi_open(out, world));
+    return co_mpi_host_open((mpi_comm *)*out);
 }
 
 void co_mpi_finalize(void)

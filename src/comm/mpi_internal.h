@@ -14,6 +14,14 @@
    finds both the largest and the smallest. */
 #define CO_MPI_FIELDS 6
 
+/* Ranks of a communicator that share memory. */
+typedef struct mpi_host {
+    struct co_shm *shm; /* owned; of the world's communicator alone */
+    co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
+    int hosts;          /* 0: not counted */
+    bool whole;         /* no rank is elsewhere: `ranks` does all operations */
+} mpi_host;
+
 typedef struct mpi_comm {
     co_comm base;
     /* owned. Descriptors are compared as soon as they are posted, data moves later: on one
@@ -29,6 +37,7 @@ typedef struct mpi_comm {
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
     uint32_t *waiting, note;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; mpi_op.c: of BF16 and F16 */
+    mpi_host host;
 } mpi_comm;
 
 typedef struct mpi_request {
@@ -66,5 +75,11 @@ MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
 co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
 co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 void co_mpi_tree_free(mpi_comm *c);
+
+/* mpi_host.c: of the world; of a communicator split off `c`, NULL where this rank is in none; both
+   collective. */
+co_status co_mpi_host_open(mpi_comm *c);
+co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
+void co_mpi_host_close(mpi_comm *c);
 
 #endif

@@ -61,6 +61,7 @@ typedef struct shm_ring {
 
 struct co_shm {
     int ranks;
+    int file;    /* owned: the region's, where ranks join it by address; -1: they inherit it */
     int windows; /* owned file in memory, without a name; -1: this kernel has none */
     pthread_mutex_t mapping_lock;
     struct shm_mapping *mappings; /* of windows, in this process */
@@ -126,6 +127,10 @@ static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
 {
     return (shm_verdict *)shm->base;
 }
+
+/* `file`: as long as the region or still empty, the region's to close once this has succeeded; -1:
+   memory for the children of this process. */
+co_status co_shm_map(co_shm **out, int ranks, int file);
 
 shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
 /* The first cause, or NULL. */

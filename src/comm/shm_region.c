@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "comm/shm_internal.h"
 #include "core/mem.h"
@@ -38,10 +40,41 @@ static void region_lay_out(co_shm *shm)
     shm->size = shm->contexts + SHM_CONTEXTS * shm->context_size;
 }
 
-co_status co_shm_create(co_shm **out, int ranks)
+/* A file that is empty gets the region's length; it is sparse, and takes memory where ranks write.
+   One of another length is of another program. */
+static bool region_size_file(const co_shm *shm)
+{
+    struct stat about;
+
+    if (shm->file < 0)
+        return true;
+    if (fstat(shm->file, &about) != 0)
+        return false;
+    if (about.st_size == 0)
+        return ftruncate(shm->file, (off_t)shm->size) == 0;
+    errno = EINVAL;
+    return (size_t)about.st_size == shm->size;
+}
+
+static co_status region_fill(co_shm *shm)
+{
+    const int flags = MAP_SHARED | MAP_NORESERVE | (shm->file < 0 ? MAP_ANONYMOUS : 0);
+
+    if (region_size_file(shm)) {
+        void *base = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, flags, shm->file, 0);
+
+        shm->base = base == MAP_FAILED ? NULL : base;
+    }
+    if (shm->base)
+        return CO_OK;
+    return co_fail(CO_E_NOMEM,
+                   "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks",
+                   shm->size >> 20, shm->ranks, strerror(errno));
+}
+
+co_status co_shm_map(co_shm **out, int ranks, int file)
 {
     co_shm *shm;
-    void *base;
 
     *out = NULL;
     if (ranks < 1 || ranks > SHM_MAX_RANKS)
@@ -50,20 +83,22 @@ co_status co_shm_create(co_shm **out, int ranks)
     if (!shm)
         return CO_E_NOMEM;
     shm->ranks = ranks;
+    shm->file = file;
     region_lay_out(shm);
-    base = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
-    if (base == MAP_FAILED) {
-        co_fail(CO_E_NOMEM, "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks",
-                shm->size >> 20, ranks, strerror(errno));
-        co_free(shm);
+    co_shm_window_open(shm);
+    if (region_fill(shm) != CO_OK) {
+        shm->file = -1;
+        co_shm_destroy(shm);
         return CO_E_NOMEM;
     }
-    shm->base = base;
-    co_shm_window_open(shm);
     atomic_store(&((shm_context *)co_shm_context_at(shm, 0))->taken, 1);
     *out = shm;
     return CO_OK;
+}
+
+co_status co_shm_create(co_shm **out, int ranks)
+{
+    return co_shm_map(out, ranks, -1);
 }
 
 void co_shm_destroy(co_shm *shm)
@@ -71,7 +106,10 @@ void co_shm_destroy(co_shm *shm)
     if (!shm)
         return;
     co_shm_window_close(shm);
-    munmap(shm->base, shm->size);
+    if (shm->base)
+        munmap(shm->base, shm->size);
+    if (shm->file >= 0)
+        close(shm->file);
     co_free(shm);
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cohort/ext/comm.h>
+
 #include "comm/mpi.h"
 #include "comm/watch.h"
 #include "core/log.h"
@@ -96,14 +98,16 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
 static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, void *arg)
 {
     co_comm *comm = NULL;
-    co_watch *watch;
+    co_watch *watch = NULL;
     co_status st;
 
     CO_TRY(co_comm_create_mpi(&comm));
-    watch = co_calloc_aligned(1, sizeof(*watch));
-    if (watch)
-        co_watch_attach(comm, watch, co_comm_rank(comm));
-    st = watch ? launch_mpi_rank(comm, options, fn, arg) : CO_E_NOMEM;
+    if (!comm->watch) { /* nobody else can look at this rank */
+        watch = co_calloc_aligned(1, sizeof(*watch));
+        if (watch)
+            co_watch_attach(comm, watch, co_comm_rank(comm));
+    }
+    st = comm->watch ? launch_mpi_rank(comm, options, fn, arg) : CO_E_NOMEM;
     if (st != CO_OK)
         co_comm_abort(comm, st, co_error_message());
     co_log_set_tail(NULL);

@@ -14,6 +14,14 @@ bool comm_case_fault(const char *file, int line, const char *what)
     return false;
 }
 
+bool comm_shares_memory(const co_comm *comm)
+{
+    const char *text = getenv("COHORT_RANKS_PER_HOST");
+    const int size = co_comm_size(comm), each = text ? atoi(text) : size;
+
+    return strcmp(co_comm_transport(comm), "mpi") != 0 || each >= size;
+}
+
 int64_t comm_value(co_dtype dtype, int rank, size_t i)
 {
     const int64_t v = ((uint32_t)i * 2654435761u + (uint32_t)rank * 1234567891u) >> 29;

@@ -29,6 +29,9 @@ bool comm_case_fault(const char *file, int line, const char *what);
     } while (0)
 #define CHECK_OK(call) CHECK((call) == CO_OK)
 
+/* Whether its ranks are on one machine, as far as they know. */
+bool comm_shares_memory(const co_comm *comm);
+
 /* ---- test data: small whole numbers, exact in every type ---- */
 
 /* Element i of a rank's buffer: -4..3, or 0..7 where there are no negative numbers. */

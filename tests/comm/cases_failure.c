@@ -114,11 +114,11 @@ static bool failure_message_mismatch(co_comm *comm)
             CHECK(strstr(co_error_message(), "rank 0 calls send of 3 i32"));
             CHECK(failure_is_dead(part, CO_E_MISMATCH));
         }
-        if (!failure_is_mpi(comm) && rank != 1)
+        if (comm_shares_memory(comm) && rank != 1)
             CHECK(co_comm_recv(part, out, 1, CO_I32, 1) == CO_E_MISMATCH);
         CHECK_OK(co_comm_barrier(comm));
-        if (!failure_is_mpi(comm))
-            co_comm_destroy(part); /* over MPI that is collective, and dead for rank 1 alone */
+        if (comm_shares_memory(comm))
+            co_comm_destroy(part); /* elsewhere that is collective, and dead for rank 1 alone */
     }
     return true;
 }
@@ -148,11 +148,11 @@ static bool failure_late(co_comm *comm, bool message)
         CHECK(failure_is_dead(part, CO_E_TIMEOUT));
     }
     CHECK_OK(co_comm_barrier(comm));
-    if (rank == last && !failure_is_mpi(comm)) {
+    if (rank == last && comm_shares_memory(comm)) {
         CHECK(co_comm_barrier(part) == CO_E_TIMEOUT);
         CHECK(strstr(co_error_message(), name));
     }
-    if (rank != last || !failure_is_mpi(comm))
+    if (rank != last || comm_shares_memory(comm))
         co_comm_destroy(part);
     return true;
 }
@@ -227,11 +227,11 @@ static bool failure_abort_together(co_comm *comm)
 static bool failure_in_flight(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
-    static float data[4][1000]; /* over MPI, still written to when all is over */
+    static float data[4][1000]; /* elsewhere, still written to when all is over */
     co_request *requests[4] = {NULL};
     co_comm *part;
 
-    if (failure_is_mpi(comm))
+    if (!comm_shares_memory(comm))
         return true;
     CHECK_OK(co_comm_split(&part, comm, 0, 0));
     if (rank == 0) {

@@ -20,11 +20,6 @@ static bool window_is_refused(co_comm *comm)
     return true;
 }
 
-static bool window_is_mpi(const co_comm *comm)
-{
-    return strcmp(co_comm_transport(comm), "mpi") == 0;
-}
-
 /* All ranks count in the first word, and each fills a part of the others. */
 static bool window_fill(co_comm *comm, _Atomic uint32_t *word)
 {
@@ -49,7 +44,7 @@ static bool window_shared(co_comm *comm)
     const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
     void *first, *second;
 
-    if (window_is_mpi(comm))
+    if (!comm_shares_memory(comm))
         return window_is_refused(comm);
     CHECK_OK(co_comm_window_create(&first, comm, bytes));
     CHECK(window_fill(comm, first));
@@ -73,7 +68,7 @@ static bool window_of_a_group(co_comm *comm)
     co_comm *part;
     void *base;
 
-    if (window_is_mpi(comm))
+    if (!comm_shares_memory(comm))
         return true;
     CHECK_OK(co_comm_split(&part, comm, co_comm_rank(comm) % 2, 0));
     CHECK_OK(co_comm_window_create(&base, part, bytes));

@@ -70,7 +70,10 @@ typedef struct co_comm_ops {
     const struct co_watch *(*late)(const co_request *request, int rank);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
-    /* Memory that all ranks share, zeroed; NULL: the transport has none. */
+    /* comm->timeout_ms has changed; NULL: nobody else has to know. */
+    void (*set_timeout)(co_comm *comm);
+    /* Memory that all ranks share, zeroed; NULL: the transport has none. CO_E_UNSUPPORTED, on all
+       ranks: this communicator has none. */
     co_status (*window)(void **base, co_comm *comm, size_t bytes);
     void (*free_window)(co_comm *comm, void *base, size_t bytes);
     /* The communicator is dead: every later call on it fails with this status and cause, unless
