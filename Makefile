@@ -79,7 +79,7 @@ format: ## put every source file into the project's layout
 	@clang-format -i $(SOURCES)
 
 bench: setup all ## measure speed, with PyTorch beside it where that is installed
-	@bench/run.sh
+	@bench/train.sh $(NETS)
 
 bench-data: setup all ## measure how fast images come, beside libjpeg-turbo's own decoder
 	@bench/data.sh

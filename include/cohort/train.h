@@ -151,6 +151,7 @@ typedef struct co_bench_summary {
     double step_ms[3];            /* the same, of one step */
     double start_seconds;         /* process start to the end of the first step */
     double data_wait_share;       /* of the step time */
+    uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
 } co_bench_summary;
 
 /** Time training steps: `warmup` steps, then `rounds` times `steps` steps. Nothing is written. */

@@ -34,10 +34,12 @@ static void bench_train_print(const co_bench_summary *s)
     printf("{\"bench\": \"train\", \"ranks\": %d, \"batch\": %llu, \"steps\": %llu, \"rounds\": "
            "%d, \"samples_per_second\": %.9g, \"samples_per_second_min\": %.9g, "
            "\"samples_per_second_max\": %.9g, \"step_ms\": %.6g, \"step_ms_min\": %.6g, "
-           "\"step_ms_max\": %.6g, \"start_seconds\": %.6g, \"data_wait_share\": %.4g}\n",
+           "\"step_ms_max\": %.6g, \"start_seconds\": %.6g, \"data_wait_share\": %.4g, "
+           "\"peak_memory_bytes\": %llu}\n",
            s->ranks, (unsigned long long)s->batch, (unsigned long long)s->steps, s->rounds,
            s->samples_per_second[1], s->samples_per_second[0], s->samples_per_second[2],
-           s->step_ms[1], s->step_ms[0], s->step_ms[2], s->start_seconds, s->data_wait_share);
+           s->step_ms[1], s->step_ms[0], s->step_ms[2], s->start_seconds, s->data_wait_share,
+           (unsigned long long)s->peak_memory_bytes);
 }
 
 static co_status bench_train_run(const void *options, int n, const char *const *argument)
@@ -60,7 +62,8 @@ const co_command co_command_bench_train = {
     .about = "Trains without evaluation and writes no file. Prints one JSON object on one line:\n"
              "samples_per_second over all ranks and step_ms as the median over the rounds, with\n"
              "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
-             "first step; data_wait_share, the part of the time that was spent waiting for data.",
+             "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
+             "peak_memory_bytes, the resident memory of the rank that held most.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"
                "  cohort bench train configs/mnist-net.yaml --set data=synthetic",
     .arguments = bench_train_arguments,

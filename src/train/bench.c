@@ -2,6 +2,7 @@
  * bench.c - how long a training step takes, without evaluation, sinks or files.
  */
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "core/clock.h"
 #include "train/trainer_internal.h"
@@ -46,19 +47,36 @@ static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
     return CO_OK;
 }
 
+/* The most memory that any rank has held so far. */
+static co_status bench_peak(uint64_t *bytes, co_comm *comm)
+{
+    struct rusage use;
+    double kib = 0;
+
+    if (getrusage(RUSAGE_SELF, &use) == 0)
+        kib = (double)use.ru_maxrss;
+    CO_TRY(co_comm_allreduce(comm, &kib, &kib, 1, CO_F64, CO_MAX));
+    *bytes = (uint64_t)kib << 10;
+    return CO_OK;
+}
+
 co_status co_trainer_bench(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
     double seconds[CO_BENCH_MAX_ROUNDS], warmup;
+    uint64_t peak = 0;
     co_status st = trainer_open(&t);
 
     if (st == CO_OK)
         st = bench_round(&warmup, &t, job->bench_warmup);
     for (int i = 0; i < job->bench_rounds && st == CO_OK; i++)
         st = bench_round(&seconds[i], &t, job->bench_steps);
+    if (st == CO_OK)
+        st = bench_peak(&peak, comm);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
         qsort(seconds, (size_t)job->bench_rounds, sizeof(seconds[0]), bench_compare);
         bench_fill(&job->result->bench, &t, seconds);
+        job->result->bench.peak_memory_bytes = peak;
     }
     if (st == CO_OK)
         st = co_distributed_finish(t.distributed);

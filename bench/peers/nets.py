@@ -1,0 +1,145 @@
+"""The networks that bench/works names, in PyTorch, as Cohort's models of the same names."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class MnistNet(nn.Module):
+    """Two convolutions and two linear layers: 21,840 parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 10, kernel_size=5)
+        self.conv2 = nn.Conv2d(10, 20, kernel_size=5)
+        self.drop2 = nn.Dropout2d(0.5)
+        self.fc1 = nn.Linear(320, 50)
+        self.drop1 = nn.Dropout(0.5)
+        self.fc2 = nn.Linear(50, 10)
+
+    def forward(self, x):
+        x = F.relu(F.max_pool2d(self.conv1(x), 2))
+        x = F.relu(F.max_pool2d(self.drop2(self.conv2(x)), 2))
+        x = F.relu(self.fc1(x.flatten(1)))
+        return self.fc2(self.drop1(x))
+
+
+def lenet5():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(),
+        nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+
+
+def psgd_cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(16, 32, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Dropout(0.4), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 256), nn.Linear(256, 10))
+
+
+def conv_bn_relu(cin, cout, kernel=3, stride=1, bias=False):
+    return nn.Sequential(nn.Conv2d(cin, cout, kernel, stride, (kernel - 1) // 2, bias=bias),
+                         nn.BatchNorm2d(cout), nn.ReLU(inplace=True))
+
+
+class Residual(nn.Module):
+    def __init__(self, *body):
+        super().__init__()
+        self.body = nn.Sequential(*body)
+
+    def forward(self, x):
+        return self.body(x) + x
+
+
+def resnet9():
+    def c(*args):
+        return conv_bn_relu(*args, bias=True)
+
+    return nn.Sequential(
+        c(3, 16, 7, 4), c(16, 32, 3, 2), Residual(c(32, 32), c(32, 32)),
+        c(32, 64, 3, 2), c(64, 128, 3, 2), Residual(c(128, 128), c(128, 128)),
+        nn.Flatten(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class Scale(nn.Module):
+    def forward(self, x):
+        return x * 0.125
+
+
+def resnet9_wide(w=64):
+    c = conv_bn_relu
+    return nn.Sequential(
+        c(3, w), c(w, 2 * w), nn.MaxPool2d(2), Residual(c(2 * w, 2 * w), c(2 * w, 2 * w)),
+        c(2 * w, 4 * w), nn.MaxPool2d(2), c(4 * w, 8 * w), nn.MaxPool2d(2),
+        Residual(c(8 * w, 8 * w), c(8 * w, 8 * w)), nn.MaxPool2d(4), nn.Flatten(),
+        nn.Linear(8 * w, 10, bias=False), Scale())
+
+
+class Block(nn.Module):
+    """A residual block of He et al.; its stride is in the 3x3 convolution, as torchvision's."""
+
+    def __init__(self, cin, width, stride, bottleneck):
+        super().__init__()
+        cout = 4 * width if bottleneck else width
+        if bottleneck:
+            self.body = nn.Sequential(conv_bn_relu(cin, width, 1),
+                                      conv_bn_relu(width, width, 3, stride),
+                                      nn.Conv2d(width, cout, 1, bias=False), nn.BatchNorm2d(cout))
+        else:
+            self.body = nn.Sequential(conv_bn_relu(cin, width, 3, stride),
+                                      nn.Conv2d(width, cout, 3, 1, 1, bias=False),
+                                      nn.BatchNorm2d(cout))
+        self.skip = nn.Identity() if stride == 1 and cin == cout else nn.Sequential(
+            nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.relu(self.body(x) + self.skip(x))
+
+
+def resnet(depths, bottleneck, classes, cifar_stem=False):
+    stem = [conv_bn_relu(3, 64)] if cifar_stem else [conv_bn_relu(3, 64, 7, 2),
+                                                     nn.MaxPool2d(3, 2, 1)]
+    blocks, cin = [], 64
+    for stage, depth in enumerate(depths):
+        for i in range(depth):
+            blocks.append(Block(cin, 64 << stage, 2 if stage and not i else 1, bottleneck))
+            cin = (64 << stage) * (4 if bottleneck else 1)
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(cin, classes))
+
+
+# name: (network, shape of an image, classes, parameters)
+NETS = {
+    "mnist-net": (MnistNet, (1, 28, 28), 10, 21840),
+    "lenet5": (lenet5, (1, 28, 28), 10, 44426),
+    "psgd-cnn": (psgd_cnn, (1, 32, 32), 10, 213194),
+    "resnet9": (resnet9, (3, 32, 32), 10, 431946),
+    "resnet9-wide": (resnet9_wide, (3, 32, 32), 10, 6573120),
+    "resnet18-cifar": (lambda: resnet((2, 2, 2, 2), False, 10, True), (3, 32, 32), 10, 11173962),
+    "resnet18": (lambda: resnet((2, 2, 2, 2), False, 1000), (3, 224, 224), 1000, 11689512),
+    "resnet50": (lambda: resnet((3, 4, 6, 3), True, 1000), (3, 224, 224), 1000, 25557032),
+}
+
+
+def make(name):
+    """The network, the shape of an image and the number of classes."""
+    build, shape, classes, parameters = NETS[name]
+    net = build()
+    assert sum(p.numel() for p in net.parameters()) == parameters, name
+    return net, shape, classes
+
+
+def optimizer(name, parameters):
+    """The optimizer of the work's config; in one fused kernel where this PyTorch has one."""
+    kind, options = {
+        "mnist-net": (torch.optim.SGD, dict(lr=0.01, momentum=0.5)),
+        "lenet5": (torch.optim.SGD, dict(lr=0.02, momentum=0.85)),
+        "psgd-cnn": (torch.optim.SGD, dict(lr=0.1)),
+        "resnet9": (torch.optim.Adam, dict(lr=0.001, weight_decay=0.001)),
+    }.get(name, (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=1e-4)))
+    parameters = list(parameters)
+    try:
+        return kind(parameters, fused=True, **options)
+    except (TypeError, RuntimeError, ValueError):
+        return kind(parameters, **options)
