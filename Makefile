@@ -15,7 +15,7 @@ build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JO
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints asan tsan \
-         fuzz coverage lint format bench bench-data \
+         fuzz coverage lint format bench bench-comm bench-data \
         install clean
 
 all: ## build the release: build/cohort
@@ -78,8 +78,12 @@ format: ## put every source file into the project's layout
 	@scripts/setup.sh lint
 	@clang-format -i $(SOURCES)
 
-bench: setup all ## measure speed, with PyTorch beside it where that is installed
+bench: setup all ## measure speed beside PyTorch and MPI where they are installed; NETS=... a part
 	@bench/train.sh $(NETS)
+	@$(if $(NETS),,bench/comm.sh)
+
+bench-comm: setup all ## measure the sum over two ranks, beside Gloo, Open MPI and MPICH
+	@bench/comm.sh
 
 bench-data: setup all ## measure how fast images come, beside libjpeg-turbo's own decoder
 	@bench/data.sh
