@@ -98,13 +98,31 @@ const float *co_plan_loss(const co_plan *plan)
     return plan->plain[plan->graph->loss]->tensor.data;
 }
 
+static co_status plan_run_kernel(plan_call *pc, bool backward, const co_run *run)
+{
+    co_call *call = &pc->call;
+
+    return backward ? call->kernel->backward(call, run) : call->kernel->forward(call, run);
+}
+
+co_status co_plan_run_step(co_plan *plan, int s, const co_run *run)
+{
+    const co_plan_observer *observer = plan->observer;
+    const plan_step *step = &plan->step[s];
+    co_status st;
+
+    if (!observer)
+        return plan_run_kernel(step->pc, step->backward, run);
+    observer->begin(observer->arg, plan, s);
+    st = plan_run_kernel(step->pc, step->backward, run);
+    observer->end(observer->arg, plan, s);
+    return st;
+}
+
 co_status co_plan_forward(co_plan *plan, const co_run *run)
 {
-    for (int s = 0; s < plan->n_forward; s++) {
-        co_call *call = &plan->step[s].pc->call;
-
-        CO_TRY(call->kernel->forward(call, run));
-    }
+    for (int s = 0; s < plan->n_forward; s++)
+        CO_TRY(co_plan_run_step(plan, s, run));
     return CO_OK;
 }
 
@@ -114,14 +132,9 @@ co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, 
 
     for (int s = plan->n_forward; s < plan->n_step; s++) {
         const plan_step *step = &plan->step[s];
-        co_call *call = &step->pc->call;
 
-        if (!step->backward) {
-            CO_TRY(call->kernel->forward(call, run));
-            continue;
-        }
-        CO_TRY(call->kernel->backward(call, run));
-        if (ready && step->ready_end > done) {
+        CO_TRY(co_plan_run_step(plan, s, run));
+        if (ready && step->backward && step->ready_end > done) {
             CO_TRY(ready(arg, done, step->ready_end));
             done = step->ready_end;
         }
@@ -130,6 +143,47 @@ co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, 
     if (ready && done < plan->store->n)
         CO_TRY(ready(arg, done, plan->store->n));
     return CO_OK;
+}
+
+void co_plan_observe(co_plan *plan, const co_plan_observer *observer)
+{
+    plan->observer = observer;
+}
+
+int co_plan_step_count(const co_plan *plan)
+{
+    return plan->n_step;
+}
+
+/* The node whose value or gradient a tensor is, or NULL. */
+static const char *plan_writer(const co_plan *plan, const co_tensor *tensor)
+{
+    for (const plan_call *pc = plan->calls; pc; pc = pc->next) {
+        for (int i = 0; i < pc->call.n_out; i++)
+            if (pc->call.out[i] == tensor)
+                return pc->call.name;
+        for (int i = 0; i < pc->call.n_in; i++)
+            if (pc->call.grad_in[i] == tensor)
+                return pc->call.name;
+    }
+    return NULL;
+}
+
+void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
+{
+    const plan_step *step = &plan->step[s];
+    const plan_call *pc = step->pc;
+
+    *out = (co_plan_step){.name = pc->call.name,
+                          .call = &pc->call,
+                          .backend = pc->backend->name,
+                          .backward = s >= plan->n_forward,
+                          .gradient = step->backward};
+    if (pc->call.kernel == pc->backend->unpack) {
+        const char *name = plan_writer(plan, pc->call.in[0]);
+
+        out->name = name ? name : out->name;
+    }
 }
 
 void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared)

@@ -42,6 +42,34 @@ typedef co_status (*co_ready_fn)(void *arg, size_t begin, size_t end);
 /* `ready` may be NULL. */
 co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, void *arg);
 
+/* ---- for whoever measures: a plan is a row of steps, forward ones first ---- */
+
+/* Told before and behind each step that forward and backward run. */
+typedef struct co_plan_observer {
+    void (*begin)(void *arg, const co_plan *plan, int step);
+    void (*end)(void *arg, const co_plan *plan, int step);
+    void *arg;
+} co_plan_observer;
+
+/* `observer` is borrowed; NULL: nobody is told. */
+void co_plan_observe(co_plan *plan, const co_plan_observer *observer);
+
+/* What a step does. Steps that only change a layout have the op "unpack", and the name of the node
+   whose result they read. */
+typedef struct co_plan_step {
+    const char *name;    /* of the node; borrowed */
+    const co_call *call; /* borrowed */
+    const char *backend; /* its name */
+    bool backward;       /* part of the backward pass */
+    bool gradient;       /* runs the kernel's backward: the rest only prepares or adds up */
+} co_plan_step;
+
+int co_plan_step_count(const co_plan *plan);
+void co_plan_step_at(co_plan_step *out, const co_plan *plan, int step);
+/* This step alone, on what the last forward and backward left: for measuring, in a plan without
+   reuse of memory. */
+co_status co_plan_run_step(co_plan *plan, int step, const co_run *run);
+
 /* Bytes of activations with and without reuse; for reports and tests. */
 void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared);
 /* Name of the backend that runs a node of the graph. *why (may be NULL): what those before it said

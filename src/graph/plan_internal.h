@@ -50,6 +50,7 @@ struct co_plan {
     void *memory;
     void *scratch;
     size_t used, unshared;
+    const co_plan_observer *observer; /* borrowed; NULL: none */
 };
 
 /* --- compile.c --- */

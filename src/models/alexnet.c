@@ -61,5 +61,6 @@ const co_model_ops co_model_alexnet = {
     .summary = "five convolutions and three linear layers, as torchvision's",
     .keys = alexnet_keys,
     .self_size = sizeof(alexnet),
+    .sample = {3, {3, 224, 224}},
     .build = alexnet_build,
 };

@@ -54,5 +54,6 @@ const co_model_ops co_model_lenet5 = {
     .summary = "LeNet-5 with max pooling and ReLU, for 28 x 28 or 32 x 32",
     .keys = lenet5_keys,
     .self_size = sizeof(lenet5),
+    .sample = {3, {1, 28, 28}},
     .build = lenet5_build,
 };

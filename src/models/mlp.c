@@ -67,5 +67,6 @@ const co_model_ops co_model_mlp = {
     .summary = "multilayer perceptron: linear layers with ReLU between them",
     .keys = mlp_keys,
     .self_size = sizeof(mlp),
+    .sample = {3, {1, 28, 28}},
     .build = mlp_build,
 };

@@ -28,5 +28,6 @@ static co_status mnist_example_build(const void *self, co_builder *b)
 const co_model_ops co_model_mnist_example = {
     .name = "mnist-example",
     .summary = "the network of PyTorch's MNIST example",
+    .sample = {3, {1, 28, 28}},
     .build = mnist_example_build,
 };

@@ -57,5 +57,6 @@ const co_model_ops co_model_mnist_net = {
     .summary = "two convolutions, two linear layers, dropout; for MNIST",
     .keys = mnist_net_keys,
     .self_size = sizeof(mnist_net),
+    .sample = {3, {1, 28, 28}},
     .build = mnist_net_build,
 };

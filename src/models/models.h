@@ -40,6 +40,7 @@ typedef struct co_model_ops {
     const co_key *keys;
     size_t self_size;
     const void *variant; /* which of a family that shares `build`, which finds it in the builder */
+    co_shape sample;     /* (C, H, W) that it was made for: what a benchmark takes */
     /* Build up to the logits or log-probabilities; the loss is added by the caller. */
     co_status (*build)(const void *self, co_builder *b);
 } co_model_ops;

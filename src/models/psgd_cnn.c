@@ -57,5 +57,6 @@ const co_model_ops co_model_psgd_cnn = {
     .summary = "two convolutions, three linear layers, dropout; for MNIST at 32 x 32",
     .keys = psgd_cnn_keys,
     .self_size = sizeof(psgd_cnn),
+    .sample = {3, {1, 32, 32}},
     .build = psgd_cnn_build,
 };

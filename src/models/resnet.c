@@ -150,6 +150,7 @@ static const resnet_depth resnet_depths[] = {
         .keys = resnet_keys,                                                                       \
         .self_size = sizeof(resnet),                                                               \
         .variant = &resnet_depths[index],                                                          \
+        .sample = {3, {3, 224, 224}},                                                              \
         .build = resnet_build,                                                                     \
     }
 

@@ -57,5 +57,6 @@ static co_status resnet9_build(const void *self, co_builder *b)
 const co_model_ops co_model_resnet9 = {
     .name = "resnet9",
     .summary = "small residual network of a course on deep learning systems, for CIFAR",
+    .sample = {3, {3, 32, 32}},
     .build = resnet9_build,
 };

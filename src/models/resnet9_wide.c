@@ -97,5 +97,6 @@ const co_model_ops co_model_resnet9_wide = {
     .summary = "residual network of the fastest DAWNBench entries for CIFAR",
     .keys = resnet9_wide_keys,
     .self_size = sizeof(resnet9_wide),
+    .sample = {3, {3, 32, 32}},
     .build = resnet9_wide_build,
 };

@@ -103,6 +103,7 @@ static co_status vgg_build(const void *self, co_builder *b)
         .keys = keys_of,                                                                           \
         .self_size = sizeof(vgg),                                                                  \
         .variant = &vgg_##symbol,                                                                  \
+        .sample = {3, {3, 224, 224}},                                                              \
         .build = vgg_build,                                                                        \
     }
 

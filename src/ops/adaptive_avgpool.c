@@ -29,6 +29,15 @@ static co_status adaptive_avgpool_shape(co_shape *out, const co_shape *in, const
     return rules_need_size(out, "output");
 }
 
+static void adaptive_avgpool_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                                  const void *attr)
+{
+    const double n = (double)co_shape_count(in);
+
+    (void)out_shape, (void)attr;
+    *out = (co_op_work){n, n, 0};
+}
+
 const co_op co_op_adaptive_avgpool = {
     .name = "adaptive_avgpool",
     .summary = "means over windows, to an output of a given size",
@@ -40,4 +49,5 @@ const co_op co_op_adaptive_avgpool = {
     .grad_in = 1,
     .check = adaptive_avgpool_check,
     .shape = adaptive_avgpool_shape,
+    .work = adaptive_avgpool_work,
 };

@@ -20,6 +20,16 @@ static const co_key avgpool_keys[] = {
     CO_KEYS_END,
 };
 
+static void avgpool_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                         const void *attr)
+{
+    const co_pool_attr *a = attr;
+    const double all = (double)co_shape_count(out_shape) * (double)(a->k[0] * a->k[1]);
+
+    (void)in;
+    *out = (co_op_work){all, all, 0};
+}
+
 const co_op co_op_avgpool = {
     .name = "avgpool",
     .summary = "mean of each window",
@@ -31,4 +41,5 @@ const co_op co_op_avgpool = {
     .grad_in = 1,
     .check = rules_check_pool,
     .shape = rules_shape_pool,
+    .work = avgpool_work,
 };

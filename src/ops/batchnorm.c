@@ -49,6 +49,17 @@ static int batchnorm_params(co_param_spec *out, const co_shape *in, const void *
     return 4;
 }
 
+/* Forward: two sums (3) and a product with a shift (2) for each element. Backward: two sums (3) and
+   a combination of three terms (4). */
+static void batchnorm_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                           const void *attr)
+{
+    const double n = (double)co_shape_count(in);
+
+    (void)out_shape, (void)attr;
+    *out = (co_op_work){5 * n, 4 * n, 3 * n};
+}
+
 const co_op co_op_batchnorm = {
     .name = "batchnorm",
     .summary = "normalise each channel over the batch",
@@ -61,4 +72,5 @@ const co_op co_op_batchnorm = {
     .grad_in = 1,
     .shape = batchnorm_shape,
     .params = batchnorm_params,
+    .work = batchnorm_work,
 };

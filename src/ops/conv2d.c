@@ -102,6 +102,17 @@ static int conv2d_params(co_param_spec *out, const co_shape *in, const void *att
     return rules_init_params(out, &weight, a->bias, &a->init);
 }
 
+/* The same three sums of products over other indices. */
+static void conv2d_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                        const void *attr)
+{
+    const co_shape weight = conv2d_weight(in, attr);
+    const double each = 2.0 * (double)(weight.dim[1] * weight.dim[2] * weight.dim[3]);
+    const double all = each * (double)co_shape_count(out_shape);
+
+    *out = (co_op_work){all, all, all};
+}
+
 const co_op co_op_conv2d = {
     .name = "conv2d",
     .summary = "convolution over height and width",
@@ -114,4 +125,5 @@ const co_op co_op_conv2d = {
     .check = conv2d_check,
     .shape = conv2d_shape,
     .params = conv2d_params,
+    .work = conv2d_work,
 };

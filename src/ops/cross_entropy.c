@@ -15,6 +15,16 @@ static const co_key cross_entropy_keys[] = {
     CO_KEYS_END,
 };
 
+/* As log_softmax; back: exponential, difference. */
+static void cross_entropy_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                               const void *attr)
+{
+    const double n = (double)co_shape_count(in);
+
+    (void)out_shape, (void)attr;
+    *out = (co_op_work){4 * n, 2 * n, 0};
+}
+
 const co_op co_op_cross_entropy = {
     .name = "cross_entropy",
     .summary = "softmax and negative log-likelihood in one",
@@ -26,4 +36,5 @@ const co_op co_op_cross_entropy = {
     .grad_in = 1,
     .is_loss = true,
     .shape = rules_shape_loss,
+    .work = cross_entropy_work,
 };

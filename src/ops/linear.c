@@ -39,6 +39,15 @@ static int linear_params(co_param_spec *out, const co_shape *in, const void *att
     return rules_init_params(out, &weight, a->bias, &a->init);
 }
 
+static void linear_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                        const void *attr)
+{
+    const double all = 2.0 * (double)co_shape_count(out_shape) * (double)in->dim[1];
+
+    (void)attr;
+    *out = (co_op_work){all, all, all};
+}
+
 const co_op co_op_linear = {
     .name = "linear",
     .summary = "fully connected layer",
@@ -51,4 +60,5 @@ const co_op co_op_linear = {
     .grad_in = 1,
     .shape = linear_shape,
     .params = linear_params,
+    .work = linear_work,
 };

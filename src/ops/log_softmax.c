@@ -11,6 +11,16 @@ static co_status log_softmax_shape(co_shape *out, const co_shape *in, const void
     return CO_OK;
 }
 
+/* Maximum, difference, exponential, sum; back: product, sum, difference. */
+static void log_softmax_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                             const void *attr)
+{
+    const double n = (double)co_shape_count(in);
+
+    (void)out_shape, (void)attr;
+    *out = (co_op_work){4 * n, 3 * n, 0};
+}
+
 const co_op co_op_log_softmax = {
     .name = "log_softmax",
     .summary = "log-probabilities from scores",
@@ -19,4 +29,5 @@ const co_op co_op_log_softmax = {
     .saves = CO_SAVES_OUT,
     .grad_in = 1,
     .shape = log_softmax_shape,
+    .work = log_softmax_work,
 };

@@ -15,6 +15,16 @@ static const co_key maxpool_keys[] = {
     CO_KEYS_END,
 };
 
+static void maxpool_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                         const void *attr)
+{
+    const co_pool_attr *a = attr;
+    const double windows = (double)co_shape_count(out_shape);
+
+    (void)in;
+    *out = (co_op_work){windows * (double)(a->k[0] * a->k[1]), windows, 0};
+}
+
 const co_op co_op_maxpool = {
     .name = "maxpool",
     .summary = "largest value of each window",
@@ -26,4 +36,5 @@ const co_op co_op_maxpool = {
     .grad_in = 1,
     .check = rules_check_pool,
     .shape = rules_shape_pool,
+    .work = maxpool_work,
 };

@@ -12,10 +12,9 @@
 
 #include "cli/program.h"
 
-static const char *const help_commands[] = {"train",       "eval",           "list",    "doctor",
-                                            "data info",   "data partition", "inspect", "compare",
-                                            "bench train", "bench comm",     "export",  "import",
-                                            "ctl"};
+static const char *const help_commands[] = {
+    "train",   "eval",        "list",       "doctor",    "data info", "data partition", "inspect",
+    "compare", "bench train", "bench comm", "bench ops", "export",    "import",         "ctl"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";

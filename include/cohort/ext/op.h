@@ -36,6 +36,14 @@ typedef struct co_param_spec {
  *  a kernel asks for. */
 typedef enum co_saves { CO_SAVES_NONE = 0, CO_SAVES_IN = 1, CO_SAVES_OUT = 2 } co_saves;
 
+/** Arithmetic operations on one batch, by the definition of the op and not by what a kernel makes
+ *  of it: a multiplication and an addition are two. */
+typedef struct co_op_work {
+    double forward;
+    double backward_in;    /* for the gradient of its inputs */
+    double backward_param; /* for that of its parameters */
+} co_op_work;
+
 typedef struct co_op {
     const char *name;
     const char *summary;
@@ -56,6 +64,9 @@ typedef struct co_op {
     /** Parameters and buffers, in the order in which kernels see them; returns how many.
      *  NULL: none. */
     int (*params)(co_param_spec *out, const co_shape *in, const void *attr);
+    /** How much there is to do, for profiles; shapes with the batch in dimension 0. NULL: one
+     *  operation for each element of out[0], each way. */
+    void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);
 } co_op;
 
 #ifdef __cplusplus

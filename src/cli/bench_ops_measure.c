@@ -1,0 +1,139 @@
+/*
+ * bench_ops_measure.c - times of the steps of a plan, each repeated by itself.
+ *
+ * In a plan in which every tensor has its own memory, a step can be run again and again once all
+ * have run in turn: what it reads stays. So its data come from as near a cache as they fit in.
+ */
+#include <stdlib.h>
+
+#include "cli/bench_ops.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/rng.h"
+#include "core/thread.h"
+#include "train/profile_row.h"
+
+#define MEASURE_LEAST 5
+#define MEASURE_MOST  1000
+
+typedef struct measure {
+    co_plan *plan;
+    uint32_t *sample; /* (batch) */
+    co_run run;
+    uint64_t ns; /* for each step */
+} measure;
+
+static int measure_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Values as after a normalisation, labels of all classes. */
+static void measure_fill(measure *m, const cli_network *net, int64_t batch)
+{
+    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST};
+    const uint64_t count = (uint64_t)(co_shape_count(&net->sample) * batch);
+    int32_t *label = co_plan_label(m->plan);
+
+    co_rng_normal(co_plan_input(m->plan), &rng, 0, count);
+    for (int64_t i = 0; i < batch; i++) {
+        label[i] = (int32_t)(i % net->classes);
+        m->sample[i] = (uint32_t)i;
+    }
+    m->run = (co_run){.seed = 1, .sample = m->sample, .grad_scale = 1.0f / (float)batch};
+}
+
+static co_status measure_open(measure *m, const cli_network *net, int64_t batch)
+{
+    const co_plan_options options = {.batch = batch,
+                                     .training = true,
+                                     .backends = net->model->backends,
+                                     .direct_convolution = net->model->direct_convolution,
+                                     .no_reuse = true};
+
+    m->sample = co_calloc((size_t)batch, sizeof(*m->sample));
+    if (!m->sample)
+        return CO_E_NOMEM;
+    CO_TRY(co_plan_create(&m->plan, net->model->graph, net->model->store, &options));
+    measure_fill(m, net, batch);
+    return CO_OK;
+}
+
+static co_status measure_all(void *arg, int step)
+{
+    const measure *m = arg;
+
+    (void)step;
+    CO_TRY(co_plan_forward(m->plan, &m->run));
+    return co_plan_backward(m->plan, &m->run, NULL, NULL);
+}
+
+static co_status measure_one(void *arg, int step)
+{
+    const measure *m = arg;
+
+    return co_plan_run_step(m->plan, step, &m->run);
+}
+
+/* Median and minimum of what `fn` takes. */
+static co_status measure_repeat(double *median, double *least, measure *m,
+                                co_status (*fn)(void *arg, int step), int step)
+{
+    const uint64_t start = co_clock_ns();
+    double seconds[MEASURE_MOST];
+    uint64_t before, after;
+    size_t n = 0;
+
+    CO_TRY(fn(m, step));
+    before = co_clock_ns();
+    do {
+        CO_TRY(fn(m, step));
+        after = co_clock_ns();
+        seconds[n++] = co_clock_seconds(before, after);
+        before = after;
+    } while (n < MEASURE_LEAST || (n < MEASURE_MOST && after - start < m->ns));
+    qsort(seconds, n, sizeof(seconds[0]), measure_compare);
+    *median = seconds[n / 2];
+    *least = seconds[0];
+    return CO_OK;
+}
+
+static co_status measure_run(bench_ops_rows *out, measure *m)
+{
+    double least;
+
+    out->n = (size_t)co_plan_step_count(m->plan);
+    out->row = co_calloc(out->n, sizeof(*out->row));
+    if (!out->row)
+        return CO_E_NOMEM;
+    CO_TRY(measure_repeat(&out->step_seconds, &least, m, measure_all, 0));
+    for (int step = 0; step < (int)out->n; step++) {
+        co_profile_row *row = &out->row[step];
+
+        co_profile_row_of(row, m->plan, step);
+        row->calls = 1;
+        CO_TRY(measure_repeat(&row->seconds, &row->min_seconds, m, measure_one, step));
+    }
+    return CO_OK;
+}
+
+co_status bench_ops_measure(bench_ops_rows *out, const cli_network *net, int64_t batch, int64_t ms)
+{
+    measure m = {.ns = (uint64_t)ms * 1000000};
+    co_status st;
+
+    *out = (bench_ops_rows){.n = 0};
+    co_thread_flush_denormals();
+    st = measure_open(&m, net, batch);
+    if (st == CO_OK)
+        st = measure_run(out, &m);
+    if (st != CO_OK) {
+        co_free(out->row);
+        out->row = NULL;
+    }
+    co_plan_destroy(m.plan);
+    co_free(m.sample);
+    return st;
+}

@@ -1,0 +1,279 @@
+/*
+ * roof.c - short loops that do nothing but multiply and add, or nothing but move bytes.
+ *
+ * Each thread takes the best of many short rounds, so that a round that somebody else disturbed
+ * does not count. Must not know what is compared with it.
+ */
+#include "core/roof.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <hwloc.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "core/clock.h"
+#include "core/mem.h"
+
+#define ROOF_CHAINS      12 /* more than the units' latency times their number */
+#define ROOF_FMA_TURNS   20000
+#define ROOF_NS          25000000u /* for each measurement */
+#define ROOF_L2          ((size_t)256 << 10)
+#define ROOF_L3          ((size_t)8 << 20)
+#define ROOF_RAM         ((size_t)192 << 20) /* of all ranks of the machine */
+#define ROOF_RAM_LEAST   ((size_t)12 << 20)
+#define ROOF_MAX_THREADS 1024
+#define ROOF_ROUND_BYTES ((size_t)1 << 20) /* moved between two looks at the clock, at least */
+
+typedef struct roof_thread {
+    pthread_t thread;
+    bool started;
+    size_t bytes[CO_ROOF_LEVELS]; /* of the three arrays together */
+    float *memory;                /* owned; bytes[CO_ROOF_LEVELS - 1] */
+    float sink;                   /* so that no loop is idle */
+    double flops_per_second, bytes_per_second[CO_ROOF_LEVELS];
+} roof_thread;
+
+/* Each makes ROOF_FMA_TURNS turns of ROOF_CHAINS vectors; returns the floating-point operations. */
+typedef double (*roof_fma_fn)(float *sink);
+
+static double roof_fma_basic(float *sink)
+{
+    float x[4 * ROOF_CHAINS];
+
+    for (int i = 0; i < 4 * ROOF_CHAINS; i++)
+        x[i] = *sink + (float)i;
+    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++)
+        for (int i = 0; i < 4 * ROOF_CHAINS; i++)
+            x[i] = x[i] * 0.999f + 0.001f;
+    for (int i = 0; i < 4 * ROOF_CHAINS; i++)
+        *sink += x[i] * 1e-6f;
+    return 2.0 * 4 * ROOF_CHAINS * ROOF_FMA_TURNS;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static double roof_fma_avx2(float *sink)
+{
+    const __m256 factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(0.001f);
+    __m256 x[ROOF_CHAINS];
+
+    for (int i = 0; i < ROOF_CHAINS; i++)
+        x[i] = _mm256_set1_ps(*sink + (float)i);
+    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < ROOF_CHAINS; i++)
+            x[i] = _mm256_fmadd_ps(x[i], factor, term);
+    }
+    for (int i = 0; i < ROOF_CHAINS; i++)
+        *sink += _mm256_cvtss_f32(x[i]) * 1e-6f;
+    return 2.0 * 8 * ROOF_CHAINS * ROOF_FMA_TURNS;
+}
+
+__attribute__((target("avx512f"))) static double roof_fma_avx512(float *sink)
+{
+    const __m512 factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
+    __m512 x[ROOF_CHAINS];
+
+    for (int i = 0; i < ROOF_CHAINS; i++)
+        x[i] = _mm512_set1_ps(*sink + (float)i);
+    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < ROOF_CHAINS; i++)
+            x[i] = _mm512_fmadd_ps(x[i], factor, term);
+    }
+    for (int i = 0; i < ROOF_CHAINS; i++)
+        *sink += _mm512_cvtss_f32(x[i]) * 1e-6f;
+    return 2.0 * 16 * ROOF_CHAINS * ROOF_FMA_TURNS;
+}
+#endif
+
+static roof_fma_fn roof_choose_fma(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return roof_fma_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return roof_fma_avx2;
+#endif
+    return roof_fma_basic;
+}
+
+static void roof_measure_flops(roof_thread *t)
+{
+    const roof_fma_fn fma = roof_choose_fma();
+    const uint64_t start = co_clock_ns();
+    uint64_t before = start, after;
+
+    do {
+        const double flops = fma(&t->sink);
+        double rate;
+
+        after = co_clock_ns();
+        rate = flops / co_clock_seconds(before, after);
+        if (rate > t->flops_per_second)
+            t->flops_per_second = rate;
+        before = after;
+    } while (after - start < ROOF_NS);
+}
+
+/* a = b + s c over arrays of n floats; each is passed once. */
+static inline __attribute__((always_inline)) void roof_triad(float *memory, size_t n, float s)
+{
+    float *restrict a = memory;
+    const float *restrict b = memory + n, *restrict c = memory + 2 * n;
+
+    for (size_t i = 0; i < n; i++)
+        a[i] = b[i] + s * c[i];
+}
+
+typedef void (*roof_triad_fn)(float *memory, size_t n, float s);
+
+static void roof_triad_basic(float *memory, size_t n, float s)
+{
+    roof_triad(memory, n, s);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static void roof_triad_avx2(float *memory, size_t n, float s)
+{
+    roof_triad(memory, n, s);
+}
+
+__attribute__((target("avx512f,avx512vl,prefer-vector-width=512"))) static void
+roof_triad_avx512(float *memory, size_t n, float s)
+{
+    roof_triad(memory, n, s);
+}
+#endif
+
+static roof_triad_fn roof_choose_triad(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        return roof_triad_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return roof_triad_avx2;
+#endif
+    return roof_triad_basic;
+}
+
+static void roof_measure_bytes(roof_thread *t, int level)
+{
+    const size_t n = t->bytes[level] / sizeof(float) / 3 / 16 * 16, bytes = 3 * n * sizeof(float);
+    const size_t passes = 1 + ROOF_ROUND_BYTES / bytes;
+    const roof_triad_fn triad = roof_choose_triad();
+    uint64_t start, before, after;
+
+    triad(t->memory, n, 0.5f);
+    start = before = co_clock_ns();
+    do {
+        double rate;
+
+        for (size_t i = 0; i < passes; i++)
+            triad(t->memory, n, (float)i);
+        after = co_clock_ns();
+        rate = (double)(passes * bytes) / co_clock_seconds(before, after);
+        if (rate > t->bytes_per_second[level])
+            t->bytes_per_second[level] = rate;
+        before = after;
+    } while (after - start < ROOF_NS);
+    t->sink += t->memory[n / 2];
+}
+
+static void *roof_run(void *arg)
+{
+    roof_thread *t = arg;
+
+    roof_measure_flops(t);
+    for (int level = 0; level < CO_ROOF_LEVELS; level++)
+        roof_measure_bytes(t, level);
+    return NULL;
+}
+
+/* Bytes of the cache of this kind; `otherwise` where nobody knows. */
+static double roof_cache(hwloc_topology_t topology, hwloc_obj_type_t type, double otherwise)
+{
+    const hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
+
+    return cache && cache->attr->cache.size ? (double)cache->attr->cache.size : otherwise;
+}
+
+/* A rank has the L2 of each of its cores, and its part of the machine's L3. */
+static void roof_describe(co_roof *out, int threads, int ranks)
+{
+    hwloc_topology_t topology;
+    double l2 = 4.0 * ROOF_L2, l3 = 2.0 * ROOF_L3;
+
+    if (hwloc_topology_init(&topology) == 0) {
+        if (hwloc_topology_load(topology) == 0) {
+            l2 = roof_cache(topology, HWLOC_OBJ_L2CACHE, l2);
+            l3 = roof_cache(topology, HWLOC_OBJ_L3CACHE, l3);
+        }
+        hwloc_topology_destroy(topology);
+    }
+    out->threads = threads;
+    out->level[0] = (co_roof_level){"L2", l2 * threads, 0};
+    out->level[1] = (co_roof_level){"L3", l3 / ranks, 0};
+    out->level[2] = (co_roof_level){"RAM", 1e30, 0};
+}
+
+static co_status roof_start(roof_thread *t, size_t ram)
+{
+    t->bytes[0] = ROOF_L2;
+    t->bytes[1] = ROOF_L3 < ram ? ROOF_L3 : ram;
+    t->bytes[2] = ram;
+    t->memory = co_calloc_aligned(ram / sizeof(float), sizeof(float));
+    if (!t->memory)
+        return CO_E_NOMEM;
+    t->started = pthread_create(&t->thread, NULL, roof_run, t) == 0;
+    return t->started ? CO_OK
+                      : co_fail(CO_E_FAILED, "cannot start a thread to measure the machine");
+}
+
+co_status co_roof_measure(co_roof *out, int threads, int ranks)
+{
+    roof_thread *thread;
+    size_t ram;
+    co_status st = CO_OK;
+
+    threads = threads < 1 ? 1 : threads > ROOF_MAX_THREADS ? ROOF_MAX_THREADS : threads;
+    ranks = ranks < 1 ? 1 : ranks;
+    memset(out, 0, sizeof(*out));
+    roof_describe(out, threads, ranks);
+    ram = ROOF_RAM / (size_t)threads / (size_t)ranks;
+    ram = ram < ROOF_RAM_LEAST ? ROOF_RAM_LEAST : ram;
+    thread = co_calloc((size_t)threads, sizeof(*thread));
+    if (!thread)
+        return CO_E_NOMEM;
+    for (int i = 0; i < threads && st == CO_OK; i++)
+        st = roof_start(&thread[i], ram);
+    for (int i = 0; i < threads; i++) {
+        if (thread[i].started)
+            pthread_join(thread[i].thread, NULL);
+        co_free(thread[i].memory);
+        out->flops_per_second += thread[i].flops_per_second;
+        for (int k = 0; k < CO_ROOF_LEVELS; k++)
+            out->level[k].bytes_per_second += thread[i].bytes_per_second[k];
+    }
+    co_free(thread);
+    return st;
+}
+
+double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes)
+{
+    const double compute = flops / roof->flops_per_second;
+    int level = 0;
+    double move;
+
+    while (level < CO_ROOF_LEVELS - 1 && bytes > roof->level[level].capacity)
+        level++;
+    move = bytes / roof->level[level].bytes_per_second;
+    if (bound)
+        *bound = compute > move ? "flops" : roof->level[level].name;
+    return compute > move ? compute : move;
+}

@@ -1,0 +1,144 @@
+/*
+ * profile_table.c - a profile as people read it: 100 columns, the longest first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "telemetry/profile.h"
+
+#define TABLE_BAR 10
+
+static int table_compare(const void *a, const void *b)
+{
+    const co_profile_row *x = *(const co_profile_row *const *)a,
+                         *y = *(const co_profile_row *const *)b;
+
+    if ((x->kind == CO_PROFILE_OTHER) != (y->kind == CO_PROFILE_OTHER))
+        return x->kind == CO_PROFILE_OTHER ? 1 : -1;
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+/* "########  ", `full` standing for all of it. */
+static char *table_bar(char out[TABLE_BAR + 1], double seconds, double full)
+{
+    int n = full > 0 ? (int)(seconds / full * TABLE_BAR + 0.5) : 0;
+
+    n = n > TABLE_BAR ? TABLE_BAR : n;
+    memset(out, ' ', TABLE_BAR);
+    memset(out, '#', (size_t)n);
+    out[TABLE_BAR] = '\0';
+    return out;
+}
+
+/* Three figures, whatever the size: "0.012", "1.23", "12.3", "123". */
+static char *table_number(char out[16], double x)
+{
+    snprintf(out, 16, x < 0.1 ? "%.3f" : x < 10 ? "%.2f" : x < 100 ? "%.1f" : "%.0f", x);
+    return out;
+}
+
+/* What share of a step 1 is, and the longest row. */
+typedef struct table_scale {
+    double whole, longest;
+} table_scale;
+
+static void table_start(FILE *out, const char *name, double seconds, const table_scale *scale)
+{
+    char bar[TABLE_BAR + 1], ms[16];
+
+    fprintf(out, "%8s %5.1f%% %s %-21.21s", table_number(ms, seconds * 1e3),
+            scale->whole > 0 ? 100 * seconds / scale->whole : 0.0,
+            table_bar(bar, seconds, scale->longest), name);
+}
+
+static void table_kernel(FILE *out, const co_profile *profile, const co_profile_row *row,
+                         const table_scale *scale)
+{
+    char gflops[16], gbytes[16];
+    const char *bound;
+    const double reached = co_profile_reached(&bound, profile, row);
+    const double seconds = row->seconds > 0 ? row->seconds : 1e-12;
+
+    table_start(out, row->name, row->seconds, scale);
+    fprintf(out, " %-11.11s %s %-7.7s %8s %6s %4.0f%% %s\n", row->op,
+            row->kind == CO_PROFILE_FORWARD ? "fwd" : "bwd", row->backend,
+            table_number(gflops, row->flops / seconds * 1e-9),
+            table_number(gbytes, row->bytes / seconds * 1e-9), 100 * reached, bound);
+}
+
+static void table_head(FILE *out, const co_profile *profile)
+{
+    const co_roof *roof = &profile->roof;
+    char number[16];
+
+    fprintf(out, "%s: %s ms a step\n", profile->title,
+            table_number(number, profile->step_seconds * 1e3));
+    fprintf(out, "roof of %d thread%s: %s GFLOP/s", roof->threads, roof->threads == 1 ? "" : "s",
+            table_number(number, roof->flops_per_second * 1e-9));
+    for (int i = 0; i < CO_ROOF_LEVELS; i++)
+        fprintf(out, ", %s %s GB/s", roof->level[i].name,
+                table_number(number, roof->level[i].bytes_per_second * 1e-9));
+    fprintf(out, "\n\n%8s %6s %-*s %-21s %-11s %-3s %-7s %8s %6s %5s %s\n", "ms", "share",
+            TABLE_BAR, "", "layer", "op", "", "backend", "GFLOP/s", "GB/s", "roof", "by");
+}
+
+/* What is left out of the table, in one row. */
+static void table_rest(FILE *out, const co_profile_row *const *row, size_t n,
+                       const table_scale *scale)
+{
+    char name[48];
+    double seconds = 0;
+
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        seconds += row[i]->seconds;
+    snprintf(name, sizeof(name), "%zu more kernels", n);
+    table_start(out, name, seconds, scale);
+    fputc('\n', out);
+}
+
+static void table_print(FILE *out, const co_profile *profile, const co_profile_row *const *row,
+                        size_t most)
+{
+    const double kernels = co_profile_kernel_seconds(profile);
+    const table_scale scale = {profile->alone ? kernels : profile->step_seconds,
+                               profile->n_row ? row[0]->seconds : 0};
+    size_t n = 0;
+
+    while (n < profile->n_row && row[n]->kind != CO_PROFILE_OTHER)
+        n++;
+    table_head(out, profile);
+    for (size_t i = 0; i < n && (!most || i < most); i++)
+        table_kernel(out, profile, row[i], &scale);
+    if (most && n > most)
+        table_rest(out, row + most, n - most, &scale);
+    table_start(out, profile->alone ? "sum of kernels" : "in kernels", kernels,
+                &(table_scale){scale.whole, 0});
+    fputs("\n", out);
+    if (n == profile->n_row)
+        return;
+    fputc('\n', out);
+    for (size_t i = n; i < profile->n_row; i++) {
+        table_start(out, row[i]->name, row[i]->seconds, &scale);
+        fputc('\n', out);
+    }
+    table_start(out, "not in any kernel", profile->step_seconds - kernels,
+                &(table_scale){scale.whole, 0});
+    fputc('\n', out);
+}
+
+co_status co_profile_print(FILE *out, const co_profile *profile, size_t most)
+{
+    const co_profile_row **row = co_calloc(profile->n_row + 1, sizeof(const co_profile_row *));
+
+    if (!row)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < profile->n_row; i++)
+        row[i] = &profile->row[i];
+    qsort(row, profile->n_row, sizeof(const co_profile_row *), table_compare);
+    table_print(out, profile, row, most);
+    co_free(row);
+    return fflush(out) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write the profile");
+}
