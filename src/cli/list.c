@@ -13,6 +13,7 @@
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
+#include "strategy/compress.h"
 #include "strategy/strategy.h"
 #include "telemetry/telemetry.h"
 #include "train/spec.h"
@@ -180,6 +181,15 @@ static co_status list_strategies(const list_options *o)
     return CO_OK;
 }
 
+static co_status list_compressors(const list_options *o)
+{
+    (void)o;
+    for (const co_compressor_ops *const *c = co_compressors; *c; c++)
+        list_entry((*c)->name, (*c)->summary, (*c)->keys);
+    list_common("compressor", co_compressor_common_keys);
+    return CO_OK;
+}
+
 static co_status list_transports(const list_options *o)
 {
     (void)o;
@@ -223,6 +233,8 @@ static const struct {
     {"optimizers", "for `optimizer:`", list_optimizers},
     {"schedules", "of the learning rate, for `schedule:`", list_schedules},
     {"strategies", "how ranks are kept together, for `strategy:`", list_strategies},
+    {"compressors", "what gradients travel as, for `compress:` of the strategy sync",
+     list_compressors},
     {"transports", "what carries messages between ranks", list_transports},
     {"sinks", "where a run's numbers go", list_sinks},
 };
@@ -259,8 +271,8 @@ const co_command co_command_list = {
     .name = "list",
     .summary = "what this build offers, with each plugin's config keys",
     .about = "Lists: config, models, ops, kernels, datasets, partitions, optimizers, schedules,\n"
-             "strategies, transports, sinks. Each key of a config is printed with what it means,\n"
-             "what it takes and its default.",
+             "strategies, compressors, transports, sinks. Each key of a config is printed with\n"
+             "what it means, what it takes and its default.",
     .example = "  cohort list optimizers\n"
                "  cohort list kernels --config configs/mnist-net.yaml --why",
     .arguments = list_arguments,

@@ -17,7 +17,8 @@ typedef enum co_rng_stream {
     CO_RNG_SYNTHETIC, /* (sample, element) */
     CO_RNG_TEST,
     CO_RNG_PARTITION, /* (label, part) */
-    CO_RNG_AUGMENT    /* (epoch, sample); the place in the list is mixed into the stream */
+    CO_RNG_AUGMENT,   /* (epoch, sample); the place in the list is mixed into the stream */
+    CO_RNG_COMPRESS   /* (step, tensor, element) */
 } co_rng_stream;
 
 typedef struct co_rng {

@@ -128,6 +128,11 @@ float *co_strategy_carry(const co_strategy *strategy, size_t i)
     return strategy->ops->carry ? strategy->ops->carry(strategy, i) : NULL;
 }
 
+bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i)
+{
+    return strategy->ops->carry_is_share && strategy->ops->carry_is_share(strategy, i);
+}
+
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n)
 {
     *n = 0;

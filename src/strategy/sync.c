@@ -4,15 +4,20 @@
  *
  * Gradients are already divided by the size of the global batch, so their plain sum is the
  * gradient of the whole batch however unevenly its samples lie: sum of m_k/n g_k. The sum is
- * taken bucket by bucket, in the background of the backward pass.
+ * taken bucket by bucket, in the background of the backward pass; with `compress` of what a
+ * compressor makes of the gradients.
  */
+#include "strategy/compress.h"
 #include "strategy/reduce.h"
 #include "strategy/strategy.h"
 #include "strategy/weights.h"
+#include "tensor/store.h"
 
 typedef struct sync_state {
     double bucket_mib;
     int reduction;
+    const co_value *compress_value; /* NULL: none */
+    co_compress *compress;          /* owned; likewise */
     co_reducer reducer;
 } sync_state;
 
@@ -26,6 +31,12 @@ static const co_key sync_keys[] = {
      .fallback = "sum",
      .choices = sync_reductions,
      .help = "sum: the gradient of the whole batch; mean: that divided by the ranks once more"},
+    {.name = "compress",
+     .type = CO_KEY_VALUE,
+     .offset = offsetof(sync_state, compress_value),
+     .fallback = "~",
+     .help =
+         "what gradients travel as: a name of `cohort list compressors`, or {name, key: value}"},
     CO_REDUCER_KEY(sync_state, bucket_mib),
     CO_KEYS_END,
 };
@@ -38,6 +49,7 @@ static co_status sync_init(co_strategy *strategy)
         return co_fail(CO_E_USAGE,
                        "reduction: mean divides by the number of ranks, of which shards make the "
                        "result independent; use `reduction: sum`, or let shards be auto");
+    CO_TRY(co_compress_create(&self->compress, self->compress_value, strategy, self->bucket_mib));
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
 }
@@ -57,6 +69,8 @@ static co_status sync_grad_ready(co_strategy *strategy, size_t begin, size_t end
 {
     sync_state *self = strategy->self;
 
+    if (co_compress_is_on(self->compress))
+        return co_compress_ready(self->compress, begin, end);
     return co_reducer_ready(&self->reducer, begin, end);
 }
 
@@ -68,13 +82,57 @@ static co_status sync_shard_ready(co_strategy *strategy)
     return co_comm_progress(strategy->comm);
 }
 
+/* The sum of what was sent; `reduction: mean` divides it. */
+static co_status sync_decompress(co_strategy *strategy)
+{
+    sync_state *self = strategy->self;
+    const co_store *store = strategy->store;
+    const float ranks = (float)co_comm_size(strategy->comm);
+
+    CO_TRY(co_compress_finish(self->compress));
+    for (size_t e = 0; e < store->n && self->reduction == SYNC_MEAN; e++)
+        store->grad[e] /= ranks;
+    return CO_OK;
+}
+
 static co_status sync_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     sync_state *self = strategy->self;
 
     (void)step;
-    CO_TRY(co_reducer_post(&self->reducer));
-    return co_reducer_wait(&self->reducer);
+    if (co_compress_is_on(self->compress)) {
+        CO_TRY(sync_decompress(strategy));
+    } else {
+        CO_TRY(co_reducer_post(&self->reducer));
+        CO_TRY(co_reducer_wait(&self->reducer));
+    }
+    co_compress_next(self->compress);
+    return CO_OK;
+}
+
+static float *sync_carry(const co_strategy *strategy, size_t i)
+{
+    return co_compress_carry(((const sync_state *)strategy->self)->compress, i);
+}
+
+static bool sync_carry_is_share(const co_strategy *strategy, size_t i)
+{
+    return co_compress_carry_is_share(((const sync_state *)strategy->self)->compress, i);
+}
+
+static co_status sync_resume(co_strategy *strategy, uint64_t step)
+{
+    co_compress_resume(((sync_state *)strategy->self)->compress, step);
+    return CO_OK;
+}
+
+static co_strategy_counts sync_report(const co_strategy *strategy)
+{
+    const sync_state *self = strategy->self;
+
+    if (!self->compress)
+        return (co_strategy_counts){NULL, NULL, 0};
+    return (co_strategy_counts){"gradient_bytes", co_compress_bytes(self->compress), 2};
 }
 
 static void sync_fini(co_strategy *strategy)
@@ -82,6 +140,7 @@ static void sync_fini(co_strategy *strategy)
     sync_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
+    co_compress_destroy(self->compress);
 }
 
 const co_strategy_ops co_strategy_sync = {
@@ -95,5 +154,9 @@ const co_strategy_ops co_strategy_sync = {
     .grad_ready = sync_grad_ready,
     .shard_ready = sync_shard_ready,
     .before_update = sync_before_update,
+    .report = sync_report,
+    .carry = sync_carry,
+    .carry_is_share = sync_carry_is_share,
+    .resume = sync_resume,
     .fini = sync_fini,
 };

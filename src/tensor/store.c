@@ -35,6 +35,7 @@ void co_store_destroy(co_store *store)
         return;
     for (int i = 0; i < store->n_state; i++)
         co_free(store->state[i]);
+    co_free(store->tensor);
     co_free(store->buffer);
     co_free(store->grad);
     co_free(store->own_param);
@@ -50,6 +51,17 @@ co_status co_store_add_states(co_store *store, int n_state)
             return CO_E_NOMEM;
         store->state[store->n_state++] = state;
     }
+    return CO_OK;
+}
+
+co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n)
+{
+    store->tensor = co_calloc(n ? n : 1, sizeof(*tensor));
+    if (!store->tensor)
+        return CO_E_NOMEM;
+    if (n)
+        memcpy(store->tensor, tensor, n * sizeof(*tensor));
+    store->n_tensor = n;
     return CO_OK;
 }
 

@@ -2,7 +2,7 @@
  * store.h - the flat store: all parameters in one array, all gradients in another, each optimizer
  * state in another, all with the same offsets, in the order in which backward finishes them.
  *
- * Knows offsets and memory; not layers, names or ranks.
+ * Knows offsets, shapes and memory; not layers, names or ranks.
  */
 #ifndef CO_TENSOR_STORE_H
 #define CO_TENSOR_STORE_H
@@ -12,6 +12,11 @@
 #define CO_STORE_ALIGN      16 /* elements between tensor starts; the gap stays 0 */
 #define CO_STORE_MAX_STATES 4
 
+/* A tensor of the store as a matrix: its first dimension, and the others. */
+typedef struct co_store_tensor {
+    size_t begin, rows, cols; /* rows * cols elements from `begin` on */
+} co_store_tensor;
+
 typedef struct co_store {
     size_t n;         /* elements with gaps; the length of each array below */
     float *param;     /* own_param, or what co_store_lend_param has put in its place */
@@ -20,7 +25,9 @@ typedef struct co_store {
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
     size_t n_buffer;
-    float *buffer; /* owned; running statistics: kept and saved, not trained */
+    float *buffer;           /* owned; running statistics: kept and saved, not trained */
+    size_t n_tensor;         /* 0: nobody has said what is in the store */
+    co_store_tensor *tensor; /* owned; (n_tensor), by rising `begin` */
 } co_store;
 
 /* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes. */
@@ -28,6 +35,9 @@ co_status co_store_create(co_store **out, size_t n, size_t n_buffer);
 void co_store_destroy(co_store *store);
 /* Zeroed state arrays; called once, by the optimizer. */
 co_status co_store_add_states(co_store *store, int n_state);
+
+/* What is in the store; copied. Called once. */
+co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n);
 
 /* Let the weights lie in `param` (n elements), which is borrowed: memory that ranks share. No value
    is copied, and pointers into the old array go stale. */

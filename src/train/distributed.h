@@ -28,7 +28,8 @@ bool co_distributed_ends_with_finish(const co_distributed *distributed);
 typedef struct co_distributed_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
     float *data;
-    bool own; /* each rank has its own */
+    bool own;   /* each rank has its own */
+    bool share; /* and that is its part of a sum over ranks */
 } co_distributed_array;
 /* Array i; false behind the last. */
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);

@@ -20,6 +20,32 @@ co_status co_model_setup(co_model *model, int threads)
     return CO_OK;
 }
 
+/* The store says what is in it, so that nobody who sees the store alone needs the graph. */
+static co_status model_create_store(co_model *model)
+{
+    const co_graph *graph = model->graph;
+    co_store_tensor *tensor = co_calloc((size_t)graph->n_param + 1, sizeof(*tensor));
+    size_t n = 0;
+    co_status st;
+
+    if (!tensor)
+        return CO_E_NOMEM;
+    for (int i = graph->n_node - 1; i >= 0; i--) /* in the order of co_graph_finish */
+        for (int k = 0; k < graph->node[i].n_param; k++) {
+            const co_param *param = &graph->param[graph->node[i].param[k]];
+            const size_t rows =
+                param->spec.shape.ndim > 0 ? (size_t)param->spec.shape.dim[0] : param->count;
+
+            if (!param->spec.buffer && param->count > 0)
+                tensor[n++] = (co_store_tensor){param->offset, rows, param->count / rows};
+        }
+    st = co_store_create(&model->store, graph->n_store, graph->n_buffer);
+    if (st == CO_OK)
+        st = co_store_set_tensors(model->store, tensor, n);
+    co_free(tensor);
+    return st;
+}
+
 co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options)
 {
@@ -40,7 +66,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     st = co_model_build(&model->graph, values->model, values->layers, values->loss, values->config,
                         &options->sample, options->classes);
     if (st == CO_OK)
-        st = co_store_create(&model->store, model->graph->n_store, model->graph->n_buffer);
+        st = model_create_store(model);
     if (st != CO_OK) {
         co_model_destroy(model);
         return st;

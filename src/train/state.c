@@ -52,8 +52,10 @@ co_status co_state_shape_of(co_state_shape *out, const co_job *job, int capacity
         CO_TRY(state_add(out, "ema", store->n, false, false));
         CO_TRY(state_add(out, "ema.buffer", store->n_buffer, true, true));
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         CO_TRY(state_add(out, list[i].name, store->n, false, list[i].own));
+        out->array[out->n_array - 1].share = list[i].share;
+    }
     return CO_OK;
 }
 
@@ -280,6 +282,17 @@ void co_state_mean(float *out, const co_state *state, int array, size_t begin, s
     }
 }
 
+/* All had a part of a sum; so have all now, if their number is another. */
+static void state_share_out(float *live, const co_state *state, int array, int ranks)
+{
+    const size_t n = state->shape.array[array].n;
+    const float factor = (float)state->ranks / (float)ranks;
+
+    co_state_mean(live, state, array, 0, n);
+    for (size_t e = 0; e < n; e++)
+        live[e] *= factor;
+}
+
 bool co_state_is_common(const co_state *state, int array)
 {
     const co_state_array *a = &state->shape.array[array];
@@ -306,6 +319,10 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     float *live = state_live(&n, &own, t, i);
 
     CO_TRY(state_check(array, live, n));
+    if (array->share && state->ranks != ranks) {
+        state_share_out(live, state, i, ranks);
+        return CO_OK;
+    }
     if (copies == ranks && ranks > 1)
         from += (size_t)rank * array->n;
     else if (copies > 1 && !co_state_is_common(state, i)) {

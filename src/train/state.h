@@ -17,9 +17,10 @@
  *
  * Strategies whose ranks have weights or optimizer state of their own keep one copy per rank. On
  * another number of ranks the optimizer's own states and the running statistics go on as their mean
- * over the ranks that there were; own weights that differ are refused, as their mean is another
- * run. Where settling costs something (co_distributed_is_settled is false: ranks that run apart
- * wait for each other, sums under way are waited for) commit once an epoch rather than every step.
+ * over the ranks that there were, and what is a rank's part of a sum goes on as equal parts of that
+ * sum; own weights that differ are refused, as their mean is another run. Where settling costs
+ * something (co_distributed_is_settled is false: ranks that run apart wait for each other, sums
+ * under way are waited for) commit once an epoch rather than every step.
  *
  * Must not know files.
  */
@@ -65,6 +66,7 @@ typedef struct co_state_array {
     size_t n;                           /* elements of one copy */
     bool buffer;                        /* laid out as the store's buffer; else as its param */
     bool own;                           /* each rank has its own: `ranks` copies; else one */
+    bool share;                         /* of a sum over ranks; else copies of like things */
     float *data;                        /* (copies, n) */
 } co_state_array;
 

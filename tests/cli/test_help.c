@@ -101,7 +101,7 @@ static void every_list_can_be_printed(void **state)
         {"config", "batch"},        {"models", "mnist-net"},   {"ops", "conv2d"},
         {"kernels", "ref"},         {"datasets", "synthetic"}, {"partitions", "random"},
         {"optimizers", "momentum"}, {"schedules", "cosine"},   {"strategies", "sync"},
-        {"transports", "shm"},      {"sinks", "jsonl"},
+        {"compressors", "topk"},    {"transports", "shm"},     {"sinks", "jsonl"},
     };
     const char *names = program_line("list")->out;
 
@@ -239,9 +239,9 @@ static void assert_page_knows_list(const char *page, char *list)
 
 static void the_page_on_configs_knows_every_key(void **state)
 {
-    static const char *const lists[] = {"config",     "models",     "ops",
-                                        "datasets",   "partitions", "schedules",
-                                        "optimizers", "strategies", "augmentations"};
+    static const char *const lists[] = {"config",        "models",     "ops",        "datasets",
+                                        "partitions",    "schedules",  "optimizers", "strategies",
+                                        "augmentations", "compressors"};
     char *page = help_read_page("configuration.md");
 
     (void)state;

@@ -5,6 +5,7 @@
  * and from the first state, in new processes, 6 steps: the same second state. Batches are uneven
  * and the state lies in the middle of an epoch.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,7 @@ typedef struct states_job {
     co_state *at[3]; /* after BEFORE steps, after AFTER more, and again */
     const co_state *from;
     co_state *to;
-    int before; /* steps that are made first */
+    int before; /* steps that are made before AFTER more */
 } states_job;
 
 static co_status run_rank(co_comm *comm, void *arg)
@@ -175,6 +176,8 @@ static void same_steps(void **test)
     check("strategy={name: local, period: 4, start: 2, outer: {momentum: 0.5}}", 2, false);
     check("strategy={name: one-shot, init: per-rank}", 2, false);
     check("strategy=threads", 2, true);
+    check("strategy={name: sync, compress: topk}", 2, false);
+    check("strategy={name: sync, compress: powersgd}", 2, false);
 }
 
 /* Runs that do not repeat go on all the same. */
@@ -216,12 +219,57 @@ static void other_ranks(void **test)
     close_job(&s, 2);
 }
 
+static double sum_of_copies(double *size, const co_state *state, int array, size_t e)
+{
+    const co_state_array *a = &state->shape.array[array];
+    double sum = 0;
+
+    for (int c = 0; c < co_state_copies(state, array); c++) {
+        sum += (double)a->data[(size_t)c * a->n + e];
+        *size += fabs((double)a->data[(size_t)c * a->n + e]);
+    }
+    return sum;
+}
+
+/* What ranks have not sent is neither lost nor doubled, and one that is new has as much as all. */
+static void parts_of_a_sum(void **test)
+{
+    static const int ranks[] = {1, 2, 3};
+
+    (void)test;
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        double before = 0, after = 0;
+        states_job s;
+        int last;
+
+        open_job(&s, "strategy={name: sync, compress: topk}", 2, false);
+        last = s.at[0]->shape.n_array - 1;
+        assert_string_equal(s.at[0]->shape.array[last].name, "sync.0");
+        assert_int_equal(run(&s, NULL, s.at[1], BEFORE, 2), CO_OK);
+        /* restored, and taken again without a step */
+        assert_int_equal(run(&s, s.at[0], s.at[2], -AFTER, ranks[i]), CO_OK);
+        assert_int_equal(s.at[2]->ranks, ranks[i]);
+        for (size_t e = 0; e < s.at[0]->shape.array[last].n; e++) {
+            const double a = sum_of_copies(&before, s.at[0], last, e);
+            const double b = sum_of_copies(&after, s.at[2], last, e);
+
+            assert_true(fabs(a - b) <= 1e-6 * fabs(a));
+        }
+        assert_true(before > 0.01 && after > 0.01);
+        if (ranks[i] == 2)
+            assert_true(before == after);
+        assert_true(co_state_is_common(s.at[2], last) == (ranks[i] != 2));
+        close_job(&s, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_steps),
         cmocka_unit_test(goes_on),
         cmocka_unit_test(other_ranks),
+        cmocka_unit_test(parts_of_a_sum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

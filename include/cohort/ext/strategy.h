@@ -103,9 +103,13 @@ struct co_strategy_ops {
      *  counters name. Collective; the run goes on as if nothing had been. NULL: nothing. */
     co_status (*settle)(co_strategy *strategy);
     /** Array i of those that go from step to step beside the store and the optimizer's state, as
-     *  long as the store and, once settled, the same on all ranks; NULL behind the last. Their
-     *  number is known after init. NULL: there are none. */
+     *  long as the store and, once settled, the same on all ranks unless carry_is_share; NULL
+     *  behind the last. Their number is known after init. NULL: there are none. */
     float *(*carry)(const co_strategy *strategy, size_t i);
+    /** Whether array i is each rank's own part of a sum over ranks: a checkpoint then holds a copy
+     *  of each rank, and on another number of ranks all get equal parts of that sum. NULL: none
+     *  is. */
+    bool (*carry_is_share)(const co_strategy *strategy, size_t i);
     /** Likewise counters of this rank alone, at most CO_STRATEGY_MAX_COUNTERS. NULL: none. */
     uint64_t *(*counters)(const co_strategy *strategy, size_t *n);
     /** After start, once the store, the optimizer's state, carry and counters are those that ranks

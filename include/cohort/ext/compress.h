@@ -1,0 +1,72 @@
+/*
+ * ext/compress.h - what the author of a gradient compressor fills in.
+ *
+ * The store is cut into pieces. In every step each rank brings its gradient, to which it has added
+ * what it could not send before, its memory; all ranks end with the same sum of what was sent:
+ *
+ *   post (a piece's gradient is final, during backward) -> take, once for each message
+ *
+ * All ranks post and take the same pieces in the same order, whatever became final when.
+ */
+#ifndef COHORT_EXT_COMPRESS_H
+#define COHORT_EXT_COMPRESS_H
+
+#include <cohort/comm.h>
+#include <cohort/ext/keys.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct co_store;
+
+/** A range of the store that is compressed in one go. */
+typedef struct co_piece {
+    size_t index;
+    size_t begin, end;
+    size_t first_tensor, n_tensor; /* of the store's tensors; with `whole_tensors` alone */
+    co_request *request;           /* what post or take has posted; waited for and destroyed by the
+                                      caller; NULL: the piece is done */
+    int round;                     /* messages of this step that have been taken */
+} co_piece;
+
+typedef struct co_compressor_ops co_compressor_ops;
+
+typedef struct co_compressor {
+    const co_compressor_ops *ops;
+    void *self;             /* owned; the compressor's keys, then its state */
+    co_comm *comm;          /* borrowed */
+    struct co_store *store; /* borrowed: the gradients, and where tensors lie */
+    float *memory; /* owned; as long as the store: what this rank has not sent yet, or, once
+                      post has added the gradient, is to send. NULL: without error feedback,
+                      and then the gradient itself is sent */
+    size_t n_piece;
+    co_piece *piece; /* owned */
+    uint64_t step;   /* steps before this one */
+} co_compressor;
+
+struct co_compressor_ops {
+    const char *name;
+    const char *summary;
+    const co_key *keys; /* without those of every compressor: start, error_feedback */
+    size_t self_size;
+    bool whole_tensors; /* no piece ends in the middle of a tensor */
+    /** Keys are read, the pieces are known, the store may have no tensors; take memory. fini
+     *  follows, even after a failure. NULL: nothing. */
+    co_status (*init)(co_compressor *compressor);
+    /** The gradient of a piece is final: add it to the memory, post what is to be sent. What is
+     *  sent leaves the memory, here or in take; nothing that is not finite stays in it. */
+    co_status (*post)(co_compressor *compressor, co_piece *piece);
+    /** The piece's message is complete: post the next one, or leave the sum in the gradient. */
+    co_status (*take)(co_compressor *compressor, co_piece *piece);
+    /** Array i, as long as the store and the same on all ranks, of those that go from step to step
+     *  beside the memory; NULL behind the last. NULL: there are none. */
+    float *(*carry)(const co_compressor *compressor, size_t i);
+    /** Free what init took; may come in the middle of a step, after a failure. NULL: nothing. */
+    void (*fini)(co_compressor *compressor);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

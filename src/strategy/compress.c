@@ -1,0 +1,309 @@
+/*
+ * compress.c - which pieces of the gradient are compressed when, and what ranks keep of what they
+ * could not send (error feedback: Seide et al., "1-Bit Stochastic Gradient Descent", INTERSPEECH
+ * 2014; Stich, Cordonnier and Jaggi, arXiv:1809.07599; Karimireddy et al., arXiv:1901.09847):
+ *
+ *   p_k = g_k + e_k,    e_k <- p_k - C(p_k),    g = sum over ranks of C(p_k)
+ *
+ * Summed over steps, what was applied and what is in the memories is what the gradients were.
+ *
+ * Must not know how a compressor works, nor any by name.
+ */
+#include "strategy/compress.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "strategy/bucket.h"
+#include "tensor/store.h"
+
+#define COMPRESS_MAX_NAMES 64
+
+struct co_compress {
+    co_compressor c;
+    int64_t start;
+    bool error_feedback;
+    size_t n_posted, ready; /* pieces posted; [0, ready) is final */
+    uint64_t bytes[2];
+    _Alignas(16) unsigned char self[]; /* the compressor's keys and state */
+};
+
+const co_key co_compressor_common_keys[] = {
+    {.name = "start",
+     .type = CO_KEY_INT,
+     .offset = offsetof(co_compress, start),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .help = "steps whose gradients are sent whole first"},
+    {.name = "error_feedback",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(co_compress, error_feedback),
+     .fallback = "true",
+     .help = "keep what is not sent and add it to the next gradient; false: forget it"},
+    CO_KEYS_END,
+};
+
+static co_status compress_unknown(const char *name, const co_value *value)
+{
+    const char *names[COMPRESS_MAX_NAMES] = {"none"};
+    size_t n = 1;
+
+    for (const co_compressor_ops *const *ops = co_compressors; *ops && n < COMPRESS_MAX_NAMES;
+         ops++)
+        names[n++] = (*ops)->name;
+    return co_value_unknown(value, "compressor", name, names, n);
+}
+
+static co_status compress_read(co_compress *compress, const co_value *map)
+{
+    const co_compressor_ops *ops = compress->c.ops;
+    co_arena *arena = co_arena_create();
+    const char *what;
+    const co_key *keys;
+    co_status st = CO_E_NOMEM;
+
+    if (!arena)
+        return CO_E_NOMEM;
+    what = co_arena_printf(arena, "compress %s", ops->name);
+    if (what)
+        st = co_keys_join(&keys, co_compressor_common_keys, ops->keys, offsetof(co_compress, self),
+                          arena);
+    if (st == CO_OK)
+        st = co_keys_read(compress, keys, map, what, arena);
+    co_arena_destroy(arena);
+    return st;
+}
+
+/* Where a piece ends that a bucket from `begin` on would end at `end`. */
+static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t end)
+{
+    const co_store *store = c->store;
+
+    if (!c->ops->whole_tensors || store->n_tensor == 0)
+        return end;
+    while (*tensor < store->n_tensor && store->tensor[*tensor].begin < end)
+        ++*tensor;
+    return *tensor < store->n_tensor ? store->tensor[*tensor].begin : store->n;
+}
+
+/* The cut depends on the store and the size alone, so that every rank makes the same one. */
+static co_status compress_cut(co_compressor *c, double bucket_mib)
+{
+    const size_t n = c->store->n, full = co_bucket_elements(bucket_mib);
+    size_t begin = 0, tensor = 0;
+
+    c->piece = co_calloc(co_bucket_count(n, full), sizeof(*c->piece));
+    if (!c->piece)
+        return CO_E_NOMEM;
+    while (begin < n) {
+        const size_t first = tensor;
+        const size_t end = compress_piece_end(c, &tensor, co_bucket_end(begin, n, full));
+
+        c->piece[c->n_piece] = (co_piece){.index = c->n_piece,
+                                          .begin = begin,
+                                          .end = end,
+                                          .first_tensor = first,
+                                          .n_tensor = tensor - first};
+        c->n_piece++;
+        begin = end;
+    }
+    return CO_OK;
+}
+
+static co_status compress_setup(co_compress *compress, const co_value *map, double bucket_mib)
+{
+    co_compressor *c = &compress->c;
+
+    CO_TRY(compress_read(compress, map));
+    CO_TRY(compress_cut(c, bucket_mib));
+    if (compress->error_feedback) {
+        c->memory = co_calloc_aligned(c->store->n, sizeof(float));
+        if (!c->memory)
+            return CO_E_NOMEM;
+    }
+    return c->ops->init ? c->ops->init(c) : CO_OK;
+}
+
+static const co_compressor_ops *compress_find(const char *name)
+{
+    for (const co_compressor_ops *const *ops = co_compressors; *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
+}
+
+co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
+                             double bucket_mib)
+{
+    const co_compressor_ops *ops;
+    const co_value none = co_value_absent(value);
+    const co_value *map = NULL;
+    const char *name = "none";
+    co_compress *compress;
+    co_status st;
+
+    *out = NULL;
+    if (value)
+        CO_TRY(co_value_plugin(&name, &map, value, "compress"));
+    if (strcmp(name, "none") == 0)
+        return CO_OK;
+    ops = compress_find(name);
+    if (!ops)
+        return compress_unknown(name, value);
+    if (strategy->tree)
+        return co_value_fail(value,
+                             "compress: what ranks leave out depends on their number, of which "
+                             "shards make the result independent; leave compress out, or let "
+                             "shards be auto");
+    compress = co_calloc(1, sizeof(*compress) + ops->self_size);
+    if (!compress)
+        return CO_E_NOMEM;
+    compress->c = (co_compressor){
+        .ops = ops, .self = compress->self, .comm = strategy->comm, .store = strategy->store};
+    st = compress_setup(compress, map ? map : &none, bucket_mib);
+    if (st != CO_OK) {
+        co_compress_destroy(compress);
+        return co_value_place(st, value);
+    }
+    *out = compress;
+    return CO_OK;
+}
+
+void co_compress_destroy(co_compress *compress)
+{
+    const co_status st = co_error_status();
+    bool told = false;
+
+    if (!compress)
+        return;
+    for (size_t i = 0; i < compress->c.n_piece; i++) {
+        co_request *request = compress->c.piece[i].request;
+
+        /* This rank failed in the middle of a step: the others need not wait for it. */
+        if (request && !told)
+            co_comm_abort(compress->c.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+        told = told || request;
+        co_request_destroy(request);
+    }
+    if (compress->c.ops->fini)
+        compress->c.ops->fini(&compress->c);
+    co_free(compress->c.memory);
+    co_free(compress->c.piece);
+    co_free(compress);
+}
+
+bool co_compress_is_on(const co_compress *compress)
+{
+    return compress && compress->c.step >= (uint64_t)compress->start;
+}
+
+/* Post every piece that ends by compress->ready. */
+static co_status compress_post(co_compress *compress)
+{
+    co_compressor *c = &compress->c;
+
+    for (; compress->n_posted < c->n_piece; compress->n_posted++) {
+        co_piece *piece = &c->piece[compress->n_posted];
+
+        if (piece->end > compress->ready)
+            break;
+        piece->round = 0;
+        CO_TRY(c->ops->post(c, piece));
+    }
+    return CO_OK;
+}
+
+/* What `st` is the status of has sent what is more now than `before`. */
+static co_status compress_count(co_compress *compress, uint64_t before, co_status st)
+{
+    compress->bytes[1] += co_comm_bytes_sent(compress->c.comm) - before;
+    return st;
+}
+
+co_status co_compress_ready(co_compress *compress, size_t begin, size_t end)
+{
+    const uint64_t sent = co_comm_bytes_sent(compress->c.comm);
+
+    /* A range beyond a hole waits for co_compress_finish. */
+    if (begin <= compress->ready && end > compress->ready)
+        compress->ready = end;
+    CO_TRY(compress_count(compress, sent, compress_post(compress)));
+    return co_comm_progress(compress->c.comm);
+}
+
+/* One message of every piece that has one under way. */
+static co_status compress_round(bool *more, co_compressor *c)
+{
+    *more = false;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        co_piece *piece = &c->piece[i];
+
+        if (!piece->request)
+            continue;
+        CO_TRY(co_request_wait(piece->request));
+        co_request_destroy(piece->request);
+        piece->request = NULL;
+        CO_TRY(c->ops->take(c, piece));
+        piece->round++;
+        *more = *more || piece->request;
+    }
+    return CO_OK;
+}
+
+static co_status compress_complete(co_compress *compress)
+{
+    bool more = true;
+
+    CO_TRY(compress_post(compress));
+    while (more)
+        CO_TRY(compress_round(&more, &compress->c));
+    return CO_OK;
+}
+
+co_status co_compress_finish(co_compress *compress)
+{
+    const co_compressor *c = &compress->c;
+    const uint64_t sent = co_comm_bytes_sent(c->comm);
+
+    compress->ready = c->store->n;
+    CO_TRY(compress_count(compress, sent, compress_complete(compress)));
+    compress->n_posted = compress->ready = 0;
+    if (co_comm_size(c->comm) > 1)
+        compress->bytes[0] += c->store->n * sizeof(float);
+    return CO_OK;
+}
+
+void co_compress_next(co_compress *compress)
+{
+    if (compress)
+        compress->c.step++;
+}
+
+void co_compress_resume(co_compress *compress, uint64_t step)
+{
+    if (compress)
+        compress->c.step = step;
+}
+
+float *co_compress_carry(const co_compress *compress, size_t i)
+{
+    const co_compressor *c;
+
+    if (!compress)
+        return NULL;
+    c = &compress->c;
+    if (c->memory && i == 0)
+        return c->memory;
+    return c->ops->carry ? c->ops->carry(c, i - (c->memory ? 1 : 0)) : NULL;
+}
+
+bool co_compress_carry_is_share(const co_compress *compress, size_t i)
+{
+    return compress && compress->c.memory && i == 0;
+}
+
+const uint64_t *co_compress_bytes(const co_compress *compress)
+{
+    return compress->bytes;
+}

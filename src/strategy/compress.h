@@ -1,0 +1,44 @@
+/*
+ * compress.h - the gradients of all ranks added up, with fewer bytes than they have (a compressor,
+ * ext/compress.h), as their parts become final.
+ *
+ * Takes the place of a reducer (reduce.h) from step `start` on.
+ */
+#ifndef CO_STRATEGY_COMPRESS_H
+#define CO_STRATEGY_COMPRESS_H
+
+#include <cohort/ext/compress.h>
+#include <cohort/ext/strategy.h>
+
+#include "core/config.h"
+
+typedef struct co_compress co_compress;
+
+extern const co_compressor_ops *const co_compressors[]; /* NULL-ended */
+extern const co_compressor_ops co_compressor_topk, co_compressor_powersgd;
+extern const co_key co_compressor_common_keys[];
+
+/* From the config value (a name or {name, keys}); *out NULL for a null value and for "none".
+   CO_E_USAGE also where the strategy has a tree: what is sent depends on the ranks. */
+co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
+                             double bucket_mib);
+/* With pieces under way this rank has failed: then it tells the others. Takes NULL. */
+void co_compress_destroy(co_compress *compress);
+
+/* Whether this step is one that compresses; false for NULL. */
+bool co_compress_is_on(const co_compress *compress);
+/* [begin, end) is final: post the pieces that are complete, let those under way advance. */
+co_status co_compress_ready(co_compress *compress, size_t begin, size_t end);
+/* All is final: post the rest, and wait until the gradient is the sum. */
+co_status co_compress_finish(co_compress *compress);
+/* The step is over, or the next one is `step`; for NULL too. */
+void co_compress_next(co_compress *compress);
+void co_compress_resume(co_compress *compress, uint64_t step);
+
+/* As co_strategy_ops.carry; the memory, where there is one, is the first. For NULL too. */
+float *co_compress_carry(const co_compress *compress, size_t i);
+bool co_compress_carry_is_share(const co_compress *compress, size_t i);
+/* Bytes that gradients have, and that were sent for them: (2), of this rank's steps so far. */
+const uint64_t *co_compress_bytes(const co_compress *compress);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * compress_topk.c - the largest elements of the gradient travel, with their places (Aji and
+ * Heafield, arXiv:1704.05021; Stich, Cordonnier and Jaggi, arXiv:1809.07599; Lin et al., "Deep
+ * Gradient Compression", arXiv:1712.01887).
+ *
+ * Each rank chooses its own, k of each piece, and gets those of all; they are added up in the order
+ * of ranks, so that all ranks have the same bits. With ratio 1 and few ranks that is the sum of
+ * `sync`.
+ */
+#include <cohort/ext/compress.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "strategy/compress.h"
+#include "strategy/select.h"
+#include "tensor/store.h"
+
+/* What a piece sends: places, counted from its begin, then values. */
+typedef struct topk_message {
+    size_t k;
+    uint32_t *own; /* (2, k) */
+    uint32_t *all; /* (ranks, 2, k) */
+} topk_message;
+
+typedef struct topk_state {
+    double ratio;
+    uint32_t *block;       /* owned; holds all that follows */
+    uint32_t *room;        /* for selections */
+    topk_message *message; /* owned, (pieces) */
+} topk_state;
+
+static const co_key topk_keys[] = {
+    {.name = "ratio",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(topk_state, ratio),
+     .fallback = "0.01",
+     .min = 1e-6,
+     .max = 1,
+     .help = "share of the elements that is sent in a step"},
+    CO_KEYS_END,
+};
+
+static size_t topk_count(const topk_state *self, const co_piece *piece)
+{
+    const size_t n = piece->end - piece->begin;
+    const size_t k = (size_t)ceil(self->ratio * (double)n);
+
+    return k < 1 ? 1 : k > n ? n : k;
+}
+
+static co_status topk_init(co_compressor *c)
+{
+    topk_state *self = c->self;
+    const size_t ranks = (size_t)co_comm_size(c->comm);
+    size_t words = 0, room = 0;
+    uint32_t *at;
+
+    self->message = co_calloc(c->n_piece, sizeof(*self->message));
+    if (!self->message)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        const co_piece *piece = &c->piece[i];
+        const size_t k = topk_count(self, piece);
+        const size_t more = co_select_room(piece->end - piece->begin, k);
+
+        self->message[i].k = k;
+        words += (1 + ranks) * 2 * k;
+        room = more > room ? more : room;
+    }
+    self->block = at = co_calloc_aligned(words + room, sizeof(*at));
+    if (!at)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        topk_message *message = &self->message[i];
+
+        message->own = at;
+        message->all = at + 2 * message->k;
+        at += (1 + ranks) * 2 * message->k;
+    }
+    self->room = at;
+    return CO_OK;
+}
+
+/* What is not finite was sent, or there was too much of it: it must not come back in every step. */
+static void topk_forget(float *memory, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(memory[i]))
+            memory[i] = 0;
+}
+
+static co_status topk_post(co_compressor *c, co_piece *piece)
+{
+    topk_state *self = c->self;
+    topk_message *message = &self->message[piece->index];
+    const size_t n = piece->end - piece->begin, k = message->k;
+    float *memory = c->memory ? c->memory + piece->begin : NULL;
+    const float *grad = c->store->grad + piece->begin, *from = memory ? memory : grad;
+    float *value = (float *)message->own + k;
+    bool sound = true;
+
+    for (size_t i = 0; memory && i < n; i++)
+        memory[i] += grad[i];
+    co_select_largest(message->own, self->room, from, n, k);
+    for (size_t i = 0; i < k; i++) {
+        value[i] = from[message->own[i]];
+        sound = sound && isfinite(value[i]);
+    }
+    for (size_t i = 0; memory && i < k; i++)
+        memory[message->own[i]] = 0;
+    if (memory && !sound)
+        topk_forget(memory, n);
+    return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
+}
+
+static co_status topk_add(float *grad, size_t n, const uint32_t *index, size_t k, int rank)
+{
+    const float *value = (const float *)index + k;
+
+    for (size_t i = 0; i < k; i++) {
+        if (index[i] >= n)
+            return co_fail(CO_E_MISMATCH, "rank %d sent an element %u of %zu", rank, index[i], n);
+        /* The first by itself: 0 added to it would lose the sign of a zero. */
+        grad[index[i]] = rank == 0 ? value[i] : grad[index[i]] + value[i];
+    }
+    return CO_OK;
+}
+
+static co_status topk_take(co_compressor *c, co_piece *piece)
+{
+    const topk_state *self = c->self;
+    const topk_message *message = &self->message[piece->index];
+    const size_t n = piece->end - piece->begin;
+    float *grad = c->store->grad + piece->begin;
+
+    memset(grad, 0, n * sizeof(*grad));
+    for (int rank = 0; rank < co_comm_size(c->comm); rank++)
+        CO_TRY(topk_add(grad, n, message->all + (size_t)rank * 2 * message->k, message->k, rank));
+    return CO_OK;
+}
+
+static void topk_fini(co_compressor *c)
+{
+    topk_state *self = c->self;
+
+    co_free(self->message);
+    co_free(self->block);
+}
+
+const co_compressor_ops co_compressor_topk = {
+    .name = "topk",
+    .summary = "the largest elements of each rank's gradient and memory, with their places",
+    .keys = topk_keys,
+    .self_size = sizeof(topk_state),
+    .init = topk_init,
+    .post = topk_post,
+    .take = topk_take,
+    .fini = topk_fini,
+};

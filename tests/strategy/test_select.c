@@ -1,0 +1,149 @@
+/* test_select.c - the k largest against a sort of all: sizes, ties, zeros, what is no number. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "core/rng.h"
+#include "strategy/select.h"
+
+#define MOST (300 * 1000)
+
+typedef struct entry {
+    uint32_t key, index;
+} entry;
+
+static float x[MOST];
+static entry sorted[MOST];
+static uint32_t found[MOST], wanted[MOST];
+
+static int by_size(const void *a, const void *b)
+{
+    const entry *p = a, *q = b;
+
+    if (p->key != q->key)
+        return p->key > q->key ? -1 : 1;
+    return p->index < q->index ? -1 : 1;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const uint32_t p = *(const uint32_t *)a, q = *(const uint32_t *)b;
+
+    return (p > q) - (p < q);
+}
+
+static void check(size_t n, size_t k)
+{
+    const size_t room = co_select_room(n, k);
+    /* A word behind the room is not touched. */
+    uint32_t *memory = co_calloc(room + 1, sizeof(*memory));
+
+    assert_non_null(memory);
+    memory[room] = 12345;
+    for (size_t i = 0; i < n; i++) {
+        sorted[i].index = (uint32_t)i;
+        memcpy(&sorted[i].key, &x[i], sizeof(float));
+        sorted[i].key &= 0x7fffffffU;
+    }
+    qsort(sorted, n, sizeof(*sorted), by_size);
+    for (size_t i = 0; i < k; i++)
+        wanted[i] = sorted[i].index;
+    qsort(wanted, k, sizeof(*wanted), by_index);
+    co_select_largest(found, memory, x, n, k);
+    if (memcmp(found, wanted, k * sizeof(*found)) != 0)
+        fail_msg("%zu of %zu are not the largest", k, n);
+    assert_int_equal(memory[room], 12345);
+    co_free(memory);
+}
+
+static void fill(uint64_t seed, size_t n)
+{
+    const co_rng rng = {.seed = seed, .stream = CO_RNG_TEST};
+
+    co_rng_normal(x, &rng, 0, n);
+}
+
+static void of_any_number_of_numbers(void **state)
+{
+    static const size_t sizes[] = {1, 2, 15, 16, 17, 1000, 65536, 65537, 100001, MOST};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        const size_t n = sizes[s], counts[] = {1, 2, n / 1000, n / 100, n / 10, n / 2, n - 1, n};
+
+        fill(s, n);
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+            if (counts[c] >= 1 && counts[c] <= n)
+                check(n, counts[c]);
+    }
+}
+
+/* Few different sizes, of both signs. */
+static void of_equal_ones_the_first(void **state)
+{
+    (void)state;
+    fill(1, MOST);
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = roundf(x[i] * 2) / 2;
+    check(MOST, 300);
+    check(MOST, 3000);
+    check(MOST, 100000);
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = i % 2 ? -1 : 1;
+    check(MOST, 1000);
+    memset(x, 0, sizeof(x));
+    check(MOST, 1000);
+    check(1000, 10);
+}
+
+/* Where the sample says nothing of the rest: it may look at some places alone. */
+static void wherever_they_are(void **state)
+{
+    (void)state;
+    memset(x, 0, sizeof(x));
+    for (size_t i = 0; i < 500; i++)
+        x[(i * 577 + 3) % MOST] = (float)i - 250;
+    check(MOST, 100);
+    check(MOST, 499);
+    check(MOST, 600);
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = i < MOST / 2 ? 1e-20F : (float)i;
+    check(MOST, 3000);
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = (float)(i % 16 == 5) * (float)i; /* of one place in each line */
+    check(MOST, 3000);
+}
+
+static void what_is_no_number_is_the_largest(void **state)
+{
+    (void)state;
+    fill(2, MOST);
+    for (size_t i = 0; i < 200; i++)
+        x[i * 1111] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+    check(MOST, 50);
+    check(MOST, 100);
+    check(MOST, 3000);
+    for (size_t i = 0; i < MOST; i++)
+        x[i] = NAN;
+    check(MOST, 3000);
+    check(100, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_any_number_of_numbers),
+        cmocka_unit_test(of_equal_ones_the_first),
+        cmocka_unit_test(wherever_they_are),
+        cmocka_unit_test(what_is_no_number_is_the_largest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
