@@ -21,6 +21,7 @@
 #include "core/rng.h"
 #include "strategy/compress.h"
 #include "strategy/matrix.h"
+#include "strategy/vector.h"
 #include "tensor/store.h"
 
 /* A tensor of a piece, or all of a piece where nobody knows its tensors. */
@@ -185,8 +186,7 @@ static void powersgd_project(co_compressor *c, const powersgd_part *part)
     float *m = powersgd_matrix(c, part), *q = part->q;
 
     if (c->memory)
-        for (size_t i = 0; i < part->shape.rows * part->shape.cols; i++)
-            m[i] += grad[i];
+        co_vector()->add(m, grad, part->shape.rows * part->shape.cols);
     if (self->last)
         q = self->last + part->begin;
     else

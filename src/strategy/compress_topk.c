@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "strategy/compress.h"
 #include "strategy/select.h"
+#include "strategy/vector.h"
 #include "tensor/store.h"
 
 /* What a piece sends: places, counted from its begin, then values. */
@@ -63,7 +64,7 @@ static co_status topk_init(co_compressor *c)
     for (size_t i = 0; i < c->n_piece; i++) {
         const co_piece *piece = &c->piece[i];
         const size_t k = topk_count(self, piece);
-        const size_t more = co_select_room(piece->end - piece->begin, k);
+        const size_t more = co_select_room(k);
 
         self->message[i].k = k;
         words += (1 + ranks) * 2 * k;
@@ -101,8 +102,8 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     float *value = (float *)message->own + k;
     bool sound = true;
 
-    for (size_t i = 0; memory && i < n; i++)
-        memory[i] += grad[i];
+    if (memory)
+        co_vector()->add(memory, grad, n);
     co_select_largest(message->own, self->room, from, n, k);
     for (size_t i = 0; i < k; i++) {
         value[i] = from[message->own[i]];

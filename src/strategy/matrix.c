@@ -7,76 +7,84 @@
 #include <math.h>
 #include <string.h>
 
-#define MATRIX_LANES 16
+#include "strategy/vector.h"
+
+#define MATRIX_TERMS CO_VECTOR_TERMS
 /* A vector that the others span is what rounding leaves of it. */
 #define MATRIX_SPANNED 1e-6
 
-/* Vector code at any level of optimisation. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define MATRIX_LOOP __attribute__((optimize("O3")))
-#else
-#define MATRIX_LOOP
-#endif
-
-/* In lanes that are added up in pairs. */
-MATRIX_LOOP static float matrix_dot(const float *a, const float *b, size_t n)
+static int matrix_terms(size_t begin, size_t end)
 {
-    float lane[MATRIX_LANES] = {0}, rest = 0;
-    size_t i = 0;
-
-    for (; i + MATRIX_LANES <= n; i += MATRIX_LANES)
-        for (size_t l = 0; l < MATRIX_LANES; l++)
-            lane[l] += a[i + l] * b[i + l];
-    for (; i < n; i++)
-        rest += a[i] * b[i];
-    for (size_t half = MATRIX_LANES / 2; half > 0; half /= 2)
-        for (size_t l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0] + rest;
-}
-
-MATRIX_LOOP static void matrix_add_scaled(float *y, const float *x, float a, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] += a * x[i];
+    return end - begin < MATRIX_TERMS ? (int)(end - begin) : MATRIX_TERMS;
 }
 
 void co_matrix_times(float *p, const float *m, const float *q, const co_matrix_shape *shape)
 {
-    for (size_t i = 0; i < shape->rows; i++)
-        for (size_t k = 0; k < shape->rank; k++)
-            p[k * shape->rows + i] =
-                matrix_dot(m + i * shape->cols, q + k * shape->cols, shape->cols);
+    const co_vector_loops *loops = co_vector();
+
+    for (size_t k = 0; k < shape->rank; k += MATRIX_TERMS) {
+        const int terms = matrix_terms(k, shape->rank);
+        const float *column[MATRIX_TERMS];
+        float sum[MATRIX_TERMS];
+
+        for (int t = 0; t < terms; t++)
+            column[t] = q + (k + (size_t)t) * shape->cols;
+        for (size_t i = 0; i < shape->rows; i++) {
+            loops->dot(sum, m + i * shape->cols, column, terms, shape->cols);
+            for (int t = 0; t < terms; t++)
+                p[(k + (size_t)t) * shape->rows + i] = sum[t];
+        }
+    }
 }
 
 void co_matrix_transposed_times(float *q, const float *m, const float *p,
                                 const co_matrix_shape *shape)
 {
+    const co_vector_loops *loops = co_vector();
+
     memset(q, 0, shape->rank * shape->cols * sizeof(*q));
-    for (size_t i = 0; i < shape->rows; i++)
+    for (size_t i = 0; i < shape->rows; i += MATRIX_TERMS) {
+        const int terms = matrix_terms(i, shape->rows);
+        const float *row[MATRIX_TERMS];
+
+        for (int t = 0; t < terms; t++)
+            row[t] = m + (i + (size_t)t) * shape->cols;
         for (size_t k = 0; k < shape->rank; k++)
-            matrix_add_scaled(q + k * shape->cols, m + i * shape->cols, p[k * shape->rows + i],
+            loops->add_scaled(q + k * shape->cols, row, p + k * shape->rows + i, terms,
                               shape->cols);
+    }
+}
+
+/* m += sign p q^T */
+static void matrix_add_outer(float *m, const float *p, const float *q, float sign,
+                             const co_matrix_shape *shape)
+{
+    const co_vector_loops *loops = co_vector();
+
+    for (size_t i = 0; i < shape->rows; i++)
+        for (size_t k = 0; k < shape->rank; k += MATRIX_TERMS) {
+            const int terms = matrix_terms(k, shape->rank);
+            const float *column[MATRIX_TERMS];
+            float scale[MATRIX_TERMS];
+
+            for (int t = 0; t < terms; t++) {
+                column[t] = q + (k + (size_t)t) * shape->cols;
+                scale[t] = sign * p[(k + (size_t)t) * shape->rows + i];
+            }
+            loops->add_scaled(m + i * shape->cols, column, scale, terms, shape->cols);
+        }
 }
 
 void co_matrix_subtract_outer(float *m, const float *p, const float *q,
                               const co_matrix_shape *shape)
 {
-    for (size_t i = 0; i < shape->rows; i++)
-        for (size_t k = 0; k < shape->rank; k++)
-            matrix_add_scaled(m + i * shape->cols, q + k * shape->cols, -p[k * shape->rows + i],
-                              shape->cols);
+    matrix_add_outer(m, p, q, -1, shape);
 }
 
 void co_matrix_outer(float *m, const float *p, const float *q, const co_matrix_shape *shape)
 {
-    for (size_t i = 0; i < shape->rows; i++) {
-        float *row = m + i * shape->cols;
-
-        memset(row, 0, shape->cols * sizeof(*row));
-        for (size_t k = 0; k < shape->rank; k++)
-            matrix_add_scaled(row, q + k * shape->cols, p[k * shape->rows + i], shape->cols);
-    }
+    memset(m, 0, shape->rows * shape->cols * sizeof(*m));
+    matrix_add_outer(m, p, q, 1, shape);
 }
 
 static double matrix_dot_exact(const float *a, const float *b, size_t n)
@@ -91,9 +99,15 @@ static double matrix_dot_exact(const float *a, const float *b, size_t n)
 /* Gram-Schmidt with a second pass, which makes up for what the first loses to cancellation. */
 static void matrix_make_orthogonal(float *v, const float *p, size_t before, size_t n)
 {
+    const co_vector_loops *loops = co_vector();
+
     for (int pass = 0; pass < 2; pass++)
-        for (size_t k = 0; k < before; k++)
-            matrix_add_scaled(v, p + k * n, -(float)matrix_dot_exact(v, p + k * n, n), n);
+        for (size_t k = 0; k < before; k++) {
+            const float *other = p + k * n;
+            const float scale = -(float)matrix_dot_exact(v, other, n);
+
+            loops->add_scaled(v, &other, &scale, 1, n);
+        }
 }
 
 void co_matrix_orthonormalize(float *p, const co_matrix_shape *shape)

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "strategy/vector.h"
+
 #define SELECT_LINE       16    /* floats that are sampled together: a line of cache */
 #define SELECT_SAMPLE     16384 /* keys of a sample */
 #define SELECT_SMALL      65536 /* up to so many keys all are counted */
@@ -26,11 +28,11 @@ static uint32_t select_key(const float *x, size_t i)
     return bits & 0x7fffffffU;
 }
 
-size_t co_select_room(size_t n, size_t k)
+size_t co_select_room(size_t k)
 {
-    const size_t room = 4 * k + SELECT_ROOM_MORE;
+    const size_t room = 4 * k + SELECT_ROOM_MORE + CO_VECTOR_MORE;
 
-    return n <= SELECT_SMALL || room > n ? SELECT_SAMPLE : room + SELECT_SAMPLE;
+    return room > SELECT_SAMPLE ? room : SELECT_SAMPLE;
 }
 
 /* Keys to choose from: of x at `index` (n), or of all x. */
@@ -112,18 +114,6 @@ static uint32_t select_bound(uint32_t *room, const float *x, size_t n, size_t k)
     return place < SELECT_SAMPLE ? select_kth(&above, &sample, place) : 0;
 }
 
-/* Positions of the keys that reach `bound`, or of the first `most` + 1 of them. */
-static size_t select_gather(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most)
-{
-    size_t found = 0;
-
-    for (size_t i = 0; i < n && found <= most; i++) {
-        out[found] = (uint32_t)i;
-        found += select_key(x, i) >= bound;
-    }
-    return found;
-}
-
 void co_select_largest(uint32_t *index, uint32_t *room, const float *x, size_t n, size_t k)
 {
     const select_from all = {.x = x, .n = n};
@@ -134,7 +124,7 @@ void co_select_largest(uint32_t *index, uint32_t *room, const float *x, size_t n
     if (n > SELECT_SMALL && most < n)
         bound = select_bound(room, x, n, k);
     if (bound > 0)
-        some.n = select_gather(room, x, n, bound, most);
+        some.n = co_vector()->gather(room, x, n, bound, most);
     if (bound > 0 && some.n >= k && some.n <= most)
         select_collect(index, &some, k);
     else

@@ -41,7 +41,7 @@ static int by_index(const void *a, const void *b)
 
 static void check(size_t n, size_t k)
 {
-    const size_t room = co_select_room(n, k);
+    const size_t room = co_select_room(k);
     /* A word behind the room is not touched. */
     uint32_t *memory = co_calloc(room + 1, sizeof(*memory));
 

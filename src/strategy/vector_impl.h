@@ -1,0 +1,144 @@
+/*
+ * vector_impl.h - the loops of vector.h. Included once for each instruction set, by a file that
+ * defines VECTOR_TABLE and VECTOR_NAME, and VECTOR_GATHER where it has a gather of its own.
+ *
+ * Products and sums are rounded one by one (no fused multiply-add), so that sets agree.
+ */
+#include <string.h>
+
+#include "strategy/vector.h"
+
+#define VECTOR_LANES 16
+
+typedef float vector
+    __attribute__((vector_size(VECTOR_LANES * sizeof(float)), aligned(4), may_alias));
+
+/* Not a function: one that returns a vector is called differently by each instruction set. */
+#define VECTOR_AT(from) (*(const vector *)(const void *)(from))
+
+static void vector_add(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+/* `terms` is known where this is inlined. */
+static inline __attribute__((always_inline)) void
+vector_add_terms(float *y, const float *const *x, const float *a, int terms, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
+        vector sum = VECTOR_AT(y + i);
+
+        for (int t = 0; t < terms; t++)
+            sum += a[t] * VECTOR_AT(x[t] + i);
+        memcpy(y + i, &sum, sizeof(sum));
+    }
+    for (; i < n; i++)
+        for (int t = 0; t < terms; t++)
+            y[i] += a[t] * x[t][i];
+}
+
+static void vector_add_scaled(float *y, const float *const *x, const float *a, int terms, size_t n)
+{
+    if (terms == 1)
+        vector_add_terms(y, x, a, 1, n);
+    else if (terms == 2)
+        vector_add_terms(y, x, a, 2, n);
+    else if (terms == 3)
+        vector_add_terms(y, x, a, 3, n);
+    else
+        vector_add_terms(y, x, a, CO_VECTOR_TERMS, n);
+}
+
+static float vector_sum(const vector *lane)
+{
+    float sum[VECTOR_LANES];
+
+    memcpy(sum, lane, sizeof(sum));
+    for (int half = VECTOR_LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            sum[l] += sum[l + half];
+    return sum[0];
+}
+
+static inline __attribute__((always_inline)) void
+vector_dot_terms(float *out, const float *a, const float *const *b, int terms, size_t n)
+{
+    vector lane[CO_VECTOR_TERMS];
+    size_t i = 0;
+
+    for (int t = 0; t < terms; t++)
+        lane[t] = (vector){0};
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        for (int t = 0; t < terms; t++)
+            lane[t] += VECTOR_AT(a + i) * VECTOR_AT(b[t] + i);
+    for (int t = 0; t < terms; t++) {
+        out[t] = vector_sum(&lane[t]);
+        for (size_t k = i; k < n; k++)
+            out[t] += a[k] * b[t][k];
+    }
+}
+
+static void vector_dot(float *out, const float *a, const float *const *b, int terms, size_t n)
+{
+    if (terms == 1)
+        vector_dot_terms(out, a, b, 1, n);
+    else if (terms == 2)
+        vector_dot_terms(out, a, b, 2, n);
+    else if (terms == 3)
+        vector_dot_terms(out, a, b, 3, n);
+    else
+        vector_dot_terms(out, a, b, CO_VECTOR_TERMS, n);
+}
+
+static inline uint32_t vector_key(const float *x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, x, sizeof(bits));
+    return bits & 0x7fffffffU;
+}
+
+static inline size_t vector_gather_some(uint32_t *out, const float *x, size_t begin, size_t end,
+                                        uint32_t bound)
+{
+    size_t found = 0;
+
+    for (size_t i = begin; i < end; i++) {
+        out[found] = (uint32_t)i;
+        found += vector_key(x + i) >= bound;
+    }
+    return found;
+}
+
+#ifndef VECTOR_GATHER
+#define VECTOR_GATHER vector_gather
+
+/* Most lines have none. */
+static size_t vector_gather(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most)
+{
+    size_t found = 0, i = 0;
+
+    for (; i + VECTOR_LANES <= n && found <= most; i += VECTOR_LANES) {
+        uint32_t any = 0;
+
+        for (size_t l = 0; l < VECTOR_LANES; l++)
+            any |= (uint32_t) - (vector_key(x + i + l) >= bound);
+        if (any)
+            found += vector_gather_some(out + found, x, i, i + VECTOR_LANES, bound);
+    }
+    if (found <= most)
+        found += vector_gather_some(out + found, x, i, n, bound);
+    return found;
+}
+#endif
+
+const co_vector_loops VECTOR_TABLE = {
+    .name = VECTOR_NAME,
+    .add = vector_add,
+    .add_scaled = vector_add_scaled,
+    .dot = vector_dot,
+    .gather = VECTOR_GATHER,
+};
