@@ -91,20 +91,24 @@ co_status co_image_decode(void *out, const co_image_want *want, co_image_scratch
     return co_image_jpeg_decode(scratch->jpeg, &job);
 }
 
-/* Pixels of one row, as a scaler takes them. */
-static const uint8_t *image_gather(uint8_t *out, const co_image_scaler *s, const co_pixels *in,
-                                   size_t y)
+/* One row to a scaler; from its planes as they lie where more can be read behind them. */
+static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels *in, size_t y)
 {
     const uint8_t *row = in->at + y * in->row + s->column.low * in->column;
     const uint8_t *planes[3] = {row, row + in->plane, row + 2 * in->plane};
     const size_t n = s->column.end - s->column.low;
+    const size_t behind = ((size_t)in->height - 1 - y) * in->row;
 
+    if (in->column == 1 && behind >= CO_IMAGE_ROW_PAD && co_image_scaler_likes_planes(s)) {
+        co_image_scaler_planes(s, planes);
+        return;
+    }
     if (s->lanes == 4)
-        s->loops->join(out, planes, in->column, n);
+        s->loops->join(scratch, planes, in->column, n);
     else
         for (size_t i = 0; i < n; i++)
-            out[i] = row[i * in->column];
-    return out;
+            scratch[i] = row[i * in->column];
+    co_image_scaler_row(s, scratch);
 }
 
 /* A part that keeps its size. */
@@ -138,7 +142,7 @@ static co_status image_resample(void *out, const co_image_want *want, const co_p
     }
     CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
     for (size_t y = s->row.low; y < s->row.end; y++)
-        co_image_scaler_row(s, image_gather(scratch->rows.at, s, in, y));
+        image_give_row(s, scratch->rows.at, in, y);
     return CO_OK;
 }
 

@@ -29,17 +29,28 @@ typedef struct co_image_filter {
     size_t room;     /* n rounded up to CO_IMAGE_STEP; the rest has weight 0 */
     size_t pairs;    /* (taps + 1) / 2 */
     size_t low, end; /* the part of the source that has any weight */
-    uint32_t *first; /* (room), relative to low */
-    size_t spread;   /* between first[i] and first[i + k], i a multiple of 16, k < 16, at most */
+    uint32_t *first; /* (room), relative to low; all up or all down */
+    uint32_t *base;  /* (room / CO_IMAGE_BLOCK), least `first` of a block */
+    uint32_t *taps;  /* (room), first - base in the lower half and one more in the upper one */
+    size_t spread;   /* first - base, at most */
     int16_t *high;   /* (pairs, room, 2) */
     int16_t *low_bits;
     bool copy; /* the result is the source from `low` on */
-    co_image_block block;
+    co_image_block block, work;
 } co_image_filter;
 
+/* For a box that begins at `start` and is `length` long, of `size` pixels, to n results; backwards:
+   the last one first. Zero is an empty filter; it grows and is kept. */
+co_status co_image_filter_make(co_image_filter *f, double start, double length, size_t size,
+                               int64_t n, bool backwards);
+void co_image_filter_close(co_image_filter *f);
+
 #define CO_IMAGE_STEP  32
+#define CO_IMAGE_BLOCK 16
 #define CO_IMAGE_PAIR  2
 #define CO_IMAGE_SHIFT 22
+/* More may exceed 255 by rounding of the weights alone. */
+#define CO_IMAGE_PAIRS 4096
 #define CO_IMAGE_HALF  11
 
 /* The inner loops, once for each instruction set; all give the same bytes. */
@@ -48,6 +59,12 @@ typedef struct co_image_loops {
     /* A row of 4-byte pixels to three planes of filter->n bytes each, `plane` apart; writes up to
        filter->room bytes of each. */
     void (*across)(uint8_t *out, size_t plane, const uint8_t *row, const co_image_filter *filter);
+    /* The same of one or three planes, for filters with spread + 2 <= window and no more than
+       CO_IMAGE_PAIRS; reads up to
+       CO_IMAGE_ROW_PAD bytes behind a row. */
+    void (*across_planes)(uint8_t *out, size_t plane, const uint8_t *const row[3], size_t planes,
+                          const co_image_filter *filter);
+    size_t window; /* 0: there is no such function */
     /* Result i of a filter over rows of n bytes, `stride` apart; reads and writes up to n rounded
        up to 16. */
     void (*down)(uint8_t *out, const uint8_t *rows, size_t stride, const co_image_filter *filter,
@@ -69,10 +86,11 @@ size_t co_image_loops_list(const co_image_loops *out[CO_IMAGE_MAX_LOOPS]);
 typedef struct co_image_scaler {
     const co_image_loops *loops;
     co_image_filter column, row;
-    size_t lanes;  /* bytes of a source pixel: 1, or 4 of which the last is ignored */
-    size_t stride; /* of a plane's row in `rows`, bytes */
-    size_t come;   /* rows so far */
-    size_t done;   /* rows of the result so far */
+    size_t lanes;           /* bytes of a source pixel: 1, or 4 of which the last is ignored */
+    size_t stride;          /* of a plane's row in `rows`, bytes */
+    size_t come;            /* rows so far */
+    size_t done;            /* rows of the result so far */
+    size_t need, strip_end; /* rows that have to come for those up to strip_end */
     const co_image_want *want;
     void *out;
     co_image_block rows;  /* (row.end - row.low, planes, stride) */
@@ -86,6 +104,10 @@ co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_wa
                                 const co_image_box *box, size_t width, size_t height, size_t lanes);
 /* `pixels`: CO_IMAGE_ROW_PAD bytes behind its last pixel can be read. */
 void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels);
+/* The same of a row for each plane, one or three. */
+void co_image_scaler_planes(co_image_scaler *s, const uint8_t *const row[3]);
+/* Whether this is faster than putting pixels together. */
+bool co_image_scaler_likes_planes(const co_image_scaler *s);
 void co_image_scaler_close(co_image_scaler *s);
 
 /* Rows of 4-byte pixels, in place. */
