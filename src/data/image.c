@@ -8,6 +8,9 @@
 #include "core/mem.h"
 #include "data/image_internal.h"
 
+#define IMAGE_LINE  64 /* bytes that are fetched at once */
+#define IMAGE_AHEAD 8  /* rows */
+
 struct co_image_scratch {
     co_image_jpeg *jpeg; /* owned; made when the first JPEG comes */
     co_image_scaler scaler;
@@ -91,6 +94,22 @@ co_status co_image_decode(void *out, const co_image_want *want, co_image_scratch
     return co_image_jpeg_decode(scratch->jpeg, &job);
 }
 
+/* Rows are short, and too far from each other for the machine to see where they lead. */
+static void image_fetch_row(const co_image_scaler *s, const co_pixels *in, size_t y)
+{
+    const size_t n = s->column.end - s->column.low;
+
+    if (y >= s->row.end || in->column != 1)
+        return;
+    for (size_t c = 0; c < (size_t)in->channels; c++) {
+        const uint8_t *row = in->at + c * in->plane + y * in->row + s->column.low;
+
+        for (size_t x = 0; x < n; x += IMAGE_LINE)
+            __builtin_prefetch(row + x);
+        __builtin_prefetch(row + n - 1);
+    }
+}
+
 /* One row to a scaler; from its planes as they lie where more can be read behind them. */
 static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels *in, size_t y)
 {
@@ -141,8 +160,10 @@ static co_status image_resample(void *out, const co_image_want *want, const co_p
         return CO_OK;
     }
     CO_TRY(co_image_reserve(&scratch->rows, (size_t)in->width * lanes + CO_IMAGE_ROW_PAD, 1));
-    for (size_t y = s->row.low; y < s->row.end; y++)
+    for (size_t y = s->row.low; y < s->row.end; y++) {
+        image_fetch_row(s, in, y + IMAGE_AHEAD);
         image_give_row(s, scratch->rows.at, in, y);
+    }
     return CO_OK;
 }
 
