@@ -23,6 +23,7 @@ typedef struct co_model_options {
         *model; /* config text: "mnist-net", "{name: mlp, hidden: [128]}", or a list of layers */
     const char *loss;        /* config text or NULL */
     const char *backend;     /* "auto" (NULL), "onednn", "ref" */
+    const char *precision;   /* config text or NULL: fp32. "bf16", "{level: O2, dtype: bf16}" */
     bool direct_convolution; /* no Winograd: slower, and closer to the definition */
     co_shape sample;         /* (C, H, W) */
     int64_t classes;

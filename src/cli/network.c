@@ -23,7 +23,8 @@ static co_status network_read_shape(cli_network *net)
 static co_status network_build(cli_network *net)
 {
     const co_spec *spec = &net->spec;
-    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
+    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->precision_value,
+                                    spec->config};
     const uint64_t parts = (uint64_t)spec->ranks * (uint64_t)spec->accumulate;
     co_model_options options = {.backend = spec->backend,
                                 .direct_convolution =
@@ -54,7 +55,8 @@ co_status cli_network_compile(cli_network *net)
     const co_plan_options options = {.batch = (int64_t)net->batch,
                                      .training = true,
                                      .backends = net->model->backends,
-                                     .direct_convolution = net->model->direct_convolution};
+                                     .direct_convolution = net->model->direct_convolution,
+                                     .precision = net->model->precision.plan};
 
     CO_TRY(co_model_setup(net->model, co_thread_cores()));
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);

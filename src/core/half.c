@@ -3,6 +3,8 @@
  */
 #include "core/half_impl.h"
 
+#define HALF_BLOCK ((size_t)512)
+
 static void half_widen_all_bf16(float *out, const uint16_t *in, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -64,4 +66,16 @@ void co_half_round(uint16_t *out, const float *in, size_t n, co_dtype dtype)
     size_t sets;
 
     co_half_loops_of_cpu(&sets)[0]->round[dtype == CO_F16](out, in, n);
+}
+
+void co_half_nearest(float *out, const float *in, size_t n, co_dtype dtype)
+{
+    uint16_t block[HALF_BLOCK];
+
+    for (size_t i = 0; i < n; i += HALF_BLOCK) {
+        const size_t part = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
+
+        co_half_round(block, in + i, part, dtype);
+        co_half_widen(out + i, block, part, dtype);
+    }
 }

@@ -21,6 +21,9 @@ void co_half_widen(float *out, const uint16_t *in, size_t n, co_dtype dtype);
 /* out[i] = in[i] rounded to `dtype`. They do not overlap. */
 void co_half_round(uint16_t *out, const float *in, size_t n, co_dtype dtype);
 
+/* out[i] = the number nearest to in[i] that `dtype` has. `out` may be `in`. */
+void co_half_nearest(float *out, const float *in, size_t n, co_dtype dtype);
+
 /* ---- the loops, one set for each instruction set ---- */
 
 typedef void (*co_half_widen_fn)(float *out, const uint16_t *in, size_t n);

@@ -75,7 +75,7 @@ static co_status autograd_node(plan_tensor **grad, co_plan *plan, int index, con
 
         if (!(node->op->grad_in >> i & 1) || !wanted[node->in[i]])
             continue;
-        part[i] = plan_new_tensor(plan, &var->shape, var->dtype);
+        part[i] = plan_new_tensor(plan, &var->shape, call->in[i]->dtype);
         if (!part[i])
             return CO_E_NOMEM;
         call->grad_in[i] = &part[i]->tensor;
@@ -84,8 +84,10 @@ static co_status autograd_node(plan_tensor **grad, co_plan *plan, int index, con
         CO_TRY(call->kernel->plan_backward(call));
     CO_TRY(plan_add_step(plan, pc, true, node->range_end));
     for (int i = 0; i < node->op->n_in; i++)
-        if (part[i])
+        if (part[i]) {
+            CO_TRY(plan_cast(&part[i], plan, plan->value[node->in[i]]->tensor.dtype));
             CO_TRY(autograd_accumulate(&grad[node->in[i]], plan, part[i]));
+        }
     return CO_OK;
 }
 

@@ -81,7 +81,13 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
     co_call *call = &pc->call;
 
     call->kernel = kernel;
-    call->self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
+    if (pc->wide) {
+        CO_TRY(plan_wide_use(pc, plan, kernel));
+        call->kernel = kernel = &plan_wide_kernel;
+        call->self = pc->wide;
+    } else {
+        call->self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
+    }
     if (!call->self)
         return CO_E_NOMEM;
     pc->live = true;
@@ -98,6 +104,16 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
     return plan_add_step(plan, pc, false, 0);
 }
 
+co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
+                          const co_kernel *kernel, const co_backend *backend)
+{
+    CO_TRY(compile_new_call(out, plan, init));
+    (*out)->backend = backend;
+    if (!plan_kernel_takes(kernel, &(*out)->call))
+        CO_TRY(plan_widen(*out, plan));
+    return compile_plan_call(plan, *out, kernel);
+}
+
 co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backend *backend)
 {
     co_tensor *from = &(*tensor)->tensor;
@@ -111,9 +127,7 @@ co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backe
     if (!to)
         return CO_E_NOMEM;
     init.out[0] = &to->tensor;
-    CO_TRY(compile_new_call(&pc, plan, &init));
-    pc->backend = from->layout->backend;
-    CO_TRY(compile_plan_call(plan, pc, pc->backend->unpack));
+    CO_TRY(plan_add_kernel(&pc, plan, &init, from->layout->backend->unpack, from->layout->backend));
     *tensor = to;
     return CO_OK;
 }
@@ -146,17 +160,42 @@ static const co_kernel *compile_find_kernel(const co_backend *backend, const cha
     return NULL;
 }
 
+/* First backend whose kernel computes with the call's types of 16 bits, where there are any. */
+static const co_kernel *compile_choose_half(plan_call *pc, const co_plan *plan)
+{
+    for (const co_backend *const *b = plan->options.backends; *b; b++) {
+        const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
+        const char *why;
+
+        if (kernel && plan_kernel_takes(kernel, &pc->call) &&
+            (!kernel->supports || kernel->supports(&pc->call, &why))) {
+            pc->backend = *b;
+            pc->refusals = "";
+            return kernel;
+        }
+    }
+    return NULL;
+}
+
 /* First backend whose kernel takes the call; the refusals are the message when none does. */
 static co_status compile_choose(const co_kernel **out, plan_call *pc, co_plan *plan)
 {
+    const co_call *call = &pc->call;
     char why_all[512] = "";
     size_t used = 0;
 
+    if (plan_is_half(call)) {
+        *out = compile_choose_half(pc, plan);
+        if (*out)
+            return CO_OK;
+        CO_TRY(plan_widen(pc, plan));
+        call = plan_wide_call(pc->wide);
+    }
     for (const co_backend *const *b = plan->options.backends; *b; b++) {
         const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
         const char *why = "has no kernel for it";
 
-        if (kernel && (!kernel->supports || kernel->supports(&pc->call, &why))) {
+        if (kernel && (!kernel->supports || kernel->supports(call, &why))) {
             pc->backend = *b;
             pc->refusals = used ? co_arena_strdup(plan->arena, why_all) : "";
             *out = kernel;
@@ -205,14 +244,16 @@ static co_status compile_node(co_plan *plan, int index)
 {
     const co_graph *graph = plan->graph;
     const co_node *node = &graph->node[index];
+    const co_dtype dtype = plan_node_dtype(plan, node);
     co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
 
     init.node = (uint32_t)index;
+    init.round_params = plan_rounded_params(plan, node, dtype);
     for (int i = 0; i < node->op->n_in; i++)
-        init.in[i] = &plan->value[node->in[i]]->tensor;
+        CO_TRY(plan_cast_input(&init.in[i], plan, node->in[i], dtype));
     for (int i = 0; i < node->op->n_out; i++) {
         const co_var *var = &graph->var[node->out[i]];
-        plan_tensor *t = plan_new_tensor(plan, &var->shape, var->dtype);
+        plan_tensor *t = plan_new_tensor(plan, &var->shape, dtype);
 
         if (!t)
             return CO_E_NOMEM;
@@ -226,13 +267,12 @@ static co_status compile_node(co_plan *plan, int index)
 /* What the caller reads or writes between calls is plain and stays. */
 static co_status compile_pin(co_plan *plan, int var)
 {
-    if (!plan->plain[var]) {
-        plan_tensor *t = plan->value[var];
+    plan_tensor *t = plan->plain[var] ? plan->plain[var] : plan->value[var];
 
-        CO_TRY(plan_make_readable(&t, plan, NULL));
-        plan->plain[var] = t;
-    }
-    plan->plain[var]->pinned = true;
+    CO_TRY(plan_cast(&t, plan, plan->graph->var[var].dtype));
+    CO_TRY(plan_make_readable(&t, plan, NULL));
+    plan->plain[var] = t;
+    t->pinned = true;
     return CO_OK;
 }
 

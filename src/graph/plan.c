@@ -27,7 +27,8 @@ static co_status plan_build(co_plan *plan)
     plan->node_call = co_arena_alloc(plan->arena, n_node, sizeof(plan_call *));
     plan->value = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
     plan->plain = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
-    if (!plan->node_call || !plan->value || !plan->plain)
+    plan->cast = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
+    if (!plan->node_call || !plan->value || !plan->plain || !plan->cast)
         return CO_E_NOMEM;
     CO_TRY(plan_compile_forward(plan));
     if (plan->options.training)

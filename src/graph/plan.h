@@ -11,13 +11,22 @@
 
 typedef struct co_plan co_plan;
 
+/* Which numbers of a step have 16 bits. Parameters and their gradients have 32 always: what a layer
+   multiplies by is rounded when it is used. */
+typedef struct co_plan_precision {
+    co_dtype low;     /* CO_BF16 or CO_F16; CO_F32: none */
+    bool everything;  /* all but the loss; else as each op likes it (co_op.precision) */
+    bool norm_params; /* scales and shifts of norms are rounded, too */
+} co_plan_precision;
+
 typedef struct co_plan_options {
     int64_t batch;
     bool training;                     /* with backward */
     const co_backend *const *backends; /* in order of preference, ended by NULL */
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
-    bool no_reuse;                     /* tests: every tensor has its own memory */
+    co_plan_precision precision;
+    bool no_reuse; /* tests: every tensor has its own memory */
 } co_plan_options;
 
 /* `graph` (finished) and `store` are borrowed and outlive the plan. CO_E_UNSUPPORTED names the

@@ -19,12 +19,15 @@ typedef struct plan_tensor {
     struct plan_tensor *next;
 } plan_tensor;
 
+typedef struct plan_wide plan_wide; /* wide.c */
+
 typedef struct plan_call {
     co_call call;
     const co_backend *backend;
     const char *refusals;   /* of the backends before it; "": none */
     bool live;              /* the kernel's plan has been entered: fini is due */
     plan_tensor *workspace; /* NULL: none */
+    plan_wide *wide;        /* the kernel computes in floats, on tensors of 16 bits; else NULL */
     struct plan_call *next;
 } plan_call;
 
@@ -44,6 +47,7 @@ struct co_plan {
     plan_call **node_call; /* (n_node) */
     plan_tensor **value;   /* (n_var) forward tensors */
     plan_tensor **plain;   /* (n_var) the same in the plain layout; NULL: not needed so far */
+    plan_tensor **cast;    /* (n_var) the same of another type; NULL: likewise */
     plan_step *step;
     int n_step, cap_step;
     int n_forward; /* steps below are forward */
@@ -63,6 +67,33 @@ co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init);
 co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t ready_end);
 /* *tensor in a layout that `backend` reads: itself, or a plain copy made by a new step. */
 co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backend *backend);
+
+/* A call whose kernel is known; in[] and out[] are set. Appends its forward step. */
+co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
+                          const co_kernel *kernel, const co_backend *backend);
+
+/* --- cast.c --- */
+/* The type in which a node of the graph has its tensors; its inputs' are known. */
+co_dtype plan_node_dtype(const co_plan *plan, const co_node *node);
+/* Which parameters a node that computes in `dtype` rounds to it: bit i for parameter i. */
+unsigned plan_rounded_params(const co_plan *plan, const co_node *node, co_dtype dtype);
+/* *in: tensor `var` of the graph in this type, if it is of floats at all. */
+co_status plan_cast_input(co_tensor **in, co_plan *plan, int var, co_dtype dtype);
+/* *tensor in this type: itself, or what a new step makes of it. */
+co_status plan_cast(plan_tensor **tensor, co_plan *plan, co_dtype dtype);
+/* Elements in memory, whatever the layout is; one of the types has 16 bits. */
+void plan_convert(co_tensor *to, const co_tensor *from);
+
+/* --- wide.c --- */
+bool plan_is_half(const co_call *call);
+/* Whether the kernel computes with tensors of the call's types. */
+bool plan_kernel_takes(const co_kernel *kernel, const co_call *call);
+/* Let pc->wide have the same call with tensors of floats, for kernels to look at. */
+co_status plan_widen(plan_call *pc, co_plan *plan);
+const co_call *plan_wide_call(const plan_wide *wide);
+/* The call's kernel becomes plan_wide_kernel, which runs `kernel`. */
+co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel);
+extern const co_kernel plan_wide_kernel;
 
 /* --- autograd.c --- */
 co_status plan_compile_backward(co_plan *plan);

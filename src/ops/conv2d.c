@@ -118,6 +118,7 @@ const co_op co_op_conv2d = {
     .summary = "convolution over height and width",
     .keys = conv2d_keys,
     .attr_size = sizeof(co_conv2d_attr),
+    .precision = CO_PRECISION_LOW,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

@@ -54,6 +54,7 @@ const co_op co_op_linear = {
     .keys = linear_keys,
     .bare = "out",
     .attr_size = sizeof(co_linear_attr),
+    .precision = CO_PRECISION_LOW,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

@@ -24,6 +24,7 @@ static void log_softmax_work(co_op_work *out, const co_shape *in, const co_shape
 const co_op co_op_log_softmax = {
     .name = "log_softmax",
     .summary = "log-probabilities from scores",
+    .precision = CO_PRECISION_WIDE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_OUT,

@@ -6,6 +6,7 @@
 const co_op co_op_nll_loss = {
     .name = "nll_loss",
     .summary = "negative log-likelihood, after log_softmax",
+    .precision = CO_PRECISION_WIDE,
     .n_in = 2,
     .n_out = 1,
     .saves = CO_SAVES_IN,

@@ -63,8 +63,10 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->backends = backends;
     model->seed = options->seed;
     model->direct_convolution = options->direct_convolution;
-    st = co_model_build(&model->graph, values->model, values->layers, values->loss, values->config,
-                        &options->sample, options->classes);
+    st = co_precision_read(&model->precision, values->precision, co_config_arena(values->config));
+    if (st == CO_OK)
+        st = co_model_build(&model->graph, values->model, values->layers, values->loss,
+                            values->config, &options->sample, options->classes);
     if (st == CO_OK)
         st = model_create_store(model);
     if (st != CO_OK) {
@@ -91,6 +93,8 @@ co_status co_model_create(co_model **out, const co_model_options *options)
         values.model = root;
     if (st == CO_OK && options->loss)
         st = co_config_add_text(&values.loss, values.config, options->loss);
+    if (st == CO_OK && options->precision)
+        st = co_config_add_text(&values.precision, values.config, options->precision);
     if (st == CO_OK)
         st = co_model_create_from(out, &values, options);
     if (st != CO_OK) {
@@ -143,7 +147,8 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
                                      .training = training,
                                      .backends = model->backends,
                                      .direct_convolution = model->direct_convolution,
-                                     .over_ranks = model->norm_comm != NULL};
+                                     .over_ranks = model->norm_comm != NULL,
+                                     .precision = model->precision.plan};
     model_plan *entry;
     co_status st;
 

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "graph/plan.h"
 #include "optim/optim.h"
+#include "train/precision.h"
 
 /* A compiled batch size; a model keeps one plan for each it has met. */
 typedef struct model_plan {
@@ -25,6 +26,7 @@ struct co_model {
     co_store *store; /* owned */
     const co_backend *const *backends;
     bool direct_convolution;
+    co_precision precision;
     uint64_t seed;
     co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
     bool given;           /* its first weights come from a file, not from the seed */
@@ -36,7 +38,7 @@ struct co_model {
 
 /* The same as co_model_options with values of a config, which is borrowed. */
 typedef struct co_model_values {
-    const co_value *model, *layers, *loss;
+    const co_value *model, *layers, *loss, *precision;
     co_config *config;
 } co_model_values;
 

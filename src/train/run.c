@@ -45,7 +45,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
 {
     const co_dataset *dataset = job->train ? job->train : job->test;
     const co_spec *spec = &job->spec;
-    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->config};
+    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->precision_value,
+                                    spec->config};
     const co_model_options options = {.backend = spec->backend,
                                       .direct_convolution =
                                           spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,

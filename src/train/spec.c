@@ -14,7 +14,6 @@
 #include "core/thread.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
-static const char *const spec_precision[] = {"fp32", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
 static const char *const spec_on_failure[] = {"stop", "shrink", "respawn", NULL};
 static const char *const spec_log[] = {"run", "ranks", "lines", NULL};
@@ -62,7 +61,8 @@ const co_key co_spec_keys[] = {
      "how ranks are kept together: sync (default)"},
     {"sync_batch_norm", CO_KEY_BOOL, SPEC(sync_batch_norm), "false", 0, 0, NULL,
      "statistics of batch norm over the batches of all ranks, at every step"},
-    {"precision", CO_KEY_CHOICE, SPEC(precision), "fp32", 0, 0, spec_precision, "of the step"},
+    {"precision", CO_KEY_VALUE, SPEC(precision_value), "fp32", 0, 0, NULL,
+     "numbers of 16 bits: fp32 (none), bf16, O0 to O3, or {level: O2, dtype: bf16, ...}"},
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
      "kernels: auto, or one of `cohort list kernels`"},
@@ -170,6 +170,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
     CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
     CO_TRY(spec_read_stop(spec, arena));
+    CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
     if (options->ranks)
         spec->ranks = options->ranks;
@@ -235,7 +236,7 @@ const char *co_spec_model_name(const co_spec *spec)
 
 const char *co_spec_precision_name(const co_spec *spec)
 {
-    return spec_precision[spec->precision];
+    return spec->precision.name;
 }
 
 co_status co_spec_write_text(char **out, const co_spec *spec)

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "train/ema.h"
 #include "train/policy.h"
+#include "train/precision.h"
 
 typedef struct co_spec {
     co_config *config; /* owned */
@@ -22,11 +23,12 @@ typedef struct co_spec {
     double clip_norm, clip_value;         /* of `clip` */
     co_ema_options ema_options;
     const char *backend;
-    int64_t shards;  /* 0: auto */
-    int precision;   /* one choice so far */
-    int convolution; /* co_spec_convolution */
-    int log;         /* co_spec_log */
-    int on_failure;  /* co_spec_on_failure */
+    int64_t shards; /* 0: auto */
+    const co_value *precision_value;
+    co_precision precision; /* of `precision_value` */
+    int convolution;        /* co_spec_convolution */
+    int log;                /* co_spec_log */
+    int on_failure;         /* co_spec_on_failure */
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
     int64_t evaluate_every;     /* epochs */

@@ -42,7 +42,8 @@ typedef struct co_call {
     const void *attr;
     uint32_t node; /* index in the graph: part of the random stream */
     bool training;
-    bool over_ranks; /* training: statistics of a batch are of all ranks, by co_run.reduce */
+    bool over_ranks;       /* training: statistics of a batch are of all ranks, by co_run.reduce */
+    unsigned round_params; /* bit i: parameter i is to be rounded to the tensors' 16 bits */
     bool direct_convolution; /* by its definition: no algorithm that rounds otherwise */
     int n_in, n_out, n_param;
     co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
@@ -93,6 +94,9 @@ struct co_kernel {
     void (*fini)(co_call *call);
     /** out[0] may lie where in[0] did / grad_in[0] where grad_out[0] did (same bytes). */
     bool in_place;
+    /** Which tensors of 16 bits it computes with: bit CO_BF16, bit CO_F16. For others the plan
+     *  gives it floats, and rounds what comes out. */
+    unsigned half;
 };
 
 struct co_backend {

@@ -44,6 +44,13 @@ typedef struct co_op_work {
     double backward_param; /* for that of its parameters */
 } co_op_work;
 
+/** Where numbers of 16 bits take part: in which type an op computes. */
+typedef enum co_op_precision {
+    CO_PRECISION_FOLLOW = 0, /* as its inputs are; of two types the wider */
+    CO_PRECISION_LOW,        /* gains most: in 16 bits */
+    CO_PRECISION_WIDE        /* loses most: in floats */
+} co_op_precision;
+
 typedef struct co_op {
     const char *name;
     const char *summary;
@@ -55,7 +62,8 @@ typedef struct co_op {
     unsigned saves;   /* co_saves flags */
     unsigned grad_in; /* bit i: input i gets a gradient */
     bool is_norm;     /* its parameters scale and shift what it normalises: see norm_weight_decay */
-    bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
+    co_op_precision precision;
+    bool is_loss; /* out 0 is the loss of each sample, (N): the root of backward */
 
     /** Check attributes once, and fill in what depends on others (NULL: nothing to do). */
     co_status (*check)(void *attr);

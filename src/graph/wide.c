@@ -1,0 +1,245 @@
+/*
+ * wide.c - a kernel that computes in floats, run on tensors of 16 bits.
+ *
+ * Inputs are widened into scratch memory, the kernel runs there, and its results are rounded: any
+ * kernel of any backend serves, in whatever layout it likes. So every op has every type on every
+ * CPU, and what it gives is the definition for kernels that compute with 16 bits themselves.
+ * Must not know ops, backends or layouts.
+ */
+#include "core/half.h"
+#include "graph/plan_internal.h"
+
+#define WIDE_ALIGN 64
+#define WIDE_MAX   (2 * (CO_OP_MAX_IN + CO_OP_MAX_OUT) + CO_OP_MAX_PARAM)
+
+struct plan_wide {
+    co_call inner; /* in floats */
+    co_tensor in[CO_OP_MAX_IN], out[CO_OP_MAX_OUT];
+    co_tensor grad_in[CO_OP_MAX_IN], grad_out[CO_OP_MAX_OUT];
+    co_dtype low;
+    int n_place;
+    struct {
+        co_tensor *tensor;
+        size_t offset; /* in scratch memory, behind the kernel's own */
+    } place[WIDE_MAX];
+};
+
+/* ---- while a plan chooses kernels ---- */
+
+static co_dtype wide_low(const co_call *call)
+{
+    co_dtype low = CO_F32;
+
+    for (int i = 0; i < call->n_in; i++)
+        low = co_dtype_is_half(call->in[i]->dtype) ? call->in[i]->dtype : low;
+    for (int i = 0; i < call->n_out; i++)
+        low = co_dtype_is_half(call->out[i]->dtype) ? call->out[i]->dtype : low;
+    return low;
+}
+
+bool plan_is_half(const co_call *call)
+{
+    return wide_low(call) != CO_F32;
+}
+
+bool plan_kernel_takes(const co_kernel *kernel, const co_call *call)
+{
+    const co_dtype low = wide_low(call);
+
+    return low == CO_F32 || (kernel->half >> low & 1);
+}
+
+/* The tensor that the kernel sees for `tensor`: `own`, or that one itself. */
+static co_tensor *wide_see(co_tensor *own, co_tensor *tensor)
+{
+    if (!tensor || !co_dtype_is_half(tensor->dtype))
+        return tensor;
+    *own = *tensor;
+    own->dtype = CO_F32;
+    own->bytes = tensor->bytes * sizeof(float) / co_dtype_size(tensor->dtype);
+    return own;
+}
+
+co_status plan_widen(plan_call *pc, co_plan *plan)
+{
+    const co_call *call = &pc->call;
+    plan_wide *w = co_arena_alloc(plan->arena, 1, sizeof(*w));
+
+    pc->wide = w;
+    if (!w)
+        return CO_E_NOMEM;
+    w->inner = *call;
+    w->low = wide_low(call);
+    w->inner.round_params = 0; /* they come rounded */
+    for (int i = 0; i < call->n_in; i++)
+        w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
+    for (int i = 0; i < call->n_out; i++)
+        w->inner.out[i] = wide_see(&w->out[i], call->out[i]);
+    return CO_OK;
+}
+
+const co_call *plan_wide_call(const plan_wide *wide)
+{
+    return &wide->inner;
+}
+
+co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel)
+{
+    plan_wide *w = pc->wide;
+
+    w->inner.kernel = kernel;
+    w->inner.self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
+    return w->inner.self ? CO_OK : CO_E_NOMEM;
+}
+
+/* ---- the life of a kernel ---- */
+
+/* What the kernel has settled on holds for the tensor of 16 bits too. */
+static void wide_adopt(co_tensor *tensor, const co_tensor *own)
+{
+    if (!tensor || tensor == own)
+        return;
+    tensor->layout = own->layout;
+    tensor->bytes = own->bytes / sizeof(float) * co_dtype_size(tensor->dtype);
+}
+
+static void wide_lay(plan_wide *w, size_t *at, co_tensor *tensor)
+{
+    w->place[w->n_place].tensor = tensor;
+    w->place[w->n_place++].offset = *at;
+    *at += (tensor->bytes + WIDE_ALIGN - 1) / WIDE_ALIGN * WIDE_ALIGN;
+}
+
+/* Everything in a place of its own; called again when the backward pass has been planned. */
+static void wide_lay_out(plan_wide *w, co_call *call)
+{
+    size_t at = (w->inner.scratch_bytes + WIDE_ALIGN - 1) / WIDE_ALIGN * WIDE_ALIGN;
+
+    w->n_place = 0;
+    for (int i = 0; i < call->n_param; i++)
+        if (call->round_params >> i & 1)
+            wide_lay(w, &at, &w->inner.param[i]);
+    for (int i = 0; i < call->n_in; i++) {
+        if (w->inner.in[i] == &w->in[i])
+            wide_lay(w, &at, &w->in[i]);
+        if (w->inner.grad_in[i] && w->inner.grad_in[i] == &w->grad_in[i])
+            wide_lay(w, &at, &w->grad_in[i]);
+    }
+    for (int i = 0; i < call->n_out; i++) {
+        if (w->inner.out[i] == &w->out[i])
+            wide_lay(w, &at, &w->out[i]);
+        if (w->inner.grad_out[i] && w->inner.grad_out[i] == &w->grad_out[i])
+            wide_lay(w, &at, &w->grad_out[i]);
+    }
+    call->scratch_bytes = at;
+}
+
+static co_status wide_plan(co_call *call)
+{
+    plan_wide *w = call->self;
+
+    for (int i = 0; i < call->n_in; i++) /* unpacked since plan_widen, perhaps */
+        w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
+    if (w->inner.kernel->plan)
+        CO_TRY(w->inner.kernel->plan(&w->inner));
+    for (int i = 0; i < call->n_out; i++)
+        wide_adopt(call->out[i], w->inner.out[i]);
+    call->workspace_bytes = w->inner.workspace_bytes;
+    wide_lay_out(w, call);
+    return CO_OK;
+}
+
+static co_status wide_plan_backward(co_call *call)
+{
+    plan_wide *w = call->self;
+
+    if (!w->inner.kernel->backward)
+        return co_fail(CO_E_UNSUPPORTED, "layer %s: the kernel of %s has no backward", call->name,
+                       call->op->name);
+    for (int i = 0; i < call->n_in; i++)
+        w->inner.grad_in[i] = wide_see(&w->grad_in[i], call->grad_in[i]);
+    for (int i = 0; i < call->n_out; i++)
+        w->inner.grad_out[i] = wide_see(&w->grad_out[i], call->grad_out[i]);
+    if (w->inner.kernel->plan_backward)
+        CO_TRY(w->inner.kernel->plan_backward(&w->inner));
+    for (int i = 0; i < call->n_in; i++)
+        wide_adopt(call->grad_in[i], w->inner.grad_in[i]);
+    wide_lay_out(w, call);
+    return CO_OK;
+}
+
+static co_status wide_bind(co_call *call)
+{
+    plan_wide *w = call->self;
+
+    w->inner.workspace = call->workspace;
+    w->inner.scratch = call->scratch;
+    for (int i = 0; i < w->n_place; i++)
+        w->place[i].tensor->data = (char *)call->scratch + w->place[i].offset;
+    return w->inner.kernel->bind ? w->inner.kernel->bind(&w->inner) : CO_OK;
+}
+
+static void wide_round_params(const plan_wide *w, const co_call *call)
+{
+    for (int i = 0; i < call->n_param; i++)
+        if (call->round_params >> i & 1)
+            co_half_nearest(w->inner.param[i].data, call->param[i].data,
+                            call->param[i].bytes / sizeof(float), w->low);
+}
+
+static void wide_bring(co_tensor *to, const co_tensor *from)
+{
+    if (to && to != from)
+        plan_convert(to, from);
+}
+
+static co_status wide_forward(co_call *call, const co_run *run)
+{
+    plan_wide *w = call->self;
+
+    wide_round_params(w, call);
+    for (int i = 0; i < call->n_in; i++)
+        wide_bring(w->inner.in[i], call->in[i]);
+    CO_TRY(w->inner.kernel->forward(&w->inner, run));
+    for (int i = 0; i < call->n_out; i++)
+        wide_bring(call->out[i], w->inner.out[i]);
+    return CO_OK;
+}
+
+static co_status wide_backward(co_call *call, const co_run *run)
+{
+    plan_wide *w = call->self;
+
+    wide_round_params(w, call);
+    for (int i = 0; i < call->n_in && (call->op->saves & CO_SAVES_IN); i++)
+        wide_bring(w->inner.in[i], call->in[i]);
+    for (int i = 0; i < call->n_out; i++) {
+        if (call->op->saves & CO_SAVES_OUT)
+            wide_bring(w->inner.out[i], call->out[i]);
+        wide_bring(w->inner.grad_out[i], call->grad_out[i]);
+    }
+    CO_TRY(w->inner.kernel->backward(&w->inner, run));
+    for (int i = 0; i < call->n_in; i++)
+        wide_bring(call->grad_in[i], w->inner.grad_in[i]);
+    return CO_OK;
+}
+
+static void wide_fini(co_call *call)
+{
+    plan_wide *w = call->self;
+
+    if (w->inner.kernel->fini)
+        w->inner.kernel->fini(&w->inner);
+}
+
+/* Sources are read into scratch memory before results are written: they may lie in one place. */
+const co_kernel plan_wide_kernel = {
+    .op = "wide",
+    .plan = wide_plan,
+    .plan_backward = wide_plan_backward,
+    .bind = wide_bind,
+    .forward = wide_forward,
+    .backward = wide_backward,
+    .fini = wide_fini,
+    .in_place = true,
+};
