@@ -278,6 +278,95 @@ static void sums(const native_lanes *lanes)
     co_free(z);
 }
 
+/* x of sample l in (h, w, c) with padding */
+static double seen(const float *split, const native_sparse *s, int64_t l, int64_t at)
+{
+    return (double)split[l * s->sample + at];
+}
+
+static void check_spots(const native_lanes *lanes, const native_sparse *s, int64_t kw,
+                        const float *split, const float *dy)
+{
+    const int64_t n = lanes->lanes, size = s->kh * s->part;
+    native_spot *spot = co_calloc_aligned((size_t)(n * s->spots), sizeof(*spot));
+    int32_t *end = co_calloc_aligned((size_t)(n * s->o), sizeof(*end));
+    float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
+    float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
+    float *w = make(22, s->o * size), *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
+    double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
+    double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
+
+    assert_true(spot && end && bias_sum && sum && dx && want && want_dx);
+    lanes->list(spot, end, bias_sum, dy, s);
+    lanes->sparse_weight(sum, split, spot, end, n, s);
+    lanes->sparse_data(dx, w, spot + s->spots, end + s->o, s);
+    for (int64_t e = 0; e < s->spots * n; e++) {
+        const int64_t l = e % n, v = e / n % s->ow, u = e / n / s->ow % s->oh;
+        const int64_t o = e / n / s->ow / s->oh;
+
+        for (int64_t i = 0; i < s->kh; i++)
+            for (int64_t j = 0; j < kw * s->c; j++) {
+                const int64_t k = (o * s->kh + i) * s->part + j;
+                const int64_t at = (u * s->stride_h + i) * s->row + v * s->stride_w * s->c + j;
+
+                want[k] += (double)dy[e] * seen(split, s, l, at);
+                want_dx[at] += l == 1 ? (double)dy[e] * (double)w[k] : 0;
+            }
+    }
+    for (int64_t k = 0; k < s->o * size; k++)
+        if (k % s->part < kw * s->c)
+            near((double)sum[k], want[k], lanes);
+    for (int64_t e = 0; e + s->part < s->sample; e++)
+        if (kw * s->c == s->part)
+            near((double)dx[e], want_dx[e], lanes);
+    co_free(spot);
+    co_free(end);
+    co_free(bias_sum);
+    co_free(sum);
+    co_free(w);
+    co_free(dx);
+    co_free(want);
+    co_free(want_dx);
+}
+
+/* Every number of rows and vectors of a channel's weight up to 7. */
+static void spots(const native_lanes *lanes)
+{
+    for (int64_t kh = 1; kh <= 7; kh++)
+        for (int64_t vectors = 1; vectors <= 7; vectors++) {
+            const int64_t n = lanes->lanes, kw = kh % 2 + 1, c = vectors * n / kw - kh % 3;
+            native_sparse s = {.c = c, .h = kh + 3, .w = kw + 2, .o = 3, .kh = kh, .pad_h = kh % 2};
+            float *x, *split, *back, *dy;
+
+            s.pad_w = kh % 3 / 2;
+            s.stride_h = s.stride_w = 1 + vectors % 2;
+            s.oh = (s.h + 2 * s.pad_h - kh) / s.stride_h + 1;
+            s.ow = (s.w + 2 * s.pad_w - kw) / s.stride_w + 1;
+            s.row = (s.w + 2 * s.pad_w) * c;
+            s.sample = (s.h + 2 * s.pad_h) * s.row + n;
+            s.part = (kw * c + n - 1) / n * n;
+            s.spots = s.o * s.oh * s.ow;
+            x = make(20, s.c * s.h * s.w * n);
+            back = make(21, s.c * s.h * s.w * n);
+            dy = make(23, s.spots * n);
+            split = co_calloc_aligned((size_t)(s.sample * n), sizeof(*split));
+            assert_non_null(split);
+            for (int64_t e = 0; e < s.spots * n; e++)
+                dy[e] = e % 3 && e % 5 ? 0 : dy[e];
+            assert_int_equal(lanes->count(dy, s.spots), (s.spots * n + 2) / 3 +
+                                                            (s.spots * n + 4) / 5 -
+                                                            (s.spots * n + 14) / 15);
+            lanes->split(split, x, &s);
+            lanes->join(back, split, &s);
+            assert_memory_equal(back, x, (size_t)(s.c * s.h * s.w * n) * sizeof(float));
+            check_spots(lanes, &s, kw, split, dy);
+            co_free(x);
+            co_free(back);
+            co_free(dy);
+            co_free(split);
+        }
+}
+
 static void lanes_hold_on_every_instruction_set(void **state)
 {
     (void)state;
@@ -288,6 +377,7 @@ static void lanes_hold_on_every_instruction_set(void **state)
         maxpool_windows(*l);
         elements(*l);
         sums(*l);
+        spots(*l);
     }
 }
 

@@ -18,6 +18,8 @@ typedef struct conv2d {
     native_window forward, data;
     /* In scratch during backward; 0 bytes where not needed. */
     size_t dy_pad, x_pad, mirrored, sum, bias_sum;
+    native_sparse sparse;
+    size_t sparse_room; /* 0: only with all of the output's gradient */
 } conv2d;
 
 /* What filling up vectors of channels would multiply the work by. Kernels for the first layer of
@@ -125,6 +127,10 @@ static co_status conv2d_plan_backward(co_call *call)
     end = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
     if (end > call->scratch_bytes)
         call->scratch_bytes = end;
+    native_sparse_describe(&self->sparse, call);
+    self->sparse_room = native_sparse_room(&self->sparse, call);
+    if (self->dy_pad + self->sparse_room > call->scratch_bytes)
+        call->scratch_bytes = self->dy_pad + self->sparse_room;
     if (call->grad_in[0])
         native_block(call->grad_in[0]);
     return CO_OK;
@@ -197,13 +203,13 @@ static void conv2d_backward_data(const co_call *call, const float *dy)
 }
 
 /* Sums over the batch stay in lanes until the last block. */
-static void conv2d_backward_weight(const co_call *call, const float *dy, const co_run *run)
+static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy,
+                                   const co_run *run)
 {
     const conv2d *self = call->self;
     const native_window *s = &self->forward;
     const native_lanes *lanes = native_choose();
     const int64_t count = co_shape_count(&call->param[0].shape);
-    const float *x = native_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
     char *scratch = call->scratch;
     float *sum = (float *)(scratch + self->sum);
     float *bias_sum = call->n_param > 1 ? (float *)(scratch + self->bias_sum) : NULL;
@@ -225,11 +231,18 @@ static void conv2d_backward_weight(const co_call *call, const float *dy, const c
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
 {
+    const conv2d *self = call->self;
     const float *dy = native_grad_out(call);
+    const float *x = native_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
 
+    if (self->sparse_room && native_sparse_pays(&self->sparse, call, dy)) {
+        native_sparse_backward(&self->sparse, call, x, dy, (char *)call->scratch + self->dy_pad,
+                               run);
+        return CO_OK;
+    }
     if (call->grad_in[0])
         conv2d_backward_data(call, dy);
-    conv2d_backward_weight(call, dy, run);
+    conv2d_backward_weight(call, x, dy, run);
     return CO_OK;
 }
 

@@ -1,9 +1,19 @@
 /* lanes_basic.c - the loops of native.h for what every machine has. */
-#define LANES        4
-#define LANES_TILE_O 3
-#define LANES_TILE_V 3
-#define LANES_TILE_J 3
-#define LANES_TABLE  native_lanes_basic
-#define LANES_NAME   "no vector extension"
+#define LANES             4
+#define LANES_TILE_O      3
+#define LANES_TILE_V      3
+#define LANES_TILE_J      3
+#define LANES_SPARSE_ROWS 3
+#define LANES_SPARSE_VECS 3
+#define LANES_TABLE       native_lanes_basic
+#define LANES_NAME        "no vector extension"
+
+typedef float basic_vec __attribute__((vector_size(16), may_alias));
+
+static inline unsigned lanes_nonzero(basic_vec v)
+{
+    return (unsigned)(v[0] != 0) | (unsigned)(v[1] != 0) << 1 | (unsigned)(v[2] != 0) << 2 |
+           (unsigned)(v[3] != 0) << 3;
+}
 
 #include "backends/native/lanes_impl.h"

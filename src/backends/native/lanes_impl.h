@@ -6,6 +6,8 @@
  *   LANES_TILE_O   output channels (correlate, correlate_weight)
  *   LANES_TILE_V   output columns (correlate)
  *   LANES_TILE_J   taps in a row (correlate_weight)
+ *   LANES_SPARSE_ROWS, LANES_SPARSE_VECS   vectors of a channel's weight (lanes_sparse.h)
+ *   lanes_nonzero  a bit for each lane that is not zero
  *
  * Must not know calls, tensors or plans.
  */
@@ -37,6 +39,8 @@
 #define LANES_PASS_BYTES 24576
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
+typedef float loose_vec
+    __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), may_alias));
 
@@ -48,6 +52,17 @@ LANES_INLINE vec lanes_load(const float *from)
 LANES_INLINE void lanes_store(float *to, vec value)
 {
     *(vec *)to = value;
+}
+
+/* The same at any address. */
+LANES_INLINE vec lanes_load_any(const float *from)
+{
+    return *(const loose_vec *)from;
+}
+
+LANES_INLINE void lanes_store_any(float *to, vec value)
+{
+    *(loose_vec *)to = value;
 }
 
 LANES_INLINE vec lanes_splat(float value)
@@ -66,32 +81,7 @@ LANES_INLINE ivec lanes_is_nan(vec value)
     return ((ivec)value & 0x7fffffff) > 0x7f800000;
 }
 
-/* --- layout --- */
-
-/* The compiler makes shuffles of the inner loops where the instruction set has good ones. */
-static void lanes_pack(float *to, const float *from, int64_t n, int64_t count)
-{
-    for (int64_t first = 0; first < n; first += LANES, to += count * LANES, from += count * LANES) {
-        const int64_t rows = n - first < LANES ? n - first : LANES;
-
-        for (int64_t e = 0; rows == LANES && e < count; e++)
-            LANES_UNROLL for (int l = 0; l < LANES; l++) to[e * LANES + l] = from[l * count + e];
-        if (rows == LANES)
-            continue;
-        memset(to, 0, (size_t)(count * LANES) * sizeof(float));
-        for (int64_t l = 0; l < rows; l++)
-            for (int64_t e = 0; e < count; e++)
-                to[e * LANES + l] = from[l * count + e];
-    }
-}
-
-static void lanes_unpack(float *to, const float *from, int64_t n, int64_t count)
-{
-    for (int64_t first = 0; first < n; first += LANES, to += count * LANES, from += count * LANES)
-        for (int64_t l = 0; l < LANES && first + l < n; l++)
-            for (int64_t e = 0; e < count; e++)
-                to[l * count + e] = from[e * LANES + l];
-}
+#include "backends/native/lanes_transpose.h"
 
 /* --- correlation --- */
 
@@ -359,6 +349,7 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
 }
 
 #include "backends/native/lanes_pool.h"
+#include "backends/native/lanes_sparse.h"
 
 /* --- element by element --- */
 
@@ -444,4 +435,10 @@ const native_lanes LANES_TABLE = {
     .sum_squares = lanes_sum_squares,
     .sum_products = lanes_sum_products,
     .combine = lanes_combine,
+    .split = lanes_split,
+    .join = lanes_join,
+    .count = lanes_count,
+    .list = lanes_list,
+    .sparse_weight = lanes_sparse_weight,
+    .sparse_data = lanes_sparse_data,
 };

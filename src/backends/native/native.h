@@ -26,6 +26,22 @@ typedef struct native_window {
     int64_t pad_h, pad_w;
 } native_window;
 
+/* The gradients of a convolution without dilation, by the elements of the output's gradient that
+   are not zero: spots. A sample is (h, w, c) with padding, and a vector of room behind, as vectors
+   reach beyond the end of a row. */
+typedef struct native_sparse {
+    int64_t c, h, w, o, oh, ow, kh;
+    int64_t pad_h, pad_w, stride_h, stride_w;
+    int64_t row, sample; /* floats of a padded row, of a sample */
+    int64_t part;        /* floats of a row of one channel's weight, (kw, c): whole vectors */
+    int64_t spots;       /* room for those of one sample */
+} native_sparse;
+
+typedef struct native_spot {
+    float value;
+    int32_t at; /* first element that it saw of its sample */
+} native_spot;
+
 /* Pooling windows within one plane, without padding columns in memory. */
 typedef struct native_pool {
     int64_t h, w, oh, ow;
@@ -64,6 +80,21 @@ typedef struct native_lanes {
     void (*sum_products)(float *sum, const float *x, float shift, const float *z, int64_t n);
     /* y = a x + b z + c; z may be NULL */
     void (*combine)(float *y, const float *x, float a, const float *z, float b, float c, int64_t n);
+    /* (c, h, w, lanes) -> samples (h, w, c), and back */
+    void (*split)(float *to, const float *x, const native_sparse *sparse);
+    void (*join)(float *x, const float *from, const native_sparse *sparse);
+    /* Elements of n vectors that are not zero. */
+    int64_t (*count)(const float *x, int64_t n);
+    /* The spots (lanes, spots) of a block, by channel; end (lanes, o): behind each channel's last;
+       bias_sum[o] += sum of dy[o], for each lane */
+    void (*list)(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
+                 const native_sparse *sparse);
+    /* sum[o][i][j, c] += sum over the spots of `samples` samples of value * what it saw */
+    void (*sparse_weight)(float *sum, const float *x, const native_spot *spot, const int32_t *end,
+                          int64_t samples, const native_sparse *sparse);
+    /* dx of one sample += value * weight[o][i][j, c] where each spot looked */
+    void (*sparse_data)(float *dx, const float *weight, const native_spot *spot, const int32_t *end,
+                        const native_sparse *sparse);
 } native_lanes;
 
 #ifdef CO_NATIVE_X86
@@ -97,6 +128,16 @@ co_status native_plan_alike(co_call *call);
 co_status native_plan_backward_alike(co_call *call);
 /* Gradient of out[0], in blocks. */
 const float *native_grad_out(const co_call *call);
+
+/* --- sparse.c --- */
+void native_sparse_describe(native_sparse *out, const co_call *call);
+/* Scratch for the backward pass of a call whose spots may be few; 0: it cannot use them. */
+size_t native_sparse_room(const native_sparse *sparse, const co_call *call);
+/* Whether products with spots cost less than products with all of dy, for this dy. */
+bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const float *dy);
+/* x, dy: in blocks. */
+void native_sparse_backward(const native_sparse *sparse, co_call *call, const float *x,
+                            const float *dy, char *room, const co_run *run);
 
 extern const co_kernel co_native_conv2d, co_native_maxpool, co_native_relu, co_native_add,
     co_native_flatten, co_native_batchnorm, co_native_dropout, co_native_dropout2d,
