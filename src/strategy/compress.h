@@ -16,6 +16,7 @@ typedef struct co_compress co_compress;
 
 extern const co_compressor_ops *const co_compressors[]; /* NULL-ended */
 extern const co_compressor_ops co_compressor_topk, co_compressor_powersgd;
+extern const co_compressor_ops co_compressor_bf16, co_compressor_fp16;
 extern const co_key co_compressor_common_keys[];
 
 /* From the config value (a name or {name, keys}); *out NULL for a null value and for "none".

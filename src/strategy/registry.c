@@ -12,9 +12,7 @@ const co_strategy_ops *const co_strategies[] = {
 };
 
 const co_compressor_ops *const co_compressors[] = {
-    &co_compressor_topk,
-    &co_compressor_powersgd,
-    NULL,
+    &co_compressor_bf16, &co_compressor_fp16, &co_compressor_topk, &co_compressor_powersgd, NULL,
 };
 
 const co_strategy_ops *co_strategy_find(const char *name)

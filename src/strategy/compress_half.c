@@ -1,0 +1,232 @@
+/*
+ * compress_half.c - gradients travel as floats of 16 bits and are added up in floats of 32.
+ *
+ * Two ranks send each other all they have. With more, each gets a slice of all others', adds it up,
+ * and sends the sum, rounded once more: as an all-reduce does, in half the bytes. Both roundings
+ * leave what they lose in a memory, that of the sum in its owner's; so does what is too large for
+ * the type.
+ */
+#include <cohort/ext/compress.h>
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/half.h"
+#include "core/mem.h"
+#include "strategy/compress.h"
+#include "strategy/vector.h"
+#include "tensor/store.h"
+
+#define HALF_CHUNK   ((size_t)512) /* floats that are on the stack at a time */
+#define HALF_DIRECT  2             /* ranks up to which all send all */
+#define HALF_LINE    ((size_t)32)  /* of 16 bits: slices are whole lines of cache */
+#define HALF_MAX_F16 65504.0F
+#define HALF_MAX_B16 3.38953139e38F
+
+typedef struct half_message {
+    uint16_t *own;       /* what this rank sends; then the sum of all; (slices) */
+    uint16_t *all;       /* (ranks, slice), or of two ranks (ranks, n) */
+    size_t slice;        /* of a rank; those of all cover the piece */
+    co_request **gather; /* (ranks): of each rank's slice; the last is the piece's request */
+} half_message;
+
+typedef struct half_state {
+    half_message *message; /* owned, (pieces) */
+    uint16_t *block;       /* owned: all buffers */
+    co_request **request;  /* owned: of all pieces */
+} half_state;
+
+static const co_key half_keys[] = {CO_KEYS_END};
+
+static co_dtype half_dtype(const co_compressor *c)
+{
+    return c->ops == &co_compressor_fp16 ? CO_F16 : CO_BF16;
+}
+
+static bool half_is_direct(const co_compressor *c)
+{
+    return co_comm_size(c->comm) <= HALF_DIRECT;
+}
+
+static size_t half_slice(const co_compressor *c, const co_piece *piece)
+{
+    const size_t n = piece->end - piece->begin, ranks = (size_t)co_comm_size(c->comm);
+
+    if (half_is_direct(c))
+        return n;
+    return ((n + ranks - 1) / ranks + HALF_LINE - 1) / HALF_LINE * HALF_LINE;
+}
+
+static co_status half_init(co_compressor *c)
+{
+    half_state *self = c->self;
+    const size_t ranks = (size_t)co_comm_size(c->comm);
+    size_t total = 0;
+    uint16_t *at;
+
+    self->message = co_calloc(c->n_piece, sizeof(*self->message));
+    self->request = co_calloc(c->n_piece * ranks, sizeof(co_request *));
+    if (!self->message || !self->request)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        self->message[i].slice = half_slice(c, &c->piece[i]);
+        self->message[i].gather = self->request + i * ranks;
+        total += self->message[i].slice * 2 * ranks;
+    }
+    self->block = at = co_calloc_aligned(total, sizeof(*at));
+    if (!at)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        half_message *message = &self->message[i];
+
+        message->own = at;
+        message->all = at + message->slice * ranks;
+        at += message->slice * 2 * ranks;
+    }
+    return CO_OK;
+}
+
+/* out = x rounded, but not to infinity. What that loses stays in `kept` (NULL: is lost), which may
+   be x, is added to what is there if `more`, and is 0 where x is no number. */
+static void half_round(const co_compressor *c, uint16_t *out, const float *x, size_t n, float *kept,
+                       bool more)
+{
+    const co_dtype dtype = half_dtype(c);
+    const float most = dtype == CO_F16 ? HALF_MAX_F16 : HALF_MAX_B16;
+    float sent[HALF_CHUNK];
+
+    for (size_t begin = 0; begin < n; begin += HALF_CHUNK) {
+        const size_t end = n - begin < HALF_CHUNK ? n : begin + HALF_CHUNK, part = end - begin;
+
+        for (size_t i = 0; i < part; i++) {
+            const float v = x[begin + i];
+
+            sent[i] = v > most && v < INFINITY ? most : v < -most && v > -INFINITY ? -most : v;
+        }
+        co_half_round(out + begin, sent, part, dtype);
+        if (!kept)
+            continue;
+        co_half_widen(sent, out + begin, part, dtype);
+        for (size_t i = 0; i < part; i++) {
+            const float lost = x[begin + i] - sent[i];
+            const float before = more ? kept[begin + i] : 0;
+
+            kept[begin + i] = fabsf(lost) <= FLT_MAX ? before + lost : 0;
+        }
+    }
+}
+
+/* out = the sum of n elements of all ranks, in their order. */
+static void half_add(const co_compressor *c, float *out, const uint16_t *all, size_t stride,
+                     size_t n)
+{
+    float term[HALF_CHUNK];
+
+    for (size_t begin = 0; begin < n; begin += HALF_CHUNK) {
+        const size_t part = n - begin < HALF_CHUNK ? n - begin : HALF_CHUNK;
+
+        co_half_widen(out + begin, all + begin, part, half_dtype(c));
+        for (int rank = 1; rank < co_comm_size(c->comm); rank++) {
+            co_half_widen(term, all + (size_t)rank * stride + begin, part, half_dtype(c));
+            co_vector()->add(out + begin, term, part);
+        }
+    }
+}
+
+static co_status half_post(co_compressor *c, co_piece *piece)
+{
+    const half_state *self = c->self;
+    const half_message *message = &self->message[piece->index];
+    const size_t n = piece->end - piece->begin;
+    const float *grad = c->store->grad + piece->begin;
+    float *memory = c->memory ? c->memory + piece->begin : NULL;
+    const int ranks = co_comm_size(c->comm);
+
+    if (memory)
+        co_vector()->add(memory, grad, n);
+    half_round(c, message->own, memory ? memory : grad, n, memory, false);
+    if (half_is_direct(c))
+        return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, n,
+                                  half_dtype(c));
+    for (int rank = 0; rank < ranks; rank++) {
+        co_request **request = rank + 1 < ranks ? &message->gather[rank] : &piece->request;
+
+        CO_TRY(co_comm_igather(request, c->comm, message->all,
+                               message->own + (size_t)rank * message->slice, message->slice,
+                               half_dtype(c), rank));
+    }
+    return CO_OK;
+}
+
+/* This rank's slice is complete: its sum goes to all. */
+static co_status half_take_slices(co_compressor *c, co_piece *piece)
+{
+    const half_state *self = c->self;
+    const half_message *message = &self->message[piece->index];
+    const size_t n = piece->end - piece->begin, rank = (size_t)co_comm_rank(c->comm);
+    const size_t begin = rank * message->slice < n ? rank * message->slice : n;
+    const size_t part = n - begin < message->slice ? n - begin : message->slice;
+    float *sum = c->store->grad + piece->begin + begin;
+
+    for (int i = 0; i + 1 < co_comm_size(c->comm); i++) {
+        CO_TRY(co_request_wait(message->gather[i]));
+        co_request_destroy(message->gather[i]);
+        message->gather[i] = NULL;
+    }
+    half_add(c, sum, message->all, message->slice, part);
+    half_round(c, message->all, sum, part, c->memory ? c->memory + piece->begin + begin : NULL,
+               true);
+    return co_comm_iallgather(&piece->request, c->comm, message->own, message->all, message->slice,
+                              half_dtype(c));
+}
+
+static co_status half_take(co_compressor *c, co_piece *piece)
+{
+    const half_state *self = c->self;
+    const half_message *message = &self->message[piece->index];
+    const size_t n = piece->end - piece->begin;
+    float *grad = c->store->grad + piece->begin;
+
+    if (half_is_direct(c))
+        half_add(c, grad, message->all, n, n);
+    else if (piece->round == 0)
+        return half_take_slices(c, piece);
+    else
+        co_half_widen(grad, message->own, n, half_dtype(c));
+    return CO_OK;
+}
+
+static void half_fini(co_compressor *c)
+{
+    half_state *self = c->self;
+    const size_t n = c->n_piece * (size_t)co_comm_size(c->comm);
+
+    for (size_t i = 0; self->request && i < n; i++)
+        co_request_destroy(self->request[i]);
+    co_free(self->request);
+    co_free(self->message);
+    co_free(self->block);
+}
+
+const co_compressor_ops co_compressor_bf16 = {
+    .name = "bf16",
+    .summary = "gradients as floats of 16 bits, 8 of them exponent",
+    .keys = half_keys,
+    .self_size = sizeof(half_state),
+    .init = half_init,
+    .post = half_post,
+    .take = half_take,
+    .fini = half_fini,
+};
+
+const co_compressor_ops co_compressor_fp16 = {
+    .name = "fp16",
+    .summary = "gradients as floats of 16 bits, 5 of them exponent",
+    .keys = half_keys,
+    .self_size = sizeof(half_state),
+    .init = half_init,
+    .post = half_post,
+    .take = half_take,
+    .fini = half_fini,
+};

@@ -1,0 +1,195 @@
+/*
+ * compress_test.h - ranks as threads that add up given gradients under a strategy, and what each of
+ * them got, kept and sent.
+ */
+#ifndef CO_TESTS_COMPRESS_TEST_H
+#define CO_TESTS_COMPRESS_TEST_H
+
+#include "strategy/strategy_test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comm/shm.h"
+#include "core/rng.h"
+
+#define N         2000 /* of store */
+#define STEPS     12
+#define MAX_RANKS 4
+
+/* With gaps, a vector, a scalar, and matrices that are wide and tall. */
+static const co_store_tensor tensors[] = {
+    {0, 10, 1},    {16, 10, 27},  {288, 40, 20}, {1088, 1, 1},
+    {1104, 3, 50}, {1264, 40, 3}, {1392, 8, 75},
+};
+#define N_TENSORS (sizeof(tensors) / sizeof(tensors[0]))
+
+typedef struct job {
+    const char *config;
+    int ranks;
+    bool no_tensors; /* the store does not say what is in it */
+    bool low_rank;   /* each matrix has rank 2 */
+    int spoiled;     /* rank 1 has what is no number in this step; 0: never */
+    int gives_up;    /* rank 1 leaves in the middle of this step; 0: never */
+} job;
+
+typedef struct rank {
+    const job *job;
+    co_shm *shm;
+    int index;
+    pthread_t thread;
+    co_status status;
+    char message[512];
+    float sum[STEPS][N]; /* what the optimizer would get */
+    float memory[N];     /* at the end */
+    bool has_memory;
+    uint64_t bytes_sent;
+} rank;
+
+static rank ranks[MAX_RANKS], others[MAX_RANKS];
+
+/* Rank 2 has no samples in odd steps; gaps are 0. */
+static inline void gradient(float *out, const job *j, int index, int step)
+{
+    memset(out, 0, N * sizeof(*out));
+    if (index == 2 && step % 2 == 1)
+        return;
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        const co_store_tensor *tensor = &tensors[t];
+        const co_rng rng = {.seed = (uint64_t)index,
+                            .stream = CO_RNG_TEST,
+                            .step = (uint32_t)step,
+                            .item = (uint32_t)t};
+        float *m = out + tensor->begin, u[2 * 40], v[2 * 75];
+
+        co_rng_normal(m, &rng, 0, tensor->rows * tensor->cols);
+        if (!j->low_rank || tensor->cols == 1)
+            continue;
+        co_rng_normal(v, &rng, 0, 2 * tensor->cols);
+        for (size_t i = 0; i < 2 * tensor->rows; i++) /* of all ranks in one space */
+            u[i] = (float)((int)(i * 7 + t) % 11 - 5);
+        for (size_t i = 0; i < tensor->rows; i++)
+            for (size_t k = 0; k < tensor->cols; k++)
+                m[i * tensor->cols + k] = u[2 * i] * v[2 * k] + u[2 * i + 1] * v[2 * k + 1];
+    }
+    if (j->spoiled && j->spoiled == step && index == 1)
+        for (size_t i = 0; i < 270; i++)
+            out[16 + i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+}
+
+/* In pieces of this rank's own. */
+static inline co_status announce(const strategy_test *t, int index)
+{
+    const size_t piece = 160 * (size_t)(index + 1);
+
+    for (size_t begin = 0; begin < N && index != 3; begin += piece)
+        CO_TRY(co_strategy_grad_ready(t->strategy, begin, begin + piece < N ? begin + piece : N));
+    return CO_OK;
+}
+
+static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+{
+    const float *carry;
+    uint64_t before;
+
+    CO_TRY(co_comm_set_timeout(comm, 20000));
+    CO_TRY(co_config_parse(&t->config, r->job->config, strlen(r->job->config), "bad.yaml"));
+    CO_TRY(co_store_create(&t->store, N, 0));
+    if (!r->job->no_tensors)
+        CO_TRY(co_store_set_tensors(t->store, tensors, N_TENSORS));
+    CO_TRY(co_strategy_create(&t->strategy, co_value_get(co_config_root(t->config), "strategy"),
+                              t->config, comm, t->store, NULL));
+    CO_TRY(co_strategy_start(t->strategy));
+    before = co_comm_bytes_sent(comm);
+    for (int step = 0; step < STEPS; step++) {
+        gradient(t->store->grad, r->job, r->index, step);
+        CO_TRY(announce(t, r->index));
+        if (r->job->gives_up && step == r->job->gives_up && r->index == 1)
+            return co_fail(CO_E_FAILED, "out of patience");
+        CO_TRY(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
+        memcpy(r->sum[step], t->store->grad, sizeof(r->sum[step]));
+        CO_TRY(co_strategy_after_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
+    }
+    r->bytes_sent = co_comm_bytes_sent(comm) - before;
+    carry = co_strategy_carry(t->strategy, 0);
+    r->has_memory = carry && co_strategy_carry_is_share(t->strategy, 0);
+    if (r->has_memory)
+        memcpy(r->memory, carry, sizeof(r->memory));
+    return CO_OK;
+}
+
+static inline void *rank_main(void *arg)
+{
+    rank *r = arg;
+    strategy_test t = {NULL, NULL, NULL};
+    co_comm *comm = NULL;
+
+    r->status = co_shm_attach(&comm, r->shm, r->index);
+    if (r->status == CO_OK)
+        r->status = rank_run(r, &t, comm);
+    if (r->status != CO_OK)
+        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
+    strategy_test_close(&t);
+    co_comm_destroy(comm);
+    return NULL;
+}
+
+static inline void run_anyway(rank *out, const job *j)
+{
+    co_shm *shm = NULL;
+
+    assert_int_equal(co_shm_create(&shm, j->ranks), CO_OK);
+    for (int i = 0; i < j->ranks; i++) {
+        memset(&out[i], 0, sizeof(out[i]));
+        out[i].job = j;
+        out[i].shm = shm;
+        out[i].index = i;
+        assert_int_equal(pthread_create(&out[i].thread, NULL, rank_main, &out[i]), 0);
+    }
+    for (int i = 0; i < j->ranks; i++)
+        pthread_join(out[i].thread, NULL);
+    co_shm_destroy(shm);
+}
+
+/* To the bit, but for what kind of no number it is. */
+static inline void assert_same(const float *a, const float *b, const job *j)
+{
+    for (size_t e = 0; e < N; e++)
+        if (memcmp(a + e, b + e, sizeof(*a)) != 0 && !(isnan(a[e]) && isnan(b[e])))
+            fail_msg("%s, %d ranks, element %zu: %.9g and %.9g", j->config, j->ranks, e,
+                     (double)a[e], (double)b[e]);
+}
+
+/* All ranks have the same sums. */
+static inline void run(rank *out, const job *j)
+{
+    run_anyway(out, j);
+    for (int i = 0; i < j->ranks; i++) {
+        if (out[i].status != CO_OK)
+            fail_msg("%s, rank %d: %s", j->config, i, out[i].message);
+        for (int step = 0; step < STEPS; step++)
+            assert_same(out[i].sum[step], out[0].sum[step], j);
+    }
+}
+
+static inline void assert_near(double got, double want, double most, const job *j, size_t e)
+{
+    if (!(fabs(got - want) <= most))
+        fail_msg("%s, %d ranks, element %zu: %.9g, not %.9g", j->config, j->ranks, e, got, want);
+}
+
+static const char *const lossy[] = {
+    "strategy: {name: sync, compress: bf16}",
+    "strategy: {name: sync, bucket_mib: 0.001, compress: {name: fp16, start: 2}}",
+    "strategy: {name: sync, compress: topk}",
+    "strategy: {name: sync, bucket_mib: 0.001, compress: {name: topk, ratio: 0.05}}",
+    "strategy: {name: sync, compress: {name: topk, start: 3}}",
+    "strategy: {name: sync, compress: {name: powersgd, rank: 1}}",
+    "strategy: {name: sync, bucket_mib: 0.001, compress: {name: powersgd, min_compression: 0.5}}",
+    "strategy: {name: sync, compress: {name: powersgd, rank: 3, warm_start: false, start: 2}}",
+};
+#define N_LOSSY (sizeof(lossy) / sizeof(lossy[2]))
+
+#endif

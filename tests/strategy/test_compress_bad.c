@@ -1,0 +1,124 @@
+/*
+ * test_compress_bad.c - compressed gradients where something is wrong: numbers that are none, a
+ * rank that gives up, bad configs, no memory.
+ */
+#include "strategy/compress_test.h"
+
+static bool is_finite(const float *v, size_t n)
+{
+    bool finite = true;
+
+    for (size_t i = 0; i < n; i++)
+        finite = finite && isfinite(v[i]);
+    return finite;
+}
+
+/* All ranks see in that step that something is wrong, and it is gone in the next. */
+static void what_is_no_number_does_not_stay(void **state)
+{
+    static const char *const configs[] = {
+        "strategy: {name: sync, compress: topk}",
+        "strategy: {name: sync, compress: bf16}",
+        "strategy: {name: sync, compress: fp16}",
+        "strategy: {name: sync, compress: {name: topk, ratio: 0.5}}",
+        "strategy: {name: sync, compress: {name: topk, error_feedback: false}}",
+        "strategy: {name: sync, compress: powersgd}",
+        "strategy: {name: sync, bucket_mib: 0.001, compress: {name: powersgd, min_compression: 0}}",
+        "strategy: {name: sync, compress: {name: powersgd, warm_start: false, min_compression: "
+        "0}}",
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(configs) / sizeof(configs[0]); c++) {
+        const job j = {.config = configs[c], .ranks = 3, .spoiled = 4};
+
+        run(ranks, &j);
+        for (int step = 0; step < STEPS; step++)
+            if (is_finite(ranks[0].sum[step], N) != (step != 4))
+                fail_msg("%s, step %d", configs[c], step);
+        for (int i = 0; i < 3; i++)
+            assert_true(is_finite(ranks[i].memory, N));
+        /* What was spoiled is sent again. */
+        assert_true(ranks[0].sum[STEPS - 1][16] != 0 || c < 5);
+    }
+}
+
+static void a_rank_that_gives_up_ends_the_others(void **state)
+{
+    const job j = {.config = lossy[6], .ranks = 3, .gives_up = 2};
+
+    (void)state;
+    run_anyway(ranks, &j);
+    assert_int_equal(ranks[1].status, CO_E_FAILED);
+    assert_int_not_equal(ranks[0].status, CO_OK);
+    assert_int_not_equal(ranks[2].status, CO_OK);
+}
+
+static void bad_configs_are_refused_at_their_place(void **state)
+{
+    (void)state;
+    strategy_test_expect_refusal("strategy: {name: sync, compress: topkk}",
+                                 "bad.yaml:1:34: unknown compressor 'topkk'; did you mean 'topk'?",
+                                 N);
+    strategy_test_expect_refusal(
+        "strategy: {name: sync, compress: {name: topk, ratio: 0}}",
+        "bad.yaml:1:54: compress topk: key 'ratio': expected a number from 1e-06 to 1, got '0'", N);
+    strategy_test_expect_refusal("strategy: {name: sync, compress: {name: powersgd, rank: 65}}",
+                                 "bad.yaml:1:57: compress powersgd: key 'rank': expected a whole "
+                                 "number from 1 to 64, got '65'",
+                                 N);
+    strategy_test_expect_refusal("strategy: {name: sync, compress: {name: topk, ration: 0.1}}",
+                                 "bad.yaml:1:55: compress topk: unknown key 'ration'; did you mean "
+                                 "'ratio'?",
+                                 N);
+}
+
+static void shards_are_refused(void **state)
+{
+    static const char text[] = "strategy: {name: sync, compress: topk}";
+    co_comm *comm = NULL;
+    co_tree *tree = NULL;
+    strategy_test t = {NULL, NULL, NULL};
+
+    (void)state;
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(co_tree_create(&tree, 4, 1), CO_OK);
+    assert_int_equal(co_config_parse(&t.config, text, sizeof(text) - 1, "bad.yaml"), CO_OK);
+    assert_int_equal(co_store_create(&t.store, N, 0), CO_OK);
+    assert_int_equal(co_strategy_create(&t.strategy,
+                                        co_value_get(co_config_root(t.config), "strategy"),
+                                        t.config, comm, t.store, tree),
+                     CO_E_USAGE);
+    assert_string_equal(co_error_message(),
+                        "bad.yaml:1:34: compress: what ranks leave out depends on their number, of "
+                        "which shards make the result independent; leave compress out, or let "
+                        "shards be auto");
+    strategy_test_close(&t);
+    co_tree_destroy(tree);
+    co_comm_destroy(comm);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    co_comm *comm = NULL;
+
+    (void)state;
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    strategy_test_fail_allocations(lossy[3], comm, N, 8);
+    strategy_test_fail_allocations(lossy[6], comm, N, 8);
+    strategy_test_fail_allocations(lossy[0], comm, N, 8);
+    co_comm_destroy(comm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_number_does_not_stay),
+        cmocka_unit_test(a_rank_that_gives_up_ends_the_others),
+        cmocka_unit_test(bad_configs_are_refused_at_their_place),
+        cmocka_unit_test(shards_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
