@@ -107,6 +107,8 @@ typedef struct co_train_options {
     const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
     bool quiet;             /* no console */
     bool resume; /* go on from the last good checkpoint of run_dir; with none, from the start */
+    uint64_t profile_steps; /* steps of which each rank notes where their time goes; 0: none */
+    uint64_t profile_skip;  /* steps before the first of them */
     const char *notes; /* for a rank under MPI whose job `cohort train --mpiexec` watches: folder in
                           which it notes how it ends; NULL: none */
 } co_train_options;

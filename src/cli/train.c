@@ -3,6 +3,8 @@
 
 #include "cli/train_mpiexec.h"
 
+static const train_options train_defaults = {.profile_steps = -1, .profile_skip = -1};
+
 static const cli_argument train_arguments[] = {
     {"CONFIG", false, "what to train: a YAML file"},
     {NULL, false, NULL},
@@ -23,10 +25,28 @@ static const cli_option train_option_table[] = {
      "where ranks of that command may run"},
     {"notes", 0, CLI_TEXT, offsetof(train_options, notes), "DIR", 0, 0,
      "given to ranks by that command: folder in which they note how they end"},
+    {"profile", 0, CLI_FLAG, offsetof(train_options, profile), NULL, 0, 0,
+     "show where the time goes: a table, profile.json and trace.json"},
+    {"profile-steps", 0, CLI_COUNT, offsetof(train_options, profile_steps), "K", 1, 1000000000,
+     "steps that --profile watches; default: 20"},
+    {"profile-skip", 0, CLI_COUNT, offsetof(train_options, profile_skip), "K", 0, 1000000000,
+     "steps before those that --profile watches; default: 5"},
     {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
     CLI_OPTIONS_END,
 };
+
+static uint64_t train_or(int64_t given, uint64_t otherwise)
+{
+    return given >= 0 ? (uint64_t)given : otherwise;
+}
+
+static co_status train_check_profile(const train_options *o)
+{
+    if (!o->profile && (o->profile_steps >= 0 || o->profile_skip >= 0))
+        return co_fail(CO_E_USAGE, "--profile-steps and --profile-skip go with --profile");
+    return CO_OK;
+}
 
 static co_status train_run(const void *options, int n, const char *const *argument)
 {
@@ -37,10 +57,13 @@ static co_status train_run(const void *options, int n, const char *const *argume
                                   .run_dir = o->run_dir,
                                   .quiet = o->quiet,
                                   .resume = o->resume,
+                                  .profile_steps = o->profile ? train_or(o->profile_steps, 20) : 0,
+                                  .profile_skip = train_or(o->profile_skip, 5),
                                   .notes = o->notes};
     co_train_summary summary;
 
     (void)n;
+    CO_TRY(train_check_profile(o));
     if (o->mpiexec)
         return train_mpiexec(o, argument[0]);
     if (o->hosts)
@@ -69,6 +92,10 @@ const co_command co_command_train = {
         "on with it: then the same command line starts a run and picks it up again. Paths in a\n"
         "config are relative to the current directory.\n"
         "\n"
+        "--profile adds profile.json, the time of each kernel and of what is in none, on each "
+        "rank,\n"
+        "and trace.json, which https://ui.perfetto.dev opens. The weights are the same with it.\n"
+        "\n"
         "Plugins and their keys: `cohort list models`, optimizers, schedules, datasets, ...",
     .example = "  cohort train configs/fashion-mnist.yaml -n 2\n"
                "  cohort train configs/mnist-net.yaml -n 2 --set optimizer.lr=0.05 --set epochs=3\n"
@@ -77,5 +104,6 @@ const co_command co_command_train = {
     .arguments = train_arguments,
     .options = train_option_table,
     .options_size = sizeof(train_options),
+    .defaults = &train_defaults,
     .run = train_run,
 };

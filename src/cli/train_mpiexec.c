@@ -121,9 +121,12 @@ static co_status job_command(const char ***out, const job *j, bool resume)
     const char **argv = co_arena_alloc(j->arena, room, sizeof(*argv));
     const char *dir = co_arena_printf(j->arena, "--run-dir=%s", j->run_dir);
     const char *notes = co_arena_printf(j->arena, "--notes=%s", j->notes);
+    const char *steps =
+        co_arena_printf(j->arena, "--profile-steps=%lld", (long long)o->profile_steps);
+    const char *skip = co_arena_printf(j->arena, "--profile-skip=%lld", (long long)o->profile_skip);
     int n = 0;
 
-    if (!argv || !dir || !notes)
+    if (!argv || !dir || !notes || !steps || !skip)
         return CO_E_NOMEM;
     CO_TRY(job_launcher(argv, &n, j));
     argv[n++] = j->self;
@@ -134,6 +137,13 @@ static co_status job_command(const char ***out, const job *j, bool resume)
         argv[n++] = "--resume";
     if (o->quiet)
         argv[n++] = "--quiet";
+    if (o->profile) {
+        argv[n++] = "--profile";
+        if (o->profile_steps >= 0)
+            argv[n++] = steps;
+        if (o->profile_skip >= 0)
+            argv[n++] = skip;
+    }
     for (int i = 0; i < o->set.n; i++) {
         argv[n++] = "--set";
         argv[n++] = o->set.text[i];

@@ -10,6 +10,8 @@ typedef struct train_options {
     cli_list set;
     bool quiet, resume;
     const char *mpiexec, *hosts, *notes;
+    bool profile;
+    int64_t profile_steps, profile_skip;
 } train_options;
 
 co_status train_mpiexec(const train_options *o, const char *config);

@@ -212,7 +212,10 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
 
 co_status co_comm_progress(co_comm *comm)
 {
-    return comm_settle(comm, comm->ops->progress(comm));
+    CO_TRY(comm_settle(comm, comm->ops->progress(comm)));
+    if (comm->observer)
+        co_watch_progressed(comm);
+    return CO_OK;
 }
 
 co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)

@@ -6,6 +6,8 @@
 
 #include <cohort/ext/comm.h>
 
+#include "comm/watch.h"
+
 #define CO_COMM_CAUSE_SIZE   1900 /* a message is cut at 2,000 bytes */
 #define CO_COMM_TIMEOUT_MS   300000
 #define CO_COMM_DESCRIBE_MAX 96
@@ -56,8 +58,7 @@ static inline void co_comm_queue_pop(co_comm_queue *queue)
 co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence);
 /* "allreduce of 10 f32 (sum)"; returns `out`. */
 char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *descriptor);
-/* "allreduce", "sum"; static. */
-const char *co_comm_coll_name(co_coll coll);
+/* "sum"; static. */
 const char *co_comm_op_name(co_reduce_op op);
 /* Append ", 3" (or " 3" for the first) to a list of ranks; how many are in it: *n. */
 void co_comm_list_rank(char *out, size_t size, int *n, int rank);

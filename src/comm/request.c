@@ -167,6 +167,8 @@ void co_request_destroy(co_request *request)
 {
     if (!request)
         return;
+    if (request->comm->observer)
+        co_watch_forget(request);
     /* The transport still points to it, so it must never look again. */
     if (!request->done)
         request->comm->ops->fail(request->comm, CO_E_USAGE,

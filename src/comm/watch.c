@@ -72,12 +72,57 @@ uint64_t co_watch_waited_ns(const co_comm *comm)
     return comm->watch ? watch_get(&comm->watch->waited_ns) : 0;
 }
 
+void co_watch_observe(co_comm *comm, co_comm_observer *observer)
+{
+    comm->observer = observer;
+}
+
+void co_watch_progressed(co_comm *comm)
+{
+    co_comm_observer *observer = comm->observer;
+    co_request **at = &observer->pending;
+    uint64_t now = 0;
+
+    while (*at) {
+        co_request *request = *at;
+
+        if (!request->done) {
+            at = &request->next_watched;
+            continue;
+        }
+        now = now ? now : co_clock_ns();
+        *at = request->next_watched;
+        observer->done(observer->arg, &request->args, request->posted_ns, now);
+    }
+}
+
+/* One that is not complete is destroyed after a failure. */
+void co_watch_forget(co_request *request)
+{
+    co_request **at = &request->comm->observer->pending;
+
+    co_watch_progressed(request->comm);
+    while (*at && *at != request)
+        at = &(*at)->next_watched;
+    if (*at)
+        *at = request->next_watched;
+}
+
+static void watch_note(co_comm *comm, co_request *request)
+{
+    request->posted_ns = co_clock_ns();
+    request->next_watched = comm->observer->pending;
+    comm->observer->pending = request;
+}
+
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
 {
     const int peer = args->coll == CO_COLL_TREE ? args->tree->leaves : args->peer;
     co_watch *w = comm->watch;
     co_watch_op *op;
 
+    if (comm->observer)
+        watch_note(comm, request);
     if (!w)
         return;
     request->number = watch_get(&w->posted);
@@ -94,6 +139,8 @@ void co_watch_done(co_request *request)
 {
     co_watch *w = request->comm->watch;
 
+    if (request->comm->observer)
+        co_watch_progressed(request->comm);
     /* One that is older than the ring has made room for another. */
     if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
         watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_ns());

@@ -60,7 +60,24 @@ void co_watch_step(co_comm *comm, uint64_t steps);
 /* Time that this rank has waited for others so far, without what took microseconds. */
 uint64_t co_watch_waited_ns(const co_comm *comm);
 
-/* Within src/comm. A request's number is kept in request->number. */
+/* Whoever measures is told of each operation when this rank first knows that it is complete: in
+   some call of progress, perhaps long before anybody waits for it. */
+typedef struct co_comm_observer {
+    void (*done)(void *arg, const co_coll_args *args, uint64_t posted_ns, uint64_t done_ns);
+    void *arg;
+    co_request *pending; /* zero at first */
+} co_comm_observer;
+
+/* No operation may be under way. `observer` is borrowed; NULL: nobody is told. */
+void co_watch_observe(co_comm *comm, co_comm_observer *observer);
+/* "allreduce"; static. */
+const char *co_comm_coll_name(co_coll coll);
+
+/* Within src/comm; only where there is an observer. After each successful progress; before a
+   request is destroyed. */
+void co_watch_progressed(co_comm *comm);
+void co_watch_forget(co_request *request);
+/* A request's number is kept in request->number. */
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args);
 void co_watch_done(co_request *request);
 void co_watch_wait(co_request *request, uint64_t since_ns);

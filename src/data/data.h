@@ -29,6 +29,15 @@ void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, u
 /* NULL: the label has no name. Borrowed. */
 const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
 
+/* Told by each reader thread, on that thread, of samples that it has read: since when, how many. */
+typedef struct co_loader_observer {
+    void (*read)(void *arg, int reader, uint64_t begin_ns, uint64_t samples);
+    void *arg;
+} co_loader_observer;
+
+/* `observer` is borrowed by the readers until the loader goes. */
+void co_loader_observe(co_loader *loader, const co_loader_observer *observer);
+
 /* Whether another sample takes the place of one whose bytes are no image (`on_bad_sample`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
 

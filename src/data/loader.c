@@ -74,6 +74,8 @@ struct co_loader {
 
     uint64_t claim; /* samples */
     int n_thread;
+    atomic_int entered; /* threads */
+    _Atomic(const co_loader_observer *) observer;
     pthread_t *thread;
 };
 
@@ -169,13 +171,20 @@ static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
     return loader_replace(l, slot, k, scratch);
 }
 
-static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_scratch *scratch)
+/* As reader thread `reader`. */
+static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_scratch *scratch,
+                             int reader)
 {
+    const co_loader_observer *observer = atomic_load(&l->observer);
+    const uint64_t begin_ns = observer ? co_clock_ns() : 0;
+
     for (uint64_t k = claim->begin; k < claim->end; k++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed))
             break;
         CO_TRY(loader_read_one(l, claim->slot, k, scratch));
     }
+    if (observer)
+        observer->read(observer->arg, reader, begin_ns, claim->end - claim->begin);
     return CO_OK;
 }
 
@@ -235,10 +244,16 @@ static void loader_hand_over(co_loader *l, const loader_claim *claim, co_status 
     pthread_mutex_unlock(&l->queue_lock);
 }
 
+void co_loader_observe(co_loader *l, const co_loader_observer *observer)
+{
+    atomic_store(&l->observer, observer);
+}
+
 static void *loader_thread(void *arg)
 {
     co_loader *l = arg;
     co_data_scratch scratch = {.past = l->past};
+    const int reader = atomic_fetch_add(&l->entered, 1);
 
     for (;;) {
         loader_claim claim;
@@ -253,7 +268,7 @@ static void *loader_thread(void *arg)
         st = loader_claim_next(&claim, l);
         pthread_mutex_unlock(&l->plan_lock);
         if (st == CO_OK)
-            st = loader_read(l, &claim, &scratch);
+            st = loader_read(l, &claim, &scratch, reader);
         loader_hand_over(l, &claim, st);
     }
 }
@@ -412,7 +427,7 @@ static co_status loader_next_here(co_batch *out, co_loader *l)
     co_status st = loader_claim_next(&claim, l);
 
     if (st == CO_OK)
-        st = loader_read(l, &claim, &l->scratch);
+        st = loader_read(l, &claim, &l->scratch, 0);
     loader_finish(claim.slot);
     *out = claim.slot->batch;
     return st;

@@ -55,4 +55,16 @@ co_status co_profile_print(FILE *out, const co_profile *profile, size_t most);
    and one for the whole step. */
 co_status co_profile_print_lines(FILE *out, const co_profile *profile, const char *head);
 
+/* The rank in one line: how much is in kernels, and what the longest of the rest is. */
+co_status co_profile_print_rank(FILE *out, const co_profile *profile);
+
+/* profile.json in a run directory: one object per rank. */
+typedef struct co_profile_file co_profile_file;
+co_status co_profile_file_create(co_profile_file **out, const char *model, uint64_t batch,
+                                 int ranks);
+co_status co_profile_file_add(co_profile_file *file, const co_profile *profile);
+co_status co_profile_file_write(const co_profile_file *file, const char *dir);
+/* Takes NULL. */
+void co_profile_file_destroy(co_profile_file *file);
+
 #endif

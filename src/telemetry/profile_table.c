@@ -7,7 +7,8 @@
 #include "core/mem.h"
 #include "telemetry/profile.h"
 
-#define TABLE_BAR 10
+#define TABLE_BAR   10
+#define TABLE_LEAST 0.5e-6 /* seconds: less is 0.000 ms */
 
 static int table_compare(const void *a, const void *b)
 {
@@ -43,13 +44,21 @@ typedef struct table_scale {
     double whole, longest;
 } table_scale;
 
-static void table_start(FILE *out, const char *name, double seconds, const table_scale *scale)
+/* "1.92  63.6% ##########", with a blank behind it. */
+static void table_start(FILE *out, double seconds, const table_scale *scale)
 {
     char bar[TABLE_BAR + 1], ms[16];
 
-    fprintf(out, "%8s %5.1f%% %s %-21.21s", table_number(ms, seconds * 1e3),
+    fprintf(out, "%8s %5.1f%% %s ", table_number(ms, seconds * 1e3),
             scale->whole > 0 ? 100 * seconds / scale->whole : 0.0,
-            table_bar(bar, seconds, scale->longest), name);
+            table_bar(bar, seconds, scale->longest));
+}
+
+/* A row with nothing but a name behind its time. */
+static void table_line(FILE *out, const char *name, double seconds, const table_scale *scale)
+{
+    table_start(out, seconds, scale);
+    fprintf(out, "%s\n", name);
 }
 
 static void table_kernel(FILE *out, const co_profile *profile, const co_profile_row *row,
@@ -60,8 +69,8 @@ static void table_kernel(FILE *out, const co_profile *profile, const co_profile_
     const double reached = co_profile_reached(&bound, profile, row);
     const double seconds = row->seconds > 0 ? row->seconds : 1e-12;
 
-    table_start(out, row->name, row->seconds, scale);
-    fprintf(out, " %-11.11s %s %-7.7s %8s %6s %4.0f%% %s\n", row->op,
+    table_start(out, row->seconds, scale);
+    fprintf(out, "%-21.21s %-11.11s %s %-7.7s %8s %6s %4.0f%% %s\n", row->name, row->op,
             row->kind == CO_PROFILE_FORWARD ? "fwd" : "bwd", row->backend,
             table_number(gflops, row->flops / seconds * 1e-9),
             table_number(gbytes, row->bytes / seconds * 1e-9), 100 * reached, bound);
@@ -95,50 +104,66 @@ static void table_rest(FILE *out, const co_profile_row *const *row, size_t n,
     for (size_t i = 0; i < n; i++)
         seconds += row[i]->seconds;
     snprintf(name, sizeof(name), "%zu more kernels", n);
-    table_start(out, name, seconds, scale);
-    fputc('\n', out);
+    table_line(out, name, seconds, scale);
 }
 
 static void table_print(FILE *out, const co_profile *profile, const co_profile_row *const *row,
-                        size_t most)
+                        size_t n_row, size_t most)
 {
     const double kernels = co_profile_kernel_seconds(profile);
     const table_scale scale = {profile->alone ? kernels : profile->step_seconds,
-                               profile->n_row ? row[0]->seconds : 0};
+                               n_row ? row[0]->seconds : 0};
+    const table_scale total = {scale.whole, 0}; /* sums have no bar */
     size_t n = 0;
 
-    while (n < profile->n_row && row[n]->kind != CO_PROFILE_OTHER)
+    while (n < n_row && row[n]->kind != CO_PROFILE_OTHER)
         n++;
     table_head(out, profile);
     for (size_t i = 0; i < n && (!most || i < most); i++)
         table_kernel(out, profile, row[i], &scale);
     if (most && n > most)
         table_rest(out, row + most, n - most, &scale);
-    table_start(out, profile->alone ? "sum of kernels" : "in kernels", kernels,
-                &(table_scale){scale.whole, 0});
-    fputs("\n", out);
-    if (n == profile->n_row)
+    table_line(out, profile->alone ? "sum of kernels" : "in kernels", kernels, &total);
+    if (n == n_row)
         return;
     fputc('\n', out);
-    for (size_t i = n; i < profile->n_row; i++) {
-        table_start(out, row[i]->name, row[i]->seconds, &scale);
-        fputc('\n', out);
-    }
-    table_start(out, "not in any kernel", profile->step_seconds - kernels,
-                &(table_scale){scale.whole, 0});
-    fputc('\n', out);
+    for (size_t i = n; i < n_row; i++)
+        if (row[i]->seconds >= TABLE_LEAST)
+            table_line(out, row[i]->name, row[i]->seconds, &scale);
+    table_line(out, "not in any kernel", profile->step_seconds - kernels, &total);
 }
 
 co_status co_profile_print(FILE *out, const co_profile *profile, size_t most)
 {
     const co_profile_row **row = co_calloc(profile->n_row + 1, sizeof(const co_profile_row *));
+    size_t n = 0;
 
     if (!row)
         return CO_E_NOMEM;
     for (size_t i = 0; i < profile->n_row; i++)
-        row[i] = &profile->row[i];
-    qsort(row, profile->n_row, sizeof(const co_profile_row *), table_compare);
-    table_print(out, profile, row, most);
+        if (profile->row[i].calls > 0)
+            row[n++] = &profile->row[i];
+    qsort(row, n, sizeof(const co_profile_row *), table_compare);
+    table_print(out, profile, row, n, most);
     co_free(row);
     return fflush(out) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write the profile");
+}
+
+co_status co_profile_print_rank(FILE *out, const co_profile *profile)
+{
+    const double kernels = co_profile_kernel_seconds(profile);
+    const double whole = profile->step_seconds > 0 ? profile->step_seconds : 1e-12;
+    const co_profile_row *most = NULL;
+    char number[16];
+
+    for (size_t i = 0; i < profile->n_row; i++)
+        if (profile->row[i].kind == CO_PROFILE_OTHER &&
+            (!most || profile->row[i].seconds > most->seconds))
+            most = &profile->row[i];
+    fprintf(out, "rank %d: %s ms a step, %.1f%% in kernels", profile->rank,
+            table_number(number, profile->step_seconds * 1e3), 100 * kernels / whole);
+    if (most)
+        fprintf(out, ", %s %.1f%%", most->name, 100 * most->seconds / whole);
+    fputc('\n', out);
+    return ferror(out) ? co_fail(CO_E_IO, "cannot write the profile") : CO_OK;
 }

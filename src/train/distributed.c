@@ -14,6 +14,7 @@
 #include "optim/optim.h"
 #include "strategy/strategy.h"
 #include "train/model.h"
+#include "train/profiler.h"
 
 struct co_distributed {
     co_distributed_options options; /* texts are not used after create */
@@ -262,12 +263,21 @@ void co_distributed_destroy(co_distributed *d)
     co_free(d);
 }
 
+static co_profiler *distributed_profiler(const co_distributed *d)
+{
+    return d->options.model->profiler;
+}
+
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
     co_distributed *d = arg;
+    co_status st;
 
-    return distributed_synced(d, start_ns, co_strategy_grad_ready(d->strategy, begin, end));
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_POST);
+    st = co_strategy_grad_ready(d->strategy, begin, end);
+    co_profiler_leave(distributed_profiler(d));
+    return distributed_synced(d, start_ns, st);
 }
 
 co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
@@ -329,15 +339,21 @@ co_status co_distributed_step(co_distributed *d)
     update.lr = d->lr;
     distributed_complete_gradient(d);
     start_ns = co_clock_ns();
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
+    co_profiler_leave(distributed_profiler(d));
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
     update.rule = distributed_rule(d);
     if (d->strategy->update_begin < d->strategy->update_end) {
         update.number = ++d->updates;
         CO_TRY(co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end,
                                &update));
     }
+    co_profiler_leave(distributed_profiler(d));
     start_ns = co_clock_ns();
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
+    co_profiler_leave(distributed_profiler(d));
     d->step = (co_strategy_step){.step = d->step.step + 1};
     return CO_OK;
 }

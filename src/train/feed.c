@@ -111,6 +111,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
     memset(out, 0, sizeof(*out));
     CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
     loading.sampler = out->sampler;
+    out->readers = loading.threads;
     if (loading.first_step == co_sampler_steps(out->sampler)) { /* an epoch to be evaluated alone */
         loading.first_step = 0;
         loading.first_epoch++;

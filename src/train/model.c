@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "models/models.h"
 #include "train/metrics.h"
+#include "train/profiler.h"
 
 co_status co_model_setup(co_model *model, int threads)
 {
@@ -160,11 +161,14 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     entry = co_calloc(1, sizeof(*entry));
     if (!entry)
         return CO_E_NOMEM;
+    co_profiler_enter(model->profiler, CO_PROFILE_COMPILE);
     st = co_plan_create(&entry->plan, model->graph, model->store, &options);
+    co_profiler_leave(model->profiler);
     if (st != CO_OK) {
         co_free(entry);
         return st;
     }
+    co_profiler_watch_plan(model->profiler, entry->plan);
     entry->next = model->plans[training];
     model->plans[training] = entry;
     *out = entry->plan;
@@ -251,16 +255,22 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
     sample = co_model_sample_size(model);
+    co_profiler_enter(model->profiler, CO_PROFILE_GATHER);
     memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
     memcpy(co_plan_label(plan), batch->label, batch->count * sizeof(int32_t));
+    co_profiler_leave(model->profiler);
+    co_profiler_enter(model->profiler, CO_PROFILE_TO_LOSS);
     CO_TRY(co_plan_forward(plan, &run));
+    co_profiler_leave(model->profiler);
     if (training)
         model->last = plan;
+    co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     co_metrics_count(out, co_plan_output(plan), co_plan_loss(plan), batch->label, batch->count,
                      (size_t)model->classes);
     if (model->confusion && !training)
         co_metrics_confuse(model->confusion, co_plan_output(plan), batch->label, batch->count,
                            (size_t)model->classes);
+    co_profiler_leave(model->profiler);
     return CO_OK;
 }
 
@@ -283,5 +293,8 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
     if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
         return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
     run.accumulate = accumulate;
-    return co_plan_backward(model->last, &run, ready, arg);
+    co_profiler_enter(model->profiler, CO_PROFILE_TO_GRADS);
+    CO_TRY(co_plan_backward(model->last, &run, ready, arg));
+    co_profiler_leave(model->profiler);
+    return CO_OK;
 }

@@ -287,7 +287,11 @@ static void run_fill_complete(co_train_summary *out, const co_state *state)
 
 co_status co_train(co_train_summary *out, const co_train_options *options)
 {
-    co_job job = {.quiet = options->quiet, .resume = options->resume, .lock = -1};
+    co_job job = {.quiet = options->quiet,
+                  .resume = options->resume,
+                  .profile_steps = options->profile_steps,
+                  .profile_skip = options->profile_skip,
+                  .lock = -1};
     co_resume_kind kind = CO_RESUME_FRESH;
     co_state *state = NULL;
     co_status st = run_open(&job, options, true);

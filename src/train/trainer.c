@@ -105,6 +105,7 @@ co_status trainer_open(trainer *t)
     CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));
     if (t->job->test)
         CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
+    CO_TRY(trainer_profile_open(t));
     trainer_describe(t);
     options.tree = t->train.tree;
     if (t->job->state)
@@ -139,6 +140,7 @@ void trainer_close(trainer *t)
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
+    trainer_profile_close(t);
 }
 
 static co_status trainer_diverged(const trainer *t, const char *what)
@@ -214,8 +216,10 @@ static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_ba
 static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
 {
     co_rank_means_add(&t->means, seen);
+    co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
     if (t->shards.tree)
         CO_TRY(co_shards_finish(seen, &t->shards, global));
+    co_profiler_leave(t->profiler);
     if (!t->shards.tree || co_comm_rank(t->comm) == 0)
         co_metrics_add(&t->seen, seen);
     return CO_OK;
@@ -231,7 +235,9 @@ co_status trainer_step(trainer *t)
 
     co_watch_step(t->comm, t->step + 1);
     co_watch_phase(t->comm, CO_PHASE_READING);
+    co_profiler_enter(t->profiler, CO_PROFILE_DATA);
     CO_TRY(co_loader_next(&batch, t->train.loader));
+    co_profiler_leave(t->profiler);
     co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
     if (t->shards.tree)
@@ -239,7 +245,9 @@ co_status trainer_step(trainer *t)
     else
         CO_TRY(trainer_compute(&seen, t, &batch, false));
     CO_TRY(co_distributed_step(t->distributed));
+    co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
+    co_profiler_leave(t->profiler);
     t->step_ns += co_clock_ns() - start_ns;
     t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
     trainer_set_last(t, &seen, batch.global, read_ns, start_ns);
@@ -247,8 +255,10 @@ co_status trainer_step(trainer *t)
     if (t->step == t->first_step)
         t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
     t->step++;
+    co_profiler_enter(t->profiler, CO_PROFILE_EMA);
     if (t->ema)
         co_ema_update(t->ema, t->job->model->store, t->step);
+    co_profiler_leave(t->profiler);
     t->epoch_step++;
     t->epoch_samples += batch.global;
     return CO_OK;
@@ -359,6 +369,23 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
+/* What follows each step: requests from outside, what sinks are told, a checkpoint. */
+static co_status trainer_behind_step(trainer *t)
+{
+    co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
+    CO_TRY(co_session_after_step(t));
+    co_profiler_leave(t->profiler);
+    co_profiler_enter(t->profiler, CO_PROFILE_LOG);
+    if (t->n_sink)
+        CO_TRY(trainer_emit_step(t));
+    co_profiler_leave(t->profiler);
+    co_profiler_enter(t->profiler, CO_PROFILE_CHECKPOINT);
+    if (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps)
+        CO_TRY(co_saver_step(t->saver, t));
+    co_profiler_leave(t->profiler);
+    return CO_OK;
+}
+
 /* The rest of an epoch, which a restored trainer may be in the middle of; with it the trainer
    stands at the beginning of the next. */
 static co_status trainer_epoch(trainer *t)
@@ -368,15 +395,15 @@ static co_status trainer_epoch(trainer *t)
 
     t->epoch_start_ns = co_clock_ns();
     while (t->epoch_step < steps && t->step < total) {
+        co_profiler_begin_step(t->profiler, t->step);
+        co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
         CO_TRY(co_session_before_step(t));
+        co_profiler_leave(t->profiler);
         if (t->leaving)
             return CO_OK;
         CO_TRY(trainer_step(t));
-        CO_TRY(co_session_after_step(t));
-        if (t->n_sink)
-            CO_TRY(trainer_emit_step(t));
-        if (t->epoch_step < steps && t->step < total)
-            CO_TRY(co_saver_step(t->saver, t));
+        CO_TRY(trainer_behind_step(t));
+        co_profiler_end_step(t->profiler);
     }
     if (t->epoch_step == steps) {
         CO_TRY(trainer_end_epoch(t));
@@ -429,6 +456,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
         st = co_lateness_find(&t);
     if (st == CO_OK && !t.leaving && co_comm_rank(comm) == 0)
         st = trainer_save(&t);
+    if (st == CO_OK)
+        st = trainer_profile_write(&t);
     trainer_close(&t);
     return st;
 }

@@ -34,6 +34,7 @@ typedef struct co_job {
     uint64_t start_ns;     /* start of the process, on co_clock_ns */
     co_job_result *result; /* shared with the launcher; written by rank 0 */
     int64_t *confusion;    /* (classes, classes), likewise; NULL: an evaluation does not count it */
+    uint64_t profile_skip, profile_steps; /* of co_train_options */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;
@@ -62,6 +63,7 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
 typedef struct co_feed {
     co_sampler *sampler;
     co_loader *loader;
+    int readers;   /* its threads */
     co_tree *tree; /* of the shards; NULL: there are none */
 } co_feed;
 /* `first`: the epoch and the step in it to begin at; NULL: at the first. */

@@ -3,6 +3,7 @@
 #define CO_TRAIN_TRAINER_INTERNAL_H
 
 #include "telemetry/telemetry.h"
+#include "train/profiler.h"
 #include "train/ranks.h"
 #include "train/saver.h"
 #include "train/shards.h"
@@ -26,8 +27,10 @@ typedef struct trainer {
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
     co_stop stop;
-    bool leaving;        /* all ranks leave the run here, to go on as others or not at all */
-    uint64_t first_step; /* of this process: the run's earlier ones were made by others */
+    bool leaving;          /* all ranks leave the run here, to go on as others or not at all */
+    co_profiler *profiler; /* owned; NULL: nobody profiles */
+    co_roof roof;          /* of this rank, with a profiler */
+    uint64_t first_step;   /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
     uint64_t step_ns;   /* in steps, without the wait for data: computing and the strategy */
     uint64_t waited_ns; /* in steps, for other ranks */
@@ -70,6 +73,14 @@ co_status trainer_emit_step(trainer *t);
 double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, with what was before this process. */
 double trainer_epoch_seconds(const trainer *t);
+
+/* --- trainer_profile.c: nothing unless the job wants a profile --- */
+/* Once the loader is there. Collective in that all ranks measure the machine at once. */
+co_status trainer_profile_open(trainer *t);
+/* What was seen, to the run directory. Collective. */
+co_status trainer_profile_write(trainer *t);
+/* When no loader reads and no plan runs any more. */
+void trainer_profile_close(trainer *t);
 
 /* --- trainer.c --- */
 /* One update of the weights. */

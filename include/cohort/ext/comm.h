@@ -50,8 +50,10 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
-    uint64_t number;        /* of this rank's operations, for its watch */
-    co_request *next_spare; /* in co_comm.spare */
+    uint64_t number;          /* of this rank's operations, for its watch */
+    co_request *next_spare;   /* in co_comm.spare */
+    co_request *next_watched; /* in co_comm.observer */
+    uint64_t posted_ns;       /* set while somebody observes */
 };
 
 /** A transport's side of a communicator. */
@@ -92,6 +94,8 @@ struct co_comm {
     uint64_t bytes_sent;
     co_request *spare;      /* requests that are over, for the next posts; owned */
     struct co_watch *watch; /* what this rank writes down for others; NULL: nothing; borrowed */
+    struct co_comm_observer
+        *observer; /* told of operations that are over; NULL: nobody; borrowed */
 };
 
 #ifdef __cplusplus

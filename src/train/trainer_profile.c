@@ -1,0 +1,45 @@
+/*
+ * trainer_profile.c - the profiler of a run: made with the trainer, read at its end.
+ */
+#include "core/mem.h"
+#include "data/data.h"
+#include "train/profile_write.h"
+#include "train/trainer_internal.h"
+
+co_status trainer_profile_open(trainer *t)
+{
+    const co_job *job = t->job;
+    const int ranks = co_comm_size(t->comm);
+    co_profiler_options options = {
+        .skip = job->profile_skip, .steps = job->profile_steps, .ranks = ranks};
+
+    if (!job->profile_steps)
+        return CO_OK;
+    options.readers = t->train.readers;
+    CO_TRY(co_roof_measure(&t->roof, co_spec_threads(&job->spec), ranks));
+    CO_TRY(co_profiler_create(&t->profiler, &options));
+    co_profiler_watch_comm(t->profiler, t->comm);
+    co_profiler_watch_loader(t->profiler, t->train.loader);
+    job->model->profiler = t->profiler;
+    return CO_OK;
+}
+
+co_status trainer_profile_write(trainer *t)
+{
+    const co_profile_job write = {.profiler = t->profiler,
+                                  .comm = t->comm,
+                                  .roof = &t->roof,
+                                  .info = &t->info,
+                                  .run_dir = t->job->result->train.run_dir,
+                                  .table = t->job->quiet ? NULL : stdout};
+
+    return t->profiler ? co_profile_write(&write) : CO_OK;
+}
+
+void trainer_profile_close(trainer *t)
+{
+    if (t->profiler)
+        t->job->model->profiler = NULL;
+    co_profiler_destroy(t->profiler);
+    t->profiler = NULL;
+}
