@@ -142,6 +142,13 @@ CO_API co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
 /** `base` may be NULL. Not collective. */
 CO_API void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes);
 
+/** Memory of this rank alone, zeroed and aligned to 64 bytes, in which all-reduces are fastest:
+ *  ranks of one machine read and write each other's buffers there, without a copy. Any
+ *  communicator may use it, and only a part of it; elsewhere it is plain memory. Not collective. */
+CO_API co_status co_comm_alloc(void **out, co_comm *comm, size_t bytes);
+/** `data` may be NULL; `bytes` as it was asked for. No operation may be using it. */
+CO_API void co_comm_free(co_comm *comm, void *data, size_t bytes);
+
 /** Tell every rank that this one has failed, with a one-line cause; all waits end. Other ranks fail
  *  with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
 CO_API void co_comm_abort(co_comm *comm, co_status status, const char *cause);

@@ -2,7 +2,9 @@
  * bench_comm.c - `cohort bench comm`: how long one operation between ranks takes.
  *
  * A repetition starts behind a barrier and lasts until the slowest rank is done, so that a root
- * that returns early makes nothing look fast.
+ * that returns early makes nothing look fast. Before it each rank writes its message anew, and
+ * afterwards it reads the result, as a training step does: else parts of them would lie in the
+ * caches of those who only have to do with them here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@
 typedef struct bench_comm_options {
     int64_t ranks, min_bytes, max_bytes, leaves;
     cli_list ops;
+    bool heap, in_place;
 } bench_comm_options;
 
 static const bench_comm_options bench_comm_defaults = {.min_bytes = 1 << 10, .max_bytes = 32 << 20};
@@ -38,6 +41,10 @@ static const cli_option bench_comm_option_table[] = {
      "smallest message; default: 1024"},
     {"max-bytes", 0, CLI_COUNT, offsetof(bench_comm_options, max_bytes), "BYTES", 4, 1 << 30,
      "largest message; sizes double; default: 33554432"},
+    {"heap", 0, CLI_FLAG, offsetof(bench_comm_options, heap), NULL, 0, 0,
+     "messages in each rank's own memory, not where other ranks can read them"},
+    {"in-place", 0, CLI_FLAG, offsetof(bench_comm_options, in_place), NULL, 0, 0,
+     "allreduce and reduce write their result over the message"},
     {"leaves", 0, CLI_COUNT, offsetof(bench_comm_options, leaves), "V", 1, 1024,
      "leaves of tree_allreduce, the shards of a batch; default: one per rank"},
     CLI_OPTIONS_END,
@@ -47,6 +54,7 @@ static const cli_option bench_comm_option_table[] = {
 typedef struct bench_comm {
     co_comm *comm;
     float *in, *out;
+    bool heap, in_place;
     co_tree *tree; /* NULL: not asked for */
 } bench_comm;
 
@@ -54,7 +62,7 @@ typedef co_status (*bench_comm_fn)(const bench_comm *b, size_t count);
 
 static co_status bench_comm_allreduce(const bench_comm *b, size_t count)
 {
-    return co_comm_allreduce(b->comm, b->out, b->in, count, CO_F32, CO_SUM);
+    return co_comm_allreduce(b->comm, b->in_place ? b->in : b->out, b->in, count, CO_F32, CO_SUM);
 }
 
 /* All parts of a rank are the same: their values do not matter. */
@@ -69,7 +77,7 @@ static co_status bench_comm_tree_allreduce(const bench_comm *b, size_t count)
 
 static co_status bench_comm_reduce(const bench_comm *b, size_t count)
 {
-    return co_comm_reduce(b->comm, b->out, b->in, count, CO_F32, CO_SUM, 0);
+    return co_comm_reduce(b->comm, b->in_place ? b->in : b->out, b->in, count, CO_F32, CO_SUM, 0);
 }
 
 static co_status bench_comm_bcast(const bench_comm *b, size_t count)
@@ -145,32 +153,52 @@ static size_t bench_comm_repeats(size_t bytes)
     return n < 10 ? 10 : n > BENCH_COMM_MAX_REPEATS ? BENCH_COMM_MAX_REPEATS : n;
 }
 
+static void bench_comm_write(float *data, size_t count, size_t round)
+{
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)(round % 8 + i % 8);
+}
+
+static float bench_comm_read(const float *data, size_t count)
+{
+    float most = 0;
+
+    for (size_t i = 0; i < count; i++)
+        most = data[i] > most ? data[i] : most;
+    return most;
+}
+
 /* One operation, one size: a line on rank 0. */
 static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
 {
     const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(bytes);
     double seconds[BENCH_COMM_MAX_REPEATS], median;
+    volatile float seen; /* so that reading is not left out */
 
     for (size_t i = 0; i < repeats + BENCH_COMM_WARMUP; i++) {
         uint64_t start;
 
+        bench_comm_write(b->in, count, i);
         CO_TRY(co_comm_barrier(b->comm));
         start = co_clock_ns();
         CO_TRY(bench_comm_ops[op].run(b, count));
         if (i >= BENCH_COMM_WARMUP)
             seconds[i - BENCH_COMM_WARMUP] = co_clock_seconds(start, co_clock_ns());
+        seen = bench_comm_read(b->in_place ? b->in : b->out, count);
     }
+    (void)seen;
     CO_TRY(co_comm_allreduce(b->comm, seconds, seconds, repeats, CO_F64, CO_MAX));
     if (co_comm_rank(b->comm) != 0)
         return CO_OK;
     qsort(seconds, repeats, sizeof(seconds[0]), bench_comm_compare);
     median = seconds[repeats / 2];
     printf("{\"bench\": \"comm\", \"transport\": \"%s\", \"ranks\": %d, \"op\": \"%s\", "
-           "\"bytes\": %zu, \"repeats\": %zu, \"latency_us\": %.6g, \"latency_us_min\": %.6g, "
+           "\"memory\": \"%s\", \"in_place\": %s, \"bytes\": %zu, \"repeats\": %zu, "
+           "\"latency_us\": %.6g, \"latency_us_min\": %.6g, "
            "\"bandwidth_gb_per_s\": %.6g}\n",
-           co_comm_transport(b->comm), co_comm_size(b->comm), bench_comm_ops[op].name, bytes,
-           repeats, median * 1e6, seconds[0] * 1e6,
-           median > 0 ? (double)bytes / median * 1e-9 : 0.0);
+           co_comm_transport(b->comm), co_comm_size(b->comm), bench_comm_ops[op].name,
+           b->heap ? "heap" : "shared", b->in_place ? "true" : "false", bytes, repeats,
+           median * 1e6, seconds[0] * 1e6, median > 0 ? (double)bytes / median * 1e-9 : 0.0);
     return fflush(stdout) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write to standard output");
 }
 
@@ -193,26 +221,47 @@ static co_status bench_comm_all(const bench_comm *b, const bench_comm_options *o
     return CO_OK;
 }
 
+/* `bytes` at *out, in the kind of memory asked for. */
+static co_status bench_comm_take(float **out, co_comm *comm, size_t bytes, bool heap)
+{
+    void *data = NULL;
+    co_status st = CO_OK;
+
+    if (!heap)
+        st = co_comm_alloc(&data, comm, bytes);
+    else if (!(data = co_calloc_aligned(bytes, 1)))
+        st = CO_E_NOMEM;
+    *out = data;
+    return st;
+}
+
+static void bench_comm_give(float *data, co_comm *comm, size_t bytes, bool heap)
+{
+    if (heap)
+        co_free(data);
+    else
+        co_comm_free(comm, data, bytes);
+}
+
 static co_status bench_comm_rank(co_comm *world, void *arg)
 {
     const bench_comm_options *o = arg;
-    const size_t count = (size_t)o->max_bytes / sizeof(float);
-    bench_comm b = {.comm = world};
-    co_status st;
+    const size_t bytes = (size_t)o->max_bytes, count = bytes / sizeof(float);
+    bench_comm b = {.comm = world, .heap = o->heap, .in_place = o->in_place};
+    co_status st = bench_comm_take(&b.in, world, bytes, o->heap);
 
-    b.in = co_calloc_aligned(count, sizeof(float));
-    b.out = co_calloc_aligned(count, sizeof(float));
-    st = b.in && b.out ? CO_OK : CO_E_NOMEM;
+    if (st == CO_OK)
+        st = bench_comm_take(&b.out, world, bytes, o->heap);
     if (st == CO_OK && bench_comm_wanted(&o->ops, "tree_allreduce"))
         st = co_tree_create(&b.tree, o->leaves ? (int)o->leaves : co_comm_size(world),
                             co_comm_size(world));
     for (size_t i = 0; st == CO_OK && i < count; i++)
-        b.in[i] = b.out[i] = 1; /* touch the pages; ones stay finite in every sum */
+        b.in[i] = b.out[i] = 1; /* touch the pages */
     if (st == CO_OK)
         st = bench_comm_all(&b, o);
     co_tree_destroy(b.tree);
-    co_free(b.out);
-    co_free(b.in);
+    bench_comm_give(b.out, world, bytes, o->heap);
+    bench_comm_give(b.in, world, bytes, o->heap);
     return st;
 }
 
@@ -255,7 +304,9 @@ const co_command co_command_bench_comm = {
         "Prints one JSON object per operation and message size: latency_us is the median over\n"
         "the repetitions of the time until the slowest rank is done, bandwidth_gb_per_s the\n"
         "message divided by it. Messages are 32-bit floats; of reduce_scatter, allgather,\n"
-        "gather and scatter the message is all ranks' blocks together.\n"
+        "gather and scatter the message is all ranks' blocks together. Messages lie in memory\n"
+        "that ranks of one machine share, as gradients do in training, but with --heap; before\n"
+        "each repetition they are written anew, and afterwards the result is read, untimed.\n"
         "\n"
         "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"
         "tree_allreduce (a sum with the same bits for any number of ranks, as `shards` takes it).\n"

@@ -9,6 +9,7 @@
 #include "comm/comm_internal.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
+#include "core/mem.h"
 
 static bool comm_is_rooted(co_coll coll)
 {
@@ -254,6 +255,24 @@ void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes)
 {
     if (base)
         comm->ops->free_window(comm, base, bytes);
+}
+
+co_status co_comm_alloc(void **out, co_comm *comm, size_t bytes)
+{
+    *out = NULL;
+    if (!comm)
+        return co_fail(CO_E_USAGE, "alloc: no communicator");
+    if (comm->ops->alloc && bytes)
+        *out = comm->ops->alloc(comm, bytes);
+    if (!*out)
+        *out = co_calloc_aligned(bytes, 1);
+    return *out ? CO_OK : CO_E_NOMEM;
+}
+
+void co_comm_free(co_comm *comm, void *data, size_t bytes)
+{
+    if (data && !(comm->ops->free && comm->ops->free(comm, data, bytes)))
+        co_free(data);
 }
 
 void co_comm_abort(co_comm *comm, co_status status, const char *cause)

@@ -408,6 +408,20 @@ static void mpi_free_window(co_comm *comm, void *base, size_t bytes)
     c->host.ranks->ops->free_window(c->host.ranks, base, bytes);
 }
 
+static void *mpi_alloc(co_comm *comm, size_t bytes)
+{
+    co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+
+    return ranks ? ranks->ops->alloc(ranks, bytes) : NULL;
+}
+
+static bool mpi_free(co_comm *comm, void *data, size_t bytes)
+{
+    co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+
+    return ranks && ranks->ops->free(ranks, data, bytes);
+}
+
 static bool mpi_probe(const char **why)
 {
     return co_mpi_available(why);
@@ -425,6 +439,8 @@ const co_comm_ops co_transport_mpi = {
     .set_timeout = mpi_set_timeout,
     .window = mpi_window,
     .free_window = mpi_free_window,
+    .alloc = mpi_alloc,
+    .free = mpi_free,
     .fail = mpi_fail,
     .abort = mpi_abort,
     .destroy = mpi_destroy,

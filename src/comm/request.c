@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#define REQUEST_SPINS        64
+#define REQUEST_SPINS        256
 #define REQUEST_SPIN_NS      20000
 #define REQUEST_YIELD_NS     1000000
 #define REQUEST_SLEEP_MAX_US 1000

@@ -203,24 +203,74 @@ out:
     return st;
 }
 
-/* Rank 0 takes the memory and tells all where it lies. */
+/* Part `rank` of a window, in whole units that no page size divides. */
+static size_t shm_window_part(size_t size, int rank, int ranks)
+{
+    const size_t unit = (size_t)2 << 20, units = (size + unit - 1) / unit;
+    const size_t at = units * (size_t)rank / (size_t)ranks * unit;
+
+    return at < size ? at : size;
+}
+
+/* Rank 0 takes the addresses and tells all; each rank takes the memory of its part, near itself. */
 static co_status shm_window(void **base, co_comm *comm, size_t bytes)
 {
     shm_comm *c = (shm_comm *)comm;
-    int64_t offset = comm->rank == 0 ? co_shm_window_take(c->shm, bytes) : 0;
+    const size_t size = co_shm_window_size(bytes);
+    const size_t begin = shm_window_part(size, comm->rank, comm->size);
+    const size_t end = shm_window_part(size, comm->rank + 1, comm->size);
+    int64_t offset = comm->rank == 0 ? co_shm_window_take(c->shm, size) : 0;
     const co_coll_args tell = {
         .coll = CO_COLL_BCAST, .in = &offset, .out = &offset, .count = 1, .dtype = CO_I64};
+    int64_t enough;
+    const co_coll_args agree = {.coll = CO_COLL_ALLREDUCE,
+                                .in = &enough,
+                                .out = &enough,
+                                .count = 1,
+                                .dtype = CO_I64,
+                                .op = CO_MIN};
+    unsigned char *at;
 
     CO_TRY(co_comm_run(comm, &tell));
-    if (offset < 0)
-        return co_fail(CO_E_NOMEM, "no %zu bytes of memory for %d ranks to share", bytes,
-                       comm->size);
-    return co_shm_window_map(base, c->shm, offset, bytes);
+    if (offset >= 0) {
+        at = co_shm_window_at(c->shm, offset);
+        enough = co_shm_window_fill(c->shm, at + begin, end - begin);
+        CO_TRY(co_comm_run(comm, &agree));
+        if (enough) {
+            *base = at;
+            return CO_OK;
+        }
+        co_shm_window_empty(at + begin, end - begin);
+    }
+    return co_fail(CO_E_NOMEM, "no %zu bytes of memory for %d ranks to share", bytes, comm->size);
 }
 
 static void shm_free_window(co_comm *comm, void *base, size_t bytes)
 {
-    co_shm_window_unmap(((shm_comm *)comm)->shm, base, bytes);
+    co_shm_window_leave(base, bytes, comm->size);
+}
+
+static void *shm_alloc(co_comm *comm, size_t bytes)
+{
+    const co_shm *shm = ((shm_comm *)comm)->shm;
+    const int64_t offset = co_shm_window_take(((shm_comm *)comm)->shm, bytes);
+    void *at;
+
+    if (offset < 0)
+        return NULL;
+    at = co_shm_window_at(shm, offset);
+    if (co_shm_window_fill(shm, at, bytes))
+        return at;
+    co_shm_window_empty(at, bytes);
+    return NULL;
+}
+
+static bool shm_free(co_comm *comm, void *data, size_t bytes)
+{
+    if (!co_shm_window_has(((shm_comm *)comm)->shm, data, bytes))
+        return false;
+    co_shm_window_empty(data, bytes);
+    return true;
 }
 
 const co_comm_ops co_transport_shm = {
@@ -235,6 +285,8 @@ const co_comm_ops co_transport_shm = {
     .split = shm_split,
     .window = shm_window,
     .free_window = shm_free_window,
+    .alloc = shm_alloc,
+    .free = shm_free,
     .fail = shm_fail,
     .abort = shm_abort,
     .destroy = shm_destroy,

@@ -12,7 +12,6 @@
 #ifndef CO_COMM_SHM_INTERNAL_H
 #define CO_COMM_SHM_INTERNAL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "comm/comm_internal.h"
@@ -23,6 +22,7 @@
 #define SHM_MAX_RANKS 1024
 #define SHM_CONTEXTS  32 /* communicators at one time, the world among them */
 #define SHM_SLOTS     8
+#define SHM_SMALL     4096 /* up to here one phase less is faster than a shared reduction */
 #define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
 /* The first failure. Each writer takes an entry of its own and fills it in before it tries to be
@@ -37,7 +37,7 @@ typedef struct shm_verdict {
 typedef struct shm_context {
     _Atomic uint32_t taken;
     _Atomic uint32_t left;   /* members that have destroyed their communicator */
-    _Atomic int64_t windows; /* bytes of windows taken so far; of the world's context alone */
+    _Atomic int64_t windows; /* addresses of windows given out so far; of the world's context */
 } shm_context;
 
 typedef struct shm_counters {
@@ -49,6 +49,10 @@ typedef struct shm_counters {
 typedef struct shm_slot {
     _Alignas(SHM_LINE) _Atomic uint64_t step; /* 1 + the step whose chunk is here */
     co_coll_descriptor descriptor;
+    /* Of an all-reduce: 1 + where in the windows the chunk is, and where its rank wants the sum.
+       0: in this slot; nowhere, it fetches it. */
+    uint64_t in, out;
+    _Alignas(16) unsigned char small[SHM_SMALL]; /* of a small reduction, its start in this line */
     _Alignas(SHM_LINE) unsigned char data[SHM_CHUNK];
 } shm_slot;
 
@@ -63,9 +67,9 @@ struct co_shm {
     int ranks;
     int file;    /* owned: the region's, where ranks join it by address; -1: they inherit it */
     int windows; /* owned file in memory, without a name; -1: this kernel has none */
-    pthread_mutex_t mapping_lock;
-    struct shm_mapping *mappings; /* of windows, in this process */
-    unsigned char *base;          /* owned mapping */
+    unsigned char *window_base; /* owned mapping of it as a whole; NULL: none */
+    size_t window_bytes;
+    unsigned char *base; /* owned mapping */
     size_t size;
     size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
     size_t watches_at, contexts;                       /* from the start of the region */
@@ -148,13 +152,48 @@ void co_shm_context_leave(co_shm *shm, int context, int members);
 unsigned char *co_shm_context_at(const co_shm *shm, int context);
 
 void co_shm_window_open(co_shm *shm);
+/* Those of another process; `file` is the region's to close from now on, -1: there are none. */
+void co_shm_window_join(co_shm *shm, int file);
 void co_shm_window_close(co_shm *shm);
-/* Zeroed memory for all ranks, taken from the end of what is taken so far: its offset; -1: there
-   is not enough. It is given back when the region goes. */
+/* Addresses for memory of all ranks, not used so far: an offset; -1: there are not enough. */
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
-co_status co_shm_window_map(void **base, co_shm *shm, int64_t offset, size_t bytes);
-void co_shm_window_unmap(co_shm *shm, void *base, size_t bytes);
+void *co_shm_window_at(const co_shm *shm, int64_t offset);
+/* The memory behind addresses, zero; false: there is not enough. */
+bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes);
+/* It goes; the addresses do not come back. */
+void co_shm_window_empty(void *base, size_t bytes);
+/* Whether [data, data + bytes) is in a window. */
+bool co_shm_window_has(const co_shm *shm, const void *data, size_t bytes);
+/* What to take for a window of `bytes` that several ranks give back with co_shm_window_leave. */
+size_t co_shm_window_size(size_t bytes);
+void co_shm_window_leave(void *base, size_t bytes, int members);
 
+/* One step of one collective, as its functions below see it. */
+typedef struct shm_step {
+    shm_comm *c;
+    const shm_request *request;
+    const co_coll_args *args;
+    uint64_t step;
+    size_t offset, n; /* first element of the chunk within a block; elements */
+    int rank, size;
+} shm_step;
+
+typedef void (*shm_step_fn)(const shm_step *s);
+
+typedef struct shm_coll {
+    bool small;  /* in slot->small; no `reduce` unless a rank wants the sum brought */
+    bool blocks; /* a slot holds a part of each rank's block */
+    bool parts;  /* a slot holds a piece of each of the rank's parts of a tree */
+    shm_step_fn put, reduce, get;
+} shm_coll;
+
+/* How an operation on so many bytes goes: one for all ranks, whose arguments are the same. */
+const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes);
+
+/* Whether ranks bring each other the sum of this step, whose chunks have all arrived. */
+bool co_shm_coll_is_shared(const shm_comm *c, const shm_request *request, uint64_t step);
+
+/* The first chunks are on their way when it returns. */
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);
 /* Whether the oldest collective waits for this rank. */

@@ -79,8 +79,7 @@ co_status co_shm_join(co_shm **out, const co_shm_address *address, int ranks)
         close(file);
         return co_error_status();
     }
-    if ((*out)->windows >= 0)
-        close((*out)->windows);
-    (*out)->windows = address->windows < 0 ? -1 : join_open(address->process, address->windows);
+    co_shm_window_join(*out,
+                       address->windows < 0 ? -1 : join_open(address->process, address->windows));
     return CO_OK;
 }

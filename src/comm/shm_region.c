@@ -136,7 +136,7 @@ static void region_clear(co_shm *shm, int context, int members)
 
     memset(at + head, 0, shm->slots_at - head);
     for (size_t i = 0; i < n * SHM_SLOTS; i++)
-        memset(at + shm->slots_at + i * sizeof(shm_slot), 0, offsetof(shm_slot, data));
+        memset(at + shm->slots_at + i * sizeof(shm_slot), 0, offsetof(shm_slot, small));
     for (size_t i = 0; i < n * n; i++)
         memset(at + shm->rings_at + i * shm->ring_step, 0, sizeof(shm_ring));
 }

@@ -1,48 +1,94 @@
 /*
  * shm_window.c - memory that ranks share after they have started.
  *
- * It lies in a file in memory that has no name and was opened before the fork, so every rank holds
- * it and nobody else can. It only grows: windows live as long as a run. Ranks that are threads of
- * one process share one mapping, which goes with the last of them.
+ * It lies in a file in memory that has no name, so that nobody else holds it, and each rank has
+ * mapped all of it, so that a place in it means the same to all. Places are never used again; the
+ * memory of what lies there is given back. Must not know what it is used for.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "comm/shm_internal.h"
 #include "core/mem.h"
 
-#define WINDOW_ALIGN ((size_t)2 << 20) /* offsets fit any page size */
+#define WINDOW_ALIGN  ((size_t)2 << 20) /* fits any page size */
+#define WINDOW_TIMES  16                /* addresses for this many times the machine's memory */
+#define WINDOW_LINE   ((size_t)64)
+#define WINDOW_HUGE   ((size_t)8 << 20) /* from here on large pages waste little */
+#define WINDOW_MIN_VA ((size_t)1 << 30)
 
-/* A window as this process sees it. */
-typedef struct shm_mapping {
-    int64_t offset;
-    void *base; /* owned */
-    int users;
-    struct shm_mapping *next;
-} shm_mapping;
+static size_t window_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / WINDOW_ALIGN * WINDOW_ALIGN : 0;
+}
+
+static bool window_map(co_shm *shm, size_t bytes)
+{
+    void *base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->windows, 0);
+    if (base == MAP_FAILED)
+        return false;
+    shm->window_base = base;
+    shm->window_bytes = bytes;
+    return true;
+}
+
+/* Where files may not be long (`ulimit -f`), to lengthen one is a signal. */
+static bool window_may_be_long(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+}
 
 void co_shm_window_open(co_shm *shm)
 {
+    const size_t memory = window_memory();
+
     shm->windows = memfd_create("cohort", MFD_CLOEXEC);
-    pthread_mutex_init(&shm->mapping_lock, NULL);
+    if (shm->windows < 0 || !window_may_be_long())
+        return;
+    for (size_t bytes = memory * WINDOW_TIMES; bytes >= WINDOW_MIN_VA; bytes /= 4) {
+        const size_t whole = bytes / WINDOW_ALIGN * WINDOW_ALIGN;
+
+        if (ftruncate(shm->windows, (off_t)whole) == 0 && window_map(shm, whole))
+            return;
+    }
+}
+
+void co_shm_window_join(co_shm *shm, int file)
+{
+    struct stat about;
+
+    co_shm_window_close(shm);
+    shm->windows = file;
+    if (file >= 0 && fstat(file, &about) == 0 && about.st_size > 0)
+        (void)window_map(shm, (size_t)about.st_size);
 }
 
 void co_shm_window_close(co_shm *shm)
 {
-    pthread_mutex_destroy(&shm->mapping_lock);
+    if (shm->window_base)
+        munmap(shm->window_base, shm->window_bytes);
     if (shm->windows >= 0)
         close(shm->windows);
+    shm->window_base = NULL;
+    shm->windows = -1;
 }
 
-/* The file may grow until the machine has nothing left for anyone. */
-static bool window_fits(size_t bytes)
+bool co_shm_window_has(const co_shm *shm, const void *data, size_t bytes)
 {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uintptr_t base = (uintptr_t)shm->window_base, at = (uintptr_t)data;
 
-    return pages > 0 && page > 0 && bytes / (size_t)page < (size_t)pages;
+    return base && at >= base && at - base < shm->window_bytes &&
+           bytes <= shm->window_bytes - (at - base);
 }
 
 int64_t co_shm_window_take(co_shm *shm, size_t bytes)
@@ -50,63 +96,64 @@ int64_t co_shm_window_take(co_shm *shm, size_t bytes)
     shm_context *world = (shm_context *)co_shm_context_at(shm, 0);
     int64_t offset;
 
-    if (shm->windows < 0 || !window_fits(bytes))
+    if (!shm->window_base || bytes > window_memory())
         return -1;
     offset = atomic_fetch_add(&world->windows,
                               (int64_t)((bytes + WINDOW_ALIGN - 1) / WINDOW_ALIGN * WINDOW_ALIGN));
-    /* Takes the memory now: a page that is missing later would be a signal, not an error. */
-    return fallocate(shm->windows, 0, offset, (off_t)bytes) == 0 ? offset : -1;
+    return (size_t)offset <= shm->window_bytes && bytes <= shm->window_bytes - (size_t)offset
+               ? offset
+               : -1;
 }
 
-static co_status window_map_new(shm_mapping **out, co_shm *shm, int64_t offset, size_t bytes)
+void *co_shm_window_at(const co_shm *shm, int64_t offset)
 {
-    shm_mapping *mapping = co_calloc(1, sizeof(*mapping));
-
-    if (!mapping)
-        return CO_E_NOMEM;
-    mapping->offset = offset;
-    mapping->base =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shm->windows, (off_t)offset);
-    if (mapping->base == MAP_FAILED) {
-        co_free(mapping);
-        return co_fail(CO_E_NOMEM, "cannot map %zu bytes that ranks share: %s", bytes,
-                       strerror(errno));
-    }
-    mapping->next = shm->mappings;
-    shm->mappings = *out = mapping;
-    return CO_OK;
+    return shm->window_base + offset;
 }
 
-co_status co_shm_window_map(void **base, co_shm *shm, int64_t offset, size_t bytes)
+/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages lie
+   near the core that does it. */
+bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes)
 {
-    shm_mapping *mapping;
-    co_status st = CO_OK;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t at = (size_t)((unsigned char *)base - shm->window_base) / page * page;
+    const size_t end = (size_t)((unsigned char *)base - shm->window_base) + bytes;
 
-    pthread_mutex_lock(&shm->mapping_lock);
-    for (mapping = shm->mappings; mapping && mapping->offset != offset;)
-        mapping = mapping->next;
-    if (!mapping)
-        st = window_map_new(&mapping, shm, offset, bytes);
-    if (st == CO_OK) {
-        mapping->users++;
-        *base = mapping->base;
-    }
-    pthread_mutex_unlock(&shm->mapping_lock);
-    return st;
+    if (bytes == 0)
+        return true;
+    if (bytes >= WINDOW_HUGE)
+        (void)madvise(shm->window_base + at, end - at, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(shm->window_base + at, (end - at + page - 1) / page * page, MADV_POPULATE_WRITE) ==
+        0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+#endif
+    return posix_fallocate(shm->windows, (off_t)at, (off_t)(end - at)) == 0;
 }
 
-void co_shm_window_unmap(co_shm *shm, void *base, size_t bytes)
+void co_shm_window_empty(void *base, size_t bytes)
 {
-    shm_mapping **link, *mapping;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    pthread_mutex_lock(&shm->mapping_lock);
-    for (link = &shm->mappings; *link && (*link)->base != base;)
-        link = &(*link)->next;
-    mapping = *link;
-    if (mapping && --mapping->users == 0) {
-        *link = mapping->next;
-        munmap(base, bytes);
-        co_free(mapping);
-    }
-    pthread_mutex_unlock(&shm->mapping_lock);
+    (void)madvise(base, (bytes + page - 1) / page * page, MADV_REMOVE);
+}
+
+/* Behind the window: how many members have let it go. */
+static size_t window_body(size_t bytes)
+{
+    return (bytes + WINDOW_LINE - 1) / WINDOW_LINE * WINDOW_LINE;
+}
+
+size_t co_shm_window_size(size_t bytes)
+{
+    return window_body(bytes) + WINDOW_LINE;
+}
+
+void co_shm_window_leave(void *base, size_t bytes, int members)
+{
+    _Atomic int *left = (_Atomic int *)(void *)((unsigned char *)base + window_body(bytes));
+
+    if (atomic_fetch_add(left, 1) + 1 == members)
+        co_shm_window_empty(base, co_shm_window_size(bytes));
 }

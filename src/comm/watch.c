@@ -131,7 +131,7 @@ void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
     watch_set(&op->what, (uint64_t)args->coll | (uint64_t)args->dtype << 8 |
                              (uint64_t)args->op << 16 | (uint64_t)(uint32_t)peer << 32);
     watch_set(&op->count, args->count);
-    watch_set(&op->posted_ns, co_clock_ns());
+    watch_set(&op->posted_ns, co_clock_coarse_ns());
     watch_set(&w->posted, request->number + 1);
 }
 
@@ -143,7 +143,7 @@ void co_watch_done(co_request *request)
         co_watch_progressed(request->comm);
     /* One that is older than the ring has made room for another. */
     if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
-        watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_ns());
+        watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_coarse_ns());
 }
 
 void co_watch_wait(co_request *request, uint64_t since_ns)

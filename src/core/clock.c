@@ -17,6 +17,17 @@ uint64_t co_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t co_clock_coarse_ns(void)
+{
+#ifdef CLOCK_MONOTONIC_COARSE
+    struct timespec now;
+
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0)
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#endif
+    return co_clock_ns();
+}
+
 uint64_t co_clock_process_start_ns(void)
 {
     unsigned long long ticks = 0;

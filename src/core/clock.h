@@ -6,6 +6,8 @@
 
 /* Nanoseconds since an arbitrary point, never going back. */
 uint64_t co_clock_ns(void);
+/* The same clock as of its last tick, some milliseconds ago at most, for a fifth of the price. */
+uint64_t co_clock_coarse_ns(void);
 /* When this process was started, on the same clock (to 10 ms, as the kernel keeps it). */
 uint64_t co_clock_process_start_ns(void);
 /* Seconds between two such readings. */

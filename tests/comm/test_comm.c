@@ -290,6 +290,7 @@ static int test_run(CMUnitTestFunction runner)
     n = test_add(tests, n, comm_cases_order, runner);
     n = test_add(tests, n, comm_cases_failure, runner);
     n = test_add(tests, n, comm_cases_window, runner);
+    n = test_add(tests, n, comm_cases_alloc, runner);
     if (runner == test_processes && test_ranks == 1) {
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_killed);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_out_of_memory);

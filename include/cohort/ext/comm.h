@@ -78,6 +78,11 @@ typedef struct co_comm_ops {
        ranks: this communicator has none. */
     co_status (*window)(void **base, co_comm *comm, size_t bytes);
     void (*free_window)(co_comm *comm, void *base, size_t bytes);
+    /* Zeroed memory of this rank that operations reach without a copy; returns NULL where there is
+       not enough. NULL: any memory does. */
+    void *(*alloc)(co_comm *comm, size_t bytes);
+    /* False: it is not of `alloc`. */
+    bool (*free)(co_comm *comm, void *data, size_t bytes);
     /* The communicator is dead: every later call on it fails with this status and cause, unless
        an earlier cause is known. Peers hear of it where that takes no message. */
     void (*fail)(co_comm *comm, co_status status, const char *cause);
