@@ -4,7 +4,8 @@
 #   bench/train.sh [NET...]      all of bench/works, or those of its lines that have these networks
 #
 # For each line, on one rank and on two, one core a rank for all that the rank does. First every
-# variant of PyTorch runs once: each version, eager and torch.compile, contiguous and channels-last.
+# variant of PyTorch runs once, for a third of the steps: each version, eager and torch.compile,
+# contiguous and channels-last.
 # Then Cohort and the fastest variant take turns, ROUNDS times, so that both see the same machine;
 # ratios are medians over the rounds. `scaling` is Cohort on two ranks with twice the batch, to
 # twice Cohort on one. PyTorch is left out, saying why, where it is not installed.
@@ -16,8 +17,8 @@
 #   COMPILE=0                  leaves torch.compile out, which takes minutes to start
 #   COHORT=build/cohort
 #
-# Prints a table and writes bench/results/train.jsonl, one object for each line of the table and for
-# each variant that was tried.
+# Prints a table and writes bench/results/train-NET.jsonl, one object for each line of the table and
+# for each variant that was tried.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/lib.sh
@@ -54,6 +55,7 @@ run_pytorch()
 # $dir/best, every one's figure to the results.
 try_variants()
 {
+    set -- "$1" "$2" "$3" $((($4 + 2) / 3)) "$5"
     : >"$dir/tried"
     for python in $PYTHONS; do
         for options in '' --channels-last --compile '--compile --channels-last'; do
@@ -65,7 +67,7 @@ try_variants()
             printf '{"variant": "%s", "net": "%s", "ranks": %s, "batch": %s, "precision": "%s", "samples_per_second": %s, "peak_memory_bytes": %s}\n' \
                 "$(text "$dir/one" peer)" "$2" "$1" "$3" "$5" \
                 "$(field "$dir/one" samples_per_second)" "$(field "$dir/one" peak_memory_bytes)" \
-                >>"$dir/out"
+                >>"$dir/$2.jsonl"
         done
     done
     sort -gr "$dir/tried" | head -n 1 | cut -d ' ' -f 2- >"$dir/best"
@@ -130,19 +132,20 @@ show()
 [ -x "$COHORT" ] || fail "$COHORT is not built; run: make"
 PYTHONS=$(pythons)
 [ -n "$PYTHONS" ] || echo "PyTorch is left out: no python3 here imports torch (Debian: python3-torch)"
-machine | tee "$dir/out"
+machine
 printf '%-14s %5s %4s %5s %9s %9s %6s %7s %6s %7s  %s\n' net batch '' ranks Cohort/s PyTorch/s ratio \
     scaling MiB PyTorch 'fastest PyTorch'
 grep -v '^#' bench/works | while read -r net batch steps precisions; do
     [ $# -eq 0 ] || case " $* " in *" $net "*) ;; *) continue ;; esac
+    [ -f "$dir/$net.jsonl" ] || machine >"$dir/$net.jsonl"
     for precision in $precisions; do
         case " $PRECISIONS " in *" $precision "*) ;; *) continue ;; esac
         for n in $RANKS; do
             one "$n" "$net" "$batch" "$steps" "$precision" </dev/null >"$dir/line"
-            tee -a "$dir/out" <"$dir/line" | show
+            tee -a "$dir/$net.jsonl" <"$dir/line" | show
         done
     done
+    mkdir -p bench/results
+    cp "$dir/$net.jsonl" "bench/results/train-$net.jsonl"
 done
-mkdir -p bench/results
-mv "$dir/out" bench/results/train.jsonl
-echo "written: bench/results/train.jsonl"
+echo "written: bench/results/train-NET.jsonl"
