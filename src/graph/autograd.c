@@ -52,28 +52,30 @@ static co_status autograd_accumulate(plan_tensor **grad, co_plan *plan, plan_ten
     return CO_OK;
 }
 
-static co_status autograd_node(plan_tensor **grad, co_plan *plan, int index, const bool *wanted)
+/* The nodes of one call, of which `last` has the outputs. */
+static co_status autograd_call(plan_tensor **grad, co_plan *plan, int last, const bool *wanted)
 {
-    const co_node *node = &plan->graph->node[index];
-    plan_call *pc = plan->node_call[index];
+    plan_call *pc = plan->node_call[last];
     co_call *call = &pc->call;
+    const co_node *node = &plan->graph->node[call->node];
     plan_tensor *part[CO_OP_MAX_IN] = {NULL};
 
     if (!call->kernel->backward)
         return co_fail(CO_E_UNSUPPORTED, "layer %s: the %s kernel of %s has no backward",
                        node->name, pc->backend->name, node->op->name);
     for (int i = 0; i < node->op->n_out && !node->op->is_loss; i++) {
-        plan_tensor *t = grad[node->out[i]];
+        plan_tensor *t = grad[plan->graph->node[last].out[i]];
 
         if (!t)
             continue;
         CO_TRY(plan_make_readable(&t, plan, pc->backend));
         call->grad_out[i] = &t->tensor;
     }
-    for (int i = 0; i < node->op->n_in; i++) {
-        const co_var *var = &plan->graph->var[node->in[i]];
+    for (int i = 0; i < call->n_in; i++) {
+        const int in = plan_find_input(plan, call, i);
+        const co_var *var = &plan->graph->var[in];
 
-        if (!(node->op->grad_in >> i & 1) || !wanted[node->in[i]])
+        if ((i < node->op->n_in && !(node->op->grad_in >> i & 1)) || !wanted[in])
             continue;
         part[i] = plan_new_tensor(plan, &var->shape, call->in[i]->dtype);
         if (!part[i])
@@ -83,11 +85,14 @@ static co_status autograd_node(plan_tensor **grad, co_plan *plan, int index, con
     if (call->kernel->plan_backward)
         CO_TRY(call->kernel->plan_backward(call));
     CO_TRY(plan_add_step(plan, pc, true, node->range_end));
-    for (int i = 0; i < node->op->n_in; i++)
-        if (part[i]) {
-            CO_TRY(plan_cast(&part[i], plan, plan->value[node->in[i]]->tensor.dtype));
-            CO_TRY(autograd_accumulate(&grad[node->in[i]], plan, part[i]));
-        }
+    for (int i = 0; i < call->n_in; i++) {
+        const int in = plan_find_input(plan, call, i);
+
+        if (!part[i])
+            continue;
+        CO_TRY(plan_cast(&part[i], plan, plan->value[in]->tensor.dtype));
+        CO_TRY(autograd_accumulate(&grad[in], plan, part[i]));
+    }
     return CO_OK;
 }
 
@@ -104,7 +109,8 @@ co_status plan_compile_backward(co_plan *plan)
         bool reached = node->out[0] == graph->loss || grad[node->out[0]];
 
         if (reached && wanted[node->out[0]])
-            CO_TRY(autograd_node(grad, plan, i, wanted));
+            CO_TRY(autograd_call(grad, plan, i, wanted));
+        i = (int)plan->node_call[i]->call.node; /* the first of its call */
     }
     return CO_OK;
 }

@@ -67,7 +67,7 @@ static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call 
     pc->call.training = plan->options.training;
     pc->call.direct_convolution = plan->options.direct_convolution;
     pc->call.over_ranks = plan->options.training && plan->options.over_ranks;
-    pc->call.n_in = init->op->n_in;
+    pc->call.n_in = init->op->n_in + plan_count_added(init);
     pc->call.n_out = init->op->n_out;
     pc->next = plan->calls;
     plan->calls = pc;
@@ -216,6 +216,7 @@ co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init)
 
     CO_TRY(compile_new_call(&pc, plan, init));
     CO_TRY(compile_choose(&kernel, pc, plan));
+    plan_limit_fusion(pc, kernel);
     for (int i = 0; i < pc->call.n_in; i++)
         CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->backend));
     CO_TRY(compile_plan_call(plan, pc, kernel));
@@ -261,7 +262,10 @@ static co_status compile_node(co_plan *plan, int index)
         init.out[i] = &t->tensor;
     }
     compile_set_params(&init, plan, node);
-    return plan_add_call(&plan->node_call[index], plan, &init);
+    plan_offer_fusion(&init, plan);
+    CO_TRY(plan_add_call(&plan->node_call[index], plan, &init));
+    plan_settle_fusion(plan, plan->node_call[index]);
+    return CO_OK;
 }
 
 /* What the caller reads or writes between calls is plain and stays. */
@@ -291,7 +295,8 @@ co_status plan_compile_forward(co_plan *plan)
         CO_TRY(compile_pin(plan, inputs[i]));
     }
     for (int i = 0; i < graph->n_node; i++)
-        CO_TRY(compile_node(plan, i));
+        if (!plan->node_call[i])
+            CO_TRY(compile_node(plan, i));
     CO_TRY(compile_pin(plan, graph->output));
     CO_TRY(compile_pin(plan, graph->loss));
     plan->n_forward = plan->n_step;

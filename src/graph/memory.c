@@ -34,7 +34,7 @@ static void memory_find_lives(co_plan *plan)
         bool out = !step->backward || (call->op->saves & CO_SAVES_OUT);
 
         for (int i = 0; i < call->n_in; i++) {
-            if (in)
+            if (in && (!step->backward || i < call->op->n_in))
                 memory_touch(call->in[i], s);
             if (step->backward)
                 memory_touch(call->grad_in[i], s);
@@ -85,10 +85,14 @@ static void memory_find_in_place(co_plan *plan)
 
         if (!call->kernel->in_place)
             continue;
-        if (step->backward)
-            memory_try_in_place(call->grad_in[0], call->grad_out[0], s);
-        else
-            memory_try_in_place(call->out[0], call->in[0], s);
+        for (int i = 0; i < call->n_in; i++) {
+            if (i > 0 && i < call->op->n_in)
+                continue;
+            if (step->backward)
+                memory_try_in_place(call->grad_in[i], call->grad_out[0], s);
+            else
+                memory_try_in_place(call->out[0], call->in[i], s);
+        }
     }
 }
 

@@ -44,7 +44,7 @@ struct co_plan {
     co_arena *arena;
     plan_tensor *tensors;  /* list, newest first */
     plan_call *calls;      /* list, newest first */
-    plan_call **node_call; /* (n_node) */
+    plan_call **node_call; /* (n_node) nodes done in one call share it */
     plan_tensor **value;   /* (n_var) forward tensors */
     plan_tensor **plain;   /* (n_var) the same in the plain layout; NULL: not needed so far */
     plan_tensor **cast;    /* (n_var) the same of another type; NULL: likewise */
@@ -90,10 +90,22 @@ bool plan_is_half(const co_call *call);
 bool plan_kernel_takes(const co_kernel *kernel, const co_call *call);
 /* Let pc->wide have the same call with tensors of floats, for kernels to look at. */
 co_status plan_widen(plan_call *pc, co_plan *plan);
-const co_call *plan_wide_call(const plan_wide *wide);
+co_call *plan_wide_call(plan_wide *wide);
 /* The call's kernel becomes plan_wide_kernel, which runs `kernel`. */
 co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel);
 extern const co_kernel plan_wide_kernel;
+
+/* --- fuse.c --- */
+/* Add to a call what its kernel may take over, `fused` and its inputs; of a node, all else set. */
+void plan_offer_fusion(co_call *call, const co_plan *plan);
+/* Leave in it what the kernel takes. */
+void plan_limit_fusion(plan_call *pc, const co_kernel *kernel);
+/* Let the call be that of the nodes it does, and its output their last one's. */
+void plan_settle_fusion(co_plan *plan, plan_call *pc);
+/* How many inputs the fused ops bring. */
+int plan_count_added(const co_call *call);
+/* The var that is input i of a node's call. */
+int plan_find_input(const co_plan *plan, const co_call *call, int i);
 
 /* --- autograd.c --- */
 co_status plan_compile_backward(co_plan *plan);

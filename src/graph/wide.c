@@ -78,7 +78,7 @@ co_status plan_widen(plan_call *pc, co_plan *plan)
     return CO_OK;
 }
 
-const co_call *plan_wide_call(const plan_wide *wide)
+co_call *plan_wide_call(plan_wide *wide)
 {
     return &wide->inner;
 }
@@ -211,7 +211,7 @@ static co_status wide_backward(co_call *call, const co_run *run)
     plan_wide *w = call->self;
 
     wide_round_params(w, call);
-    for (int i = 0; i < call->n_in && (call->op->saves & CO_SAVES_IN); i++)
+    for (int i = 0; i < call->op->n_in && (call->op->saves & CO_SAVES_IN); i++)
         wide_bring(w->inner.in[i], call->in[i]);
     for (int i = 0; i < call->n_out; i++) {
         if (call->op->saves & CO_SAVES_OUT)

@@ -21,5 +21,6 @@ const co_op co_op_add = {
     .n_in = 2,
     .n_out = 1,
     .grad_in = 1 | 2,
+    .pointwise = true,
     .shape = add_shape,
 };

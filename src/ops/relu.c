@@ -10,5 +10,6 @@ const co_op co_op_relu = {
     .n_out = 1,
     .saves = CO_SAVES_OUT, /* positive where the input was: the input may be overwritten */
     .grad_in = 1,
+    .pointwise = true,
     .shape = rules_shape_same,
 };

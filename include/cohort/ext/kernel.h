@@ -35,11 +35,18 @@ typedef struct co_tensor {
     void *data;              /* NULL before bind, and for a gradient nobody needs */
 } co_tensor;
 
-/** One node in one plan. Indices follow the op: in[0] is its first input. */
+#define CO_CALL_MAX_FUSED 2
+
+/** One node in one plan, with those behind it that its kernel takes over. Indices follow the op:
+ *  in[0] is its first input. */
 typedef struct co_call {
     const co_op *op;
     const char *name; /* the node's, for messages */
     const void *attr;
+    /** Pointwise ops that follow, done in this call; ended by NULL. out[0] is the result of the
+     *  last. An `add` among them takes what it adds from the next in[] behind the op's own (n_in
+     *  counts it), and has its gradient in grad_in there. */
+    const co_op *fused[CO_CALL_MAX_FUSED + 1];
     uint32_t node; /* index in the graph: part of the random stream */
     bool training;
     bool over_ranks;       /* training: statistics of a batch are of all ranks, by co_run.reduce */
@@ -80,6 +87,9 @@ struct co_kernel {
     size_t self_size;
     /** Whether this kernel can run the node; *why is static. NULL: always. */
     bool (*supports)(const co_call *call, const char **why);
+    /** Whether it does call->fused as well; the layouts of all in[] are known, and may be of any
+     *  backend. Asked again with one op fewer until there is none. NULL: never. */
+    bool (*fuses)(const co_call *call);
     /** May set out[i]->layout and ->bytes, workspace_bytes and scratch_bytes. The inputs' layouts
      *  are known, and are NULL or this backend's. NULL: plain everywhere, no memory. */
     co_status (*plan)(co_call *call);
@@ -92,7 +102,8 @@ struct co_kernel {
     /** Write grad_in (overwrite) and grad_param (overwrite, or add if run->accumulate). */
     co_status (*backward)(co_call *call, const co_run *run);
     void (*fini)(co_call *call);
-    /** out[0] may lie where in[0] did / grad_in[0] where grad_out[0] did (same bytes). */
+    /** out[0] may lie where in[0] did / grad_in[0] where grad_out[0] did (same bytes); and
+     *  likewise with what a fused add brings. */
     bool in_place;
     /** Which tensors of 16 bits it computes with: bit CO_BF16, bit CO_F16. For others the plan
      *  gives it floats, and rounds what comes out. */

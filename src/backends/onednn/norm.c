@@ -1,0 +1,388 @@
+/*
+ * norm.c - batch norm on blocked images with our own loops: each block of channels is measured,
+ * normalised, and in backward reduced and applied while it lies in the caches; a ReLU and a sum
+ * that follow cost no pass of their own.
+ *
+ * Blocks go through in groups, one block at a time where there is one thread. Sums are taken plane
+ * by plane and joined in the order of the samples, so the number of threads changes no bit.
+ */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "backends/onednn/norm.h"
+
+#define NORM_MAX_GROUP 8 /* blocks */
+
+#if defined(__SANITIZE_THREAD__)
+#define NORM_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
+#else
+#define NORM_THREADS omp_get_max_threads()
+#endif
+
+enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
+
+/* Kept from forward to backward: mean and 1 / deviation, (2, blocks, lanes), then the mask. */
+typedef struct norm_kept {
+    float *mean, *inv_std;
+    uint8_t *mask;
+} norm_kept;
+
+/* The loops for the tensor's layout that this machine can run, or NULL. */
+static const norm_loops *norm_find_loops(const co_tensor *tensor)
+{
+    const onednn_operand x = onednn_tensor(tensor);
+    dnnl_memory_desc_t blocked;
+
+    if (tensor->shape.ndim != 4 || tensor->dtype != CO_F32 || !tensor->layout)
+        return NULL;
+    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
+    if (onednn_same(&x.md, &blocked)) {
+#ifdef CO_ONEDNN_X86
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+            return &norm_loops_avx2;
+#endif
+        return &norm_loops_basic;
+    }
+#ifdef CO_ONEDNN_X86
+    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd16b);
+    if (onednn_same(&x.md, &blocked) && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return &norm_loops_avx512;
+#endif
+    return NULL;
+}
+
+bool norm_supports(const co_call *call)
+{
+    return norm_find_loops(call->in[0]) != NULL;
+}
+
+static norm_tail norm_read_tail(const co_call *call)
+{
+    static const char *const tails[NORM_TAILS][CO_CALL_MAX_FUSED] = {
+        [NORM_PLAIN] = {"", ""},
+        [NORM_RELU] = {"relu", ""},
+        [NORM_ADD] = {"add", ""},
+        [NORM_ADD_RELU] = {"add", "relu"},
+        [NORM_RELU_ADD] = {"relu", "add"}};
+    int tail = 0;
+
+    for (; tail < NORM_TAILS; tail++) {
+        bool same = true;
+
+        for (int i = 0; i < CO_CALL_MAX_FUSED; i++)
+            same = same && strcmp(tails[tail][i], call->fused[i] ? call->fused[i]->name : "") == 0;
+        if (same)
+            break;
+    }
+    return (norm_tail)tail;
+}
+
+/* What is added must lie as the input does. */
+bool norm_fuses(const co_call *call)
+{
+    const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
+    onednn_operand x, z;
+
+    if (!norm_supports(call) || norm_read_tail(call) == NORM_TAILS)
+        return false;
+    if (!other)
+        return true;
+    if (other->dtype != CO_F32 || !other->layout || other->layout->backend != &co_backend_onednn)
+        return false;
+    x = onednn_tensor(call->in[0]);
+    z = onednn_tensor(other);
+    return onednn_same(&x.md, &z.md);
+}
+
+static bool norm_has_relu(const norm *self)
+{
+    return self->tail == NORM_RELU || self->tail == NORM_ADD_RELU || self->tail == NORM_RELU_ADD;
+}
+
+static size_t norm_part_offset(norm *self, onednn_program *program)
+{
+    const int64_t group = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
+    const int64_t floats = group * self->n * (int64_t)(sizeof(norm_part) / sizeof(float));
+    const dnnl_memory_desc_t md = onednn_plain(1, &floats);
+
+    return onednn_scratch(&self->base, program, &md).offset;
+}
+
+co_status norm_plan(co_call *call)
+{
+    const int64_t *dim = call->in[0]->shape.dim;
+    norm *self = call->self;
+    int64_t vectors;
+
+    self->loops = norm_find_loops(call->in[0]);
+    self->tail = norm_read_tail(call);
+    self->n = dim[0];
+    self->channels = dim[1];
+    self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
+    self->plane = dim[2] * dim[3];
+    onednn_like(call->out[0], call->in[0]);
+    if (!call->training)
+        return CO_OK;
+    self->part_at[0] = norm_part_offset(self, &self->base.forward);
+    vectors = self->n * self->blocks * self->plane;
+    call->workspace_bytes = (size_t)(2 * self->blocks * self->loops->lanes) * sizeof(float);
+    if (norm_has_relu(self))
+        call->workspace_bytes += (size_t)(vectors * self->loops->lanes / 8);
+    return CO_OK;
+}
+
+co_status norm_plan_backward(co_call *call)
+{
+    norm *self = call->self;
+    const onednn_operand x = onednn_tensor(call->in[0]);
+
+    self->grad_out = onednn_tensor(call->grad_out[0]);
+    CO_TRY(onednn_convert(&self->grad_out, &self->base, &self->base.backward, &x.md));
+    self->part_at[1] = norm_part_offset(self, &self->base.backward);
+    for (int i = 0; i < call->n_in; i++)
+        if (call->grad_in[i])
+            onednn_like(call->grad_in[i], call->in[0]);
+    return CO_OK;
+}
+
+static norm_kept norm_find_kept(const co_call *call)
+{
+    const norm *self = call->self;
+    const int64_t channels = self->blocks * self->loops->lanes;
+    norm_kept kept = {.mean = call->workspace};
+
+    if (!call->training)
+        return kept;
+    kept.inv_std = kept.mean + channels;
+    if (norm_has_relu(self))
+        kept.mask = (uint8_t *)(kept.inv_std + channels);
+    return kept;
+}
+
+static norm_part *norm_find_parts(const co_call *call, bool backward)
+{
+    const norm *self = call->self;
+
+    return (norm_part *)((char *)call->scratch + self->part_at[backward]);
+}
+
+/* First value of a plane. */
+static int64_t norm_at(const norm *self, int64_t sample, int64_t block)
+{
+    return (sample * self->blocks + block) * self->plane * self->loops->lanes;
+}
+
+/* How many channels of a block there are; the rest of its lanes are padding. */
+static int norm_lanes(const norm *self, int64_t block)
+{
+    const int64_t left = self->channels - block * self->loops->lanes;
+
+    return (int)(left < self->loops->lanes ? left : self->loops->lanes);
+}
+
+static int64_t norm_group(const norm *self, int threads)
+{
+    const int64_t most = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
+
+    return threads > 1 ? most : 1;
+}
+
+/* Mean and deviation of a block from those of its planes; moves the running statistics. */
+static void norm_join(const co_call *call, const norm_part *part, int64_t block)
+{
+    const norm *self = call->self;
+    const co_batchnorm_attr *a = call->attr;
+    const norm_kept kept = norm_find_kept(call);
+    const int64_t first = block * self->loops->lanes;
+    const double plane = (double)self->plane, count = plane * (double)self->n;
+    float *running_mean = (float *)call->param[RUNNING_MEAN].data + first;
+    float *running_var = (float *)call->param[RUNNING_VAR].data + first;
+
+    for (int l = 0; l < norm_lanes(self, block); l++) {
+        double mean = 0, squares = 0;
+
+        for (int64_t s = 0; s < self->n; s++) {
+            const double d = part[s].a[l] - mean;
+
+            mean += d / (double)(s + 1);
+            squares += part[s].b[l] + d * d * plane * (double)s / (double)(s + 1);
+        }
+        kept.mean[first + l] = (float)mean;
+        kept.inv_std[first + l] = (float)(1 / sqrt(squares / count + a->eps));
+        running_mean[l] += (float)(a->momentum * (mean - (double)running_mean[l]));
+        squares /= count > 1 ? count - 1 : count;
+        running_var[l] += (float)(a->momentum * (squares - (double)running_var[l]));
+    }
+}
+
+/* The line that a block's values lie on. Padding stays 0. */
+static void norm_draw_line(norm_line *line, const co_call *call, int64_t block)
+{
+    const norm *self = call->self;
+    const co_batchnorm_attr *a = call->attr;
+    const norm_kept kept = norm_find_kept(call);
+    const float *weight = call->param[WEIGHT].data, *bias = call->param[BIAS].data;
+    const float *mean = call->param[RUNNING_MEAN].data, *var = call->param[RUNNING_VAR].data;
+
+    memset(line, 0, sizeof(*line));
+    for (int l = 0; l < norm_lanes(self, block); l++) {
+        const int64_t c = block * self->loops->lanes + l;
+        const float inv_std =
+            call->training ? kept.inv_std[c] : (float)(1 / sqrt((double)var[c] + a->eps));
+
+        line->mean[l] = call->training ? kept.mean[c] : mean[c];
+        line->scale[l] = weight[c] * inv_std;
+        line->shift[l] = bias[c];
+    }
+}
+
+static void norm_measure_group(const co_call *call, norm_part *part, int64_t first, int64_t end,
+                               int threads)
+{
+    const norm *self = call->self;
+    const float *x = call->in[0]->data;
+    const int64_t planes = (end - first) * self->n;
+
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < planes; i++) {
+        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+
+        self->loops->measure(&part[i], x + at, self->plane);
+    }
+    for (int64_t b = first; b < end; b++)
+        norm_join(call, part + (b - first) * self->n, b);
+}
+
+co_status norm_forward(co_call *call, const co_run *run)
+{
+    const norm *self = call->self;
+    const norm_kept kept = norm_find_kept(call);
+    const float *x = call->in[0]->data, *other = call->n_in > 1 ? call->in[1]->data : NULL;
+    float *y = call->out[0]->data;
+    norm_part *part = norm_find_parts(call, false);
+    int threads;
+    int64_t group;
+
+    (void)run;
+    onednn_use_threads(self->base.small);
+    threads = NORM_THREADS;
+    group = norm_group(self, threads);
+    for (int64_t first = 0; first < self->blocks; first += group) {
+        const int64_t end = first + group < self->blocks ? first + group : self->blocks;
+        const int64_t planes = (end - first) * self->n;
+        norm_line line[NORM_MAX_GROUP];
+
+        if (call->training)
+            norm_measure_group(call, part, first, end, threads);
+        for (int64_t b = first; b < end; b++)
+            norm_draw_line(&line[b - first], call, b);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        for (int64_t i = 0; i < planes; i++) {
+            const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+
+            self->loops->apply(y + at, kept.mask ? kept.mask + at / 8 : NULL, x + at,
+                               other ? other + at : NULL, &line[i / self->n], self->tail,
+                               self->plane);
+        }
+    }
+    return CO_OK;
+}
+
+static void norm_put(float *to, double value, bool add)
+{
+    *to = add ? *to + (float)value : (float)value;
+}
+
+/* The parameters' gradients of a block, and the line that the input's lies on:
+   dx = scale (d - sum d / M - z sum (d z) / M), z = (x - mean) / deviation. */
+static void norm_turn_line(norm_line *line, const co_call *call, const norm_part *part,
+                           int64_t block, bool add)
+{
+    const norm *self = call->self;
+    const norm_kept kept = norm_find_kept(call);
+    const int64_t first = block * self->loops->lanes;
+    const double count = (double)self->plane * (double)self->n;
+
+    for (int l = 0; l < norm_lanes(self, block); l++) {
+        const double inv_std = (double)kept.inv_std[first + l], scale = (double)line->scale[l];
+        double sum = 0, products = 0;
+
+        for (int64_t s = 0; s < self->n; s++) {
+            sum += part[s].a[l];
+            products += part[s].b[l];
+        }
+        products *= inv_std;
+        norm_put((float *)call->grad_param[WEIGHT].data + first + l, products, add);
+        norm_put((float *)call->grad_param[BIAS].data + first + l, sum, add);
+        line->slope[l] = (float)(-scale * inv_std * products / count);
+        line->shift[l] = (float)(-scale * sum / count);
+    }
+}
+
+/* What goes back through the plane at `at`. `again`: after the gradient of the sum is there. */
+static norm_back norm_find_back(const co_call *call, const float *dy, int64_t at, bool again)
+{
+    const norm *self = call->self;
+    const norm_kept kept = norm_find_kept(call);
+    float *sum = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
+    norm_back back = {.x = (const float *)call->in[0]->data + at,
+                      .dy = (again && sum ? sum : dy) + at,
+                      .sum = sum && !again ? sum + at : NULL,
+                      .mask = kept.mask ? kept.mask + at / 8 : NULL,
+                      .mask_sum = self->tail == NORM_ADD_RELU};
+
+    if (again && sum && back.mask_sum)
+        back.mask = NULL; /* done */
+    return back;
+}
+
+static void norm_back_group(const co_call *call, const co_run *run, const float *dy, int64_t first,
+                            int64_t end, int threads)
+{
+    const norm *self = call->self;
+    float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    norm_part *part = norm_find_parts(call, true);
+    const int64_t planes = (end - first) * self->n;
+    norm_line line[NORM_MAX_GROUP];
+
+    for (int64_t b = first; b < end; b++)
+        norm_draw_line(&line[b - first], call, b);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < planes; i++) {
+        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+        const norm_back back = norm_find_back(call, dy, at, false);
+
+        self->loops->reduce(&part[i], &back, &line[i / self->n], self->plane);
+    }
+    for (int64_t b = first; b < end; b++)
+        norm_turn_line(&line[b - first], call, part + (b - first) * self->n, b, run->accumulate);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < (dx ? planes : 0); i++) {
+        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+        const norm_back back = norm_find_back(call, dy, at, true);
+
+        self->loops->gradient(dx + at, &back, &line[i / self->n], self->plane);
+    }
+}
+
+co_status norm_backward(co_call *call, const co_run *run)
+{
+    const norm *self = call->self;
+    const float *dy;
+    int threads;
+    int64_t group;
+
+    CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
+    dy = (const float *)((const char *)*self->grad_out.base + self->grad_out.offset);
+    threads = NORM_THREADS;
+    group = norm_group(self, threads);
+    for (int64_t first = 0; first < self->blocks; first += group) {
+        const int64_t end = first + group < self->blocks ? first + group : self->blocks;
+
+        norm_back_group(call, run, dy, first, end, threads);
+    }
+    return CO_OK;
+}

@@ -1,0 +1,81 @@
+/*
+ * norm.h - batch norm on oneDNN's blocked images, (N, C / lanes, H, W, lanes), with the ReLU and
+ * the sum that follow it: what its loops and the rest of it share.
+ */
+#ifndef CO_BACKENDS_ONEDNN_NORM_H
+#define CO_BACKENDS_ONEDNN_NORM_H
+
+#include "backends/onednn/onednn.h"
+
+#define NORM_MAX_LANES 16
+
+/* What follows the norm. */
+typedef enum norm_tail {
+    NORM_PLAIN,
+    NORM_RELU,
+    NORM_ADD,
+    NORM_ADD_RELU,
+    NORM_RELU_ADD,
+    NORM_TAILS
+} norm_tail;
+
+/* For each lane. */
+typedef struct norm_line {
+    _Alignas(64) float mean[NORM_MAX_LANES];
+    float scale[NORM_MAX_LANES];
+    float slope[NORM_MAX_LANES]; /* backward alone */
+    float shift[NORM_MAX_LANES];
+} norm_line;
+
+/* Two sums for each lane of one plane. */
+typedef struct norm_part {
+    double a[NORM_MAX_LANES], b[NORM_MAX_LANES];
+} norm_part;
+
+/* Pieces of a gradient's way back through one plane. A bit of `mask` is set where the ReLU let a
+   value through; NULL: none. */
+typedef struct norm_back {
+    const float *x, *dy;
+    float *sum; /* where the gradient of the sum goes; NULL: nowhere. May be dy */
+    const uint8_t *mask;
+    bool mask_sum; /* the ReLU comes behind the sum */
+} norm_back;
+
+/* Loops over one plane of `n` vectors, compiled once for each instruction set. */
+typedef struct norm_loops {
+    int lanes;
+    /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
+    void (*measure)(norm_part *out, const float *x, int64_t n);
+    /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask` (n lanes / 8):
+       see above, NULL: not wanted. y may be x or other. */
+    void (*apply)(float *y, uint8_t *mask, const float *x, const float *other,
+                  const norm_line *line, norm_tail tail, int64_t n);
+    /* a: sum d; b: sum d (x - mean), where d is the gradient of the norm's result */
+    void (*reduce)(norm_part *out, const norm_back *back, const norm_line *line, int64_t n);
+    /* dx = d scale + (x - mean) slope + shift. dx may be any of the gradients read. */
+    void (*gradient)(float *dx, const norm_back *back, const norm_line *line, int64_t n);
+} norm_loops;
+
+#ifdef CO_ONEDNN_X86
+extern const norm_loops norm_loops_avx2, norm_loops_avx512;
+#endif
+extern const norm_loops norm_loops_basic;
+
+/* --- norm.c: the life of a batch norm where norm_supports says yes --- */
+typedef struct norm {
+    onednn_self base;
+    const norm_loops *loops; /* NULL: oneDNN's own kernel runs the call */
+    norm_tail tail;
+    int64_t n, channels, blocks, plane;
+    size_t part_at[2];       /* in scratch: partial sums, forward and backward */
+    onednn_operand grad_out; /* as the input lies */
+} norm;
+
+bool norm_supports(const co_call *call);
+bool norm_fuses(const co_call *call);
+co_status norm_plan(co_call *call);
+co_status norm_plan_backward(co_call *call);
+co_status norm_forward(co_call *call, const co_run *run);
+co_status norm_backward(co_call *call, const co_run *run);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * fuse.c - which nodes are done in one call: a node and the pointwise ones right behind it, where
+ * its kernel takes them over, so that a tensor is not written and read again in between.
+ *
+ *   batchnorm -> relu        batchnorm -> add -> relu
+ *
+ * Nodes are joined only if each is the next in the order of building, so no gradient becomes final
+ * earlier or later than without, and if nobody else reads what lies between them. A kernel that
+ * takes nothing over sees its node alone. Must not know ops: kernels say what they can do.
+ */
+#include <string.h>
+
+#include "graph/plan_internal.h"
+
+static bool fuse_is_add(const co_op *op)
+{
+    return op->n_in == 2;
+}
+
+/* Whether a node is the only one that reads a tensor. */
+static bool fuse_reads_alone(const co_graph *graph, int node, int var)
+{
+    int readers = 0, here = 0;
+
+    for (int i = 0; i < graph->n_node; i++)
+        for (int k = 0; k < graph->node[i].op->n_in; k++)
+            if (graph->node[i].in[k] == var) {
+                readers++;
+                here += i == node;
+            }
+    return readers == 1 && here == 1 && var != graph->output && var != graph->loss;
+}
+
+/* The side of an add that is not the result of the node before it. */
+static int fuse_find_other(const co_graph *graph, int node)
+{
+    const int *in = graph->node[node].in;
+
+    return in[0] == graph->node[node - 1].out[0] ? in[1] : in[0];
+}
+
+int plan_count_added(const co_call *call)
+{
+    int n = 0;
+
+    for (int i = 0; call->fused[i]; i++)
+        n += fuse_is_add(call->fused[i]);
+    return n;
+}
+
+int plan_find_input(const co_plan *plan, const co_call *call, int i)
+{
+    int node = (int)call->node;
+
+    if (i < call->op->n_in)
+        return plan->graph->node[node].in[i];
+    for (int at = call->op->n_in - 1; at < i;)
+        at += fuse_is_add(plan->graph->node[++node].op);
+    return fuse_find_other(plan->graph, node);
+}
+
+void plan_offer_fusion(co_call *call, const co_plan *plan)
+{
+    const co_graph *graph = plan->graph;
+    int n_in = call->op->n_in;
+
+    for (int i = 0; i < CO_CALL_MAX_FUSED; i++) {
+        const int at = (int)call->node + i + 1;
+
+        if (call->op->n_out != 1 || at == graph->n_node || !graph->node[at].op->pointwise ||
+            graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
+            !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
+            return;
+        if (fuse_is_add(graph->node[at].op)) {
+            plan_tensor *other = plan->value[fuse_find_other(graph, at)];
+
+            if (n_in == CO_OP_MAX_IN || other->tensor.dtype != call->out[0]->dtype)
+                return;
+            call->in[n_in++] = &other->tensor;
+        }
+        call->fused[i] = graph->node[at].op;
+    }
+}
+
+void plan_limit_fusion(plan_call *pc, const co_kernel *kernel)
+{
+    co_call *call = &pc->call, *seen = pc->wide ? plan_wide_call(pc->wide) : call;
+    int n = 0;
+
+    while (call->fused[n])
+        n++;
+    while (n > 0 && !(kernel->fuses && kernel->fuses(seen))) {
+        call->n_in -= fuse_is_add(call->fused[--n]);
+        call->fused[n] = seen->fused[n] = NULL;
+        seen->n_in = call->n_in;
+    }
+}
+
+void plan_settle_fusion(co_plan *plan, plan_call *pc)
+{
+    const co_node *node = &plan->graph->node[pc->call.node];
+
+    for (int i = 0; pc->call.fused[i]; i++, node++) {
+        plan->node_call[pc->call.node + (uint32_t)i + 1] = pc;
+        plan->value[node[1].out[0]] = plan->value[node->out[0]];
+        plan->value[node->out[0]] = NULL;
+    }
+}
