@@ -16,13 +16,14 @@ build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JO
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints asan tsan \
          fuzz coverage lint format bench bench-comm bench-data \
+         update-counts \
         install clean
 
 all: ## build the release: build/cohort
 	@$(call build,release)
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing to build and run (apt)
 	@scripts/setup.sh build
@@ -81,6 +82,9 @@ format: ## put every source file into the project's layout
 bench: setup all ## measure speed beside PyTorch and MPI where they are installed; NETS=... a part
 	@bench/train.sh $(NETS)
 	@$(if $(NETS),,bench/comm.sh)
+
+update-counts: setup all ## write down how many instructions a step and an all-reduce take now
+	@tests/perf/counts.sh build update
 
 bench-comm: setup all ## measure the sum over two ranks, beside Gloo, Open MPI and MPICH
 	@bench/comm.sh

@@ -27,6 +27,7 @@ libprotobuf-c-dev      # writes its messages
 libopenmpi-dev         # the mpi transport
 openmpi-bin            # mpiexec
 libcmocka-dev          # the tests
+valgrind               # counts instructions for one of them
 gnuplot-nox            # plots of `cohort compare`; without it there are tables alone
 dataset-fashion-mnist  # the data of `make demo`
 '

@@ -20,10 +20,11 @@
 
 #define ROOF_CHAINS      12 /* more than the units' latency times their number */
 #define ROOF_FMA_TURNS   20000
-#define ROOF_NS          25000000u /* for each measurement */
+#define ROOF_RAM_NS      100000000u /* a pass takes a tenth of it */
+#define ROOF_NS          25000000u  /* for each measurement */
 #define ROOF_L2          ((size_t)256 << 10)
 #define ROOF_L3          ((size_t)8 << 20)
-#define ROOF_RAM         ((size_t)192 << 20) /* of all ranks of the machine */
+#define ROOF_RAM         ((size_t)96 << 20) /* of all ranks of the machine */
 #define ROOF_RAM_LEAST   ((size_t)12 << 20)
 #define ROOF_MAX_THREADS 1024
 #define ROOF_ROUND_BYTES ((size_t)1 << 20) /* moved between two looks at the clock, at least */
@@ -181,7 +182,7 @@ static void roof_measure_bytes(roof_thread *t, int level)
         if (rate > t->bytes_per_second[level])
             t->bytes_per_second[level] = rate;
         before = after;
-    } while (after - start < ROOF_NS);
+    } while (after - start < (level + 1 < CO_ROOF_LEVELS ? ROOF_NS : ROOF_RAM_NS));
     t->sink += t->memory[n / 2];
 }
 

@@ -177,7 +177,7 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
 
     *out = (co_plan_step){.name = pc->call.name,
                           .call = &pc->call,
-                          .backend = pc->backend->name,
+                          .backend = pc->backend,
                           .backward = s >= plan->n_forward,
                           .gradient = step->backward};
     if (pc->call.kernel == pc->backend->unpack) {

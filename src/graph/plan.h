@@ -68,9 +68,9 @@ void co_plan_observe(co_plan *plan, const co_plan_observer *observer);
 typedef struct co_plan_step {
     const char *name;    /* of the node; borrowed */
     const co_call *call; /* borrowed */
-    const char *backend; /* its name */
-    bool backward;       /* part of the backward pass */
-    bool gradient;       /* runs the kernel's backward: the rest only prepares or adds up */
+    const co_backend *backend;
+    bool backward; /* part of the backward pass */
+    bool gradient; /* runs the kernel's backward: the rest only prepares or adds up */
 } co_plan_step;
 
 int co_plan_step_count(const co_plan *plan);

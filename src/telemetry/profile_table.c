@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "telemetry/profile.h"
 
-#define TABLE_BAR   10
+#define TABLE_BAR   6
 #define TABLE_LEAST 0.5e-6 /* seconds: less is 0.000 ms */
 
 static int table_compare(const void *a, const void *b)
@@ -61,17 +61,37 @@ static void table_line(FILE *out, const char *name, double seconds, const table_
     fprintf(out, "%s\n", name);
 }
 
+/* The backend, or what it runs: without the instruction sets behind a colon, "2r" for two
+   reorders. */
+static char *table_kernel_name(char out[32], const co_profile_row *row)
+{
+    size_t n = 0;
+
+    for (const char *at = row->kernel; *at && n < 31; at++) {
+        if (*at == ':')
+            at += strcspn(at, "+") - 1;
+        else if (strncmp(at, "reorder", 7) == 0)
+            at += 6, out[n++] = 'r';
+        else
+            out[n++] = *at;
+    }
+    out[n] = '\0';
+    if (n == 0)
+        snprintf(out, 32, "%s", row->backend);
+    return out;
+}
+
 static void table_kernel(FILE *out, const co_profile *profile, const co_profile_row *row,
                          const table_scale *scale)
 {
-    char gflops[16], gbytes[16];
+    char gflops[16], gbytes[16], kernel[32];
     const char *bound;
     const double reached = co_profile_reached(&bound, profile, row);
     const double seconds = row->seconds > 0 ? row->seconds : 1e-12;
 
     table_start(out, row->seconds, scale);
-    fprintf(out, "%-21.21s %-11.11s %s %-7.7s %8s %6s %4.0f%% %s\n", row->name, row->op,
-            row->kind == CO_PROFILE_FORWARD ? "fwd" : "bwd", row->backend,
+    fprintf(out, "%-20.20s %-11.11s %s %-12.12s %8s %6s %4.0f%% %s\n", row->name, row->op,
+            row->kind == CO_PROFILE_FORWARD ? "fwd" : "bwd", table_kernel_name(kernel, row),
             table_number(gflops, row->flops / seconds * 1e-9),
             table_number(gbytes, row->bytes / seconds * 1e-9), 100 * reached, bound);
 }
@@ -88,8 +108,8 @@ static void table_head(FILE *out, const co_profile *profile)
     for (int i = 0; i < CO_ROOF_LEVELS; i++)
         fprintf(out, ", %s %s GB/s", roof->level[i].name,
                 table_number(number, roof->level[i].bytes_per_second * 1e-9));
-    fprintf(out, "\n\n%8s %6s %-*s %-21s %-11s %-3s %-7s %8s %6s %5s %s\n", "ms", "share",
-            TABLE_BAR, "", "layer", "op", "", "backend", "GFLOP/s", "GB/s", "roof", "by");
+    fprintf(out, "\n\n%8s %6s %-*s %-20s %-11s %-3s %-12s %8s %6s %5s %s\n", "ms", "share",
+            TABLE_BAR, "", "layer", "op", "", "kernel", "GFLOP/s", "GB/s", "roof", "by");
 }
 
 /* What is left out of the table, in one row. */

@@ -19,7 +19,9 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
     out->kind = s.backward ? CO_PROFILE_BACKWARD : CO_PROFILE_FORWARD;
     snprintf(out->name, sizeof(out->name), "%s", s.name);
     snprintf(out->op, sizeof(out->op), "%s", s.call->op->name);
-    snprintf(out->backend, sizeof(out->backend), "%s", s.backend);
+    snprintf(out->backend, sizeof(out->backend), "%s", s.backend->name);
+    if (s.backend->describe_call)
+        s.backend->describe_call(out->kernel, sizeof(out->kernel), s.call, s.gradient);
     out->shape = s.call->out[0]->shape;
     out->flops = work.flops;
     out->bytes = work.bytes;

@@ -121,6 +121,9 @@ struct co_backend {
     /** What it runs on here, for `cohort doctor`: "oneDNN 2.6.3, up to AVX-512". NULL: nothing to
      *  say. */
     void (*describe)(char *out, size_t size);
+    /** What runs a call that is bound, forward or backward, for profiles: "jit_wino+2reorder".
+     * NULL: the backend's name says it all. */
+    void (*describe_call)(char *out, size_t size, const co_call *call, bool backward);
 };
 
 #ifdef __cplusplus

@@ -93,4 +93,5 @@ const co_backend co_backend_onednn = {
     .unpack = &co_onednn_unpack,
     .setup = backend_setup,
     .describe = backend_describe,
+    .describe_call = onednn_describe_call,
 };

@@ -117,6 +117,8 @@ co_status onednn_bind(co_call *call);
 co_status onednn_forward(co_call *call, const co_run *run);
 co_status onednn_backward(co_call *call, const co_run *run);
 void onednn_fini(co_call *call);
+/* The primitives of a call that is bound, for profiles. */
+void onednn_describe_call(char *out, size_t size, const co_call *call, bool backward);
 
 extern const co_kernel co_onednn_conv2d, co_onednn_linear, co_onednn_maxpool, co_onednn_avgpool,
     co_onednn_adaptive_avgpool, co_onednn_relu, co_onednn_add, co_onednn_flatten,

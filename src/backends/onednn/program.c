@@ -4,6 +4,7 @@
  *
  * Must not know any op.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/onednn/onednn.h"
@@ -309,4 +310,31 @@ void onednn_fini(co_call *call)
     dnnl_primitive_attr_destroy(self->attr);
     dnnl_stream_destroy(self->stream);
     dnnl_engine_destroy(self->engine);
+}
+
+/* Primitives by the names of their implementations, changes of format by their number. */
+void onednn_describe_call(char *out, size_t size, const co_call *call, bool backward)
+{
+    const onednn_self *self = call->self;
+    const onednn_program *program = backward ? &self->backward : &self->forward;
+    size_t used = 0;
+    int reorders = 0;
+
+    out[0] = '\0';
+    for (int s = 0; s < program->n; s++) {
+        dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+        const_dnnl_primitive_desc_t pd;
+        const char *name = "";
+
+        if (!(program->step[s].when & ONEDNN_OVERWRITE) ||
+            dnnl_primitive_get_primitive_desc(program->step[s].primitive, &pd) != dnnl_success)
+            continue;
+        dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind);
+        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+        reorders += kind == dnnl_reorder;
+        if (kind != dnnl_reorder && !strstr(out, name) && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "+" : "", name);
+    }
+    if (reorders && used < size)
+        snprintf(out + used, size - used, "%s%dreorder", used ? "+" : "", reorders);
 }
