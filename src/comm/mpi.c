@@ -5,20 +5,18 @@
  * that. Elsewhere it is as follows.
  *
  * Each collective first compares descriptors with one small reduction, so that a mismatch is an
- * error instead of whatever MPI makes of it; then mpi_coll.c moves the data. A message is
- * a header, compared by the receiver, then its data.
+ * error instead of whatever MPI makes of it; then mpi_coll.c moves the data, and mpi_pipe.c that of
+ * all-reduces. A message is a header, compared by the receiver, then its data.
  */
 #include <stdio.h>
 
 #include "comm/mpi.h"
 #include "comm/mpi_internal.h"
 #include "comm/transports.h"
-#include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 
-#define CO_MPI_NOTE_NS 100000000 /* who waits longer tells the others, for their messages */
-#define CO_MPI_HEADER  ((int)sizeof(co_coll_descriptor))
+#define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
 
 /* MPI itself is one per process; whether it is ours to finalize has to be so too. */
 static bool mpi_is_ours;
@@ -69,7 +67,7 @@ static const char *mpi_field_text(char *out, size_t size, int field, uint64_t va
     }
 }
 
-static co_status mpi_compare(const mpi_comm *c, const mpi_request *r)
+static co_status mpi_compare_fields(const mpi_comm *c, const mpi_request *r)
 {
     static const char *const names[CO_MPI_FIELDS] = {"their number",  "the operation", "the type",
                                                      "the reduction", "the root",      "the count"};
@@ -95,45 +93,6 @@ static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
     return co_mpi_check(MPI_Iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, MPI_UINT64_T, MPI_MAX,
                                        c->check, &r->check),
                         "comparing descriptors");
-}
-
-/* MPI does not say who is missing from a collective, so those who wait long say that they do. */
-static co_status mpi_note_waiting(mpi_comm *c, mpi_request *r)
-{
-    const uint64_t limit = (uint64_t)c->base.timeout_ms * 1000000 / 4, now = co_clock_ns();
-
-    if (r->since_ns == 0)
-        r->since_ns = now;
-    if (r->noted || now - r->since_ns < (limit < CO_MPI_NOTE_NS ? limit : CO_MPI_NOTE_NS))
-        return CO_OK;
-    r->noted = true;
-    c->note = r->descriptor.sequence + 1;
-    for (int p = 0; p < c->base.size; p++) {
-        MPI_Request sent;
-
-        if (p == c->base.rank)
-            continue;
-        CO_TRY(co_mpi_check(
-            MPI_Isend(&c->note, 1, MPI_UINT32_T, p, CO_MPI_TAG_NOTE, c->check, &sent), "a note"));
-        CO_TRY(co_mpi_check(MPI_Request_free(&sent), "a note"));
-    }
-    return CO_OK;
-}
-
-static void mpi_read_notes(mpi_comm *c)
-{
-    for (;;) {
-        MPI_Status status;
-        uint32_t note;
-        int there = 0;
-
-        if (MPI_Iprobe(MPI_ANY_SOURCE, CO_MPI_TAG_NOTE, c->check, &there, &status) != MPI_SUCCESS ||
-            !there ||
-            MPI_Recv(&note, 1, MPI_UINT32_T, status.MPI_SOURCE, CO_MPI_TAG_NOTE, c->check,
-                     MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            return;
-        c->waiting[status.MPI_SOURCE] = note;
-    }
 }
 
 /* ---- messages ---- */
@@ -179,39 +138,57 @@ static co_status mpi_compare_any(const mpi_comm *c, const mpi_request *r)
     case CO_COLL_RECV:
         return mpi_compare_header(c, r);
     default:
-        return mpi_compare(c, r);
+        return mpi_compare_fields(c, r);
     }
 }
 
-/* Advance the oldest request of its queue; *done says whether it is complete. */
-static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
+co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *r)
 {
-    const co_coll_args *args = &r->link.base.args;
-    const size_t elements = co_mpi_elements(c, args);
+    int there = 1;
+
+    if (!r->checked) {
+        CO_TRY(co_mpi_check(MPI_Test(&r->check, &there, MPI_STATUS_IGNORE), "a descriptor"));
+        if (there)
+            CO_TRY(mpi_compare_any(c, r));
+        r->checked = there;
+    }
+    *arrived = r->checked;
+    return CO_OK;
+}
+
+/* One piece after another, each in one stage or two. */
+static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
+{
     int arrived;
     bool ended;
 
-    *done = false;
-    if (!r->checked) {
-        CO_TRY(co_mpi_check(MPI_Test(&r->check, &arrived, MPI_STATUS_IGNORE), "a descriptor"));
-        if (!arrived)
-            return CO_OK;
-        CO_TRY(mpi_compare_any(c, r));
-        r->checked = true;
-    }
     while (r->moved < elements) {
         if (r->data == MPI_REQUEST_NULL)
             CO_TRY(co_mpi_start_piece(c, r));
         CO_TRY(co_mpi_check(MPI_Test(&r->data, &arrived, MPI_STATUS_IGNORE),
-                            co_comm_coll_name(args->coll)));
+                            co_comm_coll_name(r->link.base.args.coll)));
         if (!arrived)
             return CO_OK;
         CO_TRY(co_mpi_end_stage(&ended, c, r));
         r->moved += ended ? r->piece : 0;
     }
-    co_mpi_finish_data(c, args);
-    r->link.base.done = true;
-    *done = true;
+    co_mpi_finish_data(c, &r->link.base.args);
+    return CO_OK;
+}
+
+/* Advance the oldest request of its queue; *done says whether it is complete. */
+static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
+{
+    const size_t elements = co_mpi_elements(c, &r->link.base.args);
+
+    CO_TRY(co_mpi_compare(done, c, r));
+    if (!*done)
+        return CO_OK;
+    if (r->link.base.args.coll == CO_COLL_ALLREDUCE)
+        CO_TRY(co_mpi_pipe_progress(c));
+    else
+        CO_TRY(mpi_move(c, r, elements));
+    r->link.base.done = *done = r->moved == elements;
     return CO_OK;
 }
 
@@ -244,7 +221,7 @@ static co_status mpi_progress(co_comm *comm)
         CO_TRY(mpi_advance_queue(c, &c->receives[p], &c->pending));
     }
     if (c->collectives.head)
-        CO_TRY(mpi_note_waiting(c, (mpi_request *)c->collectives.head));
+        CO_TRY(co_mpi_note_waiting(c, (mpi_request *)c->collectives.head));
     return CO_OK;
 }
 
@@ -278,7 +255,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
     if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
         co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
     } else if (r && !r->checked) {
-        mpi_read_notes(c);
+        co_mpi_read_notes(c);
         for (int p = 0; p < c->base.size; p++)
             if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
                 co_comm_list_rank(ranks, sizeof(ranks), &n, p);
@@ -328,10 +305,13 @@ static void mpi_destroy(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
     int finalized = 0;
+    bool alive;
 
     MPI_Finalized(&finalized);
-    if (mpi_is_alive(c) && !finalized) {
-        mpi_read_notes(c);
+    alive = mpi_is_alive(c) && !finalized;
+    co_mpi_pipe_close(c, alive);
+    if (alive) {
+        co_mpi_read_last_notes(c);
         MPI_Comm_free(&c->check);
         MPI_Comm_free(&c->data);
         co_mpi_ops_free(c);
@@ -380,7 +360,8 @@ static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
                         "split"));
     if (color >= 0)
         CO_TRY(mpi_open(out, part));
-    return co_mpi_host_split((mpi_comm *)*out, c, color, key);
+    CO_TRY(co_mpi_host_split((mpi_comm *)*out, c, color, key));
+    return *out ? co_mpi_pipe_open((mpi_comm *)*out) : CO_OK;
 }
 
 static void mpi_set_timeout(co_comm *comm)
@@ -389,6 +370,8 @@ static void mpi_set_timeout(co_comm *comm)
 
     if (c->host.ranks)
         c->host.ranks->timeout_ms = comm->timeout_ms;
+    if (c->host.spread)
+        c->host.spread->timeout_ms = comm->timeout_ms;
 }
 
 static co_status mpi_window(void **base, co_comm *comm, size_t bytes)
@@ -430,6 +413,7 @@ static bool mpi_probe(const char **why)
 const co_comm_ops co_transport_mpi = {
     .name = "mpi",
     .summary = "ranks on many machines, started by mpiexec or srun",
+    .polled = true,
     .probe = mpi_probe,
     .post = mpi_post,
     .progress = mpi_progress,
@@ -462,7 +446,8 @@ co_status co_comm_create_mpi(co_comm **out)
     }
     CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
     CO_TRY(mpi_open(out, world));
-    return co_mpi_host_open((mpi_comm *)*out);
+    CO_TRY(co_mpi_host_open((mpi_comm *)*out));
+    return co_mpi_pipe_open((mpi_comm *)*out);
 }
 
 void co_mpi_finalize(void)

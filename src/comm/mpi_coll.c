@@ -5,10 +5,25 @@
  */
 #include "comm/mpi_internal.h"
 #include "comm/reduce.h"
+#include "core/mem.h"
 
 #define COLL_PIECE ((size_t)1 << 20) /* elements */
 
 typedef co_status (*coll_start_fn)(mpi_comm *c, mpi_request *r, int n);
+
+co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need)
+{
+    unsigned char *grown;
+
+    if (need <= *bytes)
+        return CO_OK;
+    grown = co_realloc(*buffer, need, 1);
+    if (!grown)
+        return CO_E_NOMEM;
+    *buffer = grown;
+    *bytes = need;
+    return CO_OK;
+}
 
 MPI_Datatype co_mpi_type(co_dtype dtype)
 {
@@ -66,16 +81,6 @@ static co_status coll_reduce(mpi_comm *c, mpi_request *r, int n)
                                     co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), a->peer,
                                     c->data, &r->data),
                         "reduce");
-}
-
-static co_status coll_allreduce(mpi_comm *c, mpi_request *r, int n)
-{
-    const co_coll_args *a = &r->link.base.args;
-    const void *in = a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
-
-    return co_mpi_check(MPI_Iallreduce(in, coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
-                                       co_mpi_op(c, a->dtype, a->op), c->data, &r->data),
-                        "allreduce");
 }
 
 /* `moved` runs over the blocks: a block's pieces are reduced onto the rank that it is for. */
@@ -148,18 +153,22 @@ static co_status coll_receive(mpi_comm *c, mpi_request *r, int n)
 }
 
 static const coll_start_fn coll_table[CO_COLL_COUNT] = {
-    [CO_COLL_BCAST] = coll_bcast,         [CO_COLL_REDUCE] = coll_reduce,
-    [CO_COLL_ALLREDUCE] = coll_allreduce, [CO_COLL_REDUCE_SCATTER] = coll_reduce_scatter,
-    [CO_COLL_ALLGATHER] = coll_allgather, [CO_COLL_GATHER] = coll_gather,
-    [CO_COLL_SCATTER] = coll_scatter,     [CO_COLL_SEND] = coll_send,
-    [CO_COLL_RECV] = coll_receive,        [CO_COLL_TREE] = co_mpi_tree_start,
+    [CO_COLL_BCAST] = coll_bcast,
+    [CO_COLL_REDUCE] = coll_reduce,
+    [CO_COLL_REDUCE_SCATTER] = coll_reduce_scatter,
+    [CO_COLL_ALLGATHER] = coll_allgather,
+    [CO_COLL_GATHER] = coll_gather,
+    [CO_COLL_SCATTER] = coll_scatter,
+    [CO_COLL_SEND] = coll_send,
+    [CO_COLL_RECV] = coll_receive,
+    [CO_COLL_TREE] = co_mpi_tree_start,
 };
 
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args)
 {
     if (args->coll == CO_COLL_REDUCE_SCATTER)
         return (size_t)c->base.size * args->count;
-    return coll_table[args->coll] ? args->count : 0;
+    return coll_table[args->coll] || args->coll == CO_COLL_ALLREDUCE ? args->count : 0;
 }
 
 co_status co_mpi_start_piece(mpi_comm *c, mpi_request *r)
@@ -179,8 +188,7 @@ co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *r)
 
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args)
 {
-    const bool has_result = args->coll == CO_COLL_ALLREDUCE ||
-                            args->coll == CO_COLL_REDUCE_SCATTER ||
+    const bool has_result = args->coll == CO_COLL_REDUCE_SCATTER ||
                             (args->coll == CO_COLL_REDUCE && args->peer == c->base.rank);
 
     if (has_result && args->op == CO_AVG)

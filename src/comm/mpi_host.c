@@ -84,7 +84,7 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
     co_watch_attach(c->host.ranks, c->host.ranks->watch, c->world_rank);
     c->base.watch = c->host.ranks->watch;
     c->host.whole = size == c->base.size;
-    return CO_OK;
+    return c->host.whole ? CO_OK : co_comm_split(&c->host.spread, c->host.ranks, 0, 0);
 }
 
 co_status co_mpi_host_open(mpi_comm *c)
@@ -98,31 +98,44 @@ co_status co_mpi_host_open(mpi_comm *c)
     return st;
 }
 
+/* Communicators of the ranks of this host that go to the new one. There may be no room for more of
+   them; then no host uses any. */
+static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, int color, int key)
+{
+    co_status st = co_comm_split(&h->ranks, ranks, color, key);
+
+    if (st == CO_OK && h->ranks && h->ranks->size < part->base.size)
+        st = co_comm_split(&h->spread, h->ranks, 0, 0);
+    return st == CO_E_USAGE ? CO_OK : st;
+}
+
+static void host_close(mpi_host *h)
+{
+    co_comm_destroy(h->spread);
+    co_comm_destroy(h->ranks);
+    co_shm_destroy(h->shm);
+    *h = (mpi_host){.hosts = h->hosts};
+}
+
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key)
 {
-    co_comm *ranks = NULL;
+    mpi_host own = {.hosts = 0}, *h = part ? &part->host : &own;
     int good;
 
     if (!c->host.ranks)
         return CO_OK;
-    /* It may have no room for one more; then no host uses it. */
-    if (co_comm_split(&ranks, c->host.ranks, color, key) == CO_E_USAGE)
-        ranks = NULL;
+    CO_TRY(host_split(h, part, c->host.ranks, color, key));
     if (!part)
         return CO_OK;
-    CO_TRY(host_sum(&part->host.hosts, part->check, ranks && ranks->rank == 0));
-    CO_TRY(host_sum(&good, part->check, ranks != NULL));
-    if (good < part->base.size || host_is_apart(part)) {
-        co_comm_destroy(ranks);
-        return CO_OK;
-    }
-    part->host.ranks = ranks;
-    part->host.whole = ranks->size == part->base.size;
+    h->whole = h->ranks && h->ranks->size == part->base.size;
+    CO_TRY(host_sum(&h->hosts, part->check, h->ranks && h->ranks->rank == 0));
+    CO_TRY(host_sum(&good, part->check, h->whole || h->spread));
+    if (good < part->base.size || host_is_apart(part))
+        host_close(h);
     return CO_OK;
 }
 
 void co_mpi_host_close(mpi_comm *c)
 {
-    co_comm_destroy(c->host.ranks);
-    co_shm_destroy(c->host.shm);
+    host_close(&c->host);
 }

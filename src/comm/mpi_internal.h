@@ -18,6 +18,7 @@
 typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
     co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
+    co_comm *spread;    /* owned: the same ones; NULL: none needed */
     int hosts;          /* 0: not counted */
     bool whole;         /* no rank is elsewhere: `ranks` does all operations */
 } mpi_host;
@@ -36,8 +37,10 @@ typedef struct mpi_comm {
     struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
     uint32_t *waiting, note;
+    int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; mpi_op.c: of BF16 and F16 */
     mpi_host host;
+    struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: there is one */
 } mpi_comm;
 
 typedef struct mpi_request {
@@ -50,9 +53,12 @@ typedef struct mpi_request {
     size_t moved;      /* elements done, of co_mpi_elements */
     size_t piece;      /* elements under way */
     int stage;         /* of the piece */
+    size_t entered;    /* elements of an all-reduce that are in the pipe, or through it */
 } mpi_request;
 
 co_status co_mpi_check(int code, const char *what);
+/* Whether descriptors have been compared; they are the same then. */
+co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
 
 /* Elements that an operation moves in pieces: `count`, or that for each block; 0: nothing. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
@@ -63,7 +69,18 @@ co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 /* After the last piece. */
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
 
+/* Make a buffer of malloc's at least `need` bytes long. */
+co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need);
+
 MPI_Datatype co_mpi_type(co_dtype dtype);
+
+/* mpi_note.c: tell the others, once, when this rank has waited long in `request`. */
+co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
+/* What others have told: c->waiting. */
+void co_mpi_read_notes(mpi_comm *c);
+/* All that were sent, before the communicator goes: a message to one that is free would turn up in
+   the next one that MPI gives the same number. Collective. */
+void co_mpi_read_last_notes(mpi_comm *c);
 
 /* mpi_op.c: how MPI combines elements. MPI knows no floats of 16 bits, so ours are made with the
    communicator. AVG is a sum here. */
@@ -81,5 +98,11 @@ void co_mpi_tree_free(mpi_comm *c);
 co_status co_mpi_host_open(mpi_comm *c);
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
 void co_mpi_host_close(mpi_comm *c);
+
+/* mpi_pipe.c: all-reduces over several hosts. */
+co_status co_mpi_pipe_open(mpi_comm *c);
+void co_mpi_pipe_close(mpi_comm *c, bool alive);
+/* Lets all that are posted advance; their `moved` says how far they are. */
+co_status co_mpi_pipe_progress(mpi_comm *c);
 
 #endif

@@ -55,20 +55,6 @@ static co_status tree_open(mpi_comm *c)
     return CO_OK;
 }
 
-static co_status tree_grow(unsigned char **buffer, size_t *bytes, size_t need)
-{
-    unsigned char *grown;
-
-    if (need <= *bytes)
-        return CO_OK;
-    grown = co_realloc(*buffer, need, 1);
-    if (!grown)
-        return CO_E_NOMEM;
-    *buffer = grown;
-    *bytes = need;
-    return CO_OK;
-}
-
 static const unsigned char *tree_part(const mpi_request *r, int part)
 {
     const co_coll_args *a = &r->link.base.args;
@@ -108,7 +94,7 @@ static co_status tree_pack(const void **out, mpi_comm *c, const mpi_request *r, 
     *out = tree_part(r, 0);
     if (parts == 1)
         return CO_OK;
-    CO_TRY(tree_grow(&t->out, &t->out_bytes, (size_t)parts * r->piece * esize));
+    CO_TRY(co_mpi_grow(&t->out, &t->out_bytes, (size_t)parts * r->piece * esize));
     for (int p = 0; p < c->base.size; p++)
         for (int i = 0; p != c->base.rank && i < parts; i++)
             memcpy(t->out + (size_t)(t->out_at[p] + i * t->length[p]) * esize,
@@ -128,7 +114,7 @@ static co_status tree_exchange(mpi_comm *c, mpi_request *r, int n)
     CO_TRY(tree_open(c));
     t = c->tree;
     tree_lay_out(t, c, a->tree, n);
-    CO_TRY(tree_grow(&t->in, &t->in_bytes, (size_t)(t->in_at[last] + t->in_n[last]) * esize));
+    CO_TRY(co_mpi_grow(&t->in, &t->in_bytes, (size_t)(t->in_at[last] + t->in_n[last]) * esize));
     CO_TRY(tree_pack(&out, c, r, esize));
     return co_mpi_check(MPI_Ialltoallv(out, t->out_n, t->out_at, co_mpi_type(a->dtype), t->in,
                                        t->in_n, t->in_at, co_mpi_type(a->dtype), c->data, &r->data),

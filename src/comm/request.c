@@ -3,6 +3,7 @@
  *
  * Waits are short when ranks are in step: spin first. Then leave the core to whoever can use it,
  * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
+ * Where an operation takes many looks, each would add as much: then it is a thousandth.
  */
 #include <sched.h>
 #include <string.h>
@@ -57,13 +58,13 @@ static void request_pause(void)
 #endif
 }
 
-static void request_back_off(uint64_t waited_ns)
+static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 {
-    uint64_t us = waited_ns / 16000;
+    const uint64_t us = waited_ns / (comm->ops->polled ? 1000000 : 16000);
 
     if (waited_ns < REQUEST_SPIN_NS)
         request_pause();
-    else if (waited_ns < REQUEST_YIELD_NS)
+    else if (waited_ns < REQUEST_YIELD_NS || us == 0)
         sched_yield();
     else
         co_clock_sleep_us((uint32_t)(us < REQUEST_SLEEP_MAX_US ? us : REQUEST_SLEEP_MAX_US));
@@ -133,7 +134,7 @@ static co_status request_wait_long(co_request *request)
             st = request_time_out(request, waited_ns);
             break;
         }
-        request_back_off(waited_ns);
+        request_back_off(request->comm, waited_ns);
         st = co_comm_progress(request->comm);
         now_ns = co_clock_ns();
     }

@@ -17,7 +17,7 @@ typedef struct comm_case {
 
 /* Each ended by an entry without a name. */
 extern const comm_case comm_cases_data[], comm_cases_order[], comm_cases_failure[],
-    comm_cases_window[], comm_cases_tree[], comm_cases_alloc[];
+    comm_cases_window[], comm_cases_tree[], comm_cases_sum[], comm_cases_alloc[];
 
 /* Say what failed where, with the last error message; false. */
 bool comm_case_fault(const char *file, int line, const char *what);

@@ -24,7 +24,7 @@
 
 #define TEST_MAX_RANKS  8
 #define TEST_MAX_CASES  64
-#define TEST_FULL_RANKS 4 /* more of them: sums over trees alone, where the number matters most */
+#define TEST_FULL_RANKS 4 /* more of them: sums alone, where the number matters most */
 
 static int test_ranks;
 static co_comm *test_world; /* over MPI: one for all cases */
@@ -284,6 +284,7 @@ static int test_run(CMUnitTestFunction runner)
     struct CMUnitTest tests[TEST_MAX_CASES];
     int n = test_add(tests, 0, comm_cases_tree, runner);
 
+    n = test_add(tests, n, comm_cases_sum, runner);
     if (test_ranks > TEST_FULL_RANKS)
         return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);
     n = test_add(tests, n, comm_cases_data, runner);

@@ -60,6 +60,7 @@ struct co_request {
 typedef struct co_comm_ops {
     const char *name;
     const char *summary;
+    bool polled; /* data moves while a rank looks at its operation, step by step */
     /* Whether this build and machine can use it; *why is a static one-line reason when not. */
     bool (*probe)(const char **why);
     co_status (*post)(co_request **request, co_comm *comm, const co_coll_args *args);

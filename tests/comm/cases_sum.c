@@ -1,0 +1,161 @@
+/* cases_sum.c - the order in which floats are added up: fixed, whatever the messages are. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/cases.h"
+
+#define SUM_COUNT    1300001 /* more than one piece of any transport */
+#define SUM_MESSAGES 16
+
+/* Floats of all sizes, so that another order gives other bits. */
+static float sum_value(int rank, size_t i)
+{
+    const uint32_t bits = ((uint32_t)i * 2654435761u + (uint32_t)rank * 40503u) * 2246822519u;
+
+    return (float)(int32_t)bits * (1.0f / (float)(1u << (bits & 15)));
+}
+
+static float *sum_data(int rank)
+{
+    float *data = comm_blank(CO_F32, SUM_COUNT);
+
+    for (size_t i = 0; i < SUM_COUNT; i++)
+        data[i] = sum_value(rank, i);
+    return data;
+}
+
+/* Where message number i of the pieces below ends. */
+static size_t sum_end(int i)
+{
+    static const size_t end[SUM_MESSAGES] = {1,      2,      33,     64,       96,    1000,
+                                             1001,   5000,   70001,  70002,    70003, 300000,
+                                             600001, 600033, 700000, SUM_COUNT};
+
+    return end[i];
+}
+
+/* All at once, in place, and as many messages that are under way together: the same bits. */
+static bool sum_pieces(co_comm *comm)
+{
+    float *in = sum_data(co_comm_rank(comm)), *out = comm_blank(CO_F32, SUM_COUNT);
+    co_request *request[SUM_MESSAGES];
+    size_t begin = 0;
+
+    CHECK_OK(co_comm_allreduce(comm, out, in, SUM_COUNT, CO_F32, CO_SUM));
+    for (int i = 0; i < SUM_MESSAGES; begin = sum_end(i++))
+        CHECK_OK(co_comm_iallreduce(&request[i], comm, in + begin, in + begin, sum_end(i) - begin,
+                                    CO_F32, CO_SUM));
+    for (int i = SUM_MESSAGES - 1; i >= 0; i--) {
+        CHECK_OK(co_request_wait(request[i]));
+        co_request_destroy(request[i]);
+    }
+    CHECK(memcmp(in, out, SUM_COUNT * sizeof(float)) == 0);
+    comm_free(in);
+    comm_free(out);
+    return true;
+}
+
+/* Over several hosts: within each, in the order of ranks, then over hosts. */
+static float sum_expected(int size, int each, size_t i)
+{
+    float sum = 0;
+
+    for (int first = 0; first < size; first += each) {
+        float host = sum_value(first, i);
+
+        for (int rank = first + 1; rank < first + each && rank < size; rank++)
+            host += sum_value(rank, i);
+        sum = first == 0 ? host : sum + host;
+    }
+    return sum;
+}
+
+static bool sum_order(co_comm *comm)
+{
+    const char *text = getenv("COHORT_RANKS_PER_HOST");
+    const int size = co_comm_size(comm);
+    float *data;
+
+    if (comm_shares_memory(comm))
+        return true;
+    data = sum_data(co_comm_rank(comm));
+    CHECK_OK(co_comm_allreduce(comm, data, data, SUM_COUNT, CO_F32, CO_SUM));
+    for (size_t i = 0; i < SUM_COUNT; i += 7)
+        CHECK(data[i] == sum_expected(size, text ? atoi(text) : 1, i));
+    comm_free(data);
+    return true;
+}
+
+/* Other operations between all-reduces. */
+static bool sum_mixed(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), size = co_comm_size(comm);
+    float *a = sum_data(rank), *b = sum_data(rank), *want = sum_data(rank);
+    co_request *request[3];
+
+    CHECK_OK(co_comm_allreduce(comm, want, want, SUM_COUNT, CO_F32, CO_AVG));
+    CHECK_OK(co_comm_iallreduce(&request[0], comm, a, a, SUM_COUNT, CO_F32, CO_AVG));
+    CHECK_OK(co_comm_ibcast(&request[1], comm, a, SUM_COUNT, CO_F32, size - 1));
+    CHECK_OK(co_comm_iallreduce(&request[2], comm, b, b, SUM_COUNT, CO_F32, CO_AVG));
+    for (int i = 2; i >= 0; i--) {
+        CHECK_OK(co_request_wait(request[i]));
+        co_request_destroy(request[i]);
+    }
+    CHECK(memcmp(a, want, SUM_COUNT * sizeof(float)) == 0);
+    CHECK(memcmp(b, want, SUM_COUNT * sizeof(float)) == 0);
+    comm_free(a);
+    comm_free(b);
+    comm_free(want);
+    return true;
+}
+
+/* Ranks of a new communicator lie on hosts in another order than in the world. */
+static bool sum_split(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), size = co_comm_size(comm);
+    float *data = sum_data(rank), *want = sum_data(rank);
+    co_comm *part;
+
+    CHECK_OK(co_comm_split(&part, comm, 0, size - rank));
+    CHECK_OK(co_comm_allreduce(part, data, data, SUM_COUNT, CO_F32, CO_MAX));
+    CHECK_OK(co_comm_allreduce(comm, want, want, SUM_COUNT, CO_F32, CO_MAX));
+    CHECK(memcmp(data, want, SUM_COUNT * sizeof(float)) == 0);
+    co_comm_destroy(part);
+    CHECK_OK(co_comm_split(&part, comm, rank % 3 == 1 ? -1 : rank % 3, 0));
+    if (part)
+        CHECK_OK(co_comm_allreduce(part, data, data, SUM_COUNT, CO_F32, CO_SUM));
+    co_comm_destroy(part);
+    comm_free(data);
+    comm_free(want);
+    return true;
+}
+
+/* More communicators than a host has room for are slower, and no failure. */
+static bool sum_many_splits(co_comm *comm)
+{
+    enum { MANY = 40 };
+    co_comm *part[MANY];
+
+    if (comm_shares_memory(comm))
+        return true;
+    for (int i = 0; i < MANY; i++) {
+        float x = 1;
+
+        CHECK_OK(co_comm_split(&part[i], comm, 0, 0));
+        CHECK_OK(co_comm_allreduce(part[i], &x, &x, 1, CO_F32, CO_SUM));
+        CHECK(x == (float)co_comm_size(comm));
+    }
+    for (int i = MANY - 1; i >= 0; i--)
+        co_comm_destroy(part[i]);
+    return true;
+}
+
+const comm_case comm_cases_sum[] = {
+    {"sum_pieces", sum_pieces, 1},
+    {"sum_order", sum_order, 1},
+    {"sum_mixed", sum_mixed, 1},
+    {"sum_split", sum_split, 1},
+    {"sum_many_splits", sum_many_splits, 1},
+    {NULL, NULL, 0},
+};
