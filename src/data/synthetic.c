@@ -11,7 +11,8 @@
 
 #define SYNTHETIC_GRID    ((size_t)4) /* patches in each direction */
 #define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
-#define SYNTHETIC_PATTERN 2 /* the stream of patterns, beside one per split */
+#define SYNTHETIC_BLOCK   ((size_t)16) /* bytes of noise at once */
+#define SYNTHETIC_PATTERN 2            /* the stream of patterns, beside one per split */
 
 typedef struct synthetic {
     co_ints shape; /* (C, H, W) */
@@ -89,36 +90,51 @@ static int32_t synthetic_label(const void *state, uint64_t i)
     return (int32_t)(i % (uint64_t)((const synthetic *)state)->classes);
 }
 
+/* `n` bytes of noise, in whole blocks. */
+static void synthetic_make_noise(uint8_t *out, const co_rng *rng, size_t n)
+{
+    for (size_t at = 0; at < n; at += SYNTHETIC_BLOCK, out += SYNTHETIC_BLOCK) {
+        uint32_t word[4];
+
+        co_rng_block(word, rng, (uint32_t)(at / SYNTHETIC_BLOCK));
+        for (size_t k = 0; k < SYNTHETIC_BLOCK; k++)
+            out[k] = (uint8_t)(word[k / 4] >> k % 4 * 8);
+    }
+}
+
+/* A row of noise becomes one of the image, whose patches there are `cell`. */
+static void synthetic_mix(uint8_t *row, size_t width, const uint8_t *cell, unsigned noise)
+{
+    for (size_t g = 0; g < SYNTHETIC_GRID; g++) {
+        const size_t begin = (g * width + SYNTHETIC_GRID - 1) / SYNTHETIC_GRID;
+        const size_t end = ((g + 1) * width + SYNTHETIC_GRID - 1) / SYNTHETIC_GRID;
+        const unsigned signal = cell[g] * (256 - noise);
+
+        for (size_t x = begin; x < end; x++)
+            row[x] = (uint8_t)((signal + row[x] * noise) >> 8);
+    }
+}
+
 static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *buffer, uint64_t i)
 {
     const synthetic *self = state;
     const co_rng rng = synthetic_rng(self, self->split, i);
     const uint8_t *pattern =
         self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
-    const unsigned noise = (unsigned)(self->noise * 256), signal = 256 - noise;
-    const size_t rows = self->channels * self->height;
-    uint32_t at = 0;
-    uint8_t random[16], *out;
+    const unsigned noise = (unsigned)(self->noise * 256);
+    const size_t rows = self->channels * self->height, size = rows * self->width;
+    uint8_t *out;
 
-    CO_TRY(co_buffer_reserve(&out, buffer, rows * self->width));
-    *bytes = (co_bytes){out, rows * self->width};
+    CO_TRY(co_buffer_reserve(&out, buffer, size + SYNTHETIC_BLOCK));
+    *bytes = (co_bytes){out, size};
+    synthetic_make_noise(out, &rng, size);
     for (size_t row = 0; row < rows; row++) {
         const size_t channel = row / self->height, y = row % self->height;
-        const uint8_t *cell = pattern + channel * SYNTHETIC_CELLS +
-                              y * SYNTHETIC_GRID / self->height * SYNTHETIC_GRID;
 
-        for (size_t x = 0; x < self->width; x++, at++) {
-            if (at % 16 == 0) {
-                uint32_t word[4];
-
-                co_rng_block(word, &rng, at / 16);
-                for (size_t k = 0; k < 16; k++)
-                    random[k] = (uint8_t)(word[k / 4] >> k % 4 * 8);
-            }
-            *out++ = (uint8_t)((cell[x * SYNTHETIC_GRID / self->width] * signal +
-                                random[at % 16] * noise) >>
-                               8);
-        }
+        synthetic_mix(out + row * self->width, self->width,
+                      pattern + channel * SYNTHETIC_CELLS +
+                          y * SYNTHETIC_GRID / self->height * SYNTHETIC_GRID,
+                      noise);
     }
     return CO_OK;
 }

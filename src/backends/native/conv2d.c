@@ -22,6 +22,10 @@ typedef struct conv2d {
     size_t sparse_room; /* 0: only with all of the output's gradient */
 } conv2d;
 
+/* A first layer of so few channels is faster here whatever its output has. */
+#define CONV2D_FIRST_IN  3
+#define CONV2D_FIRST_OUT 32
+
 /* What filling up vectors of channels would multiply the work by. Kernels for the first layer of
    a network, with its few channels, fill up the output's alone. */
 static double conv2d_waste(int64_t in, int64_t out)
@@ -32,6 +36,16 @@ static double conv2d_waste(int64_t in, int64_t out)
     const double waste = (double)whole_out / (double)out;
 
     return in > 3 ? waste * (double)whole_in / (double)in : waste;
+}
+
+/* Behind another layer of this backend, changing the layout would cost more than is gained. */
+static bool conv2d_suits(const co_tensor *in, int64_t out)
+{
+    const int64_t channels = in->shape.dim[1];
+
+    if (channels <= CONV2D_FIRST_IN && out <= CONV2D_FIRST_OUT)
+        return true;
+    return native_is_blocked(in) || conv2d_waste(channels, out) >= CONV2D_MIN_WASTE;
 }
 
 static bool conv2d_supports(const co_call *call, const char **why)
@@ -49,7 +63,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
     if (a->out > CONV2D_MAX_CHANNELS || in->shape.dim[1] > CONV2D_MAX_CHANNELS)
         return false;
     *why = "its channels fill vectors";
-    if (conv2d_waste(in->shape.dim[1], a->out) < CONV2D_MIN_WASTE)
+    if (!conv2d_suits(in, a->out))
         return false;
     *why = "the batch leaves too many lanes empty";
     if (4 * in->shape.dim[0] < 3 * native_blocks(in) * native_choose()->lanes)

@@ -5,17 +5,23 @@
  * Weights are plain in the flat store and change at every step, so each run brings them into the
  * kernel's format.
  */
+#include <string.h>
+
 #include "backends/onednn/onednn.h"
 
 #define CONV2D_TILE 4 /* Winograd's outputs at once, each way */
 #define CONV2D_MIN_TILES                                                                           \
     32                   /* below, bringing the weights into its space costs more than it saves */
 #define CONV2D_MIN_IN 16 /* channels; and whole vectors of them */
+#define CONV2D_BLOCK  16 /* channels of oneDNN's layout */
 
 typedef struct conv2d {
     onednn_self base;
-    dnnl_dims_t stride, dilation, padding;
-    bool winograd; /* worth a try */
+    dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
+    bool winograd;                                 /* worth a try */
+    bool trimmed;                                  /* some taps only ever meet padding: left out */
+    int64_t first;                                 /* element of the weight, of those that do not */
+    bool covers;                                   /* the taps are the image: a matrix product */
     int weight_ndim;
     dnnl_dims_t weight_dim; /* (out, in, kh, kw), or (groups, out / groups, in / groups, kh, kw) */
 } conv2d;
@@ -38,17 +44,52 @@ static bool conv2d_suits_winograd(const co_call *call)
            covered * 5 <= out[2] * out[3] * 9;
 }
 
+/* Taps of dimension i that only meet padding, as most of a 3 x 3 kernel on an image of 1 x 1 does,
+   are left out before and behind, and *begin is the first of the others. */
+static bool conv2d_trim(int64_t *begin, conv2d *self, const co_call *call, int i)
+{
+    const co_conv2d_attr *a = call->attr;
+    const int64_t in = call->in[0]->shape.dim[2 + i], last = call->out[0]->shape.dim[2 + i] - 1;
+    const int64_t missed = a->p[i] - last * a->s[i], reach = (in - 1 + a->p[i]) / a->d[i] + 1;
+    const int64_t end = reach < a->k[i] ? reach : a->k[i];
+    const int64_t before = missed > 0 ? (missed + a->d[i] - 1) / a->d[i] : 0;
+    const int64_t padding = a->p[i] - before * a->d[i];
+    const int64_t behind = last * a->s[i] + (end - before - 1) * a->d[i] + 1 - in - padding;
+
+    *begin = 0;
+    if (padding < 0 || behind < 0 || end - before == a->k[i])
+        return false;
+    *begin = before;
+    self->padding[i] = padding;
+    self->behind[i] = behind;
+    self->weight_dim[self->weight_ndim - 2 + i] = end - before;
+    return true;
+}
+
+/* Whether each tap meets its one element of the image, and there is one output. */
+static bool conv2d_covers(const conv2d *self, const co_call *call)
+{
+    const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
+
+    for (int i = 0; i < 2; i++)
+        if (out[2 + i] != 1 || self->padding[i] || self->behind[i] ||
+            self->weight_dim[2 + i] != in[2 + i] || (self->dilation[i] && in[2 + i] > 1))
+            return false;
+    return true;
+}
+
 static void conv2d_read_attr(conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *w = &call->param[0].shape;
     const int64_t groups = a->groups;
+    int64_t begin[2];
     int n = 0;
 
     for (int i = 0; i < 2; i++) {
         self->stride[i] = a->s[i];
         self->dilation[i] = a->d[i] - 1;
-        self->padding[i] = a->p[i];
+        self->padding[i] = self->behind[i] = a->p[i];
     }
     if (groups > 1)
         self->weight_dim[n++] = groups;
@@ -56,33 +97,87 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
     for (int i = 1; i < 4; i++)
         self->weight_dim[n++] = w->dim[i];
     self->weight_ndim = n;
-    self->winograd = conv2d_suits_winograd(call);
+    for (int i = 0; i < 2; i++)
+        self->trimmed = conv2d_trim(&begin[i], self, call, i) || self->trimmed;
+    self->first = begin[0] * a->k[1] + begin[1];
+    self->covers = groups == 1 && conv2d_covers(self, call);
+    self->winograd = !self->trimmed && conv2d_suits_winograd(call);
 }
 
-/* One of oneDNN's three descriptors of a convolution, for an algorithm. */
-typedef dnnl_status_t (*conv2d_init)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
-                                     const conv2d *self, const co_call *call);
+/* One of oneDNN's three descriptors of a convolution, for an algorithm; and of the inner product
+   that it is where the taps cover the image. */
+typedef struct conv2d_pass {
+    dnnl_status_t (*convolution)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
+                                 const conv2d *self, const co_call *call);
+    dnnl_status_t (*product)(dnnl_inner_product_desc_t *desc, const conv2d *self,
+                             const co_call *call);
+} conv2d_pass;
 
 static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const co_call *call,
-                                 conv2d_init init)
+                                 const conv2d_pass *pass)
 {
     dnnl_convolution_desc_t desc;
+    dnnl_inner_product_desc_t product;
 
-    if (self->winograd && init(&desc, dnnl_convolution_winograd, self, call) == dnnl_success &&
+    if (self->covers) {
+        CO_TRY(onednn_check(pass->product(&product, self, call), call, "describe the layer"));
+        return onednn_describe(out, &self->base, &product);
+    }
+    if (self->winograd &&
+        pass->convolution(&desc, dnnl_convolution_winograd, self, call) == dnnl_success &&
         dnnl_primitive_desc_create(out, &desc, self->base.attr, self->base.engine,
                                    self->base.forward_pd) == dnnl_success)
         return CO_OK;
-    CO_TRY(
-        onednn_check(init(&desc, dnnl_convolution_direct, self, call), call, "describe the layer"));
+    CO_TRY(onednn_check(pass->convolution(&desc, dnnl_convolution_direct, self, call), call,
+                        "describe the layer"));
     return onednn_describe(out, &self->base, &desc);
 }
 
-static onednn_operand conv2d_weight(const conv2d *self, const co_tensor *tensor)
+/* The output of one place a channel, as the layers around it like it: rows, but called blocks of
+   channels where those are full. */
+static dnnl_memory_desc_t conv2d_output(const co_call *call)
 {
-    onednn_operand w = {.base = &tensor->data};
+    const int64_t *dim = call->out[0]->shape.dim;
+    const dnnl_memory_desc_t plain = onednn_plain(4, dim);
+    dnnl_memory_desc_t md = plain;
 
-    w.md = onednn_plain(self->weight_ndim, self->weight_dim);
-    return w;
+    if (dim[1] % CONV2D_BLOCK == 0)
+        (void)dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, dnnl_f32, dnnl_aBcd16b);
+    return md;
+}
+
+/* Rows of the output, (N, out). */
+static dnnl_memory_desc_t conv2d_rows(const co_call *call)
+{
+    return onednn_plain(2, call->out[0]->shape.dim);
+}
+
+/* The output's gradient in the format that the primitive has chosen. */
+static co_status conv2d_read_output(onednn_operand *x, conv2d *self, const_dnnl_primitive_desc_t pd)
+{
+    const dnnl_memory_desc_t chosen = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
+    const dnnl_memory_desc_t own = conv2d_output(self->base.call);
+
+    CO_TRY(onednn_convert(x, &self->base, &self->base.backward, self->covers ? &own : &chosen));
+    x->md = chosen;
+    return CO_OK;
+}
+
+/* The taps that count, as they lie among all. */
+static co_status conv2d_weight(onednn_operand *out, const conv2d *self, const co_tensor *tensor)
+{
+    const int64_t *all = tensor->shape.dim;
+    dnnl_dims_t stride;
+    int64_t step = 1;
+
+    *out = (onednn_operand){.base = &tensor->data, .offset = (size_t)self->first * sizeof(float)};
+    for (int i = self->weight_ndim - 1, k = 3; i >= 0; i--, k--) {
+        stride[i] = step;
+        step *= k > 0 ? all[k] : self->weight_dim[i];
+    }
+    return onednn_check(dnnl_memory_desc_init_by_strides(&out->md, self->weight_ndim,
+                                                         self->weight_dim, dnnl_f32, stride),
+                        self->base.call, "describe the weight");
 }
 
 static dnnl_status_t conv2d_init_forward(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
@@ -96,11 +191,24 @@ static dnnl_status_t conv2d_init_forward(dnnl_convolution_desc_t *desc, dnnl_alg
 
     return dnnl_dilated_convolution_forward_desc_init(
         desc, onednn_direction(call), algorithm, &src, &weight, a->bias ? &bias : NULL, &dst,
-        self->stride, self->dilation, self->padding, self->padding);
+        self->stride, self->dilation, self->padding, self->behind);
+}
+
+static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, const conv2d *self,
+                                            const co_call *call)
+{
+    const co_conv2d_attr *a = call->attr;
+    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+
+    return dnnl_inner_product_forward_desc_init(desc, onednn_direction(call), &src, &weight,
+                                                a->bias ? &bias : NULL, &dst);
 }
 
 static co_status conv2d_plan(co_call *call)
 {
+    static const conv2d_pass forward = {conv2d_init_forward, conv2d_product_forward};
     const co_conv2d_attr *a = call->attr;
     conv2d *self = call->self;
     onednn_program *program = &self->base.forward;
@@ -109,13 +217,14 @@ static co_status conv2d_plan(co_call *call)
 
     CO_TRY(onednn_begin(call));
     conv2d_read_attr(self, call);
-    CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, conv2d_init_forward));
-    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
+    CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
+    dst = (onednn_operand){.base = &call->out[0]->data};
+    dst.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
+    md = self->covers ? conv2d_output(call) : dst.md;
     onednn_set_format(call->out[0], &self->base.out, &md);
-    dst = onednn_tensor(call->out[0]);
     md = onednn_chosen(self->base.forward_pd, DNNL_ARG_SRC);
     CO_TRY(onednn_convert(&src, &self->base, program, &md));
-    weight = conv2d_weight(self, &call->param[0]);
+    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
     md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WEIGHTS);
     CO_TRY(onednn_convert(&weight, &self->base, program, &md));
     if (a->bias)
@@ -140,10 +249,10 @@ static co_status conv2d_add_backward_weights(conv2d *self, const_dnnl_primitive_
     const co_conv2d_attr *a = call->attr;
     onednn_program *program = &self->base.backward;
     const dnnl_memory_desc_t weight_md = onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS);
-    const onednn_operand weight_store = conv2d_weight(self, &call->grad_param[0]);
     const size_t mark = program->scratch;
-    onednn_operand weight, bias = {0}, bias_store = {0};
+    onednn_operand weight, weight_store, bias = {0}, bias_store = {0};
 
+    CO_TRY(conv2d_weight(&weight_store, self, &call->grad_param[0]));
     weight = onednn_gradient(&self->base, when, &weight_store, &weight_md);
     if (a->bias) {
         bias_store = onednn_tensor(&call->grad_param[1]);
@@ -175,22 +284,34 @@ static dnnl_status_t conv2d_init_weights(dnnl_convolution_desc_t *desc, dnnl_alg
 
     return dnnl_dilated_convolution_backward_weights_desc_init(
         desc, algorithm, &src, &weight, a->bias ? &bias : NULL, &dst, self->stride, self->dilation,
-        self->padding, self->padding);
+        self->padding, self->behind);
+}
+
+static dnnl_status_t conv2d_product_weights(dnnl_inner_product_desc_t *desc, const conv2d *self,
+                                            const co_call *call)
+{
+    const co_conv2d_attr *a = call->attr;
+    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+
+    return dnnl_inner_product_backward_weights_desc_init(desc, &src, &weight,
+                                                         a->bias ? &bias : NULL, &dst);
 }
 
 static co_status conv2d_plan_backward_weights(conv2d *self, const co_call *call)
 {
+    static const conv2d_pass weights = {conv2d_init_weights, conv2d_product_weights};
     onednn_operand src = onednn_tensor(call->in[0]), diff_dst = onednn_tensor(call->grad_out[0]);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_memory_desc_t md;
     co_status st;
 
-    CO_TRY(conv2d_describe(&pd, self, call, conv2d_init_weights));
+    CO_TRY(conv2d_describe(&pd, self, call, &weights));
     md = onednn_chosen(pd, DNNL_ARG_SRC);
     st = onednn_convert(&src, &self->base, &self->base.backward, &md);
-    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
     if (st == CO_OK)
-        st = onednn_convert(&diff_dst, &self->base, &self->base.backward, &md);
+        st = conv2d_read_output(&diff_dst, self, pd);
     if (st == CO_OK)
         st = conv2d_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src, &diff_dst);
     if (st == CO_OK)
@@ -203,14 +324,13 @@ static co_status conv2d_add_backward_data(conv2d *self, const_dnnl_primitive_des
 {
     const co_call *call = self->base.call;
     onednn_program *program = &self->base.backward;
-    onednn_operand weight = conv2d_weight(self, &call->param[0]);
-    onednn_operand diff_dst = onednn_tensor(call->grad_out[0]), diff_src;
+    onednn_operand diff_dst = onednn_tensor(call->grad_out[0]), weight, diff_src;
     dnnl_memory_desc_t md = onednn_chosen(pd, DNNL_ARG_DIFF_SRC);
 
+    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
     onednn_set_format(call->grad_in[0], &self->base.grad_in, &md);
     diff_src = onednn_tensor(call->grad_in[0]);
-    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
-    CO_TRY(onednn_convert(&diff_dst, &self->base, program, &md));
+    CO_TRY(conv2d_read_output(&diff_dst, self, pd));
     md = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
     CO_TRY(onednn_convert(&weight, &self->base, program, &md));
     {
@@ -231,15 +351,25 @@ static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_ki
 
     return dnnl_dilated_convolution_backward_data_desc_init(desc, algorithm, &src, &weight, &dst,
                                                             self->stride, self->dilation,
-                                                            self->padding, self->padding);
+                                                            self->padding, self->behind);
+}
+
+static dnnl_status_t conv2d_product_data(dnnl_inner_product_desc_t *desc, const conv2d *self,
+                                         const co_call *call)
+{
+    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
+
+    return dnnl_inner_product_backward_data_desc_init(desc, &src, &weight, &dst);
 }
 
 static co_status conv2d_plan_backward_data(conv2d *self, const co_call *call)
 {
+    static const conv2d_pass data = {conv2d_init_data, conv2d_product_data};
     dnnl_primitive_desc_t pd = NULL;
     co_status st;
 
-    CO_TRY(conv2d_describe(&pd, self, call, conv2d_init_data));
+    CO_TRY(conv2d_describe(&pd, self, call, &data));
     st = conv2d_add_backward_data(self, pd);
     dnnl_primitive_desc_destroy(pd);
     return st;
@@ -256,6 +386,15 @@ static co_status conv2d_plan_backward(co_call *call)
     return conv2d_plan_backward_data(self, call);
 }
 
+static co_status conv2d_backward(co_call *call, const co_run *run)
+{
+    const conv2d *self = call->self;
+
+    if (self->trimmed && !run->accumulate)
+        memset(call->grad_param[0].data, 0, call->grad_param[0].bytes);
+    return onednn_backward(call, run);
+}
+
 const co_kernel co_onednn_conv2d = {
     .op = "conv2d",
     .self_size = sizeof(conv2d),
@@ -263,6 +402,6 @@ const co_kernel co_onednn_conv2d = {
     .plan_backward = conv2d_plan_backward,
     .bind = onednn_bind,
     .forward = onednn_forward,
-    .backward = onednn_backward,
+    .backward = conv2d_backward,
     .fini = onednn_fini,
 };
