@@ -90,8 +90,14 @@ CO_API co_status co_distributed_backward(co_distributed *distributed, const co_b
 /** With a tree, behind each shard of this rank but the last; `more` was true for it. A shard may
  *  have no samples. */
 CO_API co_status co_distributed_next_shard(co_distributed *distributed);
-/** Wait for the gradients, clip, update the weights. */
+/** Wait for the gradients, clip, update the weights. With a loss scale (co_model_options.precision)
+ *  a step whose gradients overflow moves nothing: on no rank, where ranks go from step to step
+ *  together; on this one, where each has weights of its own. */
 CO_API co_status co_distributed_step(co_distributed *distributed);
+/** Whether the last step was such a one; how many were; the loss scale of the next, 1: none. */
+CO_API bool co_distributed_skipped(const co_distributed *distributed);
+CO_API uint64_t co_distributed_skipped_steps(const co_distributed *distributed);
+CO_API double co_distributed_loss_scale(const co_distributed *distributed);
 /** After the last step: what the strategy does at the end. Collective. */
 CO_API co_status co_distributed_finish(co_distributed *distributed);
 /** Learning rate of the last step. */

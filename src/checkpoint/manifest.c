@@ -26,11 +26,11 @@ const manifest_text manifest_texts[] = {
 };
 
 const co_number manifest_numbers[] = {
-    {"seed", CO_NUMBER_COUNT, offsetof(co_manifest, seed)},
-    {"ranks", CO_NUMBER_COUNT, offsetof(co_manifest, ranks)},
-    {"train_samples", CO_NUMBER_COUNT, offsetof(co_manifest, train_samples)},
-    {"parameter_count", CO_NUMBER_COUNT, offsetof(co_manifest, parameter_count)},
-    {NULL, CO_NUMBER_COUNT, 0},
+    {"seed", CO_NUMBER_COUNT, offsetof(co_manifest, seed), false},
+    {"ranks", CO_NUMBER_COUNT, offsetof(co_manifest, ranks), false},
+    {"train_samples", CO_NUMBER_COUNT, offsetof(co_manifest, train_samples), false},
+    {"parameter_count", CO_NUMBER_COUNT, offsetof(co_manifest, parameter_count), false},
+    {NULL, CO_NUMBER_COUNT, 0, false},
 };
 
 void co_manifest_free(co_manifest *manifest)

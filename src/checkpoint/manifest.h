@@ -34,6 +34,7 @@ typedef struct co_number {
     const char *name; /* NULL ends the list */
     co_number_kind kind;
     size_t offset;
+    bool optional; /* files of earlier versions lack it: left as it is */
 } co_number;
 
 /* Which numbers a position has, and each rank's own part of it. */

@@ -44,6 +44,8 @@ static co_status read_number(void *self, const json_t *object, const co_number *
     const json_t *value = json_object_get(object, number->name);
     char *field = (char *)self + number->offset;
 
+    if (!value && number->optional)
+        return CO_OK;
     if (number->kind == CO_NUMBER_COUNT)
         return read_count((uint64_t *)(void *)field, object, number->name, where);
     if (number->kind == CO_NUMBER_FLAG) {

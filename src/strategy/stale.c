@@ -75,7 +75,7 @@ static co_status stale_init(co_strategy *strategy)
     stale *self = strategy->self;
     const size_t n_slot = stale_is_delayed(self) ? (size_t)self->k : 1;
 
-    strategy->own_weights = strategy->own_state = self->racy;
+    strategy->own_weights = strategy->own_state = strategy->late = self->racy;
     if (self->racy && self->k > 1)
         return co_fail(CO_E_USAGE, "strategy stale: racy: true has no delay; leave k out");
     self->slot = co_calloc(n_slot, sizeof(*self->slot));

@@ -43,6 +43,15 @@ static inline int json_put_results(json_t *object, const co_event *event)
     return bad;
 }
 
+/* Absent where there is no loss scale. */
+static inline int json_put_loss_scale(json_t *object, const co_event *event)
+{
+    if (event->loss_scale <= 0)
+        return 0;
+    return json_put_real(object, "loss_scale", event->loss_scale) |
+           json_put_count(object, "skipped_steps", event->skipped_steps);
+}
+
 #define JSON_STYLE (JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER)
 
 #endif

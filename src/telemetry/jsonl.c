@@ -76,6 +76,7 @@ static co_status jsonl_start(const jsonl *self, const co_run_info *info)
               json_put_text(object, "strategy", info->strategy) |
               json_put_text(object, "transport", info->transport) |
               json_put_text(object, "backend", info->backend) |
+              json_put_text(object, "precision", info->precision) |
               json_put_count(object, "ranks", (uint64_t)info->ranks) |
               json_put_count(object, "batch", info->batch) |
               json_put_count(object, "epochs", info->epochs) |
@@ -137,6 +138,7 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "lr", event->lr) | json_put_results(object, event) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);
+    bad |= json_put_loss_scale(object, event);
     if (event->kind != CO_EVENT_STEP)
         bad |= json_put_count(object, "bad_samples", event->bad_samples);
     if (event->rank)

@@ -62,6 +62,7 @@ static json_t *summary_build(const co_summary *summary)
         json_put_text(object, "dataset", info->dataset) |
         json_put_text(object, "strategy", info->strategy) |
         json_put_text(object, "transport", info->transport) |
+        json_put_text(object, "precision", info->precision) | json_put_loss_scale(object, last) |
         json_put_count(object, "ranks", (uint64_t)info->ranks) |
         summary_put_shards(object, summary->shards) | json_put_count(object, "batch", info->batch) |
         json_put_count(object, "epochs", info->epochs) |

@@ -12,7 +12,7 @@
 
 /* Facts about the run, known before the first step. */
 typedef struct co_run_info {
-    const char *model, *strategy, *dataset, *transport, *backend;
+    const char *model, *strategy, *dataset, *transport, *backend, *precision;
     int ranks;
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
     uint64_t epochs;     /* 0: bounded by steps alone */
@@ -64,6 +64,8 @@ typedef struct co_event {
     double sync_seconds;       /* of this rank: in the strategy, waiting included */
     double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
     double lr;
+    double loss_scale;                 /* of the next step; 0: none */
+    uint64_t skipped_steps;            /* of the run so far, whose gradients overflowed */
     co_step_figures last;              /* STEP */
     double train_accuracy_top5;        /* as train_accuracy; < 0: 5 classes or fewer */
     double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */

@@ -17,15 +17,19 @@
 
 #define POINT(name, kind, field)                                                                   \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_run_point, field)                                      \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), false                               \
     }
 #define RANK(name, kind, field)                                                                    \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_rank_point, field)                                     \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false                              \
+    }
+#define LATER(name, kind, field)                                                                   \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true                               \
     }
 #define NUMBERS_END                                                                                \
     {                                                                                              \
-        NULL, CO_NUMBER_COUNT, 0                                                                   \
+        NULL, CO_NUMBER_COUNT, 0, false                                                            \
     }
 
 static const co_number checkpoint_point[] = {
@@ -71,6 +75,10 @@ static const co_number checkpoint_rank[] = {
     RANK("counter1", COUNT, count[1]),
     RANK("counter2", COUNT, count[2]),
     RANK("counter3", COUNT, count[3]),
+    LATER("loss_scale", REAL, scaler.scale),
+    LATER("clean_steps", COUNT, scaler.clean),
+    LATER("skipped_steps", COUNT, scaler.skipped),
+    LATER("skipped_in_row", COUNT, scaler.in_row),
     NUMBERS_END,
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/half.h"
 #include "core/mem.h"
 #include "optim/optim.h"
 #include "strategy/strategy.h"
@@ -27,6 +28,8 @@ struct co_distributed {
     co_strategy_step step; /* under way */
     bool has_gradient;     /* this step has written store->grad */
     double lr;
+    co_scaler scaler;
+    bool overflow;    /* known before the gradients are looked at */
     uint64_t sync_ns; /* spent in the strategy since the first step */
 };
 
@@ -47,6 +50,24 @@ static co_status distributed_set_segments(co_distributed *d)
     st = co_optim_set_segments(d->optim, segment, n);
     co_free(segment);
     return st;
+}
+
+/* A gradient that waits for a later step would wait with the scale of its own. */
+static bool distributed_keeps_gradients(const co_strategy *strategy)
+{
+    return strategy->late || (co_strategy_is_common(strategy) && co_strategy_carry(strategy, 0));
+}
+
+static co_status distributed_open_scaler(co_distributed *d)
+{
+    co_scaler_init(&d->scaler, &d->options.model->precision);
+    if (!co_scaler_is_on(&d->scaler) || !distributed_keeps_gradients(d->strategy))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
+                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync without "
+                   "a memory of errors",
+                   d->strategy->ops->name);
 }
 
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
@@ -80,6 +101,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         d->strategy->owner = options->model;
         st = co_strategy_start(d->strategy);
     }
+    if (st == CO_OK)
+        st = distributed_open_scaler(d);
     if (st == CO_OK)
         st = co_optim_check_range(d->optim, d->strategy->update_begin, d->strategy->update_end);
     if (store->param != param)
@@ -284,6 +307,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
 {
     co_batch part = *batch;
 
+    d->options.model->loss_scale = (float)d->scaler.state.scale;
     d->step.local += batch->count;
     d->step.global = batch->global;
     if (batch->count == 0 && !d->options.model->norm_comm)
@@ -319,6 +343,7 @@ static co_grad_rule distributed_rule(const co_distributed *d)
 {
     co_grad_rule rule = CO_GRAD_PLAIN;
 
+    rule.scale = (float)(1 / d->scaler.state.scale);
     if (d->options.clip_value > 0)
         co_clip_value(&rule, d->options.clip_value);
     if (d->options.clip_norm > 0)
@@ -326,13 +351,49 @@ static co_grad_rule distributed_rule(const co_distributed *d)
     return rule;
 }
 
-co_status co_distributed_step(co_distributed *d)
+/* Whether this step may not move weights. Ranks that go from step to step together decide together:
+   each looks at what it would update, and one that has seen an overflow stops all. */
+static co_status distributed_find_overflow(bool *out, co_distributed *d)
+{
+    const co_strategy *s = d->strategy;
+    const bool common = co_strategy_is_common(s);
+    int32_t bad = d->overflow;
+
+    *out = false;
+    if (!co_scaler_is_on(&d->scaler))
+        return CO_OK;
+    if (!bad && s->update_begin < s->update_end)
+        bad = !co_grad_is_finite(d->options.model->store->grad + s->update_begin,
+                                 s->update_end - s->update_begin);
+    d->overflow = false;
+    if (common && co_comm_size(d->options.comm) > 1)
+        CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));
+    *out = bad != 0;
+    return co_scaler_update(&d->scaler, *out);
+}
+
+static co_status distributed_update(co_distributed *d, co_optim_step *update)
 {
     co_store *store = d->options.model->store;
+    const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
+
+    if (begin >= end)
+        return CO_OK;
+    update->number = ++d->updates;
+    CO_TRY(co_optim_update(d->optim, store, begin, end, update));
+    if (d->scaler.precision.round_weights)
+        co_half_nearest(store->param + begin, store->param + begin, end - begin,
+                        d->scaler.precision.plan.low);
+    return CO_OK;
+}
+
+co_status co_distributed_step(co_distributed *d)
+{
     const co_progress progress = {.step = d->step.step,
                                   .steps_per_epoch = d->options.steps_per_epoch,
                                   .total_steps = d->options.total_steps};
     co_optim_step update = {0};
+    bool overflow = false;
     uint64_t start_ns;
 
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
@@ -344,11 +405,9 @@ co_status co_distributed_step(co_distributed *d)
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
     update.rule = distributed_rule(d);
-    if (d->strategy->update_begin < d->strategy->update_end) {
-        update.number = ++d->updates;
-        CO_TRY(co_optim_update(d->optim, store, d->strategy->update_begin, d->strategy->update_end,
-                               &update));
-    }
+    CO_TRY(distributed_find_overflow(&overflow, d));
+    if (!overflow)
+        CO_TRY(distributed_update(d, &update));
     co_profiler_leave(distributed_profiler(d));
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
@@ -378,6 +437,31 @@ co_status co_distributed_finish(co_distributed *d)
 co_strategy_counts co_distributed_report(const co_distributed *d)
 {
     return co_strategy_report(d->strategy);
+}
+
+co_scaler *co_distributed_scaler(co_distributed *d)
+{
+    return &d->scaler;
+}
+
+void co_distributed_note_overflow(co_distributed *d)
+{
+    d->overflow = true;
+}
+
+bool co_distributed_skipped(const co_distributed *d)
+{
+    return d->scaler.overflow;
+}
+
+uint64_t co_distributed_skipped_steps(const co_distributed *d)
+{
+    return d->scaler.state.skipped;
+}
+
+double co_distributed_loss_scale(const co_distributed *d)
+{
+    return d->scaler.state.scale;
 }
 
 double co_distributed_lr(const co_distributed *d)

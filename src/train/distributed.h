@@ -6,6 +6,7 @@
 #include <cohort/train.h>
 
 #include "core/config.h"
+#include "train/scaler.h"
 
 #define CO_DISTRIBUTED_MAX_NAME 32
 
@@ -46,6 +47,12 @@ uint64_t co_distributed_updates(const co_distributed *distributed);
 /* Go on behind `step` steps, `updates` of them updates: all arrays and counters have been put back.
    Collective. */
 co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates);
+
+/* The loss scale. A checkpoint keeps its state. */
+co_scaler *co_distributed_scaler(co_distributed *distributed);
+/* This rank's loss in the step under way is not a number: its gradients have overflowed, whatever
+   they look like. */
+void co_distributed_note_overflow(co_distributed *distributed);
 
 /* What the strategy has counted; after co_distributed_finish. */
 co_strategy_counts co_distributed_report(const co_distributed *distributed);

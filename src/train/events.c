@@ -29,6 +29,10 @@ co_event trainer_event(const trainer *t, co_event_kind kind)
     event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
     event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
     event.lr = co_distributed_lr(t->distributed);
+    if (t->kept_buffer) {
+        event.loss_scale = co_distributed_loss_scale(t->distributed);
+        event.skipped_steps = co_distributed_skipped_steps(t->distributed);
+    }
     event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
     event.bytes_sent = co_comm_bytes_sent(t->comm);
     event.train_accuracy_top5 = event.test_accuracy_top5 = -1;

@@ -63,6 +63,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->config = values->config;
     model->backends = backends;
     model->seed = options->seed;
+    model->loss_scale = 1;
     model->direct_convolution = options->direct_convolution;
     st = co_precision_read(&model->precision, values->precision, co_config_arena(values->config));
     if (st == CO_OK)
@@ -208,7 +209,7 @@ static co_run model_run(const co_model *model, const co_batch *batch)
     co_run run = {.seed = model->seed, .sample = batch->sample};
 
     run.step = (uint32_t)(batch->epoch << 20) + (uint32_t)batch->step;
-    run.grad_scale = batch->global ? 1.0f / (float)batch->global : 0.0f;
+    run.grad_scale = batch->global ? model->loss_scale / (float)batch->global : 0.0f;
     run.reduce = model->norm_comm ? model_reduce : NULL;
     run.reduce_arg = model->norm_comm;
     return run;

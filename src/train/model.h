@@ -27,6 +27,7 @@ struct co_model {
     const co_backend *const *backends;
     bool direct_convolution;
     co_precision precision;
+    float loss_scale; /* of the gradients that backward gives; 1: none */
     uint64_t seed;
     co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
     bool given;           /* its first weights come from a file, not from the seed */

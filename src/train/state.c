@@ -188,8 +188,10 @@ static void state_set_point(co_state *state, const trainer *t)
 
 static co_rank_point state_rank_point(const trainer *t)
 {
-    co_rank_point point = {
-        .seen = t->seen, .means = t->means, .updates = co_distributed_updates(t->distributed)};
+    co_rank_point point = {.seen = t->seen,
+                           .means = t->means,
+                           .updates = co_distributed_updates(t->distributed),
+                           .scaler = co_distributed_scaler(t->distributed)->state};
     size_t n = 0;
     const uint64_t *counters = co_distributed_counters(t->distributed, &n);
 
@@ -341,7 +343,7 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
 /* This rank's point; on another number of ranks, rank 0 goes on with the sum of all. */
 static co_rank_point state_pick_point(const co_state *state, int rank, int ranks)
 {
-    co_rank_point point = {.updates = state->rank[0].updates};
+    co_rank_point point = {.updates = state->rank[0].updates, .scaler = state->rank[0].scaler};
 
     if (state->ranks == ranks)
         return state->rank[rank];
@@ -375,6 +377,8 @@ static void state_put_point(trainer *t, const co_state *state)
     t->last.rank = NULL;
     t->seen = own.seen;
     t->means = own.means;
+    if (own.scaler.scale > 0)
+        co_distributed_scaler(t->distributed)->state = own.scaler;
     if (t->ema)
         t->ema->updates = point->step / (uint64_t)t->job->spec.ema_options.every;
     for (size_t i = 0; counters && i < n && i < CO_STRATEGY_MAX_COUNTERS; i++)

@@ -67,6 +67,7 @@ static void trainer_describe(trainer *t)
         .dataset = co_spec_plugin_name(spec->data, ""),
         .transport = co_comm_transport(t->comm),
         .backend = spec->backend,
+        .precision = co_spec_precision_name(spec),
         .ranks = co_comm_size(t->comm),
         .parameter_count = co_model_parameter_count(job->model),
         .train_samples = co_dataset_count(job->train),
@@ -114,6 +115,7 @@ co_status trainer_open(trainer *t)
     options.total_steps = t->info.total_steps;
     options.batch = t->info.batch;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
+    CO_TRY(trainer_overflow_open(t));
     CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
@@ -136,6 +138,7 @@ void trainer_close(trainer *t)
         co_rundir_unlock(t->lock);
     co_free(t->rank);
     co_ema_destroy(t->ema);
+    co_free(t->kept_buffer);
     co_shards_close(&t->shards);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
@@ -181,7 +184,8 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
         co_result part;
 
         CO_TRY(co_model_forward(&part, t->job->model, &slice));
-        CO_TRY(trainer_check_loss(t, &part));
+        if (!trainer_overflow_forgive(t, &part))
+            CO_TRY(trainer_check_loss(t, &part));
         co_metrics_add(seen, &part);
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
@@ -240,6 +244,7 @@ co_status trainer_step(trainer *t)
     co_profiler_leave(t->profiler);
     co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
+    trainer_overflow_keep(t);
     if (t->shards.tree)
         CO_TRY(trainer_compute_shards(&seen, t, &batch));
     else
@@ -247,6 +252,7 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_distributed_step(t->distributed));
     co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
+    trainer_overflow_settle(t);
     co_profiler_leave(t->profiler);
     t->step_ns += co_clock_ns() - start_ns;
     t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;

@@ -22,6 +22,7 @@ typedef struct trainer {
     int lock;        /* owned; of the run directory, over MPI on rank 0; else 0 */
     co_feed train, test;
     co_shards shards;
+    float *kept_buffer; /* owned: running statistics before the step; NULL: no loss scale */
     co_run_info info;
     int n_sink;
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
@@ -81,6 +82,15 @@ co_status trainer_profile_open(trainer *t);
 co_status trainer_profile_write(trainer *t);
 /* When no loader reads and no plan runs any more. */
 void trainer_profile_close(trainer *t);
+
+/* --- overflow.c --- */
+co_status trainer_overflow_open(trainer *t);
+/* Before a step: what it would touch even if it is skipped. */
+void trainer_overflow_keep(trainer *t);
+/* Whether a loss that is not a number is only the end of this step: its figures are left out. */
+bool trainer_overflow_forgive(trainer *t, co_result *part);
+/* After a step: if it was skipped, put back what it has touched, and say so. */
+void trainer_overflow_settle(trainer *t);
 
 /* --- trainer.c --- */
 /* One update of the weights. */

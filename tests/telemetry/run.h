@@ -9,7 +9,7 @@ static const co_run_info run_info = {
     .strategy = "sync",
     .dataset = "mnist",
     .transport = "shm",
-    .backend = "auto",
+    .backend = "auto", .precision = "fp32",
     .ranks = 2,
     .parameter_count = 21840,
     .train_samples = 60000,

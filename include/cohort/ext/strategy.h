@@ -43,6 +43,8 @@ typedef struct co_strategy {
     /* Set by init where ranks may differ after an update: in their weights; in the optimizer's
      * state. A checkpoint then holds a copy of each rank. */
     bool own_weights, own_state;
+    /* Set by init where a gradient may be used in a later step than its own, without carry. */
+    bool late;
     /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
      * NULL where nobody can. */
     void (*draw_weights)(void *owner, uint64_t offset);
