@@ -3,6 +3,10 @@
  */
 #include "core/half_impl.h"
 
+#ifdef CO_HALF_X86
+#include <cpuid.h>
+#endif
+
 #define HALF_BLOCK ((size_t)512)
 
 static void half_widen_all_bf16(float *out, const uint16_t *in, size_t n)
@@ -35,13 +39,23 @@ const co_half_loops co_half_plain = {
     .round = {half_round_all_bf16, half_round_all_f16},
 };
 
+#ifdef CO_HALF_X86
+/* Not every compiler has a name for it. */
+static bool half_has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 const co_half_loops *const *co_half_loops_of_cpu(size_t *n)
 {
 #ifdef CO_HALF_X86
     static const co_half_loops *const all[] = {&co_half_avx512, &co_half_avx2, &co_half_plain};
     size_t first = 2;
 
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2") && half_has_f16c())
         first = 1;
     if (first == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl"))
