@@ -17,6 +17,7 @@ ROUNDS=${ROUNDS:-5}
 images=${COHORT_DATA:-../shared/data}/imagenette
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
 
 fail()
 {
@@ -102,7 +103,9 @@ out=bench/results/data.json
     for name in folder-224 files-224 pixels-224 folder-64 files-64 pixels-64; do
         printf ',\n  "%s": %s' "$name" "$(value $name)"
     done
-    printf '},\n "ratios": {"files-224 to libjpeg_turbo_decode": %s,\n' \
+    printf '},\n "ratios": {"folder-224 to libjpeg_turbo_decode": %s,\n' \
+        "$(ratio "$(value folder-224)" "$(value peer)")"
+    printf '  "files-224 to libjpeg_turbo_decode": %s,\n' \
         "$(ratio "$(value files-224)" "$(value peer)")"
     printf '  "pixels-224 to folder-224": %s,\n  "pixels-64 to folder-64": %s,\n' \
         "$(ratio "$(value pixels-224)" "$(value folder-224)")" \
@@ -118,8 +121,8 @@ printf '%-44s %10s %8s\n' '' 'images/s' ratio
 printf '%-44s %10.0f\n' "libjpeg-turbo alone: decode 224x224" "$(value peer | sed s/null/0/)"
 for side in 224 64; do
     for kind in folder files pixels; do
-        against=folder-$side
-        [ $kind != files ] || [ $side != 224 ] || against=peer
+        against=peer
+        [ $kind != pixels ] || against=folder-$side
         printf '%-44s %10.0f %8s  to %s\n' "$kind to ${side}x$side" "$(value $kind-$side)" \
             "$(ratio "$(value $kind-$side)" "$(value $against)")" "$against"
     done

@@ -9,6 +9,7 @@
 #include "core/half_impl.h"
 
 #define HALF_STEP 8
+#define HALF_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static void half_avx2_widen_bf16(float *out, const uint16_t *in, size_t n)
 {
@@ -35,12 +36,11 @@ static void half_avx2_round_bf16(uint16_t *out, const float *in, size_t n)
 
 static void half_avx2_round_f16(uint16_t *out, const float *in, size_t n)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     size_t i = 0;
 
     for (; i + HALF_STEP <= n; i += HALF_STEP)
         _mm_storeu_si128((__m128i *)(void *)(out + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), nearest));
+                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), HALF_NEAREST));
     for (; i < n; i++)
         out[i] = half_round_f16(in[i]);
 }
