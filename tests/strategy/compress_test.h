@@ -48,7 +48,7 @@ typedef struct rank {
     uint64_t bytes_sent;
 } rank;
 
-static rank ranks[MAX_RANKS], others[MAX_RANKS];
+static rank ranks[MAX_RANKS];
 
 /* Rank 2 has no samples in odd steps; gaps are 0. */
 static inline void gradient(float *out, const job *j, int index, int step)

@@ -4,6 +4,8 @@
  */
 #include "strategy/compress_test.h"
 
+static rank others[MAX_RANKS];
+
 static void all_elements_are_the_sum_of_sync(void **state)
 {
     static const char *const configs[][2] = {
