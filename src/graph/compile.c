@@ -104,12 +104,19 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
     return plan_add_step(plan, pc, false, 0);
 }
 
+static bool compile_supports(const co_kernel *kernel, const co_call *call, const char **why)
+{
+    return !kernel->supports || kernel->supports(call, why);
+}
+
 co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
                           const co_kernel *kernel, const co_backend *backend)
 {
+    const char *why;
+
     CO_TRY(compile_new_call(out, plan, init));
     (*out)->backend = backend;
-    if (!plan_kernel_takes(kernel, &(*out)->call))
+    if (!plan_kernel_takes(kernel, &(*out)->call) || !compile_supports(kernel, &(*out)->call, &why))
         CO_TRY(plan_widen(*out, plan));
     return compile_plan_call(plan, *out, kernel);
 }
@@ -160,42 +167,29 @@ static const co_kernel *compile_find_kernel(const co_backend *backend, const cha
     return NULL;
 }
 
-/* First backend whose kernel computes with the call's types of 16 bits, where there are any. */
-static const co_kernel *compile_choose_half(plan_call *pc, const co_plan *plan)
+/* Whether the kernel takes the call: as it is or, where tensors have 16 bits, in floats. */
+static bool compile_takes(const co_kernel *kernel, plan_call *pc, const char **why)
 {
-    for (const co_backend *const *b = plan->options.backends; *b; b++) {
-        const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
-        const char *why;
-
-        if (kernel && plan_kernel_takes(kernel, &pc->call) &&
-            (!kernel->supports || kernel->supports(&pc->call, &why))) {
-            pc->backend = *b;
-            pc->refusals = "";
-            return kernel;
-        }
+    if (plan_kernel_takes(kernel, &pc->call) && compile_supports(kernel, &pc->call, why)) {
+        pc->wide = NULL;
+        return true;
     }
-    return NULL;
+    return pc->wide && compile_supports(kernel, plan_wide_call(pc->wide), why);
 }
 
 /* First backend whose kernel takes the call; the refusals are the message when none does. */
 static co_status compile_choose(const co_kernel **out, plan_call *pc, co_plan *plan)
 {
-    const co_call *call = &pc->call;
     char why_all[512] = "";
     size_t used = 0;
 
-    if (plan_is_half(call)) {
-        *out = compile_choose_half(pc, plan);
-        if (*out)
-            return CO_OK;
+    if (plan_is_half(&pc->call))
         CO_TRY(plan_widen(pc, plan));
-        call = plan_wide_call(pc->wide);
-    }
     for (const co_backend *const *b = plan->options.backends; *b; b++) {
         const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
         const char *why = "has no kernel for it";
 
-        if (kernel && (!kernel->supports || kernel->supports(call, &why))) {
+        if (kernel && compile_takes(kernel, pc, &why)) {
             pc->backend = *b;
             pc->refusals = used ? co_arena_strdup(plan->arena, why_all) : "";
             *out = kernel;

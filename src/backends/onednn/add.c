@@ -48,6 +48,8 @@ static co_status add_backward(co_call *call, const co_run *run)
 const co_kernel co_onednn_add = {
     .op = "add",
     .self_size = sizeof(onednn_self),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = add_plan,
     .plan_backward = add_plan_backward,
     .bind = onednn_bind,

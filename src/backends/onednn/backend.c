@@ -31,11 +31,25 @@ static const char *backend_instructions(void)
 {
     const unsigned isa = dnnl_get_effective_cpu_isa();
 
+    if ((isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16)
+        return ", AVX-512 with bf16";
     if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
         return ", AVX-512";
     if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2)
         return ", AVX2";
     return isa ? ", older than AVX2" : "";
+}
+
+bool onednn_takes(const co_call *call, const char **why)
+{
+    if (call->in[0]->dtype == CO_F32)
+        return true;
+    *why = "this CPU has no instructions for bf16";
+    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) !=
+        dnnl_cpu_isa_avx512_core_bf16)
+        return false;
+    *why = "its parameters have 16 bits";
+    return !(call->op->is_norm && call->round_params);
 }
 
 static void backend_describe(char *out, size_t size)

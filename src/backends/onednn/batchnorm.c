@@ -163,12 +163,13 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
 static bool batchnorm_supports(const co_call *call, const char **why)
 {
     *why = "its sums cannot be added up over ranks";
-    return !call->over_ranks;
+    return !call->over_ranks && onednn_takes(call, why);
 }
 
 const co_kernel co_onednn_batchnorm = {
     .op = "batchnorm",
     .self_size = sizeof(norm),
+    .half = ONEDNN_HALF,
     .supports = batchnorm_supports,
     .fuses = norm_fuses,
     .plan = batchnorm_plan,

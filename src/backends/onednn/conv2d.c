@@ -35,7 +35,7 @@ static bool conv2d_suits_winograd(const co_call *call)
     const int64_t columns = (out[3] + CONV2D_TILE - 1) / CONV2D_TILE;
     const int64_t covered = rows * columns * CONV2D_TILE * CONV2D_TILE;
 
-    if (call->direct_convolution || a->groups != 1)
+    if (call->direct_convolution || a->groups != 1 || call->in[0]->dtype != CO_F32)
         return false;
     for (int i = 0; i < 2; i++)
         if (a->k[i] != 3 || a->s[i] != 1 || a->d[i] != 1)
@@ -138,18 +138,18 @@ static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const
 static dnnl_memory_desc_t conv2d_output(const co_call *call)
 {
     const int64_t *dim = call->out[0]->shape.dim;
-    const dnnl_memory_desc_t plain = onednn_plain(4, dim);
+    const dnnl_memory_desc_t plain = onednn_plain(call->out[0]->dtype, 4, dim);
     dnnl_memory_desc_t md = plain;
 
     if (dim[1] % CONV2D_BLOCK == 0)
-        (void)dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, dnnl_f32, dnnl_aBcd16b);
+        (void)dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, plain.data_type, dnnl_aBcd16b);
     return md;
 }
 
 /* Rows of the output, (N, out). */
 static dnnl_memory_desc_t conv2d_rows(const co_call *call)
 {
-    return onednn_plain(2, call->out[0]->shape.dim);
+    return onednn_plain(call->out[0]->dtype, 2, call->out[0]->shape.dim);
 }
 
 /* The output's gradient in the format that the primitive has chosen. */
@@ -184,10 +184,11 @@ static dnnl_status_t conv2d_init_forward(dnnl_convolution_desc_t *desc, dnnl_alg
                                          const conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_any(4, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_dilated_convolution_forward_desc_init(
         desc, onednn_direction(call), algorithm, &src, &weight, a->bias ? &bias : NULL, &dst,
@@ -198,9 +199,10 @@ static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, con
                                             const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_inner_product_forward_desc_init(desc, onednn_direction(call), &src, &weight,
                                                 a->bias ? &bias : NULL, &dst);
@@ -277,10 +279,10 @@ static dnnl_status_t conv2d_init_weights(dnnl_convolution_desc_t *desc, dnnl_alg
                                          const conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_any(4, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_dilated_convolution_backward_weights_desc_init(
         desc, algorithm, &src, &weight, a->bias ? &bias : NULL, &dst, self->stride, self->dilation,
@@ -291,9 +293,9 @@ static dnnl_status_t conv2d_product_weights(dnnl_inner_product_desc_t *desc, con
                                             const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(1, &a->out);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_inner_product_backward_weights_desc_init(desc, &src, &weight,
                                                          a->bias ? &bias : NULL, &dst);
@@ -345,9 +347,10 @@ static co_status conv2d_add_backward_data(conv2d *self, const_dnnl_primitive_des
 static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
                                       const conv2d *self, const co_call *call)
 {
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_any(4, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
 
     return dnnl_dilated_convolution_backward_data_desc_init(desc, algorithm, &src, &weight, &dst,
                                                             self->stride, self->dilation,
@@ -357,8 +360,9 @@ static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_ki
 static dnnl_status_t conv2d_product_data(dnnl_inner_product_desc_t *desc, const conv2d *self,
                                          const co_call *call)
 {
-    const dnnl_memory_desc_t src = onednn_any(4, call->in[0]->shape.dim), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
 
     return dnnl_inner_product_backward_data_desc_init(desc, &src, &weight, &dst);
 }
@@ -398,6 +402,8 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
 const co_kernel co_onednn_conv2d = {
     .op = "conv2d",
     .self_size = sizeof(conv2d),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = conv2d_plan,
     .plan_backward = conv2d_plan_backward,
     .bind = onednn_bind,

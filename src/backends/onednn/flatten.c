@@ -15,7 +15,7 @@ static co_status flatten_plan(co_call *call)
     if (!call->in[0]->layout)
         return CO_OK;
     CO_TRY(onednn_begin(call));
-    y.md = onednn_plain(x.md.ndims, x.md.dims);
+    y.md = onednn_plain(call->out[0]->dtype, x.md.ndims, x.md.dims);
     return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);
 }
 
@@ -23,7 +23,8 @@ static co_status flatten_plan(co_call *call)
 static co_status flatten_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;
-    const dnnl_memory_desc_t rows = onednn_plain(call->out[0]->shape.ndim, call->out[0]->shape.dim);
+    const dnnl_memory_desc_t rows =
+        onednn_plain(call->out[0]->dtype, call->out[0]->shape.ndim, call->out[0]->shape.dim);
     onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
 
     if (!call->grad_in[0] || (!call->in[0]->layout && !call->grad_out[0]->layout))
@@ -33,7 +34,7 @@ static co_status flatten_plan_backward(co_call *call)
     CO_TRY(onednn_convert(&dy, self, &self->backward, &rows));
     onednn_like(call->grad_in[0], call->in[0]);
     dx = onednn_tensor(call->grad_in[0]);
-    dy.md = onednn_plain(dx.md.ndims, dx.md.dims);
+    dy.md = onednn_plain(call->out[0]->dtype, dx.md.ndims, dx.md.dims);
     return onednn_add_reorder(self, &self->backward, ONEDNN_ALWAYS, &dy, &dx, false);
 }
 
@@ -66,6 +67,8 @@ static co_status flatten_backward(co_call *call, const co_run *run)
 const co_kernel co_onednn_flatten = {
     .op = "flatten",
     .self_size = sizeof(onednn_self),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = flatten_plan,
     .plan_backward = flatten_plan_backward,
     .bind = onednn_bind,
@@ -87,6 +90,8 @@ static co_status flatten_plan_unpack(co_call *call)
 const co_kernel co_onednn_unpack = {
     .op = "unpack",
     .self_size = sizeof(onednn_self),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = flatten_plan_unpack,
     .bind = onednn_bind,
     .forward = onednn_forward,

@@ -9,9 +9,10 @@ static co_status linear_plan(co_call *call)
     onednn_self *self = call->self;
     onednn_operand src = onednn_tensor(call->in[0]), dst, bias = {0};
     onednn_operand weight = onednn_tensor(&call->param[0]);
-    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
+    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t any_weight =
+        onednn_any(call->in[0]->dtype, 2, call->param[0].shape.dim);
     dnnl_inner_product_desc_t desc;
     dnnl_memory_desc_t md;
 
@@ -76,10 +77,10 @@ static co_status linear_add_backward_weights(onednn_self *self, const_dnnl_primi
 static co_status linear_plan_backward_weights(onednn_self *self, const co_call *call)
 {
     const co_linear_attr *a = call->attr;
-    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
-    const dnnl_memory_desc_t plain_bias = onednn_plain(1, &a->out);
+    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t any_weight = onednn_any(CO_F32, 2, call->param[0].shape.dim);
+    const dnnl_memory_desc_t plain_bias = onednn_plain(CO_F32, 1, &a->out);
     onednn_operand src = onednn_tensor(call->in[0]), diff_dst = onednn_tensor(call->grad_out[0]);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_inner_product_desc_t desc;
@@ -128,9 +129,10 @@ static co_status linear_add_backward_data(onednn_self *self, const_dnnl_primitiv
 static co_status linear_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;
-    const dnnl_memory_desc_t any_src = onednn_any(2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t any_dst = onednn_any(2, call->out[0]->shape.dim);
-    const dnnl_memory_desc_t any_weight = onednn_any(2, call->param[0].shape.dim);
+    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t any_weight =
+        onednn_any(call->in[0]->dtype, 2, call->param[0].shape.dim);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_inner_product_desc_t desc;
     co_status st;
@@ -151,6 +153,8 @@ static co_status linear_plan_backward(co_call *call)
 const co_kernel co_onednn_linear = {
     .op = "linear",
     .self_size = sizeof(onednn_self),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .bind = onednn_bind,

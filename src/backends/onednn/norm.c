@@ -106,7 +106,7 @@ static size_t norm_part_offset(norm *self, onednn_program *program)
 {
     const int64_t group = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
     const int64_t floats = group * self->n * (int64_t)(sizeof(norm_part) / sizeof(float));
-    const dnnl_memory_desc_t md = onednn_plain(1, &floats);
+    const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
     return onednn_scratch(&self->base, program, &md).offset;
 }

@@ -77,9 +77,14 @@ co_status onednn_check(dnnl_status_t status, const co_call *call, const char *wh
 /* --- program.c: while planning --- */
 /* First thing in every plan. */
 co_status onednn_begin(co_call *call);
-/* f32, row-major; and the same in whatever format the primitive likes best. */
-dnnl_memory_desc_t onednn_plain(int ndim, const int64_t *dim);
-dnnl_memory_desc_t onednn_any(int ndim, const int64_t *dim);
+/* Row-major; and the same in whatever format the primitive likes best. */
+dnnl_memory_desc_t onednn_plain(co_dtype dtype, int ndim, const int64_t *dim);
+dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim);
+/* Of a tensor of the call, whatever its layout is. */
+dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor);
+/* Whether a kernel that knows BF16 may run the call: the CPU has instructions for it, and its
+   parameters are used as they are. Always, for floats. */
+bool onednn_takes(const co_call *call, const char **why);
 bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
 /* A tensor of the call in its layout; `tensor` outlives the plan. */
 onednn_operand onednn_tensor(const co_tensor *tensor);
@@ -119,6 +124,8 @@ co_status onednn_backward(co_call *call, const co_run *run);
 void onednn_fini(co_call *call);
 /* The primitives of a call that is bound, for profiles. */
 void onednn_describe_call(char *out, size_t size, const co_call *call, bool backward);
+
+#define ONEDNN_HALF (1u << CO_BF16) /* co_kernel.half */
 
 extern const co_kernel co_onednn_conv2d, co_onednn_linear, co_onednn_maxpool, co_onednn_avgpool,
     co_onednn_adaptive_avgpool, co_onednn_relu, co_onednn_add, co_onednn_flatten,

@@ -34,7 +34,7 @@ static void pool_read_adaptive(pool *self, const co_call *call)
 static co_status pool_plan(co_call *call)
 {
     pool *self = call->self;
-    const dnnl_memory_desc_t any = onednn_any(4, call->out[0]->shape.dim);
+    const dnnl_memory_desc_t any = onednn_any_of(call->out[0]);
     const onednn_operand src = onednn_tensor(call->in[0]);
     onednn_operand dst, places = {.base = &call->workspace};
     dnnl_pooling_desc_t desc;
@@ -118,6 +118,8 @@ static bool pool_supports_adaptive(const co_call *call, const char **why)
     const co_adaptive_pool_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim;
 
+    if (!onednn_takes(call, why))
+        return false;
     *why = "its windows differ in size";
     return in[2] % a->o[0] == 0 && in[3] % a->o[1] == 0;
 }
@@ -134,6 +136,8 @@ static co_status pool_plan_adaptive(co_call *call)
 const co_kernel co_onednn_maxpool = {
     .op = "maxpool",
     .self_size = sizeof(pool),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = pool_plan_max,
     .plan_backward = pool_plan_backward,
     .bind = onednn_bind,
@@ -145,6 +149,8 @@ const co_kernel co_onednn_maxpool = {
 const co_kernel co_onednn_avgpool = {
     .op = "avgpool",
     .self_size = sizeof(pool),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = pool_plan_avg,
     .plan_backward = pool_plan_backward,
     .bind = onednn_bind,
@@ -156,6 +162,7 @@ const co_kernel co_onednn_avgpool = {
 const co_kernel co_onednn_adaptive_avgpool = {
     .op = "adaptive_avgpool",
     .self_size = sizeof(pool),
+    .half = ONEDNN_HALF,
     .supports = pool_supports_adaptive,
     .plan = pool_plan_adaptive,
     .plan_backward = pool_plan_backward,

@@ -43,8 +43,13 @@ co_status onednn_begin(co_call *call)
     return onednn_check(st, call, "start");
 }
 
+static dnnl_data_type_t program_type(co_dtype dtype)
+{
+    return dtype == CO_BF16 ? dnnl_bf16 : dtype == CO_F16 ? dnnl_f16 : dnnl_f32;
+}
+
 /* Cannot fail: sizes are positive and the number of dimensions is at most CO_MAX_DIMS. */
-static dnnl_memory_desc_t program_describe_memory(int ndim, const int64_t *dim,
+static dnnl_memory_desc_t program_describe_memory(co_dtype dtype, int ndim, const int64_t *dim,
                                                   dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t md = {0};
@@ -52,20 +57,25 @@ static dnnl_memory_desc_t program_describe_memory(int ndim, const int64_t *dim,
 
     for (int i = 0; i < ndim; i++)
         dims[i] = dim[i];
-    dnnl_memory_desc_init_by_tag(&md, ndim, dims, dnnl_f32, tag);
+    dnnl_memory_desc_init_by_tag(&md, ndim, dims, program_type(dtype), tag);
     return md;
 }
 
-dnnl_memory_desc_t onednn_plain(int ndim, const int64_t *dim)
+dnnl_memory_desc_t onednn_plain(co_dtype dtype, int ndim, const int64_t *dim)
 {
     static const dnnl_format_tag_t tag[] = {
         dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
-    return program_describe_memory(ndim, dim, tag[ndim]);
+    return program_describe_memory(dtype, ndim, dim, tag[ndim]);
 }
 
-dnnl_memory_desc_t onednn_any(int ndim, const int64_t *dim)
+dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim)
 {
-    return program_describe_memory(ndim, dim, dnnl_format_tag_any);
+    return program_describe_memory(dtype, ndim, dim, dnnl_format_tag_any);
+}
+
+dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor)
+{
+    return onednn_any(tensor->dtype, tensor->shape.ndim, tensor->shape.dim);
 }
 
 bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
@@ -78,7 +88,8 @@ onednn_operand onednn_tensor(const co_tensor *tensor)
     onednn_operand x = {.base = &tensor->data};
 
     x.md = tensor->layout ? ((const onednn_layout *)tensor->layout)->md
-                          : onednn_plain(tensor->shape.ndim, tensor->shape.dim);
+                          : onednn_plain(tensor->dtype, tensor->shape.ndim, tensor->shape.dim);
+    x.md.data_type = program_type(tensor->dtype); /* tensors of two types may share a layout */
     return x;
 }
 
@@ -89,7 +100,7 @@ dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg)
 
 void onednn_set_format(co_tensor *tensor, onednn_layout *own, const dnnl_memory_desc_t *md)
 {
-    const dnnl_memory_desc_t plain = onednn_plain(md->ndims, md->dims);
+    const dnnl_memory_desc_t plain = onednn_plain(tensor->dtype, md->ndims, md->dims);
 
     tensor->layout = NULL;
     tensor->bytes = dnnl_memory_desc_get_size(md);

@@ -57,6 +57,8 @@ static co_status relu_plan_backward(co_call *call)
 const co_kernel co_onednn_relu = {
     .op = "relu",
     .self_size = sizeof(onednn_self),
+    .half = ONEDNN_HALF,
+    .supports = onednn_takes,
     .plan = relu_plan,
     .plan_backward = relu_plan_backward,
     .bind = onednn_bind,
