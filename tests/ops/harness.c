@@ -330,6 +330,7 @@ co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode)
     const co_plan_options options = {.batch = h->batch,
                                      .training = mode->training,
                                      .backends = h->backend,
+                                     .precision = mode->precision,
                                      .no_reuse = mode->no_reuse};
     size_t n = 0;
 

@@ -1,0 +1,122 @@
+/*
+ * test_half.c - every op with tensors of 16 bits.
+ *
+ * What ref gives in floats is the truth, and what it gives on tensors of 16 bits the definition:
+ * each op in floats, its tensors and weights rounded. All backends together, with kernels that
+ * compute with BF16 where the CPU has them, must come as near to both. Errors are taken over a
+ * whole tensor: one rounding more can turn a single ReLU or a single maximum.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "cases.h"
+
+/* Of the length of the tensor: for each layer so many steps between two numbers next to 1, as what
+   one layer rounds the next ones carry on. */
+#define HALF_TOLERANCE 8
+#define HALF_FLOOR     1e-3
+
+typedef struct half_type {
+    co_dtype dtype;
+    double step;
+} half_type;
+
+static double half_error(const float *got, const float *want, size_t n)
+{
+    double error = 0, size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)got[i] - (double)want[i];
+
+        error += d * d;
+        size += (double)want[i] * (double)want[i];
+    }
+    return sqrt(error) / (sqrt(size) + HALF_FLOOR * sqrt((double)n));
+}
+
+static void half_check_tensor(const float *got, const float *want, size_t n, double allowed,
+                              const char *where, const char *what)
+{
+    const double error = half_error(got, want, n);
+
+    if (!(error <= allowed))
+        fail_msg("%s: %s is off by %g of its length, and may be by %g", where, what, error,
+                 allowed);
+}
+
+static void half_check(const harness *h, const harness_result *got, const harness_result *want,
+                       double allowed, const char *where)
+{
+    half_check_tensor(got->out, want->out, want->n_out, allowed, where, "output");
+    half_check_tensor(got->loss, want->loss, want->n_loss, allowed, where, "loss");
+    for (int p = 0; p < h->graph->n_param; p++) {
+        const co_param *param = &h->graph->param[p];
+        const float *g = (param->spec.buffer ? got->buffer : got->grad) + param->offset;
+        const float *w = (param->spec.buffer ? want->buffer : want->grad) + param->offset;
+
+        half_check_tensor(g, w, param->count, allowed, where, param->name);
+    }
+}
+
+/* A shift in front of a norm has a gradient of 0, of which 16 bits leave noise. */
+static bool half_is_noise(const ops_case *c)
+{
+    return strstr(c->net, "batchnorm") && !strstr(c->net, "bias: false");
+}
+
+static void half_run(const ops_case *c, const half_type *type)
+{
+    const co_plan_precision precision = {.low = type->dtype, .everything = true};
+    const harness_mode truth = {.training = true};
+    const harness_mode ref = {.training = true, .precision = precision};
+    const harness_mode all = {co_backends, true, false, precision};
+    harness *h = cases_create(c);
+    const double allowed = HALF_TOLERANCE * (1 + h->layers) * type->step;
+    harness_result want, defined, got;
+    char where[192];
+
+    snprintf(where, sizeof(where), "%s in %s (batch %d)", c->name, co_dtype_name(type->dtype),
+             (int)c->batch);
+    h->grad_scale = 0.125f;
+    assert_int_equal(harness_measure(&want, h, &truth, true), CO_OK);
+    if (harness_measure(&defined, h, &ref, true) != CO_OK ||
+        harness_measure(&got, h, &all, true) != CO_OK)
+        fail_msg("%s: %s", where, co_error_message());
+    if (!half_is_noise(c)) {
+        half_check(h, &defined, &want, allowed, where);
+        half_check(h, &got, &want, allowed, where);
+    }
+    half_check_tensor(defined.out, want.out, want.n_out, allowed, where, "ref's output");
+    half_check_tensor(got.out, want.out, want.n_out, allowed, where, "output");
+    if (half_error(defined.out, want.out, want.n_out) == 0 && strstr(c->net, "conv2d"))
+        fail_msg("%s: nothing was rounded", where);
+    harness_result_free(&want);
+    harness_result_free(&defined);
+    harness_result_free(&got);
+    harness_destroy(h);
+}
+
+static void every_op_has_both_types(void **state)
+{
+    static const half_type types[] = {{CO_BF16, 0x1p-7}, {CO_F16, 0x1p-10}};
+
+    (void)state;
+    for (int t = 0; t < 2; t++)
+        for (const ops_case *const *part = cases_all; *part; part++)
+            for (const ops_case *c = *part; c->name; c++)
+                half_run(c, &types[t]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_has_both_types)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
