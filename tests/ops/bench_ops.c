@@ -58,7 +58,7 @@ static co_status bench_measure(bench_time *out, harness *h, co_plan *plan, doubl
 static co_status bench_case(const ops_case *c, const co_backend *backend, double seconds)
 {
     const co_backend *const list[] = {backend, &co_backend_ref, NULL};
-    const harness_mode mode = {list, true, false};
+    const harness_mode mode = {.backends = list, .training = true};
     harness *h = cases_create(c);
     co_plan *plan = NULL;
     bench_time time;

@@ -69,7 +69,8 @@ static void backends_check_list(const ops_case *c, harness *h, const backends_wa
                                 const co_backend *const *list, const harness_result *want)
 {
     for (int no_reuse = 0; no_reuse <= (way->twice ? 1 : 0); no_reuse++) {
-        const harness_mode mode = {list, way->training, no_reuse == 1};
+        const harness_mode mode = {
+            .backends = list, .training = way->training, .no_reuse = no_reuse == 1};
         harness_result got;
         char where[160];
 
@@ -131,7 +132,7 @@ static void native_kernels_lose_no_nan(void **state)
                                        "conv2d {out: 3, kernel: 3, padding: 1}; batchnorm",
                                        "keep; conv2d {out: 2, kernel: 1}; add"};
     const co_backend *const list[] = {&co_backend_native, &co_backend_ref, NULL};
-    const harness_mode mode = {list, true, false}, ref = {NULL, true, false};
+    const harness_mode mode = {.backends = list, .training = true}, ref = {.training = true};
 
     (void)state;
     for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++)
@@ -157,7 +158,7 @@ static void native_kernels_lose_no_nan(void **state)
 static bool backends_runs(const co_backend *backend, const char *op)
 {
     const co_backend *const list[] = {backend, &co_backend_ref, NULL};
-    const harness_mode mode = {list, true, false};
+    const harness_mode mode = {.backends = list, .training = true};
     bool found = false;
 
     for (const ops_case *const *part = cases_all; *part && !found; part++)

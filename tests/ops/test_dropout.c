@@ -42,7 +42,7 @@ static float dropout_factor(const harness *h, const dropout_case *d, int64_t n, 
 
 static void dropout_check(const dropout_case *d, const co_backend *const *list)
 {
-    const harness_mode train = {list, true, false}, eval = {list, false, false};
+    const harness_mode train = {.backends = list, .training = true}, eval = {.backends = list};
     harness *h = cases_create(&d->c);
     const float *x = harness_values(h, harness_param(h, "source.value"));
     const int64_t count = co_shape_count(&d->c.sample);

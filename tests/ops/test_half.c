@@ -76,7 +76,7 @@ static void half_run(const ops_case *c, const half_type *type)
     const co_plan_precision precision = {.low = type->dtype, .everything = true};
     const harness_mode truth = {.training = true};
     const harness_mode ref = {.training = true, .precision = precision};
-    const harness_mode all = {co_backends, true, false, precision};
+    const harness_mode all = {.backends = co_backends, .training = true, .precision = precision};
     harness *h = cases_create(c);
     const double allowed = HALF_TOLERANCE * (1 + h->layers) * type->step;
     harness_result want, defined, got;

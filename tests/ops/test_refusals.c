@@ -94,7 +94,7 @@ static void no_memory_is_an_error(void **state)
 {
     (void)state;
     for (const ops_case *c = cases_net; c->name; c++) {
-        const harness_mode mode = {co_backends, true, false};
+        const harness_mode mode = {.backends = co_backends, .training = true};
         co_status st = CO_E_NOMEM;
         uint64_t k;
 

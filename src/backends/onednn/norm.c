@@ -34,7 +34,15 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
     const onednn_operand x = onednn_tensor(tensor);
     dnnl_memory_desc_t blocked;
 
-    if (tensor->shape.ndim != 4 || tensor->dtype != CO_F32 || !tensor->layout)
+    if (tensor->shape.ndim != 4 || !tensor->layout)
+        return NULL;
+#ifdef CO_ONEDNN_X86
+    if (tensor->dtype == CO_BF16) { /* onednn_takes has seen the CPU */
+        dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_bf16, dnnl_aBcd16b);
+        return onednn_same(&x.md, &blocked) ? &norm_loops_bf16 : NULL;
+    }
+#endif
+    if (tensor->dtype != CO_F32)
         return NULL;
     dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
     if (onednn_same(&x.md, &blocked)) {
@@ -90,7 +98,8 @@ bool norm_fuses(const co_call *call)
         return false;
     if (!other)
         return true;
-    if (other->dtype != CO_F32 || !other->layout || other->layout->backend != &co_backend_onednn)
+    if (other->dtype != call->in[0]->dtype || !other->layout ||
+        other->layout->backend != &co_backend_onednn)
         return false;
     x = onednn_tensor(call->in[0]);
     z = onednn_tensor(other);
@@ -175,6 +184,11 @@ static int64_t norm_at(const norm *self, int64_t sample, int64_t block)
     return (sample * self->blocks + block) * self->plane * self->loops->lanes;
 }
 
+static void *norm_place(const norm *self, const void *base, int64_t at)
+{
+    return base ? (char *)base + (size_t)at * self->loops->cell : NULL;
+}
+
 /* How many channels of a block there are; the rest of its lanes are padding. */
 static int norm_lanes(const norm *self, int64_t block)
 {
@@ -243,14 +257,14 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
                                int threads)
 {
     const norm *self = call->self;
-    const float *x = call->in[0]->data;
+    const void *x = call->in[0]->data;
     const int64_t planes = (end - first) * self->n;
 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < planes; i++) {
         const int64_t at = norm_at(self, i % self->n, first + i / self->n);
 
-        self->loops->measure(&part[i], x + at, self->plane);
+        self->loops->measure(&part[i], norm_place(self, x, at), self->plane);
     }
     for (int64_t b = first; b < end; b++)
         norm_join(call, part + (b - first) * self->n, b);
@@ -260,8 +274,8 @@ co_status norm_forward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
-    const float *x = call->in[0]->data, *other = call->n_in > 1 ? call->in[1]->data : NULL;
-    float *y = call->out[0]->data;
+    const void *x = call->in[0]->data, *other = call->n_in > 1 ? call->in[1]->data : NULL;
+    void *y = call->out[0]->data;
     norm_part *part = norm_find_parts(call, false);
     int threads;
     int64_t group;
@@ -283,9 +297,9 @@ co_status norm_forward(co_call *call, const co_run *run)
         for (int64_t i = 0; i < planes; i++) {
             const int64_t at = norm_at(self, i % self->n, first + i / self->n);
 
-            self->loops->apply(y + at, kept.mask ? kept.mask + at / 8 : NULL, x + at,
-                               other ? other + at : NULL, &line[i / self->n], self->tail,
-                               self->plane);
+            self->loops->apply(norm_place(self, y, at), kept.mask ? kept.mask + at / 8 : NULL,
+                               norm_place(self, x, at), norm_place(self, other, at),
+                               &line[i / self->n], self->tail, self->plane);
         }
     }
     return CO_OK;
@@ -323,14 +337,14 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
 }
 
 /* What goes back through the plane at `at`. `again`: after the gradient of the sum is there. */
-static norm_back norm_find_back(const co_call *call, const float *dy, int64_t at, bool again)
+static norm_back norm_find_back(const co_call *call, const void *dy, int64_t at, bool again)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
-    float *sum = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
-    norm_back back = {.x = (const float *)call->in[0]->data + at,
-                      .dy = (again && sum ? sum : dy) + at,
-                      .sum = sum && !again ? sum + at : NULL,
+    void *sum = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
+    norm_back back = {.x = norm_place(self, call->in[0]->data, at),
+                      .dy = norm_place(self, again && sum ? sum : dy, at),
+                      .sum = again ? NULL : norm_place(self, sum, at),
                       .mask = kept.mask ? kept.mask + at / 8 : NULL,
                       .mask_sum = self->tail == NORM_ADD_RELU};
 
@@ -339,11 +353,11 @@ static norm_back norm_find_back(const co_call *call, const float *dy, int64_t at
     return back;
 }
 
-static void norm_back_group(const co_call *call, const co_run *run, const float *dy, int64_t first,
+static void norm_back_group(const co_call *call, const co_run *run, const void *dy, int64_t first,
                             int64_t end, int threads)
 {
     const norm *self = call->self;
-    float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     norm_part *part = norm_find_parts(call, true);
     const int64_t planes = (end - first) * self->n;
     norm_line line[NORM_MAX_GROUP];
@@ -364,19 +378,19 @@ static void norm_back_group(const co_call *call, const co_run *run, const float 
         const int64_t at = norm_at(self, i % self->n, first + i / self->n);
         const norm_back back = norm_find_back(call, dy, at, true);
 
-        self->loops->gradient(dx + at, &back, &line[i / self->n], self->plane);
+        self->loops->gradient(norm_place(self, dx, at), &back, &line[i / self->n], self->plane);
     }
 }
 
 co_status norm_backward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
-    const float *dy;
+    const void *dy;
     int threads;
     int64_t group;
 
     CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
-    dy = (const float *)((const char *)*self->grad_out.base + self->grad_out.offset);
+    dy = (const char *)*self->grad_out.base + self->grad_out.offset;
     threads = NORM_THREADS;
     group = norm_group(self, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {

@@ -35,29 +35,31 @@ typedef struct norm_part {
 /* Pieces of a gradient's way back through one plane. A bit of `mask` is set where the ReLU let a
    value through; NULL: none. */
 typedef struct norm_back {
-    const float *x, *dy;
-    float *sum; /* where the gradient of the sum goes; NULL: nowhere. May be dy */
+    const void *x, *dy;
+    void *sum; /* where the gradient of the sum goes; NULL: nowhere. May be dy */
     const uint8_t *mask;
     bool mask_sum; /* the ReLU comes behind the sum */
 } norm_back;
 
-/* Loops over one plane of `n` vectors, compiled once for each instruction set. */
+/* Loops over one plane of `n` vectors, compiled once for each instruction set; tensors are of
+   `cell` bytes an element, floats or BF16, and all arithmetic is in floats. */
 typedef struct norm_loops {
     int lanes;
+    size_t cell;
     /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
-    void (*measure)(norm_part *out, const float *x, int64_t n);
+    void (*measure)(norm_part *out, const void *x, int64_t n);
     /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask` (n lanes / 8):
        see above, NULL: not wanted. y may be x or other. */
-    void (*apply)(float *y, uint8_t *mask, const float *x, const float *other,
-                  const norm_line *line, norm_tail tail, int64_t n);
+    void (*apply)(void *y, uint8_t *mask, const void *x, const void *other, const norm_line *line,
+                  norm_tail tail, int64_t n);
     /* a: sum d; b: sum d (x - mean), where d is the gradient of the norm's result */
     void (*reduce)(norm_part *out, const norm_back *back, const norm_line *line, int64_t n);
     /* dx = d scale + (x - mean) slope + shift. dx may be any of the gradients read. */
-    void (*gradient)(float *dx, const norm_back *back, const norm_line *line, int64_t n);
+    void (*gradient)(void *dx, const norm_back *back, const norm_line *line, int64_t n);
 } norm_loops;
 
 #ifdef CO_ONEDNN_X86
-extern const norm_loops norm_loops_avx2, norm_loops_avx512;
+extern const norm_loops norm_loops_avx2, norm_loops_avx512, norm_loops_bf16;
 #endif
 extern const norm_loops norm_loops_basic;
 

@@ -8,6 +8,18 @@
 
 typedef float vec __attribute__((vector_size(64), may_alias));
 
+typedef float cell;
+
+static inline vec norm_load(const cell *from)
+{
+    return *(const vec *)from;
+}
+
+static inline void norm_store(cell *to, vec value)
+{
+    *(vec *)to = value;
+}
+
 static inline uint16_t norm_is_kept(vec v)
 {
     return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NLE_UQ);

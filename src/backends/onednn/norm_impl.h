@@ -5,6 +5,12 @@
  *   uint16_t norm_is_kept(vec v)           bit l: !(v[l] <= 0), so that a NaN stays one
  *   vec norm_keep(vec v, uint16_t bits)    v where the bit is set, else 0
  *
+ * and how a vector lies in memory:
+ *
+ *   cell                                   float, or the bits of a BF16
+ *   vec norm_load(const cell *from)
+ *   void norm_store(cell *to, vec value)
+ *
  * Must not know calls, tensors or plans.
  */
 /* Vectors that stay in a first-level cache while their mean is found. Sums over so many are floats,
@@ -17,14 +23,9 @@ typedef struct norm_sum {
     vec a, b;
 } norm_sum;
 
-NORM_INLINE vec norm_load(const float *from)
+NORM_INLINE vec norm_number(const float *of)
 {
-    return *(const vec *)from;
-}
-
-NORM_INLINE void norm_store(float *to, vec value)
-{
-    *(vec *)to = value;
+    return *(const vec *)of;
 }
 
 NORM_INLINE void norm_put_bits(uint8_t *mask, int64_t i, uint16_t bits)
@@ -41,7 +42,7 @@ NORM_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t i)
     return LANES == 16 ? (uint16_t)(low | (unsigned)high << 8) : low;
 }
 
-static vec norm_chunk_mean(const float *x, int64_t n)
+static vec norm_chunk_mean(const cell *x, int64_t n)
 {
     vec sum[4] = {{0}};
     int64_t i = 0;
@@ -54,7 +55,7 @@ static vec norm_chunk_mean(const float *x, int64_t n)
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)n);
 }
 
-static vec norm_chunk_squares(const float *x, vec mean, int64_t n)
+static vec norm_chunk_squares(const cell *x, vec mean, int64_t n)
 {
     vec sum[4] = {{0}};
     int64_t i = 0;
@@ -75,8 +76,9 @@ static vec norm_chunk_squares(const float *x, vec mean, int64_t n)
 
 /* Chunks are joined by Chan, Golub & LeVeque's rule ("Algorithms for computing the sample
    variance", 1983). */
-static void norm_measure(norm_part *out, const float *x, int64_t n)
+static void norm_measure(norm_part *out, const void *data, int64_t n)
 {
+    const cell *x = data;
     double count = 0;
 
     for (int l = 0; l < LANES; l++)
@@ -97,11 +99,11 @@ static void norm_measure(norm_part *out, const float *x, int64_t n)
     }
 }
 
-NORM_INLINE void norm_apply_tail(float *y, uint8_t *mask, const float *x, const float *other,
+NORM_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const cell *other,
                                  const norm_line *line, norm_tail tail, int64_t n)
 {
-    const vec mean = norm_load(line->mean), scale = norm_load(line->scale),
-              shift = norm_load(line->shift);
+    const vec mean = norm_number(line->mean), scale = norm_number(line->scale),
+              shift = norm_number(line->shift);
 
     for (int64_t i = 0; i < n; i++) {
         vec v = (norm_load(x + i * LANES) - mean) * scale + shift;
@@ -122,7 +124,7 @@ NORM_INLINE void norm_apply_tail(float *y, uint8_t *mask, const float *x, const 
 }
 
 /* The tail is a constant in each branch. */
-static void norm_apply(float *y, uint8_t *mask, const float *x, const float *other,
+static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
                        const norm_line *line, norm_tail tail, int64_t n)
 {
     switch (tail) {
@@ -146,12 +148,12 @@ static void norm_apply(float *y, uint8_t *mask, const float *x, const float *oth
 /* d of vector i, and on the way the gradient of the sum. */
 NORM_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t i)
 {
-    vec d = norm_load(back->dy + i * LANES);
+    vec d = norm_load((const cell *)back->dy + i * LANES);
 
     if (mask && mask_sum)
         d = norm_keep(d, norm_get_bits(back->mask, i));
     if (sum)
-        norm_store(back->sum + i * LANES, d);
+        norm_store((cell *)back->sum + i * LANES, d);
     if (mask && !mask_sum)
         d = norm_keep(d, norm_get_bits(back->mask, i));
     return d;
@@ -160,7 +162,7 @@ NORM_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_
 NORM_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *line, bool sum,
                                        bool mask, bool mask_sum, int64_t from, int64_t to)
 {
-    const vec mean = norm_load(line->mean);
+    const vec mean = norm_number(line->mean);
     vec a[4] = {{0}}, b[4] = {{0}};
     int64_t i = from;
 
@@ -169,13 +171,13 @@ NORM_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *l
             const vec d = norm_take(back, sum, mask, mask_sum, i + k);
 
             a[k] += d;
-            b[k] += d * (norm_load(back->x + (i + k) * LANES) - mean);
+            b[k] += d * (norm_load((const cell *)back->x + (i + k) * LANES) - mean);
         }
     for (; i < to; i++) {
         const vec d = norm_take(back, sum, mask, mask_sum, i);
 
         a[0] += d;
-        b[0] += d * (norm_load(back->x + i * LANES) - mean);
+        b[0] += d * (norm_load((const cell *)back->x + i * LANES) - mean);
     }
     return (norm_sum){(a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3])};
 }
@@ -204,21 +206,22 @@ static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *
     }
 }
 
-NORM_INLINE void norm_gradient_masked(float *dx, const norm_back *back, const norm_line *line,
+NORM_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const norm_line *line,
                                       bool mask, int64_t n)
 {
-    const vec mean = norm_load(line->mean), scale = norm_load(line->scale),
-              slope = norm_load(line->slope), shift = norm_load(line->shift);
+    const vec mean = norm_number(line->mean), scale = norm_number(line->scale),
+              slope = norm_number(line->slope), shift = norm_number(line->shift);
 
     for (int64_t i = 0; i < n; i++) {
         const vec d = norm_take(back, false, mask, false, i);
 
         norm_store(dx + i * LANES,
-                   d * scale + ((norm_load(back->x + i * LANES) - mean) * slope + shift));
+                   d * scale +
+                       ((norm_load((const cell *)back->x + i * LANES) - mean) * slope + shift));
     }
 }
 
-static void norm_gradient(float *dx, const norm_back *back, const norm_line *line, int64_t n)
+static void norm_gradient(void *dx, const norm_back *back, const norm_line *line, int64_t n)
 {
     if (back->mask)
         norm_gradient_masked(dx, back, line, true, n);
@@ -228,6 +231,7 @@ static void norm_gradient(float *dx, const norm_back *back, const norm_line *lin
 
 const norm_loops NORM_TABLE = {
     .lanes = LANES,
+    .cell = sizeof(cell),
     .measure = norm_measure,
     .apply = norm_apply,
     .reduce = norm_reduce,

@@ -1,0 +1,36 @@
+/* norm_bf16.c - batch norm's loops on 16 channels of BF16 at once, for AVX-512 with its
+   instructions for BF16. They flush subnormals. */
+#include <immintrin.h>
+
+#include "backends/onednn/norm.h"
+
+#define LANES      16
+#define NORM_TABLE norm_loops_bf16
+
+typedef float vec __attribute__((vector_size(64), may_alias));
+
+typedef uint16_t cell;
+
+static inline vec norm_load(const cell *from)
+{
+    const __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)from);
+
+    return (vec)_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+static inline void norm_store(cell *to, vec value)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh((__m512)value));
+}
+
+static inline uint16_t norm_is_kept(vec v)
+{
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NLE_UQ);
+}
+
+static inline vec norm_keep(vec v, uint16_t bits)
+{
+    return (vec)_mm512_maskz_mov_ps(bits, (__m512)v);
+}
+
+#include "backends/onednn/norm_impl.h"
