@@ -1,0 +1,199 @@
+/*
+ * test_compress.c - runs with compressed gradients: the same bits over shared memory and MPI, and
+ * with a rank that is killed; what they report, what is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fixtures.h"
+#include "cli/program.h"
+
+/* Open MPI leaks by itself. */
+#define MPIEXEC                                                                                    \
+    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
+
+static const char *const compressors[] = {
+    "strategy={name: sync, compress: bf16}",
+    "strategy={name: sync, compress: {name: fp16, start: 3}}",
+    "strategy={name: sync, compress: {name: topk, ratio: 0.05}, bucket_mib: 0.001}",
+    "strategy={name: sync, compress: {name: powersgd, rank: 1}}",
+};
+#define COMPRESSORS (sizeof(compressors) / sizeof(compressors[0]))
+
+static bool have_mpi(void)
+{
+    const program_result *r = program_line("list transports");
+    const char *mpi = strstr(r->out, "\nmpi ");
+
+    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
+}
+
+/* Of a finished run. */
+static json_t *summary_of(const char *dir)
+{
+    char path[64];
+    json_t *summary;
+
+    snprintf(path, sizeof(path), "%s/summary.json", dir);
+    summary = json_load_file(path, 0, NULL);
+    assert_non_null(summary);
+    return summary;
+}
+
+/* Of a run, which is removed. */
+static void take_hash(char out[65], const char *dir)
+{
+    json_t *summary = summary_of(dir);
+
+    snprintf(out, 65, "%s", json_string_value(json_object_get(summary, "weights_sha256")));
+    json_decref(summary);
+    program_remove(dir);
+}
+
+static void train(const char *dir, const char *ranks, const char *strategy, const char *more)
+{
+    const char *const args[] = {"train", "job.yaml", "-q",     "-n", ranks, "--run-dir",
+                                dir,     "-s",       strategy, "-s", more,  NULL};
+
+    program_assert_success(program_run(args, NULL));
+}
+
+static void the_same_bits_over_mpi(void **state)
+{
+    (void)state;
+    if (!have_mpi()) {
+        print_message("skipped: this build or machine has no MPI\n");
+        skip();
+    }
+    for (size_t c = 0; c < COMPRESSORS; c++) {
+        const char *const args[] = {"train", "job.yaml", "-q", "--run-dir",    "mpi",
+                                    "-n",    "3",        "-s", compressors[c], NULL};
+        const program_options options = {.before = {MPIEXEC, "-n", "3"}};
+        char over_shm[65], over_mpi[65];
+
+        train("shm", "3", compressors[c], "epochs=2");
+        program_assert_success(program_run(args, &options));
+        take_hash(over_shm, "shm");
+        take_hash(over_mpi, "mpi");
+        assert_string_equal(over_shm, over_mpi);
+    }
+}
+
+/* The one that takes its place has its memory. */
+static void a_killed_rank_changes_no_bit(void **state)
+{
+    (void)state;
+    for (size_t c = 1; c < COMPRESSORS; c++) {
+        const char *const args[] = {
+            "train", "job.yaml",     "-q", "-n",        "2",  "--run-dir",          "hit",
+            "-s",    compressors[c], "-s", "epochs=60", "-s", "on_failure=respawn", NULL};
+        const program_options options = {
+            .signal = SIGKILL, .signal_child = true, .signal_at = "hit/metrics.jsonl"};
+        const program_result *r;
+        char hit[65], whole[65];
+
+        train("whole", "2", compressors[c], "epochs=60");
+        r = program_run(args, &options);
+        program_assert_success(r);
+        assert_non_null(strstr(r->err, "killed by signal 9"));
+        take_hash(hit, "hit");
+        take_hash(whole, "whole");
+        assert_string_equal(hit, whole);
+    }
+}
+
+static void fewer_ranks_go_on(void **state)
+{
+    static const char *const args[] = {"train",
+                                       "job.yaml",
+                                       "-q",
+                                       "-n",
+                                       "3",
+                                       "--run-dir",
+                                       "fewer",
+                                       "-s",
+                                       "strategy={name: sync, compress: topk}",
+                                       "-s",
+                                       "epochs=60",
+                                       "-s",
+                                       "on_failure=shrink",
+                                       NULL};
+    const program_options options = {
+        .signal = SIGKILL, .signal_child = true, .signal_at = "fewer/metrics.jsonl"};
+    json_t *summary;
+
+    (void)state;
+    program_assert_success(program_run(args, &options));
+    summary = summary_of("fewer");
+    assert_int_equal(json_integer_value(json_object_get(summary, "ranks")), 2);
+    json_decref(summary);
+    program_remove("fewer");
+}
+
+/* 16 steps of 1,024 + 16 + 64 + 4 weights, of which bf16 sends half the bytes. */
+static void the_summary_tells_the_bytes(void **state)
+{
+    json_t *summary, *bytes;
+
+    (void)state;
+    train("told", "2", compressors[0], "epochs=2");
+    summary = summary_of("told");
+    bytes = json_object_get(summary, "gradient_bytes");
+    assert_int_equal(json_array_size(bytes), 2);
+    assert_true(json_integer_value(json_array_get(bytes, 0)) >= 16 * 1108 * 4);
+    assert_int_equal(json_integer_value(json_array_get(bytes, 0)),
+                     2 * json_integer_value(json_array_get(bytes, 1)));
+    json_decref(summary);
+    program_remove("told");
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    program_assert_error(
+        program_line("train job.yaml -s shards=2 -s 'strategy={name: sync, compress: topk}'"), 2,
+        "or let shards be auto");
+    program_assert_error(program_line("train job.yaml -s 'strategy={name: sync, compress: tpok}'"),
+                         2, "unknown compressor 'tpok'");
+    program_assert_error(program_line("train job.yaml -s 'strategy={name: stale, compress: topk}'"),
+                         2, "compress");
+    /* A checkpoint without a memory is not of this run. */
+    train("plain", "2", "strategy=sync", "epochs=2");
+    program_assert_error(program_line("train job.yaml -n 2 --run-dir plain --resume -s epochs=3 -s "
+                                      "'strategy={name: sync, compress: topk}'"),
+                         3, "does not hold the arrays");
+    program_remove("plain");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    program_write_text("job.yaml", FIXTURES_CONFIG "threads: 1\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_bits_over_mpi),    cmocka_unit_test(a_killed_rank_changes_no_bit),
+        cmocka_unit_test(fewer_ranks_go_on),         cmocka_unit_test(the_summary_tells_the_bytes),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 2;
+    failed = cmocka_run_group_tests(tests, setup, NULL);
+    program_fini();
+    return failed;
+}
