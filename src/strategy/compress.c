@@ -286,21 +286,33 @@ void co_compress_resume(co_compress *compress, uint64_t step)
         compress->c.step = step;
 }
 
-float *co_compress_carry(const co_compress *compress, size_t i)
+static float *compress_carry(bool *share, const co_compress *compress, size_t i)
 {
     const co_compressor *c;
 
+    *share = false;
     if (!compress)
         return NULL;
     c = &compress->c;
-    if (c->memory && i == 0)
+    if (c->memory && i == 0) {
+        *share = true;
         return c->memory;
-    return c->ops->carry ? c->ops->carry(c, i - (c->memory ? 1 : 0)) : NULL;
+    }
+    return c->ops->carry ? c->ops->carry(share, c, i - (c->memory ? 1 : 0)) : NULL;
+}
+
+float *co_compress_carry(const co_compress *compress, size_t i)
+{
+    bool share;
+
+    return compress_carry(&share, compress, i);
 }
 
 bool co_compress_carry_is_share(const co_compress *compress, size_t i)
 {
-    return compress && compress->c.memory && i == 0;
+    bool share;
+
+    return compress_carry(&share, compress, i) && share;
 }
 
 const uint64_t *co_compress_bytes(const co_compress *compress)

@@ -287,10 +287,11 @@ static co_status powersgd_take(co_compressor *c, co_piece *piece)
                               CO_F32, CO_SUM);
 }
 
-static float *powersgd_carry(const co_compressor *c, size_t i)
+static float *powersgd_carry(bool *share, const co_compressor *c, size_t i)
 {
     const powersgd_state *self = c->self;
 
+    *share = false;
     return i == 0 ? self->last : NULL;
 }
 

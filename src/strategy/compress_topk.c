@@ -6,6 +6,11 @@
  * Each rank chooses its own, k of each piece, and gets those of all; they are added up in the order
  * of ranks, so that all ranks have the same bits. With ratio 1 and few ranks that is the sum of
  * `sync`.
+ *
+ * `momentum` is that of Deep Gradient Compression, in place of the optimizer's: each rank keeps a
+ * velocity u and adds that to its memory, so that what waits there gathers momentum as if it had
+ * been sent; where an element is sent, its velocity ends, for it belongs to gradients of old.
+ *   u_k <- m u_k + g_k,    p_k = u_k + e_k,    u_k <- 0 where p_k is sent
  */
 #include <cohort/ext/compress.h>
 
@@ -26,7 +31,8 @@ typedef struct topk_message {
 } topk_message;
 
 typedef struct topk_state {
-    double ratio;
+    double ratio, momentum;
+    float *velocity;       /* owned; as the store; NULL without momentum */
     uint32_t *block;       /* owned; holds all that follows */
     uint32_t *room;        /* for selections */
     topk_message *message; /* owned, (pieces) */
@@ -40,6 +46,14 @@ static const co_key topk_keys[] = {
      .min = 1e-6,
      .max = 1,
      .help = "share of the elements that is sent in a step"},
+    {.name = "momentum",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(topk_state, momentum),
+     .fallback = "0",
+     .min = 0,
+     .max = 0.9999,
+     .help =
+         "of what waits in the memory, in place of the optimizer's (Deep Gradient Compression)"},
     CO_KEYS_END,
 };
 
@@ -58,6 +72,14 @@ static co_status topk_init(co_compressor *c)
     size_t words = 0, room = 0;
     uint32_t *at;
 
+    if (self->momentum > 0 && !c->memory)
+        return co_fail(CO_E_USAGE, "compress topk: momentum is that of the memory, which "
+                                   "error_feedback: false leaves out; give one of them");
+    if (self->momentum > 0) {
+        self->velocity = co_calloc_aligned(c->store->n, sizeof(float));
+        if (!self->velocity)
+            return CO_E_NOMEM;
+    }
     self->message = co_calloc(c->n_piece, sizeof(*self->message));
     if (!self->message)
         return CO_E_NOMEM;
@@ -84,6 +106,21 @@ static co_status topk_init(co_compressor *c)
     return CO_OK;
 }
 
+/* What this step brings goes to the memory: the gradient, or the velocity that it changes. */
+static void topk_remember(co_compressor *c, const co_piece *piece)
+{
+    const topk_state *self = c->self;
+    const size_t n = piece->end - piece->begin;
+    const float *grad = c->store->grad + piece->begin;
+    const float momentum = (float)self->momentum;
+    float *velocity = self->velocity ? self->velocity + piece->begin : NULL;
+
+    for (size_t i = 0; velocity && i < n; i++)
+        velocity[i] = momentum * velocity[i] + grad[i];
+    if (c->memory)
+        co_vector()->add(c->memory + piece->begin, velocity ? velocity : grad, n);
+}
+
 /* What is not finite was sent, or there was too much of it: it must not come back in every step. */
 static void topk_forget(float *memory, size_t n)
 {
@@ -98,12 +135,12 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     topk_message *message = &self->message[piece->index];
     const size_t n = piece->end - piece->begin, k = message->k;
     float *memory = c->memory ? c->memory + piece->begin : NULL;
-    const float *grad = c->store->grad + piece->begin, *from = memory ? memory : grad;
+    const float *from = memory ? memory : c->store->grad + piece->begin;
+    float *velocity = self->velocity ? self->velocity + piece->begin : NULL;
     float *value = (float *)message->own + k;
     bool sound = true;
 
-    if (memory)
-        co_vector()->add(memory, grad, n);
+    topk_remember(c, piece);
     co_select_largest(message->own, self->room, from, n, k);
     for (size_t i = 0; i < k; i++) {
         value[i] = from[message->own[i]];
@@ -111,8 +148,12 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     }
     for (size_t i = 0; memory && i < k; i++)
         memory[message->own[i]] = 0;
+    for (size_t i = 0; velocity && i < k; i++)
+        velocity[message->own[i]] = 0;
     if (memory && !sound)
         topk_forget(memory, n);
+    if (velocity && !sound)
+        topk_forget(velocity, n);
     return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
 }
 
@@ -142,12 +183,21 @@ static co_status topk_take(co_compressor *c, co_piece *piece)
     return CO_OK;
 }
 
+static float *topk_carry(bool *share, const co_compressor *c, size_t i)
+{
+    const topk_state *self = c->self;
+
+    *share = true;
+    return i == 0 ? self->velocity : NULL;
+}
+
 static void topk_fini(co_compressor *c)
 {
     topk_state *self = c->self;
 
     co_free(self->message);
     co_free(self->block);
+    co_free(self->velocity);
 }
 
 const co_compressor_ops co_compressor_topk = {
@@ -158,5 +208,6 @@ const co_compressor_ops co_compressor_topk = {
     .init = topk_init,
     .post = topk_post,
     .take = topk_take,
+    .carry = topk_carry,
     .fini = topk_fini,
 };

@@ -183,6 +183,34 @@ static void topk_sends_the_largest(void **state)
     assert_int_equal(sent, 100);
 }
 
+/* As a plain loop has it, in which elements are sorted. */
+static void momentum_is_that_of_the_memory(void **state)
+{
+    const job j = {.config = "strategy: {name: sync, compress: {name: topk, ratio: 0.05, "
+                             "momentum: 0.75}}",
+                   .ranks = 1};
+    static float u[N], e[N], grad[N], sorted[N];
+
+    (void)state;
+    run(ranks, &j);
+    for (int step = 0; step < STEPS; step++) {
+        gradient(grad, &j, 0, step);
+        for (size_t i = 0; i < N; i++) {
+            u[i] = 0.75F * u[i] + grad[i];
+            sorted[i] = e[i] += u[i];
+        }
+        qsort(sorted, N, sizeof(float), by_size);
+        for (size_t i = 0; i < N; i++) {
+            const bool sent = fabsf(e[i]) >= fabsf(sorted[99]);
+
+            assert_true(ranks[0].sum[step][i] == (sent ? e[i] : 0));
+            e[i] = sent ? 0 : e[i];
+            u[i] = sent ? 0 : u[i];
+        }
+    }
+    assert_memory_equal(ranks[0].memory, e, sizeof(e));
+}
+
 /* Numbers of bytes as the documentation promises. */
 static void what_travels(void **state)
 {
@@ -225,6 +253,7 @@ int main(void)
         cmocka_unit_test(roundings_do_not_add_up),
         cmocka_unit_test(what_is_too_large_arrives_in_parts),
         cmocka_unit_test(topk_sends_the_largest),
+        cmocka_unit_test(momentum_is_that_of_the_memory),
         cmocka_unit_test(what_travels),
         cmocka_unit_test(without_tensors_powersgd_is_sync),
     };

@@ -18,6 +18,7 @@ static void what_is_no_number_does_not_stay(void **state)
 {
     static const char *const configs[] = {
         "strategy: {name: sync, compress: topk}",
+        "strategy: {name: sync, compress: {name: topk, momentum: 0.5}}",
         "strategy: {name: sync, compress: bf16}",
         "strategy: {name: sync, compress: fp16}",
         "strategy: {name: sync, compress: {name: topk, ratio: 0.5}}",
@@ -39,7 +40,7 @@ static void what_is_no_number_does_not_stay(void **state)
         for (int i = 0; i < 3; i++)
             assert_true(is_finite(ranks[i].memory, N));
         /* What was spoiled is sent again. */
-        assert_true(ranks[0].sum[STEPS - 1][16] != 0 || c < 5);
+        assert_true(ranks[0].sum[STEPS - 1][16] != 0 || c < 6);
     }
 }
 
@@ -67,6 +68,11 @@ static void bad_configs_are_refused_at_their_place(void **state)
                                  "bad.yaml:1:57: compress powersgd: key 'rank': expected a whole "
                                  "number from 1 to 64, got '65'",
                                  N);
+    strategy_test_expect_refusal(
+        "strategy: {name: sync, compress: {name: topk, momentum: 0.5, error_feedback: false}}",
+        "bad.yaml:1:34: compress topk: momentum is that of the memory, which error_feedback: false "
+        "leaves out; give one of them",
+        N);
     strategy_test_expect_refusal("strategy: {name: sync, compress: {name: topk, ration: 0.1}}",
                                  "bad.yaml:1:55: compress topk: unknown key 'ration'; did you mean "
                                  "'ratio'?",

@@ -177,7 +177,7 @@ static void same_steps(void **test)
     check("strategy={name: local, period: 4, start: 2, outer: {momentum: 0.5}}", 2, false);
     check("strategy={name: one-shot, init: per-rank}", 2, false);
     check("strategy=threads", 2, true);
-    check("strategy={name: sync, compress: topk}", 2, false);
+    check("strategy={name: sync, compress: {name: topk, momentum: 0.5}}", 2, false);
     check("strategy={name: sync, compress: powersgd}", 2, false);
 }
 
