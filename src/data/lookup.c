@@ -1,9 +1,9 @@
 /*
- * lookup.c - bytes to floats through a table, in plain C; and the choice.
+ * lookup.c - tables of floats for bytes, and going through them in plain C; and the choice.
  */
 #include "data/lookup.h"
 
-#include <stdbool.h>
+#include <math.h>
 #include <string.h>
 
 #define LOOKUP_STEP 8
@@ -17,9 +17,48 @@ void co_lookup_split(co_lookup_table *table)
         for (unsigned k = 0; k < 4; k++)
             table->byte[k][level] = (uint8_t)(bits >> 8 * k);
     }
+    table->formula.holds = false;
 }
 
-void co_lookup_plain(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+static void lookup_invert(float inverse[2], float x)
+{
+    const double exact = 1.0 / (double)x;
+
+    inverse[0] = (float)exact;
+    inverse[1] = (float)(exact - (double)inverse[0]);
+}
+
+static float lookup_divide(float x, const float inverse[2])
+{
+    return fmaf(x, inverse[0], x * inverse[1]);
+}
+
+static bool lookup_holds(const co_lookup_table *table)
+{
+    const co_lookup_formula *f = &table->formula;
+
+    for (int level = 0; level < CO_LOOKUP_LEVELS; level++) {
+        const float part = lookup_divide((float)level, f->inverse_of_255);
+        const float value = lookup_divide(part - f->mean, f->inverse_of_std);
+
+        if (memcmp(&value, &table->value[level], sizeof(value)) != 0)
+            return false;
+    }
+    return true;
+}
+
+void co_lookup_make(co_lookup_table *table, float mean, float std)
+{
+    for (int level = 0; level < CO_LOOKUP_LEVELS; level++)
+        table->value[level] = ((float)level / 255.0f - mean) / std;
+    co_lookup_split(table);
+    table->formula.mean = mean;
+    lookup_invert(table->formula.inverse_of_255, 255.0f);
+    lookup_invert(table->formula.inverse_of_std, std);
+    table->formula.holds = lookup_holds(table);
+}
+
+static void lookup_plain(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     size_t i = 0;
 
@@ -37,41 +76,49 @@ void co_lookup_plain(float *out, const uint8_t *in, size_t n, const co_lookup_ta
         out[i] = table->value[in[i]];
 }
 
-static bool lookup_has_avx512(void)
+const co_lookup_loops co_lookup_basic = {
+    .name = "plain C",
+    .look = lookup_plain,
+    .past = lookup_plain,
+};
+
+size_t co_lookup_loops_list(const co_lookup_loops *out[CO_LOOKUP_MAX_LOOPS])
 {
+    size_t n = 0;
+
+    out[n++] = &co_lookup_basic;
 #ifdef CO_DATA_X86
-    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
-#else
-    return false;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        out[n++] = &co_lookup_avx2;
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+        out[n++] = &co_lookup_avx512;
 #endif
+    return n;
+}
+
+static const co_lookup_loops *lookup_choose(const co_lookup_table *table)
+{
+    const co_lookup_loops *loops[CO_LOOKUP_MAX_LOOPS];
+    size_t i = co_lookup_loops_list(loops) - 1;
+
+    while (loops[i]->by_formula && !table->formula.holds) /* plain C is not */
+        i--;
+    return loops[i];
 }
 
 void co_lookup(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
-#ifdef CO_DATA_X86
-    if (lookup_has_avx512()) {
-        co_lookup_avx512(out, in, n, table);
-        return;
-    }
-#endif
-    co_lookup_plain(out, in, n, table);
+    lookup_choose(table)->look(out, in, n, table);
 }
 
 void co_lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
-#ifdef CO_DATA_X86
-    if (lookup_has_avx512()) {
-        co_lookup_past_avx512(out, in, n, table);
-        return;
-    }
-#endif
-    co_lookup_plain(out, in, n, table);
+    lookup_choose(table)->past(out, in, n, table);
 }
 
 void co_lookup_settle(void)
 {
 #ifdef CO_DATA_X86
-    if (lookup_has_avx512())
-        co_lookup_settle_avx512();
+    __builtin_ia32_sfence();
 #endif
 }

@@ -60,23 +60,24 @@ LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
     return i;
 }
 
-void co_lookup_avx512(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+static void lookup_look(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     const size_t i = lookup_vectors(out, in, n, table, false);
 
-    co_lookup_plain(out + i, in + i, n - i, table);
+    co_lookup_basic.look(out + i, in + i, n - i, table);
 }
 
-void co_lookup_past_avx512(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+static void lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     size_t i = 0;
 
     if ((uintptr_t)out % sizeof(__m512i) == 0)
         i = lookup_vectors(out, in, n, table, true);
-    co_lookup_avx512(out + i, in + i, n - i, table);
+    lookup_look(out + i, in + i, n - i, table);
 }
 
-void co_lookup_settle_avx512(void)
-{
-    _mm_sfence();
-}
+const co_lookup_loops co_lookup_avx512 = {
+    .name = "AVX-512",
+    .look = lookup_look,
+    .past = lookup_past,
+};

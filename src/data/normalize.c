@@ -70,9 +70,7 @@ co_status co_normalize_table(co_lookup_table **out, const co_normalize *normaliz
     for (size_t c = 0; c < channels; c++) {
         const float m = (float)mean->v[mean->n > 1 ? c : 0], s = (float)std->v[std->n > 1 ? c : 0];
 
-        for (int level = 0; level < CO_LOOKUP_LEVELS; level++)
-            table[c].value[level] = ((float)level / 255.0f - m) / s;
-        co_lookup_split(&table[c]);
+        co_lookup_make(&table[c], m, s);
     }
     *out = table;
     return CO_OK;
