@@ -30,15 +30,36 @@ static bool *autograd_find_wanted(co_plan *plan)
     return wanted;
 }
 
-/* grad = grad + part. */
-static co_status autograd_accumulate(plan_tensor **grad, co_plan *plan, plan_tensor *part)
+/* The gradient of a tensor so far: NULL, or the sum of what its readers have given. */
+typedef struct autograd_sum {
+    plan_tensor *grad;
+    plan_tensor *more; /* NULL, or a part that is added by the kernel that takes them */
+} autograd_sum;
+
+/* Whether the call that made a tensor takes its gradient in these two parts. */
+static bool autograd_is_taken(const co_plan *plan, int var, const plan_tensor *a,
+                              const plan_tensor *b)
 {
+    const int producer = plan->graph->var[var].producer;
+
+    return producer >= 0 && plan->node_call[producer]->call.adds_gradients &&
+           a->tensor.layout == b->tensor.layout && a->tensor.dtype == b->tensor.dtype;
+}
+
+/* Add a part to the gradient of a tensor of the graph. */
+static co_status autograd_accumulate(autograd_sum *all, co_plan *plan, int var, plan_tensor *part)
+{
+    plan_tensor **grad = &all[var].grad;
     co_call init = {.op = &autograd_add_op, .name = "gradient sum"};
     plan_tensor *sum;
     plan_call *pc;
 
     if (!*grad) {
         *grad = part;
+        return CO_OK;
+    }
+    if (!all[var].more && autograd_is_taken(plan, var, *grad, part)) {
+        all[var].more = part;
         return CO_OK;
     }
     sum = plan_new_tensor(plan, &part->tensor.shape, part->tensor.dtype);
@@ -53,7 +74,7 @@ static co_status autograd_accumulate(plan_tensor **grad, co_plan *plan, plan_ten
 }
 
 /* The nodes of one call, of which `last` has the outputs. */
-static co_status autograd_call(plan_tensor **grad, co_plan *plan, int last, const bool *wanted)
+static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, const bool *wanted)
 {
     plan_call *pc = plan->node_call[last];
     co_call *call = &pc->call;
@@ -64,12 +85,17 @@ static co_status autograd_call(plan_tensor **grad, co_plan *plan, int last, cons
         return co_fail(CO_E_UNSUPPORTED, "layer %s: the %s kernel of %s has no backward",
                        node->name, pc->backend->name, node->op->name);
     for (int i = 0; i < node->op->n_out && !node->op->is_loss; i++) {
-        plan_tensor *t = grad[plan->graph->node[last].out[i]];
+        const autograd_sum *sum = &grad[plan->graph->node[last].out[i]];
+        plan_tensor *t = sum->grad, *more = sum->more;
 
         if (!t)
             continue;
         CO_TRY(plan_make_readable(&t, plan, pc->backend));
         call->grad_out[i] = &t->tensor;
+        if (!more)
+            continue;
+        CO_TRY(plan_make_readable(&more, plan, pc->backend));
+        call->grad_more = &more->tensor;
     }
     for (int i = 0; i < call->n_in; i++) {
         const int in = plan_find_input(plan, call, i);
@@ -91,7 +117,7 @@ static co_status autograd_call(plan_tensor **grad, co_plan *plan, int last, cons
         if (!part[i])
             continue;
         CO_TRY(plan_cast(&part[i], plan, plan->value[in]->tensor.dtype));
-        CO_TRY(autograd_accumulate(&grad[in], plan, part[i]));
+        CO_TRY(autograd_accumulate(grad, plan, in, part[i]));
     }
     return CO_OK;
 }
@@ -99,14 +125,14 @@ static co_status autograd_call(plan_tensor **grad, co_plan *plan, int last, cons
 co_status plan_compile_backward(co_plan *plan)
 {
     const co_graph *graph = plan->graph;
-    plan_tensor **grad = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*grad));
+    autograd_sum *grad = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*grad));
     bool *wanted = autograd_find_wanted(plan);
 
     if (!grad || !wanted)
         return CO_E_NOMEM;
     for (int i = graph->n_node - 1; i >= 0; i--) {
         const co_node *node = &graph->node[i];
-        bool reached = node->out[0] == graph->loss || grad[node->out[0]];
+        bool reached = node->out[0] == graph->loss || grad[node->out[0]].grad;
 
         if (reached && wanted[node->out[0]])
             CO_TRY(autograd_call(grad, plan, i, wanted));

@@ -45,6 +45,8 @@ static void memory_find_lives(co_plan *plan)
             if (step->backward)
                 memory_touch(call->grad_out[i], s);
         }
+        if (step->backward)
+            memory_touch(call->grad_more, s);
         if (step->pc->workspace)
             memory_touch(&step->pc->workspace->tensor, s);
     }

@@ -46,7 +46,8 @@ static void work_backward(co_work *out, const co_call *call, const co_op_work *w
     if (grad_in > 0)
         out->bytes += work_param_bytes(call->param, call->n_param);
     if (call->op->saves & CO_SAVES_IN)
-        out->bytes += work_bytes(call->in, call->n_in);
+        out->bytes += work_bytes(call->in, call->op->n_in);
+    out->bytes += work_bytes(&call->grad_more, 1);
     if (call->op->saves & CO_SAVES_OUT)
         out->bytes += work_bytes(call->out, call->n_out);
 }

@@ -38,6 +38,13 @@ const ops_case cases_batchnorm[] = {
      "bias: false}; batchnorm; "
      "relu; add; conv2d {out: 17, kernel: 1}",
      true},
+    {"two residual blocks",
+     2,
+     {3, {16, 8, 8}},
+     "conv2d {out: 16, kernel: 1}; keep; conv2d {out: 16, kernel: 1, bias: false}; batchnorm; add; "
+     "relu; keep; conv2d {out: 16, kernel: 3, padding: 1, bias: false}; batchnorm; relu; "
+     "conv2d {out: 16, kernel: 1, bias: false}; batchnorm; add; relu; conv2d {out: 5, kernel: 1}",
+     true},
     {"batchnorm, relu read twice",
      2,
      {3, {16, 4, 4}},

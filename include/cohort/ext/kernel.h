@@ -57,7 +57,9 @@ typedef struct co_call {
     co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
     co_tensor *grad_in[CO_OP_MAX_IN];   /* NULL: not needed. plan_backward sets layout and bytes */
     co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run.grad_scale */
-    co_tensor param[CO_OP_MAX_PARAM];   /* plain, in the flat store; buffers too */
+    co_tensor *grad_more; /* NULL, or a second part of grad_out[0]; only with adds_gradients */
+    bool adds_gradients;  /* set by plan: backward adds grad_more to grad_out[0] itself */
+    co_tensor param[CO_OP_MAX_PARAM];      /* plain, in the flat store; buffers too */
     co_tensor grad_param[CO_OP_MAX_PARAM]; /* plain, in the flat store; data NULL for buffers */
     size_t workspace_bytes;                /* set by plan: kept from forward to backward */
     size_t scratch_bytes;                  /* set by plan: valid within one forward or backward */

@@ -132,6 +132,7 @@ co_status norm_plan(co_call *call)
     self->channels = dim[1];
     self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
     self->plane = dim[2] * dim[3];
+    call->adds_gradients = true;
     onednn_like(call->out[0], call->in[0]);
     if (!call->training)
         return CO_OK;
@@ -150,6 +151,10 @@ co_status norm_plan_backward(co_call *call)
 
     self->grad_out = onednn_tensor(call->grad_out[0]);
     CO_TRY(onednn_convert(&self->grad_out, &self->base, &self->base.backward, &x.md));
+    if (call->grad_more) {
+        self->grad_more = onednn_tensor(call->grad_more);
+        CO_TRY(onednn_convert(&self->grad_more, &self->base, &self->base.backward, &x.md));
+    }
     self->part_at[1] = norm_part_offset(self, &self->base.backward);
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
@@ -336,25 +341,39 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
     }
 }
 
-/* What goes back through the plane at `at`. `again`: after the gradient of the sum is there. */
-static norm_back norm_find_back(const co_call *call, const void *dy, int64_t at, bool again)
+static const void *norm_address(const onednn_operand *x)
+{
+    return x->base ? (const char *)*x->base + x->offset : NULL;
+}
+
+/* What goes back through the plane at `at`, the first time or, when what is to be kept of it has
+   been put down, again. Two parts of a gradient are added once: where nobody wants their sum, dx
+   keeps it. */
+static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
-    void *sum = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
+    const void *more = norm_address(&self->grad_more);
+    void *other = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
+    void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    void *sum = other ? other : more ? dx : NULL;
     norm_back back = {.x = norm_place(self, call->in[0]->data, at),
-                      .dy = norm_place(self, again && sum ? sum : dy, at),
-                      .sum = again ? NULL : norm_place(self, sum, at),
+                      .dy = norm_place(self, norm_address(&self->grad_out), at),
+                      .more = norm_place(self, more, at),
+                      .sum = norm_place(self, sum, at),
                       .mask = kept.mask ? kept.mask + at / 8 : NULL,
-                      .mask_sum = self->tail == NORM_ADD_RELU};
+                      .mask_sum = self->tail == NORM_ADD_RELU || !other};
 
-    if (again && sum && back.mask_sum)
-        back.mask = NULL; /* done */
+    if (again && sum) {
+        back.dy = back.sum;
+        back.more = back.sum = NULL;
+        back.mask = back.mask_sum ? NULL : back.mask;
+    }
     return back;
 }
 
-static void norm_back_group(const co_call *call, const co_run *run, const void *dy, int64_t first,
-                            int64_t end, int threads)
+static void norm_back_group(const co_call *call, const co_run *run, int64_t first, int64_t end,
+                            int threads)
 {
     const norm *self = call->self;
     void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
@@ -367,7 +386,7 @@ static void norm_back_group(const co_call *call, const co_run *run, const void *
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < planes; i++) {
         const int64_t at = norm_at(self, i % self->n, first + i / self->n);
-        const norm_back back = norm_find_back(call, dy, at, false);
+        const norm_back back = norm_find_back(call, at, false);
 
         self->loops->reduce(&part[i], &back, &line[i / self->n], self->plane);
     }
@@ -376,7 +395,7 @@ static void norm_back_group(const co_call *call, const co_run *run, const void *
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (dx ? planes : 0); i++) {
         const int64_t at = norm_at(self, i % self->n, first + i / self->n);
-        const norm_back back = norm_find_back(call, dy, at, true);
+        const norm_back back = norm_find_back(call, at, true);
 
         self->loops->gradient(norm_place(self, dx, at), &back, &line[i / self->n], self->plane);
     }
@@ -385,18 +404,16 @@ static void norm_back_group(const co_call *call, const co_run *run, const void *
 co_status norm_backward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
-    const void *dy;
     int threads;
     int64_t group;
 
     CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
-    dy = (const char *)*self->grad_out.base + self->grad_out.offset;
     threads = NORM_THREADS;
     group = norm_group(self, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
 
-        norm_back_group(call, run, dy, first, end, threads);
+        norm_back_group(call, run, first, end, threads);
     }
     return CO_OK;
 }

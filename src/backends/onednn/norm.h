@@ -35,10 +35,11 @@ typedef struct norm_part {
 /* Pieces of a gradient's way back through one plane. A bit of `mask` is set where the ReLU let a
    value through; NULL: none. */
 typedef struct norm_back {
-    const void *x, *dy;
-    void *sum; /* where the gradient of the sum goes; NULL: nowhere. May be dy */
+    const void *x;
+    const void *dy, *more; /* gradient of the call's result: dy + more. more may be NULL */
+    void *sum;             /* where the gradient of the sum goes, or NULL; may be dy or more */
     const uint8_t *mask;
-    bool mask_sum; /* the ReLU comes behind the sum */
+    bool mask_sum; /* what goes to `sum` has been through the mask */
 } norm_back;
 
 /* Loops over one plane of `n` vectors, compiled once for each instruction set; tensors are of
@@ -69,8 +70,8 @@ typedef struct norm {
     const norm_loops *loops; /* NULL: oneDNN's own kernel runs the call */
     norm_tail tail;
     int64_t n, channels, blocks, plane;
-    size_t part_at[2];       /* in scratch: partial sums, forward and backward */
-    onednn_operand grad_out; /* as the input lies */
+    size_t part_at[2];                  /* in scratch: partial sums, forward and backward */
+    onednn_operand grad_out, grad_more; /* as the input lies */
 } norm;
 
 bool norm_supports(const co_call *call);

@@ -55,27 +55,31 @@ static vec norm_chunk_mean(const cell *x, int64_t n)
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)n);
 }
 
-static vec norm_chunk_squares(const cell *x, vec mean, int64_t n)
+/* sum (x - mean), which is what rounding has left in the mean; and sum (x - mean)^2 */
+static norm_sum norm_chunk_squares(const cell *x, vec mean, int64_t n)
 {
-    vec sum[4] = {{0}};
+    vec rest[4] = {{0}}, sum[4] = {{0}};
     int64_t i = 0;
 
     for (; i + 4 <= n; i += 4)
         for (int k = 0; k < 4; k++) {
             const vec d = norm_load(x + (i + k) * LANES) - mean;
 
+            rest[k] += d;
             sum[k] += d * d;
         }
     for (; i < n; i++) {
         const vec d = norm_load(x + i * LANES) - mean;
 
+        rest[0] += d;
         sum[0] += d * d;
     }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    return (norm_sum){(rest[0] + rest[1]) + (rest[2] + rest[3]),
+                      (sum[0] + sum[1]) + (sum[2] + sum[3])};
 }
 
-/* Chunks are joined by Chan, Golub & LeVeque's rule ("Algorithms for computing the sample
-   variance", 1983). */
+/* Each chunk in two passes, corrected, and chunks joined, both after Chan, Golub & LeVeque
+   ("Algorithms for computing the sample variance", 1983). */
 static void norm_measure(norm_part *out, const void *data, int64_t n)
 {
     const cell *x = data;
@@ -86,14 +90,15 @@ static void norm_measure(norm_part *out, const void *data, int64_t n)
     for (int64_t i = 0; i < n; i += NORM_CHUNK) {
         const int64_t len = n - i < NORM_CHUNK ? n - i : NORM_CHUNK;
         const vec mean = norm_chunk_mean(x + i * LANES, len);
-        const vec squares = norm_chunk_squares(x + i * LANES, mean, len);
-        const double share = (double)len / (count + (double)len);
+        const norm_sum s = norm_chunk_squares(x + i * LANES, mean, len);
+        const double each = 1 / (double)len, share = (double)len / (count + (double)len);
 
         for (int l = 0; l < LANES; l++) {
-            const double d = (double)mean[l] - out->a[l];
+            const double rest = (double)s.a[l] * each;
+            const double d = (double)mean[l] + rest - out->a[l];
 
             out->a[l] += d * share;
-            out->b[l] += (double)squares[l] + d * d * share * count;
+            out->b[l] += (double)s.b[l] - rest * (double)s.a[l] + d * d * share * count;
         }
         count += (double)len;
     }
@@ -150,6 +155,8 @@ NORM_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_
 {
     vec d = norm_load((const cell *)back->dy + i * LANES);
 
+    if (back->more)
+        d += norm_load((const cell *)back->more + i * LANES);
     if (mask && mask_sum)
         d = norm_keep(d, norm_get_bits(back->mask, i));
     if (sum)

@@ -1,0 +1,212 @@
+/*
+ * test_fuse.c - which nodes share a call: those right behind a node whose kernel takes them, as
+ * many as it takes, and none whose result somebody else reads.
+ *
+ * The kernel here is a batch norm that only notes what it is given.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/backends.h"
+#include "graph/plan.h"
+#include "ops/ops.h"
+
+#define BATCH 2
+
+static bool fuses_all(const co_call *call)
+{
+    (void)call;
+    return true;
+}
+
+static bool fuses_one(const co_call *call)
+{
+    return !call->fused[1];
+}
+
+static co_status plan_adding(co_call *call)
+{
+    call->adds_gradients = true;
+    return CO_OK;
+}
+
+static co_status do_nothing(co_call *call, const co_run *run)
+{
+    (void)call;
+    (void)run;
+    return CO_OK;
+}
+
+#define NOTING(id, ...)                                                                            \
+    static const co_kernel id##_kernel = {                                                         \
+        .op = "batchnorm", .forward = do_nothing, .backward = do_nothing, __VA_ARGS__};            \
+    static const co_kernel *const id##_kernels[] = {&id##_kernel, NULL};                           \
+    static const co_backend id##_backend = {.name = #id, .kernels = id##_kernels}
+
+NOTING(all, .fuses = fuses_all, .plan = plan_adding);
+NOTING(one, .fuses = fuses_one);
+NOTING(none, .fuses = NULL);
+
+static int add(co_graph *g, const co_op *op, int a, int b)
+{
+    const co_batchnorm_attr norm = {.eps = 1e-5, .momentum = 0.1};
+    const _Alignas(64) char zeros[256] = {0};
+    const int in[] = {a, b};
+    int out = -1;
+
+    assert_true(op->attr_size <= sizeof(zeros));
+    assert_int_equal(
+        co_graph_add(&out, g, op, NULL, op == &co_op_batchnorm ? (const void *)&norm : zeros, in),
+        CO_OK);
+    return out;
+}
+
+/* x -> norm -> relu -> norm -> + -> relu -> flatten, the sum with what stands behind the first
+   relu; with `also`, with the first norm's result too. */
+static co_graph *make_graph(bool also)
+{
+    const co_shape sample = {3, {3, 2, 2}};
+    co_graph *g = NULL;
+    int x, y, z;
+
+    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
+    x = add(g, &co_op_batchnorm, g->input, 0);
+    y = add(g, &co_op_relu, x, 0);
+    z = add(g, &co_op_batchnorm, y, 0);
+    z = add(g, &co_op_add, y, z);
+    if (also)
+        z = add(g, &co_op_add, x, z);
+    z = add(g, &co_op_relu, z, 0);
+    g->output = add(g, &co_op_flatten, z, 0);
+    add(g, &co_op_cross_entropy, g->output, g->label);
+    assert_int_equal(co_graph_finish(g), CO_OK);
+    return g;
+}
+
+/* "batchnorm+relu batchnorm+add+relu ..." of the forward steps, or of the backward ones. */
+static void write_steps(char *out, const co_plan *plan, bool backward)
+{
+    *out = '\0';
+    for (int s = 0; s < co_plan_step_count(plan); s++) {
+        co_plan_step step;
+
+        co_plan_step_at(&step, plan, s);
+        if (step.backward != backward)
+            continue;
+        strcat(strcat(out, *out ? " " : ""), step.call->op->name);
+        for (int i = 0; step.call->fused[i]; i++)
+            strcat(strcat(out, "+"), step.call->fused[i]->name);
+    }
+}
+
+typedef struct fuse_case {
+    const co_backend *backend;
+    bool also;
+    const char *forward, *backward;
+} fuse_case;
+
+static const fuse_case cases[] = {
+    {&all_backend, false, "batchnorm+relu batchnorm+add+relu flatten cross_entropy",
+     "cross_entropy flatten batchnorm+add+relu batchnorm+relu"},
+    {&all_backend, true, "batchnorm relu batchnorm+add+add relu flatten cross_entropy",
+     "cross_entropy flatten relu batchnorm+add+add add relu batchnorm"},
+    {&one_backend, false, "batchnorm+relu batchnorm+add relu flatten cross_entropy",
+     "cross_entropy flatten relu batchnorm+add add batchnorm+relu"},
+    {&none_backend, false, "batchnorm relu batchnorm add relu flatten cross_entropy",
+     "cross_entropy flatten relu add batchnorm add relu batchnorm"},
+};
+
+static co_status note_range(void *arg, size_t begin, size_t end)
+{
+    size_t *done = arg;
+
+    assert_int_equal(begin, *done);
+    *done = end;
+    return CO_OK;
+}
+
+static void check_case(const fuse_case *c, bool no_reuse)
+{
+    const co_backend *const list[] = {c->backend, &co_backend_ref, NULL};
+    const co_plan_options options = {
+        .batch = BATCH, .training = true, .backends = list, .no_reuse = no_reuse};
+    const co_run run = {.grad_scale = 1};
+    co_graph *g = make_graph(c->also);
+    co_store *store = NULL;
+    co_plan *plan = NULL;
+    char steps[256];
+    size_t done = 0;
+
+    assert_int_equal(co_store_create(&store, g->n_store, g->n_buffer), CO_OK);
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    write_steps(steps, plan, false);
+    assert_string_equal(steps, c->forward);
+    write_steps(steps, plan, true);
+    assert_string_equal(steps, c->backward);
+    memset(co_plan_label(plan), 0, BATCH * sizeof(int32_t));
+    assert_int_equal(co_plan_forward(plan, &run), CO_OK);
+    assert_int_equal(co_plan_backward(plan, &run, note_range, &done), CO_OK);
+    assert_int_equal(done, store->n);
+    co_plan_destroy(plan);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+static void nodes_share_a_call_where_the_kernel_takes_them(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_case(&cases[i], false);
+        check_case(&cases[i], true);
+    }
+}
+
+/* The second norm's call reads what the first has written, gives it a gradient, and the first gets
+   both parts. */
+static void a_sum_that_was_taken_over_is_connected(void **state)
+{
+    const co_backend *const list[] = {&all_backend, &co_backend_ref, NULL};
+    const co_plan_options options = {.batch = BATCH, .training = true, .backends = list};
+    co_graph *g = make_graph(false);
+    co_store *store = NULL;
+    co_plan *plan = NULL;
+    co_plan_step first, second, last;
+
+    (void)state;
+    assert_int_equal(co_store_create(&store, g->n_store, g->n_buffer), CO_OK);
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    co_plan_step_at(&first, plan, 0);
+    co_plan_step_at(&second, plan, 1);
+    co_plan_step_at(&last, plan, 2);
+    assert_int_equal(first.call->n_in, 1);
+    assert_int_equal(second.call->n_in, 2);
+    assert_ptr_equal(second.call->in[0], first.call->out[0]);
+    assert_ptr_equal(second.call->in[1], first.call->out[0]);
+    assert_ptr_equal(last.call->in[0], second.call->out[0]);
+    assert_ptr_equal(second.call->grad_out[0], last.call->grad_in[0]);
+    assert_non_null(first.call->grad_more);
+    assert_true(first.call->grad_out[0] != first.call->grad_more);
+    for (int i = 0; i < 2; i++)
+        assert_true(second.call->grad_in[i] == first.call->grad_out[0] ||
+                    second.call->grad_in[i] == first.call->grad_more);
+    assert_null(second.call->grad_more);
+    assert_null(first.call->grad_in[0]);
+    co_plan_destroy(plan);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_share_a_call_where_the_kernel_takes_them),
+        cmocka_unit_test(a_sum_that_was_taken_over_is_connected),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
