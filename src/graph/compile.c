@@ -64,6 +64,7 @@ static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call 
     if (!pc)
         return CO_E_NOMEM;
     pc->call = *init;
+    pc->call.made = init->out[0]->shape;
     pc->call.training = plan->options.training;
     pc->call.direct_convolution = plan->options.direct_convolution;
     pc->call.over_ranks = plan->options.training && plan->options.over_ranks;
@@ -210,7 +211,7 @@ co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init)
 
     CO_TRY(compile_new_call(&pc, plan, init));
     CO_TRY(compile_choose(&kernel, pc, plan));
-    plan_limit_fusion(pc, kernel);
+    plan_limit_fusion(plan, pc, kernel);
     for (int i = 0; i < pc->call.n_in; i++)
         CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->backend));
     CO_TRY(compile_plan_call(plan, pc, kernel));

@@ -1,8 +1,8 @@
 /*
- * fuse.c - which nodes are done in one call: a node and the pointwise ones right behind it, where
- * its kernel takes them over, so that a tensor is not written and read again in between.
+ * fuse.c - which nodes are done in one call: a node and the pointwise or pooling ones behind it,
+ * where its kernel takes them over, so that a tensor is not written and read again in between.
  *
- *   batchnorm -> relu        batchnorm -> add -> relu
+ *   batchnorm -> relu        batchnorm -> add -> relu        conv2d -> maxpool -> relu
  *
  * Nodes are joined only if each is the next in the order of building, so no gradient becomes final
  * earlier or later than without, and if nobody else reads what lies between them. A kernel that
@@ -59,6 +59,11 @@ int plan_find_input(const co_plan *plan, const co_call *call, int i)
     return fuse_find_other(plan->graph, node);
 }
 
+static bool fuse_may_take(const co_op *op, const co_call *call)
+{
+    return op->pointwise || (op->pools && call->out[0]->dtype == CO_F32);
+}
+
 void plan_offer_fusion(co_call *call, const co_plan *plan)
 {
     const co_graph *graph = plan->graph;
@@ -67,7 +72,8 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
     for (int i = 0; i < CO_CALL_MAX_FUSED; i++) {
         const int at = (int)call->node + i + 1;
 
-        if (call->op->n_out != 1 || at == graph->n_node || !graph->node[at].op->pointwise ||
+        if (call->op->n_out != 1 || at == graph->n_node ||
+            !fuse_may_take(graph->node[at].op, call) ||
             graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
             !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
             return;
@@ -79,10 +85,21 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
             call->in[n_in++] = &other->tensor;
         }
         call->fused[i] = graph->node[at].op;
+        call->fused_attr[i] = graph->node[at].attr;
     }
 }
 
-void plan_limit_fusion(plan_call *pc, const co_kernel *kernel)
+/* The result is that of the last one. */
+static void fuse_shape(co_tensor *out, const co_graph *graph, const co_node *last)
+{
+    const int64_t batch = out->shape.dim[0];
+
+    out->shape = graph->var[last->out[0]].shape;
+    out->shape.dim[0] = batch;
+    out->bytes = (size_t)co_shape_count(&out->shape) * co_dtype_size(out->dtype);
+}
+
+void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kernel)
 {
     co_call *call = &pc->call, *seen = pc->wide ? plan_wide_call(pc->wide) : call;
     int n = 0;
@@ -94,6 +111,8 @@ void plan_limit_fusion(plan_call *pc, const co_kernel *kernel)
         call->fused[n] = seen->fused[n] = NULL;
         seen->n_in = call->n_in;
     }
+    if (n > 0 && call->out[0]->dtype == CO_F32)
+        fuse_shape(call->out[0], plan->graph, &plan->graph->node[call->node + (uint32_t)n]);
 }
 
 void plan_settle_fusion(co_plan *plan, plan_call *pc)

@@ -99,7 +99,7 @@ extern const co_kernel plan_wide_kernel;
 /* Add to a call what its kernel may take over, `fused` and its inputs; of a node, all else set. */
 void plan_offer_fusion(co_call *call, const co_plan *plan);
 /* Leave in it what the kernel takes. */
-void plan_limit_fusion(plan_call *pc, const co_kernel *kernel);
+void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kernel);
 /* Let the call be that of the nodes it does, and its output their last one's. */
 void plan_settle_fusion(co_plan *plan, plan_call *pc);
 /* How many inputs the fused ops bring. */

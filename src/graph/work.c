@@ -55,14 +55,14 @@ static void work_backward(co_work *out, const co_call *call, const co_op_work *w
 void co_work_of(co_work *out, const co_plan_step *step)
 {
     const co_call *call = step->call;
-    const double each = (double)co_shape_count(&call->out[0]->shape);
+    const double each = (double)co_shape_count(&call->made);
     co_op_work work = {each, each, 0};
     co_shape in[CO_OP_MAX_IN];
 
     for (int i = 0; i < call->n_in; i++)
         in[i] = call->in[i]->shape;
     if (call->op->work)
-        call->op->work(&work, in, &call->out[0]->shape, call->attr);
+        call->op->work(&work, in, &call->made, call->attr);
     if (step->gradient)
         work_backward(out, call, &work);
     else

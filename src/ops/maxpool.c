@@ -34,6 +34,7 @@ const co_op co_op_maxpool = {
     .n_in = 1,
     .n_out = 1,
     .grad_in = 1,
+    .pools = true,
     .check = rules_check_pool,
     .shape = rules_shape_pool,
     .work = maxpool_work,

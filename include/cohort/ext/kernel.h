@@ -43,10 +43,13 @@ typedef struct co_call {
     const co_op *op;
     const char *name; /* the node's, for messages */
     const void *attr;
-    /** Pointwise ops that follow, done in this call; ended by NULL. out[0] is the result of the
-     *  last. An `add` among them takes what it adds from the next in[] behind the op's own (n_in
-     *  counts it), and has its gradient in grad_in there. */
+    /** Ops that follow, pointwise or pooling, done in this call; ended by NULL. out[0] is the
+     * result of the last. An `add` among them takes what it adds from the next in[] behind the op's
+     * own (n_in counts it), and has its gradient in grad_in there. */
     const co_op *fused[CO_CALL_MAX_FUSED + 1];
+    const void *fused_attr[CO_CALL_MAX_FUSED];
+    co_shape
+        made; /* what the op itself makes of in[]: out[0]'s shape, but for a fused op that pools */
     uint32_t node; /* index in the graph: part of the random stream */
     bool training;
     bool over_ranks;       /* training: statistics of a batch are of all ranks, by co_run.reduce */

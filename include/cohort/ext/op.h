@@ -64,6 +64,7 @@ typedef struct co_op {
     bool is_norm;     /* its parameters scale and shift what it normalises: see norm_weight_decay */
     bool pointwise;   /* no parameters and attributes, each element by itself: kernels of other ops
                          may do it on their result (ext/kernel.h, fuses) */
+    bool pools;       /* one input, no parameters, fewer elements: likewise, in floats */
     co_op_precision precision;
     bool is_loss; /* out 0 is the loss of each sample, (N): the root of backward */
 

@@ -20,6 +20,11 @@ typedef struct conv2d {
     size_t dy_pad, x_pad, mirrored, sum, bias_sum;
     native_sparse sparse;
     size_t sparse_room; /* 0: only with all of the output's gradient */
+    /* With max pooling behind: where the maxima were lies in the workspace. */
+    bool pooled, relu;
+    native_pool pool;
+    size_t place;      /* in the workspace */
+    size_t rows, full; /* in scratch: rows that a window sees; during backward, dy of a block */
 } conv2d;
 
 /* A first layer of so few channels is faster here whatever its output has. */
@@ -75,7 +80,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
 static void conv2d_describe(conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
+    const int64_t *in = call->in[0]->shape.dim, *out = call->made.dim;
 
     self->forward = (native_window){
         .c = in[1],
@@ -115,14 +120,43 @@ static size_t conv2d_aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* maxpool, and a relu before or behind it. */
+static bool conv2d_fuses(const co_call *call)
+{
+    const bool first = call->fused[0] == &co_op_maxpool;
+    const co_op *other = call->fused[first ? 1 : 0];
+    const co_pool_attr *pool = call->fused_attr[first ? 0 : 1];
+
+    if ((!first && call->fused[1] != &co_op_maxpool) || (other && other != &co_op_relu))
+        return false;
+    return pool->p[0] == 0 && pool->p[1] == 0 && pool->k[0] <= pool->s[0] &&
+           pool->k[1] <= pool->s[1] && pool->k[0] < NATIVE_NOWHERE && pool->k[1] < NATIVE_NOWHERE &&
+           pool->k[0] * pool->k[1] < NATIVE_NOWHERE;
+}
+
+static size_t conv2d_block_bytes(const native_window *s, int64_t rows)
+{
+    return (size_t)(s->o * rows * s->ow * native_choose()->lanes) * sizeof(float);
+}
+
 static co_status conv2d_plan(co_call *call)
 {
     conv2d *self = call->self;
 
     conv2d_describe(self, call);
     native_block(call->out[0]);
-    call->workspace_bytes = native_room(call->in[0]);
-    call->scratch_bytes = conv2d_pad_bytes(&self->forward);
+    call->workspace_bytes = self->place = conv2d_aligned(native_room(call->in[0]));
+    self->rows = conv2d_aligned(conv2d_pad_bytes(&self->forward));
+    call->scratch_bytes = self->rows;
+    self->pooled = call->fused[0] != NULL;
+    if (!self->pooled)
+        return CO_OK;
+    self->relu = call->fused[1] != NULL;
+    self->pool = native_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
+                                      call->made.dim, call->out[0]->shape.dim);
+    call->scratch_bytes += conv2d_block_bytes(&self->forward, self->pool.kh);
+    if (call->training)
+        call->workspace_bytes += call->out[0]->bytes / sizeof(float);
     return CO_OK;
 }
 
@@ -138,10 +172,13 @@ static co_status conv2d_plan_backward(co_call *call)
     self->mirrored = self->x_pad + conv2d_aligned(conv2d_pad_bytes(&self->forward));
     self->sum = self->mirrored + conv2d_aligned(count * sizeof(float));
     self->bias_sum = self->sum + conv2d_aligned(count * lane_bytes);
-    end = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
+    self->full = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
+    end = self->full;
+    if (self->pooled)
+        end += conv2d_block_bytes(&self->forward, self->forward.oh);
     if (end > call->scratch_bytes)
         call->scratch_bytes = end;
-    native_sparse_describe(&self->sparse, call);
+    native_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
     self->sparse_room = native_sparse_room(&self->sparse, call);
     if (self->dy_pad + self->sparse_room > call->scratch_bytes)
         call->scratch_bytes = self->dy_pad + self->sparse_room;
@@ -168,6 +205,33 @@ static const float *conv2d_pad(float *room, const float *x, const native_window 
     return room;
 }
 
+/* One block: the rows that a row of windows sees, and at once their maxima. */
+static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
+{
+    const conv2d *self = call->self;
+    const native_lanes *lanes = native_choose();
+    const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
+    float *rows = (float *)(void *)((char *)call->scratch + self->rows);
+    const int64_t wide = self->pool.ow * lanes->lanes;
+    native_window s = self->forward;
+    native_pool pool = self->pool;
+
+    s.oh = pool.h = pool.kh;
+    pool.oh = 1;
+    for (int64_t u = 0; u < self->pool.oh; u++) {
+        s.pad_h = self->forward.pad_h - u * pool.sh;
+        lanes->correlate(rows, x, call->param[0].data, bias, &s);
+        for (int64_t o = 0; o < s.o; o++) {
+            const int64_t at = (o * self->pool.oh + u) * wide;
+            uint8_t *to = place ? place + at : NULL;
+
+            lanes->maxpool(y + at, to, rows + o * s.oh * s.ow * lanes->lanes, &pool);
+            if (self->relu)
+                lanes->relu_place(y + at, to, pool.ow);
+        }
+    }
+}
+
 static co_status conv2d_forward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
@@ -175,13 +239,19 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     const native_lanes *lanes = native_choose();
     const float *x = native_read(call->in[0], call->workspace);
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
+    const int64_t step = native_count(call->out[0]) * lanes->lanes;
     float *y = call->out[0]->data;
+    uint8_t *place = call->training ? (uint8_t *)call->workspace + self->place : NULL;
 
     (void)run;
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
-        lanes->correlate(y, conv2d_pad(call->scratch, x, s), call->param[0].data, bias, s);
+        const float *from = conv2d_pad(call->scratch, x, s);
+
+        if (self->pooled)
+            conv2d_forward_pooled(y + b * step, place ? place + b * step : NULL, call, from);
+        else
+            lanes->correlate(y + b * step, from, call->param[0].data, bias, s);
         x += s->c * s->h * s->w * lanes->lanes;
-        y += s->o * s->oh * s->ow * lanes->lanes;
     }
     return CO_OK;
 }
@@ -197,66 +267,87 @@ static void conv2d_mirror(float *to, const float *weight, const native_window *s
                 to[(c * s->o + o) * taps + taps - 1 - t] = *weight++;
 }
 
-static void conv2d_backward_data(const co_call *call, const float *dy)
+static void conv2d_backward_data(float *dx, const co_call *call, const float *dy)
 {
     const conv2d *self = call->self;
-    const native_window *s = &self->data;
-    const native_lanes *lanes = native_choose();
     char *scratch = call->scratch;
-    float *mirrored = (float *)(scratch + self->mirrored);
-    float *dx = call->grad_in[0]->data;
+    const float *from = conv2d_pad((float *)(void *)(scratch + self->dy_pad), dy, &self->data);
 
-    conv2d_mirror(mirrored, call->param[0].data, &self->forward);
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
-        const float *from = conv2d_pad((float *)(scratch + self->dy_pad), dy, s);
-
-        lanes->correlate(dx, from, mirrored, NULL, s);
-        dy += s->c * s->h * s->w * lanes->lanes;
-        dx += s->o * s->oh * s->ow * lanes->lanes;
-    }
+    native_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
+                               &self->data);
 }
 
-/* Sums over the batch stay in lanes until the last block. */
-static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy,
-                                   const co_run *run)
+static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy)
+{
+    const conv2d *self = call->self;
+    char *scratch = call->scratch;
+    const float *from = conv2d_pad((float *)(void *)(scratch + self->x_pad), x, &self->forward);
+
+    native_choose()->correlate_weight((float *)(void *)(scratch + self->sum),
+                                      (float *)(void *)(scratch + self->bias_sum), dy, from,
+                                      &self->forward);
+}
+
+/* Block `b` of the gradient of what the convolution itself made. */
+static const float *conv2d_spread(const co_call *call, const native_grad *dy, int64_t b)
+{
+    const conv2d *self = call->self;
+    const native_lanes *lanes = native_choose();
+    const int64_t plane = self->forward.oh * self->forward.ow * lanes->lanes;
+    const int64_t pooled = self->pool.oh * self->pool.ow * lanes->lanes;
+    float *full = (float *)(void *)((char *)call->scratch + self->full);
+
+    if (!self->pooled)
+        return dy->value + b * self->forward.o * plane;
+    for (int64_t o = 0; o < self->forward.o; o++) {
+        const int64_t at = (b * self->forward.o + o) * pooled;
+
+        lanes->maxpool_gradient(full + o * plane, dy->place + at, dy->value + at, &self->pool);
+    }
+    return full;
+}
+
+/* With all of dy, block by block. Sums over the batch stay in lanes until the last one. */
+static void conv2d_backward_full(const co_call *call, const float *x, const native_grad *dy,
+                                 const co_run *run)
 {
     const conv2d *self = call->self;
     const native_window *s = &self->forward;
     const native_lanes *lanes = native_choose();
     const int64_t count = co_shape_count(&call->param[0].shape);
+    const int64_t step = s->c * s->h * s->w * lanes->lanes;
     char *scratch = call->scratch;
-    float *sum = (float *)(scratch + self->sum);
-    float *bias_sum = call->n_param > 1 ? (float *)(scratch + self->bias_sum) : NULL;
+    float *sum = (float *)(void *)(scratch + self->sum);
+    float *bias_sum = (float *)(void *)(scratch + self->bias_sum);
 
     memset(sum, 0, (size_t)(count * lanes->lanes) * sizeof(float));
-    if (bias_sum)
-        memset(bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
+    memset(bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
+    if (call->grad_in[0])
+        conv2d_mirror((float *)(void *)(scratch + self->mirrored), call->param[0].data, s);
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
-        const float *from = conv2d_pad((float *)(scratch + self->x_pad), x, s);
+        const float *block = conv2d_spread(call, dy, b);
 
-        lanes->correlate_weight(sum, bias_sum, dy, from, s);
-        x += s->c * s->h * s->w * lanes->lanes;
-        dy += s->o * s->oh * s->ow * lanes->lanes;
+        if (call->grad_in[0])
+            conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, block);
+        conv2d_backward_weight(call, x + b * step, block);
     }
     lanes->reduce(call->grad_param[0].data, sum, count, run->accumulate);
-    if (bias_sum)
+    if (call->n_param > 1)
         lanes->reduce(call->grad_param[1].data, bias_sum, s->o, run->accumulate);
 }
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
-    const float *dy = native_grad_out(call);
+    const native_grad dy = {native_grad_out(call),
+                            self->pooled ? (uint8_t *)call->workspace + self->place : NULL};
     const float *x = native_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
+    char *scratch = call->scratch;
 
-    if (self->sparse_room && native_sparse_pays(&self->sparse, call, dy)) {
-        native_sparse_backward(&self->sparse, call, x, dy, (char *)call->scratch + self->dy_pad,
-                               run);
-        return CO_OK;
-    }
-    if (call->grad_in[0])
-        conv2d_backward_data(call, dy);
-    conv2d_backward_weight(call, x, dy, run);
+    if (self->sparse_room && native_sparse_pays(&self->sparse, call, &dy))
+        native_sparse_backward(&self->sparse, call, x, &dy, scratch + self->dy_pad, run);
+    else
+        conv2d_backward_full(call, x, &dy, run);
     return CO_OK;
 }
 
@@ -264,6 +355,7 @@ const co_kernel co_native_conv2d = {
     .op = "conv2d",
     .self_size = sizeof(conv2d),
     .supports = conv2d_supports,
+    .fuses = conv2d_fuses,
     .plan = conv2d_plan,
     .plan_backward = conv2d_plan_backward,
     .forward = conv2d_forward,

@@ -427,6 +427,7 @@ const native_lanes LANES_TABLE = {
     .reduce = lanes_reduce,
     .maxpool = lanes_maxpool,
     .maxpool_gradient = lanes_maxpool_gradient,
+    .relu_place = lanes_relu_place,
     .relu = lanes_relu,
     .relu_gradient = lanes_relu_gradient,
     .add = lanes_add,
@@ -439,6 +440,8 @@ const native_lanes LANES_TABLE = {
     .join = lanes_join,
     .count = lanes_count,
     .list = lanes_list,
+    .count_pooled = lanes_count_pooled,
+    .list_pooled = lanes_list_pooled,
     .sparse_weight = lanes_sparse_weight,
     .sparse_data = lanes_sparse_data,
 };

@@ -47,6 +47,18 @@ static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native
         }
 }
 
+static void lanes_relu_place(float *y, uint8_t *place, int64_t n)
+{
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        const vec value = lanes_load(y + i);
+        const ivec dead = value <= lanes_splat(0);
+
+        lanes_store(y + i, (vec)((ivec)value & ~dead));
+        if (place)
+            *(bvec *)(place + i) |= __builtin_convertvector(dead, bvec);
+    }
+}
+
 /* Give the gradient `d` of a window to the place of its largest value. `disjoint`: no two windows
    meet, so there is nothing to add to. */
 LANES_INLINE void lanes_put_max(float *dx, ivec at, ivec d, const native_pool *p, int64_t top,

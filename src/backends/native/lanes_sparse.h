@@ -119,6 +119,52 @@ static void lanes_list(native_spot *spot, int32_t *end, float *bias_sum, const f
     }
 }
 
+static int64_t lanes_count_pooled(const float *x, const uint8_t *place, int64_t n)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        const ivec at = __builtin_convertvector(*(const bvec *)(place + i), ivec);
+        const ivec lives = at != (ivec){0} + NATIVE_NOWHERE;
+
+        count += __builtin_popcount(lanes_nonzero((vec)((ivec)lanes_load(x + i) & lives)));
+    }
+    return count;
+}
+
+/* The same for a vector of pooled gradients, each of which stands at its place in a window. */
+LANES_INLINE vec lanes_list_window(native_spot *spot, int32_t *n, const float *d,
+                                   const uint8_t *place, int64_t at, const native_sparse *s)
+{
+    const ivec tap = __builtin_convertvector(*(const bvec *)place, ivec);
+    const vec lives = (vec)((ivec)lanes_load(d) & (tap != (ivec){0} + NATIVE_NOWHERE));
+
+    for (unsigned mask = lanes_nonzero(lives); mask; mask &= mask - 1) {
+        const int l = __builtin_ctz(mask);
+
+        spot[l * s->spots + n[l]++] = (native_spot){d[l], (int32_t)at + s->tap[place[l]]};
+    }
+    return lives;
+}
+
+static void lanes_list_pooled(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
+                              const uint8_t *place, const native_sparse *s)
+{
+    int32_t n[LANES] = {0};
+
+    for (int64_t o = 0; o < s->o; o++) {
+        vec sum = lanes_load(bias_sum + o * LANES);
+
+        for (int64_t u = 0; u < s->oh; u++)
+            for (int64_t v = 0; v < s->ow; v++, dy += LANES, place += LANES)
+                sum += lanes_list_window(spot, n, dy, place,
+                                         u * s->stride_h * s->row + v * s->stride_w * s->c, s);
+        lanes_store(bias_sum + o * LANES, sum);
+        for (int l = 0; l < LANES; l++)
+            end[l * s->o + o] = n[l];
+    }
+}
+
 /* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. */
 LANES_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const native_spot *spot,
                                            const int32_t *end, int64_t o, int64_t samples,

@@ -4,11 +4,8 @@
  */
 #include "backends/native/native.h"
 
-static native_pool maxpool_windows(const co_call *call)
+native_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const int64_t *out)
 {
-    const co_pool_attr *a = call->attr;
-    const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
-
     return (native_pool){
         .h = in[2],
         .w = in[3],
@@ -21,6 +18,11 @@ static native_pool maxpool_windows(const co_call *call)
         .ph = a->p[0],
         .pw = a->p[1],
     };
+}
+
+static native_pool maxpool_windows(const co_call *call)
+{
+    return native_describe_pool(call->attr, call->in[0]->shape.dim, call->out[0]->shape.dim);
 }
 
 static bool maxpool_supports(const co_call *call, const char **why)

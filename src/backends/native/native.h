@@ -15,6 +15,7 @@
 #include "ops/ops.h"
 
 #define NATIVE_MAX_LANES 16
+#define NATIVE_NOWHERE   255 /* the place of a maximum whose gradient ReLU stops */
 
 /* A correlation of stride 1 within one block. The planes that it reads have `pad_w` columns of
    zeros on both sides; rows outside the image are left out. */
@@ -35,7 +36,15 @@ typedef struct native_sparse {
     int64_t row, sample; /* floats of a padded row, of a sample */
     int64_t part;        /* floats of a row of one channel's weight, (kw, c): whole vectors */
     int64_t spots;       /* room for those of one sample */
+    bool pooled;         /* oh, ow: windows, and the strides are from one to the next */
+    int32_t tap[NATIVE_NOWHERE]; /* pooled: floats from the first place of a window to each */
 } native_sparse;
+
+/* A gradient in blocks; where its maxima were, or NULL if it is not of maxima. */
+typedef struct native_grad {
+    const float *value;
+    const uint8_t *place;
+} native_grad;
 
 typedef struct native_spot {
     float value;
@@ -69,6 +78,8 @@ typedef struct native_lanes {
     void (*maxpool)(float *y, uint8_t *place, const float *x, const native_pool *pool);
     void (*maxpool_gradient)(float *dx, const uint8_t *place, const float *dy,
                              const native_pool *pool);
+    /* ReLU behind maxpool: n vectors, and NATIVE_NOWHERE where it is zero; place may be NULL */
+    void (*relu_place)(float *y, uint8_t *place, int64_t n);
     void (*relu)(float *y, const float *x, int64_t n);
     void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
@@ -89,6 +100,10 @@ typedef struct native_lanes {
        bias_sum[o] += sum of dy[o], for each lane */
     void (*list)(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
                  const native_sparse *sparse);
+    /* The same for gradients of maxima: each stands at `place` in its window. */
+    int64_t (*count_pooled)(const float *x, const uint8_t *place, int64_t n);
+    void (*list_pooled)(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
+                        const uint8_t *place, const native_sparse *sparse);
     /* sum[o][i][j, c] += sum over the spots of `samples` samples of value * what it saw */
     void (*sparse_weight)(float *sum, const float *x, const native_spot *spot, const int32_t *end,
                           int64_t samples, const native_sparse *sparse);
@@ -130,14 +145,19 @@ co_status native_plan_backward_alike(co_call *call);
 const float *native_grad_out(const co_call *call);
 
 /* --- sparse.c --- */
-void native_sparse_describe(native_sparse *out, const co_call *call);
+/* `pool`: what follows the convolution, or NULL. */
+void native_sparse_describe(native_sparse *out, const co_call *call, const native_pool *pool);
 /* Scratch for the backward pass of a call whose spots may be few; 0: it cannot use them. */
 size_t native_sparse_room(const native_sparse *sparse, const co_call *call);
 /* Whether products with spots cost less than products with all of dy, for this dy. */
-bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const float *dy);
+bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const native_grad *dy);
 /* x, dy: in blocks. */
 void native_sparse_backward(const native_sparse *sparse, co_call *call, const float *x,
-                            const float *dy, char *room, const co_run *run);
+                            const native_grad *dy, char *room, const co_run *run);
+
+/* --- maxpool.c --- */
+/* Windows of a pooling from planes of (h, w) to planes of (oh, ow). */
+native_pool native_describe_pool(const co_pool_attr *attr, const int64_t *in, const int64_t *out);
 
 extern const co_kernel co_native_conv2d, co_native_maxpool, co_native_relu, co_native_add,
     co_native_flatten, co_native_batchnorm, co_native_dropout, co_native_dropout2d,

@@ -25,7 +25,7 @@ typedef struct sparse_room {
     int32_t *end;
 } sparse_room;
 
-void native_sparse_describe(native_sparse *out, const co_call *call)
+void native_sparse_describe(native_sparse *out, const co_call *call, const native_pool *pool)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
@@ -46,6 +46,14 @@ void native_sparse_describe(native_sparse *out, const co_call *call)
     out->sample = (out->h + 2 * out->pad_h) * out->row + lanes;
     out->part = (a->k[1] * out->c + lanes - 1) / lanes * lanes;
     out->spots = out->o * out->oh * out->ow;
+    for (int64_t t = 0; pool && t < pool->kh * pool->kw; t++)
+        out->tap[t] = (int32_t)(t / pool->kw * out->stride_h * out->row +
+                                t % pool->kw * out->stride_w * out->c);
+    if (pool) {
+        out->pooled = true;
+        out->stride_h *= pool->sh;
+        out->stride_w *= pool->sw;
+    }
 }
 
 static size_t sparse_take(size_t *at, int64_t n, size_t size)
@@ -84,17 +92,21 @@ size_t native_sparse_room(const native_sparse *sparse, const co_call *call)
     return sparse_lay_out(&room, sparse, &none, call->grad_in[0] != NULL);
 }
 
-bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const float *dy)
+bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const native_grad *dy)
 {
     const native_lanes *lanes = native_choose();
     const co_conv2d_attr *a = call->attr;
     const int64_t vectors = native_blocks(call->out[0]) * sparse->spots;
+    const int64_t all =
+        native_blocks(call->out[0]) * call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
+    const int64_t spots = dy->place ? lanes->count_pooled(dy->value, dy->place, vectors)
+                                    : lanes->count(dy->value, vectors);
     const double weight = (double)(sparse->c * a->k[0] * a->k[1]);
     const double part = (double)(sparse->kh * sparse->part / lanes->lanes);
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
 
-    return (double)lanes->count(dy, vectors) * (SPARSE_COST_SPOT + cost * part) <
-           (double)vectors * (call->grad_in[0] ? 2 * weight : weight);
+    return (double)spots * (SPARSE_COST_SPOT + cost * part) <
+           (double)all * (call->grad_in[0] ? 2 * weight : weight);
 }
 
 /* to[o][i][j, c] = weight[o][c][i][j], of one o */
@@ -156,12 +168,13 @@ static void sparse_make_data(float *dx, const sparse_room *room, const native_sp
 }
 
 void native_sparse_backward(const native_sparse *sparse, co_call *call, const float *x,
-                            const float *dy, char *room, const co_run *run)
+                            const native_grad *grad, char *room, const co_run *run)
 {
     const native_lanes *lanes = native_choose();
     const native_sparse *s = sparse;
     const int64_t kw = ((const co_conv2d_attr *)call->attr)->k[1];
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    int64_t at = 0; /* of the block in the gradient */
     sparse_room r;
 
     (void)sparse_lay_out(&r, s, room, dx != NULL);
@@ -172,14 +185,17 @@ void native_sparse_backward(const native_sparse *sparse, co_call *call, const fl
         sparse_pack_weight(r.weight, call->param[0].data, s, kw);
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
         lanes->split(r.x, x, s);
-        lanes->list(r.spot, r.end, r.bias_sum, dy, s);
+        if (s->pooled)
+            lanes->list_pooled(r.spot, r.end, r.bias_sum, grad->value + at, grad->place + at, s);
+        else
+            lanes->list(r.spot, r.end, r.bias_sum, grad->value + at, s);
         sparse_add_weight(&r, s);
         if (dx) {
             sparse_make_data(dx, &r, s);
             dx += s->c * s->h * s->w * lanes->lanes;
         }
         x += s->c * s->h * s->w * lanes->lanes;
-        dy += s->spots * lanes->lanes;
+        at += s->spots * lanes->lanes;
     }
     sparse_put_weight(call->grad_param[0].data, r.sum, s, kw, run->accumulate);
     if (call->n_param > 1)
