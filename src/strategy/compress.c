@@ -301,6 +301,18 @@ static float *compress_carry(bool *share, const co_compress *compress, size_t i)
     return c->ops->carry ? c->ops->carry(share, c, i - (c->memory ? 1 : 0)) : NULL;
 }
 
+/* What is a share of a sum of gradients has their unit; what ranks have in common, a direction, has
+   none. */
+void co_compress_rescale(co_compress *compress, double factor)
+{
+    bool share;
+    float *carry;
+
+    for (size_t i = 0; (carry = compress_carry(&share, compress, i)) != NULL; i++)
+        for (size_t e = 0; share && e < compress->c.store->n; e++)
+            carry[e] = (float)(factor * (double)carry[e]);
+}
+
 float *co_compress_carry(const co_compress *compress, size_t i)
 {
     bool share;

@@ -36,6 +36,8 @@ co_status co_compress_finish(co_compress *compress);
 void co_compress_next(co_compress *compress);
 void co_compress_resume(co_compress *compress, uint64_t step);
 
+/* As co_strategy_ops.rescale; for NULL too. */
+void co_compress_rescale(co_compress *compress, double factor);
 /* As co_strategy_ops.carry; the memory, where there is one, is the first. For NULL too. */
 float *co_compress_carry(const co_compress *compress, size_t i);
 bool co_compress_carry_is_share(const co_compress *compress, size_t i);

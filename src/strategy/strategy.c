@@ -133,6 +133,12 @@ bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i)
     return strategy->ops->carry_is_share && strategy->ops->carry_is_share(strategy, i);
 }
 
+void co_strategy_rescale(co_strategy *strategy, double factor)
+{
+    if (strategy->ops->rescale)
+        strategy->ops->rescale(strategy, factor);
+}
+
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n)
 {
     *n = 0;

@@ -32,6 +32,8 @@ co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step
 co_status co_strategy_finish(co_strategy *strategy);
 co_status co_strategy_settle(co_strategy *strategy);
 float *co_strategy_carry(const co_strategy *strategy, size_t i);
+/* Not where ops->rescale is NULL and something is kept. */
+void co_strategy_rescale(co_strategy *strategy, double factor);
 bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i);
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n);
 co_status co_strategy_resume(co_strategy *strategy, uint64_t step);

@@ -120,6 +120,11 @@ static bool sync_carry_is_share(const co_strategy *strategy, size_t i)
     return co_compress_carry_is_share(((const sync_state *)strategy->self)->compress, i);
 }
 
+static void sync_rescale(co_strategy *strategy, double factor)
+{
+    co_compress_rescale(((sync_state *)strategy->self)->compress, factor);
+}
+
 static co_status sync_resume(co_strategy *strategy, uint64_t step)
 {
     co_compress_resume(((sync_state *)strategy->self)->compress, step);
@@ -157,6 +162,7 @@ const co_strategy_ops co_strategy_sync = {
     .report = sync_report,
     .carry = sync_carry,
     .carry_is_share = sync_carry_is_share,
+    .rescale = sync_rescale,
     .resume = sync_resume,
     .fini = sync_fini,
 };

@@ -55,7 +55,8 @@ static co_status distributed_set_segments(co_distributed *d)
 /* A gradient that waits for a later step would wait with the scale of its own. */
 static bool distributed_keeps_gradients(const co_strategy *strategy)
 {
-    return strategy->late || (co_strategy_is_common(strategy) && co_strategy_carry(strategy, 0));
+    return strategy->late || (co_strategy_is_common(strategy) && !strategy->ops->rescale &&
+                              co_strategy_carry(strategy, 0));
 }
 
 static co_status distributed_open_scaler(co_distributed *d)
@@ -65,8 +66,7 @@ static co_status distributed_open_scaler(co_distributed *d)
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "precision: with the strategy %s, as it is set, gradients outlive their step, "
-                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync without "
-                   "a memory of errors",
+                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
                    d->strategy->ops->name);
 }
 
@@ -357,6 +357,7 @@ static co_status distributed_find_overflow(bool *out, co_distributed *d)
 {
     const co_strategy *s = d->strategy;
     const bool common = co_strategy_is_common(s);
+    const double before = d->scaler.state.scale;
     int32_t bad = d->overflow;
 
     *out = false;
@@ -369,7 +370,10 @@ static co_status distributed_find_overflow(bool *out, co_distributed *d)
     if (common && co_comm_size(d->options.comm) > 1)
         CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));
     *out = bad != 0;
-    return co_scaler_update(&d->scaler, *out);
+    CO_TRY(co_scaler_update(&d->scaler, *out));
+    if (d->scaler.state.scale != before)
+        co_strategy_rescale(d->strategy, d->scaler.state.scale / before);
+    return CO_OK;
 }
 
 static co_status distributed_update(co_distributed *d, co_optim_step *update)

@@ -305,6 +305,33 @@ static void a_run_goes_on_with_its_scale(void **state)
     }
 }
 
+/* What a rank has not sent yet has the scale of its step: with scales that are powers of two, and
+   another in every step, not a bit changes. */
+static void what_is_kept_follows_the_scale(void **state)
+{
+    static const char *const strategies[] = {
+        "strategy={name: sync, compress: bf16}",
+        "strategy={name: sync, compress: {name: topk, ratio: 0.1, momentum: 0.5}}",
+        "strategy={name: sync, compress: {name: powersgd, rank: 2, start: 3}}",
+    };
+    co_train_summary plain, scaled;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        char name[2][16];
+
+        snprintf(name[0], sizeof(name[0]), "plain%zu", i);
+        snprintf(name[1], sizeof(name[1]), "scaled%zu", i);
+        assert_int_equal(train(&plain, name[0], 2, false, "precision=O0", strategies[i]), CO_OK);
+        if (train(&scaled, name[1], 2, false,
+                  "precision={level: O0, loss_scale: dynamic, loss_scale_window: 1, "
+                  "max_loss_scale: 16777216}",
+                  strategies[i]) != CO_OK)
+            fail_msg("%s", co_error_message());
+        assert_string_equal(scaled.weights_sha256, plain.weights_sha256);
+    }
+}
+
 /* Where gradients outlive their step, a loss scale is refused, and 16 bits alone are not. */
 static void every_strategy_runs_or_refuses(void **state)
 {
@@ -315,6 +342,7 @@ static void every_strategy_runs_or_refuses(void **state)
         {"strategy=threads", false},
         {"strategy=hogwild", false},
         {"strategy=ssp", false},
+        {"strategy={name: sync, compress: topk}", false},
         {"strategy={name: stale, k: 1}", true},
         {"strategy={name: stale, racy: true}", true},
     };
@@ -341,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_dynamic_scale_moves_by_the_rules),
         cmocka_unit_test(overflow_on_one_rank_skips_the_step_on_all),
         cmocka_unit_test(a_run_goes_on_with_its_scale),
+        cmocka_unit_test(what_is_kept_follows_the_scale),
         cmocka_unit_test(every_strategy_runs_or_refuses),
     };
 

@@ -114,6 +114,10 @@ struct co_strategy_ops {
     bool (*carry_is_share)(const co_strategy *strategy, size_t i);
     /** Likewise counters of this rank alone, at most CO_STRATEGY_MAX_COUNTERS. NULL: none. */
     uint64_t *(*counters)(const co_strategy *strategy, size_t *n);
+    /** Between before_update and after_update: gradients of later steps are in another unit, that
+     * of a loss scale `factor` times as large; what is kept of earlier ones follows. NULL: nothing
+     * is kept or, where there is a carry or `late` is set, a loss scale is refused. */
+    void (*rescale)(co_strategy *strategy, double factor);
     /** After start, once the store, the optimizer's state, carry and counters are those that ranks
      *  had after `step` steps: make the rest fit. Collective. NULL: nothing. */
     co_status (*resume)(co_strategy *strategy, uint64_t step);
