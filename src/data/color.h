@@ -13,4 +13,22 @@ co_color_fn co_color_contrast;   /* away from the mean of the grey image */
 co_color_fn co_color_saturation; /* away from the grey image */
 co_color_fn co_color_hue;        /* factor from -0.5 to 0.5: turns of the colour circle */
 
+/* What they do with n pixels at a time, once for each instruction set; all give the same bytes, and
+   `out` overlaps nothing. */
+typedef struct co_color_loops {
+    const char *name;
+    void (*scale)(uint8_t *out, const uint8_t *in, size_t n, float factor, float more);
+    void (*grey)(uint8_t *out, const uint8_t *in, size_t plane, size_t n);
+    uint32_t (*sum)(const uint8_t *in, size_t n);
+    void (*blend)(uint8_t *out, const uint8_t *in, const uint8_t *grey, size_t n, float factor);
+    void (*turn)(uint8_t *out, size_t out_plane, const uint8_t *in, size_t plane, size_t n,
+                 float turn);
+} co_color_loops;
+
+extern const co_color_loops co_color_avx2;
+extern const co_color_loops co_color_avx512;
+#define CO_COLOR_MAX_LOOPS 3
+/* Those that this machine can run, the fastest last. */
+size_t co_color_loops_list(const co_color_loops *out[CO_COLOR_MAX_LOOPS]);
+
 #endif

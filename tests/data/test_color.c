@@ -104,9 +104,47 @@ static void colours_are_torchvisions(void **state)
     assert_memory_equal(out, image, SIZE / 3);
 }
 
+static void fill(uint8_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(i % 7 == 0 ? 255 : i % 11 == 0 ? 0 : rand());
+}
+
+/* Every instruction set gives the bytes of the first one, which is plain C. */
+static void loops_agree(void **state)
+{
+    enum { N = 1001, STEPS = 60 };
+    static uint8_t in[3 * N], want[3 * N], got[3 * N];
+    const co_color_loops *loops[CO_COLOR_MAX_LOOPS];
+    const size_t n = co_color_loops_list(loops);
+
+    (void)state;
+    srand(4);
+    for (int k = 0; k < STEPS * (int)n; k++) {
+        const co_color_loops *a = loops[0], *b = loops[k % (int)n];
+        const float turn = (float)rand() / (float)RAND_MAX - 0.5f, factor = 4 * turn + 2;
+
+        fill(in, sizeof(in));
+        a->turn(want, N, in, N, N, turn);
+        b->turn(got, N, in, N, N, turn);
+        assert_memory_equal(got, want, sizeof(want));
+        a->scale(want, in, 3 * N, factor, 40 * turn);
+        b->scale(got, in, 3 * N, factor, 40 * turn);
+        assert_memory_equal(got, want, sizeof(want));
+        a->grey(want, in, N, N);
+        b->grey(got, in, N, N);
+        assert_memory_equal(got, want, N);
+        assert_int_equal(b->sum(in, N), a->sum(in, N));
+        a->blend(want + N, in, want, N, factor);
+        b->blend(got + N, in, got, N, factor);
+        assert_memory_equal(got + N, want + N, N);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(colours_are_torchvisions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(colours_are_torchvisions),
+                                       cmocka_unit_test(loops_agree)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
