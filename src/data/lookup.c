@@ -8,12 +8,19 @@
 
 #define LOOKUP_STEP 8
 
+static uint32_t lookup_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 void co_lookup_split(co_lookup_table *table)
 {
     for (size_t level = 0; level < CO_LOOKUP_LEVELS; level++) {
-        uint32_t bits;
+        const uint32_t bits = lookup_bits(table->value[level]);
 
-        memcpy(&bits, &table->value[level], sizeof(bits));
         for (unsigned k = 0; k < 4; k++)
             table->byte[k][level] = (uint8_t)(bits >> 8 * k);
     }
@@ -41,7 +48,7 @@ static bool lookup_holds(const co_lookup_table *table)
         const float part = lookup_divide((float)level, f->inverse_of_255);
         const float value = lookup_divide(part - f->mean, f->inverse_of_std);
 
-        if (memcmp(&value, &table->value[level], sizeof(value)) != 0)
+        if (lookup_bits(value) != lookup_bits(table->value[level]))
             return false;
     }
     return true;
