@@ -367,6 +367,29 @@ static void spots(const native_lanes *lanes)
         }
 }
 
+/* Marks are those of the one sequence of random numbers that there is for an item. */
+static void marks(const native_lanes *lanes)
+{
+    const int64_t n = 9;
+    const co_rng rng = {0x123456789abcdef, CO_RNG_TEST | 5 << 8, 77, 0};
+    int32_t *mark = co_calloc_aligned((size_t)(n * lanes->lanes), sizeof(*mark));
+    uint32_t item[NATIVE_MAX_LANES];
+
+    assert_non_null(mark);
+    for (uint32_t l = 0; l < NATIVE_MAX_LANES; l++)
+        item[l] = l * 0x10000001u;
+    lanes->mark(mark, &rng, item, 1u << 23, n);
+    for (int64_t l = 0; l < lanes->lanes; l++) {
+        const co_rng one = {rng.seed, rng.stream, rng.step, item[l]};
+        float u[9];
+
+        co_rng_uniform(u, &one, 0, (uint64_t)n);
+        for (int64_t e = 0; e < n; e++)
+            assert_int_equal(mark[e * lanes->lanes + l], u[e] < 0.5f ? -1 : 0);
+    }
+    co_free(mark);
+}
+
 static void lanes_hold_on_every_instruction_set(void **state)
 {
     (void)state;
@@ -378,6 +401,7 @@ static void lanes_hold_on_every_instruction_set(void **state)
         elements(*l);
         sums(*l);
         spots(*l);
+        marks(*l);
     }
 }
 

@@ -2,10 +2,10 @@
  * dropout.c - drop random elements (dropout) or whole channels (dropout2d), with the random
  * numbers of ops.h.
  */
+#include <math.h>
 #include <string.h>
 
 #include "backends/native/native.h"
-#include "core/rng.h"
 
 /* One number drops `span` neighbouring elements of a sample. */
 static int64_t dropout_span(const co_call *call)
@@ -20,48 +20,38 @@ static int64_t dropout_draws(const co_call *call)
     return native_count(call->in[0]) / dropout_span(call);
 }
 
-/* Scratch: numbers of one sample, marks (draws, lanes) of one block, then an incoming gradient. */
-static size_t dropout_scratch(const co_call *call, size_t *marks)
+/* Scratch: marks (draws, lanes) of one block, then an incoming gradient. */
+static size_t dropout_scratch(const co_call *call)
 {
-    const size_t numbers = ((size_t)dropout_draws(call) * sizeof(float) + 63) / 64 * 64;
-
-    *marks = numbers;
-    return numbers + (size_t)dropout_draws(call) * NATIVE_MAX_LANES * sizeof(int32_t);
+    return (size_t)dropout_draws(call) * NATIVE_MAX_LANES * sizeof(int32_t);
 }
 
 static co_status dropout_plan(co_call *call)
 {
-    size_t marks;
-
-    call->scratch_bytes = dropout_scratch(call, &marks);
+    call->scratch_bytes = dropout_scratch(call);
     return native_plan_alike(call);
 }
 
 static co_status dropout_plan_backward(co_call *call)
 {
-    size_t marks;
-
     CO_TRY(native_plan_backward_alike(call));
-    call->scratch_bytes = dropout_scratch(call, &marks) + native_room(call->grad_out[0]);
+    call->scratch_bytes = dropout_scratch(call) + native_room(call->grad_out[0]);
     return CO_OK;
 }
 
-/* drop (draws, lanes): 1 where the samples of this block lose an element or channel. */
-static void dropout_mark(int32_t *drop, float *u, const co_call *call, const co_run *run,
-                         int64_t block)
+/* drop (draws, lanes): where the samples of this block lose an element or channel. Of a number
+   only 24 bits count, so u < p is a comparison of integers. */
+static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, int64_t block)
 {
     const co_dropout_attr *a = call->attr;
-    const int64_t lanes = native_choose()->lanes, draws = dropout_draws(call);
-    const int64_t n = call->in[0]->shape.dim[0];
+    const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step, 0};
+    const int64_t lanes = native_choose()->lanes, n = call->in[0]->shape.dim[0];
+    uint32_t sample[NATIVE_MAX_LANES] = {0};
 
-    for (int64_t l = 0; l < lanes && block * lanes + l < n; l++) {
-        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step,
-                            run->sample[block * lanes + l]};
-
-        co_rng_uniform(u, &rng, 0, (uint64_t)draws);
-        for (int64_t e = 0; e < draws; e++)
-            drop[e * lanes + l] = (double)u[e] < a->p;
-    }
+    for (int64_t l = 0; l < lanes && block * lanes + l < n; l++)
+        sample[l] = run->sample[block * lanes + l];
+    native_choose()->mark(drop, &rng, sample, (uint32_t)ceil(a->p * 16777216.0),
+                          dropout_draws(call));
 }
 
 static void dropout_apply(float *y, const float *x, const co_call *call, const co_run *run)
@@ -70,14 +60,10 @@ static void dropout_apply(float *y, const float *x, const co_call *call, const c
     const native_lanes *lanes = native_choose();
     const int64_t draws = dropout_draws(call), span = dropout_span(call);
     const float scale = (float)(1 / (1 - a->p));
-    int32_t *drop;
-    size_t marks;
+    int32_t *drop = call->scratch;
 
-    dropout_scratch(call, &marks);
-    drop = (int32_t *)((char *)call->scratch + marks);
-    memset(drop, 0, (size_t)(draws * lanes->lanes) * sizeof(*drop));
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
-        dropout_mark(drop, call->scratch, call, run, b);
+        dropout_mark(drop, call, run, b);
         for (int64_t e = 0; e < draws; e++) {
             const int64_t at = (b * draws + e) * span * lanes->lanes;
 
@@ -97,7 +83,7 @@ static co_status dropout_forward(co_call *call, const co_run *run)
 
 static co_status dropout_backward(co_call *call, const co_run *run)
 {
-    size_t marks, room = dropout_scratch(call, &marks);
+    const size_t room = dropout_scratch(call);
 
     if (call->grad_in[0])
         dropout_apply(call->grad_in[0]->data,

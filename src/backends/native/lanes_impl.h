@@ -42,6 +42,10 @@ typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias))
 typedef float loose_vec
     __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
+typedef uint32_t uvec __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
+typedef uint32_t loose_uvec
+    __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias, aligned(sizeof(uint32_t))));
+typedef uint64_t wide __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), may_alias));
 
 LANES_INLINE vec lanes_load(const float *from)
@@ -349,6 +353,7 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
 }
 
 #include "backends/native/lanes_pool.h"
+#include "backends/native/lanes_rng.h"
 #include "backends/native/lanes_sparse.h"
 
 /* --- element by element --- */
@@ -431,6 +436,7 @@ const native_lanes LANES_TABLE = {
     .relu = lanes_relu,
     .relu_gradient = lanes_relu_gradient,
     .add = lanes_add,
+    .mark = lanes_mark,
     .drop = lanes_drop,
     .sum = lanes_sum,
     .sum_squares = lanes_sum_squares,

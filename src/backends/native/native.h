@@ -12,6 +12,7 @@
 #define CO_BACKENDS_NATIVE_NATIVE_H
 
 #include "backends/backends.h"
+#include "core/rng.h"
 #include "ops/ops.h"
 
 #define NATIVE_MAX_LANES 16
@@ -83,6 +84,8 @@ typedef struct native_lanes {
     void (*relu)(float *y, const float *x, int64_t n);
     void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
+    /* mark (n, lanes): all ones where the upper 24 bits of the lane's item's word are below */
+    void (*mark)(int32_t *mark, const co_rng *rng, const uint32_t *item, uint32_t below, int64_t n);
     /* y = x * scale in lanes where drop is 0, else 0 */
     void (*drop)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
     /* for each lane: sum x; sum (x - shift)^2; sum (x - shift) z */
