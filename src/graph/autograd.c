@@ -36,14 +36,14 @@ typedef struct autograd_sum {
     plan_tensor *more; /* NULL, or a part that is added by the kernel that takes them */
 } autograd_sum;
 
-/* Whether the call that made a tensor takes its gradient in these two parts. */
+/* Whether the call that made a tensor takes its gradient in two parts; in any layouts, as ever. */
 static bool autograd_is_taken(const co_plan *plan, int var, const plan_tensor *a,
                               const plan_tensor *b)
 {
     const int producer = plan->graph->var[var].producer;
 
     return producer >= 0 && plan->node_call[producer]->call.adds_gradients &&
-           a->tensor.layout == b->tensor.layout && a->tensor.dtype == b->tensor.dtype;
+           a->tensor.dtype == b->tensor.dtype;
 }
 
 /* Add a part to the gradient of a tensor of the graph. */

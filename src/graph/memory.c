@@ -90,10 +90,12 @@ static void memory_find_in_place(co_plan *plan)
         for (int i = 0; i < call->n_in; i++) {
             if (i > 0 && i < call->op->n_in)
                 continue;
-            if (step->backward)
+            if (step->backward) {
                 memory_try_in_place(call->grad_in[i], call->grad_out[0], s);
-            else
+                memory_try_in_place(call->grad_in[i], call->grad_more, s);
+            } else {
                 memory_try_in_place(call->out[0], call->in[i], s);
+            }
         }
     }
 }

@@ -148,17 +148,20 @@ co_status norm_plan_backward(co_call *call)
 {
     norm *self = call->self;
     const onednn_operand x = onednn_tensor(call->in[0]);
+    bool same;
 
     self->grad_out = onednn_tensor(call->grad_out[0]);
+    same = onednn_same(&self->grad_out.md, &x.md);
     CO_TRY(onednn_convert(&self->grad_out, &self->base, &self->base.backward, &x.md));
     if (call->grad_more) {
         self->grad_more = onednn_tensor(call->grad_more);
         CO_TRY(onednn_convert(&self->grad_more, &self->base, &self->base.backward, &x.md));
     }
     self->part_at[1] = norm_part_offset(self, &self->base.backward);
+    /* Results can lie over the gradient if their layout is its very own. */
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
-            onednn_like(call->grad_in[i], call->in[0]);
+            onednn_like(call->grad_in[i], same ? call->grad_out[0] : call->in[0]);
     return CO_OK;
 }
 
