@@ -144,6 +144,19 @@ static void doctor_check_disk(doctor *d)
     doctor_remedy("give `cohort train` a --run-dir elsewhere");
 }
 
+/* What `precision` gains here. */
+static void doctor_check_half(doctor *d)
+{
+    unsigned half = 0;
+
+    for (const co_backend *const *b = co_backends; *b; b++)
+        half |= (*b)->half ? (*b)->half() : 0;
+    for (int type = CO_BF16; type <= CO_F16; type++)
+        doctor_say(d, DOCTOR_NOTE, type == CO_BF16 ? "bf16" : "fp16", "%s",
+                   half >> type & 1 ? "kernels compute with it: `precision: bf16` is the fastest"
+                                    : "computed in fp32 and rounded: right, and slower than fp32");
+}
+
 /* In order of preference, as a plan asks them. */
 static void doctor_check_backends(doctor *d)
 {
@@ -163,6 +176,7 @@ static void doctor_check_backends(doctor *d)
         doctor_say(d, DOCTOR_WARN, "onednn", "not in this build: training is many times slower");
         doctor_remedy("install oneDNN (Debian: libdnnl-dev) and build again");
     }
+    doctor_check_half(d);
     doctor_say(d, DOCTOR_NOTE, "gpu", "this version trains on CPUs alone");
 }
 

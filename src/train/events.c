@@ -4,9 +4,11 @@
  * Takes no step and decides nothing. Must not know what a sink makes of an event.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "core/clock.h"
 #include "train/distributed.h"
+#include "train/model.h"
 #include "train/trainer_internal.h"
 
 double trainer_wall_seconds(const trainer *t)
@@ -101,4 +103,24 @@ co_status trainer_emit_step(trainer *t)
     event.last = t->last_step;
     trainer_set_train(&event, t, &t->seen);
     return trainer_emit(t, &event);
+}
+
+void trainer_say_precision(trainer *t)
+{
+    const co_dtype low = t->job->model->precision.plan.low;
+    unsigned half = 0;
+    char line[160];
+
+    if (low == CO_F32)
+        return;
+    for (const co_backend *const *b = t->job->model->backends; *b; b++)
+        half |= (*b)->half ? (*b)->half() : 0;
+    if (half >> low & 1)
+        return;
+    snprintf(
+        line, sizeof(line),
+        "precision %s: no kernel here computes with %s: each layer computes in fp32 and rounds, "
+        "which is right, and slower than fp32",
+        t->job->model->precision.name, low == CO_BF16 ? "bf16" : "fp16");
+    trainer_say(t, line);
 }

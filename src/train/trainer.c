@@ -444,6 +444,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         st = trainer_open_sinks(&t);
     if (st == CO_OK)
+        trainer_say_precision(&t);
+    if (st == CO_OK)
         st = co_saver_create(&t.saver, &t);
     if (st == CO_OK && job->state && t.epoch_step == 0)
         trainer_check_reached(&t, &t.last);

@@ -70,6 +70,8 @@ void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint6
 co_status trainer_emit(trainer *t, const co_event *event);
 void trainer_say(trainer *t, const char *line);
 co_status trainer_emit_step(trainer *t);
+/* Where numbers of 16 bits are wanted and the CPU cannot compute with them. */
+void trainer_say_precision(trainer *t);
 /* Since the start of the run, with its earlier parts. */
 double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, with what was before this process. */

@@ -123,6 +123,9 @@ struct co_backend {
     const co_kernel *unpack;
     /** Once per process, before the first plan: `threads` cores for this rank. NULL: nothing. */
     co_status (*setup)(int threads);
+    /** Types of 16 bits that its kernels compute with on this CPU: bit CO_BF16, bit CO_F16. NULL:
+     *  none. */
+    unsigned (*half)(void);
     /** What it runs on here, for `cohort doctor`: "oneDNN 2.6.3, up to AVX-512". NULL: nothing to
      *  say. */
     void (*describe)(char *out, size_t size);

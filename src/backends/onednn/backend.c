@@ -40,13 +40,19 @@ static const char *backend_instructions(void)
     return isa ? ", older than AVX2" : "";
 }
 
+static unsigned backend_half(void)
+{
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+
+    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16 ? ONEDNN_HALF : 0;
+}
+
 bool onednn_takes(const co_call *call, const char **why)
 {
     if (call->in[0]->dtype == CO_F32)
         return true;
     *why = "this CPU has no instructions for bf16";
-    if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) !=
-        dnnl_cpu_isa_avx512_core_bf16)
+    if (!backend_half())
         return false;
     *why = "its parameters have 16 bits";
     return !(call->op->is_norm && call->round_params);
@@ -106,6 +112,7 @@ const co_backend co_backend_onednn = {
     .kernels = backend_kernels,
     .unpack = &co_onednn_unpack,
     .setup = backend_setup,
+    .half = backend_half,
     .describe = backend_describe,
     .describe_call = onednn_describe_call,
 };
