@@ -12,6 +12,7 @@
 #include <cohort/comm.h>
 #include <cohort/launch.h>
 
+#include "cli/bench_comm_tune.h"
 #include "cli/cli.h"
 #include "comm/tree.h"
 #include "core/clock.h"
@@ -27,7 +28,7 @@
 typedef struct bench_comm_options {
     int64_t ranks, min_bytes, max_bytes, leaves;
     cli_list ops;
-    bool heap, in_place;
+    bool heap, in_place, tune;
 } bench_comm_options;
 
 static const bench_comm_options bench_comm_defaults = {.min_bytes = 1 << 10, .max_bytes = 32 << 20};
@@ -47,6 +48,8 @@ static const cli_option bench_comm_option_table[] = {
      "allreduce and reduce write their result over the message"},
     {"leaves", 0, CLI_COUNT, offsetof(bench_comm_options, leaves), "V", 1, 1024,
      "leaves of tree_allreduce, the shards of a batch; default: one per rank"},
+    {"tune", 0, CLI_FLAG, offsetof(bench_comm_options, tune), NULL, 0, 0,
+     "time gradients of --max-bytes in buckets of several sizes; propose bucket_mib"},
     CLI_OPTIONS_END,
 };
 
@@ -258,7 +261,7 @@ static co_status bench_comm_rank(co_comm *world, void *arg)
     for (size_t i = 0; st == CO_OK && i < count; i++)
         b.in[i] = b.out[i] = 1; /* touch the pages */
     if (st == CO_OK)
-        st = bench_comm_all(&b, o);
+        st = o->tune ? bench_comm_tune(world, b.in, count) : bench_comm_all(&b, o);
     co_tree_destroy(b.tree);
     bench_comm_give(b.out, world, bytes, o->heap);
     bench_comm_give(b.in, world, bytes, o->heap);
@@ -281,6 +284,12 @@ static co_status bench_comm_check(const bench_comm_options *o)
             return co_fail(CO_E_USAGE, "unknown operation '%s'%s%s; see `cohort bench comm --help`",
                            o->ops.text[i], near ? ", did you mean " : "", near ? near : "");
     }
+    if (o->tune && (o->ops.n || o->leaves || o->in_place))
+        return co_fail(CO_E_USAGE, "--tune: it times all-reduces in buckets, in place; leave out "
+                                   "--op, --leaves and --in-place");
+    if (o->tune && (size_t)o->max_bytes < BENCH_TUNE_MIN_BYTES)
+        return co_fail(CO_E_USAGE, "--tune: gradients of at least %zu bytes; see --max-bytes",
+                       BENCH_TUNE_MIN_BYTES);
     if (o->min_bytes > o->max_bytes)
         return co_fail(CO_E_USAGE, "--min-bytes is larger than --max-bytes");
     return CO_OK;
@@ -310,9 +319,15 @@ const co_command co_command_bench_comm = {
         "\n"
         "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"
         "tree_allreduce (a sum with the same bits for any number of ranks, as `shards` takes it).\n"
-        "Transports: shared memory with -n, MPI under mpiexec, none with one rank.",
+        "Transports: shared memory with -n, MPI under mpiexec, none with one rank.\n"
+        "\n"
+        "With --tune it reduces --max-bytes of gradients in buckets of 128 KiB and more, as "
+        "`sync`\n"
+        "does, and prints a line for each size and one with the proposal: the smallest that\n"
+        "takes at most a tenth longer than the fastest. Sums have the same bits with any.",
     .example = "  cohort bench comm -n 2 --op allreduce\n"
-               "  mpiexec -n 2 cohort bench comm --min-bytes 1048576",
+               "  mpiexec -n 2 cohort bench comm --min-bytes 1048576\n"
+               "  mpiexec -n 2 cohort bench comm --tune --max-bytes 47000000",
     .options = bench_comm_option_table,
     .options_size = sizeof(bench_comm_options),
     .defaults = &bench_comm_defaults,

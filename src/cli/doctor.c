@@ -14,6 +14,7 @@
 #include "backends/backends.h"
 #include "cli/cli.h"
 #include "cli/machine.h"
+#include "comm/mpi.h"
 #include "comm/transports.h"
 #include "core/thread.h"
 #include "data/data.h"
@@ -208,8 +209,10 @@ static void doctor_check_sharing(doctor *d)
 static void doctor_check_mpiexec(doctor *d)
 {
     uint64_t bytes;
-    char path[512], text[32];
+    char path[512], text[32], library[256];
 
+    if (*co_mpi_library(library, sizeof(library)))
+        doctor_say(d, DOCTOR_OK, "MPI library", "%s", library);
     if (machine_find_program(path, sizeof(path), "mpiexec")) {
         doctor_say(d, DOCTOR_OK, "mpiexec", "%s", path);
     } else {

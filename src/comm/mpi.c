@@ -9,6 +9,7 @@
  * all-reduces. A message is a header, compared by the receiver, then its data.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "comm/mpi.h"
 #include "comm/mpi_internal.h"
@@ -25,6 +26,21 @@ bool co_mpi_available(const char **why)
 {
     (void)why;
     return true;
+}
+
+char *co_mpi_library(char *out, size_t size)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+
+    /* The first line up to a comma, with blanks for tabs: all that a person asks for. */
+    if (MPI_Get_library_version(text, &n) != MPI_SUCCESS)
+        n = 0;
+    text[strcspn(text, ",\n")] = '\0';
+    for (char *tab = text; (tab = strchr(tab, '\t')) != NULL;)
+        *tab = ' ';
+    snprintf(out, size, "%s", text);
+    return out;
 }
 
 co_status co_mpi_check(int code, const char *what)
@@ -230,8 +246,10 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
     mpi_comm *c = (mpi_comm *)comm;
     mpi_request *r;
 
-    if (c->host.whole)
+    if (c->host.whole) {
+        c->host.ranks->observer = comm->observer; /* requests are those of `ranks` */
         return c->host.ranks->ops->post(out, c->host.ranks, args);
+    }
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
     r = co_comm_take_request(comm, sizeof(*r), args);

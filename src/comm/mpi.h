@@ -6,6 +6,8 @@
 
 /* Whether this build has MPI; *why is a static one-line reason when not. */
 bool co_mpi_available(const char **why);
+/* "Open MPI v4.1.4": what ranks would talk through; "" without MPI in the build. Returns `out`. */
+char *co_mpi_library(char *out, size_t size);
 /* Join the world: MPI_Init unless the program has done it (then it stays the program's to
    finalize). Destroying the communicator leaves MPI initialised. Without MPI in the build:
    CO_E_UNSUPPORTED with the remedy. */

@@ -22,6 +22,13 @@ bool co_mpi_available(const char **why)
     return mpi_none_probe(why);
 }
 
+char *co_mpi_library(char *out, size_t size)
+{
+    if (size)
+        out[0] = '\0';
+    return out;
+}
+
 co_status co_comm_create_mpi(co_comm **out)
 {
     *out = NULL;

@@ -1,6 +1,6 @@
 /*
  * test_mpiexec.c - runs over MPI that are asked to end, and runs whose ranks are killed: by mpiexec
- * alone, and with cohort watching it.
+ * alone, and with cohort watching it; what ranks and their network are tuned to.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,6 +146,48 @@ static void a_killed_rank_costs_the_steps_since_the_checkpoint(void **state)
     program_remove("fewer");
 }
 
+/* Sizes double from 128 KiB to the gradients' length; the proposal is one of them. */
+static void assert_tuned(const program_result *r, const char *transport, int sizes)
+{
+    char *line, *rest = (char *)r->out;
+    double proposed = 0, mib = 0.125;
+
+    program_assert_success(r);
+    for (int i = 0; i <= sizes; i++, mib *= 2) {
+        json_t *object;
+
+        line = strtok_r(rest, "\n", &rest);
+        assert_non_null(line);
+        object = json_loads(line, 0, NULL);
+        assert_non_null(object);
+        assert_string_equal(json_string_value(json_object_get(object, "transport")), transport);
+        proposed = json_number_value(json_object_get(object, "bucket_mib"));
+        if (i < sizes) {
+            assert_true(proposed == mib);
+            assert_true(json_number_value(json_object_get(object, "ms")) > 0);
+        } else {
+            assert_non_null(strstr(line, "\"config\": \"strategy: {name: sync, bucket_mib: "));
+        }
+        json_decref(object);
+    }
+    assert_null(strtok_r(rest, "\n", &rest));
+    assert_true(proposed >= 0.125 && proposed < mib);
+}
+
+static void bucket_sizes_are_tuned(void **state)
+{
+    static const char *const args[] = {"bench", "comm", "--tune", "--max-bytes", "2097152", NULL};
+    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    assert_tuned(program_line("bench comm --tune -n 2 --max-bytes 2097152"), "shm", 5);
+    program_assert_error(program_line("bench comm --tune"), 2, "one rank reduces nothing");
+    program_assert_error(program_line("bench comm --tune -n 2 --op bcast"), 2, "leave out --op");
+    program_assert_error(program_line("bench comm --tune -n 2 --max-bytes 4096"), 2, "1048576");
+    skip_without_mpi();
+    assert_tuned(program_run(args, &options), "mpi", 5);
+}
+
 static void too_many_deaths_are_the_end(void **state)
 {
     (void)state;
@@ -262,6 +304,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_time_limit_ends_in_order),
         cmocka_unit_test(mpiexec_alone_starts_nothing_again),
         cmocka_unit_test(a_killed_rank_costs_the_steps_since_the_checkpoint),
+        cmocka_unit_test(bucket_sizes_are_tuned),
         cmocka_unit_test(too_many_deaths_are_the_end),
         cmocka_unit_test(signals_to_cohort_end_in_order),
         cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),

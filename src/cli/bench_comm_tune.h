@@ -1,0 +1,13 @@
+/* bench_comm_tune.h - `cohort bench comm --tune`: which size of buckets suits ranks and their
+ * network. */
+#ifndef CO_CLI_BENCH_COMM_TUNE_H
+#define CO_CLI_BENCH_COMM_TUNE_H
+
+#include <cohort/comm.h>
+
+#define BENCH_TUNE_MIN_BYTES ((size_t)1 << 20)
+
+/* On all ranks: `data` has `count` floats, at least BENCH_TUNE_MIN_BYTES of them. Rank 0 prints. */
+co_status bench_comm_tune(co_comm *comm, float *data, size_t count);
+
+#endif
