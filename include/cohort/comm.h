@@ -18,8 +18,9 @@
  *     operation until co_request_wait has returned. Collectives complete in the order posted.
  *   - A communicator and its requests belong to one thread at a time.
  *   - Reductions are done in the type of the data. CO_AVG is the sum divided by the world size
- *     (integers: truncated). For a fixed world size and transport the result has the same bits on
- *     every rank and in every run; the sum of two ranks has the same bits over every transport.
+ *     (integers: truncated). For a fixed world size, transport and placement of ranks on hosts an
+ *     element has the same bits on every rank and in every run, whatever the count; the sum of two
+ *     ranks has the same bits over every transport.
  */
 #ifndef COHORT_COMM_H
 #define COHORT_COMM_H
@@ -135,7 +136,7 @@ CO_API co_status co_comm_progress(co_comm *comm);
 CO_API co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key);
 
 /** Memory that every rank of `comm` reads and writes: `bytes` zero bytes at *base, the same on all
- *  of them. Collective. Only where ranks are on one machine (self, shm); elsewhere
+ *  of them. Collective. Only where ranks are on one machine; elsewhere
  *  CO_E_UNSUPPORTED. Order between ranks is theirs to keep, with atomics or a barrier. Give the
  *  memory back with co_comm_window_destroy on each rank, before the communicator goes. */
 CO_API co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes);

@@ -49,7 +49,7 @@ static const cli_option bench_comm_option_table[] = {
     {"leaves", 0, CLI_COUNT, offsetof(bench_comm_options, leaves), "V", 1, 1024,
      "leaves of tree_allreduce, the shards of a batch; default: one per rank"},
     {"tune", 0, CLI_FLAG, offsetof(bench_comm_options, tune), NULL, 0, 0,
-     "time gradients of --max-bytes in buckets of several sizes; propose bucket_mib"},
+     "reduce --max-bytes in buckets of several sizes, and propose bucket_mib"},
     CLI_OPTIONS_END,
 };
 
