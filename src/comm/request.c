@@ -3,7 +3,8 @@
  *
  * Waits are short when ranks are in step: spin first. Then leave the core to whoever can use it,
  * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
- * Where an operation takes many looks, each would add as much: then it is a thousandth.
+ * Where an operation takes many looks each sleep adds as much, so they stay short; who yields
+ * instead has used up its share of a busy core when its turn comes.
  */
 #include <sched.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define REQUEST_SPIN_NS      20000
 #define REQUEST_YIELD_NS     1000000
 #define REQUEST_SLEEP_MAX_US 1000
+#define REQUEST_POLL_US      50
 
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
 {
@@ -60,11 +62,11 @@ static void request_pause(void)
 
 static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 {
-    const uint64_t us = waited_ns / (comm->ops->polled ? 1000000 : 16000);
+    const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
 
     if (waited_ns < REQUEST_SPIN_NS)
         request_pause();
-    else if (waited_ns < REQUEST_YIELD_NS || us == 0)
+    else if (waited_ns < REQUEST_YIELD_NS)
         sched_yield();
     else
         co_clock_sleep_us((uint32_t)(us < REQUEST_SLEEP_MAX_US ? us : REQUEST_SLEEP_MAX_US));
