@@ -109,6 +109,35 @@ void co_reduce_pair(void *out, const void *a, const void *b, size_t n, co_dtype 
         reduce_table[op][dtype](out, a, b, n);
 }
 
+static void reduce_half_all(uint16_t *out, const void *const *source, int k, size_t n,
+                            co_dtype dtype, co_reduce_op op)
+{
+    float x[REDUCE_HALF_BLOCK], y[REDUCE_HALF_BLOCK];
+
+    for (size_t i = 0; i < n; i += REDUCE_HALF_BLOCK) {
+        const size_t part = n - i < REDUCE_HALF_BLOCK ? n - i : REDUCE_HALF_BLOCK;
+
+        co_half_widen(x, (const uint16_t *)source[0] + i, part, dtype);
+        for (int s = 1; s < k; s++) {
+            co_half_widen(y, (const uint16_t *)source[s] + i, part, dtype);
+            reduce_table[op][CO_F32](x, x, y, part);
+        }
+        co_half_round(out + i, x, part, dtype);
+    }
+}
+
+void co_reduce_all(void *out, const void *const *source, int k, size_t n, co_dtype dtype,
+                   co_reduce_op op)
+{
+    if (co_dtype_is_half(dtype)) {
+        reduce_half_all(out, source, k, n, dtype, op);
+        return;
+    }
+    co_reduce_pair(out, source[0], source[1], n, dtype, op);
+    for (int s = 2; s < k; s++)
+        co_reduce_pair(out, out, source[s], n, dtype, op);
+}
+
 void co_reduce_divide(void *data, size_t n, co_dtype dtype, int ranks)
 {
     if (co_dtype_is_half(dtype))

@@ -65,16 +65,14 @@ static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
    `own`. `out` is no source but that of rank 0 or 1. */
 static void steps_combine(const shm_step *s, void *out, const void *own, size_t at, size_t n)
 {
-    const void *source = s->rank == 0 ? own : steps_chunk(s, 0, at);
+    const void *source[SHM_MAX_RANKS];
 
+    for (int p = 0; p < s->size; p++)
+        source[p] = p == s->rank ? own : steps_chunk(s, p, at);
     if (s->size == 1)
         steps_copy(s, out, own, n);
-    for (int p = 1; p < s->size; p++) {
-        const void *next = p == s->rank ? own : steps_chunk(s, p, at);
-
-        co_reduce_pair(out, source, next, n, s->args->dtype, s->args->op);
-        source = out;
-    }
+    else
+        co_reduce_all(out, source, s->size, n, s->args->dtype, s->args->op);
     if (s->args->op == CO_AVG)
         co_reduce_divide(out, n, s->args->dtype, s->size);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cohort/status.h>
 
@@ -99,6 +100,16 @@ void *co_calloc_aligned(size_t count, size_t size)
         mem_ask_huge(ptr, bytes);
     memset(ptr, 0, bytes);
     return ptr;
+}
+
+void co_mem_forget(void *ptr, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
+    const uintptr_t begin = ((uintptr_t)ptr + page - 1) / page * page;
+
+    if (begin < end)
+        (void)madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, MADV_DONTNEED);
 }
 
 void co_free(void *ptr)

@@ -18,6 +18,9 @@ char *co_strdup(const char *text);
 /* Zeroed bytes aligned to 64, for tensors; large blocks ask for huge pages. Free with co_free. */
 void *co_calloc_aligned(size_t count, size_t size);
 void co_free(void *ptr);
+/* The values of `bytes` bytes of a block do not matter any more: whole pages go back to the system
+   until they are written again. What is read there until then is undefined. */
+void co_mem_forget(void *ptr, size_t bytes);
 
 /* Tests only: let the k-th allocation from now on (1 = the next) fail; 0 turns it off. */
 void co_mem_fail_at(uint64_t k);

@@ -240,7 +240,8 @@ co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
         if (!apart && (run->begin < begin || end < run->end))
             return co_fail(CO_E_USAGE,
                            "optimizer %s needs whole tensors for their norms, but each rank "
-                           "updates a part of the weights here; use the strategy sync",
+                           "updates a part of the weights here; use the strategy sync "
+                           "with `update: whole`",
                            optim->ops->name);
     }
     return CO_OK;

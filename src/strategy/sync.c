@@ -6,16 +6,29 @@
  * gradient of the whole batch however unevenly its samples lie: sum of m_k/n g_k. The sum is
  * taken bucket by bucket, in the background of the backward pass; with `compress` of what a
  * compressor makes of the gradients.
+ *
+ * Where ranks share memory each of them can update its part of the weights alone, a whole number of
+ * cache lines, instead of all of them all: `update: parts`, as the strategy threads does. The
+ * weights are then one array for all; nobody writes one before the sum is there, so after all ranks
+ * have read it, and the step ends when all have written theirs. An update is the same arithmetic
+ * for each weight whoever does it, so the bits are those of `update: whole`.
  */
+#include <string.h>
+
 #include "strategy/compress.h"
 #include "strategy/reduce.h"
+#include "strategy/shared.h"
 #include "strategy/strategy.h"
 #include "strategy/weights.h"
 #include "tensor/store.h"
 
+/* Below this, waiting once more takes longer than the update. */
+#define SYNC_PARTS_MIN ((size_t)1 << 18)
+
 typedef struct sync_state {
     double bucket_mib;
-    int reduction;
+    int reduction, update;
+    float *weights;                 /* owned; shared by all ranks; NULL: each has its own */
     const co_value *compress_value; /* NULL: none */
     co_compress *compress;          /* owned; likewise */
     co_reducer reducer;
@@ -23,6 +36,9 @@ typedef struct sync_state {
 
 enum { SYNC_SUM, SYNC_MEAN };
 static const char *const sync_reductions[] = {"sum", "mean", NULL};
+
+enum { SYNC_AUTO, SYNC_WHOLE, SYNC_PARTS };
+static const char *const sync_updates[] = {"auto", "whole", "parts", NULL};
 
 static const co_key sync_keys[] = {
     {.name = "reduction",
@@ -37,6 +53,13 @@ static const co_key sync_keys[] = {
      .fallback = "~",
      .help =
          "what gradients travel as: a name of `cohort list compressors`, or {name, key: value}"},
+    {.name = "update",
+     .type = CO_KEY_CHOICE,
+     .offset = offsetof(sync_state, update),
+     .fallback = "auto",
+     .choices = sync_updates,
+     .help = "parts: each rank updates its part of weights that all share; whole: each updates all "
+             "of its own; auto: parts where that is possible and pays"},
     CO_REDUCER_KEY(sync_state, bucket_mib),
     CO_KEYS_END,
 };
@@ -60,9 +83,36 @@ static bool sync_is_common(const co_strategy *strategy)
     return true;
 }
 
+/* Under mpiexec rank 0 alone puts together the state for a checkpoint. */
+static bool sync_can_divide(const co_strategy *strategy)
+{
+    return strcmp(co_comm_transport(strategy->comm), "mpi") != 0;
+}
+
+static bool sync_divides(const co_strategy *strategy)
+{
+    const sync_state *self = strategy->self;
+
+    if (self->update != SYNC_AUTO)
+        return self->update == SYNC_PARTS;
+    return co_comm_size(strategy->comm) > 1 && sync_can_divide(strategy) &&
+           !strategy->whole_tensors && strategy->store->n >= SYNC_PARTS_MIN;
+}
+
 static co_status sync_start(co_strategy *strategy)
 {
-    return co_weights_broadcast(strategy);
+    const int rank = co_comm_rank(strategy->comm), ranks = co_comm_size(strategy->comm);
+    sync_state *self = strategy->self;
+
+    if (!sync_divides(strategy))
+        return co_weights_broadcast(strategy);
+    if (!sync_can_divide(strategy))
+        return co_fail(CO_E_UNSUPPORTED, "strategy sync: `update: parts` is for ranks that "
+                                         "`cohort train -n` starts; leave `update` at auto");
+    CO_TRY(co_shared_open(&self->weights, strategy));
+    strategy->update_begin = co_store_slice(strategy->store->n, rank, ranks);
+    strategy->update_end = co_store_slice(strategy->store->n, rank + 1, ranks);
+    return CO_OK;
 }
 
 static co_status sync_grad_ready(co_strategy *strategy, size_t begin, size_t end)
@@ -110,6 +160,14 @@ static co_status sync_before_update(co_strategy *strategy, const co_strategy_ste
     return CO_OK;
 }
 
+static co_status sync_after_update(co_strategy *strategy, const co_strategy_step *step)
+{
+    const sync_state *self = strategy->self;
+
+    (void)step;
+    return self->weights ? co_comm_barrier(strategy->comm) : CO_OK;
+}
+
 static float *sync_carry(const co_strategy *strategy, size_t i)
 {
     return co_compress_carry(((const sync_state *)strategy->self)->compress, i);
@@ -145,6 +203,7 @@ static void sync_fini(co_strategy *strategy)
     sync_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
+    co_shared_close(strategy, self->weights);
     co_compress_destroy(self->compress);
 }
 
@@ -159,6 +218,7 @@ const co_strategy_ops co_strategy_sync = {
     .grad_ready = sync_grad_ready,
     .shard_ready = sync_shard_ready,
     .before_update = sync_before_update,
+    .after_update = sync_after_update,
     .report = sync_report,
     .carry = sync_carry,
     .carry_is_share = sync_carry_is_share,

@@ -19,7 +19,7 @@ co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
     store->n = n;
     store->n_buffer = n_buffer;
     store->param = store->own_param = co_calloc_aligned(n, sizeof(float));
-    store->grad = co_calloc_aligned(n, sizeof(float));
+    store->grad = store->own_grad = co_calloc_aligned(n, sizeof(float));
     store->buffer = co_calloc_aligned(n_buffer, sizeof(float));
     if (!store->param || !store->grad || !store->buffer) {
         co_store_destroy(store);
@@ -37,7 +37,7 @@ void co_store_destroy(co_store *store)
         co_free(store->state[i]);
     co_free(store->tensor);
     co_free(store->buffer);
-    co_free(store->grad);
+    co_free(store->own_grad);
     co_free(store->own_param);
     co_free(store);
 }
@@ -68,6 +68,7 @@ co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, s
 void co_store_lend_param(co_store *store, float *param)
 {
     store->param = param;
+    co_mem_forget(store->own_param, store->n * sizeof(float));
 }
 
 void co_store_take_param(co_store *store)
@@ -76,6 +77,13 @@ void co_store_take_param(co_store *store)
         return;
     memcpy(store->own_param, store->param, store->n * sizeof(float));
     store->param = store->own_param;
+}
+
+void co_store_lend_grad(co_store *store, float *grad)
+{
+    store->grad = grad ? grad : store->own_grad;
+    if (grad)
+        co_mem_forget(store->own_grad, store->n * sizeof(float));
 }
 
 size_t co_store_slice(size_t n, int part, int parts)

@@ -21,7 +21,8 @@ typedef struct co_store {
     size_t n;         /* elements with gaps; the length of each array below */
     float *param;     /* own_param, or what co_store_lend_param has put in its place */
     float *own_param; /* owned */
-    float *grad;      /* owned */
+    float *grad;      /* own_grad, or what co_store_lend_grad has put in its place */
+    float *own_grad;  /* owned */
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
     size_t n_buffer;
@@ -40,10 +41,12 @@ co_status co_store_add_states(co_store *store, int n_state);
 co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n);
 
 /* Let the weights lie in `param` (n elements), which is borrowed: memory that ranks share. No value
-   is copied, and pointers into the old array go stale. */
+   is copied, those of the old array are lost, and pointers into it go stale. */
 void co_store_lend_param(co_store *store, float *param);
 /* Back into own memory, values and all; nothing if they are there. */
 void co_store_take_param(co_store *store);
+/* The same for gradients, whose values do not outlive a step: lent, and with NULL taken back. */
+void co_store_lend_grad(co_store *store, float *grad);
 
 /* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
    each: begin, and the begin of the next. */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <cohort/ext/comm.h>
+
 #include "core/clock.h"
 #include "core/half.h"
 #include "core/mem.h"
@@ -26,6 +28,7 @@ struct co_distributed {
     co_strategy *strategy;
     uint64_t updates;      /* made by the optimizer so far */
     co_strategy_step step; /* under way */
+    float *grad;           /* owned; gradients where all ranks can read them; NULL: the store's */
     bool has_gradient;     /* this step has written store->grad */
     double lr;
     co_scaler scaler;
@@ -70,6 +73,35 @@ static co_status distributed_open_scaler(co_distributed *d)
                    d->strategy->ops->name);
 }
 
+static size_t distributed_grad_bytes(const co_distributed *d)
+{
+    return d->options.model->store->n * sizeof(float);
+}
+
+/* Where ranks share memory the sum over them is taken where the gradients are. */
+static co_status distributed_lend_grad(co_distributed *d)
+{
+    co_comm *comm = d->options.comm;
+    void *grad;
+
+    if (co_comm_size(comm) == 1 || !comm->ops->alloc)
+        return CO_OK;
+    CO_TRY(co_comm_alloc(&grad, comm, distributed_grad_bytes(d)));
+    d->grad = grad;
+    co_store_lend_grad(d->options.model->store, grad);
+    co_model_drop_plans(d->options.model);
+    return CO_OK;
+}
+
+static void distributed_take_grad(co_distributed *d)
+{
+    if (!d->grad)
+        return;
+    co_store_lend_grad(d->options.model->store, NULL);
+    co_model_drop_plans(d->options.model);
+    co_comm_free(d->options.comm, d->grad, distributed_grad_bytes(d));
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -94,11 +126,14 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = co_schedule_check(d->schedule, &lengths);
     if (st == CO_OK)
+        st = distributed_lend_grad(d);
+    if (st == CO_OK)
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
                                 store, options->tree);
     if (st == CO_OK) {
         d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;
+        d->strategy->whole_tensors = co_optim_ops(d->optim)->per_tensor;
         st = co_strategy_start(d->strategy);
     }
     if (st == CO_OK)
@@ -279,6 +314,7 @@ void co_distributed_destroy(co_distributed *d)
     co_strategy_destroy(d->strategy);
     if (d->options.model->store->param != param)
         co_model_drop_plans(d->options.model);
+    distributed_take_grad(d);
     co_schedule_destroy(d->schedule);
     co_optim_destroy(d->optim);
     if (d->owns_config)

@@ -128,6 +128,29 @@ static bool alloc_of_a_group(co_comm *comm)
     return true;
 }
 
+/* 256 + 1 + 1 is 258 in BF16, but 256 when each sum is rounded. */
+static bool alloc_rounds_once(co_comm *comm)
+{
+    const bool counts = co_comm_rank(comm) < 3;
+    co_comm *part;
+    void *base;
+
+    CHECK_OK(co_comm_alloc(&base, comm, 4096 * sizeof(uint16_t)));
+    CHECK_OK(co_comm_split(&part, comm, counts ? 0 : -1, 0));
+    for (size_t n = 1; counts && n <= 4096; n *= 64) {
+        uint16_t *data = base;
+
+        for (size_t i = 0; i < n; i++)
+            data[i] = co_comm_rank(comm) == 0 ? 0x4380 : 0x3f80;
+        CHECK_OK(co_comm_allreduce(part, data, data, n, CO_BF16, CO_SUM));
+        for (size_t i = 0; i < n && strcmp(co_comm_transport(comm), "mpi") != 0; i++)
+            CHECK(data[i] == 0x4381);
+    }
+    co_comm_destroy(part);
+    co_comm_free(comm, base, 4096 * sizeof(uint16_t));
+    return true;
+}
+
 /* Memory that is given back can be had again, more of it in all than the machine has addresses to
    waste on one window. */
 static bool alloc_again_and_again(co_comm *comm)
@@ -147,6 +170,7 @@ const comm_case comm_cases_alloc[] = {
     {"alloc_everywhere", alloc_everywhere, 1},
     {"alloc_by_some", alloc_by_some, 1},
     {"alloc_of_a_group", alloc_of_a_group, 1},
+    {"alloc_rounds_once", alloc_rounds_once, 3},
     {"alloc_again_and_again", alloc_again_and_again, 1},
     {NULL, NULL, 0},
 };

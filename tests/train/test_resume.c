@@ -100,6 +100,7 @@ static void the_same_bits(void **state)
     check_same_bits(2, "strategy={name: stale, k: 2}");
     check_same_bits(2, "strategy=one-shot");
     check_same_bits(2, "strategy=threads");
+    check_same_bits(2, "strategy={name: sync, update: parts}");
     check_same_bits(2, "schedule={name: step, every: 2, gamma: 0.5}");
     check_same_bits(2, "strategy={name: sync, compress: topk}");
     check_same_bits(3, "strategy={name: sync, compress: bf16}");

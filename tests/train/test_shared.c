@@ -59,6 +59,22 @@ static void assert_same_bytes(int ranks, const char *strategy, const char *more)
     assert_true(got.train_loss == want.train_loss && got.test_loss == want.test_loss);
 }
 
+/* The same arithmetic for each weight, whoever does it. */
+static void parts_equal_the_whole(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks++)
+        assert_same_bytes(ranks, "strategy={name: sync, update: parts, bucket_mib: 0.001}", adam);
+    assert_same_bytes(2, "strategy={name: sync, update: parts}", sgd);
+    assert_same_bytes(3, "strategy={name: sync, update: parts}", "clip={norm: 0.5}");
+    assert_same_bytes(2, "strategy={name: sync, update: parts}", "clip={value: 0.01}");
+    assert_same_bytes(3, "strategy={name: sync, update: parts}", "ema={decay: 0.9}");
+    assert_same_bytes(2, "strategy={name: sync, update: parts}", "shards=4");
+    assert_int_equal(train(NULL, 2, "strategy={name: sync, update: parts}", "optimizer=lars"),
+                     CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "update: whole"));
+}
+
 static void threads_equal_sync(void **state)
 {
     (void)state;
@@ -305,6 +321,7 @@ static void a_rank_that_stands_still_ends_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_equal_the_whole),
         cmocka_unit_test(threads_equal_sync),
         cmocka_unit_test(threads_equal_sync_with_batch_norm),
         cmocka_unit_test(hogwild_of_one_rank_equals_sync),

@@ -45,6 +45,8 @@ typedef struct co_strategy {
     bool own_weights, own_state;
     /* Set by init where a gradient may be used in a later step than its own, without carry. */
     bool late;
+    /* From start on: the optimizer needs whole tensors, so no range to update may cut one. */
+    bool whole_tensors;
     /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
      * NULL where nobody can. */
     void (*draw_weights)(void *owner, uint64_t offset);
