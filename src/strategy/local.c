@@ -143,7 +143,7 @@ static co_status local_before_update(co_strategy *strategy, const co_strategy_st
 
     if (!local_is_local(strategy, step->step)) {
         CO_TRY(co_reducer_post(&self->reducer));
-        return co_reducer_wait(&self->reducer);
+        return co_reducer_wait(&self->reducer, NULL, NULL);
     }
     if (self->common && self->used.count[1] == 0)
         memcpy(self->common, store->param, store->n * sizeof(float));

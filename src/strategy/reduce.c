@@ -84,16 +84,36 @@ co_status co_reducer_post(co_reducer *reducer)
     return reduce_post(reducer);
 }
 
-co_status co_reducer_wait(co_reducer *reducer)
+/* Its request is complete. */
+static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
-    for (size_t i = 0; i < reducer->n_posted; i++) {
-        co_reducer_bucket *bucket = &reducer->bucket[i];
+    co_reducer_bucket *bucket = &reducer->bucket[reducer->n_taken++];
 
-        CO_TRY(co_request_wait(bucket->request));
-        co_request_destroy(bucket->request);
-        bucket->request = NULL;
+    co_request_destroy(bucket->request);
+    bucket->request = NULL;
+    return fn ? fn(arg, bucket->begin, bucket->end) : CO_OK;
+}
+
+co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
+{
+    bool done = true;
+
+    while (reducer->n_taken < reducer->n_posted) {
+        CO_TRY(co_request_test(&done, reducer->bucket[reducer->n_taken].request));
+        if (!done)
+            break;
+        CO_TRY(reduce_hand_on(reducer, fn, arg));
     }
-    reducer->n_posted = 0;
+    return CO_OK;
+}
+
+co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
+{
+    while (reducer->n_taken < reducer->n_posted) {
+        CO_TRY(co_request_wait(reducer->bucket[reducer->n_taken].request));
+        CO_TRY(reduce_hand_on(reducer, fn, arg));
+    }
+    reducer->n_posted = reducer->n_taken = 0;
     reducer->ready = 0;
     if (reducer->tree)
         co_tree_sum_start(&reducer->sum);

@@ -26,7 +26,8 @@ typedef struct co_reducer {
     co_tree_sum sum;     /* of this rank's terms but the last, with a tree */
     size_t n, n_bucket;
     co_reducer_bucket *bucket; /* owned */
-    size_t n_posted;           /* buckets under way */
+    size_t n_posted;           /* buckets of this step that were posted; of them, */
+    size_t n_taken;            /* buckets that are summed and handed on */
     size_t ready;              /* [0, ready) is final */
 } co_reducer;
 
@@ -43,12 +44,16 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
                           double bucket_mib, co_reduce_op op);
 /* With a tree: `data` holds a term of this rank that is not its last, and is free afterwards. */
 void co_reducer_next_shard(co_reducer *reducer);
+/* The sum of [begin, end) is there. */
+typedef co_status (*co_reducer_fn)(void *arg, size_t begin, size_t end);
+/* Hand on what is summed so far, bucket by bucket, while it is in a cache. */
+co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg);
 /* [begin, end) is final: post the buckets that are complete, let those under way advance. */
 co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end);
 /* All is final: post what is not posted yet. */
 co_status co_reducer_post(co_reducer *reducer);
-/* Wait for all that was posted. */
-co_status co_reducer_wait(co_reducer *reducer);
+/* Wait for all that was posted; `fn` (NULL: nothing) gets what was not taken. */
+co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg);
 /* With buckets under way this rank has failed: then it tells the others. */
 void co_reducer_fini(co_reducer *reducer);
 

@@ -114,7 +114,7 @@ static co_status stale_exchange(co_strategy *strategy, const co_strategy_step *s
     stale_slot *slot = &self->slot[step->step % self->n_slot];
     const bool filled = step->step >= self->n_slot;
 
-    CO_TRY(co_reducer_wait(&slot->reducer));
+    CO_TRY(co_reducer_wait(&slot->reducer, NULL, NULL));
     for (size_t e = 0; e < store->n; e++) {
         const float sum = slot->sum[e];
 
@@ -133,7 +133,7 @@ static co_status stale_before_update(co_strategy *strategy, const co_strategy_st
     if (stale_is_delayed(self))
         return stale_exchange(strategy, step);
     CO_TRY(co_reducer_post(reducer));
-    return self->racy ? CO_OK : co_reducer_wait(reducer);
+    return self->racy ? CO_OK : co_reducer_wait(reducer, NULL, NULL);
 }
 
 static co_status stale_after_update(co_strategy *strategy, const co_strategy_step *step)
@@ -141,7 +141,7 @@ static co_status stale_after_update(co_strategy *strategy, const co_strategy_ste
     stale *self = strategy->self;
 
     (void)step;
-    return self->racy ? co_reducer_wait(&self->slot[0].reducer) : CO_OK;
+    return self->racy ? co_reducer_wait(&self->slot[0].reducer, NULL, NULL) : CO_OK;
 }
 
 /* The sums under way are complete, and wait for their step. */
@@ -150,7 +150,7 @@ static co_status stale_settle(co_strategy *strategy)
     stale *self = strategy->self;
 
     for (size_t i = 0; i < self->n_slot; i++)
-        CO_TRY(co_reducer_wait(&self->slot[i].reducer));
+        CO_TRY(co_reducer_wait(&self->slot[i].reducer, NULL, NULL));
     return CO_OK;
 }
 

@@ -115,13 +115,25 @@ static co_status sync_start(co_strategy *strategy)
     return CO_OK;
 }
 
+/* What this rank updates of a bucket. */
+static co_status sync_update(void *arg, size_t begin, size_t end)
+{
+    co_strategy *strategy = arg;
+    const size_t from = begin > strategy->update_begin ? begin : strategy->update_begin;
+    const size_t to = end < strategy->update_end ? end : strategy->update_end;
+
+    strategy->updated = true;
+    return from < to ? strategy->update(strategy->updater, from, to) : CO_OK;
+}
+
 static co_status sync_grad_ready(co_strategy *strategy, size_t begin, size_t end)
 {
     sync_state *self = strategy->self;
 
     if (co_compress_is_on(self->compress))
         return co_compress_ready(self->compress, begin, end);
-    return co_reducer_ready(&self->reducer, begin, end);
+    CO_TRY(co_reducer_ready(&self->reducer, begin, end));
+    return strategy->update ? co_reducer_take(&self->reducer, sync_update, strategy) : CO_OK;
 }
 
 static co_status sync_shard_ready(co_strategy *strategy)
@@ -154,7 +166,7 @@ static co_status sync_before_update(co_strategy *strategy, const co_strategy_ste
         CO_TRY(sync_decompress(strategy));
     } else {
         CO_TRY(co_reducer_post(&self->reducer));
-        CO_TRY(co_reducer_wait(&self->reducer));
+        CO_TRY(co_reducer_wait(&self->reducer, strategy->update ? sync_update : NULL, strategy));
     }
     co_compress_next(self->compress);
     return CO_OK;

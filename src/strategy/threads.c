@@ -70,7 +70,7 @@ static co_status threads_before_update(co_strategy *strategy, const co_strategy_
 
     (void)step;
     CO_TRY(co_reducer_post(&self->reducer));
-    return co_reducer_wait(&self->reducer);
+    return co_reducer_wait(&self->reducer, NULL, NULL);
 }
 
 static co_status threads_after_update(co_strategy *strategy, const co_strategy_step *step)

@@ -4,9 +4,6 @@
  * Brings a strategy, an optimizer and a schedule together over one flat store. Must not know
  * data, epochs or metrics.
  */
-#include "train/distributed.h"
-
-#include <stdio.h>
 #include <string.h>
 
 #include <cohort/ext/comm.h>
@@ -14,27 +11,8 @@
 #include "core/clock.h"
 #include "core/half.h"
 #include "core/mem.h"
-#include "optim/optim.h"
-#include "strategy/strategy.h"
-#include "train/model.h"
+#include "train/distributed_internal.h"
 #include "train/profiler.h"
-
-struct co_distributed {
-    co_distributed_options options; /* texts are not used after create */
-    co_config *config;              /* owned if `owns_config` */
-    bool owns_config;
-    co_optim *optim;
-    co_schedule *schedule;
-    co_strategy *strategy;
-    uint64_t updates;      /* made by the optimizer so far */
-    co_strategy_step step; /* under way */
-    float *grad;           /* owned; gradients where all ranks can read them; NULL: the store's */
-    bool has_gradient;     /* this step has written store->grad */
-    double lr;
-    co_scaler scaler;
-    bool overflow;    /* known before the gradients are looked at */
-    uint64_t sync_ns; /* spent in the strategy since the first step */
-};
 
 static void distributed_draw_weights(void *owner, uint64_t offset)
 {
@@ -157,95 +135,6 @@ static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_sta
     return st;
 }
 
-/* A distributed optimizer over a store without layers, in this process alone, not started. */
-typedef struct distributed_probe {
-    co_comm *self;
-    co_store *store;
-    co_tree *tree; /* NULL: no shards */
-    co_distributed d;
-} distributed_probe;
-
-static co_status distributed_probe_open(distributed_probe *probe,
-                                        const co_distributed_values *values)
-{
-    co_distributed *d = &probe->d;
-
-    memset(probe, 0, sizeof(*probe));
-    CO_TRY(co_comm_create_self(&probe->self));
-    CO_TRY(co_store_create(&probe->store, CO_STORE_ALIGN, 0));
-    CO_TRY(co_optim_create(&d->optim, values->optimizer, values->config, probe->store));
-    CO_TRY(co_schedule_create(&d->schedule, values->schedule, values->config));
-    if (values->shards)
-        CO_TRY(co_tree_create(&probe->tree, values->shards, 1));
-    return co_strategy_create(&d->strategy, values->strategy, values->config, probe->self,
-                              probe->store, probe->tree);
-}
-
-static void distributed_probe_close(distributed_probe *probe)
-{
-    co_strategy_destroy(probe->d.strategy);
-    co_tree_destroy(probe->tree);
-    co_schedule_destroy(probe->d.schedule);
-    co_optim_destroy(probe->d.optim);
-    co_store_destroy(probe->store);
-    co_comm_destroy(probe->self);
-}
-
-co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
-                               const co_distributed_values *values)
-{
-    distributed_probe probe;
-    co_status st = distributed_probe_open(&probe, values);
-
-    if (st == CO_OK) {
-        *needs = probe.d.strategy->ops->needs;
-        *common = co_strategy_is_common(probe.d.strategy);
-        *in_step = *common && *needs == 0 && co_distributed_is_settled(&probe.d);
-    }
-    distributed_probe_close(&probe);
-    return st;
-}
-
-/* Array i; `store` is the one that optimizer and strategy were made for. */
-static bool distributed_array(co_distributed_array *out, const co_distributed *d,
-                              const co_store *store, int i)
-{
-    const int states = co_optim_state_count(d->optim);
-
-    if (i < states) {
-        snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
-        out->data = co_optim_state(d->optim, store, i);
-        out->own = d->strategy->own_state;
-        out->share = false;
-        return true;
-    }
-    out->data = co_strategy_carry(d->strategy, (size_t)(i - states));
-    out->own = out->share = co_strategy_carry_is_share(d->strategy, (size_t)(i - states));
-    snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
-    return out->data != NULL;
-}
-
-bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d, int i)
-{
-    return distributed_array(out, d, d->options.model->store, i);
-}
-
-co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
-                              const co_distributed_values *values)
-{
-    distributed_probe probe;
-    co_status st = distributed_probe_open(&probe, values);
-
-    *n = 0;
-    if (st == CO_OK) {
-        *own_weights = probe.d.strategy->own_weights;
-        while (*n < max && distributed_array(&out[*n], &probe.d, probe.store, *n))
-            out[(*n)++].data = NULL;
-    }
-    distributed_probe_close(&probe);
-    return st;
-}
-
 uint64_t *co_distributed_counters(const co_distributed *d, size_t *n)
 {
     return co_strategy_counters(d->strategy, n);
@@ -327,6 +216,67 @@ static co_profiler *distributed_profiler(const co_distributed *d)
     return d->options.model->profiler;
 }
 
+/* How this step's update takes the gradient, which is there. */
+static co_grad_rule distributed_rule(const co_distributed *d)
+{
+    co_grad_rule rule = CO_GRAD_PLAIN;
+
+    rule.scale = (float)(1 / d->scaler.state.scale);
+    if (d->options.clip_value > 0)
+        co_clip_value(&rule, d->options.clip_value);
+    if (d->options.clip_norm > 0)
+        co_clip_norm(&rule, d->options.model->store, d->options.clip_norm);
+    return rule;
+}
+
+/* One range, by the rule of this step. */
+static co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
+{
+    co_store *store = d->options.model->store;
+
+    CO_TRY(co_optim_update(d->optim, store, begin, end, &d->update));
+    if (d->scaler.precision.round_weights)
+        co_half_nearest(store->param + begin, store->param + begin, end - begin,
+                        d->scaler.precision.plan.low);
+    return CO_OK;
+}
+
+/* The same from within the strategy, whose time this is not. */
+static co_status distributed_update_early(void *arg, size_t begin, size_t end)
+{
+    const uint64_t start_ns = co_clock_ns();
+    co_distributed *d = arg;
+    co_status st;
+
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
+    st = distributed_update_range(d, begin, end);
+    co_profiler_leave(distributed_profiler(d));
+    d->sync_ns -= co_clock_ns() - start_ns;
+    return st;
+}
+
+/* Before the first gradient of a step: what can be known of its update. A range may be updated as
+   soon as its sum is there, unless a norm or an overflow anywhere has a say in it. */
+static void distributed_begin_step(co_distributed *d)
+{
+    const co_progress progress = {.step = d->step.step,
+                                  .steps_per_epoch = d->options.steps_per_epoch,
+                                  .total_steps = d->options.total_steps};
+    const bool early =
+        !co_scaler_is_on(&d->scaler) && d->options.clip_norm <= 0 && !d->strategy->whole_tensors;
+
+    if (d->begun)
+        return;
+    d->begun = true;
+    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
+    d->update = (co_optim_step){.number = d->updates + 1, .lr = d->lr};
+    if (early)
+        d->update.rule = distributed_rule(d);
+    d->strategy->update = early ? distributed_update_early : NULL;
+    d->strategy->updater = d;
+    d->strategy->updated = false;
+}
+
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
@@ -344,6 +294,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
     co_batch part = *batch;
 
     d->options.model->loss_scale = (float)d->scaler.state.scale;
+    distributed_begin_step(d);
     d->step.local += batch->count;
     d->step.global = batch->global;
     if (batch->count == 0 && !d->options.model->norm_comm)
@@ -374,19 +325,6 @@ co_status co_distributed_next_shard(co_distributed *d)
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
 }
 
-/* How this step's update takes the gradient, which is there. */
-static co_grad_rule distributed_rule(const co_distributed *d)
-{
-    co_grad_rule rule = CO_GRAD_PLAIN;
-
-    rule.scale = (float)(1 / d->scaler.state.scale);
-    if (d->options.clip_value > 0)
-        co_clip_value(&rule, d->options.clip_value);
-    if (d->options.clip_norm > 0)
-        co_clip_norm(&rule, d->options.model->store, d->options.clip_norm);
-    return rule;
-}
-
 /* Whether this step may not move weights. Ranks that go from step to step together decide together:
    each looks at what it would update, and one that has seen an overflow stops all. */
 static co_status distributed_find_overflow(bool *out, co_distributed *d)
@@ -412,48 +350,40 @@ static co_status distributed_find_overflow(bool *out, co_distributed *d)
     return CO_OK;
 }
 
-static co_status distributed_update(co_distributed *d, co_optim_step *update)
+static co_status distributed_update(co_distributed *d)
 {
-    co_store *store = d->options.model->store;
     const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
 
     if (begin >= end)
         return CO_OK;
-    update->number = ++d->updates;
-    CO_TRY(co_optim_update(d->optim, store, begin, end, update));
-    if (d->scaler.precision.round_weights)
-        co_half_nearest(store->param + begin, store->param + begin, end - begin,
-                        d->scaler.precision.plan.low);
-    return CO_OK;
+    d->updates++;
+    return d->strategy->updated ? CO_OK : distributed_update_range(d, begin, end);
 }
 
 co_status co_distributed_step(co_distributed *d)
 {
-    const co_progress progress = {.step = d->step.step,
-                                  .steps_per_epoch = d->options.steps_per_epoch,
-                                  .total_steps = d->options.total_steps};
-    co_optim_step update = {0};
     bool overflow = false;
     uint64_t start_ns;
 
-    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
-    update.lr = d->lr;
+    distributed_begin_step(d);
     distributed_complete_gradient(d);
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
-    update.rule = distributed_rule(d);
+    if (!d->strategy->updated)
+        d->update.rule = distributed_rule(d);
     CO_TRY(distributed_find_overflow(&overflow, d));
     if (!overflow)
-        CO_TRY(distributed_update(d, &update));
+        CO_TRY(distributed_update(d));
     co_profiler_leave(distributed_profiler(d));
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
     co_profiler_leave(distributed_profiler(d));
     d->step = (co_strategy_step){.step = d->step.step + 1};
+    d->begun = false;
     return CO_OK;
 }
 

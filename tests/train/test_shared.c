@@ -75,6 +75,24 @@ static void parts_equal_the_whole(void **state)
     assert_non_null(strstr(co_error_message(), "update: whole"));
 }
 
+/* A limit on the norm that nothing reaches makes every update wait for all of the gradient. */
+static void early_updates_equal_late_ones(void **state)
+{
+    static const char *const optimizers[] = {sgd, adam};
+
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int i = 0; i < 2; i++) {
+            co_train_summary early, late;
+
+            if (train(&early, ranks, "strategy={name: sync, bucket_mib: 0.001}", optimizers[i]) !=
+                    CO_OK ||
+                train(&late, ranks, "clip={norm: 1e9}", optimizers[i]) != CO_OK)
+                fail_msg("%d ranks: %s", ranks, co_error_message());
+            assert_string_equal(early.weights_sha256, late.weights_sha256);
+        }
+}
+
 static void threads_equal_sync(void **state)
 {
     (void)state;
@@ -322,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_equal_the_whole),
+        cmocka_unit_test(early_updates_equal_late_ones),
         cmocka_unit_test(threads_equal_sync),
         cmocka_unit_test(threads_equal_sync_with_batch_norm),
         cmocka_unit_test(hogwild_of_one_rank_equals_sync),

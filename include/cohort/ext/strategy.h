@@ -47,6 +47,13 @@ typedef struct co_strategy {
     bool late;
     /* From start on: the optimizer needs whole tensors, so no range to update may cut one. */
     bool whole_tensors;
+    /* Updates [begin, end) of the weights as soon as their gradient is what the optimizer shall
+     * use, in backward already: its weights are not read again in this step. Set before the first
+     * grad_ready of a step; NULL where the optimizer needs all of the gradient first. Who calls it
+     * does so for all of the range to update by the end of before_update, and sets `updated`. */
+    co_status (*update)(void *updater, size_t begin, size_t end);
+    void *updater; /* borrowed */
+    bool updated;
     /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
      * NULL where nobody can. */
     void (*draw_weights)(void *owner, uint64_t offset);
