@@ -215,7 +215,7 @@ co_status co_comm_progress(co_comm *comm)
 {
     CO_TRY(comm_settle(comm, comm->ops->progress(comm)));
     if (comm->observer)
-        co_watch_progressed(comm);
+        co_watch_progressed(comm->observer);
     return CO_OK;
 }
 

@@ -170,7 +170,7 @@ void co_request_destroy(co_request *request)
 {
     if (!request)
         return;
-    if (request->comm->observer)
+    if (request->observer)
         co_watch_forget(request);
     /* The transport still points to it, so it must never look again. */
     if (!request->done)

@@ -77,9 +77,8 @@ void co_watch_observe(co_comm *comm, co_comm_observer *observer)
     comm->observer = observer;
 }
 
-void co_watch_progressed(co_comm *comm)
+void co_watch_progressed(co_comm_observer *observer)
 {
-    co_comm_observer *observer = comm->observer;
     co_request **at = &observer->pending;
     uint64_t now = 0;
 
@@ -92,6 +91,7 @@ void co_watch_progressed(co_comm *comm)
         }
         now = now ? now : co_clock_ns();
         *at = request->next_watched;
+        request->observer = NULL;
         observer->done(observer->arg, &request->args, request->posted_ns, now);
     }
 }
@@ -99,20 +99,22 @@ void co_watch_progressed(co_comm *comm)
 /* One that is not complete is destroyed after a failure. */
 void co_watch_forget(co_request *request)
 {
-    co_request **at = &request->comm->observer->pending;
+    co_request **at = &request->observer->pending;
 
-    co_watch_progressed(request->comm);
+    co_watch_progressed(request->observer);
     while (*at && *at != request)
         at = &(*at)->next_watched;
     if (*at)
         *at = request->next_watched;
 }
 
-static void watch_note(co_comm *comm, co_request *request)
+/* A transport may have left the operation to another communicator, whose request it then is. */
+static void watch_note(co_comm_observer *observer, co_request *request)
 {
+    request->observer = observer;
     request->posted_ns = co_clock_ns();
-    request->next_watched = comm->observer->pending;
-    comm->observer->pending = request;
+    request->next_watched = observer->pending;
+    observer->pending = request;
 }
 
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
@@ -122,7 +124,7 @@ void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
     co_watch_op *op;
 
     if (comm->observer)
-        watch_note(comm, request);
+        watch_note(comm->observer, request);
     if (!w)
         return;
     request->number = watch_get(&w->posted);
@@ -139,8 +141,8 @@ void co_watch_done(co_request *request)
 {
     co_watch *w = request->comm->watch;
 
-    if (request->comm->observer)
-        co_watch_progressed(request->comm);
+    if (request->observer)
+        co_watch_progressed(request->observer);
     /* One that is older than the ring has made room for another. */
     if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
         watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_coarse_ns());

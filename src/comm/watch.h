@@ -75,7 +75,7 @@ const char *co_comm_coll_name(co_coll coll);
 
 /* Within src/comm; only where there is an observer. After each successful progress; before a
    request is destroyed. */
-void co_watch_progressed(co_comm *comm);
+void co_watch_progressed(co_comm_observer *observer);
 void co_watch_forget(co_request *request);
 /* A request's number is kept in request->number. */
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args);

@@ -238,6 +238,31 @@ static void a_profile_changes_no_weight(void **state)
     assert_string_equal(with, without);
 }
 
+/* Over MPI requests may belong to a communicator below the one that is watched. */
+static void ranks_of_mpi_are_profiled(void **state)
+{
+    const program_options options = {.before = {"env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec",
+                                                "--allow-run-as-root", "--oversubscribe", "-n",
+                                                "2"}};
+    const char *const args[] = {"train", "p.yaml",    "--profile", "--profile-steps",
+                                "7",     "--run-dir", "mpi",       NULL};
+    const program_result *r = program_line("list transports");
+    const char *mpi = strstr(r->out, "\nmpi ");
+    json_t *trace;
+    int operations = 0;
+
+    (void)state;
+    if (!mpi || strstr(mpi, "not here") || system("command -v mpiexec >/dev/null") != 0) {
+        print_message("skipped: this build or machine has no MPI\n");
+        skip();
+    }
+    program_assert_success(program_run(args, &options));
+    trace = profile_load("mpi/trace.json");
+    assert_int_equal(profile_check_trace(trace, &operations), 2 * PROFILE_STEPS);
+    assert_true(operations >= 2 * PROFILE_STEPS);
+    json_decref(trace);
+}
+
 /* Shards, micro-batches, a plan for the last batch, evaluation and checkpoints in the window. */
 static void whole_runs_can_be_profiled(void **state)
 {
@@ -320,6 +345,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_profile_adds_up_on_every_rank),
         cmocka_unit_test(a_profile_changes_no_weight),
+        cmocka_unit_test(ranks_of_mpi_are_profiled),
         cmocka_unit_test(whole_runs_can_be_profiled),
         cmocka_unit_test(a_window_may_be_empty),
         cmocka_unit_test(layers_are_timed_alone),

@@ -50,10 +50,11 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
-    uint64_t number;          /* of this rank's operations, for its watch */
-    co_request *next_spare;   /* in co_comm.spare */
-    co_request *next_watched; /* in co_comm.observer */
-    uint64_t posted_ns;       /* set while somebody observes */
+    uint64_t number;                   /* of this rank's operations, for its watch */
+    co_request *next_spare;            /* in co_comm.spare */
+    struct co_comm_observer *observer; /* told when it is complete; NULL: nobody, or already */
+    co_request *next_watched;          /* of those that it waits for */
+    uint64_t posted_ns;
 };
 
 /** A transport's side of a communicator. */
