@@ -87,10 +87,8 @@ co_status co_reducer_post(co_reducer *reducer)
 /* Its request is complete. */
 static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
-    co_reducer_bucket *bucket = &reducer->bucket[reducer->n_taken++];
+    const co_reducer_bucket *bucket = &reducer->bucket[reducer->n_taken++];
 
-    co_request_destroy(bucket->request);
-    bucket->request = NULL;
     return fn ? fn(arg, bucket->begin, bucket->end) : CO_OK;
 }
 
@@ -112,6 +110,11 @@ co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
     while (reducer->n_taken < reducer->n_posted) {
         CO_TRY(co_request_wait(reducer->bucket[reducer->n_taken].request));
         CO_TRY(reduce_hand_on(reducer, fn, arg));
+    }
+    /* Not one by one before: how many requests a step holds does not hang on who is ahead. */
+    for (size_t i = 0; i < reducer->n_taken; i++) {
+        co_request_destroy(reducer->bucket[i].request);
+        reducer->bucket[i].request = NULL;
     }
     reducer->n_posted = reducer->n_taken = 0;
     reducer->ready = 0;
