@@ -8,7 +8,7 @@
 
 #include "core/half_impl.h"
 
-#define HALF_STEP 8
+#define HALF_STEP    8
 #define HALF_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static void half_avx2_widen_bf16(float *out, const uint16_t *in, size_t n)
