@@ -199,7 +199,7 @@ static void *roof_run(void *arg)
 /* Bytes of the cache of this kind; `otherwise` where nobody knows. */
 static double roof_cache(hwloc_topology_t topology, hwloc_obj_type_t type, double otherwise)
 {
-    const hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
+    struct hwloc_obj *cache = hwloc_get_obj_by_type(topology, type, 0);
 
     return cache && cache->attr->cache.size ? (double)cache->attr->cache.size : otherwise;
 }

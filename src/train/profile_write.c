@@ -83,7 +83,7 @@ static co_status write_rows(writer *w, const write_head *head, const co_profile_
     snprintf(title, sizeof(title), "%s, batch %llu, rank %d of %d, steps %llu to %llu",
              w->job->info->model, (unsigned long long)w->job->info->batch, (int)head->rank,
              co_comm_size(w->job->comm), (unsigned long long)head->first_step + 1,
-             (unsigned long long)(head->first_step + head->steps));
+             (unsigned long long)head->first_step + head->steps);
     if (w->job->table && head->rank == 0 && head->steps) {
         fputc('\n', w->job->table);
         CO_TRY(co_profile_print(w->job->table, &profile, WRITE_ROWS));

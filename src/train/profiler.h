@@ -83,7 +83,7 @@ double co_profiler_step_seconds(const co_profiler *profiler);
 size_t co_profiler_row_count(const co_profiler *profiler);
 void co_profiler_rows(co_profile_row *out, const co_profiler *profiler);
 /* Track 0: this thread; 1: operations between ranks; from 2 on: readers. */
-int co_profiler_track_count(const co_profiler *profiler);
-co_span_list co_profiler_track(const co_profiler *profiler, int track);
+int co_profiler_track_count(const co_profiler *p);
+co_span_list co_profiler_track(const co_profiler *p, int i);
 
 #endif

@@ -154,9 +154,9 @@ void native_sparse_describe(native_sparse *out, const co_call *call, const nativ
 size_t native_sparse_room(const native_sparse *sparse, const co_call *call);
 /* Whether products with spots cost less than products with all of dy, for this dy. */
 bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const native_grad *dy);
-/* x, dy: in blocks. */
+/* x, grad: in blocks. */
 void native_sparse_backward(const native_sparse *sparse, co_call *call, const float *x,
-                            const native_grad *dy, char *room, const co_run *run);
+                            const native_grad *grad, char *room, const co_run *run);
 
 /* --- maxpool.c --- */
 /* Windows of a pooling from planes of (h, w) to planes of (oh, ow). */
