@@ -2,8 +2,10 @@
  * synthetic.c - made-up images that a network can learn, for tests and for measuring speed.
  *
  * A class is a coarse pattern of 4x4 patches per channel; a sample is its class's pattern mixed
- * with noise of its own. Every byte is a function of (seed, split, sample, place), so nothing is
- * kept but the patterns.
+ * with noise. Every byte is a function of (seed, split, sample, place), so no sample is kept.
+ * Random numbers for every byte would take longer than a small network's step on them may wait:
+ * a row's noise is a window on one bank of them, at a place and with bits flipped as its sample
+ * says.
  */
 #include "core/mem.h"
 #include "core/rng.h"
@@ -11,8 +13,9 @@
 
 #define SYNTHETIC_GRID    ((size_t)4) /* patches in each direction */
 #define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
-#define SYNTHETIC_BLOCK   ((size_t)16) /* bytes of noise at once */
-#define SYNTHETIC_PATTERN 2            /* the stream of patterns, beside one per split */
+#define SYNTHETIC_BANK    ((size_t)65536) /* where windows begin; 2^n */
+#define SYNTHETIC_PATTERN 2               /* the stream of patterns, beside one per split */
+#define SYNTHETIC_NOISE   3               /* that of the bank */
 
 typedef struct synthetic {
     co_ints shape; /* (C, H, W) */
@@ -21,7 +24,8 @@ typedef struct synthetic {
     /* found out by open */
     uint32_t split;
     size_t channels, height, width;
-    uint8_t *pattern; /* (classes, C, GRID, GRID), owned */
+    uint8_t *pattern;    /* (classes, C, GRID, GRID), owned */
+    uint8_t *noise_bank; /* SYNTHETIC_BANK bytes and a row more, owned */
 } synthetic;
 
 #define SYNTHETIC(field) offsetof(synthetic, field)
@@ -44,19 +48,28 @@ static co_rng synthetic_rng(const synthetic *self, uint32_t step, uint64_t item)
     return (co_rng){(uint64_t)self->seed, CO_RNG_SYNTHETIC, step, (uint32_t)item};
 }
 
-static co_status synthetic_make_patterns(synthetic *self)
+static void synthetic_fill(uint8_t *out, const co_rng *rng, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        out[k] = (uint8_t)(co_rng_word(rng, k) >> 24);
+}
+
+static co_status synthetic_make_tables(synthetic *self)
 {
     const size_t size = self->channels * SYNTHETIC_CELLS;
+    const size_t bank = SYNTHETIC_BANK + self->width;
+    const co_rng noise = synthetic_rng(self, SYNTHETIC_NOISE, 0);
 
     self->pattern = co_calloc((size_t)self->classes, size);
-    if (!self->pattern)
+    self->noise_bank = co_calloc(1, bank);
+    if (!self->pattern || !self->noise_bank)
         return CO_E_NOMEM;
     for (size_t c = 0; c < (size_t)self->classes; c++) {
         const co_rng rng = synthetic_rng(self, SYNTHETIC_PATTERN, c);
 
-        for (size_t k = 0; k < size; k++)
-            self->pattern[c * size + k] = (uint8_t)(co_rng_word(&rng, k) >> 24);
+        synthetic_fill(self->pattern + c * size, &rng, size);
     }
+    synthetic_fill(self->noise_bank, &noise, bank);
     return CO_OK;
 }
 
@@ -82,7 +95,7 @@ static co_status synthetic_open(void *state, co_dataset_info *info, const char *
         info->count = self->test_samples ? (uint64_t)self->test_samples : (info->count + 3) / 4;
     info->shape = (co_shape){3, {shape[0], shape[1], shape[2]}};
     info->classes = self->classes;
-    return synthetic_make_patterns(self);
+    return synthetic_make_tables(self);
 }
 
 static int32_t synthetic_label(const void *state, uint64_t i)
@@ -90,28 +103,26 @@ static int32_t synthetic_label(const void *state, uint64_t i)
     return (int32_t)(i % (uint64_t)((const synthetic *)state)->classes);
 }
 
-/* `n` bytes of noise, in whole blocks. */
-static void synthetic_make_noise(uint8_t *out, const co_rng *rng, size_t n)
-{
-    for (size_t at = 0; at < n; at += SYNTHETIC_BLOCK, out += SYNTHETIC_BLOCK) {
-        uint32_t word[4];
-
-        co_rng_block(word, rng, (uint32_t)(at / SYNTHETIC_BLOCK));
-        for (size_t k = 0; k < SYNTHETIC_BLOCK; k++)
-            out[k] = (uint8_t)(word[k / 4] >> k % 4 * 8);
-    }
-}
-
-/* A row of noise becomes one of the image, whose patches there are `cell`. */
-static void synthetic_mix(uint8_t *row, size_t width, const uint8_t *cell, unsigned noise)
+/* What the patches of a row, `cell`, give to each of its pixels, times 256. */
+static void synthetic_spread(uint16_t *signal, size_t width, const uint8_t *cell, unsigned noise)
 {
     for (size_t g = 0; g < SYNTHETIC_GRID; g++) {
         const size_t begin = (g * width + SYNTHETIC_GRID - 1) / SYNTHETIC_GRID;
         const size_t end = ((g + 1) * width + SYNTHETIC_GRID - 1) / SYNTHETIC_GRID;
-        const unsigned signal = cell[g] * (256 - noise);
 
         for (size_t x = begin; x < end; x++)
-            row[x] = (uint8_t)((signal + row[x] * noise) >> 8);
+            signal[x] = (uint16_t)(cell[g] * (256 - noise));
+    }
+}
+
+static void synthetic_mix(uint8_t *restrict row, const uint16_t *restrict signal,
+                          const uint8_t *restrict window, size_t width, uint8_t flip,
+                          uint16_t noise)
+{
+    for (size_t x = 0; x < width; x++) {
+        const uint16_t own = (uint16_t)((uint8_t)(window[x] ^ flip) * noise);
+
+        row[x] = (uint8_t)((uint16_t)(signal[x] + own) >> 8);
     }
 }
 
@@ -119,29 +130,40 @@ static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *b
 {
     const synthetic *self = state;
     const co_rng rng = synthetic_rng(self, self->split, i);
-    const uint8_t *pattern =
+    const uint8_t *cell =
         self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
     const unsigned noise = (unsigned)(self->noise * 256);
-    const size_t rows = self->channels * self->height, size = rows * self->width;
+    const size_t width = self->width, size = self->channels * self->height * width;
+    const size_t scratch = (size + 1) / 2 * 2; /* behind the sample: a row of its signal */
+    uint32_t word[4];
+    uint16_t *signal;
     uint8_t *out;
 
-    CO_TRY(co_buffer_reserve(&out, buffer, size + SYNTHETIC_BLOCK));
+    CO_TRY(co_buffer_reserve(&out, buffer, scratch + width * sizeof(*signal)));
     *bytes = (co_bytes){out, size};
-    synthetic_make_noise(out, &rng, size);
-    for (size_t row = 0; row < rows; row++) {
-        const size_t channel = row / self->height, y = row % self->height;
+    signal = (uint16_t *)(void *)(out + scratch);
+    co_rng_block(word, &rng, 0);
+    for (size_t row = 0; row < self->channels * self->height; row++, out += width) {
+        const size_t y = row % self->height, place = (word[0] + row * width) % SYNTHETIC_BANK;
 
-        synthetic_mix(out + row * self->width, self->width,
-                      pattern + channel * SYNTHETIC_CELLS +
-                          y * SYNTHETIC_GRID / self->height * SYNTHETIC_GRID,
-                      noise);
+        if (y * SYNTHETIC_GRID % self->height < SYNTHETIC_GRID) { /* the first row of its patches */
+            const size_t patches =
+                row / self->height * SYNTHETIC_GRID + y * SYNTHETIC_GRID / self->height;
+
+            synthetic_spread(signal, width, cell + patches * SYNTHETIC_GRID, noise);
+        }
+        synthetic_mix(out, signal, self->noise_bank + place, width,
+                      (uint8_t)(word[1] * (2 * (uint32_t)row + 1) >> 24), (uint16_t)noise);
     }
     return CO_OK;
 }
 
 static void synthetic_close(void *state)
 {
-    co_free(((synthetic *)state)->pattern);
+    synthetic *self = state;
+
+    co_free(self->pattern);
+    co_free(self->noise_bank);
 }
 
 const co_dataset_ops co_dataset_synthetic = {
