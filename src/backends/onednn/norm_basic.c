@@ -4,19 +4,7 @@
 #define LANES      8
 #define NORM_TABLE norm_loops_basic
 
-typedef float vec __attribute__((vector_size(32), may_alias));
-
-typedef float cell;
-
-static inline vec norm_load(const cell *from)
-{
-    return *(const vec *)from;
-}
-
-static inline void norm_store(cell *to, vec value)
-{
-    *(vec *)to = value;
-}
+#include "backends/onednn/norm_float.h"
 
 static inline uint16_t norm_is_kept(vec v)
 {

@@ -23,14 +23,6 @@ static inline void norm_store(cell *to, vec value)
     _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh((__m512)value));
 }
 
-static inline uint16_t norm_is_kept(vec v)
-{
-    return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NLE_UQ);
-}
-
-static inline vec norm_keep(vec v, uint16_t bits)
-{
-    return (vec)_mm512_maskz_mov_ps(bits, (__m512)v);
-}
+#include "backends/onednn/norm_mask512.h"
 
 #include "backends/onednn/norm_impl.h"

@@ -5,7 +5,7 @@
  *   uint16_t norm_is_kept(vec v)           bit l: !(v[l] <= 0), so that a NaN stays one
  *   vec norm_keep(vec v, uint16_t bits)    v where the bit is set, else 0
  *
- * and how a vector lies in memory:
+ * and how a vector lies in memory (norm_float.h for floats):
  *
  *   cell                                   float, or the bits of a BF16
  *   vec norm_load(const cell *from)
@@ -37,9 +37,9 @@ NORM_INLINE void norm_put_bits(uint8_t *mask, int64_t i, uint16_t bits)
 
 NORM_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t i)
 {
-    const uint16_t low = mask[i * (LANES / 8)], high = mask[i * (LANES / 8) + LANES / 8 - 1];
+    const uint8_t *of = mask + i * (LANES / 8);
 
-    return LANES == 16 ? (uint16_t)(low | (unsigned)high << 8) : low;
+    return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 8 - 1] << 8) : of[0];
 }
 
 static vec norm_chunk_mean(const cell *x, int64_t n)
