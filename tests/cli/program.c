@@ -283,6 +283,41 @@ void program_assert_success(const program_result *r)
     assert_int_equal(r->orphans, 0);
 }
 
+void program_need_mpi(void)
+{
+    const program_result *r = program_line("list transports");
+    const char *mpi = strstr(r->out, "\nmpi ");
+
+    if (mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0)
+        return;
+    print_message("skipped: this build or machine has no MPI\n");
+    skip();
+}
+
+json_t *program_summary(const char *dir)
+{
+    json_error_t error;
+    json_t *summary;
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/summary.json", dir);
+    summary = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!summary)
+        fail_msg("%s: %s", path, error.text);
+    return summary;
+}
+
+void program_weights(char out[65], const char *dir)
+{
+    json_t *summary = program_summary(dir);
+    const char *hash = json_string_value(json_object_get(summary, "weights_sha256"));
+
+    assert_non_null(hash);
+    assert_int_equal(strlen(hash), 64);
+    memcpy(out, hash, 65);
+    json_decref(summary);
+}
+
 void program_write(const char *path, const void *bytes, size_t n)
 {
     FILE *file = fopen(path, "w");

@@ -11,8 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #define PROGRAM_MAX_ARGS 32
 #define PROGRAM_MAX_TEXT 262144
+
+/* mpiexec, for program_options.before; Open MPI leaks by itself. */
+#define PROGRAM_MPIEXEC                                                                            \
+    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
+/* The same for the program's --mpiexec. */
+#define PROGRAM_MPIEXEC_LINE                                                                       \
+    "env ASAN_OPTIONS=detect_leaks=0 mpiexec --allow-run-as-root --oversubscribe"
 
 typedef struct program_options {
     const char *before[PROGRAM_MAX_ARGS]; /* a command in front: {"mpiexec", "-n", "2"} */
@@ -46,6 +55,13 @@ const program_result *program_line(const char *line);
 void program_assert_error(const program_result *r, int exit_code, const char *words);
 /* Fail unless it ended with 0 and left no process; says what it complained of. */
 void program_assert_success(const program_result *r);
+
+/* Skip the test, saying so, where the program or the machine has no MPI. */
+void program_need_mpi(void);
+
+/* summary.json of a finished run, the test's to give back; and the hash of its weights. */
+json_t *program_summary(const char *dir);
+void program_weights(char out[65], const char *dir);
 
 /* Files in the scratch folder. */
 void program_write(const char *path, const void *bytes, size_t n);

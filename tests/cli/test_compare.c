@@ -108,8 +108,8 @@ static void a_comparison_leaves_tables(void **state)
 /* Of the run before: figures are those of the runs, and fit each other. */
 static void figures_are_those_of_the_runs(void **state)
 {
-    json_t *one = json_load_file("all/sync-1/summary.json", 0, NULL);
-    json_t *two = json_load_file("all/sync-2/summary.json", 0, NULL);
+    json_t *one = program_summary("all/sync-1");
+    json_t *two = program_summary("all/sync-2");
     const json_t *cell = compare_cell("all", 1);
     double ratio = compare_number(two, "sync_seconds") / compare_number(two, "compute_seconds");
     double speedup = compare_number(one, "train_seconds") / compare_number(two, "train_seconds");

@@ -18,10 +18,6 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
-/* Open MPI leaks by itself. */
-#define MPIEXEC                                                                                    \
-    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
-
 static const char *const compressors[] = {
     "strategy={name: sync, compress: bf16}",
     "strategy={name: sync, compress: {name: fp16, start: 3}}",
@@ -30,33 +26,10 @@ static const char *const compressors[] = {
 };
 #define COMPRESSORS (sizeof(compressors) / sizeof(compressors[0]))
 
-static bool have_mpi(void)
-{
-    const program_result *r = program_line("list transports");
-    const char *mpi = strstr(r->out, "\nmpi ");
-
-    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
-}
-
-/* Of a finished run. */
-static json_t *summary_of(const char *dir)
-{
-    char path[64];
-    json_t *summary;
-
-    snprintf(path, sizeof(path), "%s/summary.json", dir);
-    summary = json_load_file(path, 0, NULL);
-    assert_non_null(summary);
-    return summary;
-}
-
 /* Of a run, which is removed. */
 static void take_hash(char out[65], const char *dir)
 {
-    json_t *summary = summary_of(dir);
-
-    snprintf(out, 65, "%s", json_string_value(json_object_get(summary, "weights_sha256")));
-    json_decref(summary);
+    program_weights(out, dir);
     program_remove(dir);
 }
 
@@ -71,14 +44,11 @@ static void train(const char *dir, const char *ranks, const char *strategy, cons
 static void the_same_bits_over_mpi(void **state)
 {
     (void)state;
-    if (!have_mpi()) {
-        print_message("skipped: this build or machine has no MPI\n");
-        skip();
-    }
+    program_need_mpi();
     for (size_t c = 0; c < COMPRESSORS; c++) {
         const char *const args[] = {"train", "job.yaml", "-q", "--run-dir",    "mpi",
                                     "-n",    "3",        "-s", compressors[c], NULL};
-        const program_options options = {.before = {MPIEXEC, "-n", "3"}};
+        const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "3"}};
         char over_shm[65], over_mpi[65];
 
         train("shm", "3", compressors[c], "epochs=2");
@@ -134,7 +104,7 @@ static void fewer_ranks_go_on(void **state)
 
     (void)state;
     program_assert_success(program_run(args, &options));
-    summary = summary_of("fewer");
+    summary = program_summary("fewer");
     assert_int_equal(json_integer_value(json_object_get(summary, "ranks")), 2);
     json_decref(summary);
     program_remove("fewer");
@@ -147,7 +117,7 @@ static void the_summary_tells_the_bytes(void **state)
 
     (void)state;
     train("told", "2", compressors[0], "epochs=2");
-    summary = summary_of("told");
+    summary = program_summary("told");
     bytes = json_object_get(summary, "gradient_bytes");
     assert_int_equal(json_array_size(bytes), 2);
     assert_true(json_integer_value(json_array_get(bytes, 0)) >= 16 * 1108 * 4);

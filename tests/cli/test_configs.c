@@ -75,9 +75,9 @@ static void every_config_runs(void **state)
     }
 }
 
-static double configs_accuracy(const char *path)
+static double configs_accuracy(const char *dir)
 {
-    json_t *summary = json_load_file(path, 0, NULL);
+    json_t *summary = program_summary(dir);
     double accuracy = json_number_value(json_object_get(summary, "test_accuracy"));
 
     json_decref(summary);
@@ -108,7 +108,7 @@ static void assert_reaches(size_t i, const char *ranks, const char *set)
     if (!set)
         args[7] = NULL;
     program_assert_success(program_run(args, &patient));
-    accuracy = configs_accuracy("out/summary.json");
+    accuracy = configs_accuracy("out");
     print_message("%s on %s ranks: %.4f\n", configs_all[i].name, ranks, accuracy);
     if (!(accuracy >= configs_all[i].accuracy))
         fail_msg("%s: %g, not the %g that it promises", configs_all[i].name, accuracy,

@@ -17,44 +17,11 @@
 
 #include "cli/program.h"
 
-/* Open MPI leaks by itself. */
-#define MPIEXEC                                                                                    \
-    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
-#define MPIEXEC_LINE "env ASAN_OPTIONS=detect_leaks=0 mpiexec --allow-run-as-root --oversubscribe"
-
 static char want[65]; /* final weights of a run to which nothing happens */
-
-static bool have_mpi(void)
-{
-    const program_result *r = program_line("list transports");
-    const char *mpi = strstr(r->out, "\nmpi ");
-
-    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
-}
-
-static void skip_without_mpi(void)
-{
-    if (have_mpi())
-        return;
-    print_message("skipped: this build or machine has no MPI\n");
-    skip();
-}
-
-/* Of a finished run. */
-static json_t *summary_of(const char *dir)
-{
-    char path[64];
-    json_t *summary;
-
-    snprintf(path, sizeof(path), "%s/summary.json", dir);
-    summary = json_load_file(path, 0, NULL);
-    assert_non_null(summary);
-    return summary;
-}
 
 static void assert_same_weights(const char *dir, int ranks)
 {
-    json_t *summary = summary_of(dir);
+    json_t *summary = program_summary(dir);
 
     assert_string_equal(json_string_value(json_object_get(summary, "weights_sha256")), want);
     assert_int_equal(json_integer_value(json_object_get(summary, "ranks")), ranks);
@@ -66,12 +33,13 @@ static void a_signal_to_mpiexec_ends_in_order(void **state)
 {
     static const char *const args[] = {"train", "job.yaml",        "--run-dir", "told",
                                        "-s",    "on_failure=stop", NULL};
-    program_options options = {
-        .before = {MPIEXEC, "-n", "2"}, .signal = SIGUSR1, .signal_at = "told/metrics.jsonl"};
+    program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"},
+                               .signal = SIGUSR1,
+                               .signal_at = "told/metrics.jsonl"};
     const program_result *r;
 
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     r = program_run(args, &options);
     assert_int_equal(r->exit_code, 143);
     assert_int_equal(r->orphans, 0);
@@ -89,11 +57,11 @@ static void a_time_limit_ends_in_order(void **state)
     static const char *const args[] = {"train", "job.yaml",        "--run-dir", "late",
                                        "-s",    "max_seconds=1",   "-s",        "epochs=1000000",
                                        "-s",    "on_failure=stop", NULL};
-    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
     const program_result *r;
 
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     r = program_run(args, &options);
     program_assert_success(r);
     assert_non_null(strstr(r->err, "the time limit (max_seconds) is reached"));
@@ -105,11 +73,11 @@ static void a_time_limit_ends_in_order(void **state)
 static void mpiexec_alone_starts_nothing_again(void **state)
 {
     static const char *const args[] = {"train", "job.yaml", "--run-dir", "alone", NULL};
-    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
     const program_result *r;
 
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     r = program_run(args, &options);
     assert_int_equal(r->exit_code, 2);
     assert_non_null(strstr(r->err, "--mpiexec"));
@@ -119,8 +87,8 @@ static void mpiexec_alone_starts_nothing_again(void **state)
 /* Train in `dir` on 3 ranks under `script`. */
 static const program_result *train_under(const char *script, const char *dir, const char *set)
 {
-    const char *const args[] = {"train",     "job.yaml",   "-n", "3", "--run-dir", dir,
-                                "--mpiexec", MPIEXEC_LINE, "-s", set, NULL};
+    const char *const args[] = {"train",     "job.yaml",           "-n", "3", "--run-dir", dir,
+                                "--mpiexec", PROGRAM_MPIEXEC_LINE, "-s", set, NULL};
     const program_options options = {.before = {"sh", script, dir}};
 
     return program_run(args, &options);
@@ -131,7 +99,7 @@ static void a_killed_rank_costs_the_steps_since_the_checkpoint(void **state)
     const program_result *r;
 
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     r = train_under("kill.sh", "again", "on_failure=respawn");
     program_assert_success(r);
     assert_non_null(strstr(r->err, "warning: rank 1 (process "));
@@ -177,21 +145,21 @@ static void assert_tuned(const program_result *r, const char *transport, int siz
 static void bucket_sizes_are_tuned(void **state)
 {
     static const char *const args[] = {"bench", "comm", "--tune", "--max-bytes", "2097152", NULL};
-    const program_options options = {.before = {MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
 
     (void)state;
     assert_tuned(program_line("bench comm --tune -n 2 --max-bytes 2097152"), "shm", 5);
     program_assert_error(program_line("bench comm --tune"), 2, "one rank reduces nothing");
     program_assert_error(program_line("bench comm --tune -n 2 --op bcast"), 2, "leave out --op");
     program_assert_error(program_line("bench comm --tune -n 2 --max-bytes 4096"), 2, "1048576");
-    skip_without_mpi();
+    program_need_mpi();
     assert_tuned(program_run(args, &options), "mpi", 5);
 }
 
 static void too_many_deaths_are_the_end(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     program_assert_error(train_under("kill.sh", "never", "max_restarts=0"), 4,
                          "given up: max_restarts");
     program_remove("never");
@@ -205,11 +173,11 @@ static void signals_to_cohort_end_in_order(void **state)
     } cases[] = {{SIGTERM, 143, "terminated after step "},
                  {SIGINT, 130, "interrupted after step "}};
     const char *const args[] = {"train",     "job.yaml",       "-n",        "2",
-                                "--run-dir", "asked",          "--mpiexec", MPIEXEC_LINE,
+                                "--run-dir", "asked",          "--mpiexec", PROGRAM_MPIEXEC_LINE,
                                 "-s",        "epochs=1000000", NULL};
 
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const program_options options = {.signal = cases[i].signal,
                                          .signal_at = "asked/metrics.jsonl"};
@@ -223,7 +191,7 @@ static void signals_to_cohort_end_in_order(void **state)
 static void what_cannot_start_is_said_once(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    program_need_mpi();
     program_assert_error(program_line("train job.yaml --run-dir no --mpiexec no-such-program"), 1,
                          "cannot be started");
     assert_false(program_exists("no"));
@@ -274,8 +242,6 @@ static void a_step_that_fails_twice_is_the_end(void **state)
 
 static int setup(void **state)
 {
-    json_t *summary;
-
     (void)state;
     /* Half a second of steps. */
     program_write_text(
@@ -290,10 +256,7 @@ static int setup(void **state)
                    "kill -9 $(sed -n 's/begun \\([0-9]*\\) .*/\\1/p' $dir/.ranks/1)\n"
                    "wait $job\n");
     program_assert_success(program_line("train job.yaml -q --run-dir whole"));
-    summary = summary_of("whole");
-    snprintf(want, sizeof(want), "%s",
-             json_string_value(json_object_get(summary, "weights_sha256")));
-    json_decref(summary);
+    program_weights(want, "whole");
     return 0;
 }
 

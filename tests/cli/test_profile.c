@@ -187,17 +187,6 @@ static int profile_check_trace(const json_t *trace, int *operations)
     return profile_check_nesting(span, n);
 }
 
-static void profile_weights(char out[65], const char *dir)
-{
-    char path[64];
-    json_t *summary;
-
-    snprintf(path, sizeof(path), "%s/summary.json", dir);
-    summary = profile_load(path);
-    snprintf(out, 65, "%s", profile_text(summary, "weights_sha256"));
-    json_decref(summary);
-}
-
 static void a_profile_adds_up_on_every_rank(void **state)
 {
     const program_result *r = program_line(
@@ -233,8 +222,8 @@ static void a_profile_changes_no_weight(void **state)
     (void)state;
     program_assert_success(program_line("train p.yaml -n 2 --run-dir plain"));
     assert_false(program_exists("plain/profile.json") || program_exists("plain/trace.json"));
-    profile_weights(with, "two");
-    profile_weights(without, "plain");
+    program_weights(with, "two");
+    program_weights(without, "plain");
     assert_string_equal(with, without);
 }
 

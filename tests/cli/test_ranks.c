@@ -53,7 +53,7 @@ static void ranks_can_be_shown_apart(void **state)
         line = strchr(line + 1, '\n');
     }
     assert_non_null(strstr(r->out, "\nepoch 2/2  loss "));
-    summary = json_load_file("apart/summary.json", 0, NULL);
+    summary = program_summary("apart");
     assert_true(fabs(0.75 * test_loss[0] + 0.25 * test_loss[1] -
                      ranks_number(summary, "test_loss")) < 0.002);
     assert_true(fabs(0.75 * test_accuracy[0] + 0.25 * test_accuracy[1] -

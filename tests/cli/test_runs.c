@@ -22,20 +22,6 @@
 /* Long enough to be interrupted. */
 #define RUNS_LONG FIXTURES_CONFIG "log_every: 1\n"
 
-/* Open MPI leaks by itself. */
-#define RUNS_MPIEXEC                                                                               \
-    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
-
-static json_t *runs_load(const char *path)
-{
-    json_error_t error;
-    json_t *object = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-
-    if (!object)
-        fail_msg("%s: %s", path, error.text);
-    return object;
-}
-
 static double runs_number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -97,7 +83,7 @@ static void a_run_leaves_its_files_and_nothing_else(void **state)
 
 static void the_summary_says_what_scripts_rely_on(void **state)
 {
-    json_t *summary = runs_load("run2/summary.json");
+    json_t *summary = program_summary("run2");
 
     (void)state;
     assert_int_equal(runs_number(summary, "ranks"), 2);
@@ -168,7 +154,7 @@ static void eval_finds_what_training_found(void **state)
         "eval run2/final.safetensors --json",
         "eval run2/final.safetensors --config good.yaml --json",
     };
-    json_t *summary = runs_load("run2/summary.json");
+    json_t *summary = program_summary("run2");
 
     (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -191,8 +177,8 @@ static void ranks_do_not_change_the_result(void **state)
 
     (void)state;
     program_assert_success(runs_train("1", NULL));
-    one = runs_load("run1/summary.json");
-    two = runs_load("run2/summary.json");
+    one = program_summary("run1");
+    two = program_summary("run2");
     assert_true(fabs(runs_number(one, "test_loss") - runs_number(two, "test_loss")) < 1e-4);
     assert_true(fabs(runs_number(one, "test_accuracy") - runs_number(two, "test_accuracy")) < 0.02);
     assert_int_equal(runs_number(one, "bytes_sent"), 0);
@@ -202,12 +188,12 @@ static void ranks_do_not_change_the_result(void **state)
 
 static void the_resolved_config_gives_the_same_run(void **state)
 {
-    json_t *first = runs_load("run2/summary.json"), *again;
+    json_t *first = program_summary("run2"), *again;
 
     (void)state;
     program_remove("again");
     program_assert_success(program_line("train run2/config.yaml --run-dir again -q"));
-    again = runs_load("again/summary.json");
+    again = program_summary("again");
     assert_string_equal(runs_text(first, "weights_sha256"), runs_text(again, "weights_sha256"));
     assert_int_equal(runs_number(again, "ranks"), 2);
     json_decref(again);
@@ -216,7 +202,7 @@ static void the_resolved_config_gives_the_same_run(void **state)
 
 static void inspect_and_summary_agree_on_the_weights(void **state)
 {
-    json_t *summary = runs_load("run2/summary.json");
+    json_t *summary = program_summary("run2");
     const program_result *r = program_line("inspect run2/final.safetensors");
 
     (void)state;
@@ -371,33 +357,22 @@ static void a_terminal_gets_a_bar(void **state)
     assert_non_null(strstr(r->out, "results: bar "));
 }
 
-static bool runs_have_mpi(void)
-{
-    const program_result *r = program_line("list transports");
-    const char *mpi = strstr(r->out, "\nmpi ");
-
-    return mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0;
-}
-
 /* The same binary as a rank of an MPI world: the same bytes as over shared memory. */
 static void mpi_gives_the_same_bytes(void **state)
 {
     static const char *const args[] = {"train", "good.yaml", "--run-dir", "mpi", NULL};
-    const program_options options = {.before = {RUNS_MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
     const program_result *r;
     json_t *shm, *mpi;
 
     (void)state;
-    if (!runs_have_mpi()) {
-        print_message("skipped: this build or machine has no MPI\n");
-        skip();
-    }
+    program_need_mpi();
     program_remove("mpi");
     r = program_run(args, &options);
     program_assert_success(r);
     assert_null(strstr(strstr(r->out, "results: ") + 1, "results: ")); /* rank 0 alone speaks */
-    shm = runs_load("run2/summary.json");
-    mpi = runs_load("mpi/summary.json");
+    shm = program_summary("run2");
+    mpi = program_summary("mpi");
     assert_string_equal(runs_text(mpi, "transport"), "mpi");
     assert_string_equal(runs_text(shm, "weights_sha256"), runs_text(mpi, "weights_sha256"));
     json_decref(mpi);
@@ -410,12 +385,11 @@ static void mpi_gets_plain_lines(void **state)
     static const char *const args[] = {"train", "good.yaml",           "--run-dir", "plain",
                                        "-s",    "data.samples=600000", "-s",        "epochs=1",
                                        "-s",    "threads=1",           NULL};
-    const program_options options = {.before = {RUNS_MPIEXEC, "-n", "1"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "1"}};
     const program_result *r;
 
     (void)state;
-    if (!runs_have_mpi())
-        skip();
+    program_need_mpi();
     r = program_run(args, &options);
     program_assert_success(r);
     assert_null(strchr(r->out, '\033'));
@@ -426,11 +400,10 @@ static void mpi_refuses_shared_weights(void **state)
 {
     static const char *const strategies[] = {"strategy=hogwild", "strategy=ssp",
                                              "strategy=threads"};
-    const program_options options = {.before = {RUNS_MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
 
     (void)state;
-    if (!runs_have_mpi())
-        skip();
+    program_need_mpi();
     for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
         const char *const args[] = {"train", "good.yaml",   "--run-dir", "refused",
                                     "-s",    strategies[i], NULL};

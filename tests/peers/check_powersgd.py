@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import sys
 
-from common import F, nn, skip, torch, train, weights, workplace, write_idx
+from common import SMOOTH, F, Smooth, nn, skip, torch, train, weights, workplace, write_idx
 
 try:
     import torch.distributed as dist
@@ -20,24 +20,9 @@ if not dist.is_available() or not dist.is_gloo_available():
     skip("this PyTorch has no Gloo")
 
 STEPS, START, SAMPLES = 20, 2, 64
-LAYERS = [{"conv2d": {"out": 6, "kernel": 5, "stride": 2, "name": "conv1"}},
-          {"avgpool": 3}, "flatten", {"linear": {"out": 20, "name": "fc1"}},
-          {"linear": {"out": 10, "name": "fc2"}}, "log_softmax"]
 # Where the tensor of so many columns comes in the order of backward.
 NUMBER = {20: 0, 96: 2, 25: 4}  # fc2, fc1, conv1; their biases are 1, 3 and 5
 STREAM = 8  # of compressors
-
-
-class Smooth(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 6, 5, stride=2)
-        self.fc1 = nn.Linear(96, 20)
-        self.fc2 = nn.Linear(20, 10)
-
-    def forward(self, x):
-        x = F.avg_pool2d(self.conv1(x), 3)
-        return F.log_softmax(self.fc2(self.fc1(x.flatten(1))), dim=1)
 
 
 def philox(counter):
@@ -125,7 +110,7 @@ with workplace() as place:
 
     def in_cohort(name, optimizer, steps, strategy):
         return weights(train(sys.argv[1], place, name, {
-            "layers": LAYERS, "data": {"name": "mnist", "path": place}, "batch": SAMPLES,
+            **SMOOTH, "data": {"name": "mnist", "path": place}, "batch": SAMPLES,
             "epochs": steps, "optimizer": {"name": "sgd", **optimizer}, "evaluate": False,
             "strategy": strategy}, ranks=2))
 

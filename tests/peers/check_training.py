@@ -7,13 +7,10 @@ those switches over by a rounding error, Adam makes a visible difference of it.
 import os
 import sys
 
-from common import F, LeNet5, PsgdCnn, nn, torch, train, weights, workplace, write_idx
+from common import SMOOTH, F, LeNet5, PsgdCnn, Smooth, torch, train, weights, workplace, write_idx
 
 STEPS = 20
 SAMPLES = 64
-SMOOTH = {"layers": [{"conv2d": {"out": 6, "kernel": 5, "stride": 2, "name": "conv1"}},
-                     {"avgpool": 3}, "flatten", {"linear": {"out": 20, "name": "fc1"}},
-                     {"linear": {"out": 10, "name": "fc2"}}, "log_softmax"]}
 OPTIMIZERS = {
     "sgd": ({"lr": 0.05}, torch.optim.SGD, {"lr": 0.05}),
     "momentum": ({"lr": 0.02, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01},
@@ -26,18 +23,6 @@ OPTIMIZERS = {
     "adamw": ({"name": "adamw", "lr": 0.001, "weight_decay": 0.1, "eps": 1e-4},
               torch.optim.AdamW, {"lr": 0.001, "weight_decay": 0.1, "eps": 1e-4}),
 }
-
-
-class Smooth(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 6, 5, stride=2)
-        self.fc1 = nn.Linear(96, 20)
-        self.fc2 = nn.Linear(20, 10)
-
-    def forward(self, x):
-        x = F.avg_pool2d(self.conv1(x), 3)
-        return F.log_softmax(self.fc2(self.fc1(x.flatten(1))), dim=1)
 
 
 def make_data(folder):

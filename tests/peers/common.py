@@ -165,3 +165,23 @@ class LeNet5(nn.Module):
         x = F.relu(self.fc1(x.flatten(1)))
         x = F.relu(self.fc2(x))
         return F.log_softmax(self.fc3(x), dim=1)
+
+
+# The network below in the words of a config.
+SMOOTH = {"layers": [{"conv2d": {"out": 6, "kernel": 5, "stride": 2, "name": "conv1"}},
+                     {"avgpool": 3}, "flatten", {"linear": {"out": 20, "name": "fc1"}},
+                     {"linear": {"out": 10, "name": "fc2"}}, "log_softmax"]}
+
+
+class Smooth(nn.Module):
+    """Linear but for the loss: small differences stay small."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, stride=2)
+        self.fc1 = nn.Linear(96, 20)
+        self.fc2 = nn.Linear(20, 10)
+
+    def forward(self, x):
+        x = F.avg_pool2d(self.conv1(x), 3)
+        return F.log_softmax(self.fc2(self.fc1(x.flatten(1))), dim=1)
