@@ -5,14 +5,11 @@
 #ifndef CO_TESTS_COMPRESS_TEST_H
 #define CO_TESTS_COMPRESS_TEST_H
 
-#include "strategy/strategy_test.h"
+#include "strategy/rank_threads.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/shm.h"
 #include "core/rng.h"
 
 #define N         2000 /* of store */
@@ -36,12 +33,8 @@ typedef struct job {
 } job;
 
 typedef struct rank {
+    rank_thread base;
     const job *job;
-    co_shm *shm;
-    int index;
-    pthread_t thread;
-    co_status status;
-    char message[512];
     float sum[STEPS][N]; /* what the optimizer would get */
     float memory[N];     /* at the end */
     bool has_memory;
@@ -89,8 +82,9 @@ static inline co_status announce(const strategy_test *t, int index)
     return CO_OK;
 }
 
-static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
+    rank *r = (rank *)base;
     const float *carry;
     uint64_t before;
 
@@ -104,9 +98,9 @@ static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     CO_TRY(co_strategy_start(t->strategy));
     before = co_comm_bytes_sent(comm);
     for (int step = 0; step < STEPS; step++) {
-        gradient(t->store->grad, r->job, r->index, step);
-        CO_TRY(announce(t, r->index));
-        if (r->job->gives_up && step == r->job->gives_up && r->index == 1)
+        gradient(t->store->grad, r->job, r->base.index, step);
+        CO_TRY(announce(t, r->base.index));
+        if (r->job->gives_up && step == r->job->gives_up && r->base.index == 1)
             return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
         memcpy(r->sum[step], t->store->grad, sizeof(r->sum[step]));
@@ -120,37 +114,13 @@ static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     return CO_OK;
 }
 
-static inline void *rank_main(void *arg)
-{
-    rank *r = arg;
-    strategy_test t = {NULL, NULL, NULL};
-    co_comm *comm = NULL;
-
-    r->status = co_shm_attach(&comm, r->shm, r->index);
-    if (r->status == CO_OK)
-        r->status = rank_run(r, &t, comm);
-    if (r->status != CO_OK)
-        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
-    strategy_test_close(&t);
-    co_comm_destroy(comm);
-    return NULL;
-}
-
 static inline void run_anyway(rank *out, const job *j)
 {
-    co_shm *shm = NULL;
-
-    assert_int_equal(co_shm_create(&shm, j->ranks), CO_OK);
     for (int i = 0; i < j->ranks; i++) {
         memset(&out[i], 0, sizeof(out[i]));
         out[i].job = j;
-        out[i].shm = shm;
-        out[i].index = i;
-        assert_int_equal(pthread_create(&out[i].thread, NULL, rank_main, &out[i]), 0);
     }
-    for (int i = 0; i < j->ranks; i++)
-        pthread_join(out[i].thread, NULL);
-    co_shm_destroy(shm);
+    rank_threads_run(out, sizeof(*out), j->ranks, rank_run);
 }
 
 /* To the bit, but for what kind of no number it is. */
@@ -167,8 +137,8 @@ static inline void run(rank *out, const job *j)
 {
     run_anyway(out, j);
     for (int i = 0; i < j->ranks; i++) {
-        if (out[i].status != CO_OK)
-            fail_msg("%s, rank %d: %s", j->config, i, out[i].message);
+        if (out[i].base.status != CO_OK)
+            fail_msg("%s, rank %d: %s", j->config, i, out[i].base.message);
         for (int step = 0; step < STEPS; step++)
             assert_same(out[i].sum[step], out[0].sum[step], j);
     }

@@ -8,12 +8,7 @@
 #ifndef CO_TESTS_RANKS_H
 #define CO_TESTS_RANKS_H
 
-#include "strategy/strategy_test.h"
-
-#include <pthread.h>
-#include <stdio.h>
-
-#include "comm/shm.h"
+#include "strategy/rank_threads.h"
 
 #define N         160
 #define N_BUFFER  16
@@ -31,12 +26,8 @@ typedef struct job {
 } job;
 
 typedef struct rank {
+    rank_thread base;
     const job *job;
-    co_shm *shm;
-    int index;
-    pthread_t thread;
-    co_status status;
-    char message[512];
     float param[N], buffer[N_BUFFER]; /* at the end */
     uint64_t bytes_sent;              /* in steps and finish */
     int updates;
@@ -76,7 +67,7 @@ static inline double mean_gradient(const job *j, int index, int step, size_t e, 
 
 static inline co_status rank_step(rank *r, strategy_test *t, int step)
 {
-    const int local = r->job->split[step % 3][r->index];
+    const int local = r->job->split[step % 3][r->base.index];
     co_strategy_step at = {.step = (uint64_t)step, .local = (uint64_t)local};
     const bool alone = co_strategy_is_local(t->strategy, at.step);
     co_store *store = t->store;
@@ -88,7 +79,7 @@ static inline co_status rank_step(rank *r, strategy_test *t, int step)
 
     for (size_t e = 0; e < N; e++)
         store->grad[e] =
-            (float)(scale * mean_gradient(r->job, r->index, step, e, (double)store->param[e]));
+            (float)(scale * mean_gradient(r->job, r->base.index, step, e, (double)store->param[e]));
     if (local) {
         CO_TRY(co_strategy_grad_ready(t->strategy, 0, N / 2));
         CO_TRY(co_strategy_grad_ready(t->strategy, N / 2, N));
@@ -102,20 +93,21 @@ static inline co_status rank_step(rank *r, strategy_test *t, int step)
     return co_strategy_after_update(t->strategy, &at);
 }
 
-static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
+    rank *r = (rank *)base;
     uint64_t before;
 
     CO_TRY(co_comm_set_timeout(comm, 20000));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
     for (size_t e = 0; e < N; e++)
-        t->store->param[e] = first_weight(r->job->draws ? 0 : r->index, e);
+        t->store->param[e] = first_weight(r->job->draws ? 0 : r->base.index, e);
     t->strategy->draw_weights = r->job->draws ? draw_weights : NULL;
     t->strategy->owner = t->store;
     CO_TRY(co_strategy_start(t->strategy));
     before = co_comm_bytes_sent(comm);
     for (int step = 0; step < r->job->steps; step++) {
-        if (r->job->gives_up && r->job->gives_up == step && r->index == 1)
+        if (r->job->gives_up && r->job->gives_up == step && r->base.index == 1)
             return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(rank_step(r, t, step));
     }
@@ -126,43 +118,20 @@ static inline co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     return CO_OK;
 }
 
-static inline void *rank_main(void *arg)
-{
-    rank *r = arg;
-    strategy_test t = {NULL, NULL, NULL};
-    co_comm *comm = NULL;
-
-    r->status = co_shm_attach(&comm, r->shm, r->index);
-    if (r->status == CO_OK)
-        r->status = rank_run(r, &t, comm);
-    if (r->status != CO_OK)
-        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
-    strategy_test_close(&t);
-    co_comm_destroy(comm);
-    return NULL;
-}
-
 /* All ranks to their end, good or bad. */
 static inline void run_anyway(rank *ranks, const job *j)
 {
-    co_shm *shm = NULL;
-
-    assert_int_equal(co_shm_create(&shm, j->ranks), CO_OK);
-    for (int i = 0; i < j->ranks; i++) {
-        ranks[i] = (rank){.job = j, .shm = shm, .index = i};
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
-    }
     for (int i = 0; i < j->ranks; i++)
-        pthread_join(ranks[i].thread, NULL);
-    co_shm_destroy(shm);
+        ranks[i] = (rank){.job = j};
+    rank_threads_run(ranks, sizeof(*ranks), j->ranks, rank_run);
 }
 
 static inline void run(rank *ranks, const job *j)
 {
     run_anyway(ranks, j);
     for (int i = 0; i < j->ranks; i++)
-        if (ranks[i].status != CO_OK)
-            fail_msg("%s, rank %d: %s", j->config, i, ranks[i].message);
+        if (ranks[i].base.status != CO_OK)
+            fail_msg("%s, rank %d: %s", j->config, i, ranks[i].base.message);
 }
 
 static inline void assert_same_bytes(const float *a, const float *b)

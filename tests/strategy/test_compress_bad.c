@@ -50,9 +50,9 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
 
     (void)state;
     run_anyway(ranks, &j);
-    assert_int_equal(ranks[1].status, CO_E_FAILED);
-    assert_int_not_equal(ranks[0].status, CO_OK);
-    assert_int_not_equal(ranks[2].status, CO_OK);
+    assert_int_equal(ranks[1].base.status, CO_E_FAILED);
+    assert_int_not_equal(ranks[0].base.status, CO_OK);
+    assert_int_not_equal(ranks[2].base.status, CO_OK);
 }
 
 static void bad_configs_are_refused_at_their_place(void **state)

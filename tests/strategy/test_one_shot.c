@@ -89,8 +89,8 @@ static void weights_that_nobody_can_draw_are_refused(void **state)
     (void)state;
     run_anyway(ranks, &j);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ranks[i].status, CO_E_USAGE);
-        assert_non_null(strstr(ranks[i].message, "use init: common"));
+        assert_int_equal(ranks[i].base.status, CO_E_USAGE);
+        assert_non_null(strstr(ranks[i].base.message, "use init: common"));
     }
 }
 

@@ -2,14 +2,11 @@
  * test_ssp.c - `ssp`, ranks as threads: one rank is slow, and no other is ever more than `bound`
  * steps ahead; a rank that never comes ends the wait of the others.
  */
-#include "strategy/strategy_test.h"
+#include "strategy/rank_threads.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
-#include "comm/shm.h"
 #include "core/clock.h"
 
 #define N         40000 /* several locks */
@@ -20,18 +17,14 @@
 
 typedef struct job {
     const char *config;
-    co_shm *shm;
     int stays_away; /* the step that SLOW never makes; 0: none */
     uint32_t timeout_ms;
     _Atomic int made[RANKS]; /* steps that a rank has computed */
 } job;
 
 typedef struct rank {
+    rank_thread base;
     job *job;
-    int index;
-    pthread_t thread;
-    co_status status;
-    char message[512];
     int lead; /* the most steps ahead of the slowest when it began one */
     uint64_t lack[MAX_BOUND + 1];
     float weight[2]; /* the first and the last, at the end */
@@ -53,26 +46,27 @@ static co_status rank_step(rank *r, const strategy_test *t, int step)
     const int lead = step - slowest(r->job);
 
     r->lead = lead > r->lead ? lead : r->lead;
-    if (r->index == SLOW)
+    if (r->base.index == SLOW)
         co_clock_sleep_us(3000);
     for (size_t e = 0; e < N; e++)
         t->store->grad[e] = 1.0F / RANKS;
     CO_TRY(co_strategy_before_update(t->strategy, &at));
     for (size_t e = 0; e < N; e++)
         t->store->param[e] -= t->store->grad[e];
-    r->job->made[r->index] = step + 1;
+    r->job->made[r->base.index] = step + 1;
     return co_strategy_after_update(t->strategy, &at);
 }
 
-static co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+static co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
+    rank *r = (rank *)base;
     co_strategy_counts counts;
 
     CO_TRY(co_comm_set_timeout(comm, r->job->timeout_ms));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, 0));
     CO_TRY(co_strategy_start(t->strategy));
     for (int step = 0; step < STEPS; step++) {
-        if (r->index == SLOW && r->job->stays_away && step == r->job->stays_away)
+        if (r->base.index == SLOW && r->job->stays_away && step == r->job->stays_away)
             return CO_OK;
         CO_TRY(rank_step(r, t, step));
     }
@@ -85,32 +79,11 @@ static co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     return CO_OK;
 }
 
-static void *rank_main(void *arg)
-{
-    rank *r = arg;
-    strategy_test t = {NULL, NULL, NULL};
-    co_comm *comm = NULL;
-
-    r->status = co_shm_attach(&comm, r->job->shm, r->index);
-    if (r->status == CO_OK)
-        r->status = rank_run(r, &t, comm);
-    if (r->status != CO_OK)
-        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
-    strategy_test_close(&t);
-    co_comm_destroy(comm);
-    return NULL;
-}
-
 static void run(rank *ranks, job *j)
 {
-    assert_int_equal(co_shm_create(&j->shm, RANKS), CO_OK);
-    for (int i = 0; i < RANKS; i++) {
-        ranks[i] = (rank){.job = j, .index = i};
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
-    }
     for (int i = 0; i < RANKS; i++)
-        pthread_join(ranks[i].thread, NULL);
-    co_shm_destroy(j->shm);
+        ranks[i] = (rank){.job = j};
+    rank_threads_run(ranks, sizeof(*ranks), RANKS, rank_run);
 }
 
 static void no_rank_is_further_ahead_than_the_bound(void **state)
@@ -125,8 +98,8 @@ static void no_rank_is_further_ahead_than_the_bound(void **state)
         snprintf(config, sizeof(config), "strategy: {name: ssp, bound: %d}", bound);
         run(ranks, &j);
         for (int i = 0; i < RANKS; i++) {
-            if (ranks[i].status != CO_OK)
-                fail_msg("bound %d, rank %d: %s", bound, i, ranks[i].message);
+            if (ranks[i].base.status != CO_OK)
+                fail_msg("bound %d, rank %d: %s", bound, i, ranks[i].base.message);
             assert_true(ranks[i].lead <= bound);
             assert_true(i == SLOW || ranks[i].lead == bound); /* it is used, too */
             for (int w = 0; w < 2; w++) /* steps are added in any order, chunk by chunk */
@@ -150,8 +123,8 @@ static void a_rank_that_stays_away_is_named(void **state)
     for (int i = 0; i < RANKS; i++) {
         if (i == SLOW)
             continue;
-        assert_int_equal(ranks[i].status, CO_E_TIMEOUT);
-        assert_non_null(strstr(ranks[i].message, "waiting for a step of rank 2"));
+        assert_int_equal(ranks[i].base.status, CO_E_TIMEOUT);
+        assert_non_null(strstr(ranks[i].base.message, "waiting for a step of rank 2"));
         assert_int_equal(ranks[i].lead, 2);
     }
 }

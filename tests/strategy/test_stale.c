@@ -128,10 +128,10 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
     (void)state;
     j.gives_up = 5;
     run_anyway(ranks, &j);
-    assert_int_equal(ranks[1].status, CO_E_FAILED);
+    assert_int_equal(ranks[1].base.status, CO_E_FAILED);
     for (int i = 0; i < 3; i += 2) {
-        assert_int_equal(ranks[i].status, CO_E_PEER);
-        assert_non_null(strstr(ranks[i].message, "out of patience"));
+        assert_int_equal(ranks[i].base.status, CO_E_PEER);
+        assert_non_null(strstr(ranks[i].base.message, "out of patience"));
     }
 }
 

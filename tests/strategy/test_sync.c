@@ -2,12 +2,9 @@
  * test_sync.c - `sync` over shared memory, ranks as threads: the same start, the exact sum on
  * every rank whatever was announced when, ranks without samples, a rank that gives up.
  */
-#include "strategy/strategy_test.h"
+#include "strategy/rank_threads.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-
-#include "comm/shm.h"
 
 #define N         1008
 #define N_BUFFER  32
@@ -22,12 +19,8 @@ typedef struct job {
 } job;
 
 typedef struct rank {
+    rank_thread base;
     const job *job;
-    co_shm *shm;
-    int index;
-    pthread_t thread;
-    co_status status;
-    char message[512];
     const char *wrong; /* what is not as it should be; NULL: all is well */
 } rank;
 
@@ -88,8 +81,8 @@ static bool sums_are_right(const rank *r, const float *grad, int step)
 static co_status rank_steps(rank *r, strategy_test *t)
 {
     for (int step = 0; step < STEPS; step++) {
-        CO_TRY(announce(t, r->index, step));
-        if (r->job->gives_up && r->index == 1 && step == 2)
+        CO_TRY(announce(t, r->base.index, step));
+        if (r->job->gives_up && r->base.index == 1 && step == 2)
             return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
         if (!sums_are_right(r, t->store->grad, step))
@@ -99,14 +92,15 @@ static co_status rank_steps(rank *r, strategy_test *t)
     return co_strategy_finish(t->strategy);
 }
 
-static co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
+static co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
+    rank *r = (rank *)base;
     CO_TRY(co_comm_set_timeout(comm, 20000));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
     for (size_t e = 0; e < N; e++)
-        t->store->param[e] = (float)(r->index + 1) * (float)e;
+        t->store->param[e] = (float)(r->base.index + 1) * (float)e;
     for (size_t e = 0; e < N_BUFFER; e++)
-        t->store->buffer[e] = (float)(r->index + 5);
+        t->store->buffer[e] = (float)(r->base.index + 5);
     CO_TRY(co_strategy_start(t->strategy));
     for (size_t e = 0; e < N; e++)
         if (t->store->param[e] != (float)e)
@@ -117,34 +111,11 @@ static co_status rank_run(rank *r, strategy_test *t, co_comm *comm)
     return rank_steps(r, t);
 }
 
-static void *rank_main(void *arg)
-{
-    rank *r = arg;
-    strategy_test t = {NULL, NULL, NULL};
-    co_comm *comm = NULL;
-
-    r->status = co_shm_attach(&comm, r->shm, r->index);
-    if (r->status == CO_OK)
-        r->status = rank_run(r, &t, comm);
-    if (r->status != CO_OK)
-        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
-    strategy_test_close(&t);
-    co_comm_destroy(comm);
-    return NULL;
-}
-
 static void run(rank *ranks, const job *j)
 {
-    co_shm *shm = NULL;
-
-    assert_int_equal(co_shm_create(&shm, j->ranks), CO_OK);
-    for (int i = 0; i < j->ranks; i++) {
-        ranks[i] = (rank){.job = j, .shm = shm, .index = i};
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
-    }
     for (int i = 0; i < j->ranks; i++)
-        pthread_join(ranks[i].thread, NULL);
-    co_shm_destroy(shm);
+        ranks[i] = (rank){.job = j};
+    rank_threads_run(ranks, sizeof(*ranks), j->ranks, rank_run);
 }
 
 static void every_rank_has_the_exact_sum(void **state)
@@ -164,8 +135,8 @@ static void every_rank_has_the_exact_sum(void **state)
 
             run(ranks, &j);
             for (int i = 0; i < n; i++) {
-                if (ranks[i].status != CO_OK)
-                    fail_msg("%d ranks, rank %d: %s", n, i, ranks[i].message);
+                if (ranks[i].base.status != CO_OK)
+                    fail_msg("%d ranks, rank %d: %s", n, i, ranks[i].base.message);
                 if (ranks[i].wrong)
                     fail_msg("%d ranks, rank %d: not %s", n, i, ranks[i].wrong);
             }
@@ -181,7 +152,7 @@ static void mean_divides_by_the_ranks(void **state)
 
         run(ranks, &j);
         for (int i = 0; i < n; i++) {
-            assert_int_equal(ranks[i].status, CO_OK);
+            assert_int_equal(ranks[i].base.status, CO_OK);
             assert_null(ranks[i].wrong);
         }
     }
@@ -195,11 +166,11 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
 
     (void)state;
     run(ranks, &j);
-    assert_int_equal(ranks[1].status, CO_E_FAILED);
+    assert_int_equal(ranks[1].base.status, CO_E_FAILED);
     for (int i = 0; i < 3; i += 2) {
-        assert_int_equal(ranks[i].status, CO_E_PEER);
-        assert_non_null(strstr(ranks[i].message, "rank 1"));
-        assert_non_null(strstr(ranks[i].message, "out of patience"));
+        assert_int_equal(ranks[i].base.status, CO_E_PEER);
+        assert_non_null(strstr(ranks[i].base.message, "rank 1"));
+        assert_non_null(strstr(ranks[i].base.message, "out of patience"));
         assert_null(ranks[i].wrong);
     }
 }

@@ -1,0 +1,62 @@
+/*
+ * rank_threads.h - ranks as threads over shared memory, each with a strategy of its own: the test
+ * says what a rank does, this runs all of them to their end, good or bad.
+ */
+#ifndef CO_TESTS_RANK_THREADS_H
+#define CO_TESTS_RANK_THREADS_H
+
+#include "strategy/strategy_test.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "comm/shm.h"
+
+/* A test's own rank begins with it. */
+typedef struct rank_thread {
+    int index;
+    co_status status;  /* how it ended ... */
+    char message[512]; /* ... and why, if badly */
+    co_shm *shm;
+    pthread_t thread;
+    co_status (*run)(struct rank_thread *r, strategy_test *t, co_comm *comm); /* leaves t open */
+} rank_thread;
+
+static inline void *rank_thread_main(void *arg)
+{
+    rank_thread *r = arg;
+    strategy_test t = {NULL, NULL, NULL};
+    co_comm *comm = NULL;
+
+    r->status = co_shm_attach(&comm, r->shm, r->index);
+    if (r->status == CO_OK)
+        r->status = r->run(r, &t, comm);
+    if (r->status != CO_OK)
+        (void)snprintf(r->message, sizeof(r->message), "%s", co_error_message());
+    strategy_test_close(&t);
+    co_comm_destroy(comm);
+    return NULL;
+}
+
+/* `ranks` is an array of `n` of the test's own, `size` bytes each. */
+static inline void rank_threads_run(void *ranks, size_t size, int n,
+                                    co_status (*run)(rank_thread *r, strategy_test *t,
+                                                     co_comm *comm))
+{
+    co_shm *shm = NULL;
+
+    assert_int_equal(co_shm_create(&shm, n), CO_OK);
+    for (int i = 0; i < n; i++) {
+        rank_thread *r = (rank_thread *)(void *)((char *)ranks + (size_t)i * size);
+
+        r->shm = shm;
+        r->index = i;
+        r->run = run;
+        assert_int_equal(pthread_create(&r->thread, NULL, rank_thread_main, r), 0);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(((rank_thread *)(void *)((char *)ranks + (size_t)i * size))->thread, NULL);
+    co_shm_destroy(shm);
+}
+
+#endif
