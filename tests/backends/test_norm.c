@@ -15,7 +15,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 
-#define VECTORS 301 /* no multiple of a chunk or of an unrolled loop */
+#define VECTORS 301 /* no multiple of a chunk or of an unrolled loop, but of a small plane */
 #define FAR     300.0f
 
 static const norm_loops *const *find_all(void)
@@ -55,6 +55,19 @@ static void near(double got, double want, double scale)
         fail_msg("%.9g instead of %.9g", got, want);
 }
 
+/* The same vectors as planes of several sizes; the number of lanes stands for the step's unit. */
+static const norm_planes shapes[] = {{VECTORS, 1, 0}, {7, VECTORS / 7, 7}, {1, VECTORS, 1}};
+
+static norm_planes shape(size_t i, int lanes)
+{
+    norm_planes planes = shapes[i];
+
+    planes.step *= lanes;
+    return planes;
+}
+
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
 /* What the loops work on, and what double arithmetic makes of it. */
 typedef struct plane {
     int lanes;
@@ -63,11 +76,13 @@ typedef struct plane {
     float *y, *sum, *dx;
     uint8_t *mask;
     norm_line line;
+    norm_planes planes;
 } plane;
 
-static void open_plane(plane *p, const norm_loops *loops)
+static void open_plane(plane *p, const norm_loops *loops, size_t i)
 {
     *p = (plane){.lanes = loops->lanes, .n = (size_t)(VECTORS * loops->lanes)};
+    p->planes = shape(i, p->lanes);
     p->x = make(1, FAR, p->n);
     p->dy = make(2, 0, p->n);
     p->more = make(3, 0, p->n);
@@ -94,27 +109,32 @@ static void close_plane(plane *p)
     co_free(p->mask);
 }
 
+static void check_measure(const norm_loops *loops, size_t s)
+{
+    norm_part part;
+    plane p;
+
+    open_plane(&p, loops, s);
+    loops->measure(&part, p.x, &p.planes);
+    for (int l = 0; l < p.lanes; l++) {
+        double mean = 0, squares = 0;
+
+        for (size_t i = 0; i < VECTORS; i++)
+            mean += (double)p.x[i * (size_t)p.lanes + (size_t)l] / VECTORS;
+        for (size_t i = 0; i < VECTORS; i++)
+            squares += pow((double)p.x[i * (size_t)p.lanes + (size_t)l] - mean, 2);
+        near(part.a[l], mean, 1);
+        near(part.b[l], squares, squares);
+    }
+    close_plane(&p);
+}
+
 static void loops_measure(void **state)
 {
     (void)state;
-    for (const norm_loops *const *loops = find_all(); *loops; loops++) {
-        norm_part part;
-        plane p;
-
-        open_plane(&p, *loops);
-        (*loops)->measure(&part, p.x, VECTORS);
-        for (int l = 0; l < p.lanes; l++) {
-            double mean = 0, squares = 0;
-
-            for (size_t i = 0; i < VECTORS; i++)
-                mean += (double)p.x[i * (size_t)p.lanes + (size_t)l] / VECTORS;
-            for (size_t i = 0; i < VECTORS; i++)
-                squares += pow((double)p.x[i * (size_t)p.lanes + (size_t)l] - mean, 2);
-            near(part.a[l], mean, 1);
-            near(part.b[l], squares, squares);
-        }
-        close_plane(&p);
-    }
+    for (const norm_loops *const *loops = find_all(); *loops; loops++)
+        for (size_t s = 0; s < SHAPES; s++)
+            check_measure(*loops, s);
 }
 
 /* What comes behind the norm, in double; *kept: whether the ReLU lets it through. */
@@ -136,7 +156,7 @@ static void check_apply(plane *p, const norm_loops *loops, norm_tail tail)
 {
     const bool relu = tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD;
 
-    loops->apply(p->y, relu ? p->mask : NULL, p->x, p->other, &p->line, tail, VECTORS);
+    loops->apply(p->y, relu ? p->mask : NULL, p->x, p->other, &p->line, tail, &p->planes);
     for (size_t i = 0; i < p->n; i++) {
         const size_t l = i % (size_t)p->lanes;
         const double v = ((double)p->x[i] - (double)p->line.mean[l]) * (double)p->line.scale[l] +
@@ -155,7 +175,7 @@ static void check_back(plane *p, const norm_loops *loops, norm_back *back)
     norm_part part;
     double a[NORM_MAX_LANES] = {0}, b[NORM_MAX_LANES] = {0};
 
-    loops->reduce(&part, back, &p->line, VECTORS);
+    loops->reduce(&part, back, &p->line, &p->planes);
     for (size_t i = 0; i < p->n; i++) {
         const size_t l = i % (size_t)p->lanes;
         const double g = (double)p->dy[i] + (back->more ? (double)p->more[i] : 0);
@@ -170,7 +190,7 @@ static void check_back(plane *p, const norm_loops *loops, norm_back *back)
         near(part.a[l], a[l], VECTORS);
         near(part.b[l], b[l], VECTORS);
     }
-    loops->gradient(p->dx, back, &p->line, VECTORS);
+    loops->gradient(p->dx, back, &p->line, &p->planes);
     for (size_t i = 0; i < p->n; i++) {
         const size_t l = i % (size_t)p->lanes;
         const double g = (double)p->dy[i] + (back->more ? (double)p->more[i] : 0);
@@ -183,27 +203,32 @@ static void check_back(plane *p, const norm_loops *loops, norm_back *back)
     }
 }
 
+static void check_there_and_back(const norm_loops *loops, size_t s, norm_tail tail)
+{
+    plane p;
+
+    open_plane(&p, loops, s);
+    check_apply(&p, loops, tail);
+    for (int way = 0; way < 16; way++) {
+        norm_back back = {.x = p.x,
+                          .dy = p.dy,
+                          .more = way & 1 ? p.more : NULL,
+                          .sum = way & 2 ? p.sum : NULL,
+                          .mask = way & 4 ? p.mask : NULL,
+                          .mask_sum = way & 8};
+
+        check_back(&p, loops, &back);
+    }
+    close_plane(&p);
+}
+
 static void loops_there_and_back(void **state)
 {
     (void)state;
     for (const norm_loops *const *loops = find_all(); *loops; loops++)
-        for (int tail = 0; tail < NORM_TAILS; tail++) {
-            plane p;
-
-            open_plane(&p, *loops);
-            check_apply(&p, *loops, (norm_tail)tail);
-            for (int way = 0; way < 16; way++) {
-                norm_back back = {.x = p.x,
-                                  .dy = p.dy,
-                                  .more = way & 1 ? p.more : NULL,
-                                  .sum = way & 2 ? p.sum : NULL,
-                                  .mask = way & 4 ? p.mask : NULL,
-                                  .mask_sum = way & 8};
-
-                check_back(&p, *loops, &back);
-            }
-            close_plane(&p);
-        }
+        for (int tail = 0; tail < NORM_TAILS; tail++)
+            for (size_t s = 0; s < SHAPES; s++)
+                check_there_and_back(*loops, s, (norm_tail)tail);
 }
 
 static void relu_lets_a_nan_through(void **state)
@@ -212,9 +237,9 @@ static void relu_lets_a_nan_through(void **state)
     for (const norm_loops *const *loops = find_all(); *loops; loops++) {
         plane p;
 
-        open_plane(&p, *loops);
+        open_plane(&p, *loops, 0);
         p.x[5] = NAN;
-        (*loops)->apply(p.y, p.mask, p.x, p.other, &p.line, NORM_RELU, VECTORS);
+        (*loops)->apply(p.y, p.mask, p.x, p.other, &p.line, NORM_RELU, &p.planes);
         assert_true(isnan(p.y[5]));
         assert_true(bit(p.mask, 5));
         close_plane(&p);

@@ -3,8 +3,9 @@
  * normalised, and in backward reduced and applied while it lies in the caches; a ReLU and a sum
  * that follow cost no pass of their own.
  *
- * Blocks go through in groups, one block at a time where there is one thread. Sums are taken plane
- * by plane and joined in the order of the samples, so the number of threads changes no bit.
+ * Blocks go through in groups, one block at a time where there is one thread. Sums are taken of a
+ * plane, or of several where they are small, and joined in the order of the samples, so the number
+ * of threads changes no bit.
  */
 #include <math.h>
 #include <omp.h>
@@ -12,7 +13,8 @@
 
 #include "backends/onednn/norm.h"
 
-#define NORM_MAX_GROUP 8 /* blocks */
+#define NORM_MAX_GROUP 8   /* blocks */
+#define NORM_TOGETHER  256 /* vectors, of planes that are smaller */
 
 #if defined(__SANITIZE_THREAD__)
 #define NORM_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
@@ -114,7 +116,7 @@ static bool norm_has_relu(const norm *self)
 static size_t norm_part_offset(norm *self, onednn_program *program)
 {
     const int64_t group = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
-    const int64_t floats = group * self->n * (int64_t)(sizeof(norm_part) / sizeof(float));
+    const int64_t floats = group * self->parts * (int64_t)(sizeof(norm_part) / sizeof(float));
     const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
     return onednn_scratch(&self->base, program, &md).offset;
@@ -132,6 +134,8 @@ co_status norm_plan(co_call *call)
     self->channels = dim[1];
     self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
     self->plane = dim[2] * dim[3];
+    self->together = self->plane < NORM_TOGETHER ? NORM_TOGETHER / self->plane : 1;
+    self->parts = (self->n + self->together - 1) / self->together;
     call->adds_gradients = true;
     onednn_like(call->out[0], call->in[0]);
     if (!call->training)
@@ -186,10 +190,21 @@ static norm_part *norm_find_parts(const co_call *call, bool backward)
     return (norm_part *)((char *)call->scratch + self->part_at[backward]);
 }
 
-/* First value of a plane. */
-static int64_t norm_at(const norm *self, int64_t sample, int64_t block)
+/* First value of part i of those of a group of blocks. */
+static int64_t norm_at(const norm *self, int64_t first, int64_t i)
 {
+    const int64_t sample = i % self->parts * self->together, block = first + i / self->parts;
+
     return (sample * self->blocks + block) * self->plane * self->loops->lanes;
+}
+
+static norm_planes norm_part_planes(const norm *self, int64_t i)
+{
+    const int64_t rest = self->n - i % self->parts * self->together;
+
+    return (norm_planes){.n = self->plane,
+                         .count = rest < self->together ? rest : self->together,
+                         .step = self->blocks * self->plane * self->loops->lanes};
 }
 
 static void *norm_place(const norm *self, const void *base, int64_t at)
@@ -212,30 +227,32 @@ static int64_t norm_group(const norm *self, int threads)
     return threads > 1 ? most : 1;
 }
 
-/* Mean and deviation of a block from those of its planes; moves the running statistics. */
+/* Mean and deviation of a block from those of its parts; moves the running statistics. */
 static void norm_join(const co_call *call, const norm_part *part, int64_t block)
 {
     const norm *self = call->self;
     const co_batchnorm_attr *a = call->attr;
     const norm_kept kept = norm_find_kept(call);
     const int64_t first = block * self->loops->lanes;
-    const double plane = (double)self->plane, count = plane * (double)self->n;
+    const double all = (double)self->plane * (double)self->n;
     float *running_mean = (float *)call->param[RUNNING_MEAN].data + first;
     float *running_var = (float *)call->param[RUNNING_VAR].data + first;
 
     for (int l = 0; l < norm_lanes(self, block); l++) {
-        double mean = 0, squares = 0;
+        double mean = 0, squares = 0, count = 0;
 
-        for (int64_t s = 0; s < self->n; s++) {
-            const double d = part[s].a[l] - mean;
+        for (int64_t p = 0; p < self->parts; p++) {
+            const norm_planes planes = norm_part_planes(self, p);
+            const double more = (double)(planes.count * planes.n), d = part[p].a[l] - mean;
 
-            mean += d / (double)(s + 1);
-            squares += part[s].b[l] + d * d * plane * (double)s / (double)(s + 1);
+            mean += d * more / (count + more);
+            squares += part[p].b[l] + d * d * more * count / (count + more);
+            count += more;
         }
         kept.mean[first + l] = (float)mean;
-        kept.inv_std[first + l] = (float)(1 / sqrt(squares / count + a->eps));
+        kept.inv_std[first + l] = (float)(1 / sqrt(squares / all + a->eps));
         running_mean[l] += (float)(a->momentum * (mean - (double)running_mean[l]));
-        squares /= count > 1 ? count - 1 : count;
+        squares /= all > 1 ? all - 1 : all;
         running_var[l] += (float)(a->momentum * (squares - (double)running_var[l]));
     }
 }
@@ -266,16 +283,16 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
 {
     const norm *self = call->self;
     const void *x = call->in[0]->data;
-    const int64_t planes = (end - first) * self->n;
+    const int64_t parts = (end - first) * self->parts;
 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < planes; i++) {
-        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+    for (int64_t i = 0; i < parts; i++) {
+        const norm_planes planes = norm_part_planes(self, i);
 
-        self->loops->measure(&part[i], norm_place(self, x, at), self->plane);
+        self->loops->measure(&part[i], norm_place(self, x, norm_at(self, first, i)), &planes);
     }
     for (int64_t b = first; b < end; b++)
-        norm_join(call, part + (b - first) * self->n, b);
+        norm_join(call, part + (b - first) * self->parts, b);
 }
 
 co_status norm_forward(co_call *call, const co_run *run)
@@ -294,7 +311,7 @@ co_status norm_forward(co_call *call, const co_run *run)
     group = norm_group(self, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
-        const int64_t planes = (end - first) * self->n;
+        const int64_t parts = (end - first) * self->parts;
         norm_line line[NORM_MAX_GROUP];
 
         if (call->training)
@@ -302,12 +319,13 @@ co_status norm_forward(co_call *call, const co_run *run)
         for (int64_t b = first; b < end; b++)
             norm_draw_line(&line[b - first], call, b);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-        for (int64_t i = 0; i < planes; i++) {
-            const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+        for (int64_t i = 0; i < parts; i++) {
+            const norm_planes planes = norm_part_planes(self, i);
+            const int64_t at = norm_at(self, first, i);
 
             self->loops->apply(norm_place(self, y, at), kept.mask ? kept.mask + at / 8 : NULL,
                                norm_place(self, x, at), norm_place(self, other, at),
-                               &line[i / self->n], self->tail, self->plane);
+                               &line[i / self->parts], self->tail, &planes);
         }
     }
     return CO_OK;
@@ -332,9 +350,9 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
         const double inv_std = (double)kept.inv_std[first + l], scale = (double)line->scale[l];
         double sum = 0, products = 0;
 
-        for (int64_t s = 0; s < self->n; s++) {
-            sum += part[s].a[l];
-            products += part[s].b[l];
+        for (int64_t p = 0; p < self->parts; p++) {
+            sum += part[p].a[l];
+            products += part[p].b[l];
         }
         products *= inv_std;
         norm_put((float *)call->grad_param[WEIGHT].data + first + l, products, add);
@@ -349,7 +367,7 @@ static const void *norm_address(const onednn_operand *x)
     return x->base ? (const char *)*x->base + x->offset : NULL;
 }
 
-/* What goes back through the plane at `at`, the first time or, when what is to be kept of it has
+/* What goes back through the planes from `at`, the first time or, when what is to be kept of it has
    been put down, again. Two parts of a gradient are added once: where nobody wants their sum, dx
    keeps it. */
 static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
@@ -381,26 +399,28 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
     const norm *self = call->self;
     void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     norm_part *part = norm_find_parts(call, true);
-    const int64_t planes = (end - first) * self->n;
+    const int64_t parts = (end - first) * self->parts;
     norm_line line[NORM_MAX_GROUP];
 
     for (int64_t b = first; b < end; b++)
         norm_draw_line(&line[b - first], call, b);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < planes; i++) {
-        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
-        const norm_back back = norm_find_back(call, at, false);
+    for (int64_t i = 0; i < parts; i++) {
+        const norm_planes planes = norm_part_planes(self, i);
+        const norm_back back = norm_find_back(call, norm_at(self, first, i), false);
 
-        self->loops->reduce(&part[i], &back, &line[i / self->n], self->plane);
+        self->loops->reduce(&part[i], &back, &line[i / self->parts], &planes);
     }
     for (int64_t b = first; b < end; b++)
-        norm_turn_line(&line[b - first], call, part + (b - first) * self->n, b, run->accumulate);
+        norm_turn_line(&line[b - first], call, part + (b - first) * self->parts, b,
+                       run->accumulate);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < (dx ? planes : 0); i++) {
-        const int64_t at = norm_at(self, i % self->n, first + i / self->n);
+    for (int64_t i = 0; i < (dx ? parts : 0); i++) {
+        const norm_planes planes = norm_part_planes(self, i);
+        const int64_t at = norm_at(self, first, i);
         const norm_back back = norm_find_back(call, at, true);
 
-        self->loops->gradient(norm_place(self, dx, at), &back, &line[i / self->n], self->plane);
+        self->loops->gradient(norm_place(self, dx, at), &back, &line[i / self->parts], &planes);
     }
 }
 

@@ -27,12 +27,18 @@ typedef struct norm_line {
     float shift[NORM_MAX_LANES];
 } norm_line;
 
-/* Two sums for each lane of one plane. */
+/* Planes of one block of channels, a sample each: `n` vectors that lie together. */
+typedef struct norm_planes {
+    int64_t n, count;
+    int64_t step; /* elements from one to the next */
+} norm_planes;
+
+/* Two sums for each lane of some planes. */
 typedef struct norm_part {
     double a[NORM_MAX_LANES], b[NORM_MAX_LANES];
 } norm_part;
 
-/* Pieces of a gradient's way back through one plane. A bit of `mask` is set where the ReLU let a
+/* Pieces of a gradient's way back through some planes. A bit of `mask` is set where the ReLU let a
    value through; NULL: none. */
 typedef struct norm_back {
     const void *x;
@@ -42,21 +48,23 @@ typedef struct norm_back {
     bool mask_sum; /* what goes to `sum` has been through the mask */
 } norm_back;
 
-/* Loops over one plane of `n` vectors, compiled once for each instruction set; tensors are of
-   `cell` bytes an element, floats or BF16, and all arithmetic is in floats. */
+/* Loops over some planes, compiled once for each instruction set; all tensors of a call have them
+   alike, with `cell` bytes an element, floats or BF16, and all arithmetic is in floats. */
 typedef struct norm_loops {
     int lanes;
     size_t cell;
     /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
-    void (*measure)(norm_part *out, const void *x, int64_t n);
-    /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask` (n lanes / 8):
-       see above, NULL: not wanted. y may be x or other. */
+    void (*measure)(norm_part *out, const void *x, const norm_planes *planes);
+    /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask`, a bit for each
+       element: see above, NULL: not wanted. y may be x or other. */
     void (*apply)(void *y, uint8_t *mask, const void *x, const void *other, const norm_line *line,
-                  norm_tail tail, int64_t n);
+                  norm_tail tail, const norm_planes *planes);
     /* a: sum d; b: sum d (x - mean), where d is the gradient of the norm's result */
-    void (*reduce)(norm_part *out, const norm_back *back, const norm_line *line, int64_t n);
+    void (*reduce)(norm_part *out, const norm_back *back, const norm_line *line,
+                   const norm_planes *planes);
     /* dx = d scale + (x - mean) slope + shift. dx may be any of the gradients read. */
-    void (*gradient)(void *dx, const norm_back *back, const norm_line *line, int64_t n);
+    void (*gradient)(void *dx, const norm_back *back, const norm_line *line,
+                     const norm_planes *planes);
 } norm_loops;
 
 #ifdef CO_ONEDNN_X86
@@ -70,6 +78,7 @@ typedef struct norm {
     const norm_loops *loops; /* NULL: oneDNN's own kernel runs the call */
     norm_tail tail;
     int64_t n, channels, blocks, plane;
+    int64_t together, parts;            /* planes that are added up in one go, of how many parts */
     size_t part_at[2];                  /* in scratch: partial sums, forward and backward */
     onednn_operand grad_out, grad_more; /* as the input lies */
 } norm;

@@ -28,51 +28,99 @@ NORM_INLINE vec norm_number(const float *of)
     return *(const vec *)of;
 }
 
-NORM_INLINE void norm_put_bits(uint8_t *mask, int64_t i, uint16_t bits)
+/* Bits of the vector at element `at`. */
+NORM_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
 {
-    mask[i * (LANES / 8)] = (uint8_t)bits;
+    mask[at / 8] = (uint8_t)bits;
     if (LANES == 16)
-        mask[i * (LANES / 8) + LANES / 8 - 1] = (uint8_t)(bits >> 8);
+        mask[at / 8 + LANES / 8 - 1] = (uint8_t)(bits >> 8);
 }
 
-NORM_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t i)
+NORM_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t at)
 {
-    const uint8_t *of = mask + i * (LANES / 8);
+    const uint8_t *of = mask + at / 8;
 
     return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 8 - 1] << 8) : of[0];
 }
 
-static vec norm_chunk_mean(const cell *x, int64_t n)
+/* Where the vectors of some planes are: rows of them. */
+typedef struct norm_rows {
+    int64_t count, n;       /* rows, vectors of each */
+    int64_t next_row, next; /* elements from one to the next */
+    int64_t at;             /* first element */
+} norm_rows;
+
+/* Planes of one vector are one row. */
+NORM_INLINE norm_rows norm_lay_rows(int64_t at, int64_t count, int64_t n, int64_t step)
+{
+    if (n == 1)
+        return (norm_rows){.count = 1, .n = count, .next = step, .at = at};
+    return (norm_rows){.count = count, .n = n, .next_row = step, .next = LANES, .at = at};
+}
+
+NORM_INLINE norm_rows norm_all_rows(const norm_planes *planes)
+{
+    return norm_lay_rows(0, planes->count, planes->n, planes->step);
+}
+
+/* The next chunk, whole planes or part of one; `plane` and `vector` are where it begins. */
+NORM_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector,
+                                 const norm_planes *planes)
+{
+    const int64_t most = planes->n < NORM_CHUNK ? NORM_CHUNK / planes->n : 1;
+    const int64_t rest = planes->count - *plane, left = planes->n - *vector;
+
+    if (rest <= 0)
+        return false;
+    *out = norm_lay_rows(*plane * planes->step + *vector * LANES, rest < most ? rest : most,
+                         left < NORM_CHUNK ? left : NORM_CHUNK, planes->step);
+    *vector += NORM_CHUNK;
+    if (*vector >= planes->n) {
+        *vector = 0;
+        *plane += most;
+    }
+    return true;
+}
+
+static vec norm_chunk_mean(const cell *x, const norm_rows *rows)
 {
     vec sum[4] = {{0}};
-    int64_t i = 0;
 
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; k++)
-            sum[k] += norm_load(x + (i + k) * LANES);
-    for (; i < n; i++)
-        sum[0] += norm_load(x + i * LANES);
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)n);
+    for (int64_t r = 0; r < rows->count; r++) {
+        const cell *row = x + rows->at + r * rows->next_row;
+        int64_t i = 0;
+
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++)
+                sum[k] += norm_load(row + (i + k) * rows->next);
+        for (; i < rows->n; i++)
+            sum[0] += norm_load(row + i * rows->next);
+    }
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)(rows->count * rows->n));
 }
 
 /* sum (x - mean), which is what rounding has left in the mean; and sum (x - mean)^2 */
-static norm_sum norm_chunk_squares(const cell *x, vec mean, int64_t n)
+static norm_sum norm_chunk_squares(const cell *x, vec mean, const norm_rows *rows)
 {
     vec rest[4] = {{0}}, sum[4] = {{0}};
-    int64_t i = 0;
 
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; k++) {
-            const vec d = norm_load(x + (i + k) * LANES) - mean;
+    for (int64_t r = 0; r < rows->count; r++) {
+        const cell *row = x + rows->at + r * rows->next_row;
+        int64_t i = 0;
 
-            rest[k] += d;
-            sum[k] += d * d;
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++) {
+                const vec d = norm_load(row + (i + k) * rows->next) - mean;
+
+                rest[k] += d;
+                sum[k] += d * d;
+            }
+        for (; i < rows->n; i++) {
+            const vec d = norm_load(row + i * rows->next) - mean;
+
+            rest[0] += d;
+            sum[0] += d * d;
         }
-    for (; i < n; i++) {
-        const vec d = norm_load(x + i * LANES) - mean;
-
-        rest[0] += d;
-        sum[0] += d * d;
     }
     return (norm_sum){(rest[0] + rest[1]) + (rest[2] + rest[3]),
                       (sum[0] + sum[1]) + (sum[2] + sum[3])};
@@ -80,18 +128,19 @@ static norm_sum norm_chunk_squares(const cell *x, vec mean, int64_t n)
 
 /* Each chunk in two passes, corrected, and chunks joined, both after Chan, Golub & LeVeque
    ("Algorithms for computing the sample variance", 1983). */
-static void norm_measure(norm_part *out, const void *data, int64_t n)
+static void norm_measure(norm_part *out, const void *data, const norm_planes *planes)
 {
-    const cell *x = data;
+    int64_t plane = 0, vector = 0;
     double count = 0;
+    norm_rows rows;
 
     for (int l = 0; l < LANES; l++)
         out->a[l] = out->b[l] = 0;
-    for (int64_t i = 0; i < n; i += NORM_CHUNK) {
-        const int64_t len = n - i < NORM_CHUNK ? n - i : NORM_CHUNK;
-        const vec mean = norm_chunk_mean(x + i * LANES, len);
-        const norm_sum s = norm_chunk_squares(x + i * LANES, mean, len);
-        const double each = 1 / (double)len, share = (double)len / (count + (double)len);
+    while (norm_next_chunk(&rows, &plane, &vector, planes)) {
+        const vec mean = norm_chunk_mean(data, &rows);
+        const norm_sum s = norm_chunk_squares(data, mean, &rows);
+        const double len = (double)(rows.count * rows.n);
+        const double each = 1 / len, share = len / (count + len);
 
         for (int l = 0; l < LANES; l++) {
             const double rest = (double)s.a[l] * each;
@@ -100,112 +149,125 @@ static void norm_measure(norm_part *out, const void *data, int64_t n)
             out->a[l] += d * share;
             out->b[l] += (double)s.b[l] - rest * (double)s.a[l] + d * d * share * count;
         }
-        count += (double)len;
+        count += len;
     }
 }
 
 NORM_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const cell *other,
-                                 const norm_line *line, norm_tail tail, int64_t n)
+                                 const norm_line *line, norm_tail tail, const norm_rows *rows)
 {
     const vec mean = norm_number(line->mean), scale = norm_number(line->scale),
               shift = norm_number(line->shift);
 
-    for (int64_t i = 0; i < n; i++) {
-        vec v = (norm_load(x + i * LANES) - mean) * scale + shift;
+    for (int64_t r = 0; r < rows->count; r++)
+        for (int64_t i = 0; i < rows->n; i++) {
+            const int64_t at = r * rows->next_row + i * rows->next;
+            vec v = (norm_load(x + at) - mean) * scale + shift;
 
-        if (tail == NORM_ADD || tail == NORM_ADD_RELU)
-            v += norm_load(other + i * LANES);
-        if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
-            const uint16_t bits = norm_is_kept(v);
+            if (tail == NORM_ADD || tail == NORM_ADD_RELU)
+                v += norm_load(other + at);
+            if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
+                const uint16_t bits = norm_is_kept(v);
 
-            v = norm_keep(v, bits);
-            if (mask)
-                norm_put_bits(mask, i, bits);
+                v = norm_keep(v, bits);
+                if (mask)
+                    norm_put_bits(mask, at, bits);
+            }
+            if (tail == NORM_RELU_ADD)
+                v += norm_load(other + at);
+            norm_store(y + at, v);
         }
-        if (tail == NORM_RELU_ADD)
-            v += norm_load(other + i * LANES);
-        norm_store(y + i * LANES, v);
-    }
 }
 
 /* The tail is a constant in each branch. */
 static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
-                       const norm_line *line, norm_tail tail, int64_t n)
+                       const norm_line *line, norm_tail tail, const norm_planes *planes)
 {
+    const norm_rows rows = norm_all_rows(planes);
+
     switch (tail) {
     case NORM_RELU:
-        norm_apply_tail(y, mask, x, other, line, NORM_RELU, n);
+        norm_apply_tail(y, mask, x, other, line, NORM_RELU, &rows);
         break;
     case NORM_ADD:
-        norm_apply_tail(y, mask, x, other, line, NORM_ADD, n);
+        norm_apply_tail(y, mask, x, other, line, NORM_ADD, &rows);
         break;
     case NORM_ADD_RELU:
-        norm_apply_tail(y, mask, x, other, line, NORM_ADD_RELU, n);
+        norm_apply_tail(y, mask, x, other, line, NORM_ADD_RELU, &rows);
         break;
     case NORM_RELU_ADD:
-        norm_apply_tail(y, mask, x, other, line, NORM_RELU_ADD, n);
+        norm_apply_tail(y, mask, x, other, line, NORM_RELU_ADD, &rows);
         break;
     default:
-        norm_apply_tail(y, mask, x, other, line, NORM_PLAIN, n);
+        norm_apply_tail(y, mask, x, other, line, NORM_PLAIN, &rows);
     }
 }
 
-/* d of vector i, and on the way the gradient of the sum. */
-NORM_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t i)
+/* d of the vector at element `at`, and on the way the gradient of the sum. */
+NORM_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t at)
 {
-    vec d = norm_load((const cell *)back->dy + i * LANES);
+    vec d = norm_load((const cell *)back->dy + at);
 
     if (back->more)
-        d += norm_load((const cell *)back->more + i * LANES);
+        d += norm_load((const cell *)back->more + at);
     if (mask && mask_sum)
-        d = norm_keep(d, norm_get_bits(back->mask, i));
+        d = norm_keep(d, norm_get_bits(back->mask, at));
     if (sum)
-        norm_store((cell *)back->sum + i * LANES, d);
+        norm_store((cell *)back->sum + at, d);
     if (mask && !mask_sum)
-        d = norm_keep(d, norm_get_bits(back->mask, i));
+        d = norm_keep(d, norm_get_bits(back->mask, at));
     return d;
 }
 
 NORM_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *line, bool sum,
-                                       bool mask, bool mask_sum, int64_t from, int64_t to)
+                                       bool mask, bool mask_sum, const norm_rows *rows)
 {
     const vec mean = norm_number(line->mean);
     vec a[4] = {{0}}, b[4] = {{0}};
-    int64_t i = from;
 
-    for (; i + 4 <= to; i += 4)
-        for (int k = 0; k < 4; k++) {
-            const vec d = norm_take(back, sum, mask, mask_sum, i + k);
+    for (int64_t r = 0; r < rows->count; r++) {
+        const int64_t row = rows->at + r * rows->next_row;
+        int64_t i = 0;
 
-            a[k] += d;
-            b[k] += d * (norm_load((const cell *)back->x + (i + k) * LANES) - mean);
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++) {
+                const int64_t at = row + (i + k) * rows->next;
+                const vec d = norm_take(back, sum, mask, mask_sum, at);
+
+                a[k] += d;
+                b[k] += d * (norm_load((const cell *)back->x + at) - mean);
+            }
+        for (; i < rows->n; i++) {
+            const int64_t at = row + i * rows->next;
+            const vec d = norm_take(back, sum, mask, mask_sum, at);
+
+            a[0] += d;
+            b[0] += d * (norm_load((const cell *)back->x + at) - mean);
         }
-    for (; i < to; i++) {
-        const vec d = norm_take(back, sum, mask, mask_sum, i);
-
-        a[0] += d;
-        b[0] += d * (norm_load((const cell *)back->x + i * LANES) - mean);
     }
     return (norm_sum){(a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3])};
 }
 
-static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *line, int64_t n)
+static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *line,
+                        const norm_planes *planes)
 {
+    int64_t plane = 0, vector = 0;
+    norm_rows rows;
+
     for (int l = 0; l < LANES; l++)
         out->a[l] = out->b[l] = 0;
-    for (int64_t i = 0; i < n; i += NORM_CHUNK) {
-        const int64_t to = n - i < NORM_CHUNK ? n : i + NORM_CHUNK;
+    while (norm_next_chunk(&rows, &plane, &vector, planes)) {
         norm_sum s;
 
         if (!back->mask)
-            s = back->sum ? norm_reduce_chunk(back, line, true, false, false, i, to)
-                          : norm_reduce_chunk(back, line, false, false, false, i, to);
+            s = back->sum ? norm_reduce_chunk(back, line, true, false, false, &rows)
+                          : norm_reduce_chunk(back, line, false, false, false, &rows);
         else if (!back->sum)
-            s = norm_reduce_chunk(back, line, false, true, false, i, to);
+            s = norm_reduce_chunk(back, line, false, true, false, &rows);
         else if (back->mask_sum)
-            s = norm_reduce_chunk(back, line, true, true, true, i, to);
+            s = norm_reduce_chunk(back, line, true, true, true, &rows);
         else
-            s = norm_reduce_chunk(back, line, true, true, false, i, to);
+            s = norm_reduce_chunk(back, line, true, true, false, &rows);
         for (int l = 0; l < LANES; l++) {
             out->a[l] += (double)s.a[l];
             out->b[l] += (double)s.b[l];
@@ -214,26 +276,30 @@ static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *
 }
 
 NORM_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const norm_line *line,
-                                      bool mask, int64_t n)
+                                      bool mask, const norm_rows *rows)
 {
     const vec mean = norm_number(line->mean), scale = norm_number(line->scale),
               slope = norm_number(line->slope), shift = norm_number(line->shift);
 
-    for (int64_t i = 0; i < n; i++) {
-        const vec d = norm_take(back, false, mask, false, i);
+    for (int64_t r = 0; r < rows->count; r++)
+        for (int64_t i = 0; i < rows->n; i++) {
+            const int64_t at = r * rows->next_row + i * rows->next;
+            const vec d = norm_take(back, false, mask, false, at);
+            const vec z = norm_load((const cell *)back->x + at) - mean;
 
-        norm_store(dx + i * LANES,
-                   d * scale +
-                       ((norm_load((const cell *)back->x + i * LANES) - mean) * slope + shift));
-    }
+            norm_store(dx + at, d * scale + (z * slope + shift));
+        }
 }
 
-static void norm_gradient(void *dx, const norm_back *back, const norm_line *line, int64_t n)
+static void norm_gradient(void *dx, const norm_back *back, const norm_line *line,
+                          const norm_planes *planes)
 {
+    const norm_rows rows = norm_all_rows(planes);
+
     if (back->mask)
-        norm_gradient_masked(dx, back, line, true, n);
+        norm_gradient_masked(dx, back, line, true, &rows);
     else
-        norm_gradient_masked(dx, back, line, false, n);
+        norm_gradient_masked(dx, back, line, false, &rows);
 }
 
 const norm_loops NORM_TABLE = {
