@@ -129,7 +129,7 @@ static void tune_print(const tune *t, int sizes)
 co_status bench_comm_tune(co_comm *comm, float *data, size_t count)
 {
     tune *t;
-    int sizes = 0;
+    int sizes = 1; /* of which the first is less than what is reduced */
     co_status st;
 
     if (co_comm_size(comm) < 2)

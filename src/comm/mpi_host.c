@@ -104,7 +104,7 @@ static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, i
 {
     co_status st = co_comm_split(&h->ranks, ranks, color, key);
 
-    if (st == CO_OK && h->ranks && h->ranks->size < part->base.size)
+    if (st == CO_OK && part && h->ranks && h->ranks->size < part->base.size)
         st = co_comm_split(&h->spread, h->ranks, 0, 0);
     return st == CO_E_USAGE ? CO_OK : st;
 }

@@ -102,7 +102,7 @@ bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const 
     const int64_t spots = dy->place ? lanes->count_pooled(dy->value, dy->place, vectors)
                                     : lanes->count(dy->value, vectors);
     const double weight = (double)(sparse->c * a->k[0] * a->k[1]);
-    const double part = (double)(sparse->kh * sparse->part / lanes->lanes);
+    const double part = (double)(sparse->kh * sparse->part) / (double)lanes->lanes;
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
 
     return (double)spots * (SPARSE_COST_SPOT + cost * part) <

@@ -169,18 +169,14 @@ co_status norm_plan_backward(co_call *call)
     return CO_OK;
 }
 
+/* Of a step of training. */
 static norm_kept norm_find_kept(const co_call *call)
 {
     const norm *self = call->self;
     const int64_t channels = self->blocks * self->loops->lanes;
-    norm_kept kept = {.mean = call->workspace};
+    float *mean = call->workspace, *inv_std = mean + channels;
 
-    if (!call->training)
-        return kept;
-    kept.inv_std = kept.mean + channels;
-    if (norm_has_relu(self))
-        kept.mask = (uint8_t *)(kept.inv_std + channels);
-    return kept;
+    return (norm_kept){mean, inv_std, norm_has_relu(self) ? (uint8_t *)(inv_std + channels) : NULL};
 }
 
 static norm_part *norm_find_parts(const co_call *call, bool backward)
@@ -262,7 +258,7 @@ static void norm_draw_line(norm_line *line, const co_call *call, int64_t block)
 {
     const norm *self = call->self;
     const co_batchnorm_attr *a = call->attr;
-    const norm_kept kept = norm_find_kept(call);
+    const norm_kept kept = call->training ? norm_find_kept(call) : (norm_kept){NULL, NULL, NULL};
     const float *weight = call->param[WEIGHT].data, *bias = call->param[BIAS].data;
     const float *mean = call->param[RUNNING_MEAN].data, *var = call->param[RUNNING_VAR].data;
 
@@ -298,7 +294,7 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
 co_status norm_forward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
-    const norm_kept kept = norm_find_kept(call);
+    uint8_t *mask = call->training ? norm_find_kept(call).mask : NULL;
     const void *x = call->in[0]->data, *other = call->n_in > 1 ? call->in[1]->data : NULL;
     void *y = call->out[0]->data;
     norm_part *part = norm_find_parts(call, false);
@@ -323,7 +319,7 @@ co_status norm_forward(co_call *call, const co_run *run)
             const norm_planes planes = norm_part_planes(self, i);
             const int64_t at = norm_at(self, first, i);
 
-            self->loops->apply(norm_place(self, y, at), kept.mask ? kept.mask + at / 8 : NULL,
+            self->loops->apply(norm_place(self, y, at), mask ? mask + at / 8 : NULL,
                                norm_place(self, x, at), norm_place(self, other, at),
                                &line[i / self->parts], self->tail, &planes);
         }
