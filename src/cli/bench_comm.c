@@ -6,7 +6,6 @@
  * afterwards it reads the result, as a training step does: else parts of them would lie in the
  * caches of those who only have to do with them here.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <cohort/comm.h>
@@ -18,6 +17,7 @@
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/mem.h"
+#include "core/sort.h"
 
 #define BENCH_COMM_MAX_RANKS   1024
 #define BENCH_COMM_MAX_REPEATS 1000
@@ -142,13 +142,6 @@ static const struct {
 
 #define BENCH_COMM_OPS (sizeof(bench_comm_ops) / sizeof(bench_comm_ops[0]))
 
-static int bench_comm_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static size_t bench_comm_repeats(size_t bytes)
 {
     size_t n = BENCH_COMM_BUDGET / bytes;
@@ -193,7 +186,7 @@ static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
     CO_TRY(co_comm_allreduce(b->comm, seconds, seconds, repeats, CO_F64, CO_MAX));
     if (co_comm_rank(b->comm) != 0)
         return CO_OK;
-    qsort(seconds, repeats, sizeof(seconds[0]), bench_comm_compare);
+    co_sort_doubles(seconds, repeats);
     median = seconds[repeats / 2];
     printf("{\"bench\": \"comm\", \"transport\": \"%s\", \"ranks\": %d, \"op\": \"%s\", "
            "\"memory\": \"%s\", \"in_place\": %s, \"bytes\": %zu, \"repeats\": %zu, "

@@ -9,10 +9,10 @@
 #include "cli/bench_comm_tune.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/sort.h"
 #include "strategy/bucket.h"
 
 #define TUNE_MIN_MIB     0.125
@@ -70,13 +70,6 @@ static co_status tune_time(double *seconds, tune *t, double mib)
     return CO_OK;
 }
 
-static int tune_compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Of each round the slowest rank counts; over rounds the median. */
 static co_status tune_measure(tune *t, int sizes)
 {
@@ -86,7 +79,7 @@ static co_status tune_measure(tune *t, int sizes)
     CO_TRY(co_comm_allreduce(t->comm, t->seconds, t->seconds, TUNE_SIZES * TUNE_ROUNDS, CO_F64,
                              CO_MAX));
     for (int i = 0; i < sizes; i++)
-        qsort(t->seconds[i], TUNE_ROUNDS, sizeof(t->seconds[i][0]), tune_compare);
+        co_sort_doubles(t->seconds[i], TUNE_ROUNDS);
     return CO_OK;
 }
 

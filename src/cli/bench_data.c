@@ -4,12 +4,12 @@
  * Takes batches from the loader as training does, and does nothing with them.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "core/clock.h"
+#include "core/sort.h"
 #include "data/data.h"
 
 #define BENCH_DATA_MAX_ROUNDS 100
@@ -121,16 +121,9 @@ static co_status bench_data_round(bench_data *b, int round)
     return CO_OK;
 }
 
-static int bench_data_compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double bench_data_median(double *v, int n)
 {
-    qsort(v, (size_t)n, sizeof(*v), bench_data_compare);
+    co_sort_doubles(v, (size_t)n);
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 

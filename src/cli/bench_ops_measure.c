@@ -4,12 +4,11 @@
  * In a plan in which every tensor has its own memory, a step can be run again and again once all
  * have run in turn: what it reads stays. So its data come from as near a cache as they fit in.
  */
-#include <stdlib.h>
-
 #include "cli/bench_ops.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "core/sort.h"
 #include "core/thread.h"
 #include "train/profile_row.h"
 
@@ -22,13 +21,6 @@ typedef struct measure {
     co_run run;
     uint64_t ns; /* for each step */
 } measure;
-
-static int measure_compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* Values as after a normalisation, labels of all classes. */
 static void measure_fill(measure *m, const cli_network *net, int64_t batch)
@@ -94,7 +86,7 @@ static co_status measure_repeat(double *median, double *least, measure *m,
         seconds[n++] = co_clock_seconds(before, after);
         before = after;
     } while (n < MEASURE_LEAST || (n < MEASURE_MOST && after - start < m->ns));
-    qsort(seconds, n, sizeof(seconds[0]), measure_compare);
+    co_sort_doubles(seconds, n);
     *median = seconds[n / 2];
     *least = seconds[0];
     return CO_OK;

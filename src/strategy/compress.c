@@ -214,7 +214,7 @@ static co_status compress_post(co_compress *compress)
     return CO_OK;
 }
 
-/* What `st` is the status of has sent what is more now than `before`. */
+/* Counts what has been sent since `before`, also by what failed; `st` is passed on. */
 static co_status compress_count(co_compress *compress, uint64_t before, co_status st)
 {
     compress->bytes[1] += co_comm_bytes_sent(compress->c.comm) - before;

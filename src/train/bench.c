@@ -1,18 +1,11 @@
 /*
  * bench.c - how long a training step takes, without evaluation, sinks or files.
  */
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "core/clock.h"
+#include "core/sort.h"
 #include "train/trainer_internal.h"
-
-static int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* Fill in from the sorted seconds of each round. */
 static void bench_fill(co_bench_summary *out, const trainer *t, double *seconds)
@@ -74,7 +67,7 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
     if (st == CO_OK)
         st = bench_peak(&peak, comm);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
-        qsort(seconds, (size_t)job->bench_rounds, sizeof(seconds[0]), bench_compare);
+        co_sort_doubles(seconds, (size_t)job->bench_rounds);
         bench_fill(&job->result->bench, &t, seconds);
         job->result->bench.peak_memory_bytes = peak;
     }

@@ -9,20 +9,13 @@
 #include "train/lateness.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/mem.h"
+#include "core/sort.h"
 #include "train/trainer_internal.h"
 
 #define LATENESS_LIMIT     1.2
 #define LATENESS_MIN_STEPS 10
-
-static int lateness_compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* The median of all entries but one, where `sorted` holds all (n >= 2). */
 static double lateness_median_without(const double *sorted, int n, double out)
@@ -79,7 +72,7 @@ co_status co_lateness_find(trainer *t)
     if (st == CO_OK && root && n > 1 && t->step - t->first_step >= LATENESS_MIN_STEPS && all > 0) {
         for (int r = 0; r < n; r++)
             busy[n + r] = busy[r];
-        qsort(busy + n, (size_t)n, sizeof(*busy), lateness_compare);
+        co_sort_doubles(busy + n, (size_t)n);
         lateness_list(t, busy, busy + n, n, all);
         lateness_tell(t);
     }

@@ -25,7 +25,9 @@ typedef enum precision_level {
     PRECISION_O3
 } precision_level;
 
-enum { PRECISION_AUTO, PRECISION_FIRST, PRECISION_SECOND };
+/* Of the keys dtype and keep_batchnorm_fp32, in the order of their names below. */
+enum { PRECISION_TYPE_AUTO, PRECISION_TYPE_FP16, PRECISION_TYPE_BF16 };
+enum { PRECISION_KEEP_AUTO, PRECISION_KEEP_TRUE, PRECISION_KEEP_FALSE };
 
 static const char *const precision_levels[] = {"fp32", "bf16", "O0", "O1", "O2", "O3", NULL};
 static const char *const precision_types[] = {"auto", "fp16", "bf16", NULL};
@@ -75,21 +77,23 @@ static co_status precision_check(const precision_values *v, const co_value *valu
 {
     const char *level = precision_levels[v->level];
 
-    if (precision_table[v->level].low == CO_F32 && v->type != PRECISION_AUTO)
+    if (precision_table[v->level].low == CO_F32 && v->type != PRECISION_TYPE_AUTO)
         return co_value_fail(value,
                              "precision: %s has no numbers of 16 bits; leave dtype out, or take "
                              "O1, O2 or O3",
                              level);
-    if (v->level == PRECISION_BF16 && v->type != PRECISION_AUTO)
+    if (v->level == PRECISION_BF16 && v->type != PRECISION_TYPE_AUTO)
         return co_value_fail(value, "precision: the level bf16 says the type; leave dtype out, or "
                                     "take O1, O2 or O3");
-    if (v->level != PRECISION_O2 && v->level != PRECISION_O3 && v->keep_norm != PRECISION_AUTO)
+    if (v->level != PRECISION_O2 && v->level != PRECISION_O3 && v->keep_norm != PRECISION_KEEP_AUTO)
         return co_value_fail(value,
                              "precision: keep_batchnorm_fp32 goes only with O2 and O3; with %s "
                              "batch norm computes in 32 bits anyway",
                              level);
     if (v->min_scale > v->max_scale)
-        return co_value_fail(value, "precision: min_loss_scale %g is above max_loss_scale %g",
+        return co_value_fail(value,
+                             "precision: min_loss_scale %g is above max_loss_scale %g; lower the "
+                             "first or raise the second",
                              v->min_scale, v->max_scale);
     return CO_OK;
 }
@@ -136,11 +140,12 @@ co_status co_precision_read(co_precision *out, const co_value *value, co_arena *
     CO_TRY(co_keys_read(&v, co_precision_keys, scalar ? &map : value, "precision", arena));
     CO_TRY(precision_check(&v, value));
     out->plan.low = precision_table[v.level].low;
-    if (v.type != PRECISION_AUTO)
-        out->plan.low = v.type == PRECISION_FIRST ? CO_F16 : CO_BF16;
+    if (v.type != PRECISION_TYPE_AUTO)
+        out->plan.low = v.type == PRECISION_TYPE_FP16 ? CO_F16 : CO_BF16;
     out->plan.everything = precision_table[v.level].everything;
-    out->plan.norm_params = v.keep_norm == PRECISION_AUTO ? !precision_table[v.level].keep_norm
-                                                          : v.keep_norm == PRECISION_SECOND;
+    out->plan.norm_params = v.keep_norm == PRECISION_KEEP_AUTO
+                                ? !precision_table[v.level].keep_norm
+                                : v.keep_norm == PRECISION_KEEP_FALSE;
     out->round_weights = precision_table[v.level].round_weights;
     out->window = (uint64_t)v.window;
     out->min_scale = v.min_scale;

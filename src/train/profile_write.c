@@ -273,9 +273,11 @@ static co_status write_all(writer *w)
     CO_TRY(co_profile_file_create(&w->file, job->info->model, job->info->batch, ranks));
     CO_TRY(co_trace_open(&w->trace, job->run_dir, write_start(job->profiler)));
     if (!w->own.steps)
-        co_log(CO_LOG_WARN,
-               "--profile: the run ended before the step %llu, with which the profile was to begin",
-               (unsigned long long)w->own.first_step + 1);
+        co_log(
+            CO_LOG_WARN,
+            "--profile: the run ended before the step %llu, with which the profile was to begin; "
+            "give a smaller --profile-skip",
+            (unsigned long long)w->own.first_step + 1);
     CO_TRY(write_own(w));
     for (int rank = 1; rank < ranks; rank++)
         CO_TRY(write_receive(w, rank));

@@ -62,7 +62,7 @@ struct co_compressor_ops {
     /** Array i, as long as the store, of those that go from step to step beside the memory; NULL
      *  behind the last. *share: it is this rank's part of a sum over ranks, in the unit of
      *  gradients, as the memory is; else it is the same on all of them, and has no unit. NULL:
-     * there are none. */
+     *  there are none. */
     float *(*carry)(bool *share, const co_compressor *compressor, size_t i);
     /** Free what init took; may come in the middle of a step, after a failure. NULL: nothing. */
     void (*fini)(co_compressor *compressor);
