@@ -25,6 +25,10 @@ typedef struct conv2d {
     native_pool pool;
     size_t place;      /* in the workspace */
     size_t rows, full; /* in scratch: rows that a window sees; during backward, dy of a block */
+    int64_t band;      /* rows of windows at a time */
+    /* By Winograd's algorithm; in scratch: a weight's form, and room to work. */
+    bool wino, wino_data;
+    size_t form, data_form;
 } conv2d;
 
 /* A first layer of so few channels is faster here whatever its output has. */
@@ -120,6 +124,17 @@ static size_t conv2d_aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* Bytes of a weight's form, and of them with the room to work. */
+static size_t conv2d_form_bytes(const native_window *s)
+{
+    return (size_t)(NATIVE_WINO_PLACES * native_wino_stride(s)) * sizeof(float);
+}
+
+static size_t conv2d_wino_bytes(const native_window *s)
+{
+    return conv2d_form_bytes(s) + (size_t)native_choose()->wino_room(s) * sizeof(float);
+}
+
 /* maxpool, and a relu before or behind it. */
 static bool conv2d_fuses(const co_call *call)
 {
@@ -134,6 +149,16 @@ static bool conv2d_fuses(const co_call *call)
            pool->k[0] * pool->k[1] < NATIVE_NOWHERE;
 }
 
+/* Rows of windows that fill tiles of Winograd's algorithm. */
+static int64_t conv2d_band(const conv2d *self)
+{
+    int64_t band = 1;
+
+    while (self->wino && band * self->pool.sh % NATIVE_WINO_ROWS != 0)
+        band++;
+    return band < self->pool.oh ? band : self->pool.oh;
+}
+
 static size_t conv2d_block_bytes(const native_window *s, int64_t rows)
 {
     return (size_t)(s->o * rows * s->ow * native_choose()->lanes) * sizeof(float);
@@ -146,7 +171,9 @@ static co_status conv2d_plan(co_call *call)
     conv2d_describe(self, call);
     native_block(call->out[0]);
     call->workspace_bytes = self->place = conv2d_aligned(native_room(call->in[0]));
-    self->rows = conv2d_aligned(conv2d_pad_bytes(&self->forward));
+    self->wino = !call->direct_convolution && native_wino_pays(&self->forward);
+    self->form = conv2d_aligned(conv2d_pad_bytes(&self->forward));
+    self->rows = self->form + (self->wino ? conv2d_wino_bytes(&self->forward) : 0);
     call->scratch_bytes = self->rows;
     self->pooled = call->fused[0] != NULL;
     if (!self->pooled)
@@ -154,7 +181,9 @@ static co_status conv2d_plan(co_call *call)
     self->relu = call->fused[1] != NULL;
     self->pool = native_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
                                       call->made.dim, call->out[0]->shape.dim);
-    call->scratch_bytes += conv2d_block_bytes(&self->forward, self->pool.kh);
+    self->band = conv2d_band(self);
+    call->scratch_bytes +=
+        conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
     if (call->training)
         call->workspace_bytes += call->out[0]->bytes / sizeof(float);
     return CO_OK;
@@ -176,6 +205,11 @@ static co_status conv2d_plan_backward(co_call *call)
     end = self->full;
     if (self->pooled)
         end += conv2d_block_bytes(&self->forward, self->forward.oh);
+    self->wino_data =
+        call->grad_in[0] && !call->direct_convolution && native_wino_pays(&self->data);
+    self->data_form = conv2d_aligned(end);
+    if (self->wino_data)
+        end = self->data_form + conv2d_wino_bytes(&self->data);
     if (end > call->scratch_bytes)
         call->scratch_bytes = end;
     native_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
@@ -205,29 +239,43 @@ static const float *conv2d_pad(float *room, const float *x, const native_window 
     return room;
 }
 
-/* One block: the rows that a row of windows sees, and at once their maxima. */
-static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
+/* The output rows of window `s`, of one block. */
+static void conv2d_correlate(float *y, const co_call *call, const float *x, const native_window *s)
 {
     const conv2d *self = call->self;
     const native_lanes *lanes = native_choose();
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
+    char *form = (char *)call->scratch + self->form;
+    float *room = (float *)(void *)(form + conv2d_form_bytes(s));
+
+    if (self->wino)
+        lanes->wino(y, room, x, (float *)(void *)form, bias, s);
+    else
+        lanes->correlate(y, x, call->param[0].data, bias, s);
+}
+
+/* One block: the rows that some rows of windows see, and at once their maxima. */
+static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
+{
+    const conv2d *self = call->self;
+    const native_lanes *lanes = native_choose();
     float *rows = (float *)(void *)((char *)call->scratch + self->rows);
     const int64_t wide = self->pool.ow * lanes->lanes;
     native_window s = self->forward;
     native_pool pool = self->pool;
 
-    s.oh = pool.h = pool.kh;
-    pool.oh = 1;
-    for (int64_t u = 0; u < self->pool.oh; u++) {
+    for (int64_t u = 0; u < self->pool.oh; u += self->band) {
+        pool.oh = self->pool.oh - u < self->band ? self->pool.oh - u : self->band;
+        s.oh = pool.h = (pool.oh - 1) * pool.sh + pool.kh;
         s.pad_h = self->forward.pad_h - u * pool.sh;
-        lanes->correlate(rows, x, call->param[0].data, bias, &s);
+        conv2d_correlate(rows, call, x, &s);
         for (int64_t o = 0; o < s.o; o++) {
             const int64_t at = (o * self->pool.oh + u) * wide;
             uint8_t *to = place ? place + at : NULL;
 
             lanes->maxpool(y + at, to, rows + o * s.oh * s.ow * lanes->lanes, &pool);
             if (self->relu)
-                lanes->relu_place(y + at, to, pool.ow);
+                lanes->relu_place(y + at, to, pool.oh * pool.ow);
         }
     }
 }
@@ -238,19 +286,21 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     const native_window *s = &self->forward;
     const native_lanes *lanes = native_choose();
     const float *x = native_read(call->in[0], call->workspace);
-    const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
     const int64_t step = native_count(call->out[0]) * lanes->lanes;
     float *y = call->out[0]->data;
     uint8_t *place = call->training ? (uint8_t *)call->workspace + self->place : NULL;
 
     (void)run;
+    if (self->wino)
+        lanes->wino_weight((float *)(void *)((char *)call->scratch + self->form),
+                           call->param[0].data, s);
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
         const float *from = conv2d_pad(call->scratch, x, s);
 
         if (self->pooled)
             conv2d_forward_pooled(y + b * step, place ? place + b * step : NULL, call, from);
         else
-            lanes->correlate(y + b * step, from, call->param[0].data, bias, s);
+            conv2d_correlate(y + b * step, call, from, s);
         x += s->c * s->h * s->w * lanes->lanes;
     }
     return CO_OK;
@@ -272,9 +322,14 @@ static void conv2d_backward_data(float *dx, const co_call *call, const float *dy
     const conv2d *self = call->self;
     char *scratch = call->scratch;
     const float *from = conv2d_pad((float *)(void *)(scratch + self->dy_pad), dy, &self->data);
+    char *form = scratch + self->data_form;
+    float *room = (float *)(void *)(form + conv2d_form_bytes(&self->data));
 
-    native_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
-                               &self->data);
+    if (self->wino_data)
+        native_choose()->wino(dx, room, from, (float *)(void *)form, NULL, &self->data);
+    else
+        native_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
+                                   &self->data);
 }
 
 static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy)
@@ -324,6 +379,9 @@ static void conv2d_backward_full(const co_call *call, const float *x, const nati
     memset(bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
     if (call->grad_in[0])
         conv2d_mirror((float *)(void *)(scratch + self->mirrored), call->param[0].data, s);
+    if (self->wino_data)
+        lanes->wino_weight((float *)(void *)(scratch + self->data_form),
+                           (float *)(void *)(scratch + self->mirrored), &self->data);
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
         const float *block = conv2d_spread(call, dy, b);
 

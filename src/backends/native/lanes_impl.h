@@ -144,37 +144,28 @@ static void lanes_find_taps(int64_t *begin, int64_t *end, int64_t first, int64_t
     *begin = *begin < *end ? *begin : *end;
 }
 
+/* Every tile that fits the registers: output channels, vectors of columns. */
+#define LANES_TILE_CASES(call)                                                                     \
+    call(1, 1) call(1, 2) call(1, 3) call(2, 1) call(2, 2) call(2, 3) call(3, 1) call(3, 2)        \
+        call(3, 3) LANES_TILE_MORE(call)
+#if LANES_TILE_O > 3
+#define LANES_TILE_MORE(call)                                                                      \
+    call(1, 4) call(2, 4) call(3, 4) call(4, 1) call(4, 2) call(4, 3) call(4, 4) call(5, 1)        \
+        call(5, 2) call(5, 3) call(5, 4)
+#else
+#define LANES_TILE_MORE(call)
+#endif
+
 #define LANES_CORRELATE_CASE(o, v)                                                                 \
     case (o)*8 + (v):                                                                              \
         lanes_correlate_tile(y, x, weight, bias, s, t, o, v);                                      \
-        break
+        break;
 
 static void lanes_correlate_any(float *y, const float *x, const float *weight, const float *bias,
                                 const native_window *s, const lanes_tile *t, int no, int nv)
 {
     switch (no * 8 + nv) {
-        LANES_CORRELATE_CASE(1, 1);
-        LANES_CORRELATE_CASE(1, 2);
-        LANES_CORRELATE_CASE(1, 3);
-        LANES_CORRELATE_CASE(2, 1);
-        LANES_CORRELATE_CASE(2, 2);
-        LANES_CORRELATE_CASE(2, 3);
-        LANES_CORRELATE_CASE(3, 1);
-        LANES_CORRELATE_CASE(3, 2);
-        LANES_CORRELATE_CASE(3, 3);
-#if LANES_TILE_O > 3
-        LANES_CORRELATE_CASE(1, 4);
-        LANES_CORRELATE_CASE(2, 4);
-        LANES_CORRELATE_CASE(3, 4);
-        LANES_CORRELATE_CASE(4, 1);
-        LANES_CORRELATE_CASE(4, 2);
-        LANES_CORRELATE_CASE(4, 3);
-        LANES_CORRELATE_CASE(4, 4);
-        LANES_CORRELATE_CASE(5, 1);
-        LANES_CORRELATE_CASE(5, 2);
-        LANES_CORRELATE_CASE(5, 3);
-        LANES_CORRELATE_CASE(5, 4);
-#endif
+        LANES_TILE_CASES(LANES_CORRELATE_CASE)
     default:
         break;
     }
@@ -355,6 +346,7 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
 #include "backends/native/lanes_pool.h"
 #include "backends/native/lanes_rng.h"
 #include "backends/native/lanes_sparse.h"
+#include "backends/native/lanes_wino.h"
 
 /* --- element by element --- */
 
@@ -429,6 +421,9 @@ const native_lanes LANES_TABLE = {
     .unpack = lanes_unpack,
     .correlate = lanes_correlate,
     .correlate_weight = lanes_correlate_weight,
+    .wino_weight = lanes_wino_weight,
+    .wino_room = lanes_wino_room,
+    .wino = lanes_wino,
     .reduce = lanes_reduce,
     .maxpool = lanes_maxpool,
     .maxpool_gradient = lanes_maxpool_gradient,

@@ -15,8 +15,10 @@
 #include "core/rng.h"
 #include "ops/ops.h"
 
-#define NATIVE_MAX_LANES 16
-#define NATIVE_NOWHERE   255 /* the place of a maximum whose gradient ReLU stops */
+#define NATIVE_MAX_LANES   16
+#define NATIVE_WINO_PLACES 64  /* of a tile of Winograd's algorithm */
+#define NATIVE_WINO_ROWS   4   /* of its output */
+#define NATIVE_NOWHERE     255 /* the place of a maximum whose gradient ReLU stops */
 
 /* A correlation of stride 1 within one block. The planes that it reads have `pad_w` columns of
    zeros on both sides; rows outside the image are left out. */
@@ -73,6 +75,12 @@ typedef struct native_lanes {
        bias_sum[o] += sum_{u,v} dy[o][u][v] */
     void (*correlate_weight)(float *sum, float *bias_sum, const float *dy, const float *x,
                              const native_window *window);
+    /* The same as correlate, for windows that native_wino_pays takes: first the weight's form
+       (64, stride of native_wino_stride); `room`: wino_room floats. */
+    void (*wino_weight)(float *to, const float *weight, const native_window *window);
+    int64_t (*wino_room)(const native_window *window);
+    void (*wino)(float *y, float *room, const float *x, const float *weight, const float *bias,
+                 const native_window *window);
     /* to[i] = sum over the lanes of from[i], or += */
     void (*reduce)(float *to, const float *from, int64_t n, bool add);
     /* `place` (oh, ow) vectors of bytes: which tap of its window was largest; may be NULL */
@@ -146,6 +154,12 @@ co_status native_plan_alike(co_call *call);
 co_status native_plan_backward_alike(co_call *call);
 /* Gradient of out[0], in blocks. */
 const float *native_grad_out(const co_call *call);
+
+/* --- wino.c --- */
+/* Whether Winograd's algorithm is for this window, and faster. */
+bool native_wino_pays(const native_window *window);
+/* Floats from one place of a weight's form to the next. */
+int64_t native_wino_stride(const native_window *window);
 
 /* --- sparse.c --- */
 /* `pool`: what follows the convolution, or NULL. */

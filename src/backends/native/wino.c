@@ -1,0 +1,35 @@
+/*
+ * wino.c - which convolutions Winograd's algorithm is for.
+ *
+ * It makes a sixth of the products of a 5 x 5 kernel, and changes the input's and the output's form
+ * instead. What that is worth depends on the channels, as each form is made once for all channels
+ * on the other side, and on how much of the tiles at the right and lower edge is used.
+ */
+#include "backends/native/native.h"
+
+/* Vector operations on a tile: of one pair of channels, of an input's channel, of an output's. */
+#define WINO_COST_PAIR 64
+#define WINO_COST_IN   500
+#define WINO_COST_OUT  350
+/* The same for an output's by its definition. */
+#define WINO_TAPS 25
+
+static int64_t wino_tiles(int64_t n)
+{
+    return (n + 3) / 4;
+}
+
+bool native_wino_pays(const native_window *s)
+{
+    const int64_t tiles = wino_tiles(s->oh) * wino_tiles(s->ow);
+
+    if (s->kh != 5 || s->kw != 5 || s->step_h != 1 || s->step_w != 1)
+        return false;
+    return tiles * (WINO_COST_PAIR * s->c * s->o + WINO_COST_IN * s->c + WINO_COST_OUT * s->o) <
+           s->oh * s->ow * WINO_TAPS * s->c * s->o;
+}
+
+int64_t native_wino_stride(const native_window *s)
+{
+    return (s->c * s->o + NATIVE_MAX_LANES - 1) / NATIVE_MAX_LANES * NATIVE_MAX_LANES;
+}

@@ -1,0 +1,177 @@
+/*
+ * test_wino.c - Winograd's algorithm of the native backend, for every instruction set that this
+ * machine has, against the definition of a correlation.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "backends/native/native.h"
+#include "core/mem.h"
+#include "core/rng.h"
+
+#define ROOM_END 1234.5f
+
+static float *make(uint32_t item, int64_t n)
+{
+    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST, .item = item};
+    float *v = co_calloc_aligned((size_t)n, sizeof(*v));
+
+    assert_non_null(v);
+    co_rng_uniform(v, &rng, 0, (uint64_t)n);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = 2 * v[i] - 1;
+    return v;
+}
+
+/* Planes whose columns of padding are zeros. */
+static float *make_planes(const native_window *s, int64_t lanes)
+{
+    const int64_t width = s->w + 2 * s->pad_w;
+    float *x = make(2, s->c * s->h * width * lanes);
+
+    for (int64_t i = 0; i < s->c * s->h * width * lanes; i++)
+        if (i / lanes % width < s->pad_w || i / lanes % width >= s->pad_w + s->w)
+            x[i] = 0;
+    return x;
+}
+
+/* Output i of the definition; and in *scale, the sum of its products' sizes. */
+static double define(const float *x, const float *w, const native_window *s, int64_t i, int64_t n,
+                     double *scale)
+{
+    const int64_t width = s->w + 2 * s->pad_w, v = i / n % s->ow, u = i / n / s->ow % s->oh;
+    const int64_t o = i / n / s->ow / s->oh, taps = s->c * s->kh * s->kw;
+    double sum = 0;
+
+    *scale = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t row = u - s->pad_h + t / s->kw % s->kh, column = v + t % s->kw;
+        const int64_t c = t / s->kw / s->kh;
+        double term;
+
+        if (row < 0 || row >= s->h)
+            continue;
+        term = (double)w[o * taps + t] * (double)x[((c * s->h + row) * width + column) * n + i % n];
+        sum += term;
+        *scale += fabs(term);
+    }
+    return sum;
+}
+
+static void check(const native_lanes *lanes, const native_window *s)
+{
+    const int64_t n = lanes->lanes, count = s->o * s->oh * s->ow * n;
+    const int64_t size = lanes->wino_room(s), form = 64 * native_wino_stride(s);
+    float *x = make_planes(s, n), *w = make(3, s->o * s->c * 25), *bias = make(4, s->o);
+    float *room = make(5, size + 1), *u = make(6, form + 1), *y = make(7, count + 1);
+
+    room[size] = u[form] = y[count] = ROOM_END;
+    lanes->wino_weight(u, w, s);
+    lanes->wino(y, room, x, u, s->o % 2 ? bias : NULL, s);
+    assert_true(room[size] == ROOM_END && u[form] == ROOM_END && y[count] == ROOM_END);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t o = i / n / s->ow / s->oh;
+        double scale, want = define(x, w, s, i, n, &scale);
+
+        want += s->o % 2 ? (double)bias[o] : 0;
+        if (!(fabs((double)y[i] - want) <= 1e-5 * scale + 2e-5))
+            fail_msg("%s, %d -> %d channels, %d x %d: output %d is %.8g, not %.8g", lanes->name,
+                     (int)s->c, (int)s->o, (int)s->oh, (int)s->ow, (int)i, (double)y[i], want);
+    }
+    co_free(x);
+    co_free(w);
+    co_free(bias);
+    co_free(room);
+    co_free(u);
+    co_free(y);
+}
+
+/* Every size of tile, at every edge, with and without padding. */
+static void wino_is_the_correlation(void **state)
+{
+    (void)state;
+    for (const native_lanes *const *l = native_find_all(); *l; l++)
+        for (int64_t o = 1; o <= 12; o++)
+            for (int64_t ow = 1; ow <= 22; ow += 1 + o % 3) {
+                native_window s = {.o = o, .ow = ow, .kh = 5, .kw = 5, .step_h = 1, .step_w = 1};
+
+                s.c = 1 + (o + ow) % 6;
+                s.oh = 1 + (o * 5 + ow) % 9;
+                s.pad_h = (o + ow / 2) % 5;
+                s.pad_w = ow % 5;
+                s.h = s.oh - 2 * s.pad_h + 4;
+                s.w = s.ow - 2 * s.pad_w + 4;
+                if (s.h > 0 && s.w > 0)
+                    check(*l, &s);
+            }
+}
+
+/* Rows of a larger output, as a pooling behind it asks for them. */
+static void rows_may_be_of_a_larger_output(void **state)
+{
+    (void)state;
+    for (const native_lanes *const *l = native_find_all(); *l; l++)
+        for (int64_t u = 0; u < 12; u++) {
+            const native_window s = {.c = 2,
+                                     .h = 12,
+                                     .w = 12,
+                                     .o = 3,
+                                     .oh = u < 10 ? 3 : 12 - u,
+                                     .ow = 12,
+                                     .kh = 5,
+                                     .kw = 5,
+                                     .step_h = 1,
+                                     .step_w = 1,
+                                     .pad_h = 2 - u,
+                                     .pad_w = 2};
+
+            check(*l, &s);
+        }
+}
+
+static void it_pays_where_channels_share_the_forms(void **state)
+{
+    native_window s = {.c = 10,
+                       .h = 12,
+                       .w = 12,
+                       .o = 20,
+                       .oh = 8,
+                       .ow = 8,
+                       .kh = 5,
+                       .kw = 5,
+                       .step_h = 1,
+                       .step_w = 1};
+
+    (void)state;
+    assert_true(native_wino_pays(&s));
+    s.kw = 3;
+    assert_false(native_wino_pays(&s));
+    s.kw = 5;
+    s.step_w = 2;
+    assert_false(native_wino_pays(&s));
+    s.step_w = 1;
+    s.o = s.c = 1;
+    assert_false(native_wino_pays(&s));
+    s.o = s.c = 20;
+    assert_true(native_wino_pays(&s));
+    s.oh = s.ow = 1;
+    assert_false(native_wino_pays(&s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wino_is_the_correlation),
+        cmocka_unit_test(rows_may_be_of_a_larger_output),
+        cmocka_unit_test(it_pays_where_channels_share_the_forms),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
