@@ -161,9 +161,10 @@ const co_command co_command_bench_ops = {
         "the least time in which the cores could do the operations, or move the bytes from the\n"
         "level of memory that they fit in, both measured when the command starts. Operations are\n"
         "those of the definition: a convolution by Winograd's algorithm makes fewer, and may\n"
-        "reach more than 100%.",
+        "reach more than 100%. With BF16 the roof is that of the units for it, if there are any.",
     .example = "  cohort bench ops --model mnist-net\n"
                "  cohort bench ops --model resnet50 --batch 4 --threads 2\n"
+               "  cohort bench ops --model resnet50 --batch 16 --set precision=bf16\n"
                "  cohort bench ops configs/resnet9.yaml | jq -c '[.name, .pass, .time_us]'",
     .arguments = bench_ops_arguments,
     .options = bench_ops_option_table,

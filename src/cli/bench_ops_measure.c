@@ -43,6 +43,7 @@ static co_status measure_open(measure *m, const cli_network *net, int64_t batch)
                                      .training = true,
                                      .backends = net->model->backends,
                                      .direct_convolution = net->model->direct_convolution,
+                                     .precision = net->model->precision.plan,
                                      .no_reuse = true};
 
     m->sample = co_calloc((size_t)batch, sizeof(*m->sample));

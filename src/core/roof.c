@@ -7,19 +7,14 @@
 #include "core/roof.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include <hwloc.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/roof_flops.h"
 
-#define ROOF_CHAINS      12 /* more than the units' latency times their number */
-#define ROOF_FMA_TURNS   20000
 #define ROOF_RAM_NS      100000000u /* a pass takes a tenth of it */
 #define ROOF_NS          25000000u  /* for each measurement */
 #define ROOF_L2          ((size_t)256 << 10)
@@ -35,90 +30,26 @@ typedef struct roof_thread {
     size_t bytes[CO_ROOF_LEVELS]; /* of the three arrays together */
     float *memory;                /* owned; bytes[CO_ROOF_LEVELS - 1] */
     float sink;                   /* so that no loop is idle */
-    double flops_per_second, bytes_per_second[CO_ROOF_LEVELS];
+    double flops_per_second, bf16_flops_per_second, bytes_per_second[CO_ROOF_LEVELS];
 } roof_thread;
 
-/* Each makes ROOF_FMA_TURNS turns of ROOF_CHAINS vectors; returns the floating-point operations. */
-typedef double (*roof_fma_fn)(float *sink);
-
-static double roof_fma_basic(float *sink)
+/* Operations in a second; 0 without a loop. */
+static double roof_measure_flops(co_roof_flops_fn loop, float *sink)
 {
-    float x[4 * ROOF_CHAINS];
-
-    for (int i = 0; i < 4 * ROOF_CHAINS; i++)
-        x[i] = *sink + (float)i;
-    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++)
-        for (int i = 0; i < 4 * ROOF_CHAINS; i++)
-            x[i] = x[i] * 0.999f + 0.001f;
-    for (int i = 0; i < 4 * ROOF_CHAINS; i++)
-        *sink += x[i] * 1e-6f;
-    return 2.0 * 4 * ROOF_CHAINS * ROOF_FMA_TURNS;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static double roof_fma_avx2(float *sink)
-{
-    const __m256 factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(0.001f);
-    __m256 x[ROOF_CHAINS];
-
-    for (int i = 0; i < ROOF_CHAINS; i++)
-        x[i] = _mm256_set1_ps(*sink + (float)i);
-    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < ROOF_CHAINS; i++)
-            x[i] = _mm256_fmadd_ps(x[i], factor, term);
-    }
-    for (int i = 0; i < ROOF_CHAINS; i++)
-        *sink += _mm256_cvtss_f32(x[i]) * 1e-6f;
-    return 2.0 * 8 * ROOF_CHAINS * ROOF_FMA_TURNS;
-}
-
-__attribute__((target("avx512f"))) static double roof_fma_avx512(float *sink)
-{
-    const __m512 factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
-    __m512 x[ROOF_CHAINS];
-
-    for (int i = 0; i < ROOF_CHAINS; i++)
-        x[i] = _mm512_set1_ps(*sink + (float)i);
-    for (int turn = 0; turn < ROOF_FMA_TURNS; turn++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < ROOF_CHAINS; i++)
-            x[i] = _mm512_fmadd_ps(x[i], factor, term);
-    }
-    for (int i = 0; i < ROOF_CHAINS; i++)
-        *sink += _mm512_cvtss_f32(x[i]) * 1e-6f;
-    return 2.0 * 16 * ROOF_CHAINS * ROOF_FMA_TURNS;
-}
-#endif
-
-static roof_fma_fn roof_choose_fma(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
-        return roof_fma_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return roof_fma_avx2;
-#endif
-    return roof_fma_basic;
-}
-
-static void roof_measure_flops(roof_thread *t)
-{
-    const roof_fma_fn fma = roof_choose_fma();
     const uint64_t start = co_clock_ns();
-    uint64_t before = start, after;
+    uint64_t before = start, after = start;
+    double best = 0;
 
-    do {
-        const double flops = fma(&t->sink);
+    while (loop && after - start < ROOF_NS) {
+        const double flops = loop(sink);
         double rate;
 
         after = co_clock_ns();
         rate = flops / co_clock_seconds(before, after);
-        if (rate > t->flops_per_second)
-            t->flops_per_second = rate;
+        best = rate > best ? rate : best;
         before = after;
-    } while (after - start < ROOF_NS);
+    }
+    return best;
 }
 
 /* a = b + s c over arrays of n floats; each is passed once. */
@@ -190,7 +121,8 @@ static void *roof_run(void *arg)
 {
     roof_thread *t = arg;
 
-    roof_measure_flops(t);
+    t->flops_per_second = roof_measure_flops(co_roof_find_flops(), &t->sink);
+    t->bf16_flops_per_second = roof_measure_flops(co_roof_find_bf16_flops(), &t->sink);
     for (int level = 0; level < CO_ROOF_LEVELS; level++)
         roof_measure_bytes(t, level);
     return NULL;
@@ -258,6 +190,7 @@ co_status co_roof_measure(co_roof *out, int threads, int ranks)
             pthread_join(thread[i].thread, NULL);
         co_free(thread[i].memory);
         out->flops_per_second += thread[i].flops_per_second;
+        out->bf16_flops_per_second += thread[i].bf16_flops_per_second;
         for (int k = 0; k < CO_ROOF_LEVELS; k++)
             out->level[k].bytes_per_second += thread[i].bytes_per_second[k];
     }
@@ -265,9 +198,12 @@ co_status co_roof_measure(co_roof *out, int threads, int ranks)
     return st;
 }
 
-double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes)
+double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes,
+                       bool bf16)
 {
-    const double compute = flops / roof->flops_per_second;
+    const double compute =
+        flops / (bf16 && roof->bf16_flops_per_second > 0 ? roof->bf16_flops_per_second
+                                                         : roof->flops_per_second);
     int level = 0;
     double move;
 

@@ -5,6 +5,7 @@
 #ifndef CO_CORE_ROOF_H
 #define CO_CORE_ROOF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cohort/status.h>
@@ -19,7 +20,8 @@ typedef struct co_roof_level {
 
 typedef struct co_roof {
     int threads;
-    double flops_per_second; /* fp32 multiply-adds in registers, counted as two */
+    double flops_per_second;      /* fp32 multiply-adds in registers, counted as two */
+    double bf16_flops_per_second; /* products of BF16 added up in fp32; 0: no units for them */
     co_roof_level level[CO_ROOF_LEVELS];
 } co_roof;
 
@@ -27,8 +29,10 @@ typedef struct co_roof {
    the same time and share its memory. */
 co_status co_roof_measure(co_roof *out, int threads, int ranks);
 
-/* The least seconds that so much work can take, where data come from the level that they fit in.
+/* The least seconds that so much work can take, where data come from the level that they fit in;
+   `bf16`: it multiplies BF16, which units for it do faster.
  *bound (may be NULL): "flops", or the name of that level; static or the roof's. */
-double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes);
+double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes,
+                       bool bf16);
 
 #endif

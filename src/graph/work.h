@@ -8,6 +8,7 @@
 
 typedef struct co_work {
     double flops; /* by the definition of the op (co_op_work); 0: it only moves */
+    bool bf16;    /* it multiplies BF16, or could where there are units for it */
     double bytes; /* of the tensors that it reads and of those that it writes, each once */
 } co_work;
 

@@ -9,7 +9,7 @@
 
 double co_profile_reached(const char **bound, const co_profile *profile, const co_profile_row *row)
 {
-    const double least = co_roof_seconds(bound, &profile->roof, row->flops, row->bytes);
+    const double least = co_roof_seconds(bound, &profile->roof, row->flops, row->bytes, row->bf16);
 
     return row->kind == CO_PROFILE_OTHER || row->seconds <= 0 ? 0 : least / row->seconds;
 }
@@ -22,6 +22,24 @@ double co_profile_kernel_seconds(const co_profile *profile)
         if (profile->row[i].kind != CO_PROFILE_OTHER)
             seconds += profile->row[i].seconds;
     return seconds;
+}
+
+double co_profile_flops(const co_profile *profile)
+{
+    double flops = 0;
+
+    for (size_t i = 0; i < profile->n_row; i++)
+        flops += profile->row[i].flops;
+    return flops;
+}
+
+double co_profile_step_reached(const co_profile *profile)
+{
+    double least = 0;
+
+    for (size_t i = 0; i < profile->n_row; i++)
+        least += co_profile_reached(NULL, profile, &profile->row[i]) * profile->row[i].seconds;
+    return profile->step_seconds > 0 ? least / profile->step_seconds : 0;
 }
 
 static json_t *profile_shape(const co_shape *shape)
@@ -74,6 +92,8 @@ json_t *co_profile_roof_json(const co_roof *roof)
     int bad = json_put_count(object, "threads", (uint64_t)roof->threads) |
               json_put_real(object, "gflop_per_s", roof->flops_per_second * 1e-9);
 
+    if (roof->bf16_flops_per_second > 0)
+        bad |= json_put_real(object, "bf16_gflop_per_s", roof->bf16_flops_per_second * 1e-9);
     for (int i = 0; i < CO_ROOF_LEVELS; i++) {
         const co_roof_level *level = &roof->level[i];
         json_t *item = json_object();
@@ -110,6 +130,8 @@ co_status co_profile_print_lines(FILE *out, const co_profile *profile, const cha
     object = json_object();
     if (json_put_real(object, "step_us", profile->step_seconds * 1e6) |
         json_put_real(object, "kernels_us", co_profile_kernel_seconds(profile) * 1e6) |
+        json_put_real(object, "flops", co_profile_flops(profile)) |
+        json_put_real(object, "roof_share", co_profile_step_reached(profile)) |
         json_object_set_new(object, "roof", co_profile_roof_json(&profile->roof))) {
         json_decref(object);
         object = NULL;

@@ -31,6 +31,7 @@ typedef struct co_profile_row {
     co_shape shape;   /* of the result in forward, batch first */
     double seconds, min_seconds;
     double flops, bytes; /* of a kernel: co_work */
+    uint32_t bf16;       /* whether it multiplies BF16 */
 } co_profile_row;
 
 /* One rank's rows. */
@@ -48,6 +49,10 @@ typedef struct co_profile {
 /* As much of the roof as it reaches, of 1, and what bounds it; 0 for what is in no kernel. */
 double co_profile_reached(const char **bound, const co_profile *profile, const co_profile_row *row);
 double co_profile_kernel_seconds(const co_profile *profile);
+/* Operations of a step; and how much of the roof the whole step reaches, of 1: the least time of
+   each kernel, over the time that the step took. */
+double co_profile_flops(const co_profile *profile);
+double co_profile_step_reached(const co_profile *profile);
 
 /* The table, longest first, at most `most` kernels (0: all); fits 100 columns. */
 co_status co_profile_print(FILE *out, const co_profile *profile, size_t most);

@@ -101,10 +101,17 @@ static void table_head(FILE *out, const co_profile *profile)
     const co_roof *roof = &profile->roof;
     char number[16];
 
-    fprintf(out, "%s: %s ms a step\n", profile->title,
+    fprintf(out, "%s: %s ms a step", profile->title,
             table_number(number, profile->step_seconds * 1e3));
+    if (profile->step_seconds > 0)
+        fprintf(out, ", %s GFLOP/s, %.0f%% of the roof",
+                table_number(number, co_profile_flops(profile) / profile->step_seconds * 1e-9),
+                100 * co_profile_step_reached(profile));
+    fputc('\n', out);
     fprintf(out, "roof of %d thread%s: %s GFLOP/s", roof->threads, roof->threads == 1 ? "" : "s",
             table_number(number, roof->flops_per_second * 1e-9));
+    if (roof->bf16_flops_per_second > 0)
+        fprintf(out, ", bf16 %s", table_number(number, roof->bf16_flops_per_second * 1e-9));
     for (int i = 0; i < CO_ROOF_LEVELS; i++)
         fprintf(out, ", %s %s GB/s", roof->level[i].name,
                 table_number(number, roof->level[i].bytes_per_second * 1e-9));

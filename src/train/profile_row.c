@@ -24,5 +24,6 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
         s.backend->describe_call(out->kernel, sizeof(out->kernel), s.call, s.gradient);
     out->shape = s.call->out[0]->shape;
     out->flops = work.flops;
+    out->bf16 = work.bf16;
     out->bytes = work.bytes;
 }

@@ -1,0 +1,170 @@
+/*
+ * roof_flops.c - loops that do nothing but multiply and add, in registers.
+ *
+ * Must not know clocks, nor what is compared with it.
+ */
+#include "core/roof_flops.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define FLOPS_AMX
+#endif
+
+#define FLOPS_CHAINS 12 /* more than the units' latency times their number */
+#define FLOPS_TURNS  20000
+
+static double flops_basic(float *sink)
+{
+    float x[4 * FLOPS_CHAINS];
+
+    for (int i = 0; i < 4 * FLOPS_CHAINS; i++)
+        x[i] = *sink + (float)i;
+    for (int turn = 0; turn < FLOPS_TURNS; turn++)
+        for (int i = 0; i < 4 * FLOPS_CHAINS; i++)
+            x[i] = x[i] * 0.999f + 0.001f;
+    for (int i = 0; i < 4 * FLOPS_CHAINS; i++)
+        *sink += x[i] * 1e-6f;
+    return 2.0 * 4 * FLOPS_CHAINS * FLOPS_TURNS;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static double flops_avx2(float *sink)
+{
+    const __m256 factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(0.001f);
+    __m256 x[FLOPS_CHAINS];
+
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        x[i] = _mm256_set1_ps(*sink + (float)i);
+    for (int turn = 0; turn < FLOPS_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < FLOPS_CHAINS; i++)
+            x[i] = _mm256_fmadd_ps(x[i], factor, term);
+    }
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        *sink += _mm256_cvtss_f32(x[i]) * 1e-6f;
+    return 2.0 * 8 * FLOPS_CHAINS * FLOPS_TURNS;
+}
+
+__attribute__((target("avx512f"))) static double flops_avx512(float *sink)
+{
+    const __m512 factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
+    __m512 x[FLOPS_CHAINS];
+
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        x[i] = _mm512_set1_ps(*sink + (float)i);
+    for (int turn = 0; turn < FLOPS_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < FLOPS_CHAINS; i++)
+            x[i] = _mm512_fmadd_ps(x[i], factor, term);
+    }
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        *sink += _mm512_cvtss_f32(x[i]) * 1e-6f;
+    return 2.0 * 16 * FLOPS_CHAINS * FLOPS_TURNS;
+}
+
+/* 32 products for each vector of sums. */
+__attribute__((target("avx512f,avx512bf16"))) static double flops_bf16(float *sink)
+{
+    const __m512bh factor = (__m512bh)_mm512_set1_epi16(0x3c00), /* 2^-7 */
+        term = (__m512bh)_mm512_set1_epi16(0x3c80);
+    __m512 x[FLOPS_CHAINS];
+
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        x[i] = _mm512_set1_ps(*sink + (float)i);
+    for (int turn = 0; turn < FLOPS_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < FLOPS_CHAINS; i++)
+            x[i] = _mm512_dpbf16_ps(x[i], factor, term);
+    }
+    for (int i = 0; i < FLOPS_CHAINS; i++)
+        *sink += _mm512_cvtss_f32(x[i]) * 1e-6f;
+    return 2.0 * 32 * FLOPS_CHAINS * FLOPS_TURNS;
+}
+#endif
+
+#ifdef FLOPS_AMX
+/* Tiles of 16 rows of 64 bytes: what _tile_loadconfig reads. */
+typedef struct flops_tiles {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} flops_tiles;
+
+#define FLOPS_TILES       8
+#define FLOPS_AMX_TURNS   4000
+#define FLOPS_ARCH_PERMIT 0x1023 /* ARCH_REQ_XCOMP_PERM */
+#define FLOPS_TILE_DATA   18     /* its number among the parts of a thread's state */
+
+/* Four tiles of sums, so that none waits for itself. */
+__attribute__((target("amx-tile,amx-bf16"))) static double flops_amx(float *sink)
+{
+    _Alignas(64) flops_tiles tiles = {.palette = 1};
+    _Alignas(64) float out[16 * 16];
+
+    for (int i = 0; i < FLOPS_TILES; i++) {
+        tiles.row_bytes[i] = 64;
+        tiles.rows[i] = 16;
+    }
+    _tile_loadconfig(&tiles);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+    for (int turn = 0; turn < FLOPS_AMX_TURNS; turn++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, out, 64);
+    _tile_release();
+    *sink += out[0];
+    return 2.0 * 16 * 16 * 32 * 4 * FLOPS_AMX_TURNS;
+}
+
+/* The CPU has tiles for BF16, and the system lets this process use them. */
+static bool flops_has_amx(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1) &&
+           syscall(SYS_arch_prctl, FLOPS_ARCH_PERMIT, FLOPS_TILE_DATA) == 0;
+}
+#endif
+
+co_roof_flops_fn co_roof_find_flops(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return flops_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return flops_avx2;
+#endif
+    return flops_basic;
+}
+
+co_roof_flops_fn co_roof_find_bf16_flops(void)
+{
+#ifdef FLOPS_AMX
+    if (flops_has_amx())
+        return flops_amx;
+#endif
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16"))
+        return flops_bf16;
+#endif
+    return NULL;
+}
