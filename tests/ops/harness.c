@@ -331,6 +331,7 @@ co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode)
                                      .training = mode->training,
                                      .backends = h->backend,
                                      .precision = mode->precision,
+                                     .direct_convolution = mode->direct,
                                      .no_reuse = mode->no_reuse};
     size_t n = 0;
 

@@ -45,6 +45,7 @@ typedef struct harness_mode {
     const co_backend *const *backends; /* as in co_plan_options; NULL: ref alone */
     bool training;
     bool no_reuse;
+    bool direct; /* convolutions by their definition alone */
     co_plan_precision precision;
 } harness_mode;
 co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode);

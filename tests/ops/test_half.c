@@ -65,6 +65,14 @@ static void half_check(const harness *h, const harness_result *got, const harnes
     }
 }
 
+static bool half_is_bf16(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return (bits & 0xffff) == 0;
+}
+
 /* A shift in front of a norm has a gradient of 0, of which 16 bits leave noise. */
 static bool half_is_noise(const ops_case *c)
 {
@@ -114,9 +122,39 @@ static void every_op_has_both_types(void **state)
                 half_run(c, &types[t]);
 }
 
+/* Sizes at which Winograd's algorithm in floats beats units for BF16, in all three passes: the
+   tensors are those of the direct kernels but for single roundings, so weights are rounded, too. */
+#define WINOGRAD_TOLERANCE 4e-4
+
+static void winograd_keeps_a_layer_of_bf16(void **state)
+{
+    static const ops_case c = {"conv2d of many full tiles",
+                               32,
+                               {3, {64, 8, 8}},
+                               "conv2d {out: 128, kernel: 3, padding: 1}",
+                               false};
+    const co_plan_precision precision = {.low = CO_BF16, .everything = true};
+    const harness_mode direct = {
+        .backends = co_backends, .training = true, .direct = true, .precision = precision};
+    const harness_mode any = {.backends = co_backends, .training = true, .precision = precision};
+    harness *h = cases_create(&c);
+    harness_result want, got;
+
+    (void)state;
+    assert_int_equal(harness_measure(&want, h, &direct, true), CO_OK);
+    assert_int_equal(harness_measure(&got, h, &any, true), CO_OK);
+    half_check(h, &got, &want, WINOGRAD_TOLERANCE, c.name);
+    for (size_t i = 0; i < got.n_out; i++)
+        assert_true(half_is_bf16(got.out[i]));
+    harness_result_free(&want);
+    harness_result_free(&got);
+    harness_destroy(h);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_has_both_types)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_has_both_types),
+                                       cmocka_unit_test(winograd_keeps_a_layer_of_bf16)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ static const char *backend_instructions(void)
 {
     const unsigned isa = dnnl_get_effective_cpu_isa();
 
+    if (onednn_has_amx())
+        return ", AVX-512 with bf16 and AMX";
     if ((isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16)
         return ", AVX-512 with bf16";
     if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
@@ -38,6 +40,13 @@ static const char *backend_instructions(void)
     if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2)
         return ", AVX2";
     return isa ? ", older than AVX2" : "";
+}
+
+bool onednn_has_amx(void)
+{
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+
+    return (isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
 }
 
 static unsigned backend_half(void)

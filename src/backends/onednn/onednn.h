@@ -74,6 +74,15 @@ void onednn_use_threads(bool small);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);
 
+/* Whether oneDNN uses the tiles of AMX for BF16 here. */
+bool onednn_has_amx(void);
+
+/* --- winograd.c --- */
+typedef enum onednn_pass { ONEDNN_FORWARD, ONEDNN_DATA, ONEDNN_WEIGHTS } onednn_pass;
+/* Whether this pass of a convolution is worth a try by Winograd's algorithm: in floats, whatever
+   the type of its tensors is. */
+bool onednn_suits_winograd(const co_call *call, onednn_pass pass);
+
 /* --- program.c: while planning --- */
 /* First thing in every plan. */
 co_status onednn_begin(co_call *call);
