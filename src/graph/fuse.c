@@ -59,9 +59,9 @@ int plan_find_input(const co_plan *plan, const co_call *call, int i)
     return fuse_find_other(plan->graph, node);
 }
 
-static bool fuse_may_take(const co_op *op, const co_call *call)
+static bool fuse_may_take(const co_op *op)
 {
-    return op->pointwise || (op->pools && call->out[0]->dtype == CO_F32);
+    return op->pointwise || op->pools;
 }
 
 void plan_offer_fusion(co_call *call, const co_plan *plan)
@@ -73,7 +73,7 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
         const int at = (int)call->node + i + 1;
 
         if (call->op->n_out != 1 || at == graph->n_node ||
-            !fuse_may_take(graph->node[at].op, call) ||
+            !fuse_may_take(graph->node[at].op) ||
             graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
             !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
             return;
@@ -111,7 +111,7 @@ void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kern
         call->fused[n] = seen->fused[n] = NULL;
         seen->n_in = call->n_in;
     }
-    if (n > 0 && call->out[0]->dtype == CO_F32)
+    if (n > 0)
         fuse_shape(call->out[0], plan->graph, &plan->graph->node[call->node + (uint32_t)n]);
 }
 

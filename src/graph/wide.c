@@ -140,6 +140,8 @@ static co_status wide_plan(co_call *call)
 
     for (int i = 0; i < call->n_in; i++) /* unpacked since plan_widen, perhaps */
         w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
+    for (int i = 0; i < call->n_out; i++) /* of another shape, perhaps, with ops fused */
+        w->inner.out[i] = wide_see(&w->out[i], call->out[i]);
     if (w->inner.kernel->plan)
         CO_TRY(w->inner.kernel->plan(&w->inner));
     for (int i = 0; i < call->n_out; i++)
