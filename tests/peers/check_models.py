@@ -20,7 +20,8 @@ import os
 import subprocess
 import sys
 
-from common import F, nn, read_safetensors, skip, torch, workplace, write_safetensors
+from common import (ConvBn, F, ResNet9, kept, nn, read_safetensors, settle, skip, torch, workplace,
+                    write_safetensors)
 
 try:
     import torchvision
@@ -43,35 +44,6 @@ class MnistExample(nn.Module):
     def forward(self, x):
         x = F.max_pool2d(self.relu(self.conv2(self.relu(self.conv1(x)))), 2)
         return F.log_softmax(self.fc2(self.relu(self.fc1(x.flatten(1)))), dim=1)
-
-
-class ConvBn(nn.Module):
-    def __init__(self, inputs, outputs, kernel=3, stride=1, bias=True):
-        super().__init__()
-        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, (kernel - 1) // 2, bias=bias)
-        self.bn = nn.BatchNorm2d(outputs)
-        self.relu = nn.ReLU()
-
-    def forward(self, x):
-        return self.relu(self.bn(self.conv(x)))
-
-
-class ResNet9(nn.Module):
-    def __init__(self):
-        super().__init__()
-        for i, shape in enumerate([(3, 16, 7, 4), (16, 32, 3, 2), (32, 32), (32, 32),
-                                   (32, 64, 3, 2), (64, 128, 3, 2), (128, 128), (128, 128)]):
-            setattr(self, f"cb{i + 1}", ConvBn(*shape))
-        self.linear1 = nn.Linear(128, 128)
-        self.linear2 = nn.Linear(128, CLASSES)
-        self.relu = nn.ReLU()
-
-    def forward(self, x):
-        x = self.cb2(self.cb1(x))
-        x = x + self.cb4(self.cb3(x))
-        x = self.cb6(self.cb5(x))
-        x = x + self.cb8(self.cb7(x))
-        return self.linear2(self.relu(self.linear1(x.flatten(1))))
 
 
 class Residual(nn.Module):
@@ -145,23 +117,6 @@ for depth, side in ((11, 64), (13, 64), (16, 64), (19, 32)):
 QUICK = ["mnist-example", "resnet9", "resnet9-wide", "resnet18", "resnet18-cifar"]
 
 
-def settle(model):
-    """Norms as after some training, so that nothing is hidden by a 0 or 1. The last one of a residual
-    block of torchvision's counts little: else a hundred layers multiply any rounding error by a
-    thousand, PyTorch's in single precision too."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.uniform_(module.weight, 0.5, 1.5)
-            nn.init.uniform_(module.bias, -0.5, 0.5)
-            nn.init.uniform_(module.running_mean, -0.5, 0.5)
-            nn.init.uniform_(module.running_var, 0.5, 1.5)
-    for module in model.modules():
-        if hasattr(module, "downsample"):
-            last = module.bn3 if hasattr(module, "bn3") else module.bn2
-            nn.init.uniform_(last.weight, 0.1, 0.3)
-    return model
-
-
 def steady(model, image):
     """Move biases such that no input of a ReLU is near 0: 0 goes to the middle of the widest gap
     among the inputs of a channel that lie nearest to it."""
@@ -192,11 +147,6 @@ def steady(model, image):
     for module in model.modules():
         module._forward_hooks.clear()
         module._forward_pre_hooks.clear()
-
-
-def kept(state):
-    """Without the counters of batches, which Cohort does not keep."""
-    return {k: v for k, v in state.items() if not k.endswith("num_batches_tracked")}
 
 
 def by_torch(model, image, label, smoothing):

@@ -7,7 +7,8 @@ those switches over by a rounding error, Adam makes a visible difference of it.
 import os
 import sys
 
-from common import SMOOTH, F, LeNet5, PsgdCnn, Smooth, torch, train, weights, workplace, write_idx
+from common import (SMOOTH, F, LeNet5, PsgdCnn, Smooth, make_data, torch, train, weights,
+                    workplace)
 
 STEPS = 20
 SAMPLES = 64
@@ -23,16 +24,6 @@ OPTIMIZERS = {
     "adamw": ({"name": "adamw", "lr": 0.001, "weight_decay": 0.1, "eps": 1e-4},
               torch.optim.AdamW, {"lr": 0.001, "weight_decay": 0.1, "eps": 1e-4}),
 }
-
-
-def make_data(folder):
-    torch.manual_seed(5)
-    image = torch.randint(0, 256, (SAMPLES, 28, 28), dtype=torch.uint8)
-    label = torch.randint(0, 10, (SAMPLES,), dtype=torch.uint8)
-    for split in ("train", "t10k"):
-        write_idx(os.path.join(folder, f"{split}-images-idx3-ubyte"), image)
-        write_idx(os.path.join(folder, f"{split}-labels-idx1-ubyte"), label)
-    return image[:, None] / 255.0, label.long()
 
 
 def train_torch(model, start, make, arguments, image, label):
@@ -52,7 +43,7 @@ def distance(a, b):
 class Check:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
-        self.image, self.label = make_data(folder)
+        self.image, self.label = make_data(folder, SAMPLES)
 
     def train(self, name, network, optimizer, steps, ranks=1):
         return weights(train(self.program, self.folder, name, {

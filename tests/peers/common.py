@@ -111,6 +111,17 @@ def read_idx(path):
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).reshape(shape)
 
 
+def make_data(folder, samples=64):
+    """Noise as a folder of MNIST; images from 0 to 1 and labels."""
+    torch.manual_seed(5)
+    image = torch.randint(0, 256, (samples, 28, 28), dtype=torch.uint8)
+    label = torch.randint(0, 10, (samples,), dtype=torch.uint8)
+    for split in ("train", "t10k"):
+        write_idx(os.path.join(folder, f"{split}-images-idx3-ubyte"), image)
+        write_idx(os.path.join(folder, f"{split}-labels-idx1-ubyte"), label)
+    return image[:, None] / 255.0, label.long()
+
+
 class MnistNet(nn.Module):
     def __init__(self, batch_norm=False):
         super().__init__()
@@ -185,3 +196,54 @@ class Smooth(nn.Module):
     def forward(self, x):
         x = F.avg_pool2d(self.conv1(x), 3)
         return F.log_softmax(self.fc2(self.fc1(x.flatten(1))), dim=1)
+
+
+class ConvBn(nn.Module):
+    def __init__(self, inputs, outputs, kernel=3, stride=1, bias=True):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, (kernel - 1) // 2, bias=bias)
+        self.bn = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.bn(self.conv(x)))
+
+
+class ResNet9(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for i, shape in enumerate([(3, 16, 7, 4), (16, 32, 3, 2), (32, 32), (32, 32),
+                                   (32, 64, 3, 2), (64, 128, 3, 2), (128, 128), (128, 128)]):
+            setattr(self, f"cb{i + 1}", ConvBn(*shape))
+        self.linear1 = nn.Linear(128, 128)
+        self.linear2 = nn.Linear(128, 10)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        x = self.cb2(self.cb1(x))
+        x = x + self.cb4(self.cb3(x))
+        x = self.cb6(self.cb5(x))
+        x = x + self.cb8(self.cb7(x))
+        return self.linear2(self.relu(self.linear1(x.flatten(1))))
+
+
+def settle(model):
+    """Norms as after some training, so that nothing is hidden by a 0 or 1. The last one of a residual
+    block of torchvision's counts little: else a hundred layers multiply any rounding error by a
+    thousand, PyTorch's in single precision too."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.uniform_(module.bias, -0.5, 0.5)
+            nn.init.uniform_(module.running_mean, -0.5, 0.5)
+            nn.init.uniform_(module.running_var, 0.5, 1.5)
+    for module in model.modules():
+        if hasattr(module, "downsample"):
+            last = module.bn3 if hasattr(module, "bn3") else module.bn2
+            nn.init.uniform_(last.weight, 0.1, 0.3)
+    return model
+
+
+def kept(state):
+    """Without the counters of batches, which Cohort does not keep."""
+    return {k: v for k, v in state.items() if not k.endswith("num_batches_tracked")}

@@ -1,12 +1,12 @@
 /*
  * peer_model.c - our side of check_models.py: one network, one batch, every number that comes out.
  *
- *   peer_model auto|direct MODEL LOSS WEIGHTS BATCH OUT
+ *   peer_model auto|direct[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
  *
- * The first word is the config's key `convolution`; MODEL and LOSS are config text. BATCH holds
- * `input` (N, C, H, W) and `label` (N, int32). OUT gets `eval.output`, computed first, with the
- * running statistics of WEIGHTS; then, of one training step without dropout, `output`, `loss` (N),
- * `grad.<parameter>` of the mean loss, and the running statistics after it.
+ * The first word is the config's key `convolution`, then `precision`; MODEL and LOSS are config
+ * text. BATCH holds `input` (N, C, H, W) and `label` (N, int32). OUT gets `eval.output`, computed
+ * first, with the running statistics of WEIGHTS; then, of one training step without dropout,
+ * `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running statistics after it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +36,10 @@ static void peer_drop_nothing(const co_graph *graph)
 static co_status peer_open(peer *p)
 {
     const co_named_tensor *input, *label;
-    const bool direct = strcmp(p->argument[0], "direct") == 0;
+    const bool direct = strncmp(p->argument[0], "direct", 6) == 0;
+    const char *comma = strchr(p->argument[0], ',');
     co_model_options options = {.direct_convolution = direct,
+                                .precision = comma ? comma + 1 : NULL,
                                 .model = p->argument[1],
                                 .loss = p->argument[2],
                                 .threads = 2};
