@@ -1,5 +1,6 @@
 /*
- * conv2d.c - convolution by oneDNN, directly or, where winograd.c says so, by Winograd's algorithm.
+ * conv2d.c - convolution by oneDNN, directly or, where winograd.c says so, by Winograd's algorithm;
+ * in floats by our own loops for that (wino.c), where this machine can run them.
  *
  * Weights are plain in the flat store and change at every step, so each run brings them into the
  * kernel's format. Winograd's computes in floats: tensors of BF16 are widened for it, the weights
@@ -7,12 +8,13 @@
  */
 #include <string.h>
 
-#include "backends/onednn/onednn.h"
+#include "backends/onednn/wino.h"
 
 #define CONV2D_BLOCK 16 /* channels of oneDNN's layout */
 
 typedef struct conv2d {
     onednn_self base;
+    wino own;                                      /* our kernel, where it has loops */
     dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
     co_dtype type; /* of the tensors, in the primitive that is being described */
     bool trimmed;  /* some taps only ever meet padding: left out */
@@ -245,6 +247,8 @@ static co_status conv2d_plan(co_call *call)
 
     CO_TRY(onednn_begin(call));
     conv2d_read_attr(self, call);
+    if (!self->trimmed && wino_supports(call))
+        return wino_plan(&self->own, call, &self->base);
     CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
     md = self->covers ? conv2d_output(call) : onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
     dst = conv2d_result(self, program, call->out[0], &self->base.out, &md);
@@ -412,8 +416,18 @@ static co_status conv2d_plan_backward(co_call *call)
 {
     conv2d *self = call->self;
 
+    if (self->own.loops)
+        return wino_plan_backward(&self->own, call, &self->base);
     CO_TRY(conv2d_plan_backward_weights(self, call));
     return call->grad_in[0] ? conv2d_plan_backward_data(self, call) : CO_OK;
+}
+
+static co_status conv2d_forward(co_call *call, const co_run *run)
+{
+    const conv2d *self = call->self;
+
+    CO_TRY(onednn_forward(call, run));
+    return self->own.loops ? wino_forward(&self->own, call) : CO_OK;
 }
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
@@ -422,7 +436,8 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
 
     if (self->trimmed && !run->accumulate)
         memset(call->grad_param[0].data, 0, call->grad_param[0].bytes);
-    return onednn_backward(call, run);
+    CO_TRY(onednn_backward(call, run));
+    return self->own.loops ? wino_backward(&self->own, call, run->accumulate) : CO_OK;
 }
 
 const co_kernel co_onednn_conv2d = {
@@ -433,7 +448,7 @@ const co_kernel co_onednn_conv2d = {
     .plan = conv2d_plan,
     .plan_backward = conv2d_plan_backward,
     .bind = onednn_bind,
-    .forward = onednn_forward,
+    .forward = conv2d_forward,
     .backward = conv2d_backward,
     .fini = onednn_fini,
 };

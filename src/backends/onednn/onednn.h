@@ -58,6 +58,7 @@ typedef struct onednn_self {
     dnnl_primitive_attr_t attr;       /* scratchpads are ours */
     bool small;                       /* waiting for threads would take longer than working */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
+    const char *loops;                /* for profiles: what runs beside primitives, or NULL */
     onednn_layout out, grad_in;
     onednn_program forward, backward;
 } onednn_self;

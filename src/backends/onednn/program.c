@@ -328,10 +328,9 @@ void onednn_describe_call(char *out, size_t size, const co_call *call, bool back
 {
     const onednn_self *self = call->self;
     const onednn_program *program = backward ? &self->backward : &self->forward;
-    size_t used = 0;
+    size_t used = (size_t)snprintf(out, size, "%s", self->loops ? self->loops : "");
     int reorders = 0;
 
-    out[0] = '\0';
     for (int s = 0; s < program->n; s++) {
         dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
         const_dnnl_primitive_desc_t pd;

@@ -1,0 +1,177 @@
+/*
+ * test_winograd.c - our Winograd convolution against oneDNN's direct one, at sizes that the plain
+ * loops of `ref` would take minutes for: many channels, whose weights are transformed in groups,
+ * and many tiles, which go through in chunks. And the same bits for any number of threads.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "backends/onednn/wino.h"
+#include "core/mem.h"
+#include "core/rng.h"
+
+typedef struct size {
+    int64_t n, in, out, h, w, padding;
+} size;
+
+/* Tensors of one convolution: y and dx lie in blocks of 16 channels. */
+typedef struct conv {
+    co_conv2d_attr attr;
+    co_tensor x, y, dy, dx;
+    co_call call;
+} conv;
+
+static co_tensor make(uint32_t item, int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    const co_rng rng = {.seed = 5, .stream = CO_RNG_TEST, .item = item};
+    co_tensor tensor = {.shape = {.ndim = ndim, .dim = {a, b, c, d}}, .dtype = CO_F32};
+    const size_t n = (size_t)co_shape_count(&tensor.shape);
+
+    tensor.bytes = n * sizeof(float);
+    tensor.data = co_calloc_aligned(n, sizeof(float));
+    assert_non_null(tensor.data);
+    co_rng_normal(tensor.data, &rng, 0, n);
+    return tensor;
+}
+
+static void open_conv(conv *c, const size *s, bool direct, int threads)
+{
+    const int64_t oh = s->h + 2 * s->padding - 2, ow = s->w + 2 * s->padding - 2;
+    co_call *call = &c->call;
+
+    *c = (conv){.attr = {.out = s->out, .groups = 1, .bias = true}};
+    for (int i = 0; i < 2; i++) {
+        c->attr.k[i] = 3;
+        c->attr.s[i] = c->attr.d[i] = 1;
+        c->attr.p[i] = s->padding;
+    }
+    c->x = make(1, 4, s->n, s->in, s->h, s->w);
+    c->y = make(2, 4, s->n, s->out, oh, ow);
+    c->dy = make(3, 4, s->n, s->out, oh, ow);
+    c->dx = make(4, 4, s->n, s->in, s->h, s->w);
+    *call = (co_call){.op = &co_op_conv2d,
+                      .name = "conv",
+                      .attr = &c->attr,
+                      .training = true,
+                      .direct_convolution = direct,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .n_param = 2,
+                      .in = {&c->x},
+                      .out = {&c->y},
+                      .grad_in = {&c->dx},
+                      .grad_out = {&c->dy},
+                      .param = {make(5, 4, s->out, s->in, 3, 3), make(6, 1, s->out, 0, 0, 0)},
+                      .grad_param = {make(7, 4, s->out, s->in, 3, 3), make(8, 1, s->out, 0, 0, 0)},
+                      .kernel = &co_onednn_conv2d};
+    call->self = co_calloc_aligned(1, co_onednn_conv2d.self_size);
+    assert_non_null(call->self);
+    assert_int_equal(co_backend_onednn.setup(threads), CO_OK);
+    assert_int_equal(co_onednn_conv2d.plan(call), CO_OK);
+    assert_int_equal(co_onednn_conv2d.plan_backward(call), CO_OK);
+    call->scratch = co_calloc_aligned(call->scratch_bytes, 1);
+    assert_non_null(call->scratch);
+    assert_int_equal(co_onednn_conv2d.bind(call), CO_OK);
+}
+
+static void run_conv(conv *c)
+{
+    co_run run = {.accumulate = false};
+
+    assert_int_equal(co_onednn_conv2d.forward(&c->call, &run), CO_OK);
+    assert_int_equal(co_onednn_conv2d.backward(&c->call, &run), CO_OK);
+    run.accumulate = true;
+    assert_int_equal(co_onednn_conv2d.backward(&c->call, &run), CO_OK);
+}
+
+static void close_conv(conv *c)
+{
+    co_tensor *all[] = {&c->x,
+                        &c->y,
+                        &c->dy,
+                        &c->dx,
+                        &c->call.param[0],
+                        &c->call.param[1],
+                        &c->call.grad_param[0],
+                        &c->call.grad_param[1]};
+
+    co_onednn_conv2d.fini(&c->call);
+    co_free(c->call.self);
+    co_free(c->call.scratch);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        co_free(all[i]->data);
+}
+
+/* Relative to how large the tensor's values are. */
+static void compare(const char *what, const co_tensor *got, const co_tensor *want, bool bits)
+{
+    const float *a = got->data, *b = want->data;
+    const size_t n = (size_t)co_shape_count(&want->shape);
+    double squares = 0, worst = 0;
+
+    if (bits) {
+        assert_memory_equal(a, b, n * sizeof(float));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        squares += (double)b[i] * (double)b[i];
+        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+    }
+    if (!(worst <= 5e-5 * sqrt(squares / (double)n)))
+        fail_msg("%s: off by %.3g, values of %.3g", what, worst, sqrt(squares / (double)n));
+}
+
+static void compare_all(const conv *got, const conv *want, bool bits)
+{
+    compare("y", &got->y, &want->y, bits);
+    compare("dx", &got->dx, &want->dx, bits);
+    compare("dw", &got->call.grad_param[0], &want->call.grad_param[0], bits);
+    compare("db", &got->call.grad_param[1], &want->call.grad_param[1], bits);
+}
+
+static void far_sizes(void **state)
+{
+    static const size sizes[] = {
+        {9, 384, 336, 7, 8, 1},   /* groups of the weight, the last smaller, in one chunk */
+        {2, 336, 400, 45, 34, 0}, /* too many tiles for that */
+        {3, 16, 16, 61, 66, 2},   /* chunks, the last smaller */
+        {2, 48, 32, 30, 27, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        conv direct, own, threads;
+
+        open_conv(&own, &sizes[i], false, 1);
+        if (!wino_supports(&own.call)) {
+            close_conv(&own);
+            print_message("this machine lacks AVX-512\n");
+            skip();
+        }
+        open_conv(&direct, &sizes[i], true, 1);
+        run_conv(&direct);
+        assert_int_equal(co_backend_onednn.setup(1), CO_OK);
+        run_conv(&own);
+        compare_all(&own, &direct, false);
+        open_conv(&threads, &sizes[i], false, 2);
+        run_conv(&threads);
+        compare_all(&threads, &own, true);
+        close_conv(&threads);
+        close_conv(&direct);
+        close_conv(&own);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(far_sizes)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
