@@ -11,69 +11,55 @@
 #include "comm/watch.h"
 #include "core/mem.h"
 
-static bool comm_is_rooted(co_coll coll)
-{
-    return coll == CO_COLL_BCAST || coll == CO_COLL_REDUCE || coll == CO_COLL_GATHER ||
-           coll == CO_COLL_SCATTER;
-}
-
-static bool comm_is_p2p(co_coll coll)
-{
-    return coll == CO_COLL_SEND || coll == CO_COLL_RECV;
-}
-
-static bool comm_is_reduction(co_coll coll)
-{
-    return coll == CO_COLL_REDUCE || coll == CO_COLL_ALLREDUCE || coll == CO_COLL_REDUCE_SCATTER;
-}
-
 co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence)
 {
-    const unsigned op = comm_is_reduction(args->coll) ? args->op : 0;
-    const int root = args->coll == CO_COLL_TREE   ? args->tree->leaves
-                     : comm_is_rooted(args->coll) ? args->peer
-                                                  : 0;
+    const bool message = args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV;
+    const int root = args->coll == CO_COLL_TREE ? args->tree->leaves : message ? 0 : args->peer;
 
     return (co_coll_descriptor){.sequence = sequence,
                                 .coll = (uint8_t)args->coll,
-                                .dtype_op = (uint8_t)(args->dtype | op << 4),
+                                .dtype_op = (uint8_t)(args->dtype | args->op << 4),
                                 .root = (uint16_t)root,
                                 .count = args->count};
 }
 
-/* What a rank reads and writes, in blocks of `count` elements; 0: the pointer is not used. */
-typedef struct comm_extent {
-    size_t in, out;
-} comm_extent;
+/* Blocks of `count` elements that a rank reads or writes: one, one for each rank, both for a root
+   alone. */
+typedef enum comm_blocks {
+    COMM_NONE,
+    COMM_ONE,
+    COMM_ALL,
+    COMM_ONE_ROOT,
+    COMM_ALL_ROOT
+} comm_blocks;
 
-static comm_extent comm_blocks(const co_comm *comm, const co_coll_args *args)
+/* What a valid call of each operation looks like. */
+typedef struct comm_rule {
+    comm_blocks in, out;
+    bool reduces, has_peer, in_place;
+} comm_rule;
+
+static const comm_rule comm_rules[CO_COLL_COUNT] = {
+    [CO_COLL_BCAST] = {COMM_NONE, COMM_ONE, .has_peer = true},
+    [CO_COLL_REDUCE] = {COMM_ONE, COMM_ONE_ROOT, .reduces = true, .has_peer = true,
+                        .in_place = true},
+    [CO_COLL_ALLREDUCE] = {COMM_ONE, COMM_ONE, .reduces = true, .in_place = true},
+    [CO_COLL_REDUCE_SCATTER] = {COMM_ALL, COMM_ONE, .reduces = true},
+    [CO_COLL_ALLGATHER] = {COMM_ONE, COMM_ALL},
+    [CO_COLL_SPLIT] = {COMM_ONE, COMM_ALL},
+    [CO_COLL_GATHER] = {COMM_ONE, COMM_ALL_ROOT, .has_peer = true},
+    [CO_COLL_SCATTER] = {COMM_ALL_ROOT, COMM_ONE, .has_peer = true},
+    [CO_COLL_SEND] = {COMM_ONE, COMM_NONE, .has_peer = true},
+    [CO_COLL_RECV] = {COMM_NONE, COMM_ONE, .has_peer = true},
+};
+
+static size_t comm_count_blocks(const co_comm *comm, const co_coll_args *args, comm_blocks blocks)
 {
-    const size_t n = (size_t)comm->size;
-    const bool root = args->peer == comm->rank;
-
-    switch (args->coll) {
-    case CO_COLL_BCAST:
-        return (comm_extent){0, 1};
-    case CO_COLL_REDUCE:
-        return (comm_extent){1, root};
-    case CO_COLL_ALLREDUCE:
-        return (comm_extent){1, 1};
-    case CO_COLL_REDUCE_SCATTER:
-        return (comm_extent){n, 1};
-    case CO_COLL_ALLGATHER:
-    case CO_COLL_SPLIT:
-        return (comm_extent){1, n};
-    case CO_COLL_GATHER:
-        return (comm_extent){1, root ? n : 0};
-    case CO_COLL_SCATTER:
-        return (comm_extent){root ? n : 0, 1};
-    case CO_COLL_SEND:
-        return (comm_extent){1, 0};
-    case CO_COLL_RECV:
-        return (comm_extent){0, 1};
-    default:
-        return (comm_extent){0, 0};
-    }
+    if (blocks >= COMM_ONE_ROOT && args->peer != comm->rank)
+        return 0;
+    if (blocks == COMM_ONE || blocks == COMM_ONE_ROOT)
+        return 1;
+    return blocks == COMM_NONE ? 0 : (size_t)comm->size;
 }
 
 static co_status comm_check_tree(const co_comm *comm, const co_coll_args *args)
@@ -111,44 +97,45 @@ static co_status comm_check_tree(const co_comm *comm, const co_coll_args *args)
 
 static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *args)
 {
-    const comm_extent blocks = comm_blocks(comm, args);
-    const char *name = co_comm_coll_name(args->coll);
+    const comm_rule *rule = &comm_rules[args->coll];
+    const size_t ins = comm_count_blocks(comm, args, rule->in);
+    const size_t outs = comm_count_blocks(comm, args, rule->out);
     const uintptr_t in = (uintptr_t)args->in, out = (uintptr_t)args->out;
-    const bool in_place = args->coll == CO_COLL_REDUCE || args->coll == CO_COLL_ALLREDUCE;
-    size_t block;
+    size_t block, all;
 
     /* Every rank can hold size * count elements, or none may ask for them. */
     if (__builtin_mul_overflow(args->count, co_dtype_size(args->dtype), &block) ||
-        block > PTRDIFF_MAX / (size_t)comm->size)
-        return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold", name,
-                       args->count, co_dtype_name(args->dtype));
+        __builtin_mul_overflow(block, (size_t)comm->size, &all) || all > PTRDIFF_MAX)
+        return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold",
+                       co_comm_coll_name(args->coll), args->count, co_dtype_name(args->dtype));
     if (block == 0)
         return CO_OK;
-    if (blocks.in && !args->in)
-        return co_fail(CO_E_USAGE, "%s: rank %d gives no input buffer", name, comm->rank);
-    if (blocks.out && !args->out)
-        return co_fail(CO_E_USAGE, "%s: rank %d gives no output buffer", name, comm->rank);
-    if (blocks.in && blocks.out && !(in_place && in == out) && in < out + blocks.out * block &&
-        out < in + blocks.in * block)
-        return co_fail(CO_E_USAGE, "%s: input and output of rank %d overlap%s", name, comm->rank,
-                       in_place ? "; give the same pointer to work in place" : "");
+    if ((ins && !in) || (outs && !out))
+        return co_fail(CO_E_USAGE, "%s: rank %d gives no %s buffer", co_comm_coll_name(args->coll),
+                       comm->rank, ins && !in ? "input" : "output");
+    if (ins && outs && !(rule->in_place && in == out) && in < out + outs * block &&
+        out < in + ins * block)
+        return co_fail(CO_E_USAGE, "%s: input and output of rank %d overlap%s",
+                       co_comm_coll_name(args->coll), comm->rank,
+                       rule->in_place ? "; give the same pointer to work in place" : "");
     return CO_OK;
 }
 
 static co_status comm_check(const co_comm *comm, const co_coll_args *args)
 {
-    const char *name = co_comm_coll_name(args->coll);
+    const comm_rule *rule = &comm_rules[args->coll];
 
     if (!comm)
-        return co_fail(CO_E_USAGE, "%s: no communicator", name);
+        return co_fail(CO_E_USAGE, "%s: no communicator", co_comm_coll_name(args->coll));
     if ((unsigned)args->dtype >= CO_DTYPE_COUNT)
-        return co_fail(CO_E_USAGE, "%s: unknown element type %d", name, (int)args->dtype);
-    if (comm_is_reduction(args->coll) && (unsigned)args->op >= CO_REDUCE_OP_COUNT)
-        return co_fail(CO_E_USAGE, "%s: unknown reduction %d", name, (int)args->op);
-    if ((comm_is_rooted(args->coll) || comm_is_p2p(args->coll)) &&
-        (args->peer < 0 || args->peer >= comm->size))
-        return co_fail(CO_E_USAGE, "%s: there is no rank %d, only 0 to %d", name, args->peer,
-                       comm->size - 1);
+        return co_fail(CO_E_USAGE, "%s: unknown element type %d", co_comm_coll_name(args->coll),
+                       (int)args->dtype);
+    if (rule->reduces && (unsigned)args->op >= CO_REDUCE_OP_COUNT)
+        return co_fail(CO_E_USAGE, "%s: unknown reduction %d", co_comm_coll_name(args->coll),
+                       (int)args->op);
+    if (rule->has_peer && (args->peer < 0 || args->peer >= comm->size))
+        return co_fail(CO_E_USAGE, "%s: there is no rank %d, only 0 to %d",
+                       co_comm_coll_name(args->coll), args->peer, comm->size - 1);
     return args->coll == CO_COLL_TREE ? comm_check_tree(comm, args)
                                       : comm_check_buffers(comm, args);
 }
@@ -179,7 +166,7 @@ static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *
 /* Bytes of its own that a rank gives to others. */
 static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 {
-    size_t blocks = comm_blocks(comm, args).in;
+    size_t blocks = comm_count_blocks(comm, args, comm_rules[args->coll].in);
 
     if (args->coll == CO_COLL_BCAST)
         blocks = args->peer == comm->rank;
@@ -190,7 +177,7 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
     return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
 }
 
-static co_status comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
+co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     *request = NULL;
     CO_TRY(comm_check(comm, args));
@@ -205,7 +192,12 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
     co_request *request;
     co_status st;
 
-    CO_TRY(comm_post(&request, comm, args));
+    CO_TRY(comm_check(comm, args));
+    if (comm->ops->run && !comm->observer) {
+        comm->bytes_sent += comm_contribution(comm, args);
+        return comm_settle(comm, comm->ops->run(comm, args));
+    }
+    CO_TRY(co_comm_post(&request, comm, args));
     st = co_request_wait(request);
     co_request_destroy(request);
     return st;
@@ -322,122 +314,4 @@ uint32_t co_comm_timeout(const co_comm *comm)
 uint64_t co_comm_bytes_sent(const co_comm *comm)
 {
     return comm->bytes_sent;
-}
-
-co_status co_comm_isend(co_request **request, co_comm *comm, const void *in, size_t count,
-                        co_dtype dtype, int to)
-{
-    return comm_post(
-        request, comm,
-        &(co_coll_args){
-            .coll = CO_COLL_SEND, .in = in, .count = count, .dtype = dtype, .peer = to});
-}
-
-co_status co_comm_irecv(co_request **request, co_comm *comm, void *out, size_t count,
-                        co_dtype dtype, int from)
-{
-    return comm_post(
-        request, comm,
-        &(co_coll_args){
-            .coll = CO_COLL_RECV, .out = out, .count = count, .dtype = dtype, .peer = from});
-}
-
-co_status co_comm_ibcast(co_request **request, co_comm *comm, void *inout, size_t count,
-                         co_dtype dtype, int root)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_BCAST,
-                                     .in = inout,
-                                     .out = inout,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .peer = root});
-}
-
-co_status co_comm_ireduce(co_request **request, co_comm *comm, void *out, const void *in,
-                          size_t count, co_dtype dtype, co_reduce_op op, int root)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_REDUCE,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .op = op,
-                                     .peer = root});
-}
-
-co_status co_comm_iallreduce(co_request **request, co_comm *comm, void *out, const void *in,
-                             size_t count, co_dtype dtype, co_reduce_op op)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_ALLREDUCE,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .op = op});
-}
-
-co_status co_comm_itree_allreduce(co_request **request, co_comm *comm, const co_tree *tree,
-                                  void *out, const void *const *in, size_t count, co_dtype dtype)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_TREE,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .op = CO_SUM,
-                                     .tree = tree});
-}
-
-co_status co_comm_ireduce_scatter(co_request **request, co_comm *comm, void *out, const void *in,
-                                  size_t count, co_dtype dtype, co_reduce_op op)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_REDUCE_SCATTER,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .op = op});
-}
-
-co_status co_comm_iallgather(co_request **request, co_comm *comm, void *out, const void *in,
-                             size_t count, co_dtype dtype)
-{
-    return comm_post(
-        request, comm,
-        &(co_coll_args){
-            .coll = CO_COLL_ALLGATHER, .in = in, .out = out, .count = count, .dtype = dtype});
-}
-
-co_status co_comm_igather(co_request **request, co_comm *comm, void *out, const void *in,
-                          size_t count, co_dtype dtype, int root)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_GATHER,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .peer = root});
-}
-
-co_status co_comm_iscatter(co_request **request, co_comm *comm, void *out, const void *in,
-                           size_t count, co_dtype dtype, int root)
-{
-    return comm_post(request, comm,
-                     &(co_coll_args){.coll = CO_COLL_SCATTER,
-                                     .in = in,
-                                     .out = out,
-                                     .count = count,
-                                     .dtype = dtype,
-                                     .peer = root});
-}
-
-co_status co_comm_ibarrier(co_request **request, co_comm *comm)
-{
-    return comm_post(request, comm, &(co_coll_args){.coll = CO_COLL_BARRIER});
 }

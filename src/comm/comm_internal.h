@@ -30,6 +30,14 @@ void co_comm_give_request(co_request *request);
 /* When the communicator goes. */
 void co_comm_free_spare(co_comm *comm);
 
+/* Between two looks at what another core will write. */
+static inline void co_comm_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
 /* Requests in the order posted, each with its transport's own fields behind it. */
 typedef struct co_comm_link {
     co_request base;
@@ -63,7 +71,9 @@ const char *co_comm_op_name(co_reduce_op op);
 /* Append ", 3" (or " 3" for the first) to a list of ranks; how many are in it: *n. */
 void co_comm_list_rank(char *out, size_t size, int *n, int rank);
 
-/* Post and wait; for a transport's own steps within a split. */
+/* Start an operation, after a look at its arguments. */
+co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args);
+/* The same to its end. */
 co_status co_comm_run(co_comm *comm, const co_coll_args *args);
 
 /* (color, key) of every rank of the old communicator: who is in the new one of `rank`. */

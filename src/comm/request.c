@@ -53,19 +53,12 @@ void co_comm_free_spare(co_comm *comm)
     }
 }
 
-static void request_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 {
     const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
 
     if (waited_ns < REQUEST_SPIN_NS)
-        request_pause();
+        co_comm_pause();
     else if (waited_ns < REQUEST_YIELD_NS)
         sched_yield();
     else

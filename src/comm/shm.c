@@ -22,7 +22,7 @@ static bool shm_probe(const char **why)
 /* A communicator that has failed keeps its own cause when later the whole region ends. */
 static const co_comm_cause *shm_cause(const shm_comm *c)
 {
-    const co_comm_cause *cause = co_shm_verdict(co_shm_context_verdict(c->shm, c->context));
+    const co_comm_cause *cause = co_shm_verdict(c->verdict);
 
     return cause ? cause : co_shm_verdict(co_shm_region_verdict(c->shm));
 }
@@ -52,13 +52,36 @@ static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *a
     request = co_comm_take_request(comm, sizeof(*request), args);
     if (!request)
         return CO_E_NOMEM;
-    request->esize = co_dtype_size(args->dtype);
     if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
         co_shm_p2p_post(c, request);
     else
         co_shm_coll_post(c, request);
     *out = &request->link.base;
     return CO_OK;
+}
+
+/* The request need not outlive the wait: where that fails nobody looks at it again. */
+static co_status shm_run(co_comm *comm, const co_coll_args *args)
+{
+    shm_comm *c = (shm_comm *)comm;
+    shm_request request;
+
+    CO_TRY(shm_alive(c));
+    request.link.next = NULL;
+    request.link.base.comm = comm;
+    request.link.base.args = *args;
+    request.link.base.done = false;
+    request.link.base.observer = NULL;
+    request.coll = NULL;
+    request.moved = 0;
+    if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV) {
+        co_shm_p2p_post(c, &request);
+        co_watch_post(comm, &request.link.base, args);
+    } else if (co_shm_coll_run(c, &request)) {
+        co_watch_ran(&request.link.base);
+        return CO_OK;
+    }
+    return co_request_wait(&request.link.base);
 }
 
 static bool shm_is_late(const co_request *request, int rank)
@@ -97,8 +120,7 @@ static void shm_fail(co_comm *comm, co_status status, const char *cause)
     shm_comm *c = (shm_comm *)comm;
 
     if (!shm_cause(c))
-        co_shm_convict(c->shm, co_shm_context_verdict(c->shm, c->context), c->world_rank, status,
-                       cause);
+        co_shm_convict(c->shm, c->verdict, c->world_rank, status, cause);
 }
 
 static void shm_abort(co_comm *comm, co_status status, const char *cause)
@@ -134,6 +156,7 @@ static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_ran
     c->context = context;
     c->world_rank = world_rank;
     c->at = co_shm_context_at(shm, context);
+    c->verdict = co_shm_context_verdict(shm, context);
     c->free_until = SHM_SLOTS;
     atomic_store(&co_shm_counters(c, rank)->member, world_rank + 1);
     c->sends = co_calloc((size_t)size, sizeof(*c->sends));
@@ -278,6 +301,7 @@ const co_comm_ops co_transport_shm = {
     .summary = "ranks of one machine, over shared memory",
     .probe = shm_probe,
     .post = shm_post,
+    .run = shm_run,
     .progress = shm_progress,
     .describe_wait = shm_describe_wait,
     .late = shm_late,

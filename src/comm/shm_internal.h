@@ -22,6 +22,7 @@
 #define SHM_MAX_RANKS 1024
 #define SHM_CONTEXTS  32 /* communicators at one time, the world among them */
 #define SHM_SLOTS     8
+#define SHM_TINY      16
 #define SHM_SMALL     4096 /* up to here one phase less is faster than a shared reduction */
 #define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
@@ -52,7 +53,8 @@ typedef struct shm_slot {
     /* Of an all-reduce: 1 + where in the windows the chunk is, and where its rank wants the sum.
        0: in this slot; nowhere, it fetches it. */
     uint64_t in, out;
-    _Alignas(16) unsigned char small[SHM_SMALL]; /* of a small reduction, its start in this line */
+    _Alignas(16) unsigned char tiny[SHM_TINY];   /* of a small reduction: what comes in this line */
+    _Alignas(64) unsigned char small[SHM_SMALL]; /* more than that */
     _Alignas(SHM_LINE) unsigned char data[SHM_CHUNK];
 } shm_slot;
 
@@ -86,7 +88,8 @@ struct shm_comm {
     co_comm base;
     co_shm *shm; /* borrowed */
     int context, world_rank;
-    unsigned char *at; /* start of the context */
+    unsigned char *at;    /* start of the context */
+    shm_verdict *verdict; /* its own */
     /* collectives */
     uint32_t sequence;
     uint64_t posted;             /* steps of all collectives so far */
@@ -108,6 +111,7 @@ struct shm_request {
     size_t chunk; /* elements of a step, for each block */
     size_t esize;
     size_t moved; /* message bytes so far, with the header */
+    bool shared;  /* ranks bring each other the sum; known when all chunks have arrived */
 };
 
 static inline shm_counters *co_shm_counters(const shm_comm *c, int rank)
@@ -137,8 +141,16 @@ static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
 co_status co_shm_map(co_shm **out, int ranks, int file);
 
 shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
+
 /* The first cause, or NULL. */
-const co_comm_cause *co_shm_verdict(const shm_verdict *verdict);
+static inline const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
+{
+    const uint32_t first =
+        atomic_load_explicit(&((shm_verdict *)verdict)->first, memory_order_acquire);
+
+    return first ? &verdict->cause[first - 1] : NULL;
+}
+
 /* `rank`: of the world, at fault. */
 void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
                     const char *text);
@@ -188,11 +200,11 @@ typedef struct shm_coll {
 } shm_coll;
 
 /* How an operation on so many bytes goes: one for all ranks, whose arguments are the same. */
-const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes);
+const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks);
 
-/* Whether ranks bring each other the sum of this step, whose chunks have all arrived. */
-bool co_shm_coll_is_shared(const shm_comm *c, const shm_request *request, uint64_t step);
-
+/* Whether all of it is done; else it is on its way as if posted. In any case it is written down in
+   the rank's watch. */
+bool co_shm_coll_run(shm_comm *c, shm_request *request);
 /* The first chunks are on their way when it returns. */
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);

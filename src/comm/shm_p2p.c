@@ -18,6 +18,7 @@ void co_shm_p2p_post(shm_comm *c, shm_request *request)
     const co_coll_args *args = &request->link.base.args;
     co_comm_queue *queues = args->coll == CO_COLL_SEND ? c->sends : c->receives;
 
+    request->esize = co_dtype_size(args->dtype);
     request->descriptor = co_comm_descriptor(args, 0);
     co_comm_queue_push(&queues[args->peer], &request->link);
     c->pending++;

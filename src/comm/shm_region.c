@@ -169,14 +169,6 @@ void co_shm_context_leave(co_shm *shm, int context, int members)
     co_shm_context_give_back(shm, context);
 }
 
-const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
-{
-    const uint32_t first =
-        atomic_load_explicit(&((shm_verdict *)verdict)->first, memory_order_acquire);
-
-    return first ? &verdict->cause[first - 1] : NULL;
-}
-
 void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
                     const char *text)
 {

@@ -11,8 +11,7 @@
 #include "comm/tree.h"
 
 #define STEPS_BLOCK_BYTES 8192 /* stays in the first cache between a sum and its copies */
-#define STEPS_LINE        64
-#define STEPS_OFFER_BYTES 512
+#define STEPS_OFFER_BYTES 2048 /* from here on a phase more is faster than copies */
 
 /* Address of the step's part of block `block` in a user's buffer. */
 static const unsigned char *steps_in(const shm_step *s, int block)
@@ -35,7 +34,7 @@ static unsigned char *steps_slot(const shm_step *s, int rank, size_t at)
 
 static void steps_copy(const shm_step *s, void *out, const void *in, size_t n)
 {
-    if (n)
+    if (n && out != in)
         memcpy(out, in, n * s->request->esize);
 }
 
@@ -50,12 +49,20 @@ static size_t steps_slice(size_t *begin, const shm_step *s, int rank)
     return s->n - *begin < each ? s->n - *begin : each;
 }
 
+/* The whole chunk of a small reduction in a rank's slot. */
+static unsigned char *steps_small(const shm_step *s, int rank)
+{
+    shm_slot *slot = co_shm_slot(s->c, rank, s->step);
+
+    return s->n * s->request->esize <= SHM_TINY ? slot->tiny : slot->small;
+}
+
 /* Element `at` of the chunk of another rank. */
 static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
 {
     const shm_slot *slot = co_shm_slot(s->c, rank, s->step);
     const unsigned char *chunk = slot->in                  ? s->c->shm->window_base + slot->in - 1
-                                 : s->request->coll->small ? slot->small
+                                 : s->request->coll->small ? steps_small(s, rank)
                                                            : slot->data;
 
     return chunk + at * s->request->esize;
@@ -159,13 +166,6 @@ static void steps_offer_slices(const shm_step *s)
     slot->out = steps_place(s, steps_out(s, 0));
 }
 
-/* Lines that lie in another core's cache come here for writing, all at once. */
-static void steps_claim(const unsigned char *data, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += STEPS_LINE)
-        __builtin_prefetch(data + at, 1, 3);
-}
-
 /* The sum of elements [at, at + n) of my slice, to where each rank wants it: its buffer, or my slot
    for ranks that fetch it. */
 static void steps_share_sum(const shm_step *s, size_t at, size_t n, bool fetched)
@@ -177,9 +177,6 @@ static void steps_share_sum(const shm_step *s, size_t at, size_t n, bool fetched
     /* In place the own chunk is a source, and with two ranks at most the sum may lie upon it. */
     if (!sum || (sum == mine && s->rank > 1))
         sum = slot;
-    for (int p = 0; p < s->size; p++)
-        if (p != s->rank && steps_wanted(s, p, at))
-            steps_claim(steps_wanted(s, p, at), n * s->request->esize);
     steps_combine(s, sum, mine, at, n);
     if (fetched && sum != slot)
         steps_copy(s, slot, sum, n);
@@ -210,23 +207,39 @@ static void steps_put_small(const shm_step *s)
     shm_slot *slot = co_shm_slot(s->c, s->rank, s->step);
 
     slot->in = slot->out = 0;
-    steps_copy(s, slot->small, steps_in(s, 0), s->n);
+    steps_copy(s, steps_small(s, s->rank), steps_in(s, 0), s->n);
 }
 
-/* Copying into the slot is faster than a phase more for so little. */
 static void steps_offer_small(const shm_step *s)
 {
-    if (s->n * s->request->esize >= STEPS_OFFER_BYTES && steps_place(s, steps_in(s, 0)) &&
-        steps_place(s, steps_out(s, 0)))
+    if (steps_place(s, steps_in(s, 0)) && steps_place(s, steps_out(s, 0)))
         steps_offer_slices(s);
     else
         steps_put_small(s);
 }
 
-/* The own chunk is taken from the slot, as `in` may be `out`. */
+/* The own chunk is read where it came from; what has just been written into the slot may still be
+   on its way to the cache. But where that is the output, only the first two ranks read it before
+   they write it. */
 static void steps_get_small(const shm_step *s)
 {
-    steps_combine(s, steps_out(s, 0), co_shm_slot(s->c, s->rank, s->step)->small, 0, s->n);
+    const unsigned char *own = steps_in(s, 0);
+
+    if (own == steps_out(s, 0) && s->rank > 1)
+        own = steps_small(s, s->rank);
+    steps_combine(s, steps_out(s, 0), own, 0, s->n);
+}
+
+/* The same between two ranks, neither of which needs a copy of its own. */
+static void steps_get_small_pair(const shm_step *s)
+{
+    const unsigned char *mine = steps_in(s, 0);
+    const unsigned char *theirs = steps_small(s, !s->rank);
+
+    co_reduce_pair(steps_out(s, 0), s->rank ? theirs : mine, s->rank ? mine : theirs, s->n,
+                   s->args->dtype, s->args->op);
+    if (s->args->op == CO_AVG)
+        co_reduce_divide(steps_out(s, 0), s->n, s->args->dtype, s->size);
 }
 
 static void steps_get_slices(const shm_step *s)
@@ -247,7 +260,7 @@ static void steps_fetch_slices(const shm_step *s)
 
 static void steps_fetch_small(const shm_step *s)
 {
-    if (!co_shm_coll_is_shared(s->c, s->request, s->step))
+    if (!s->request->shared)
         steps_get_small(s);
     else
         steps_fetch_slices(s);
@@ -393,14 +406,20 @@ static const shm_coll steps_table[CO_COLL_COUNT] = {
 
 static const shm_coll steps_reduce_small = {
     .small = true, .put = steps_put_small, .get = steps_get_small_root};
+static const shm_coll steps_allreduce_pair = {
+    .small = true, .put = steps_put_small, .get = steps_get_small_pair};
+static const shm_coll steps_allreduce_tiny = {
+    .small = true, .put = steps_put_small, .get = steps_get_small};
 static const shm_coll steps_allreduce_small = {
     .small = true, .put = steps_offer_small, .reduce = steps_share_slice, .get = steps_fetch_small};
 
 static const shm_coll steps_tree_small = {
     .parts = true, .put = steps_put_parts, .get = steps_get_tree};
 
-const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes)
+const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks)
 {
+    if (bytes < STEPS_OFFER_BYTES && args->coll == CO_COLL_ALLREDUCE)
+        return ranks == 2 ? &steps_allreduce_pair : &steps_allreduce_tiny;
     if (bytes <= SHM_SMALL && args->coll == CO_COLL_ALLREDUCE)
         return &steps_allreduce_small;
     if (bytes <= SHM_SMALL && args->coll == CO_COLL_REDUCE)

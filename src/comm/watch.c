@@ -137,6 +137,17 @@ void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
     watch_set(&w->posted, request->number + 1);
 }
 
+void co_watch_ran(co_request *request)
+{
+    co_watch *w = request->comm->watch;
+    co_watch_op *op;
+
+    if (!w)
+        return;
+    op = &w->op[request->number % CO_WATCH_OPS];
+    watch_set(&op->done_ns, watch_get(&op->posted_ns));
+}
+
 void co_watch_done(co_request *request)
 {
     co_watch *w = request->comm->watch;

@@ -80,6 +80,8 @@ void co_watch_forget(co_request *request);
 /* A request's number is kept in request->number. */
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args);
 void co_watch_done(co_request *request);
+/* The same for one that was over microseconds after it was posted: no look at the clock. */
+void co_watch_ran(co_request *request);
 void co_watch_wait(co_request *request, uint64_t since_ns);
 void co_watch_wait_over(co_request *request, uint64_t now_ns);
 

@@ -3,6 +3,7 @@
  *
  *   counted key                    "gcc-12.2.0 native-AVX2 oneDNN-2.6.3-AVX2", as one word
  *   counted allreduce BYTES TIMES  two ranks of shared memory in one thread, each in its turn
+ *   counted alone BYTES TIMES      one rank of shared memory, which waits for each of its own
  *
  * Between processes a rank would wait by looking again and again, as often as the other takes; here
  * each moves on as far as it can and hands over, so that a run has the same instructions always.
@@ -86,15 +87,36 @@ static co_status counted_allreduce(size_t bytes, long times)
     return st;
 }
 
+static co_status counted_alone(size_t bytes, long times)
+{
+    const size_t count = bytes / sizeof(float);
+    co_comm *rank = NULL;
+    co_shm *shm = NULL;
+    float *data = co_calloc_aligned(count, sizeof(float));
+    co_status st = data ? co_shm_create(&shm, 1) : CO_E_NOMEM;
+
+    if (st == CO_OK)
+        st = co_shm_attach(&rank, shm, 0);
+    for (long i = 0; i < times && st == CO_OK; i++)
+        st = co_comm_allreduce(rank, data, data, count, CO_F32, CO_SUM);
+    co_comm_destroy(rank);
+    co_shm_destroy(shm);
+    co_free(data);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
+    const bool alone = argc == 4 && strcmp(argv[1], "alone") == 0;
+
     if (argc == 2 && strcmp(argv[1], "key") == 0)
         return counted_key();
-    if (argc != 4 || strcmp(argv[1], "allreduce") != 0) {
-        fprintf(stderr, "usage: counted key | counted allreduce BYTES TIMES\n");
+    if (argc != 4 || !(alone || strcmp(argv[1], "allreduce") == 0)) {
+        fprintf(stderr, "usage: counted key | counted allreduce|alone BYTES TIMES\n");
         return 2;
     }
-    if (counted_allreduce((size_t)strtoull(argv[2], NULL, 10), atol(argv[3])) == CO_OK)
+    if ((alone ? counted_alone : counted_allreduce)((size_t)strtoull(argv[2], NULL, 10),
+                                                    atol(argv[3])) == CO_OK)
         return 0;
     fprintf(stderr, "%s\n", co_error_message());
     return 1;

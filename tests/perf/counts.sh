@@ -67,7 +67,7 @@ step()
 
 allreduce()
 {
-    per_unit 10 "$2" "$build/tests/perf/counted" allreduce "$1" @
+    per_unit 10 "$3" "$build/tests/perf/counted" "$1" "$2" @
 }
 
 key=$(valgrind --tool=none -q "$build/tests/perf/counted" key 2>/dev/null) ||
@@ -82,8 +82,9 @@ known=$(awk -v key="$key" '$1 == key' "$table")
 
 {
     printf '%s mnist-net-step-batch-16 %s\n' "$key" "$(step)"
-    printf '%s allreduce-2-ranks-1-KiB %s\n' "$key" "$(allreduce 1024 110)"
-    printf '%s allreduce-2-ranks-4-MiB %s\n' "$key" "$(allreduce 4194304 14)"
+    printf '%s allreduce-2-ranks-1-KiB %s\n' "$key" "$(allreduce allreduce 1024 110)"
+    printf '%s allreduce-waited-for-1-KiB %s\n' "$key" "$(allreduce alone 1024 1010)"
+    printf '%s allreduce-2-ranks-4-MiB %s\n' "$key" "$(allreduce allreduce 4194304 14)"
 } >"$dir/new"
 
 if [ "$update" ]; then

@@ -65,6 +65,9 @@ typedef struct co_comm_ops {
     /* Whether this build and machine can use it; *why is a static one-line reason when not. */
     bool (*probe)(const char **why);
     co_status (*post)(co_request **request, co_comm *comm, const co_coll_args *args);
+    /* A collective from post to end, faster than with a request; what it takes of co_watch_post is
+       its to do. NULL: post and wait. */
+    co_status (*run)(co_comm *comm, const co_coll_args *args);
     /* Advance everything that can be without waiting. */
     co_status (*progress)(co_comm *comm);
     /* "waiting in allreduce for ranks 1, 3": what a timeout message says. */
