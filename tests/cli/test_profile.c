@@ -230,21 +230,14 @@ static void a_profile_changes_no_weight(void **state)
 /* Over MPI requests may belong to a communicator below the one that is watched. */
 static void ranks_of_mpi_are_profiled(void **state)
 {
-    const program_options options = {.before = {"env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec",
-                                                "--allow-run-as-root", "--oversubscribe", "-n",
-                                                "2"}};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
     const char *const args[] = {"train", "p.yaml",    "--profile", "--profile-steps",
                                 "7",     "--run-dir", "mpi",       NULL};
-    const program_result *r = program_line("list transports");
-    const char *mpi = strstr(r->out, "\nmpi ");
     json_t *trace;
     int operations = 0;
 
     (void)state;
-    if (!mpi || strstr(mpi, "not here") || system("command -v mpiexec >/dev/null") != 0) {
-        print_message("skipped: this build or machine has no MPI\n");
-        skip();
-    }
+    program_need_mpi();
     program_assert_success(program_run(args, &options));
     trace = profile_load("mpi/trace.json");
     assert_int_equal(profile_check_trace(trace, &operations), 2 * PROFILE_STEPS);
