@@ -88,6 +88,12 @@ static void plain_is_right(void **state)
         if (a[i] >= 1 || a[i] <= -1)
             assert_int_equal(places[n++], i);
     assert_int_equal(co_vector_plain.gather(places, a, N, bits, N), n);
+    memcpy(&bits, &a[5], sizeof(bits)); /* one that is as large as the bound is in */
+    bits &= 0x7fffffff;
+    n = co_vector_plain.gather(places, a, N, bits, N);
+    while (n > 0 && places[n - 1] != 5)
+        n--;
+    assert_true(n > 0);
 }
 
 static void all_sets_agree(void **state)

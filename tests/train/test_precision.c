@@ -15,6 +15,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "train/distributed.h"
 #include "train/model.h"
 #include "train/scaler.h"
 
@@ -177,7 +178,8 @@ static co_status expect(bool so, const char *what)
     return so ? CO_OK : co_fail(CO_E_FAILED, "not so: %s", what);
 }
 
-/* In step 2, rank 1 gets numbers whose gradients no 16 bits can hold. */
+/* In step 2, rank 1 gets numbers whose gradients no 16 bits can hold, which the sums show on all
+   ranks. In step 3 it alone knows of an overflow. */
 static co_status overflow(co_comm *world, const job *j, co_model *model, co_distributed *d)
 {
     const int rank = co_comm_rank(world);
@@ -187,8 +189,11 @@ static co_status overflow(co_comm *world, const job *j, co_model *model, co_dist
     co_status st = before ? CO_OK : CO_E_NOMEM;
 
     for (uint64_t i = 0; st == CO_OK && i < 5; i++) {
-        const bool struck = i == 2 && (rank == 1 || !j->alone);
+        const bool strikes = i == 2 || i == 3, here = rank == 1 || !j->alone;
+        const bool struck = strikes && here;
 
+        if (i == 3 && rank == 1)
+            co_distributed_note_overflow(d);
         memcpy(before, model->store->param, bytes);
         st = step(&skipped, model, d, world, i, i == 2 && rank == 1 ? 1e6f : 1);
         if (st == CO_OK)
@@ -197,8 +202,9 @@ static co_status overflow(co_comm *world, const job *j, co_model *model, co_dist
             st = expect((memcmp(before, model->store->param, bytes) == 0) == struck,
                         "weights move but in a skipped step");
         if (st == CO_OK)
-            st = expect(co_distributed_loss_scale(d) ==
-                            (i >= 2 && (rank == 1 || !j->alone) ? 32768 : 65536),
+            st = expect(co_distributed_loss_scale(d) == (i < 2 || !here ? 65536
+                                                         : i == 2       ? 32768
+                                                                        : 16384),
                         "the scale is halved");
     }
     free(before);
@@ -305,6 +311,25 @@ static void a_run_goes_on_with_its_scale(void **state)
     }
 }
 
+/* Steps that are all skipped leave weights and the statistics of batch norm where they were. */
+static void a_skipped_step_leaves_no_trace(void **state)
+{
+    static const char *const precision[] = {"precision={level: O2, loss_scale: 1e18}",
+                                            "precision={level: O2, loss_scale: 1024}"};
+    co_train_summary one, more;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char name[2][16];
+
+        snprintf(name[0], sizeof(name[0]), "one%d", i);
+        snprintf(name[1], sizeof(name[1]), "more%d", i);
+        assert_int_equal(train(&one, name[0], 2, false, precision[i], "max_steps=1"), CO_OK);
+        assert_int_equal(train(&more, name[1], 2, false, precision[i], "max_steps=4"), CO_OK);
+        assert_int_equal(strcmp(one.weights_sha256, more.weights_sha256) == 0, i == 0);
+    }
+}
+
 /* What a rank has not sent yet has the scale of its step: with scales that are powers of two, and
    another in every step, not a bit changes. */
 static void what_is_kept_follows_the_scale(void **state)
@@ -369,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_dynamic_scale_moves_by_the_rules),
         cmocka_unit_test(overflow_on_one_rank_skips_the_step_on_all),
         cmocka_unit_test(a_run_goes_on_with_its_scale),
+        cmocka_unit_test(a_skipped_step_leaves_no_trace),
         cmocka_unit_test(what_is_kept_follows_the_scale),
         cmocka_unit_test(every_strategy_runs_or_refuses),
     };
