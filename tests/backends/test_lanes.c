@@ -217,6 +217,30 @@ static void maxpool_windows(const native_lanes *lanes)
         check_maxpool(lanes, &pool[i]);
 }
 
+/* What is zero, above or not, gets no gradient: its maximum stands nowhere. */
+static void check_relu_place(const native_lanes *lanes, const float *x, int64_t n)
+{
+    const int64_t all = n * lanes->lanes;
+    float *y = make(16, all), *bare = make(16, all);
+    uint8_t *place = co_calloc_aligned((size_t)all, 1);
+
+    assert_non_null(place);
+    memcpy(y, x, (size_t)all * sizeof(*y));
+    memcpy(bare, x, (size_t)all * sizeof(*bare));
+    for (int64_t i = 0; i < all; i++)
+        place[i] = (uint8_t)(i % 4);
+    lanes->relu_place(y, place, n);
+    lanes->relu_place(bare, NULL, n);
+    assert_memory_equal(y, bare, (size_t)all * sizeof(*y));
+    for (int64_t i = 0; i < all; i++) {
+        assert_true(isnan(x[i]) ? isnan(y[i]) : y[i] == (x[i] > 0 ? x[i] : 0));
+        assert_int_equal(place[i], x[i] <= 0 ? NATIVE_NOWHERE : i % 4);
+    }
+    co_free(y);
+    co_free(bare);
+    co_free(place);
+}
+
 static void elements(const native_lanes *lanes)
 {
     const int64_t n = 5, all = n * lanes->lanes;
@@ -227,6 +251,7 @@ static void elements(const native_lanes *lanes)
     drop[1] = 1;
     x[0] = NAN;
     x[2] = 0;
+    check_relu_place(lanes, x, n);
     lanes->relu(y, x, n);
     lanes->relu_gradient(d, y, z, n);
     assert_true(isnan(y[0]) && y[2] == 0 && d[0] == z[0] && d[2] == 0);

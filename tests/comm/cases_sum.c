@@ -71,20 +71,46 @@ static float sum_expected(int size, int each, size_t i)
     return sum;
 }
 
-static bool sum_order(co_comm *comm)
+static int sum_ranks_per_host(void)
 {
     const char *text = getenv("COHORT_RANKS_PER_HOST");
-    const int size = co_comm_size(comm);
-    float *data;
+
+    return text ? atoi(text) : 1;
+}
+
+/* `comm` has all ranks of `world`, in whatever order. */
+static bool sum_in_order(co_comm *comm, co_comm *world)
+{
+    const int each = sum_ranks_per_host(), size = co_comm_size(world);
+    float *data = sum_data(co_comm_rank(world));
+
+    CHECK_OK(co_comm_allreduce(comm, data, data, SUM_COUNT, CO_F32, CO_SUM));
+    for (size_t i = 0; i < SUM_COUNT; i += 7)
+        CHECK(data[i] == sum_expected(size, each, i));
+    comm_free(data);
+    return true;
+}
+
+static bool sum_order(co_comm *comm)
+{
+    return comm_shares_memory(comm) || sum_in_order(comm, comm);
+}
+
+/* The first ranks of hosts come in the order of hosts, and the others in the opposite one: hosts
+   are those of their first ranks on every rank. */
+static bool sum_order_of_hosts(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), local = rank % sum_ranks_per_host();
+    const int key = local == 0 ? rank : 2 * local * co_comm_size(comm) - rank;
+    co_comm *turned;
+    bool good;
 
     if (comm_shares_memory(comm))
         return true;
-    data = sum_data(co_comm_rank(comm));
-    CHECK_OK(co_comm_allreduce(comm, data, data, SUM_COUNT, CO_F32, CO_SUM));
-    for (size_t i = 0; i < SUM_COUNT; i += 7)
-        CHECK(data[i] == sum_expected(size, text ? atoi(text) : 1, i));
-    comm_free(data);
-    return true;
+    CHECK_OK(co_comm_split(&turned, comm, 0, key));
+    good = sum_in_order(turned, comm);
+    co_comm_destroy(turned);
+    return good;
 }
 
 /* Other operations between all-reduces. */
@@ -154,6 +180,7 @@ static bool sum_many_splits(co_comm *comm)
 const comm_case comm_cases_sum[] = {
     {"sum_pieces", sum_pieces, 1},
     {"sum_order", sum_order, 1},
+    {"sum_order_of_hosts", sum_order_of_hosts, 1},
     {"sum_mixed", sum_mixed, 1},
     {"sum_split", sum_split, 1},
     {"sum_many_splits", sum_many_splits, 1},
