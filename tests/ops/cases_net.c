@@ -5,7 +5,26 @@
  */
 #include "cases.h"
 
+/* Behind a layer that brings channels into blocks; one that follows takes them on. */
+#define SMALL(name, batch, h, w, attrs)                                                            \
+    {                                                                                              \
+        "net small image, " name, batch, {3, {16, h, w}},                                          \
+            "conv2d {out: 32, kernel: 1}; conv2d {out: 48, " attrs                                 \
+            "}; conv2d {out: 16, kernel: 1}",                                                      \
+            false                                                                                  \
+    }
+
 const ops_case cases_net[] = {
+    SMALL("8 x 8 to 4 x 4", 2, 8, 8, "kernel: 3, stride: 2, padding: 1"),
+    SMALL("4 x 4 to 2 x 2", 9, 4, 4, "kernel: 3, stride: 2, padding: 1"),
+    SMALL("2 x 2", 3, 2, 2, "kernel: 3, padding: 1"),
+    SMALL("2 x 2 to a pixel, no bias", 1, 2, 2, "kernel: 3, stride: 2, padding: 1, bias: false"),
+    SMALL("a pixel", 15, 1, 1, "kernel: 3, padding: 1"),
+    SMALL("a pixel of few", 5, 2, 2, "kernel: 1, stride: 2"),
+    SMALL("3 x 4, mixed", 4, 3, 4, "kernel: [3, 5], padding: [2, 2], stride: [2, 1]"),
+    SMALL("5 x 3, dilated", 3, 5, 3, "kernel: 3, dilation: 2, padding: 2"),
+    SMALL("pixels that no tap sees", 2, 6, 5, "kernel: 2, stride: 4, padding: 1"),
+    SMALL("more padding than image", 2, 2, 1, "kernel: 3, padding: 2"),
     {"net two convolutions",
      2,
      {3, {3, 7, 7}},

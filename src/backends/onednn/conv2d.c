@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "backends/onednn/taps.h"
 #include "backends/onednn/wino.h"
 
 #define CONV2D_BLOCK 16 /* channels of oneDNN's layout */
@@ -15,6 +16,7 @@
 typedef struct conv2d {
     onednn_self base;
     wino own;                                      /* our kernel, where it has loops */
+    taps taps;                                     /* that for small images, likewise */
     dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
     co_dtype type; /* of the tensors, in the primitive that is being described */
     bool trimmed;  /* some taps only ever meet padding: left out */
@@ -235,6 +237,15 @@ static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, con
                                                 a->bias ? &bias : NULL, &dst);
 }
 
+/* Whether the loops for small images run it: oneDNN has Winograd's algorithm for AVX-512 alone. */
+static bool conv2d_is_small(const conv2d *self, const co_call *call)
+{
+    const taps_loops *loops = taps_choose(call);
+
+    return loops && (loops->lanes < CONV2D_BLOCK || self->trimmed ||
+                     !onednn_suits_winograd(call, ONEDNN_FORWARD));
+}
+
 static co_status conv2d_plan(co_call *call)
 {
     static const conv2d_pass forward = {ONEDNN_FORWARD, conv2d_init_forward,
@@ -249,6 +260,8 @@ static co_status conv2d_plan(co_call *call)
     conv2d_read_attr(self, call);
     if (!self->trimmed && wino_supports(call))
         return wino_plan(&self->own, call, &self->base);
+    if (conv2d_is_small(self, call))
+        return taps_plan(&self->taps, call);
     CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
     md = self->covers ? conv2d_output(call) : onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
     dst = conv2d_result(self, program, call->out[0], &self->base.out, &md);
@@ -418,6 +431,8 @@ static co_status conv2d_plan_backward(co_call *call)
 
     if (self->own.loops)
         return wino_plan_backward(&self->own, call, &self->base);
+    if (self->taps.loops)
+        return taps_plan_backward(&self->taps, call);
     CO_TRY(conv2d_plan_backward_weights(self, call));
     return call->grad_in[0] ? conv2d_plan_backward_data(self, call) : CO_OK;
 }
@@ -427,6 +442,8 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     const conv2d *self = call->self;
 
     CO_TRY(onednn_forward(call, run));
+    if (self->taps.loops)
+        taps_forward(&self->taps, call);
     return self->own.loops ? wino_forward(&self->own, call) : CO_OK;
 }
 
@@ -434,10 +451,18 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
 
-    if (self->trimmed && !run->accumulate)
+    if (self->trimmed && !self->taps.loops && !run->accumulate)
         memset(call->grad_param[0].data, 0, call->grad_param[0].bytes);
     CO_TRY(onednn_backward(call, run));
+    if (self->taps.loops)
+        taps_backward(&self->taps, call, run);
     return self->own.loops ? wino_backward(&self->own, call, run->accumulate) : CO_OK;
+}
+
+static void conv2d_fini(co_call *call)
+{
+    taps_fini(&((conv2d *)call->self)->taps);
+    onednn_fini(call);
 }
 
 const co_kernel co_onednn_conv2d = {
@@ -450,5 +475,5 @@ const co_kernel co_onednn_conv2d = {
     .bind = onednn_bind,
     .forward = conv2d_forward,
     .backward = conv2d_backward,
-    .fini = onednn_fini,
+    .fini = conv2d_fini,
 };

@@ -1,0 +1,214 @@
+/*
+ * test_taps.c - the loops of small convolutions, each instruction set that this machine has,
+ * against plain arithmetic; every number of samples up to more than two full tiles.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "backends/onednn/taps.h"
+#include "core/mem.h"
+#include "core/rng.h"
+
+#define PIXELS       3
+#define BLOCKS       3
+#define MOST_SAMPLES 19
+
+static const taps_loops *const *find_all(void)
+{
+    static const taps_loops *const all[] = {
+#ifdef CO_ONEDNN_X86
+        &taps_loops_avx512, &taps_loops_avx2,
+#endif
+        &taps_loops_basic, NULL};
+    int too_new = 0;
+
+#ifdef CO_ONEDNN_X86
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        too_new = 2;
+    else if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
+             !__builtin_cpu_supports("avx512vl"))
+        too_new = 1;
+#endif
+    return all + too_new;
+}
+
+static float *make(uint32_t item, int64_t n)
+{
+    const co_rng rng = {.seed = 11, .stream = CO_RNG_TEST, .item = item};
+    float *x = co_calloc_aligned((size_t)n, sizeof(float));
+
+    assert_non_null(x);
+    co_rng_normal(x, &rng, 0, (size_t)n);
+    return x;
+}
+
+static void near(double got, double want, const char *what)
+{
+    if (!(fabs(got - want) <= 2e-5 * (1 + fabs(want))))
+        fail_msg("%s: %.9g instead of %.9g", what, got, want);
+}
+
+static taps_image image(const taps_loops *loops)
+{
+    const int64_t block = PIXELS * loops->lanes;
+
+    return (taps_image){.blocks = BLOCKS, .block = block, .sample = BLOCKS * block};
+}
+
+/* Place of a channel of a pixel of a sample. */
+static int64_t place(const taps_image *is, int lanes, int64_t sample, int64_t channel, int64_t at)
+{
+    return sample * is->sample + channel / lanes * is->block + at + channel % lanes;
+}
+
+/* y of the pixel at `to` from pixels 2 and 0, by taps 1 and 0; `blocks` of its blocks from the
+   first on. */
+static void check_multiply(const taps_loops *loops, int64_t samples, int64_t blocks, bool biased)
+{
+    const int lanes = loops->lanes;
+    const taps_image is = image(loops);
+    const int64_t channels = BLOCKS * lanes, panel = 2 * channels * lanes, to = lanes;
+    const taps_pair pair[] = {{2 * lanes, (int32_t)(channels * lanes)}, {0, 0}};
+    const taps_sum sum = {pair, 2, samples};
+    float *x = make(1, samples * is.sample), *y = make(2, samples * is.sample);
+    float *before = make(2, samples * is.sample);
+    float *w = make(3, blocks * panel), *bias = make(4, channels);
+
+    loops->multiply(y + to, &is, x, &is, w, panel, biased ? bias : NULL, blocks, &sum);
+    for (int64_t i = 0; i < samples * is.sample; i++) {
+        const int64_t s = i / is.sample, block = i % is.sample / is.block, l = i % lanes;
+        double want = biased ? (double)bias[block * lanes + l] : 0;
+
+        if (block >= blocks || i % is.block / lanes != 1) {
+            assert_true(y[i] == before[i]);
+            continue;
+        }
+        for (int p = 0; p < 2; p++)
+            for (int64_t c = 0; c < channels; c++)
+                want += (double)x[place(&is, lanes, s, c, pair[p].a)] *
+                        (double)w[block * panel + pair[p].b + c * lanes + l];
+        near((double)y[i], want, "product");
+    }
+    co_free(x), co_free(y), co_free(before), co_free(w), co_free(bias);
+}
+
+static void check_gradient(const taps_loops *loops, int64_t samples, int64_t blocks)
+{
+    const int lanes = loops->lanes;
+    const taps_image is = image(loops);
+    const int64_t channels = BLOCKS * lanes, panel = channels * lanes;
+    const taps_pair pair[] = {{2 * lanes, lanes}, {0, 2 * lanes}};
+    const taps_sum sum = {pair, 2, samples};
+    float *x = make(1, samples * is.sample), *dy = make(2, samples * is.sample);
+    float *dw = make(3, blocks * panel);
+
+    loops->gradient(dw, panel, x, &is, dy, &is, blocks, &sum);
+    for (int64_t i = 0; i < blocks * panel; i++) {
+        const int64_t block = i / panel, c = i % panel / lanes, o = block * lanes + i % lanes;
+        double want = 0;
+
+        for (int p = 0; p < 2; p++)
+            for (int64_t s = 0; s < samples; s++)
+                want += (double)x[place(&is, lanes, s, c, pair[p].a)] *
+                        (double)dy[place(&is, lanes, s, o, pair[p].b)];
+        near((double)dw[i], want, "gradient");
+    }
+    co_free(x), co_free(dy), co_free(dw);
+}
+
+static void check_add_up(const taps_loops *loops, int64_t samples)
+{
+    const taps_image is = image(loops);
+    float *dy = make(1, samples * is.sample), *sum = make(2, loops->lanes);
+
+    for (int add = 0; add < 2; add++) {
+        loops->add_up(sum, dy, &is, PIXELS, samples, add);
+        for (int l = 0; l < loops->lanes; l++) {
+            double want = 0;
+
+            for (int64_t i = l; i < samples * is.sample; i += loops->lanes)
+                want += i % is.sample < is.block ? (double)dy[i] : 0;
+            near((double)sum[l], want * (1 + add), "sum");
+        }
+    }
+    co_free(dy), co_free(sum);
+}
+
+static void loops_multiply_and_add(void **state)
+{
+    (void)state;
+    for (const taps_loops *const *loops = find_all(); *loops; loops++)
+        for (int64_t samples = 1; samples <= MOST_SAMPLES; samples++) {
+            for (int64_t blocks = 1; blocks <= 2; blocks++) {
+                check_multiply(*loops, samples, blocks, samples % 2 != 0);
+                check_gradient(*loops, samples, blocks);
+            }
+            check_add_up(*loops, samples);
+        }
+}
+
+/* A weight to (taps, in, lanes), from there to (taps, out, lanes), and back to where it was. */
+static void check_weight(const taps_loops *loops, int64_t kernel, int64_t used)
+{
+    const int lanes = loops->lanes;
+    const int64_t out = 2 * lanes, in = 3 * lanes, panel = used * in * lanes;
+    int64_t tap[16], number[16];
+    const taps_weight shape = {
+        .out = out, .in = in, .kernel = kernel, .taps = used, .tap = tap, .number = number};
+    float *w = make(1, out * in * kernel), *packed = make(2, out * in * used);
+    float *turned = make(3, out * in * used), *back = make(4, out * in * kernel);
+
+    for (int64_t t = 0; t < kernel; t++) {
+        number[t] = t < kernel - used ? -1 : t - (kernel - used);
+        if (number[t] >= 0)
+            tap[number[t]] = t;
+    }
+    for (int64_t k = 0; k < 2; k++)
+        loops->pack(packed + k * panel, w, &shape, k);
+    for (int64_t k = 0; k < 3; k++)
+        loops->turn(turned + k * used * out * lanes, packed, &shape, k);
+    for (int64_t i = 0; i < out * in * used; i++) {
+        const int64_t o = i / (in * used), c = i / used % in, t = i % used;
+        const float want = w[(o * in + c) * kernel + tap[t]];
+
+        assert_true(packed[o / lanes * panel + (t * in + c) * lanes + o % lanes] == want);
+        assert_true(turned[(c / lanes * used * out + t * out + o) * lanes + c % lanes] == want);
+    }
+    for (int add = 0; add < 2; add++) {
+        for (int64_t k = 0; k < 2; k++)
+            loops->unpack(back, packed + k * panel, &shape, k, add);
+        for (int64_t i = 0; i < out * in * kernel; i++) {
+            const float want = number[i % kernel] < 0 ? 0 : w[i] * (float)(1 + add);
+
+            assert_true(back[i] == want);
+        }
+    }
+    co_free(w), co_free(packed), co_free(turned), co_free(back);
+}
+
+static void weights_there_and_back(void **state)
+{
+    (void)state;
+    for (const taps_loops *const *loops = find_all(); *loops; loops++)
+        for (int64_t used = 1; used <= 9; used++) {
+            check_weight(*loops, 9, used);
+            check_weight(*loops, used, used);
+            check_weight(*loops, 15, used);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops_multiply_and_add),
+        cmocka_unit_test(weights_there_and_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
