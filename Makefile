@@ -14,7 +14,7 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints asan tsan \
+.PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints test-hosts asan tsan \
          fuzz coverage lint format bench bench-comm bench-data \
          update-counts \
         install clean
@@ -48,6 +48,10 @@ test-faults: setup all ## 300 runs in which a rank dies, hangs or finds its disk
 
 test-checkpoints: setup all ## 300 times SIGKILL while checkpoints are written
 	@tests/checkpoints/kills.sh build/cohort $(or $(KILLS),300)
+
+test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
+	@scripts/setup.sh build hosts
+	@tests/hosts/hosts.sh build
 
 asan: setup ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(call build,asan-ubsan)

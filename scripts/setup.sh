@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
-#   scripts/setup.sh [build] [lint] [fuzz] [coverage]     (nothing named: build)
+#   scripts/setup.sh [build] [lint] [fuzz] [coverage] [hosts]     (nothing named: build)
 #
 # Does nothing, and asks for no rights, when everything is there.
 set -eu
@@ -42,6 +42,12 @@ libclang-rt-dev        # libFuzzer and the sanitizers
 coverage='
 gcovr                  # the report
 '
+hosts='
+openssh-client         # mpiexec starts ranks on other hosts by it
+openssh-server         # which they have then
+iproute2               # networks between namespaces
+util-linux             # and namespaces
+'
 
 fail()
 {
@@ -67,7 +73,8 @@ for list in "$@"; do
     lint) wanted="$wanted $(names "$lint")" ;;
     fuzz) wanted="$wanted $(names "$fuzz")" ;;
     coverage) wanted="$wanted $(names "$coverage")" ;;
-    *) fail "no list named '$list'; there are: build lint fuzz coverage" ;;
+    hosts) wanted="$wanted $(names "$hosts")" ;;
+    *) fail "no list named '$list'; there are: build lint fuzz coverage hosts" ;;
     esac
 done
 

@@ -78,6 +78,14 @@ static double child_seconds(const child_run *run)
     return co_clock_seconds(run->start_ns, co_clock_ns());
 }
 
+/* It has little time from now on. */
+static void child_end(child_run *run, int signal)
+{
+    kill(run->pid, signal);
+    if (run->asked_at < 0)
+        run->asked_at = child_seconds(run);
+}
+
 static void child_ask(child_run *run, int signal)
 {
     if (run->child->ask && !run->asked) {
@@ -85,11 +93,13 @@ static void child_ask(child_run *run, int signal)
         kill(run->pid, run->child->ask);
         return;
     }
-    if (run->child->ask)
-        signal = SIGTERM;
-    kill(run->pid, signal);
-    if (run->asked_at < 0)
-        run->asked_at = child_seconds(run);
+    child_end(run, run->child->ask ? SIGTERM : signal);
+}
+
+/* With `ask` it leads a group, and what it has started to reach other hosts goes with it. */
+static void child_kill(const child_run *run)
+{
+    kill(run->child->ask ? -run->pid : run->pid, SIGKILL);
 }
 
 /* Wait for the next signal, or until it is time for the next tick. */
@@ -107,9 +117,10 @@ static void child_wait(child_run *run, const cli_guard *guard)
         child_ask(run, SIGTERM);
     }
     if (run->asked_at >= 0 && seconds > run->asked_at + CHILD_GRACE_SECONDS)
-        kill(run->pid, SIGKILL);
-    if (run->child->tick && signal < 0)
-        run->child->tick(run->child->arg, seconds);
+        child_kill(run);
+    if (run->child->tick && signal < 0 && run->child->tick(run->child->arg, seconds) &&
+        run->asked_at < 0)
+        child_end(run, SIGTERM);
 }
 
 co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child)

@@ -24,8 +24,9 @@ typedef struct cli_child {
     /* The signal that asks it to end, which it may take its time for; a second request is SIGTERM,
        and kills it soon after. 0: what has come here, and it is killed soon after. */
     int ask;
-    double limit_seconds;                    /* ends it after so long; 0: never */
-    void (*tick)(void *arg, double seconds); /* twice a second; NULL: nothing */
+    double limit_seconds; /* ends it after so long; 0: never */
+    /* Twice a second; true: end it, soon and for good. NULL: nothing. */
+    bool (*tick)(void *arg, double seconds);
     void *arg;
 } cli_child;
 

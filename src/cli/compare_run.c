@@ -81,18 +81,19 @@ static void run_find_epoch(char *out, size_t size, const co_cell *cell)
     }
 }
 
-static void run_tick(void *arg, double seconds)
+static bool run_tick(void *arg, double seconds)
 {
     const run_progress *p = arg;
     char text[32], epoch[48];
 
     if (!p->terminal)
-        return;
+        return false;
     run_find_epoch(epoch, sizeof(epoch), &p->report->cell[p->at]);
     run_print_name(p);
     printf(": running for %s%s", co_format_seconds(text, sizeof(text), seconds), epoch);
     run_print_left(p, seconds);
     fflush(stdout);
+    return false;
 }
 
 static void run_print_result(const run_progress *p, bool kept)

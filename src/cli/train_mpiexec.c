@@ -28,6 +28,8 @@
 #define JOB_MAX_HOSTS 1024
 #define JOB_MAX_PATH  4352
 #define JOB_SIGNALLED 128 /* exit codes above it are signals */
+#define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
+#define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
 
 typedef struct job {
     const train_options *options;
@@ -40,10 +42,12 @@ typedef struct job {
     int ranks;
     const char *host[JOB_MAX_HOSTS]; /* as given; in the arena */
     int n_host;
-    co_note *note; /* owned, (ranks at the start): of the last start */
-    int restarts;
-    uint64_t failed_at; /* 1 + step of the last failure; 0: none yet */
-    double start;       /* on co_clock_ns, in seconds */
+    co_note *note;           /* owned, (ranks at the start): of the last start */
+    co_notes_restart last;   /* restarts so far, and why the last one */
+    uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
+    double start;            /* on co_clock_ns, in seconds */
+    double look_at, over_at; /* since this start: the next look; when ranks had ended; 0: not */
+    bool overdue;            /* it was ended, as it did not end by itself */
     char cause[1400];
 } job;
 
@@ -192,10 +196,22 @@ static uint64_t job_step(const job *j)
     return step;
 }
 
+static const char *job_ending(char *out, size_t size, const job *j, int code)
+{
+    if (j->overdue)
+        snprintf(out, size, "had not noticed %d s after the others", JOB_GRACE_S);
+    else if (code > JOB_SIGNALLED)
+        snprintf(out, size, "says signal %d", code - JOB_SIGNALLED);
+    else
+        snprintf(out, size, "says exit code %d", code);
+    return out;
+}
+
 /* One line into j->cause. Returns whether another start may go better. */
 static bool job_explain(co_status *status, job *j, int dead, int code)
 {
     const co_note *note = dead < 0 ? NULL : &j->note[dead];
+    char ending[64];
 
     *status = CO_E_PEER;
     if (note && note->kind == CO_NOTE_FAILED) {
@@ -206,15 +222,10 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
                note->status == CO_E_NOMEM;
     }
     if (note && note->kind == CO_NOTE_BEGUN) {
-        const uint64_t step = job_step(j);
-
-        snprintf(
-            j->cause, sizeof(j->cause),
-            "rank %d (process %ld on %s) has died in or behind step %llu; its launcher says %s "
-            "%d",
-            dead, note->pid, note->host, (unsigned long long)step,
-            code > JOB_SIGNALLED ? "signal" : "exit code",
-            code > JOB_SIGNALLED ? code - JOB_SIGNALLED : code);
+        snprintf(j->cause, sizeof(j->cause),
+                 "rank %d (process %ld on %s) has died in or behind step %llu; its launcher %s",
+                 dead, note->pid, note->host, (unsigned long long)job_step(j),
+                 job_ending(ending, sizeof(ending), j, code));
         return true;
     }
     if (note || code > JOB_SIGNALLED) {
@@ -286,17 +297,18 @@ static bool job_again(job *j, int dead)
     if (j->failed_at == failed_at)
         return job_give_up(j, "the same step has failed twice");
     j->failed_at = failed_at;
-    if (j->restarts == j->spec.max_restarts)
+    if (j->last.count == j->spec.max_restarts)
         return job_give_up(j, "max_restarts is reached");
     if (j->spec.on_failure == CO_SPEC_SHRINK)
         job_shrink(j, dead);
     if (j->ranks < 1)
         return job_give_up(j, "no rank is left to go on with");
-    j->restarts++;
+    j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = dead};
+    snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
     co_log(CO_LOG_WARN,
            "%s; %d of %d ranks start again from the last checkpoint (restart %d of "
            "%lld)",
-           j->cause, j->ranks, before, j->restarts, (long long)j->spec.max_restarts);
+           j->cause, j->ranks, before, j->last.count, (long long)j->spec.max_restarts);
     return true;
 }
 
@@ -307,17 +319,47 @@ static double job_seconds(const job *j)
     return (double)co_clock_ns() * 1e-9 - j->start;
 }
 
-static co_status job_run_once(int *code, co_status *asked, const job *j, const cli_guard *guard,
+/* A rank has failed, which ends all; or all have left. */
+static bool job_is_over(const job *j)
+{
+    bool left = true;
+
+    for (int r = 0; r < j->ranks; r++) {
+        if (j->note[r].kind == CO_NOTE_FAILED)
+            return true;
+        left = left && j->note[r].kind == CO_NOTE_LEFT;
+    }
+    return left;
+}
+
+/* A launcher may wait for ever to hear from a host that is gone. */
+static bool job_tick(void *arg, double seconds)
+{
+    job *j = arg;
+
+    if (seconds < j->look_at)
+        return false;
+    j->look_at = seconds + JOB_LOOK_S;
+    co_notes_read(j->note, j->notes, j->ranks);
+    if (j->over_at == 0 && job_is_over(j))
+        j->over_at = seconds;
+    j->overdue = j->over_at > 0 && seconds - j->over_at > JOB_GRACE_S;
+    return j->overdue;
+}
+
+static co_status job_run_once(int *code, co_status *asked, job *j, const cli_guard *guard,
                               bool resume)
 {
     cli_ending ending = {0};
-    cli_child child = {.log = -1, .ask = SIGUSR1};
+    cli_child child = {.log = -1, .ask = SIGUSR1, .tick = job_tick, .arg = j};
     const char **argv;
 
     CO_TRY(job_command(&argv, j, resume));
-    CO_TRY(co_notes_create(j->notes));
+    CO_TRY(co_notes_create(j->notes, &j->last));
     child.file = argv[0];
     child.argv = argv;
+    j->look_at = j->over_at = 0;
+    j->overdue = false;
     if (j->spec.max_seconds) {
         child.limit_seconds = (double)j->spec.max_seconds - job_seconds(j);
         child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;

@@ -272,7 +272,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
 
     if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
         co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
-    } else if (r && !r->checked) {
+    } else if (r) {
         co_mpi_read_notes(c);
         for (int p = 0; p < c->base.size; p++)
             if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)

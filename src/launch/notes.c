@@ -15,36 +15,42 @@
 
 #define NOTES_MAX_PATH 4352
 #define NOTES_MAX_LINE 1536
+#define NOTES_RESTART  "restart" /* the others' names are numbers of ranks */
 
 static const char *const notes_words[] = {[CO_NOTE_BEGUN] = "begun",
                                           [CO_NOTE_TOLD] = "told",
                                           [CO_NOTE_FAILED] = "failed",
                                           [CO_NOTE_LEFT] = "left"};
 
-static bool notes_path(char out[NOTES_MAX_PATH], const char *folder, int rank)
+static bool notes_join(char out[NOTES_MAX_PATH], const char *folder, const char *name)
 {
-    const int n = snprintf(out, NOTES_MAX_PATH, "%s/%d", folder, rank);
+    const int n = snprintf(out, NOTES_MAX_PATH, "%s/%s", folder, name);
 
     return n > 0 && n < NOTES_MAX_PATH;
 }
 
-/* Files with a number for a name; nothing else in it is ours. */
+static bool notes_path(char out[NOTES_MAX_PATH], const char *folder, int rank)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "%d", rank);
+    return notes_join(out, folder, name);
+}
+
+static bool notes_is_ours(const char *name)
+{
+    return strspn(name, "0123456789") == strlen(name) || strcmp(name, NOTES_RESTART) == 0;
+}
+
 static void notes_clear(const char *folder)
 {
     DIR *dir = opendir(folder);
 
     for (struct dirent *e; dir && (e = readdir(dir));)
-        if (strspn(e->d_name, "0123456789") == strlen(e->d_name))
+        if (notes_is_ours(e->d_name))
             (void)unlinkat(dirfd(dir), e->d_name, 0);
     if (dir)
         closedir(dir);
-}
-
-co_status co_notes_create(const char *folder)
-{
-    CO_TRY(co_fs_mkdirs(folder));
-    notes_clear(folder);
-    return CO_OK;
 }
 
 void co_notes_remove(const char *folder)
@@ -53,18 +59,49 @@ void co_notes_remove(const char *folder)
     (void)rmdir(folder);
 }
 
-static void notes_append(const char *folder, int rank, const char *line)
+static void notes_append_to(const char *path, const char *line)
 {
-    char path[NOTES_MAX_PATH];
-    int fd;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
-    if (!notes_path(path, folder, rank))
-        return;
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
         return;
     (void)!write(fd, line, strlen(line));
     close(fd);
+}
+
+static void notes_append(const char *folder, int rank, const char *line)
+{
+    char path[NOTES_MAX_PATH];
+
+    if (notes_path(path, folder, rank))
+        notes_append_to(path, line);
+}
+
+co_status co_notes_create(const char *folder, const co_notes_restart *restart)
+{
+    char path[NOTES_MAX_PATH], line[NOTES_MAX_LINE];
+
+    CO_TRY(co_fs_mkdirs(folder));
+    notes_clear(folder);
+    snprintf(line, sizeof(line), "%d %d %s\n", restart->count, restart->lost_rank, restart->cause);
+    if (restart->count && notes_join(path, folder, NOTES_RESTART))
+        notes_append_to(path, line);
+    return CO_OK;
+}
+
+void co_notes_read_restart(co_notes_restart *out, const char *folder)
+{
+    char path[NOTES_MAX_PATH], line[NOTES_MAX_LINE] = "";
+    FILE *file = notes_join(path, folder, NOTES_RESTART) ? fopen(path, "re") : NULL;
+    int at = 0;
+
+    *out = (co_notes_restart){.lost_rank = -1};
+    if (!file)
+        return;
+    if (fgets(line, sizeof(line), file) &&
+        sscanf(line, "%d %d %n", &out->count, &out->lost_rank, &at) == 2 && at > 0)
+        snprintf(out->cause, sizeof(out->cause), "%.*s", (int)strcspn(line + at, "\n"), line + at);
+    fclose(file);
 }
 
 void co_notes_begin(const char *folder, int rank)

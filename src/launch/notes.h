@@ -31,10 +31,19 @@ typedef struct co_note {
     char message[1024];
 } co_note;
 
-/* Make the folder, empty of notes. */
-co_status co_notes_create(const char *folder);
+/* Why ranks have been started again. */
+typedef struct co_notes_restart {
+    int count;     /* 0: they are the first */
+    int lost_rank; /* -1: nobody knows which */
+    char cause[1400];
+} co_notes_restart;
+
+/* Make the folder, empty of notes but for `restart`. */
+co_status co_notes_create(const char *folder, const co_notes_restart *restart);
 void co_notes_remove(const char *folder);
 
+/* In a rank; where nothing can be read it is a first start. */
+void co_notes_read_restart(co_notes_restart *out, const char *folder);
 /* In rank `rank`. What cannot be written is left out: the run does not depend on it. */
 void co_notes_begin(const char *folder, int rank);
 void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status status, uint64_t step,

@@ -4,7 +4,15 @@
  */
 #include "train/run_mpi.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include <cohort/version.h>
+
+#include "core/mem.h"
 #include "launch/listener.h"
+#include "launch/notes.h"
+#include "train/state.h"
 
 /* Over MPI there is one generation of ranks: whoever started it may start another. */
 static co_status run_check_mpi(const co_job *job, const co_train_options *options)
@@ -15,6 +23,74 @@ static co_status run_check_mpi(const co_job *job, const co_train_options *option
                    "on_failure: when a rank dies mpiexec ends them all, so only `stop` is possible "
                    "here; to start again by itself, let cohort start mpiexec: cohort train CONFIG "
                    "--mpiexec 'mpiexec' -n RANKS");
+}
+
+/* What ranks have to have in common, line by line: each has read its own files. */
+static co_status run_mpi_text(char **out, const co_job *job)
+{
+    char *config = NULL;
+    const uint64_t step = job->state ? job->state->point.step : 0;
+    size_t size;
+
+    CO_TRY(co_spec_write_text(&config, &job->spec));
+    size = strlen(config) + 256;
+    *out = co_calloc(size, 1);
+    if (*out)
+        snprintf(*out, size,
+                 "%sCohort %s\n%lld training samples\n%lld test samples\n"
+                 "begins behind step %llu\n",
+                 config, co_version(), (long long)co_dataset_count(job->train),
+                 (long long)(job->test ? co_dataset_count(job->test) : 0),
+                 (unsigned long long)step);
+    co_free(config);
+    return *out ? CO_OK : CO_E_NOMEM;
+}
+
+/* Fail with the first line that differs. */
+static co_status run_mpi_compare(const char *mine, const char *first)
+{
+    while (*mine || *first) {
+        const size_t m = strcspn(mine, "\n"), n = strcspn(first, "\n");
+
+        if (m != n || memcmp(mine, first, m) != 0)
+            return co_fail(CO_E_USAGE,
+                           "config, data or checkpoint differ from rank 0's: '%.*s' here, '%.*s' "
+                           "there; every host must see the same files under the same paths",
+                           (int)m, mine, (int)n, first);
+        mine += m + (mine[m] == '\n');
+        first += n + (first[n] == '\n');
+    }
+    return CO_OK;
+}
+
+/* A difference would end in ranks that do not understand each other, or worse, do. */
+static co_status run_mpi_check_same(co_comm *comm, const char *mine)
+{
+    int64_t length = (int64_t)strlen(mine);
+    co_status st = CO_E_NOMEM;
+    char *first;
+
+    CO_TRY(co_comm_bcast(comm, &length, 1, CO_I64, 0));
+    first = co_calloc((size_t)length + 1, 1);
+    if (first && co_comm_rank(comm) == 0)
+        memcpy(first, mine, (size_t)length);
+    if (first)
+        st = co_comm_bcast(comm, first, (size_t)length, CO_U8, 0);
+    if (st == CO_OK)
+        st = run_mpi_compare(mine, first);
+    co_free(first);
+    return st;
+}
+
+static co_status run_mpi_check(co_comm *comm, const co_job *job)
+{
+    char *mine = NULL;
+    co_status st = run_mpi_text(&mine, job);
+
+    if (st == CO_OK)
+        st = run_mpi_check_same(comm, mine);
+    co_free(mine);
+    return st;
 }
 
 /* How the run was ended before its time. */
@@ -34,7 +110,9 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
     co_status st;
 
     co_listener_begin(job->listener, comm);
-    st = co_trainer_run(comm, job);
+    st = run_mpi_check(comm, job);
+    if (st == CO_OK)
+        st = co_trainer_run(comm, job);
     if (st == CO_OK) /* ranks share no memory with rank 0 */
         st = co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0);
     if (st != CO_OK)
@@ -44,9 +122,14 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
 
 co_status co_run_mpi(co_job *job, const co_train_options *options, const co_launch_options *launch)
 {
+    co_notes_restart restart;
     co_status st;
 
     CO_TRY(run_check_mpi(job, options));
+    if (options->notes) {
+        co_notes_read_restart(&restart, options->notes);
+        job->restart = &restart;
+    }
     CO_TRY(co_listener_open(&job->listener, options->notes));
     st = co_launch(launch, run_mpi_rank, job);
     if (st == CO_OK) {
@@ -55,5 +138,6 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
     }
     co_listener_close(job->listener);
     job->listener = NULL;
+    job->restart = NULL;
     return options->notes && job->result->train.stopped ? CO_OK : st;
 }

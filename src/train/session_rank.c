@@ -8,6 +8,7 @@
  */
 #include "comm/watch.h"
 #include "core/clock.h"
+#include "launch/notes.h"
 #include "train/session_internal.h"
 #include "train/trainer_internal.h"
 
@@ -33,6 +34,11 @@ void co_session_describe(co_run_info *info, const co_job *job)
 
     if (job->state)
         info->first_step = job->state->point.step;
+    if (!s && job->restart) {
+        info->restarts = job->restart->count;
+        info->cause = job->restart->count ? job->restart->cause : NULL;
+        info->lost_rank = job->restart->lost_rank;
+    }
     if (!s)
         return;
     info->restarts = s->restarts;

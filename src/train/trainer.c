@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "launch/listener.h"
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
 #include "train/lateness.h"
@@ -466,6 +467,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
         st = trainer_save(&t);
     if (st == CO_OK)
         st = trainer_profile_write(&t);
+    if (st != CO_OK && job->listener) /* closing what is under way may end the process */
+        co_listener_end(job->listener, st, co_error_message());
     trainer_close(&t);
     return st;
 }

@@ -46,7 +46,8 @@ typedef struct co_job {
                                   rank 0 has one of its own */
     const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
     struct co_listener *listener; /* borrowed; over MPI; NULL: nobody listens (launch/listener.h) */
-    struct co_session *session;   /* borrowed; NULL: one generation of ranks (session.h) */
+    struct co_notes_restart *restart; /* borrowed; over MPI: why ranks run again; NULL: no notes */
+    struct co_session *session;       /* borrowed; NULL: one generation of ranks (session.h) */
 } co_job;
 
 /* Whether every rank of that many will be able to make what it needs. */
