@@ -246,10 +246,8 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
     mpi_comm *c = (mpi_comm *)comm;
     mpi_request *r;
 
-    if (c->host.whole) {
-        c->host.ranks->observer = comm->observer; /* requests are those of `ranks` */
+    if (c->host.whole)
         return c->host.ranks->ops->post(out, c->host.ranks, args);
-    }
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
     r = co_comm_take_request(comm, sizeof(*r), args);

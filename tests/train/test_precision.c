@@ -330,6 +330,27 @@ static void a_skipped_step_leaves_no_trace(void **state)
     }
 }
 
+/* Parameters of batch norm that leave numbers of 16 bits on the way show it in the weights. */
+static void batch_norm_is_as_wide_as_asked_for(void **state)
+{
+    static const char *const precision[] = {
+        "precision=O2",
+        "precision={level: O2, keep_batchnorm_fp32: true}",
+        "precision={level: O2, keep_batchnorm_fp32: false}",
+    };
+    co_train_summary s[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "norm%d", i);
+        assert_int_equal(train(&s[i], name, 1, false, precision[i], "batch=16"), CO_OK);
+    }
+    assert_string_equal(s[0].weights_sha256, s[1].weights_sha256);
+    assert_string_not_equal(s[0].weights_sha256, s[2].weights_sha256);
+}
+
 /* What a rank has not sent yet has the scale of its step: with scales that are powers of two, and
    another in every step, not a bit changes. */
 static void what_is_kept_follows_the_scale(void **state)
@@ -395,6 +416,7 @@ int main(void)
         cmocka_unit_test(overflow_on_one_rank_skips_the_step_on_all),
         cmocka_unit_test(a_run_goes_on_with_its_scale),
         cmocka_unit_test(a_skipped_step_leaves_no_trace),
+        cmocka_unit_test(batch_norm_is_as_wide_as_asked_for),
         cmocka_unit_test(what_is_kept_follows_the_scale),
         cmocka_unit_test(every_strategy_runs_or_refuses),
     };
