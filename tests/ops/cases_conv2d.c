@@ -23,6 +23,8 @@ const ops_case cases_conv2d[] = {
     CONV("conv2d of tiles with rests", 9, 16, 7, 6, "out: 16, kernel: 3, padding: 1, bias: false"),
     CONV("conv2d of tiles without padding", 6, 16, 11, 14, "out: 32, kernel: 3"),
     CONV("conv2d of tiles with much padding", 5, 16, 9, 10, "out: 48, kernel: 3, padding: [2, 1]"),
+    CONV("conv2d of blocks, pointwise", 2, 48, 5, 4, "out: 32, kernel: 1, bias: false"),
+    CONV("conv2d of blocks, strided", 2, 32, 5, 6, "out: 48, kernel: 3, padding: 1, stride: 2"),
     CONV("conv2d as large as the image", 3, 4, 5, 6, "out: 3, kernel: [5, 6]"),
     CONV("conv2d as large as the image, whole vectors", 3, 16, 2, 3, "out: 32, kernel: [2, 3]"),
     CONV("conv2d of a pixel", 5, 16, 1, 1, "out: 32, kernel: 3, padding: 1"),

@@ -35,8 +35,14 @@ typedef enum onednn_when {
     ONEDNN_ALWAYS = 3
 } onednn_when;
 
+/* A weight's gradient from blocks to rows: rows.c. */
+typedef struct onednn_rows {
+    int64_t blocks, in, taps; /* blocks of 16 output channels */
+} onednn_rows;
+
 typedef struct onednn_step {
-    dnnl_primitive_t primitive; /* owned */
+    dnnl_primitive_t primitive; /* owned; NULL: `rows`, from base[0] to base[1] */
+    onednn_rows rows;
     onednn_when when;
     int n_arg;
     dnnl_exec_arg_t arg[ONEDNN_MAX_ARG]; /* memories owned */
@@ -126,6 +132,15 @@ onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn
                                const dnnl_memory_desc_t *md);
 co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
                               const onednn_operand *store);
+
+/* --- rows.c --- */
+/* Whether it knows how to bring the one format to the other, and this machine. */
+bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
+                      const dnnl_memory_desc_t *to);
+/* to = from, or to += from. */
+void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add);
+/* rows_avx512.c: 16 output channels. */
+void onednn_rows_avx512(float *to, const float *from, int64_t in, int64_t taps, bool add);
 
 /* --- program.c: the rest of a kernel's life --- */
 co_status onednn_bind(co_call *call);

@@ -158,15 +158,22 @@ static co_status program_add_arg(onednn_self *self, onednn_step *step, int id,
     return CO_OK;
 }
 
+static co_status program_take_step(onednn_step **out, const onednn_self *self,
+                                   onednn_program *program)
+{
+    if (program->n == ONEDNN_MAX_STEP)
+        return co_fail(CO_E_FAILED, "layer %s: a program with too many steps", self->call->name);
+    *out = &program->step[program->n++];
+    return CO_OK;
+}
+
 co_status onednn_add_step(onednn_self *self, onednn_program *program, onednn_when when,
                           const_dnnl_primitive_desc_t pd, const onednn_arg *arg, int n_arg)
 {
     const dnnl_memory_desc_t pad = onednn_chosen(pd, DNNL_ARG_SCRATCHPAD);
-    onednn_step *step;
+    onednn_step *step = NULL;
 
-    if (program->n == ONEDNN_MAX_STEP)
-        return co_fail(CO_E_FAILED, "layer %s: a program with too many steps", self->call->name);
-    step = &program->step[program->n++];
+    CO_TRY(program_take_step(&step, self, program));
     step->when = when;
     CO_TRY(
         onednn_check(dnnl_primitive_create(&step->primitive, pd), self->call, "make a primitive"));
@@ -237,11 +244,29 @@ onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn
     return onednn_scratch(self, &self->backward, md);
 }
 
+/* A step without a primitive. */
+static co_status program_add_rows(onednn_self *self, onednn_when when, const onednn_rows *rows,
+                                  const onednn_operand *from, const onednn_operand *to)
+{
+    onednn_step *step = NULL;
+
+    CO_TRY(program_take_step(&step, self, &self->backward));
+    *step = (onednn_step){.when = when,
+                          .rows = *rows,
+                          .base = {from->base, to->base},
+                          .offset = {from->offset, to->offset}};
+    return CO_OK;
+}
+
 co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
                               const onednn_operand *store)
 {
+    onednn_rows rows;
+
     if (work->base == store->base)
         return CO_OK;
+    if (onednn_find_rows(&rows, &work->md, &store->md))
+        return program_add_rows(self, when, &rows, work, store);
     return onednn_add_reorder(self, &self->backward, when, work, store, when == ONEDNN_ACCUMULATE);
 }
 
@@ -269,6 +294,18 @@ co_status onednn_bind(co_call *call)
     return program_bind(self, &self->backward);
 }
 
+static co_status program_run_step(const onednn_self *self, const onednn_step *step)
+{
+    if (step->primitive)
+        return onednn_check(
+            dnnl_primitive_execute(step->primitive, self->stream, step->n_arg, step->arg),
+            self->call, "run a primitive");
+    onednn_run_rows(&step->rows, (float *)((char *)*step->base[1] + step->offset[1]),
+                    (const float *)((char *)*step->base[0] + step->offset[0]),
+                    step->when == ONEDNN_ACCUMULATE);
+    return CO_OK;
+}
+
 static co_status program_run(const onednn_self *self, const onednn_program *program,
                              onednn_when when)
 {
@@ -277,9 +314,7 @@ static co_status program_run(const onednn_self *self, const onednn_program *prog
         const onednn_step *step = &program->step[s];
 
         if (step->when & when)
-            CO_TRY(onednn_check(
-                dnnl_primitive_execute(step->primitive, self->stream, step->n_arg, step->arg),
-                self->call, "run a primitive"));
+            CO_TRY(program_run_step(self, step));
     }
     return CO_OK;
 }
@@ -336,8 +371,13 @@ void onednn_describe_call(char *out, size_t size, const co_call *call, bool back
         const_dnnl_primitive_desc_t pd;
         const char *name = "";
 
-        if (!(program->step[s].when & ONEDNN_OVERWRITE) ||
-            dnnl_primitive_get_primitive_desc(program->step[s].primitive, &pd) != dnnl_success)
+        if (!(program->step[s].when & ONEDNN_OVERWRITE))
+            continue;
+        if (!program->step[s].primitive) {
+            reorders++;
+            continue;
+        }
+        if (dnnl_primitive_get_primitive_desc(program->step[s].primitive, &pd) != dnnl_success)
             continue;
         dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind);
         dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);

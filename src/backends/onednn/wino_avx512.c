@@ -6,24 +6,11 @@
  */
 #include <immintrin.h>
 
+#include "backends/onednn/transpose512.h"
 #include "backends/onednn/wino.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* With a check at each access, unrolled tiles would take the compiler minutes. */
-#define WINO_INLINE static
-#define WINO_UNROLL
-#else
-#define WINO_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define WINO_UNROLL _Pragma("unroll")
-#else
-#define WINO_UNROLL _Pragma("GCC unroll 36")
-#endif
-#endif
-
-#define LANES WINO_LANES
-#define ROWS  14 /* of a product's tile: 28 sums and a line of weights in 32 registers */
-#define STEP  8  /* input channels of a correlation's tile */
+#define ROWS 14 /* of a product's tile: 28 sums and a line of weights in 32 registers */
+#define STEP 8  /* input channels of a correlation's tile */
 
 /* Squares of the points and their products. */
 #define A  0.625f
@@ -35,14 +22,12 @@
 #define N_A (2 * AA * (AA - BB))
 #define N_B (2 * BB * (BB - AA))
 
-typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
-
-WINO_INLINE vec wino_load(const float *from)
+LANES_INLINE vec wino_load(const float *from)
 {
     return *(const vec *)from;
 }
 
-WINO_INLINE void wino_store(float *to, vec value)
+LANES_INLINE void wino_store(float *to, vec value)
 {
     *(vec *)to = value;
 }
@@ -50,7 +35,7 @@ WINO_INLINE void wino_store(float *to, vec value)
 /* --- transforms of one line: `by` vectors from one element to the next --- */
 
 /* y = B' x */
-WINO_INLINE void wino_b(vec *y, int to, const vec *x, int64_t by)
+LANES_INLINE void wino_b(vec *y, int to, const vec *x, int64_t by)
 {
     const vec x1 = x[by], x2 = x[2 * by], x3 = x[3 * by], x4 = x[4 * by];
     const vec even_a = x4 - BB * x2, odd_a = x3 - BB * x1;
@@ -65,7 +50,7 @@ WINO_INLINE void wino_b(vec *y, int to, const vec *x, int64_t by)
 }
 
 /* y = A' x */
-WINO_INLINE void wino_a(vec *y, const vec *x, int by)
+LANES_INLINE void wino_a(vec *y, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];
@@ -77,7 +62,7 @@ WINO_INLINE void wino_a(vec *y, const vec *x, int by)
 }
 
 /* y = A x, four elements `from` apart */
-WINO_INLINE void wino_a_back(vec *y, int by, const vec *x, int64_t from)
+LANES_INLINE void wino_a_back(vec *y, int by, const vec *x, int64_t from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
     const vec even_a = x0 + AA * x2, odd_a = x1 + AA * x3;
@@ -92,7 +77,7 @@ WINO_INLINE void wino_a_back(vec *y, int by, const vec *x, int64_t from)
 }
 
 /* y = G x, three elements `from` apart */
-WINO_INLINE void wino_g(vec *y, int by, const vec *x, int from)
+LANES_INLINE void wino_g(vec *y, int by, const vec *x, int from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
     const vec even_a = (x0 + AA * x2) * (1 / N_A), odd_a = x1 * (A / N_A);
@@ -107,7 +92,7 @@ WINO_INLINE void wino_g(vec *y, int by, const vec *x, int from)
 }
 
 /* y = G' x, to three elements `to` apart */
-WINO_INLINE void wino_g_back(vec *y, int to, const vec *x, int by)
+LANES_INLINE void wino_g_back(vec *y, int to, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];
@@ -120,14 +105,14 @@ WINO_INLINE void wino_g_back(vec *y, int to, const vec *x, int by)
 /* --- images --- */
 
 /* Whether all of a patch or tile of `size` lies on the image. */
-WINO_INLINE bool wino_is_inside(const wino_grid *grid, int64_t top, int64_t left, int size)
+LANES_INLINE bool wino_is_inside(const wino_grid *grid, int64_t top, int64_t left, int size)
 {
     return top >= 0 && left >= 0 && top + size <= grid->h && left + size <= grid->w;
 }
 
 /* The part of an image that a patch or tile lies on; zeros elsewhere, where nothing is read. */
-WINO_INLINE void wino_read(vec *out, const float *x, const wino_grid *grid, int64_t top,
-                           int64_t left, const int size)
+LANES_INLINE void wino_read(vec *out, const float *x, const wino_grid *grid, int64_t top,
+                            int64_t left, const int size)
 {
     const float *from = x + (top * grid->w + left) * LANES;
     __mmask16 column[WINO_PATCH];
@@ -137,18 +122,18 @@ WINO_INLINE void wino_read(vec *out, const float *x, const wino_grid *grid, int6
     for (int i = 0; i < size; i++, from += grid->w * LANES) {
         const __mmask16 row = top + i >= 0 && top + i < grid->h ? 0xffff : 0;
 
-        WINO_UNROLL for (int j = 0; j < size; j++) out[i * size + j] =
+        LANES_UNROLL for (int j = 0; j < size; j++) out[i * size + j] =
             (vec)_mm512_maskz_load_ps(row & column[j], from + j * LANES);
     }
 }
 
 /* The lines that the patch after the next one sees and those before it have not. */
-WINO_INLINE void wino_fetch(const float *x, const wino_grid *grid, int64_t top, int64_t left)
+LANES_INLINE void wino_fetch(const float *x, const wino_grid *grid, int64_t top, int64_t left)
 {
     const float *from = x + ((top + 2) * grid->w + left + WINO_PATCH + WINO_TILE) * LANES;
 
     for (int i = 0; i < WINO_TILE; i++, from += grid->w * LANES)
-        WINO_UNROLL for (int j = 0; j < WINO_TILE; j++) __builtin_prefetch(from + j * LANES);
+        LANES_UNROLL for (int j = 0; j < WINO_TILE; j++) __builtin_prefetch(from + j * LANES);
 }
 
 /* A tile's place. */
@@ -156,7 +141,7 @@ typedef struct wino_place {
     int64_t image, top, left;
 } wino_place;
 
-WINO_INLINE wino_place wino_find(const wino_grid *grid, int64_t tile)
+LANES_INLINE wino_place wino_find(const wino_grid *grid, int64_t tile)
 {
     const int64_t row = tile / grid->columns;
 
@@ -185,7 +170,7 @@ static void wino_spread_patch(float *v, int64_t apart, const float *x, const win
         }
         for (int i = 0; i < WINO_PATCH; i++) {
             wino_b(line, 1, half + i * WINO_PATCH, 1);
-            WINO_UNROLL for (int j = 0; j < WINO_PATCH; j++)
+            LANES_UNROLL for (int j = 0; j < WINO_PATCH; j++)
                 wino_store(v + (i * WINO_PATCH + j) * apart, line[j]);
         }
     }
@@ -207,7 +192,7 @@ static void wino_spread_tile(float *v, int64_t apart, float *sum, const float *d
         }
         for (int i = 0; i < WINO_PATCH; i++) {
             wino_a_back(line, 1, half + i * WINO_TILE, 1);
-            WINO_UNROLL for (int j = 0; j < WINO_PATCH; j++)
+            LANES_UNROLL for (int j = 0; j < WINO_PATCH; j++)
                 wino_store(v + (i * WINO_PATCH + j) * apart, line[j]);
         }
     }
@@ -229,15 +214,15 @@ static void wino_gather_tile(float *y, const wino_grid *grid, const float *m, in
         for (int j = 0; j < WINO_PATCH; j++) {
             vec in[WINO_PATCH], out[WINO_TILE];
 
-            WINO_UNROLL for (int i = 0; i < WINO_PATCH; i++) in[i] =
+            LANES_UNROLL for (int i = 0; i < WINO_PATCH; i++) in[i] =
                 wino_load(m + (i * WINO_PATCH + j) * apart);
             wino_a(out, in, 1);
-            WINO_UNROLL for (int i = 0; i < WINO_TILE; i++) half[i * WINO_PATCH + j] = out[i];
+            LANES_UNROLL for (int i = 0; i < WINO_TILE; i++) half[i * WINO_PATCH + j] = out[i];
         }
         for (int i = 0; i < WINO_TILE && i < rows; i++, to += grid->w * LANES) {
             wino_a(line, half + i * WINO_PATCH, 1);
             if (columns >= WINO_TILE)
-                WINO_UNROLL for (int j = 0; j < WINO_TILE; j++)
+                LANES_UNROLL for (int j = 0; j < WINO_TILE; j++)
                     wino_store(to + j * LANES, line[j] + base);
             else
                 for (int j = 0; j < columns; j++)
@@ -248,35 +233,16 @@ static void wino_gather_tile(float *y, const wino_grid *grid, const float *m, in
 
 /* --- weights --- */
 
-/* Elements whose index lacks the bit, b's moved up by it; or those that have it, a's moved down. */
-#define LACK(bit, l) ((l) & (bit) ? LANES + (l) - (bit) : (l))
-#define HAVE(bit, l) ((l) & (bit) ? LANES + (l) : (l) + (bit))
-#define ALL(f, bit)                                                                                \
-    f(bit, 0), f(bit, 1), f(bit, 2), f(bit, 3), f(bit, 4), f(bit, 5), f(bit, 6), f(bit, 7),        \
-        f(bit, 8), f(bit, 9), f(bit, 10), f(bit, 11), f(bit, 12), f(bit, 13), f(bit, 14),          \
-        f(bit, 15)
-#define EXCHANGE(bit)                                                                              \
-    WINO_UNROLL for (int i = 0; i < LANES; i++) if (!(i & (bit)))                                  \
-    {                                                                                              \
-        const vec a = v[i], b = v[i + (bit)];                                                      \
-                                                                                                   \
-        v[i] = __builtin_shufflevector(a, b, ALL(LACK, bit));                                      \
-        v[i + (bit)] = __builtin_shufflevector(a, b, ALL(HAVE, bit));                              \
-    }
-
-/* v[i][l] <-> v[l][i] */
-WINO_INLINE void wino_transpose(vec v[LANES]){EXCHANGE(1) EXCHANGE(2) EXCHANGE(4) EXCHANGE(8)}
-
 /* Nine taps, the last first if `turned`, to 36 points. */
-WINO_INLINE void wino_spread_taps(float *u, int64_t apart, const vec *tap)
+LANES_INLINE void wino_spread_taps(float *u, int64_t apart, const vec *tap)
 {
     vec half[WINO_PATCH * 3], line[WINO_PATCH];
 
-    WINO_UNROLL for (int j = 0; j < 3; j++) wino_g(half + j, 3, tap + j, 3);
-    WINO_UNROLL for (int i = 0; i < WINO_PATCH; i++)
+    LANES_UNROLL for (int j = 0; j < 3; j++) wino_g(half + j, 3, tap + j, 3);
+    LANES_UNROLL for (int i = 0; i < WINO_PATCH; i++)
     {
         wino_g(line, 1, half + i * 3, 1);
-        WINO_UNROLL for (int j = 0; j < WINO_PATCH; j++)
+        LANES_UNROLL for (int j = 0; j < WINO_PATCH; j++)
             wino_store(u + (i * WINO_PATCH + j) * apart, line[j]);
     }
 }
@@ -288,9 +254,9 @@ static void wino_spread_weight(float *u, int64_t apart, float *work, const float
     for (int64_t e = 0; e < row; e += LANES) {
         vec v[LANES];
 
-        WINO_UNROLL for (int l = 0; l < LANES; l++) v[l] = (vec)_mm512_loadu_ps(w + l * row + e);
-        wino_transpose(v);
-        WINO_UNROLL for (int l = 0; l < LANES; l++) wino_store(work + (e + l) * LANES, v[l]);
+        LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] = (vec)_mm512_loadu_ps(w + l * row + e);
+        lanes_transpose(v);
+        LANES_UNROLL for (int l = 0; l < LANES; l++) wino_store(work + (e + l) * LANES, v[l]);
     }
     for (int64_t i = 0; i < in; i++)
         wino_spread_taps(u + i * LANES, apart, (const vec *)(work + i * WINO_TAPS * LANES));
@@ -303,10 +269,10 @@ static void wino_spread_turned(float *u, int64_t apart, const float *w, int64_t 
     for (int64_t o = 0; o < out; o++, w += in * WINO_TAPS) {
         vec v[LANES], turned[WINO_TAPS];
 
-        WINO_UNROLL for (int l = 0; l < LANES; l++) v[l] =
+        LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] =
             (vec)_mm512_maskz_loadu_ps(taps, w + l * WINO_TAPS);
-        wino_transpose(v);
-        WINO_UNROLL for (int k = 0; k < WINO_TAPS; k++) turned[k] = v[WINO_TAPS - 1 - k];
+        lanes_transpose(v);
+        LANES_UNROLL for (int k = 0; k < WINO_TAPS; k++) turned[k] = v[WINO_TAPS - 1 - k];
         wino_spread_taps(u + o * LANES, apart, turned);
     }
 }
@@ -322,19 +288,19 @@ static void wino_gather_weight(float *dw, const float *u, int64_t apart, float *
         for (int j = 0; j < WINO_PATCH; j++) {
             vec point[WINO_PATCH];
 
-            WINO_UNROLL for (int k = 0; k < WINO_PATCH; k++) point[k] =
+            LANES_UNROLL for (int k = 0; k < WINO_PATCH; k++) point[k] =
                 wino_load(u + (k * WINO_PATCH + j) * apart + i * LANES);
             wino_g_back(half + j, WINO_PATCH, point, 1);
         }
-        WINO_UNROLL for (int k = 0; k < 3; k++)
+        LANES_UNROLL for (int k = 0; k < 3; k++)
             wino_g_back(tap + k * 3, 1, half + k * WINO_PATCH, 1);
     }
     for (int64_t e = 0; e < row; e += LANES) {
         vec v[LANES];
 
-        WINO_UNROLL for (int l = 0; l < LANES; l++) v[l] = wino_load(work + (e + l) * LANES);
-        wino_transpose(v);
-        WINO_UNROLL for (int l = 0; l < LANES; l++)
+        LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] = wino_load(work + (e + l) * LANES);
+        lanes_transpose(v);
+        LANES_UNROLL for (int l = 0; l < LANES; l++)
         {
             float *to = dw + l * row + e;
 
@@ -349,32 +315,32 @@ static void wino_gather_weight(float *dw, const float *u, int64_t apart, float *
 
 /* m (columns, tiles, 16), `rows` tiles of it: 16 input channels of all tiles lie together, `line`
    floats apart; a column's weights `column` floats. */
-WINO_INLINE void wino_product(float *m, const float *v, int64_t line, const float *u,
-                              int64_t column, int64_t in_blocks, const int rows, const int columns)
+LANES_INLINE void wino_product(float *m, const float *v, int64_t line, const float *u,
+                               int64_t column, int64_t in_blocks, const int rows, const int columns)
 {
     vec sum[ROWS][2];
 
-    WINO_UNROLL for (int p = 0; p < rows; p++) WINO_UNROLL for (int q = 0; q < columns; q++)
+    LANES_UNROLL for (int p = 0; p < rows; p++) LANES_UNROLL for (int q = 0; q < columns; q++)
         sum[p][q] = (vec){0};
     for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
-        WINO_UNROLL for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
+        LANES_UNROLL for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
 #pragma GCC unroll 4
         for (int i = 0; i < LANES; i++) {
             vec weight[2];
 
-            WINO_UNROLL for (int q = 0; q < columns; q++)
+            LANES_UNROLL for (int q = 0; q < columns; q++)
             {
                 weight[q] = wino_load(u + q * column + i * LANES);
             }
-            WINO_UNROLL for (int p = 0; p < rows; p++)
+            LANES_UNROLL for (int p = 0; p < rows; p++)
             {
                 const vec each = (vec){0} + v[p * LANES + i];
 
-                WINO_UNROLL for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
+                LANES_UNROLL for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
             }
         }
     }
-    WINO_UNROLL for (int p = 0; p < rows; p++) WINO_UNROLL for (int q = 0; q < columns; q++)
+    LANES_UNROLL for (int p = 0; p < rows; p++) LANES_UNROLL for (int q = 0; q < columns; q++)
         wino_store(m + q * line + p * LANES, sum[p][q]);
 }
 
@@ -427,27 +393,27 @@ static void wino_multiply(float *m, const float *v, const float *u, int64_t tile
 }
 
 /* du (columns, rows, 16) over all tiles. */
-WINO_INLINE void wino_correlation(float *du, int64_t column, const float *v, const float *dy,
-                                  int64_t tiles, bool add, const int rows, const int columns)
+LANES_INLINE void wino_correlation(float *du, int64_t column, const float *v, const float *dy,
+                                   int64_t tiles, bool add, const int rows, const int columns)
 {
     const int64_t line = tiles * LANES;
     vec sum[LANES][2];
 
-    WINO_UNROLL for (int i = 0; i < rows; i++) WINO_UNROLL for (int q = 0; q < columns; q++)
+    LANES_UNROLL for (int i = 0; i < rows; i++) LANES_UNROLL for (int q = 0; q < columns; q++)
         sum[i][q] = (vec){0};
 #pragma GCC unroll 4
     for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES) {
         vec out[2];
 
-        WINO_UNROLL for (int q = 0; q < columns; q++) out[q] = wino_load(dy + q * line);
-        WINO_UNROLL for (int i = 0; i < rows; i++)
+        LANES_UNROLL for (int q = 0; q < columns; q++) out[q] = wino_load(dy + q * line);
+        LANES_UNROLL for (int i = 0; i < rows; i++)
         {
             const vec each = (vec){0} + v[i];
 
-            WINO_UNROLL for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
+            LANES_UNROLL for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
         }
     }
-    WINO_UNROLL for (int i = 0; i < rows; i++) WINO_UNROLL for (int q = 0; q < columns; q++)
+    LANES_UNROLL for (int i = 0; i < rows; i++) LANES_UNROLL for (int q = 0; q < columns; q++)
     {
         float *to = du + q * column + i * LANES;
 
