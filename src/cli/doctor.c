@@ -110,13 +110,21 @@ static void doctor_check_memory(doctor *d)
 
 static void doctor_check_limits(doctor *d)
 {
-    struct rlimit files, size;
+    struct rlimit files, size, addresses;
     bool low = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < DOCTOR_LOW_FILES;
     bool capped = getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY;
+    bool narrow = getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;
     char text[32];
 
-    if (!low && !capped)
-        doctor_say(d, DOCTOR_OK, "limits", "open files and file sizes are not in the way");
+    if (!low && !capped && !narrow)
+        doctor_say(d, DOCTOR_OK, "limits",
+                   "open files, file sizes and addresses are not in the way");
+    if (narrow) {
+        doctor_say(d, DOCTOR_NOTE, "limits", "a process has no more than %s of addresses",
+                   co_format_bytes(text, sizeof(text), addresses.rlim_cur));
+        doctor_remedy("ulimit -v unlimited; else a rank has a quarter of them for memory that all "
+                      "share, and exchanges the rest by copies");
+    }
     if (low) {
         doctor_say(d, DOCTOR_WARN, "limits", "only %" PRIu64 " open files allowed",
                    (uint64_t)files.rlim_cur);

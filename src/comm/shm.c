@@ -265,6 +265,11 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
         }
         co_shm_window_empty(at + begin, end - begin);
     }
+    if (offset == SHM_NO_ADDRESSES)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "no addresses for %zu bytes that %d ranks share; raise the limits on "
+                       "addresses and files (ulimit -v, ulimit -f)",
+                       bytes, comm->size);
     return co_fail(CO_E_NOMEM, "no %zu bytes of memory for %d ranks to share", bytes, comm->size);
 }
 

@@ -136,6 +136,8 @@ static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
     return (shm_verdict *)shm->base;
 }
 
+/* A file in memory without a name, empty; -1, as errno says: none. EFBIG: a limit on lengths. */
+int co_shm_file(void);
 /* `file`: as long as the region or still empty, the region's to close once this has succeeded; -1:
    memory for the children of this process. */
 co_status co_shm_map(co_shm **out, int ranks, int file);
@@ -167,7 +169,8 @@ void co_shm_window_open(co_shm *shm);
 /* Those of another process; `file` is the region's to close from now on, -1: there are none. */
 void co_shm_window_join(co_shm *shm, int file);
 void co_shm_window_close(co_shm *shm);
-/* Addresses for memory of all ranks, not used so far: an offset; -1: there are not enough. */
+/* Addresses for memory of all ranks, not used so far: an offset, or one of the two below. */
+enum { SHM_NO_MEMORY = -1, SHM_NO_ADDRESSES = -2 };
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
 void *co_shm_window_at(const co_shm *shm, int64_t offset);
 /* The memory behind addresses, zero; false: there is not enough. */

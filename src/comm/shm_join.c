@@ -11,29 +11,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "comm/shm_internal.h"
 
-/* Where files may not be long (`ulimit -f`), to lengthen one is a signal. */
-static bool join_may_be_long(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
-}
-
 co_status co_shm_create_open(co_shm **out, co_shm_address *address, int ranks)
 {
     struct stat about;
-    int file;
+    const int file = co_shm_file();
 
     *out = NULL;
-    if (!join_may_be_long())
+    if (file < 0 && errno == EFBIG)
         return co_fail(CO_E_UNSUPPORTED, "the length of files is limited (ulimit -f)");
-    file = memfd_create("cohort-ranks", MFD_CLOEXEC);
     if (file < 0 || fstat(file, &about) != 0) {
         co_fail(CO_E_UNSUPPORTED, "no file in memory: %s", strerror(errno));
         if (file >= 0)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,7 +69,8 @@ static co_status region_fill(co_shm *shm)
     if (shm->base)
         return CO_OK;
     return co_fail(CO_E_NOMEM,
-                   "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks",
+                   "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks, or raise "
+                   "the limit on addresses (ulimit -v)",
                    shm->size >> 20, shm->ranks, strerror(errno));
 }
 
@@ -96,9 +98,33 @@ co_status co_shm_map(co_shm **out, int ranks, int file)
     return CO_OK;
 }
 
+int co_shm_file(void)
+{
+    struct rlimit limit;
+
+    /* Where files may not be long, to lengthen one is a signal. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        errno = EFBIG;
+        return -1;
+    }
+#ifdef MFD_CLOEXEC
+    return memfd_create("cohort", MFD_CLOEXEC);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* Of a file only pages that are touched count where the kernel promises no more memory than there
+   is (vm.overcommit_memory 2); of an anonymous mapping all would. */
 co_status co_shm_create(co_shm **out, int ranks)
 {
-    return co_shm_map(out, ranks, -1);
+    const int file = co_shm_file();
+    const co_status st = co_shm_map(out, ranks, file);
+
+    if (st != CO_OK && file >= 0)
+        close(file);
+    return st;
 }
 
 void co_shm_destroy(co_shm *shm)

@@ -20,13 +20,26 @@
 #define WINDOW_TIMES  16                /* addresses for this many times the machine's memory */
 #define WINDOW_LINE   ((size_t)64)
 #define WINDOW_HUGE   ((size_t)8 << 20) /* from here on large pages waste little */
-#define WINDOW_MIN_VA ((size_t)1 << 30)
+#define WINDOW_MIN_VA ((size_t)64 << 20)
+#define WINDOW_SHARE  4 /* of limited addresses, one part in so many: the rest is for all else */
 
 static size_t window_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / WINDOW_ALIGN * WINDOW_ALIGN : 0;
+}
+
+/* How many addresses to ask for at first. */
+static size_t window_wanted(void)
+{
+    const size_t wanted = window_memory() * WINDOW_TIMES;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur / WINDOW_SHARE > wanted)
+        return wanted;
+    return (size_t)limit.rlim_cur / WINDOW_SHARE;
 }
 
 static bool window_map(co_shm *shm, size_t bytes)
@@ -40,22 +53,12 @@ static bool window_map(co_shm *shm, size_t bytes)
     return true;
 }
 
-/* Where files may not be long (`ulimit -f`), to lengthen one is a signal. */
-static bool window_may_be_long(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
-}
-
 void co_shm_window_open(co_shm *shm)
 {
-    const size_t memory = window_memory();
-
-    shm->windows = memfd_create("cohort", MFD_CLOEXEC);
-    if (shm->windows < 0 || !window_may_be_long())
+    shm->windows = co_shm_file();
+    if (shm->windows < 0)
         return;
-    for (size_t bytes = memory * WINDOW_TIMES; bytes >= WINDOW_MIN_VA; bytes /= 4) {
+    for (size_t bytes = window_wanted(); bytes >= WINDOW_MIN_VA; bytes /= 2) {
         const size_t whole = bytes / WINDOW_ALIGN * WINDOW_ALIGN;
 
         if (ftruncate(shm->windows, (off_t)whole) == 0 && window_map(shm, whole))
@@ -80,6 +83,7 @@ void co_shm_window_close(co_shm *shm)
     if (shm->windows >= 0)
         close(shm->windows);
     shm->window_base = NULL;
+    shm->window_bytes = 0;
     shm->windows = -1;
 }
 
@@ -94,15 +98,17 @@ bool co_shm_window_has(const co_shm *shm, const void *data, size_t bytes)
 int64_t co_shm_window_take(co_shm *shm, size_t bytes)
 {
     shm_context *world = (shm_context *)co_shm_context_at(shm, 0);
-    int64_t offset;
+    int64_t offset = atomic_load(&world->windows);
 
-    if (!shm->window_base || bytes > window_memory())
-        return -1;
-    offset = atomic_fetch_add(&world->windows,
-                              (int64_t)((bytes + WINDOW_ALIGN - 1) / WINDOW_ALIGN * WINDOW_ALIGN));
-    return (size_t)offset <= shm->window_bytes && bytes <= shm->window_bytes - (size_t)offset
-               ? offset
-               : -1;
+    if (bytes > window_memory())
+        return SHM_NO_MEMORY;
+    do {
+        if ((size_t)offset > shm->window_bytes || bytes > shm->window_bytes - (size_t)offset)
+            return SHM_NO_ADDRESSES;
+    } while (!atomic_compare_exchange_weak(
+        &world->windows, &offset,
+        offset + (int64_t)((bytes + WINDOW_ALIGN - 1) / WINDOW_ALIGN * WINDOW_ALIGN)));
+    return offset;
 }
 
 void *co_shm_window_at(const co_shm *shm, int64_t offset)

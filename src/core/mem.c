@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cohort/status.h>
@@ -43,9 +44,16 @@ static size_t mem_check(size_t count, size_t size)
 
 static void *mem_result(void *ptr, size_t bytes)
 {
-    if (!ptr)
+    struct rlimit limit;
+
+    if (ptr)
+        return ptr;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes; ulimit -v allows %zu MiB in all)",
+                bytes, (size_t)limit.rlim_cur >> 20);
+    else
         co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes)", bytes);
-    return ptr;
+    return NULL;
 }
 
 /* Large blocks ask for huge pages: a hint, failure changes nothing. */

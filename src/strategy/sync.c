@@ -103,13 +103,17 @@ static co_status sync_start(co_strategy *strategy)
 {
     const int rank = co_comm_rank(strategy->comm), ranks = co_comm_size(strategy->comm);
     sync_state *self = strategy->self;
+    co_status st;
 
     if (!sync_divides(strategy))
         return co_weights_broadcast(strategy);
     if (!sync_can_divide(strategy))
         return co_fail(CO_E_UNSUPPORTED, "strategy sync: `update: parts` is for ranks that "
                                          "`cohort train -n` starts; leave `update` at auto");
-    CO_TRY(co_shared_open(&self->weights, strategy));
+    st = co_shared_open(&self->weights, strategy);
+    if (st == CO_E_UNSUPPORTED && self->update == SYNC_AUTO)
+        return CO_OK; /* each has weights of its own, and they are the same */
+    CO_TRY(st);
     strategy->update_begin = co_store_slice(strategy->store->n, rank, ranks);
     strategy->update_end = co_store_slice(strategy->store->n, rank + 1, ranks);
     return CO_OK;

@@ -1,0 +1,117 @@
+/*
+ * test_limits.c - memory that ranks share where addresses are limited (`ulimit -v`).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "comm/shm_internal.h"
+
+#define LIMIT ((size_t)2 << 30)
+#define MIB   ((size_t)1 << 20)
+
+/* Whether this process can live with so few addresses; under a sanitizer it cannot. */
+static bool limits_set(size_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    void *some;
+
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return false;
+    some = mmap(NULL, bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (some == MAP_FAILED)
+        return false;
+    munmap(some, bytes / 2);
+    return true;
+}
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, co_error_message());    \
+            return false;                                                                          \
+        }                                                                                          \
+    } while (0)
+
+/* Of what is too much for the addresses a rank has its own, and a window is refused with the
+   remedy; neither takes anything from what comes later. */
+static bool limits_of_windows(co_shm *shm, co_comm *comm)
+{
+    const size_t much = shm->window_bytes, little = 8 * MIB;
+    void *data, *window;
+
+    EXPECT(co_comm_alloc(&data, comm, much + MIB) == CO_OK);
+    EXPECT(!co_shm_window_has(shm, data, 1));
+    co_comm_free(comm, data, much + MIB);
+    EXPECT(co_comm_window_create(&window, comm, much + MIB) == CO_E_UNSUPPORTED);
+    EXPECT(strstr(co_error_message(), "ulimit -v"));
+    EXPECT(co_comm_alloc(&data, comm, little) == CO_OK);
+    EXPECT(co_shm_window_has(shm, data, little));
+    co_comm_free(comm, data, little);
+    EXPECT(co_comm_window_create(&window, comm, little) == CO_OK);
+    memset(window, 1, little);
+    co_comm_window_destroy(comm, window, little);
+    return true;
+}
+
+/* Windows leave most of the addresses to everything else. */
+static bool limits_of_region(void)
+{
+    co_comm *comm;
+    co_shm *shm;
+    bool good;
+
+    EXPECT(co_shm_create(&shm, 2) == CO_OK);
+    EXPECT(shm->window_base && shm->window_bytes <= LIMIT / 4);
+    co_shm_destroy(shm);
+    EXPECT(co_shm_create(&shm, 1) == CO_OK);
+    EXPECT(co_shm_attach(&comm, shm, 0) == CO_OK);
+    good = limits_of_windows(shm, comm);
+    co_comm_destroy(comm);
+    co_shm_destroy(shm);
+    return good;
+}
+
+/* Ranks too many for the addresses: one error with the remedy. */
+static bool limits_of_ranks(void)
+{
+    co_shm *shm;
+
+    EXPECT(co_shm_create(&shm, 200) == CO_E_NOMEM);
+    EXPECT(!shm && strstr(co_error_message(), "start fewer ranks, or raise the limit"));
+    return true;
+}
+
+/* In a process of its own, as a limit stays. */
+static void test_few_addresses(void **state)
+{
+    const pid_t child = fork();
+    int how;
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(!limits_set(LIMIT) ? 77 : limits_of_region() && limits_of_ranks() ? 0 : 1);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    if (WEXITSTATUS(how) == 77) {
+        print_message("skipped: addresses cannot be limited here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_few_addresses)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
