@@ -122,33 +122,48 @@ static void every_op_has_both_types(void **state)
                 half_run(c, &types[t]);
 }
 
-/* Sizes at which Winograd's algorithm in floats beats units for BF16, in all three passes: the
-   tensors are those of the direct kernels but for single roundings, so weights are rounded, too. */
+/* Sizes at which Winograd's algorithm runs tensors of BF16 where the CPU has instructions for them:
+   many full tiles, tiles with rests, and weights that are transformed in groups. The tensors are
+   those of the direct kernels but for single roundings, so weights are rounded, too. */
 #define WINOGRAD_TOLERANCE 4e-4
+
+static const ops_case winograd_cases[] = {{"conv2d of many full tiles",
+                                           32,
+                                           {3, {64, 8, 8}},
+                                           "conv2d {out: 128, kernel: 3, padding: 1}",
+                                           false},
+                                          {"conv2d of tiles with rests",
+                                           20,
+                                           {3, {64, 7, 9}},
+                                           "conv2d {out: 80, kernel: 3, bias: false}",
+                                           false},
+                                          {"conv2d of many weights",
+                                           40,
+                                           {3, {256, 4, 4}},
+                                           "conv2d {out: 512, kernel: 3, padding: 1}",
+                                           false}};
 
 static void winograd_keeps_a_layer_of_bf16(void **state)
 {
-    static const ops_case c = {"conv2d of many full tiles",
-                               32,
-                               {3, {64, 8, 8}},
-                               "conv2d {out: 128, kernel: 3, padding: 1}",
-                               false};
     const co_plan_precision precision = {.low = CO_BF16, .everything = true};
     const harness_mode direct = {
         .backends = co_backends, .training = true, .direct = true, .precision = precision};
     const harness_mode any = {.backends = co_backends, .training = true, .precision = precision};
-    harness *h = cases_create(&c);
-    harness_result want, got;
 
     (void)state;
-    assert_int_equal(harness_measure(&want, h, &direct, true), CO_OK);
-    assert_int_equal(harness_measure(&got, h, &any, true), CO_OK);
-    half_check(h, &got, &want, WINOGRAD_TOLERANCE, c.name);
-    for (size_t i = 0; i < got.n_out; i++)
-        assert_true(half_is_bf16(got.out[i]));
-    harness_result_free(&want);
-    harness_result_free(&got);
-    harness_destroy(h);
+    for (size_t k = 0; k < sizeof(winograd_cases) / sizeof(winograd_cases[0]); k++) {
+        harness *h = cases_create(&winograd_cases[k]);
+        harness_result want, got;
+
+        assert_int_equal(harness_measure(&want, h, &direct, true), CO_OK);
+        assert_int_equal(harness_measure(&got, h, &any, true), CO_OK);
+        half_check(h, &got, &want, WINOGRAD_TOLERANCE, winograd_cases[k].name);
+        for (size_t i = 0; i < got.n_out; i++)
+            assert_true(half_is_bf16(got.out[i]));
+        harness_result_free(&want);
+        harness_result_free(&got);
+        harness_destroy(h);
+    }
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 /*
- * conv2d.c - convolution by oneDNN, directly or, where winograd.c says so, by Winograd's algorithm;
- * in floats by our own loops for that (wino.c), where this machine can run them.
+ * conv2d.c - convolution by oneDNN, directly or, where winograd.c says so, by Winograd's algorithm:
+ * by our own loops (wino.c), where this machine can run them, else in floats by oneDNN's; small
+ * images by loops of taps.c.
  *
  * Weights are plain in the flat store and change at every step, so each run brings them into the
- * kernel's format. Winograd's computes in floats: tensors of BF16 are widened for it, the weights
- * rounded before, and its results rounded, so that a layer of BF16 is one either way.
+ * kernel's format.
  */
 #include <string.h>
 
@@ -18,10 +18,9 @@ typedef struct conv2d {
     wino own;                                      /* our kernel, where it has loops */
     taps taps;                                     /* that for small images, likewise */
     dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
-    co_dtype type; /* of the tensors, in the primitive that is being described */
-    bool trimmed;  /* some taps only ever meet padding: left out */
-    int64_t first; /* element of the weight, of those that do not */
-    bool covers;   /* the taps are the image: a matrix product */
+    bool trimmed;                                  /* some taps only ever meet padding: left out */
+    int64_t first;                                 /* element of the weight, of those that do not */
+    bool covers;                                   /* the taps are the image: a matrix product */
     int weight_ndim;
     dnnl_dims_t weight_dim;  /* (out, in, kh, kw), or (groups, out / groups, in / groups, kh, kw) */
     onednn_operand grad_out; /* in backward, as the gradient of the weights reads it */
@@ -90,7 +89,6 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
 /* One of oneDNN's three descriptors of a convolution, for an algorithm; and of the inner product
    that it is where the taps cover the image. */
 typedef struct conv2d_pass {
-    onednn_pass which;
     dnnl_status_t (*convolution)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
                                  const conv2d *self, const co_call *call);
     dnnl_status_t (*product)(dnnl_inner_product_desc_t *desc, const conv2d *self,
@@ -103,18 +101,15 @@ static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const
     dnnl_convolution_desc_t desc;
     dnnl_inner_product_desc_t product;
 
-    self->type = call->in[0]->dtype;
     if (self->covers) {
         CO_TRY(onednn_check(pass->product(&product, self, call), call, "describe the layer"));
         return onednn_describe(out, &self->base, &product);
     }
-    self->type = CO_F32;
-    if (!self->trimmed && onednn_suits_winograd(call, pass->which) &&
+    if (!self->trimmed && call->in[0]->dtype == CO_F32 && onednn_suits_winograd(call) &&
         pass->convolution(&desc, dnnl_convolution_winograd, self, call) == dnnl_success &&
         dnnl_primitive_desc_create(out, &desc, self->base.attr, self->base.engine,
                                    self->base.forward_pd) == dnnl_success)
         return CO_OK;
-    self->type = call->in[0]->dtype;
     CO_TRY(onednn_check(pass->convolution(&desc, dnnl_convolution_direct, self, call), call,
                         "describe the layer"));
     return onednn_describe(out, &self->base, &desc);
@@ -167,57 +162,14 @@ static co_status conv2d_weight(onednn_operand *out, const conv2d *self, const co
                         self->base.call, "describe the weight");
 }
 
-/* Weights in the format and the type of the primitive, with the bits of the tensors' type. */
-static co_status conv2d_read_weight(onednn_operand *out, conv2d *self, onednn_program *program,
-                                    const_dnnl_primitive_desc_t pd)
-{
-    const co_call *call = self->base.call;
-    const dnnl_memory_desc_t chosen = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
-    dnnl_memory_desc_t rounded = chosen;
-
-    CO_TRY(conv2d_weight(out, self, &call->param[0]));
-    rounded.data_type = onednn_tensor(call->in[0]).md.data_type;
-    CO_TRY(onednn_convert(out, &self->base, program, &rounded));
-    return onednn_convert(out, &self->base, program, &chosen);
-}
-
-/* Let `tensor` have the format in which the primitive writes it; and where it shall: there or, in
-   another type, into scratch, from where conv2d_put brings it. */
-static onednn_operand conv2d_result(conv2d *self, onednn_program *program, co_tensor *tensor,
-                                    onednn_layout *own, const dnnl_memory_desc_t *chosen)
-{
-    const onednn_operand x = onednn_tensor(tensor);
-    dnnl_memory_desc_t md = *chosen;
-
-    md.data_type = x.md.data_type;
-    onednn_set_format(tensor, own, &md);
-    return onednn_same(&md, chosen) ? onednn_tensor(tensor)
-                                    : onednn_scratch(&self->base, program, chosen);
-}
-
-static co_status conv2d_put(conv2d *self, onednn_program *program, const onednn_operand *from,
-                            const co_tensor *tensor)
-{
-    const onednn_operand to = onednn_tensor(tensor);
-
-    if (from->base == to.base)
-        return CO_OK;
-    return onednn_add_reorder(&self->base, program, ONEDNN_ALWAYS, from, &to, false);
-}
-
-/* In whatever format the primitive likes best. */
-static dnnl_memory_desc_t conv2d_any_of(const conv2d *self, const co_tensor *tensor)
-{
-    return onednn_any(self->type, tensor->shape.ndim, tensor->shape.dim);
-}
-
 static dnnl_status_t conv2d_init_forward(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
                                          const conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]);
-    const dnnl_memory_desc_t dst = conv2d_any_of(self, call->out[0]);
-    const dnnl_memory_desc_t weight = onednn_any(self->type, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
     const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_dilated_convolution_forward_desc_init(
@@ -229,8 +181,9 @@ static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, con
                                             const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(self->type, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
     const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
     return dnnl_inner_product_forward_desc_init(desc, onednn_direction(call), &src, &weight,
@@ -242,14 +195,12 @@ static bool conv2d_is_small(const conv2d *self, const co_call *call)
 {
     const taps_loops *loops = taps_choose(call);
 
-    return loops && (loops->lanes < CONV2D_BLOCK || self->trimmed ||
-                     !onednn_suits_winograd(call, ONEDNN_FORWARD));
+    return loops && (loops->lanes < CONV2D_BLOCK || self->trimmed || !onednn_suits_winograd(call));
 }
 
 static co_status conv2d_plan(co_call *call)
 {
-    static const conv2d_pass forward = {ONEDNN_FORWARD, conv2d_init_forward,
-                                        conv2d_product_forward};
+    static const conv2d_pass forward = {conv2d_init_forward, conv2d_product_forward};
     const co_conv2d_attr *a = call->attr;
     conv2d *self = call->self;
     onednn_program *program = &self->base.forward;
@@ -263,12 +214,15 @@ static co_status conv2d_plan(co_call *call)
     if (conv2d_is_small(self, call))
         return taps_plan(&self->taps, call);
     CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
-    md = self->covers ? conv2d_output(call) : onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
-    dst = conv2d_result(self, program, call->out[0], &self->base.out, &md);
+    dst = (onednn_operand){.base = &call->out[0]->data};
     dst.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
+    md = self->covers ? conv2d_output(call) : dst.md;
+    onednn_set_format(call->out[0], &self->base.out, &md);
     md = onednn_chosen(self->base.forward_pd, DNNL_ARG_SRC);
     CO_TRY(onednn_convert(&src, &self->base, program, &md));
-    CO_TRY(conv2d_read_weight(&weight, self, program, self->base.forward_pd));
+    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
+    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WEIGHTS);
+    CO_TRY(onednn_convert(&weight, &self->base, program, &md));
     if (a->bias)
         bias = onednn_tensor(&call->param[1]);
     {
@@ -277,10 +231,9 @@ static co_status conv2d_plan(co_call *call)
                                   {DNNL_ARG_DST, &dst},
                                   {DNNL_ARG_BIAS, &bias}};
 
-        CO_TRY(onednn_add_step(&self->base, program, ONEDNN_ALWAYS, self->base.forward_pd, arg,
-                               a->bias ? 4 : 3));
+        return onednn_add_step(&self->base, program, ONEDNN_ALWAYS, self->base.forward_pd, arg,
+                               a->bias ? 4 : 3);
     }
-    return conv2d_put(self, program, &dst, call->out[0]);
 }
 
 /* One of the two ways to give the gradients of the parameters. */
@@ -319,8 +272,8 @@ static dnnl_status_t conv2d_init_weights(dnnl_convolution_desc_t *desc, dnnl_alg
                                          const conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]);
-    const dnnl_memory_desc_t dst = conv2d_any_of(self, call->out[0]);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
     const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
     const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
@@ -333,7 +286,7 @@ static dnnl_status_t conv2d_product_weights(dnnl_inner_product_desc_t *desc, con
                                             const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
     const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
     const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
 
@@ -343,8 +296,7 @@ static dnnl_status_t conv2d_product_weights(dnnl_inner_product_desc_t *desc, con
 
 static co_status conv2d_plan_backward_weights(conv2d *self, const co_call *call)
 {
-    static const conv2d_pass weights = {ONEDNN_WEIGHTS, conv2d_init_weights,
-                                        conv2d_product_weights};
+    static const conv2d_pass weights = {conv2d_init_weights, conv2d_product_weights};
     onednn_operand src = onednn_tensor(call->in[0]);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_memory_desc_t md;
@@ -380,24 +332,27 @@ static co_status conv2d_add_backward_data(conv2d *self, const_dnnl_primitive_des
         CO_TRY(conv2d_read_output(&diff_dst, self, pd));
     }
     md = onednn_chosen(pd, DNNL_ARG_DIFF_SRC);
-    diff_src = conv2d_result(self, program, call->grad_in[0], &self->base.grad_in, &md);
-    CO_TRY(conv2d_read_weight(&weight, self, program, pd));
+    onednn_set_format(call->grad_in[0], &self->base.grad_in, &md);
+    diff_src = onednn_tensor(call->grad_in[0]);
+    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
+    md = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
+    CO_TRY(onednn_convert(&weight, &self->base, program, &md));
     {
         const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
                                   {DNNL_ARG_WEIGHTS, &weight},
                                   {DNNL_ARG_DIFF_SRC, &diff_src}};
 
-        CO_TRY(onednn_add_step(&self->base, program, ONEDNN_ALWAYS, pd, arg, 3));
+        return onednn_add_step(&self->base, program, ONEDNN_ALWAYS, pd, arg, 3);
     }
-    return conv2d_put(self, program, &diff_src, call->grad_in[0]);
 }
 
 static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
                                       const conv2d *self, const co_call *call)
 {
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]);
-    const dnnl_memory_desc_t dst = conv2d_any_of(self, call->out[0]);
-    const dnnl_memory_desc_t weight = onednn_any(self->type, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
+    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
 
     return dnnl_dilated_convolution_backward_data_desc_init(desc, algorithm, &src, &weight, &dst,
                                                             self->stride, self->dilation,
@@ -407,15 +362,16 @@ static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_ki
 static dnnl_status_t conv2d_product_data(dnnl_inner_product_desc_t *desc, const conv2d *self,
                                          const co_call *call)
 {
-    const dnnl_memory_desc_t src = conv2d_any_of(self, call->in[0]), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(self->type, self->weight_ndim, self->weight_dim);
+    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
+    const dnnl_memory_desc_t weight =
+        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
 
     return dnnl_inner_product_backward_data_desc_init(desc, &src, &weight, &dst);
 }
 
 static co_status conv2d_plan_backward_data(conv2d *self, const co_call *call)
 {
-    static const conv2d_pass data = {ONEDNN_DATA, conv2d_init_data, conv2d_product_data};
+    static const conv2d_pass data = {conv2d_init_data, conv2d_product_data};
     dnnl_primitive_desc_t pd = NULL;
     co_status st;
 

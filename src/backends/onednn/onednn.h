@@ -85,10 +85,9 @@ co_status onednn_check(dnnl_status_t status, const co_call *call, const char *wh
 bool onednn_has_amx(void);
 
 /* --- winograd.c --- */
-typedef enum onednn_pass { ONEDNN_FORWARD, ONEDNN_DATA, ONEDNN_WEIGHTS } onednn_pass;
-/* Whether this pass of a convolution is worth a try by Winograd's algorithm: in floats, whatever
+/* Whether a convolution is worth a try by Winograd's algorithm, whose sums are in floats, whatever
    the type of its tensors is. */
-bool onednn_suits_winograd(const co_call *call, onednn_pass pass);
+bool onednn_suits_winograd(const co_call *call);
 
 /* --- program.c: while planning --- */
 /* First thing in every plan. */

@@ -41,17 +41,17 @@ bool wino_supports(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
 
-    return wino_has_loops() && call->in[0]->dtype == CO_F32 &&
-           onednn_suits_winograd(call, ONEDNN_FORWARD) &&
+    return wino_has_loops() && onednn_suits_winograd(call) &&
            call->in[0]->shape.dim[1] % WINO_LANES == 0 &&
            call->out[0]->shape.dim[1] % WINO_LANES == 0 && a->p[0] < 3 && a->p[1] < 3;
 }
 
-static const wino_loops *wino_find_loops(void)
+static const wino_loops *wino_find_loops(co_dtype dtype)
 {
 #ifdef CO_ONEDNN_X86
-    return &wino_loops_avx512;
+    return dtype == CO_BF16 ? &wino_loops_bf16 : &wino_loops_avx512;
 #else
+    (void)dtype;
     return NULL;
 #endif
 }
@@ -63,11 +63,11 @@ static int64_t wino_divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-static dnnl_memory_desc_t wino_blocked(const co_shape *shape)
+static dnnl_memory_desc_t wino_blocked(const co_tensor *tensor)
 {
-    dnnl_memory_desc_t md = onednn_plain(CO_F32, 4, shape->dim);
+    dnnl_memory_desc_t md = onednn_plain(tensor->dtype, 4, tensor->shape.dim);
 
-    (void)dnnl_memory_desc_init_by_tag(&md, 4, md.dims, dnnl_f32, dnnl_aBcd16b);
+    (void)dnnl_memory_desc_init_by_tag(&md, 4, md.dims, md.data_type, dnnl_aBcd16b);
     return md;
 }
 
@@ -130,10 +130,10 @@ co_status wino_plan(wino *self, co_call *call, onednn_self *base)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const dnnl_memory_desc_t src = wino_blocked(in), dst = wino_blocked(out);
+    const dnnl_memory_desc_t src = wino_blocked(call->in[0]), dst = wino_blocked(call->out[0]);
 
-    self->loops = wino_find_loops();
-    base->loops = "winograd:avx512";
+    self->loops = wino_find_loops(call->in[0]->dtype);
+    base->loops = self->loops->name;
     self->in_blocks = in->dim[1] / WINO_LANES;
     self->out_blocks = out->dim[1] / WINO_LANES;
     self->patches = wino_lay_grid(in, out, a->p[0], a->p[1]);
@@ -151,7 +151,7 @@ co_status wino_plan_backward(wino *self, co_call *call, onednn_self *base)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const dnnl_memory_desc_t src = wino_blocked(in), dst = wino_blocked(out);
+    const dnnl_memory_desc_t src = wino_blocked(call->in[0]), dst = wino_blocked(call->out[0]);
     int64_t floats;
 
     self->back_src = onednn_tensor(call->in[0]);
@@ -175,15 +175,15 @@ co_status wino_plan_backward(wino *self, co_call *call, onednn_self *base)
 
 /* --- running --- */
 
-static float *wino_address(const onednn_operand *x)
+static const char *wino_address(const onednn_operand *x)
 {
-    return (float *)((char *)*x->base + x->offset);
+    return (const char *)*x->base + x->offset;
 }
 
-/* Floats of a block of channels in an image. */
-static int64_t wino_plane(const wino_grid *grid)
+/* Bytes from a block of channels to the next, in an image. */
+static int64_t wino_plane(const wino_loops *loops, const wino_grid *grid)
 {
-    return grid->h * grid->w * WINO_LANES;
+    return grid->h * grid->w * WINO_LANES * (int64_t)loops->cell;
 }
 
 /* y = x * w, forward, or backward with the weight turned around. */
@@ -192,8 +192,10 @@ typedef struct wino_convolution {
     const wino_cut *cut;
     const wino_grid *from, *to;
     int64_t in_blocks;
-    const float *x, *w, *bias;
-    float *y, *scratch;
+    const char *x;
+    const float *w, *bias;
+    char *y;
+    float *scratch;
     bool turned;
     int threads;
 } wino_convolution;
@@ -231,7 +233,7 @@ static void wino_convolve_group(const wino_convolution *c, int64_t begin, int64_
             c->scratch + cut->u + e * cut->u_apart, tiles, c->in_blocks, end - begin);
 #pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
     for (int64_t b = begin; b < end; b++)
-        c->loops->gather_tile(c->y + b * wino_plane(c->to), c->to,
+        c->loops->gather_tile(c->y + b * wino_plane(c->loops, c->to), c->to,
                               c->scratch + cut->m + (b - begin) * tiles * WINO_LANES, cut->m_apart,
                               c->bias ? c->bias + b * WINO_LANES : NULL, first, last);
 }
@@ -246,8 +248,8 @@ static void wino_convolve(const wino_convolution *c)
 #pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
         for (int64_t b = 0; b < c->in_blocks; b++)
             c->loops->spread_patch(c->scratch + cut->v + b * (last - first) * WINO_LANES,
-                                   cut->v_apart, c->x + b * wino_plane(c->from), c->from, first,
-                                   last);
+                                   cut->v_apart, c->x + b * wino_plane(c->loops, c->from), c->from,
+                                   first, last);
         for (int64_t begin = 0; begin < cut->blocks; begin += cut->group) {
             const int64_t end = begin + cut->group < cut->blocks ? begin + cut->group : cut->blocks;
 
@@ -302,19 +304,19 @@ static void wino_spread_chunk(const wino *self, const co_call *call, float *scra
     float *bias = a->bias ? call->grad_param[1].data : NULL;
     const wino_cut *cut = &self->weight;
     const int64_t ins = self->in_blocks, line = (last - first) * WINO_LANES;
-    const float *x = wino_address(&self->back_src), *dy = wino_address(&self->grad_out);
+    const char *x = wino_address(&self->back_src), *dy = wino_address(&self->grad_out);
 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t b = 0; b < ins + self->out_blocks; b++) {
         if (b < ins)
             self->loops->spread_patch(scratch + cut->v + b * line, cut->v_apart,
-                                      x + b * wino_plane(&self->patches), &self->patches, first,
-                                      last);
+                                      x + b * wino_plane(self->loops, &self->patches),
+                                      &self->patches, first, last);
         else
             self->loops->spread_tile(scratch + cut->m + (b - ins) * line, cut->m_apart,
                                      bias ? bias + (b - ins) * WINO_LANES : NULL,
-                                     dy + (b - ins) * wino_plane(&self->outputs), &self->outputs,
-                                     first, last);
+                                     dy + (b - ins) * wino_plane(self->loops, &self->outputs),
+                                     &self->outputs, first, last);
     }
 }
 

@@ -27,21 +27,24 @@
 typedef struct wino_grid {
     int64_t h, w, top, left;
     int64_t rows, columns; /* tiles of an image */
-    int64_t image;         /* floats from an image to the next */
+    int64_t image;         /* numbers from an image to the next */
 } wino_grid;
 
 /* Loops over one block of channels, or over one point. What has points is an array for each,
    `apart` floats from one to the next: V (in / 16, tiles, 16), M (out / 16, tiles, 16), and U and
-   dU (out / 16, in, 16). Weights are plain, (out, in, 3, 3). */
+   dU (out / 16, in, 16). Weights are plain, (out, in, 3, 3), and floats, which are rounded to the
+   type of the images as they are read; gradients of weights are floats. */
 typedef struct wino_loops {
+    const char *name; /* for profiles */
+    size_t cell;      /* bytes of a number of x and y: floats, or BF16 */
     /* Tiles `first` to `end` of a block to V: patches, and outputs' gradients. What these are in
        all is added to `sum` (16), which may be NULL. */
-    void (*spread_patch)(float *v, int64_t apart, const float *x, const wino_grid *grid,
+    void (*spread_patch)(float *v, int64_t apart, const void *x, const wino_grid *grid,
                          int64_t first, int64_t end);
-    void (*spread_tile)(float *v, int64_t apart, float *sum, const float *dy, const wino_grid *grid,
+    void (*spread_tile)(float *v, int64_t apart, float *sum, const void *dy, const wino_grid *grid,
                         int64_t first, int64_t end);
     /* From M to a block of outputs, on top of its bias, which may be NULL. */
-    void (*gather_tile)(float *y, const wino_grid *grid, const float *m, int64_t apart,
+    void (*gather_tile)(void *y, const wino_grid *grid, const float *m, int64_t apart,
                         const float *bias, int64_t first, int64_t end);
     /* 16 output channels of a weight to U. `work` (in, 9, 16). */
     void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t in);
@@ -60,7 +63,12 @@ typedef struct wino_loops {
 } wino_loops;
 
 #ifdef CO_ONEDNN_X86
-extern const wino_loops wino_loops_avx512;
+extern const wino_loops wino_loops_avx512, wino_loops_bf16;
+/* The products of both: in floats. */
+void wino_multiply_avx512(float *m, const float *v, const float *u, int64_t tiles,
+                          int64_t in_blocks, int64_t out_blocks);
+void wino_correlate_avx512(float *du, const float *v, const float *dy, int64_t tiles,
+                           int64_t in_blocks, int64_t out_blocks, bool add);
 #endif
 
 /* How a product's work is cut to fit the caches, and its scratch memory, offsets in floats. */
