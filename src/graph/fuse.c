@@ -72,8 +72,7 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
     for (int i = 0; i < CO_CALL_MAX_FUSED; i++) {
         const int at = (int)call->node + i + 1;
 
-        if (call->op->n_out != 1 || at == graph->n_node ||
-            !fuse_may_take(graph->node[at].op) ||
+        if (call->op->n_out != 1 || at == graph->n_node || !fuse_may_take(graph->node[at].op) ||
             graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
             !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
             return;
