@@ -62,8 +62,11 @@ static co_status synthetic_make_tables(synthetic *self)
 
     self->pattern = co_calloc((size_t)self->classes, size);
     self->noise_bank = co_calloc(1, bank);
-    if (!self->pattern || !self->noise_bank)
+    if (!self->pattern || !self->noise_bank) {
+        co_free(self->pattern);
+        co_free(self->noise_bank);
         return CO_E_NOMEM;
+    }
     for (size_t c = 0; c < (size_t)self->classes; c++) {
         const co_rng rng = synthetic_rng(self, SYNTHETIC_PATTERN, c);
 

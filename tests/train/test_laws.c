@@ -22,7 +22,8 @@
 
 #define STEPS 50
 
-/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. With a
+   greater rate steps would make more of a difference than rounding. */
 static const char config[] =
     "layers:\n"
     "- conv2d: {name: conv1, out: 6, kernel: 3}\n"
@@ -37,7 +38,7 @@ static const char config[] =
     "batch: 24\n"
     "epochs: 100\n"
     "max_steps: 50\n"
-    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+    "optimizer: {name: sgd, lr: 0.02, momentum: 0.9}\n"
     "evaluate: false\n"
     "threads: 1\n";
 

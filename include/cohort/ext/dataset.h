@@ -43,7 +43,7 @@ typedef struct co_dataset_ops {
     size_t self_size;
     /** `self` holds the keys already read. `path` is the config's, NULL when absent. A missing,
      *  damaged or lying file is CO_E_DATA naming the file and the offence. Every label is checked
-     *  here, so that label cannot fail on one. */
+     *  here, so that label cannot fail on one. close does not follow on a failure. */
     co_status (*open)(void *self, co_dataset_info *info, const char *path, co_split split);
     /** The bytes of sample i < count; thread-safe, any order. Not encoded: C * H * W bytes, (C, H,
      *  W) row-major. They lie where the data set keeps them (a mapping), or were written into
