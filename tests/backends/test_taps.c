@@ -25,7 +25,7 @@ static const taps_loops *const *find_all(void)
 #ifdef CO_ONEDNN_X86
         &taps_loops_avx512, &taps_loops_avx2,
 #endif
-        &taps_loops_basic, NULL};
+        NULL};
     int too_new = 0;
 
 #ifdef CO_ONEDNN_X86

@@ -23,32 +23,40 @@
 #define TAPS_THREADS omp_get_max_threads()
 #endif
 
-/* The loops whose lanes the layout has and which this machine can run, or NULL. */
-static const taps_loops *taps_find_loops(const co_tensor *tensor)
+#ifdef CO_ONEDNN_X86
+/* Whether the tensor lies in blocks of channels of this format. */
+static bool taps_lies_in(const co_tensor *tensor, dnnl_format_tag_t tag)
 {
     const onednn_operand x = onednn_tensor(tensor);
     dnnl_memory_desc_t blocked;
 
+    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, tag);
+    return onednn_same(&x.md, &blocked);
+}
+
+/* The loops whose lanes the layout has and which this machine can run, or NULL. Without AVX2
+   oneDNN's own are faster. */
+static const taps_loops *taps_find_loops(const co_tensor *tensor)
+{
     if (tensor->shape.ndim != 4 || !tensor->layout || tensor->dtype != CO_F32 ||
         tensor->layout->backend != &co_backend_onednn)
         return NULL;
-    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
-    if (onednn_same(&x.md, &blocked)) {
-#ifdef CO_ONEDNN_X86
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-            return &taps_loops_avx2;
-#endif
-        return &taps_loops_basic;
-    }
-#ifdef CO_ONEDNN_X86
-    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd16b);
-    if (onednn_same(&x.md, &blocked) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        taps_lies_in(tensor, dnnl_aBcd8b))
+        return &taps_loops_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        taps_lies_in(tensor, dnnl_aBcd16b))
         return &taps_loops_avx512;
-#endif
     return NULL;
 }
+#else
+static const taps_loops *taps_find_loops(const co_tensor *tensor)
+{
+    (void)tensor;
+    return NULL;
+}
+#endif
 
 /* Where output pixel `out` meets the image by tap i, in one direction; or -1. */
 static int64_t taps_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap, int64_t size)

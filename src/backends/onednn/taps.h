@@ -71,7 +71,6 @@ typedef struct taps_loops {
 #ifdef CO_ONEDNN_X86
 extern const taps_loops taps_loops_avx2, taps_loops_avx512;
 #endif
-extern const taps_loops taps_loops_basic;
 
 /* --- taps.c: the life of a convolution that taps_choose has loops for --- */
 typedef struct taps {
