@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "backends/onednn/taps.h"
 #include "core/mem.h"
@@ -153,6 +154,78 @@ static void loops_multiply_and_add(void **state)
         }
 }
 
+#define SAME_CHANNELS 48
+#define SAME_SAMPLES  11
+
+/* (samples, channels, pixels) to blocks, or back. */
+static void block(float *blocked, float *plain, int lanes, bool back)
+{
+    const int64_t plane = PIXELS * lanes;
+
+    for (int64_t i = 0; i < SAME_SAMPLES * SAME_CHANNELS * PIXELS; i++) {
+        const int64_t s = i / (SAME_CHANNELS * PIXELS), c = i / PIXELS % SAME_CHANNELS;
+        float *at = &blocked[(s * (SAME_CHANNELS / lanes) + c / lanes) * plane +
+                             i % PIXELS * lanes + c % lanes];
+
+        if (back)
+            plain[i] = *at;
+        else
+            *at = plain[i];
+    }
+}
+
+/* A pixel from two others, and the gradient of the weight between these and it; SAME_CHANNELS in
+   and out. All plain; y (samples, channels, pixels), w and dw (channel of x, channel of y). */
+static void run_plain(const taps_loops *loops, float *y, float *dw, float *x, const float *w)
+{
+    const int lanes = loops->lanes;
+    const int64_t blocks = SAME_CHANNELS / lanes, panel = SAME_CHANNELS * lanes;
+    const int64_t n = SAME_SAMPLES * SAME_CHANNELS * PIXELS;
+    const taps_image is = {blocks, PIXELS * lanes, blocks * PIXELS * lanes};
+    const taps_pair pixels[] = {{2 * lanes, 0}, {0, 0}}, both[] = {{2 * lanes, lanes}, {0, lanes}};
+    const taps_sum made = {pixels, 2, SAME_SAMPLES}, grown = {both, 2, SAME_SAMPLES};
+    float *xs = make(1, n), *ys = make(1, n), *ws = make(1, blocks * panel);
+
+    block(xs, x, lanes, false);
+    block(ys, x, lanes, false);
+    for (int64_t i = 0; i < SAME_CHANNELS * SAME_CHANNELS; i++) {
+        const int64_t c = i / SAME_CHANNELS, o = i % SAME_CHANNELS;
+
+        ws[o / lanes * panel + c * lanes + o % lanes] = w[i];
+    }
+    for (int64_t b = 0; b < blocks; b += 2)
+        loops->multiply(ys + b * is.block + lanes, &is, xs, &is, ws + b * panel, panel, NULL,
+                        b + 2 <= blocks ? 2 : 1, &made);
+    block(ys, y, lanes, true);
+    for (int64_t b = 0; b < blocks; b += 2)
+        loops->gradient(ws + b * panel, panel, xs, &is, ys + b * is.block, &is,
+                        b + 2 <= blocks ? 2 : 1, &grown);
+    for (int64_t i = 0; i < SAME_CHANNELS * SAME_CHANNELS; i++) {
+        const int64_t c = i / SAME_CHANNELS, o = i % SAME_CHANNELS;
+
+        dw[i] = ws[o / lanes * panel + c * lanes + o % lanes];
+    }
+    co_free(xs), co_free(ys), co_free(ws);
+}
+
+static void instruction_sets_give_the_same_bits(void **state)
+{
+    const int64_t n = SAME_SAMPLES * SAME_CHANNELS * PIXELS, m = SAME_CHANNELS * SAME_CHANNELS;
+    float *x = make(1, n), *w = make(2, m), *y[2] = {make(3, n), make(4, n)};
+    float *dw[2] = {make(5, m), make(6, m)};
+    const taps_loops *const *loops = find_all();
+
+    (void)state;
+    for (int i = 0; loops[0] && loops[i]; i++) {
+        run_plain(loops[i], y[i > 0], dw[i > 0], x, w);
+        assert_true(i == 0 || memcmp(y[0], y[1], (size_t)n * sizeof(float)) == 0);
+        assert_true(i == 0 || memcmp(dw[0], dw[1], (size_t)m * sizeof(float)) == 0);
+    }
+    for (int i = 0; i < 2; i++)
+        co_free(y[i]), co_free(dw[i]);
+    co_free(x), co_free(w);
+}
+
 /* A weight to (taps, in, lanes), from there to (taps, out, lanes), and back to where it was. */
 static void check_weight(const taps_loops *loops, int64_t kernel, int64_t used)
 {
@@ -207,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_multiply_and_add),
+        cmocka_unit_test(instruction_sets_give_the_same_bits),
         cmocka_unit_test(weights_there_and_back),
     };
 
