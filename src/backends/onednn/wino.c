@@ -19,7 +19,7 @@
 #endif
 
 #define WINO_BLOCK_WEIGHT (WINO_LANES * WINO_TAPS)
-#define WINO_CHUNK_BYTES  (1 << 20) /* V and M of a chunk, about: a second-level cache */
+#define WINO_CHUNK_BYTES  (1 << 19) /* V and M of a chunk, about: half a second-level cache */
 #define WINO_MIN_CHUNK    28        /* tiles: two rows of a product's */
 /* From this size on, U is made a group of about WINO_GROUP_BYTES at a time, and V and M may take
    WINO_FAR_BYTES, as all tiles must be there for it. */
