@@ -3,6 +3,7 @@
  *
  * Waits are short when ranks are in step: spin first. Then leave the core to whoever can use it,
  * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
+ * Where ranks share cores nobody spins.
  * Where an operation takes many looks each sleep adds as much, so they stay short; who yields
  * instead has used up its share of a busy core when its turn comes.
  */
@@ -57,7 +58,7 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 {
     const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
 
-    if (waited_ns < REQUEST_SPIN_NS)
+    if (waited_ns < REQUEST_SPIN_NS && !comm->crowded)
         co_comm_pause();
     else if (waited_ns < REQUEST_YIELD_NS)
         sched_yield();
@@ -139,7 +140,9 @@ static co_status request_wait_long(co_request *request)
 
 co_status co_request_wait(co_request *request)
 {
-    for (int spin = 0; !request->done && spin < REQUEST_SPINS; spin++)
+    const int spins = request->comm->crowded ? 1 : REQUEST_SPINS;
+
+    for (int spin = 0; !request->done && spin < spins; spin++)
         CO_TRY(co_comm_progress(request->comm));
     if (!request->done)
         CO_TRY(request_wait_long(request));

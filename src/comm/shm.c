@@ -142,6 +142,14 @@ static void shm_destroy(co_comm *comm)
     co_free(c);
 }
 
+/* Others will look at the slots of this rank before anything is in them, and whoever touches memory
+   first has it beside its cores. */
+static void shm_touch_slots(const shm_comm *c)
+{
+    for (uint64_t step = 0; step < SHM_SLOTS; step++)
+        atomic_store_explicit(&co_shm_slot(c, c->base.rank, step)->step, 0, memory_order_relaxed);
+}
+
 static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_rank, int rank,
                           int size)
 {
@@ -150,14 +158,18 @@ static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_ran
     *out = NULL;
     if (!c)
         return CO_E_NOMEM;
-    c->base = (co_comm){
-        .ops = &co_transport_shm, .rank = rank, .size = size, .timeout_ms = CO_COMM_TIMEOUT_MS};
+    c->base = (co_comm){.ops = &co_transport_shm,
+                        .rank = rank,
+                        .size = size,
+                        .crowded = shm->crowded,
+                        .timeout_ms = CO_COMM_TIMEOUT_MS};
     c->shm = shm;
     c->context = context;
     c->world_rank = world_rank;
     c->at = co_shm_context_at(shm, context);
     c->verdict = co_shm_context_verdict(shm, context);
     c->free_until = SHM_SLOTS;
+    shm_touch_slots(c);
     atomic_store(&co_shm_counters(c, rank)->member, world_rank + 1);
     c->sends = co_calloc((size_t)size, sizeof(*c->sends));
     c->receives = co_calloc((size_t)size, sizeof(*c->receives));

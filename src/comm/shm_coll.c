@@ -241,8 +241,10 @@ static bool coll_get(shm_comm *c)
 
 /* ---- at one go ---- */
 
-static bool coll_look_again(int *looks)
+static bool coll_look_again(const shm_comm *c, int *looks)
 {
+    if (c->base.crowded)
+        return false;
     if (*looks > COLL_FAST_LOOKS)
         co_comm_pause();
     return ++*looks < COLL_LOOKS;
@@ -253,7 +255,7 @@ static bool coll_await_put(shm_comm *c, const shm_request *request)
 {
     for (int looks = 0; c->arrived < c->base.size; c->arrived++) {
         while (!coll_has_put(c, c->arrived, request->first))
-            if (!coll_look_again(&looks))
+            if (!coll_look_again(c, &looks))
                 return false;
         if (!coll_is_same(c, request, c->arrived))
             return false;
@@ -266,7 +268,7 @@ static bool coll_await_reduced(shm_comm *c, uint64_t step)
 {
     for (int looks = 0; c->collected < c->base.size; c->collected++)
         while (!coll_has_reduced(c, c->collected, step))
-            if (!coll_look_again(&looks))
+            if (!coll_look_again(c, &looks))
                 return false;
     c->collected = 0;
     return true;

@@ -67,8 +67,9 @@ typedef struct shm_ring {
 
 struct co_shm {
     int ranks;
-    int file;    /* owned: the region's, where ranks join it by address; -1: they inherit it */
-    int windows; /* owned file in memory, without a name; -1: this kernel has none */
+    bool crowded; /* more ranks than cores */
+    int file;     /* owned: the region's, where ranks join it by address; -1: they inherit it */
+    int windows;  /* owned file in memory, without a name; -1: this kernel has none */
     unsigned char *window_base; /* owned mapping of it as a whole; NULL: none */
     size_t window_bytes;
     unsigned char *base; /* owned mapping */

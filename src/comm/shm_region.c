@@ -12,6 +12,7 @@
 
 #include "comm/shm_internal.h"
 #include "core/mem.h"
+#include "core/thread.h"
 
 /* Long rings let a sender go on when the receiver's core is busy. */
 #define REGION_RING_MAX   ((size_t)1 << 20)
@@ -86,6 +87,7 @@ co_status co_shm_map(co_shm **out, int ranks, int file)
         return CO_E_NOMEM;
     shm->ranks = ranks;
     shm->file = file;
+    shm->crowded = ranks > (int)sysconf(_SC_NPROCESSORS_ONLN);
     region_lay_out(shm);
     co_shm_window_open(shm);
     if (region_fill(shm) != CO_OK) {
@@ -124,6 +126,8 @@ co_status co_shm_create(co_shm **out, int ranks)
 
     if (st != CO_OK && file >= 0)
         close(file);
+    if (st == CO_OK)
+        (*out)->crowded = ranks > co_thread_cores();
     return st;
 }
 

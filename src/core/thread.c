@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,38 +44,70 @@ int co_thread_cores(void)
     return cores > 0 ? cores : 1;
 }
 
-/* Allowed cores in the order of the machine's topology, neighbours side by side. */
-static int thread_ordered_cores(int *order, int max)
+int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set)
 {
     hwloc_topology_t topology;
-    cpu_set_t allowed;
     hwloc_obj_t pu = NULL;
     int n = 0;
 
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || hwloc_topology_init(&topology) != 0)
+    if (hwloc_topology_init(&topology) != 0)
         return 0;
-    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(topology) == 0)
         while (n < max && (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-            if (pu->os_index < CPU_SETSIZE && CPU_ISSET(pu->os_index, &allowed))
-                order[n++] = (int)pu->os_index;
+            if (pu->os_index < CPU_SETSIZE && CPU_ISSET(pu->os_index, set))
+                out[n++] = (co_core){(int)pu->os_index, hwloc_bitmap_first(pu->nodeset)};
     hwloc_topology_destroy(topology);
     return n;
 }
 
+/* Each node has the ranks that its part of the cores comes to, and they share its cores. False:
+   a node has none, or a rank fewer cores than with shares that do not heed nodes. */
+static bool thread_share_of_node(int *begin, int *end, const co_core *core, int n, int index,
+                                 int count)
+{
+    for (int a = 0, b; a < n; a = b) {
+        int first, ranks;
+
+        for (b = a + 1; b < n && core[b].node == core[a].node; b++)
+            ;
+        first = (2 * a * count + n) / (2 * n);
+        ranks = (2 * b * count + n) / (2 * n) - first;
+        if (ranks == 0 || (b - a) / ranks < n / count)
+            return false;
+        if (index >= first && index < first + ranks) {
+            *begin = a + (b - a) * (index - first) / ranks;
+            *end = a + (b - a) * (index - first + 1) / ranks;
+        }
+    }
+    return true;
+}
+
+void co_thread_share(int *begin, int *end, const co_core *core, int n, int index, int count)
+{
+    if (n < count) {
+        *begin = index % n;
+        *end = *begin + 1;
+    } else if (!thread_share_of_node(begin, end, core, n, index, count)) {
+        *begin = (int)((long)n * index / count);
+        *end = (int)((long)n * (index + 1) / count);
+    }
+}
+
 co_status co_thread_bind_share(int *cores, int index, int count)
 {
-    int order[CPU_SETSIZE], n = thread_ordered_cores(order, CPU_SETSIZE), begin, end;
-    cpu_set_t share;
+    co_core core[CPU_SETSIZE];
+    cpu_set_t allowed, share;
+    int begin, end, n = 0;
 
     *cores = 1;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+        n = co_thread_list_cores(core, CPU_SETSIZE, &allowed);
     if (n < 1)
         return co_fail(CO_E_UNSUPPORTED, "cannot tell which cores this process may use");
-    begin = n >= count ? (int)((long)n * index / count) : index % n;
-    end = n >= count ? (int)((long)n * (index + 1) / count) : begin + 1;
+    co_thread_share(&begin, &end, core, n, index, count);
     CPU_ZERO(&share);
     for (int i = begin; i < end; i++)
-        CPU_SET((size_t)order[i], &share);
+        CPU_SET((size_t)core[i].number, &share);
     if (sched_setaffinity(0, sizeof(share), &share) != 0)
         return co_fail(CO_E_UNSUPPORTED, "cannot bind to a core: %s", strerror(errno));
     *cores = end - begin;

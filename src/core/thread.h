@@ -4,15 +4,28 @@
 #ifndef CO_CORE_THREAD_H
 #define CO_CORE_THREAD_H
 
+#include <sched.h>
 #include <stddef.h>
 
 #include <cohort/status.h>
 
 /* Cores this process may use (affinity mask and cgroup quota), at least 1. */
 int co_thread_cores(void);
+
+/* A core as the system numbers it, and the memory node beside it. */
+typedef struct co_core {
+    int number, node;
+} co_core;
+
+/* Those of the set in the order of the machine's topology (hwloc), neighbours side by side and the
+   cores of a node together; how many, `max` at most. */
+int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set);
+/* Cores [begin, end) of the list are the share of rank `index` of `count`. A share lies within a
+   node where that costs no rank a core. More ranks than cores: one core each, in turn. */
+void co_thread_share(int *begin, int *end, const co_core *core, int n, int index, int count);
 /* Rank `index` of `count` on this host: bind the calling thread to its share of the allowed cores,
-   near each other in the topology (hwloc). More ranks than cores: each is bound to one core,
-   in turn. So co_thread_cores() is the rank's share afterwards, as `cores` is. */
+   so that memory which it touches first is beside them. co_thread_cores() is the rank's share
+   afterwards, as `cores` is. */
 co_status co_thread_bind_share(int *cores, int index, int count);
 /* "0-3,8": the cores this thread is bound to, for messages. */
 void co_thread_binding(char *out, size_t size);

@@ -39,16 +39,28 @@ bool co_launch_under_mpi(void)
     return launch_env(names) >= 0;
 }
 
-co_status co_rank_prepare(co_comm *comm, const co_launch_options *options, int local_rank,
-                          int local_ranks)
+/* Before the rank has memory: that lies beside the cores which touch it first. */
+static co_status launch_bind(const co_launch_options *options, int local_rank, int local_ranks)
 {
     int cores;
 
+    return options->bind && local_ranks > 1 ? co_thread_bind_share(&cores, local_rank, local_ranks)
+                                            : CO_OK;
+}
+
+static co_status launch_prepare(co_comm *comm, const co_launch_options *options)
+{
     co_log_set_rank(co_comm_rank(comm) > 0 ? co_comm_rank(comm) : -1);
-    if (options->timeout_ms)
-        CO_TRY(co_comm_set_timeout(comm, options->timeout_ms));
-    if (options->bind && local_ranks > 1)
-        CO_TRY(co_thread_bind_share(&cores, local_rank, local_ranks));
+    return options->timeout_ms ? co_comm_set_timeout(comm, options->timeout_ms) : CO_OK;
+}
+
+static co_status launch_attach(co_comm **comm, const co_launch_options *options, co_shm *shm,
+                               int rank)
+{
+    if (options->ranks > 1)
+        return co_shm_attach(comm, shm, rank);
+    CO_TRY(co_comm_create_self(comm));
+    co_watch_attach(*comm, co_shm_watch(shm, 0), 0);
     return CO_OK;
 }
 
@@ -56,13 +68,12 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
                       void *arg)
 {
     co_comm *comm = NULL;
-    co_status st =
-        options->ranks > 1 ? co_shm_attach(&comm, shm, rank) : co_comm_create_self(&comm);
+    co_status st = launch_bind(options, rank, options->ranks);
 
-    if (st == CO_OK && options->ranks == 1)
-        co_watch_attach(comm, co_shm_watch(shm, 0), 0);
     if (st == CO_OK)
-        st = co_rank_prepare(comm, options, rank, options->ranks);
+        st = launch_attach(&comm, options, shm, rank);
+    if (st == CO_OK)
+        st = launch_prepare(comm, options);
     if (st == CO_OK)
         st = fn(comm, arg);
     if (st != CO_OK)
@@ -91,7 +102,8 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
                        options->ranks, co_comm_size(comm));
     if (index < 0 || count <= index || launch_bound_already())
         count = 1;
-    CO_TRY(co_rank_prepare(comm, options, index, count));
+    CO_TRY(launch_bind(options, index, count));
+    CO_TRY(launch_prepare(comm, options));
     return fn(comm, arg);
 }
 
@@ -123,7 +135,7 @@ static co_status launch_here(const co_launch_options *options, co_rank_fn fn, vo
     co_status st;
 
     CO_TRY(co_comm_create_self(&comm));
-    st = co_rank_prepare(comm, options, 0, 1);
+    st = launch_prepare(comm, options);
     if (st == CO_OK)
         st = fn(comm, arg);
     co_comm_destroy(comm);

@@ -21,8 +21,4 @@ co_status co_launch_threads(const co_launch_options *options, co_rank_fn fn, voi
 co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, co_rank_fn fn,
                       void *arg);
 
-/* What every rank does with its communicator: limits, cores, its name in log lines. */
-co_status co_rank_prepare(co_comm *comm, const co_launch_options *options, int local_rank,
-                          int local_ranks);
-
 #endif

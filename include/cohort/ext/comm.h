@@ -100,6 +100,7 @@ typedef struct co_comm_ops {
 struct co_comm {
     const co_comm_ops *ops;
     int rank, size;
+    bool crowded; /* ranks share cores: who waits makes room at once */
     uint32_t timeout_ms;
     uint64_t bytes_sent;
     co_request *spare;      /* requests that are over, for the next posts; owned */

@@ -1,0 +1,127 @@
+/*
+ * test_nodes.c - whether what a rank has lies on the memory node of its core: its slots, its
+ * gradients, its part of a window.
+ *
+ * Two ranks, bound as the launcher binds them. Where the machine has one node everything lies on
+ * it, and that is said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "comm/shm_internal.h"
+#include "core/thread.h"
+
+#define RANKS 2
+#define BYTES ((size_t)8 << 20)
+#define SKIP  77
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, co_error_message());    \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static int nodes_here(void)
+{
+    unsigned core, node;
+
+    return syscall(SYS_getcpu, &core, &node, NULL) == 0 ? (int)node : -1;
+}
+
+/* The node that a touched page lies on; negative: an errno. */
+static int nodes_of(const void *data)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *at = (void *)((uintptr_t)data / page * page);
+    int node = -1;
+
+    return syscall(SYS_move_pages, 0, 1ul, &at, NULL, &node, 0) == 0 ? node : -1;
+}
+
+static bool nodes_all(const unsigned char *data, size_t bytes, int node)
+{
+    for (size_t at = 0; at < bytes; at += (size_t)1 << 16)
+        if (nodes_of(data + at) != node) {
+            print_error("byte %zu lies on node %d, not %d\n", at, nodes_of(data + at), node);
+            return false;
+        }
+    return true;
+}
+
+static int nodes_rank(co_shm *shm, int rank)
+{
+    const int other = 1 - rank;
+    unsigned char *window;
+    void *gradient;
+    co_comm *comm;
+    int cores, node;
+
+    EXPECT(co_thread_bind_share(&cores, rank, RANKS) == CO_OK);
+    node = nodes_here();
+    EXPECT(co_shm_attach(&comm, shm, rank) == CO_OK);
+    EXPECT(co_comm_barrier(comm) == CO_OK);
+    EXPECT(co_comm_alloc(&gradient, comm, BYTES) == CO_OK);
+    EXPECT(co_comm_window_create((void **)&window, comm, RANKS * BYTES) == CO_OK);
+    EXPECT(co_comm_allreduce(comm, gradient, gradient, BYTES / sizeof(float), CO_F32, CO_SUM) ==
+           CO_OK);
+    memset(window + (size_t)other * BYTES, 1, BYTES); /* it stays where it is */
+    EXPECT(co_comm_barrier(comm) == CO_OK);
+    if (node < 0 || nodes_of(gradient) < 0)
+        return SKIP;
+    EXPECT(nodes_all(gradient, BYTES, node));
+    EXPECT(nodes_all(window + (size_t)rank * BYTES, BYTES, node));
+    for (uint64_t step = 0; step < SHM_SLOTS; step++)
+        EXPECT(nodes_of(co_shm_slot((shm_comm *)comm, rank, step)) == node);
+    if (rank == 0)
+        print_message("rank 0 of 2 is on node %d of %s\n", node,
+                      access("/sys/devices/system/node/node1", F_OK) == 0 ? "several" : "one");
+    co_comm_window_destroy(comm, window, RANKS * BYTES);
+    co_comm_free(comm, gradient, BYTES);
+    co_comm_destroy(comm);
+    return 0;
+}
+
+static void test_memory_lies_beside_its_rank(void **state)
+{
+    pid_t child[RANKS];
+    bool skipped = false;
+    co_shm *shm;
+
+    (void)state;
+    assert_int_equal(co_shm_create(&shm, RANKS), CO_OK);
+    for (int r = 0; r < RANKS; r++) {
+        child[r] = fork();
+        assert_true(child[r] >= 0);
+        if (child[r] == 0)
+            _exit(nodes_rank(shm, r));
+    }
+    for (int r = 0; r < RANKS; r++) {
+        int how;
+
+        assert_int_equal(waitpid(child[r], &how, 0), child[r]);
+        assert_true(WIFEXITED(how) && (WEXITSTATUS(how) == 0 || WEXITSTATUS(how) == SKIP));
+        skipped = skipped || WEXITSTATUS(how) == SKIP;
+    }
+    co_shm_destroy(shm);
+    if (skipped) {
+        print_message("skipped: the kernel does not say where pages lie\n");
+        skip();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_lies_beside_its_rank)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
