@@ -18,6 +18,8 @@ typedef float loose_vec
 
 #include "backends/transpose.h"
 
+#define TAPS_AHEAD 64 /* floats of a row that are fetched before they are needed */
+
 #define TAPS_INLINE static inline __attribute__((always_inline))
 
 TAPS_INLINE vec taps_load(const float *from)
@@ -173,8 +175,10 @@ static void taps_pack(float *to, const float *weight, const taps_weight *shape, 
     for (int64_t e = 0; taps_are_many(shape) && e < row; e += LANES) {
         vec v[LANES];
 
-        for (int l = 0; l < LANES; l++)
+        for (int l = 0; l < LANES; l++) {
+            __builtin_prefetch(from + l * row + e + TAPS_AHEAD);
             v[l] = *(const loose_vec *)(from + l * row + e);
+        }
         transpose_lanes(v);
         for (int l = 0; l < LANES; l++) {
             const int64_t place = taps_next_place(&at, shape);
@@ -183,10 +187,11 @@ static void taps_pack(float *to, const float *weight, const taps_weight *shape, 
                 taps_store(to + place * LANES, v[l]);
         }
     }
-    for (int64_t t = 0; !taps_are_many(shape) && t < shape->taps; t++)
-        for (int64_t c = 0; c < shape->in; c++, to += LANES)
-            for (int l = 0; l < LANES; l++)
-                to[l] = from[l * row + c * shape->kernel + shape->tap[t]];
+    /* Row by row, as processors fetch ahead. */
+    for (int l = 0; !taps_are_many(shape) && l < LANES; l++, from += row)
+        for (int64_t t = 0; t < shape->taps; t++)
+            for (int64_t c = 0; c < shape->in; c++)
+                to[(t * shape->in + c) * LANES + l] = from[c * shape->kernel + shape->tap[t]];
 }
 
 static void taps_turn(float *to, const float *packed, const taps_weight *shape, int64_t k)
