@@ -9,12 +9,15 @@
 /* With a check at each access, unrolled loops would take the compiler minutes. */
 #define LANES_INLINE static
 #define LANES_UNROLL
+#define LANES_UNROLL_4
 #else
 #define LANES_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
-#define LANES_UNROLL _Pragma("unroll")
+#define LANES_UNROLL   _Pragma("unroll")
+#define LANES_UNROLL_4 _Pragma("unroll 4")
 #else
-#define LANES_UNROLL _Pragma("GCC unroll 36")
+#define LANES_UNROLL   _Pragma("GCC unroll 36")
+#define LANES_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 #endif
 

@@ -40,8 +40,8 @@ LANES_INLINE void wino_product(float *m, const float *v, int64_t line, const flo
         sum[p][q] = (vec){0};
     for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
         LANES_UNROLL for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
-#pragma GCC unroll 4
-        for (int i = 0; i < LANES; i++) {
+        LANES_UNROLL_4 for (int i = 0; i < LANES; i++)
+        {
             vec weight[2];
 
             LANES_UNROLL for (int q = 0; q < columns; q++)
@@ -117,8 +117,8 @@ LANES_INLINE void wino_correlation(float *du, int64_t column, const float *v, co
 
     LANES_UNROLL for (int i = 0; i < rows; i++) LANES_UNROLL for (int q = 0; q < columns; q++)
         sum[i][q] = (vec){0};
-#pragma GCC unroll 4
-    for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES) {
+    LANES_UNROLL_4 for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
+    {
         vec out[2];
 
         LANES_UNROLL for (int q = 0; q < columns; q++) out[q] = wino_load(dy + q * line);

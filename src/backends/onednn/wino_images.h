@@ -144,7 +144,7 @@ static void wino_gather_tile(void *y, const wino_grid *grid, const float *m, int
 
 /* --- weights --- */
 
-/* Nine taps, the last first if `turned`, to 36 points. */
+/* Nine taps to 36 points. */
 LANES_INLINE void wino_spread_taps(float *u, int64_t apart, const vec *tap)
 {
     vec half[WINO_PATCH * 3], line[WINO_PATCH];
