@@ -19,17 +19,18 @@ static int64_t wino_tiles(int64_t n)
     return (n + 3) / 4;
 }
 
-bool native_wino_pays(const native_window *s)
+bool native_wino_pays(const native_window *window)
 {
-    const int64_t tiles = wino_tiles(s->oh) * wino_tiles(s->ow);
+    const int64_t tiles = wino_tiles(window->oh) * wino_tiles(window->ow);
 
-    if (s->kh != 5 || s->kw != 5 || s->step_h != 1 || s->step_w != 1)
+    if (window->kh != 5 || window->kw != 5 || window->step_h != 1 || window->step_w != 1)
         return false;
-    return tiles * (WINO_COST_PAIR * s->c * s->o + WINO_COST_IN * s->c + WINO_COST_OUT * s->o) <
-           s->oh * s->ow * WINO_TAPS * s->c * s->o;
+    return tiles * (WINO_COST_PAIR * window->c * window->o + WINO_COST_IN * window->c +
+                    WINO_COST_OUT * window->o) <
+           window->oh * window->ow * WINO_TAPS * window->c * window->o;
 }
 
-int64_t native_wino_stride(const native_window *s)
+int64_t native_wino_stride(const native_window *window)
 {
-    return (s->c * s->o + NATIVE_MAX_LANES - 1) / NATIVE_MAX_LANES * NATIVE_MAX_LANES;
+    return (window->c * window->o + NATIVE_MAX_LANES - 1) / NATIVE_MAX_LANES * NATIVE_MAX_LANES;
 }
