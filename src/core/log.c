@@ -27,7 +27,7 @@ static void log_keep(const char *line)
     _Atomic char *text = log_tail->text[n % CO_LOG_TAIL_LINES];
     int i = 0;
 
-    for (; line[i] && i < CO_LOG_TAIL_LINE - 1; i++)
+    for (; i < CO_LOG_TAIL_LINE - 1 && line[i]; i++)
         atomic_store_explicit(&text[i], line[i], memory_order_relaxed);
     atomic_store_explicit(&text[i], '\0', memory_order_relaxed);
     atomic_store(&log_tail->written, n + 1);
