@@ -132,7 +132,8 @@ CO_API void co_request_destroy(co_request *request);
 CO_API co_status co_comm_progress(co_comm *comm);
 
 /** Ranks that give the same `color` (>= 0) form a new communicator, ranked by (`key`, old rank);
- *  color -1 gets *out = NULL. Collective. Destroy the new one before its parent. */
+ *  color -1 gets *out = NULL, and so does a failure. Collective. Destroy the new one before its
+ *  parent. */
 CO_API co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key);
 
 /** Memory that every rank of `comm` reads and writes: `bytes` zero bytes at *base, the same on all

@@ -365,7 +365,7 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
     return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
 }
 
-static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
+static co_status mpi_make_part(co_comm **out, co_comm *comm, int color, int key)
 {
     mpi_comm *c = (mpi_comm *)comm;
     MPI_Comm part;
@@ -378,6 +378,16 @@ static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
         CO_TRY(mpi_open(out, part));
     CO_TRY(co_mpi_host_split((mpi_comm *)*out, c, color, key));
     return *out ? co_mpi_pipe_open((mpi_comm *)*out) : CO_OK;
+}
+
+/* What is half made stays as it is: giving it back would take all its ranks. */
+static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
+{
+    const co_status st = mpi_make_part(out, comm, color, key);
+
+    if (st != CO_OK)
+        *out = NULL;
+    return st;
 }
 
 static void mpi_set_timeout(co_comm *comm)
@@ -450,6 +460,7 @@ co_status co_comm_create_mpi(co_comm **out)
 {
     int initialized = 0, finalized = 0, provided;
     MPI_Comm world;
+    co_status st;
 
     *out = NULL;
     MPI_Initialized(&initialized);
@@ -461,9 +472,14 @@ co_status co_comm_create_mpi(co_comm **out)
         mpi_is_ours = true;
     }
     CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
-    CO_TRY(mpi_open(out, world));
-    CO_TRY(co_mpi_host_open((mpi_comm *)*out));
-    return co_mpi_pipe_open((mpi_comm *)*out);
+    st = mpi_open(out, world);
+    if (st == CO_OK)
+        st = co_mpi_host_open((mpi_comm *)*out);
+    if (st == CO_OK)
+        st = co_mpi_pipe_open((mpi_comm *)*out);
+    if (st != CO_OK)
+        *out = NULL; /* as after a split */
+    return st;
 }
 
 void co_mpi_finalize(void)

@@ -6,6 +6,7 @@
 
 #include "comm/cases.h"
 #include "core/clock.h"
+#include "core/mem.h"
 
 static bool failure_is_mpi(const co_comm *comm)
 {
@@ -250,7 +251,30 @@ static bool failure_in_flight(co_comm *comm)
     return true;
 }
 
+/* Each allocation of a split fails in turn: there is no half a communicator. With one rank, as
+   ranks may fail at different ones. */
+static bool failure_split(co_comm *comm)
+{
+    co_status st = CO_E_NOMEM;
+
+    if (co_comm_size(comm) > 1)
+        return true;
+    for (uint64_t k = 1; st != CO_OK && k < 100; k++) {
+        co_comm *parent, *part;
+
+        CHECK_OK(co_comm_split(&parent, comm, 0, 0));
+        co_mem_fail_at(k);
+        st = co_comm_split(&part, parent, 0, 0);
+        co_mem_fail_at(0);
+        CHECK((part != NULL) == (st == CO_OK));
+        co_comm_destroy(part);
+        co_comm_destroy(parent);
+    }
+    return st == CO_OK;
+}
+
 const comm_case comm_cases_failure[] = {
+    {"split", failure_split, 1},
     {"usage", failure_usage, 1},
     {"mismatch", failure_mismatch, 2},
     {"message_mismatch", failure_message_mismatch, 2},
