@@ -65,6 +65,8 @@ int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set)
 static bool thread_share_of_node(int *begin, int *end, const co_core *core, int n, int index,
                                  int count)
 {
+    bool found = false;
+
     for (int a = 0, b; a < n; a = b) {
         int first, ranks;
 
@@ -77,9 +79,10 @@ static bool thread_share_of_node(int *begin, int *end, const co_core *core, int 
         if (index >= first && index < first + ranks) {
             *begin = a + (b - a) * (index - first) / ranks;
             *end = a + (b - a) * (index - first + 1) / ranks;
+            found = true;
         }
     }
-    return true;
+    return found;
 }
 
 void co_thread_share(int *begin, int *end, const co_core *core, int n, int index, int count)
