@@ -18,6 +18,7 @@
 #include "comm/shm_internal.h"
 #include "comm/tree.h"
 
+#define COLL_LINE       64
 #define COLL_LOOKS      1000 /* for the others, before the rest is left to the phases */
 #define COLL_FAST_LOOKS 200  /* of them without leaving the core to a thread beside this one */
 
@@ -44,6 +45,7 @@ static void coll_number(shm_comm *c, shm_request *request)
     request->coll = co_shm_coll_choose(args, args->count * request->esize, c->base.size);
     request->chunk = request->coll->small ? args->count : coll_chunk(c, request);
     request->steps = args->count > request->chunk ? (args->count - 1) / request->chunk + 1 : 1;
+    request->small = request->coll->small ? c->smalls++ : 0;
     request->first = c->posted;
     c->posted += request->steps;
 }
@@ -274,6 +276,20 @@ static bool coll_await_reduced(shm_comm *c, uint64_t step)
     return true;
 }
 
+/* Others have read the lines that the next small operation will write, when they were last used. A
+   store makes them this core's alone before they are needed; places of small chunks follow one
+   another whatever comes between. */
+static void coll_claim_next(const shm_comm *c, const shm_step *s)
+{
+    volatile unsigned char *next = co_shm_slot(c, s->rank, s->request->small + 1)->small;
+    const size_t bytes = s->n * s->request->esize;
+
+    if (bytes <= SHM_TINY || s->step + 1 >= c->free_until)
+        return;
+    for (size_t at = 0; at < bytes; at += COLL_LINE)
+        next[at] = 0;
+}
+
 /* The phase that others are late for; SHM_PHASES: all is done. */
 static int coll_straight(shm_comm *c, shm_request *request)
 {
@@ -282,6 +298,8 @@ static int coll_straight(shm_comm *c, shm_request *request)
     coll_put_step(&s);
     /* What need not be done before the chunk is on its way, and not behind the others' either. */
     co_watch_post(&c->base, &request->link.base, s.args);
+    if (request->coll->small && !co_shm_slot(c, s.rank, s.step)->in)
+        coll_claim_next(c, &s);
     if (!coll_await_put(c, request))
         return SHM_REDUCE;
     request->shared = coll_is_shared(c, request, s.step);

@@ -94,6 +94,7 @@ struct shm_comm {
     /* collectives */
     uint32_t sequence;
     uint64_t posted;             /* steps of all collectives so far */
+    uint64_t smalls;             /* of them those of small operations */
     uint64_t step[SHM_PHASES];   /* the next step of each phase */
     shm_request *on[SHM_PHASES]; /* whose step it is; NULL: nothing posted */
     shm_request *last;
@@ -109,7 +110,8 @@ struct shm_request {
     co_coll_descriptor descriptor;
     const struct shm_coll *coll; /* NULL: a message */
     uint64_t first, steps;
-    size_t chunk; /* elements of a step, for each block */
+    uint64_t small; /* of a small operation: its chunk is slot->small of the slot of this step */
+    size_t chunk;   /* elements of a step, for each block */
     size_t esize;
     size_t moved; /* message bytes so far, with the header */
     bool shared;  /* ranks bring each other the sum; known when all chunks have arrived */

@@ -11,7 +11,7 @@
 #include "comm/tree.h"
 
 #define STEPS_BLOCK_BYTES 8192 /* stays in the first cache between a sum and its copies */
-#define STEPS_OFFER_BYTES 2048 /* from here on a phase more is faster than copies */
+#define STEPS_OFFER_BYTES 3072 /* from here on a phase more is faster than copies */
 
 /* Address of the step's part of block `block` in a user's buffer. */
 static const unsigned char *steps_in(const shm_step *s, int block)
@@ -49,12 +49,11 @@ static size_t steps_slice(size_t *begin, const shm_step *s, int rank)
     return s->n - *begin < each ? s->n - *begin : each;
 }
 
-/* The whole chunk of a small reduction in a rank's slot. */
+/* The whole chunk of a small reduction in a rank's slots. */
 static unsigned char *steps_small(const shm_step *s, int rank)
 {
-    shm_slot *slot = co_shm_slot(s->c, rank, s->step);
-
-    return s->n * s->request->esize <= SHM_TINY ? slot->tiny : slot->small;
+    return s->n * s->request->esize <= SHM_TINY ? co_shm_slot(s->c, rank, s->step)->tiny
+                                                : co_shm_slot(s->c, rank, s->request->small)->small;
 }
 
 /* Element `at` of the chunk of another rank. */
