@@ -174,13 +174,15 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
 {
     const plan_step *step = &plan->step[s];
     const plan_call *pc = step->pc;
+    const co_call *seen = pc->wide ? plan_wide_call(pc->wide) : &pc->call;
 
     *out = (co_plan_step){.name = pc->call.name,
                           .call = &pc->call,
+                          .seen = seen,
                           .backend = pc->backend,
                           .backward = s >= plan->n_forward,
                           .gradient = step->backward};
-    if (pc->call.kernel == pc->backend->unpack) {
+    if (seen->kernel == pc->backend->unpack) {
         const char *name = plan_writer(plan, pc->call.in[0]);
 
         out->name = name ? name : out->name;

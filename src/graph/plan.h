@@ -68,6 +68,7 @@ void co_plan_observe(co_plan *plan, const co_plan_observer *observer);
 typedef struct co_plan_step {
     const char *name;    /* of the node; borrowed */
     const co_call *call; /* borrowed */
+    const co_call *seen; /* by the kernel: `call`, or the same in floats; borrowed */
     const co_backend *backend;
     bool backward; /* part of the backward pass */
     bool gradient; /* runs the kernel's backward: the rest only prepares or adds up */

@@ -21,7 +21,7 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
     snprintf(out->op, sizeof(out->op), "%s", s.call->op->name);
     snprintf(out->backend, sizeof(out->backend), "%s", s.backend->name);
     if (s.backend->describe_call)
-        s.backend->describe_call(out->kernel, sizeof(out->kernel), s.call, s.gradient);
+        s.backend->describe_call(out->kernel, sizeof(out->kernel), s.seen, s.gradient);
     out->shape = s.call->out[0]->shape;
     out->flops = work.flops;
     out->bf16 = work.bf16;

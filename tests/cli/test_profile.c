@@ -305,6 +305,21 @@ static void layers_are_timed_alone(void **state)
     assert_int_equal(conv, 2);
 }
 
+/* Types change on the way in and out of 16 bits, and only there. */
+static void bench_ops_follows_precision(void **state)
+{
+    const program_result *r = program_line("bench ops --model mnist-net --batch 8 --ms 1");
+
+    (void)state;
+    program_assert_success(r);
+    assert_null(strstr(r->out, "\"op\": \"cast\""));
+    r = program_line("bench ops --model mnist-net --batch 8 --ms 1 --set precision=bf16");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "\"op\": \"cast\""));
+    assert_non_null(strstr(r->out, "\"roof_share\""));
+    assert_non_null(strstr(r->err, "% of the roof\n"));
+}
+
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -331,6 +346,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whole_runs_can_be_profiled),
         cmocka_unit_test(a_window_may_be_empty),
         cmocka_unit_test(layers_are_timed_alone),
+        cmocka_unit_test(bench_ops_follows_precision),
         cmocka_unit_test(bad_requests_are_refused),
     };
     int failed;
