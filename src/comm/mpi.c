@@ -55,63 +55,17 @@ co_status co_mpi_check(int code, const char *what)
     return co_fail(CO_E_FAILED, "MPI failed in %s: %.*s", what, n, text);
 }
 
-/* ---- collectives: check, then pieces ---- */
-
-static void mpi_fields(uint64_t *out, const co_coll_descriptor *d)
-{
-    const uint64_t field[CO_MPI_FIELDS] = {d->sequence,      d->coll, d->dtype_op & 15,
-                                           d->dtype_op >> 4, d->root, d->count};
-
-    for (int i = 0; i < CO_MPI_FIELDS; i++) {
-        out[i] = field[i];
-        out[CO_MPI_FIELDS + i] = ~field[i];
-    }
-}
-
-static const char *mpi_field_text(char *out, size_t size, int field, uint64_t value)
-{
-    switch (field) {
-    case 1:
-        return co_comm_coll_name((co_coll)value);
-    case 2:
-        return co_dtype_name((co_dtype)value);
-    case 3:
-        return co_comm_op_name((co_reduce_op)value);
-    default:
-        snprintf(out, size, "%llu", (unsigned long long)value);
-        return out;
-    }
-}
-
-static co_status mpi_compare_fields(const mpi_comm *c, const mpi_request *r)
-{
-    static const char *const names[CO_MPI_FIELDS] = {"their number",  "the operation", "the type",
-                                                     "the reduction", "the root",      "the count"};
-    char here[CO_COMM_DESCRIBE_MAX], a[32], b[32];
-
-    for (int i = 0; i < CO_MPI_FIELDS; i++) {
-        const uint64_t most = r->most[i], least = ~r->most[CO_MPI_FIELDS + i];
-
-        if (most != least)
-            return co_fail(CO_E_MISMATCH, "ranks differ in %s, %s and %s; rank %d calls %s",
-                           names[i], mpi_field_text(a, sizeof(a), i, least),
-                           mpi_field_text(b, sizeof(b), i, most), c->base.rank,
-                           co_comm_describe(here, sizeof(here), &r->descriptor));
-    }
-    return CO_OK;
-}
+/* ---- operations begin ---- */
 
 static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
 {
     r->descriptor = co_comm_descriptor(&r->link.base.args, c->sequence++);
-    mpi_fields(r->mine, &r->descriptor);
+    co_mpi_describe_fields(r->mine, &r->descriptor);
     co_comm_queue_push(&c->collectives, &r->link);
     return co_mpi_check(MPI_Iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, MPI_UINT64_T, MPI_MAX,
                                        c->check, &r->check),
                         "comparing descriptors");
 }
-
-/* ---- messages ---- */
 
 static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
 {
@@ -132,45 +86,7 @@ static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
     return co_mpi_check(code, "a message's header");
 }
 
-static co_status mpi_compare_header(const mpi_comm *c, const mpi_request *r)
-{
-    const co_coll_descriptor *sent = (const co_coll_descriptor *)r->mine;
-    char a[CO_COMM_DESCRIBE_MAX], b[CO_COMM_DESCRIBE_MAX];
-
-    if (sent->count == r->descriptor.count && sent->dtype_op == r->descriptor.dtype_op)
-        return CO_OK;
-    return co_fail(CO_E_MISMATCH, "rank %d calls %s where rank %d calls %s", r->link.base.args.peer,
-                   co_comm_describe(a, sizeof(a), sent), c->base.rank,
-                   co_comm_describe(b, sizeof(b), &r->descriptor));
-}
-
 /* ---- progress ---- */
-
-static co_status mpi_compare_any(const mpi_comm *c, const mpi_request *r)
-{
-    switch (r->link.base.args.coll) {
-    case CO_COLL_SEND:
-        return CO_OK;
-    case CO_COLL_RECV:
-        return mpi_compare_header(c, r);
-    default:
-        return mpi_compare_fields(c, r);
-    }
-}
-
-co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *r)
-{
-    int there = 1;
-
-    if (!r->checked) {
-        CO_TRY(co_mpi_check(MPI_Test(&r->check, &there, MPI_STATUS_IGNORE), "a descriptor"));
-        if (there)
-            CO_TRY(mpi_compare_any(c, r));
-        r->checked = there;
-    }
-    *arrived = r->checked;
-    return CO_OK;
-}
 
 /* One piece after another, each in one stage or two. */
 static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
@@ -204,31 +120,30 @@ static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
         CO_TRY(co_mpi_pipe_progress(c));
     else
         CO_TRY(mpi_move(c, r, elements));
-    r->link.base.done = *done = r->moved == elements;
+    *done = r->moved == elements;
     return CO_OK;
 }
 
 static co_status mpi_advance_queue(mpi_comm *c, co_comm_queue *queue, int *pending)
 {
     while (queue->head) {
+        co_comm_link *link;
         bool done;
 
         CO_TRY(mpi_advance(&done, c, (mpi_request *)queue->head));
         if (!done)
             return CO_OK;
+        link = queue->head;
         co_comm_queue_pop(queue);
+        co_comm_queue_push(&c->finished, link);
         if (pending)
             (*pending)--;
     }
     return CO_OK;
 }
 
-static co_status mpi_progress(co_comm *comm)
+co_status co_mpi_advance(mpi_comm *c)
 {
-    mpi_comm *c = (mpi_comm *)comm;
-
-    if (c->host.whole)
-        return c->host.ranks->ops->progress(c->host.ranks);
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
     CO_TRY(mpi_advance_queue(c, &c->collectives, NULL));
@@ -241,6 +156,40 @@ static co_status mpi_progress(co_comm *comm)
     return CO_OK;
 }
 
+static co_status mpi_progress(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    co_status st;
+
+    if (c->host.whole)
+        return c->host.ranks->ops->progress(c->host.ranks);
+    co_mpi_lock();
+    st = co_mpi_advance(c);
+    /* Here and not by the helper: who reads `done` reads what was received before it. */
+    for (; c->finished.head; co_comm_queue_pop(&c->finished))
+        c->finished.head->base.done = true;
+    co_mpi_unlock();
+    return st;
+}
+
+static co_status mpi_start(mpi_comm *c, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    co_status st;
+
+    co_mpi_lock();
+    if (c->cause.status != CO_OK)
+        st = co_comm_cause_fail(&c->cause, c->world_rank);
+    else if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
+        st = mpi_start_message(c, r);
+    else
+        st = mpi_start_collective(c, r);
+    if (st == CO_OK)
+        co_mpi_helper_wake(c, args);
+    co_mpi_unlock();
+    return st;
+}
+
 static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *args)
 {
     mpi_comm *c = (mpi_comm *)comm;
@@ -248,26 +197,24 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
 
     if (c->host.whole)
         return c->host.ranks->ops->post(out, c->host.ranks, args);
-    if (c->cause.status != CO_OK)
-        return co_comm_cause_fail(&c->cause, c->world_rank);
     r = co_comm_take_request(comm, sizeof(*r), args);
     if (!r)
         return CO_E_NOMEM;
     r->check = r->data = MPI_REQUEST_NULL;
     *out = &r->link.base;
-    if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
-        return mpi_start_message(c, r);
-    return mpi_start_collective(c, r);
+    return mpi_start(c, r);
 }
 
 static void mpi_describe_wait(const co_request *request, char *out, size_t size)
 {
     mpi_comm *c = (mpi_comm *)request->comm;
-    const mpi_request *r = (const mpi_request *)c->collectives.head;
+    const mpi_request *r;
     const char *name = co_comm_coll_name(request->args.coll);
     char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
     int n = 0;
 
+    co_mpi_lock();
+    r = (const mpi_request *)c->collectives.head;
     if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
         co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
     } else if (r) {
@@ -276,6 +223,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
             if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
                 co_comm_list_rank(ranks, sizeof(ranks), &n, p);
     }
+    co_mpi_unlock();
     if (n == 0)
         snprintf(out, size, "waiting in %s", name);
     else
@@ -296,10 +244,14 @@ static void mpi_fail(co_comm *comm, co_status status, const char *cause)
 {
     mpi_comm *c = (mpi_comm *)comm;
 
-    if (c->host.whole)
+    if (c->host.whole) {
         c->host.ranks->ops->fail(c->host.ranks, status, cause);
-    else if (c->cause.status == CO_OK)
+        return;
+    }
+    co_mpi_lock();
+    if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);
+    co_mpi_unlock();
 }
 
 static void mpi_abort(co_comm *comm, co_status status, const char *cause)
@@ -307,6 +259,7 @@ static void mpi_abort(co_comm *comm, co_status status, const char *cause)
     const mpi_comm *c = (const mpi_comm *)comm;
 
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
+    co_mpi_lock(); /* for good */
     MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
 }
 
@@ -323,8 +276,10 @@ static void mpi_destroy(co_comm *comm)
     int finalized = 0;
     bool alive;
 
+    co_mpi_helper_close(c);
     MPI_Finalized(&finalized);
     alive = mpi_is_alive(c) && !finalized;
+    co_mpi_lock();
     co_mpi_pipe_close(c, alive);
     if (alive) {
         co_mpi_read_last_notes(c);
@@ -334,6 +289,7 @@ static void mpi_destroy(co_comm *comm)
         co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
     }
     co_mpi_host_close(c);
+    co_mpi_unlock();
     co_free(c->sends);
     co_free(c->receives);
     co_free(c->waiting);
@@ -365,13 +321,10 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
     return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
 }
 
-static co_status mpi_make_part(co_comm **out, co_comm *comm, int color, int key)
+static co_status mpi_split_locked(co_comm **out, mpi_comm *c, int color, int key)
 {
-    mpi_comm *c = (mpi_comm *)comm;
     MPI_Comm part;
 
-    /* Also compares descriptors: from here on all ranks are in the same call. */
-    CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
     CO_TRY(co_mpi_check(MPI_Comm_split(c->check, color < 0 ? MPI_UNDEFINED : color, key, &part),
                         "split"));
     if (color >= 0)
@@ -380,10 +333,22 @@ static co_status mpi_make_part(co_comm **out, co_comm *comm, int color, int key)
     return *out ? co_mpi_pipe_open((mpi_comm *)*out) : CO_OK;
 }
 
+static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
+{
+    co_status st;
+
+    /* Also compares descriptors: from here on all ranks are in the same call. */
+    CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
+    co_mpi_lock();
+    st = mpi_split_locked(out, (mpi_comm *)comm, color, key);
+    co_mpi_unlock();
+    return st;
+}
+
 /* What is half made stays as it is: giving it back would take all its ranks. */
 static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
 {
-    const co_status st = mpi_make_part(out, comm, color, key);
+    const co_status st = mpi_split_any(out, comm, color, key);
 
     if (st != CO_OK)
         *out = NULL;
@@ -420,15 +385,24 @@ static void mpi_free_window(co_comm *comm, void *base, size_t bytes)
 static void *mpi_alloc(co_comm *comm, size_t bytes)
 {
     co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+    void *data = NULL;
 
-    return ranks ? ranks->ops->alloc(ranks, bytes) : NULL;
+    co_mpi_lock();
+    if (ranks)
+        data = ranks->ops->alloc(ranks, bytes);
+    co_mpi_unlock();
+    return data;
 }
 
 static bool mpi_free(co_comm *comm, void *data, size_t bytes)
 {
     co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+    bool is_ours;
 
-    return ranks && ranks->ops->free(ranks, data, bytes);
+    co_mpi_lock();
+    is_ours = ranks && ranks->ops->free(ranks, data, bytes);
+    co_mpi_unlock();
+    return is_ours;
 }
 
 static bool mpi_probe(const char **why)
@@ -468,7 +442,7 @@ co_status co_comm_create_mpi(co_comm **out)
     if (finalized)
         return co_fail(CO_E_USAGE, "MPI has been finalized; it cannot start twice");
     if (!initialized) {
-        CO_TRY(co_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "init"));
+        CO_TRY(co_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "init"));
         mpi_is_ours = true;
     }
     CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
@@ -477,6 +451,8 @@ co_status co_comm_create_mpi(co_comm **out)
         st = co_mpi_host_open((mpi_comm *)*out);
     if (st == CO_OK)
         st = co_mpi_pipe_open((mpi_comm *)*out);
+    if (st == CO_OK)
+        st = co_mpi_helper_open((mpi_comm *)*out);
     if (st != CO_OK)
         *out = NULL; /* as after a split */
     return st;

@@ -84,6 +84,9 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
     co_watch_attach(c->host.ranks, c->host.ranks->watch, c->world_rank);
     c->base.watch = c->host.ranks->watch;
     c->host.whole = size == c->base.size;
+    if (!c->host.whole) /* it tells of operations of the world, and the helper runs those of the
+                           host */
+        c->host.ranks->watch = NULL;
     return c->host.whole ? CO_OK : co_comm_split(&c->host.spread, c->host.ranks, 0, 0);
 }
 

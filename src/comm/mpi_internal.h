@@ -32,6 +32,7 @@ typedef struct mpi_comm {
     co_comm_cause cause;
     uint32_t sequence;
     co_comm_queue collectives;
+    co_comm_queue finished;          /* complete, and not said to be */
     co_comm_queue *sends, *receives; /* owned, [size] */
     int pending;                     /* messages */
     struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
@@ -40,7 +41,8 @@ typedef struct mpi_comm {
     int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; mpi_op.c: of BF16 and F16 */
     mpi_host host;
-    struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: there is one */
+    struct mpi_pipe *pipe;     /* owned; all-reduces over several hosts; NULL: there is one */
+    struct mpi_helper *helper; /* owned; NULL: none */
 } mpi_comm;
 
 typedef struct mpi_request {
@@ -57,8 +59,22 @@ typedef struct mpi_request {
 } mpi_request;
 
 co_status co_mpi_check(int code, const char *what);
+/* mpi_check.c: what ranks tell each other of an operation, [2 * CO_MPI_FIELDS]. */
+void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
 /* Whether descriptors have been compared; they are the same then. */
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
+
+/* All that is under way gets on; what is complete goes to c->finished. Locked. */
+co_status co_mpi_advance(mpi_comm *c);
+
+/* mpi_helper.c: MPI is in the hands of one thread at a time, whatever the communicator. */
+void co_mpi_lock(void);
+void co_mpi_unlock(void);
+/* Of the world's communicator. */
+co_status co_mpi_helper_open(mpi_comm *c);
+void co_mpi_helper_close(mpi_comm *c);
+/* An operation has begun; locked. */
+void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args);
 
 /* Elements that an operation moves in pieces: `count`, or that for each block; 0: nothing. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);

@@ -17,7 +17,7 @@
 #include "comm/mpi_internal.h"
 
 #define MPI_PIPE_PIECES 8
-#define MPI_PIPE_BYTES  ((size_t)4 << 20) /* of a piece */
+#define MPI_PIPE_BYTES  ((size_t)1 << 20) /* of a piece */
 #define MPI_PIPE_LINE   32                /* elements; slices and parts are whole lines */
 #define MPI_PIPE_STAGES 4
 

@@ -137,15 +137,37 @@ void co_thread_binding(char *out, size_t size)
     }
 }
 
-void co_thread_flush_denormals(void)
+uint64_t co_thread_float_mode(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    _mm_setcsr(_mm_getcsr() | 0x8040); /* flush to zero, denormals are zero */
+    return _mm_getcsr() & ~0x3Fu; /* without the flags of what has happened */
 #elif defined(__aarch64__)
     uint64_t fpcr;
 
     __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
-    fpcr |= (uint64_t)1 << 24;
-    __asm__ volatile("msr fpcr, %0" : : "r"(fpcr));
+    return fpcr;
+#else
+    return 0;
+#endif
+}
+
+void co_thread_set_float_mode(uint64_t mode)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_setcsr((unsigned)mode);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+#else
+    (void)mode;
+#endif
+}
+
+void co_thread_flush_denormals(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    co_thread_set_float_mode(co_thread_float_mode() |
+                             0x8040); /* flush to zero, denormals are zero */
+#elif defined(__aarch64__)
+    co_thread_set_float_mode(co_thread_float_mode() | (uint64_t)1 << 24);
 #endif
 }

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cohort/status.h>
 
@@ -32,5 +33,8 @@ void co_thread_binding(char *out, size_t size);
 /* Flush denormals to zero in the calling thread: a convolution on denormals was measured
    200 times slower. */
 void co_thread_flush_denormals(void);
+/* That and the rest of how the calling thread computes, for a thread that shall do as it does. */
+uint64_t co_thread_float_mode(void);
+void co_thread_set_float_mode(uint64_t mode);
 
 #endif
