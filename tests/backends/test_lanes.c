@@ -313,18 +313,20 @@ static void check_spots(const native_lanes *lanes, const native_sparse *s, int64
                         const float *split, const float *dy)
 {
     const int64_t n = lanes->lanes, size = s->kh * s->part;
-    native_spot *spot = co_calloc_aligned((size_t)(n * s->spots), sizeof(*spot));
-    int32_t *end = co_calloc_aligned((size_t)(n * s->o), sizeof(*end));
+    const native_spots spots = {co_calloc_aligned((size_t)(n * s->room), sizeof(float)),
+                                co_calloc_aligned((size_t)(n * s->room), sizeof(int32_t)),
+                                co_calloc_aligned((size_t)(n * s->o), sizeof(int32_t))};
+    const native_spots second = {spots.value + s->room, spots.at + s->room, spots.end + s->o};
     float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
     float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
     float *w = make(22, s->o * size), *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
     double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
     double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
 
-    assert_true(spot && end && bias_sum && sum && dx && want && want_dx);
-    lanes->list(spot, end, bias_sum, dy, s);
-    lanes->sparse_weight(sum, split, spot, end, n, s);
-    lanes->sparse_data(dx, w, spot + s->spots, end + s->o, s);
+    assert_true(spots.value && spots.at && spots.end && bias_sum && sum && dx && want && want_dx);
+    lanes->list(&spots, bias_sum, dy, NULL, s);
+    lanes->sparse_weight(sum, split, &spots, n, s);
+    lanes->sparse_data(dx, w, &second, s);
     for (int64_t e = 0; e < s->spots * n; e++) {
         const int64_t l = e % n, v = e / n % s->ow, u = e / n / s->ow % s->oh;
         const int64_t o = e / n / s->ow / s->oh;
@@ -344,8 +346,9 @@ static void check_spots(const native_lanes *lanes, const native_sparse *s, int64
     for (int64_t e = 0; e + s->part < s->sample; e++)
         if (kw * s->c == s->part)
             near((double)dx[e], want_dx[e], lanes);
-    co_free(spot);
-    co_free(end);
+    co_free(spots.value);
+    co_free(spots.at);
+    co_free(spots.end);
     co_free(bias_sum);
     co_free(sum);
     co_free(w);
@@ -367,10 +370,13 @@ static void spots(const native_lanes *lanes)
             s.stride_h = s.stride_w = 1 + vectors % 2;
             s.oh = (s.h + 2 * s.pad_h - kh) / s.stride_h + 1;
             s.ow = (s.w + 2 * s.pad_w - kw) / s.stride_w + 1;
-            s.row = (s.w + 2 * s.pad_w) * c;
+            s.fold = 1;
+            s.plane = s.h * s.w;
+            s.row = s.step = (s.w + 2 * s.pad_w) * c;
             s.sample = (s.h + 2 * s.pad_h) * s.row + n;
             s.part = (kw * c + n - 1) / n * n;
             s.spots = s.o * s.oh * s.ow;
+            s.room = s.spots + n;
             x = make(20, s.c * s.h * s.w * n);
             back = make(21, s.c * s.h * s.w * n);
             dy = make(23, s.spots * n);
@@ -378,9 +384,9 @@ static void spots(const native_lanes *lanes)
             assert_non_null(split);
             for (int64_t e = 0; e < s.spots * n; e++)
                 dy[e] = e % 3 && e % 5 ? 0 : dy[e];
-            assert_int_equal(lanes->count(dy, s.spots), (s.spots * n + 2) / 3 +
-                                                            (s.spots * n + 4) / 5 -
-                                                            (s.spots * n + 14) / 15);
+            assert_int_equal(lanes->count(dy, NULL, s.spots), (s.spots * n + 2) / 3 +
+                                                                  (s.spots * n + 4) / 5 -
+                                                                  (s.spots * n + 14) / 15);
             lanes->split(split, x, &s);
             lanes->join(back, split, &s);
             assert_memory_equal(back, x, (size_t)(s.c * s.h * s.w * n) * sizeof(float));

@@ -119,7 +119,7 @@ static void rows_may_be_of_a_larger_output(void **state)
     (void)state;
     for (const native_lanes *const *l = native_find_all(); *l; l++)
         for (int64_t u = 0; u < 12; u++) {
-            const native_window s = {.c = 2,
+            const native_window s = {.c = 1 + u % 2,
                                      .h = 12,
                                      .w = 12,
                                      .o = 3,
@@ -136,7 +136,7 @@ static void rows_may_be_of_a_larger_output(void **state)
         }
 }
 
-static void it_pays_where_channels_share_the_forms(void **state)
+static void it_pays_where_channels_share_forms(void **state)
 {
     native_window s = {.c = 10,
                        .h = 12,
@@ -157,7 +157,11 @@ static void it_pays_where_channels_share_the_forms(void **state)
     s.step_w = 2;
     assert_false(native_wino_pays(&s));
     s.step_w = 1;
-    s.o = s.c = 1;
+    s.c = 1;
+    assert_true(native_wino_pays(&s));
+    s.o = 1;
+    assert_false(native_wino_pays(&s));
+    s.c = 2;
     assert_false(native_wino_pays(&s));
     s.o = s.c = 20;
     assert_true(native_wino_pays(&s));
@@ -170,7 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wino_is_the_correlation),
         cmocka_unit_test(rows_may_be_of_a_larger_output),
-        cmocka_unit_test(it_pays_where_channels_share_the_forms),
+        cmocka_unit_test(it_pays_where_channels_share_forms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

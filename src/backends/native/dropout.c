@@ -1,6 +1,7 @@
 /*
  * dropout.c - drop random elements (dropout) or whole channels (dropout2d), with the random
- * numbers of ops.h.
+ * numbers of ops.h. Elements may lie plain, too: their marks are then turned as the plain layout
+ * is.
  */
 #include <math.h>
 #include <string.h>
@@ -20,22 +21,47 @@ static int64_t dropout_draws(const co_call *call)
     return native_count(call->in[0]) / dropout_span(call);
 }
 
-/* Scratch: marks (draws, lanes) of one block, then an incoming gradient. */
-static size_t dropout_scratch(const co_call *call)
+static bool dropout_is_plain(const co_call *call)
+{
+    return !call->in[0]->layout;
+}
+
+/* Not before a layer of this backend, whose gradient comes in blocks. */
+static bool dropout_gradient_is_plain(const co_call *call)
+{
+    return dropout_is_plain(call) && !call->grad_out[0]->layout;
+}
+
+static bool dropout_supports(const co_call *call, const char **why)
+{
+    return dropout_is_plain(call) || native_supports_blocked(call, why);
+}
+
+/* Bytes of marks (draws, lanes) of one block. */
+static size_t dropout_mark_bytes(const co_call *call)
 {
     return (size_t)dropout_draws(call) * NATIVE_MAX_LANES * sizeof(int32_t);
 }
 
+/* Scratch: the marks; then the same, plain, or an incoming gradient. */
 static co_status dropout_plan(co_call *call)
 {
-    call->scratch_bytes = dropout_scratch(call);
-    return native_plan_alike(call);
+    call->scratch_bytes = dropout_mark_bytes(call);
+    if (!dropout_is_plain(call))
+        return native_plan_alike(call);
+    call->scratch_bytes *= 2;
+    return CO_OK;
 }
 
 static co_status dropout_plan_backward(co_call *call)
 {
+    const size_t bytes = dropout_mark_bytes(call) + native_room(call->grad_out[0]);
+
+    if (dropout_gradient_is_plain(call))
+        return CO_OK;
     CO_TRY(native_plan_backward_alike(call));
-    call->scratch_bytes = dropout_scratch(call) + native_room(call->grad_out[0]);
+    if (bytes > call->scratch_bytes)
+        call->scratch_bytes = bytes;
     return CO_OK;
 }
 
@@ -72,9 +98,30 @@ static void dropout_apply(float *y, const float *x, const co_call *call, const c
     }
 }
 
+/* The same for rows of elements. */
+static void dropout_apply_plain(float *y, const float *x, const co_call *call, const co_run *run)
+{
+    const co_dropout_attr *a = call->attr;
+    const native_lanes *lanes = native_choose();
+    const int64_t draws = dropout_draws(call), n = call->in[0]->shape.dim[0];
+    const float scale = (float)(1 / (1 - a->p));
+    int32_t *drop = call->scratch, *plain = drop + draws * NATIVE_MAX_LANES;
+
+    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+        const int64_t left = n - b * lanes->lanes, rows = left < lanes->lanes ? left : lanes->lanes;
+        const int64_t at = b * lanes->lanes * draws;
+
+        dropout_mark(drop, call, run, b);
+        lanes->unpack((float *)(void *)plain, (float *)(void *)drop, rows, draws);
+        lanes->drop_each(y + at, x + at, plain, scale, rows * draws);
+    }
+}
+
 static co_status dropout_forward(co_call *call, const co_run *run)
 {
-    if (call->training)
+    if (call->training && dropout_is_plain(call))
+        dropout_apply_plain(call->out[0]->data, call->in[0]->data, call, run);
+    else if (call->training)
         dropout_apply(call->out[0]->data, call->in[0]->data, call, run);
     else
         memmove(call->out[0]->data, call->in[0]->data, call->in[0]->bytes);
@@ -83,9 +130,11 @@ static co_status dropout_forward(co_call *call, const co_run *run)
 
 static co_status dropout_backward(co_call *call, const co_run *run)
 {
-    const size_t room = dropout_scratch(call);
+    const size_t room = dropout_mark_bytes(call);
 
-    if (call->grad_in[0])
+    if (call->grad_in[0] && dropout_gradient_is_plain(call))
+        dropout_apply_plain(call->grad_in[0]->data, call->grad_out[0]->data, call, run);
+    else if (call->grad_in[0])
         dropout_apply(call->grad_in[0]->data,
                       native_read(call->grad_out[0], (float *)((char *)call->scratch + room)), call,
                       run);
@@ -94,7 +143,7 @@ static co_status dropout_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_dropout = {
     .op = "dropout",
-    .supports = native_supports_blocked,
+    .supports = dropout_supports,
     .plan = dropout_plan,
     .plan_backward = dropout_plan_backward,
     .forward = dropout_forward,

@@ -3,11 +3,14 @@
  * by a file that defines LANES, LANES_TABLE and the sizes of the tiles that fit its registers:
  *
  *   LANES_NAME     what users call the instruction set
+ *   LANES_SPOT_COST   as native_lanes has it
  *   LANES_TILE_O   output channels (correlate, correlate_weight)
  *   LANES_TILE_V   output columns (correlate)
  *   LANES_TILE_J   taps in a row (correlate_weight)
  *   LANES_SPARSE_ROWS, LANES_SPARSE_VECS   vectors of a channel's weight (lanes_sparse.h)
  *   lanes_nonzero  a bit for each lane that is not zero
+ *   lanes_read_bytes, lanes_write_bytes   LANES bytes <-> a vector lanes_int of 32 bits
+ *   LANES_SQUEEZES there is lanes_squeeze(mask, v): lanes whose bit is set, first
  *
  * Must not know calls, tensors or plans.
  */
@@ -27,12 +30,15 @@
 #ifdef LANES_CHECKED
 #define LANES_INLINE static
 #define LANES_UNROLL
+#define LANES_UNROLL_ALL
 #else
 #define LANES_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
-#define LANES_UNROLL _Pragma("unroll")
+#define LANES_UNROLL     _Pragma("unroll")
+#define LANES_UNROLL_ALL _Pragma("unroll")
 #else
-#define LANES_UNROLL _Pragma("GCC unroll 8")
+#define LANES_UNROLL     _Pragma("GCC unroll 8")
+#define LANES_UNROLL_ALL _Pragma("GCC unroll 16")
 #endif
 #endif
 /* Bytes of dy that one pass of correlate_weight works on: the half of a first-level cache. */
@@ -46,7 +52,6 @@ typedef uint32_t uvec __attribute__((vector_size(LANES * sizeof(uint32_t)), may_
 typedef uint32_t loose_uvec
     __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias, aligned(sizeof(uint32_t))));
 typedef uint64_t wide __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
-typedef uint8_t bvec __attribute__((vector_size(LANES), may_alias));
 
 LANES_INLINE vec lanes_load(const float *from)
 {
@@ -71,7 +76,25 @@ LANES_INLINE void lanes_store_any(float *to, vec value)
 
 LANES_INLINE vec lanes_splat(float value)
 {
-    return (vec){0} + value;
+    /* Written out: 0 + value would be an addition, as it is not value where that is -0. */
+#if LANES == 16
+    return (vec){value, value, value, value, value, value, value, value,
+                 value, value, value, value, value, value, value, value};
+#elif LANES == 8
+    return (vec){value, value, value, value, value, value, value, value};
+#else
+    return (vec){value, value, value, value};
+#endif
+}
+
+LANES_INLINE ivec lanes_widen(const uint8_t *from)
+{
+    return (ivec)lanes_read_bytes(from);
+}
+
+LANES_INLINE void lanes_narrow(uint8_t *to, ivec v)
+{
+    lanes_write_bytes(to, (lanes_int)v);
 }
 
 /* a where the mask is all ones, b where it is 0 */
@@ -381,6 +404,12 @@ static void lanes_drop(float *y, const float *x, const int32_t *drop, float scal
         lanes_store(y + i, (vec)((ivec)(lanes_load(x + i) * scale) & keep));
 }
 
+static void lanes_drop_each(float *y, const float *x, const int32_t *drop, float scale, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = drop[i] ? 0 : x[i] * scale;
+}
+
 static void lanes_sum_squares(float *sum, const float *x, float shift, int64_t n)
 {
     vec part = lanes_load(sum);
@@ -417,6 +446,7 @@ static void lanes_combine(float *y, const float *x, float a, const float *z, flo
 const native_lanes LANES_TABLE = {
     .name = LANES_NAME,
     .lanes = LANES,
+    .spot_cost = LANES_SPOT_COST,
     .pack = lanes_pack,
     .unpack = lanes_unpack,
     .correlate = lanes_correlate,
@@ -433,6 +463,7 @@ const native_lanes LANES_TABLE = {
     .add = lanes_add,
     .mark = lanes_mark,
     .drop = lanes_drop,
+    .drop_each = lanes_drop_each,
     .sum = lanes_sum,
     .sum_squares = lanes_sum_squares,
     .sum_products = lanes_sum_products,
@@ -441,8 +472,6 @@ const native_lanes LANES_TABLE = {
     .join = lanes_join,
     .count = lanes_count,
     .list = lanes_list,
-    .count_pooled = lanes_count_pooled,
-    .list_pooled = lanes_list_pooled,
     .sparse_weight = lanes_sparse_weight,
     .sparse_data = lanes_sparse_data,
 };

@@ -10,6 +10,15 @@ LANES_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_
     *end = first + n > extent ? extent - first : n;
 }
 
+/* Of two values the second one where it is larger or a NaN, and its place. */
+LANES_INLINE void lanes_take_larger(vec *best, ivec *at, vec value, int32_t tap)
+{
+    const ivec wins = (value > *best) | (value != value);
+
+    *best = lanes_select(wins, value, *best);
+    *at = (wins & tap) | (~wins & *at);
+}
+
 /* The largest value of a window and, in *at, its place there. Of equal values the first one wins,
    and a NaN beats any number. */
 LANES_INLINE vec lanes_find_max(ivec *at, const float *x, const native_pool *p, int64_t top,
@@ -23,25 +32,46 @@ LANES_INLINE vec lanes_find_max(ivec *at, const float *x, const native_pool *p, 
     best = lanes_load(x + ((top + i0) * p->w + left + j0) * LANES);
     *at = (ivec){0} + (int32_t)(i0 * p->kw + j0);
     for (int64_t i = i0; i < i1; i++)
-        for (int64_t j = j0; j < j1; j++) {
-            const vec value = lanes_load(x + ((top + i) * p->w + left + j) * LANES);
-            const ivec wins = (value > best) | lanes_is_nan(value);
-
-            best = lanes_select(wins, value, best);
-            *at = (wins & (int32_t)(i * p->kw + j)) | (~wins & *at);
-        }
+        for (int64_t j = j0; j < j1; j++)
+            lanes_take_larger(&best, at, lanes_load(x + ((top + i) * p->w + left + j) * LANES),
+                              (int32_t)(i * p->kw + j));
     return best;
+}
+
+/* Windows of 2 x 2 that lie within the plane. */
+static void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, const native_pool *p)
+{
+    for (int64_t u = 0; u < p->oh; u++)
+        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
+            const float *from = x + (u * p->sh * p->w + v * p->sw) * LANES;
+            vec best = lanes_load(from);
+            ivec at = {0};
+
+            lanes_take_larger(&best, &at, lanes_load(from + LANES), 1);
+            lanes_take_larger(&best, &at, lanes_load(from + p->w * LANES), 2);
+            lanes_take_larger(&best, &at, lanes_load(from + (p->w + 1) * LANES), 3);
+            lanes_store(y, best);
+            if (place) {
+                lanes_narrow(place, at);
+                place += LANES;
+            }
+        }
 }
 
 static void lanes_maxpool(float *y, uint8_t *place, const float *x, const native_pool *p)
 {
+    if (p->kh == 2 && p->kw == 2 && p->ph == 0 && p->pw == 0 && (p->oh - 1) * p->sh + 2 <= p->h &&
+        (p->ow - 1) * p->sw + 2 <= p->w) {
+        lanes_maxpool_2x2(y, place, x, p);
+        return;
+    }
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, y += LANES) {
             ivec at;
 
             lanes_store(y, lanes_find_max(&at, x, p, u * p->sh - p->ph, v * p->sw - p->pw));
             if (place) {
-                *(bvec *)place = __builtin_convertvector(at, bvec);
+                lanes_narrow(place, at);
                 place += LANES;
             }
         }
@@ -55,7 +85,7 @@ static void lanes_relu_place(float *y, uint8_t *place, int64_t n)
 
         lanes_store(y + i, (vec)((ivec)value & ~dead));
         if (place)
-            *(bvec *)(place + i) |= __builtin_convertvector(dead, bvec);
+            lanes_narrow(place + i, lanes_widen(place + i) | (dead & NATIVE_NOWHERE));
     }
 }
 
@@ -83,7 +113,7 @@ LANES_INLINE void lanes_maxpool_spread(float *dx, const uint8_t *place, const fl
 {
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
-            const ivec at = __builtin_convertvector(*(const bvec *)place, ivec);
+            const ivec at = lanes_widen(place);
 
             lanes_put_max(dx, at, (ivec)lanes_load(dy), p, u * p->sh - p->ph, v * p->sw - p->pw,
                           disjoint);

@@ -4,7 +4,9 @@
  *
  * Behind a max pooling of 2 x 2 three quarters of a gradient are zeros, and ReLU and dropout make
  * more. Here a sample is (h, w, c) with its padding: what one element of the output saw of it is
- * `kh` rows of kw * c neighbours, and an element that is not zero costs that many products.
+ * `kh` rows of kw * c neighbours, and an element that is not zero costs that many products. Of a
+ * first layer of one channel, `fold` rows of the image lie as channels, pixel by pixel: a row of 5
+ * taps would leave most of a vector empty.
  */
 
 /* The rows of one channel's weight that stay in registers, and the vectors of each. */
@@ -22,7 +24,7 @@
 /* From one vector of the planes to the next in the order (w, c). */
 LANES_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const native_sparse *s)
 {
-    const int64_t plane = s->h * s->w * LANES;
+    const int64_t plane = s->plane * LANES;
 
     if (++*c < s->c)
         return at + plane;
@@ -30,28 +32,41 @@ LANES_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const native_spa
     return at + LANES - (s->c - 1) * plane;
 }
 
-/* (c, h, w, lanes) -> lanes times (h, w, c) with padding, which is left alone but for zeros. */
-static void lanes_split(float *to, const float *x, const native_sparse *s)
+/* Rows of samples from row `first` of the image on; vectors outside of `size` floats are zeros. */
+LANES_INLINE void lanes_split_rows(float *to, const float *x, const native_sparse *s, int64_t first,
+                                   int64_t size, const bool inside)
 {
     const int64_t n = s->w * s->c;
 
-    for (int64_t h = 0; h < s->h; h++) {
+    for (int64_t h = first; h < s->h; h++) {
         float *row = to + (h + s->pad_h) * s->row + s->pad_w * s->c;
         int64_t at = h * s->w * LANES, c = 0;
 
         for (int64_t e = 0; e < n; e += LANES) {
             vec v[LANES];
 
-            LANES_UNROLL for (int l = 0; l < LANES; l++)
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
             {
-                v[l] = e + l < n ? lanes_load(x + at) : lanes_splat(0);
+                v[l] = e + l < n && (inside || (at >= 0 && at < size)) ? lanes_load(x + at)
+                                                                       : lanes_splat(0);
                 at = lanes_step_channel(at, &c, s);
             }
             lanes_transpose(v);
-            LANES_UNROLL for (int l = 0; l < LANES; l++)
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
                 lanes_store_any(row + l * s->sample + e, v[l]);
         }
     }
+}
+
+/* (c, h, w, lanes) -> lanes times (h, w, c) with padding, which is left alone but for zeros. */
+static void lanes_split(float *to, const float *x, const native_sparse *s)
+{
+    const int64_t above = s->fold - 1 < s->pad_h ? s->fold - 1 : s->pad_h;
+
+    if (s->fold > 1)
+        lanes_split_rows(to, x, s, -above, s->h * s->w * LANES, false);
+    else
+        lanes_split_rows(to, x, s, 0, 0, true);
 }
 
 /* The same back, without the padding. */
@@ -66,10 +81,10 @@ static void lanes_join(float *x, const float *from, const native_sparse *s)
         for (int64_t e = 0; e < n; e += LANES) {
             vec v[LANES];
 
-            LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] =
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++) v[l] =
                 lanes_load_any(row + l * s->sample + e);
             lanes_transpose(v);
-            LANES_UNROLL for (int l = 0; l < LANES; l++)
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
             {
                 if (e + l < n)
                     lanes_store(x + at, v[l]);
@@ -79,120 +94,183 @@ static void lanes_join(float *x, const float *from, const native_sparse *s)
     }
 }
 
-static int64_t lanes_count(const float *x, int64_t n)
+/* A vector of gradients without those that ReLU stops; place may be NULL. */
+LANES_INLINE vec lanes_live(const float *x, const uint8_t *place)
+{
+    const vec value = lanes_load(x);
+
+    if (!place)
+        return value;
+    return (vec)((ivec)value & (lanes_widen(place) != NATIVE_NOWHERE));
+}
+
+static int64_t lanes_count(const float *x, const uint8_t *place, int64_t n)
 {
     int64_t count = 0;
 
     for (int64_t i = 0; i < n * LANES; i += LANES)
-        count += __builtin_popcount(lanes_nonzero(lanes_load(x + i)));
+        count += __builtin_popcount(lanes_nonzero(lanes_live(x + i, place ? place + i : NULL)));
     return count;
 }
 
-/* The lanes of d that are not zero as spots at `at`; n (lanes): how many each sample has. */
-LANES_INLINE void lanes_list_vector(native_spot *spot, int32_t *n, const float *d, int64_t at,
-                                    const native_sparse *s)
-{
-    for (unsigned mask = lanes_nonzero(lanes_load(d)); mask; mask &= mask - 1) {
-        const int l = __builtin_ctz(mask);
+/* LANES neighbours e of one channel, and what they saw first; those behind the last are zeros. */
+typedef struct lanes_run {
+    vec value[LANES];
+    ivec at[LANES];
+} lanes_run;
 
-        spot[l * s->spots + n[l]++] = (native_spot){d[l], (int32_t)at};
-    }
+/* From the first place of a window to the one of each lane; inverse: of a window's width. */
+LANES_INLINE ivec lanes_place_offset(const uint8_t *place, vec inverse, const native_sparse *s)
+{
+    const ivec tap = lanes_widen(place);
+    const vec middle = __builtin_convertvector(tap, vec) + 0.5f;
+    const ivec i = __builtin_convertvector(middle * inverse, ivec);
+
+    return i * (s->place_h - s->window_w * s->place_w) + tap * s->place_w;
 }
 
-static void lanes_list(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
-                       const native_sparse *s)
+/* `n` of them that start at `e`; their sum. */
+LANES_INLINE vec lanes_read_run(lanes_run *run, const float *dy, const uint8_t *place, int64_t e,
+                                const native_sparse *s, const int n)
 {
-    int32_t n[LANES] = {0};
+    const int64_t next = s->stride_w * s->c;
+    const vec inverse = lanes_splat(1.0f / (float)s->window_w);
+    int64_t v = e % s->ow, at = e / s->ow * s->stride_h * s->row + v * next;
+    vec sum = {0};
 
-    for (int64_t o = 0; o < s->o; o++) {
-        vec sum = lanes_load(bias_sum + o * LANES);
-
-        for (int64_t u = 0; u < s->oh; u++)
-            for (int64_t v = 0; v < s->ow; v++, dy += LANES) {
-                sum += lanes_load(dy);
-                lanes_list_vector(spot, n, dy, u * s->stride_h * s->row + v * s->stride_w * s->c,
-                                  s);
-            }
-        lanes_store(bias_sum + o * LANES, sum);
-        for (int l = 0; l < LANES; l++)
-            end[l * s->o + o] = n[l];
+    LANES_UNROLL_ALL for (int k = 0; k < LANES; k++)
+    {
+        run->value[k] = lanes_splat(0);
+        run->at[k] = (ivec){0};
+        if (k >= n)
+            continue;
+        run->value[k] = lanes_live(dy + k * LANES, place ? place + k * LANES : NULL);
+        run->at[k] += (int32_t)at;
+        if (place)
+            run->at[k] += lanes_place_offset(place + k * LANES, inverse, s);
+        sum += run->value[k];
+        at += ++v == s->ow ? s->stride_h * s->row - (s->ow - 1) * next : next;
+        v = v == s->ow ? 0 : v;
     }
+    return sum;
 }
 
-static int64_t lanes_count_pooled(const float *x, const uint8_t *place, int64_t n)
+/* The elements of a run that are not zero go behind the n (lanes) that each sample has. */
+LANES_INLINE void lanes_list_run(const native_spots *to, int32_t *n, lanes_run *run,
+                                 const native_sparse *s)
 {
-    int64_t count = 0;
+#ifdef LANES_SQUEEZES
+    lanes_transpose(run->value);
+    lanes_transpose((vec *)run->at);
+    LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
+    {
+        const unsigned mask = lanes_nonzero(run->value[l]);
+        const int64_t end = l * s->room + n[l];
 
-    for (int64_t i = 0; i < n * LANES; i += LANES) {
-        const ivec at = __builtin_convertvector(*(const bvec *)(place + i), ivec);
-        const ivec lives = at != (ivec){0} + NATIVE_NOWHERE;
-
-        count += __builtin_popcount(lanes_nonzero((vec)((ivec)lanes_load(x + i) & lives)));
+        lanes_store_any(to->value + end, lanes_squeeze(mask, run->value[l]));
+        lanes_store_any((float *)(void *)(to->at + end), lanes_squeeze(mask, (vec)run->at[l]));
+        n[l] += __builtin_popcount(mask);
     }
-    return count;
-}
+#else
+    for (int k = 0; k < LANES; k++)
+        for (unsigned mask = lanes_nonzero(run->value[k]); mask; mask &= mask - 1) {
+            const int l = __builtin_ctz(mask);
+            const int64_t end = l * s->room + n[l]++;
 
-/* The same for a vector of pooled gradients, each of which stands at its place in a window. */
-LANES_INLINE vec lanes_list_window(native_spot *spot, int32_t *n, const float *d,
-                                   const uint8_t *place, int64_t at, const native_sparse *s)
-{
-    const ivec tap = __builtin_convertvector(*(const bvec *)place, ivec);
-    const vec lives = (vec)((ivec)lanes_load(d) & (tap != (ivec){0} + NATIVE_NOWHERE));
-
-    for (unsigned mask = lanes_nonzero(lives); mask; mask &= mask - 1) {
-        const int l = __builtin_ctz(mask);
-
-        spot[l * s->spots + n[l]++] = (native_spot){d[l], (int32_t)at + s->tap[place[l]]};
-    }
-    return lives;
-}
-
-static void lanes_list_pooled(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
-                              const uint8_t *place, const native_sparse *s)
-{
-    int32_t n[LANES] = {0};
-
-    for (int64_t o = 0; o < s->o; o++) {
-        vec sum = lanes_load(bias_sum + o * LANES);
-
-        for (int64_t u = 0; u < s->oh; u++)
-            for (int64_t v = 0; v < s->ow; v++, dy += LANES, place += LANES)
-                sum += lanes_list_window(spot, n, dy, place,
-                                         u * s->stride_h * s->row + v * s->stride_w * s->c, s);
-        lanes_store(bias_sum + o * LANES, sum);
-        for (int l = 0; l < LANES; l++)
-            end[l * s->o + o] = n[l];
-    }
-}
-
-/* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. */
-LANES_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const native_spot *spot,
-                                           const int32_t *end, int64_t o, int64_t samples,
-                                           const native_sparse *s, const int rows, const int vecs)
-{
-    vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
-
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
-        part[r][v] = lanes_load(sum + r * s->part + v * LANES);
-    for (int64_t l = 0; l < samples; l++) {
-        const native_spot *p = spot + l * s->spots + (o ? end[l * s->o + o - 1] : 0);
-        const native_spot *last = spot + l * s->spots + end[l * s->o + o];
-
-        for (; p < last; p++) {
-            const float *in = x + l * s->sample + p->at;
-            const vec d = lanes_splat(p->value);
-
-            LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
-                part[r][v] += lanes_load_any(in + r * s->row + v * LANES) * d;
+            to->value[end] = run->value[k][l];
+            to->at[end] = run->at[k][l];
         }
+#endif
+}
+
+LANES_INLINE vec lanes_list_some(const native_spots *to, int32_t *n, const float *dy,
+                                 const uint8_t *place, int64_t e, const native_sparse *s,
+                                 const int count)
+{
+    lanes_run run;
+    const vec sum = lanes_read_run(&run, dy, place, e, s, count);
+
+    lanes_list_run(to, n, &run, s);
+    return sum;
+}
+
+/* The same for any number up to LANES, whole runs and others apart. */
+static vec lanes_list_any(const native_spots *to, int32_t *n, const float *dy, const uint8_t *place,
+                          int64_t e, const native_sparse *s, int count)
+{
+    if (!place)
+        return lanes_list_some(to, n, dy, NULL, e, s, count);
+    if (count >= LANES)
+        return lanes_list_some(to, n, dy, place, e, s, LANES);
+    return lanes_list_some(to, n, dy, place, e, s, count);
+}
+
+static void lanes_list(const native_spots *to, float *bias_sum, const float *dy,
+                       const uint8_t *place, const native_sparse *s)
+{
+    const int64_t plane = s->oh * s->ow;
+    int32_t n[LANES] = {0};
+
+    for (int64_t o = 0; o < s->o; o++) {
+        vec sum = lanes_load(bias_sum + o * LANES);
+
+        for (int64_t e = 0; e < plane; e += LANES) {
+            const int64_t at = (o * plane + e) * LANES;
+
+            sum += lanes_list_any(to, n, dy + at, place ? place + at : NULL, e, s,
+                                  (int)(plane - e < LANES ? plane - e : LANES));
+        }
+        lanes_store(bias_sum + o * LANES, sum);
+        for (int l = 0; l < LANES; l++)
+            to->end[l * s->o + o] = n[l];
+    }
+}
+
+/* part[r][v] += a spot's value * the row that it saw. */
+LANES_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, const float *value,
+                                 const int32_t *at, const native_sparse *s, const int rows,
+                                 const int vecs)
+{
+    const float *in = x + *at;
+    const vec d = lanes_splat(*value);
+
+    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
+        part[r][v] += lanes_load_any(in + r * s->step + v * LANES) * d;
+}
+
+/* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. Where these
+   are few, two sums of every other spot hide how long an addition takes. */
+LANES_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const native_spots *spots,
+                                           int64_t o, int64_t samples, const native_sparse *s,
+                                           const int rows, const int vecs)
+{
+    const bool two = rows * vecs <= 4;
+    vec part[2][LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
+
+    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
+    {
+        part[0][r][v] = lanes_load(sum + r * s->part + v * LANES);
+        part[1][r][v] = lanes_splat(0);
+    }
+    for (int64_t l = 0; l < samples; l++) {
+        const int32_t *end = spots->end + l * s->o + o, *at = spots->at + l * s->room;
+        const float *in = x + l * s->sample, *value = spots->value + l * s->room;
+        int32_t p = o ? end[-1] : 0;
+
+        for (; two && p + 1 < *end; p += 2) {
+            lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
+            lanes_add_spot(part[1], in, value + p + 1, at + p + 1, s, rows, vecs);
+        }
+        for (; p < *end; p++)
+            lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
     }
     LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
-        lanes_store(sum + r * s->part + v * LANES, part[r][v]);
+        lanes_store(sum + r * s->part + v * LANES, (vec)(part[0][r][v] + part[1][r][v]));
 }
 
 /* The same rows of the input's gradient += each spot * the channel's weight. */
-LANES_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const native_spot *p,
-                                         const native_spot *last, const native_sparse *s,
+LANES_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const native_spots *spots,
+                                         int32_t p, int32_t last, const native_sparse *s,
                                          const int rows, const int vecs)
 {
     vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
@@ -200,12 +278,12 @@ LANES_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const n
     LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
         part[r][v] = lanes_load(weight + r * s->part + v * LANES);
     for (; p < last; p++) {
-        float *out = dx + p->at;
-        const vec d = lanes_splat(p->value);
+        float *out = dx + spots->at[p];
+        const vec d = lanes_splat(spots->value[p]);
 
         LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int v = 0; v < vecs; v++)
         {
-            float *to = out + r * s->row + v * LANES;
+            float *to = out + r * s->step + v * LANES;
 
             lanes_store_any(to, lanes_load_any(to) + part[r][v] * d);
         }
@@ -214,16 +292,16 @@ LANES_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const n
 
 #define LANES_SPARSE_WEIGHT(r, v)                                                                  \
     case (r)*8 + (v):                                                                              \
-        lanes_sparse_weight_tile(sum, x, spot, end, o, samples, s, r, v);                          \
+        lanes_sparse_weight_tile(sum, x, spots, o, samples, s, r, v);                              \
         break;
 #define LANES_SPARSE_DATA(r, v)                                                                    \
     case (r)*8 + (v):                                                                              \
-        lanes_sparse_data_tile(dx, weight, p, last, s, r, v);                                      \
+        lanes_sparse_data_tile(dx, weight, spots, p, last, s, r, v);                               \
         break;
 
-static void lanes_sparse_weight_any(float *sum, const float *x, const native_spot *spot,
-                                    const int32_t *end, int64_t o, int64_t samples,
-                                    const native_sparse *s, int rows, int vecs)
+static void lanes_sparse_weight_any(float *sum, const float *x, const native_spots *spots,
+                                    int64_t o, int64_t samples, const native_sparse *s, int rows,
+                                    int vecs)
 {
     switch (rows * 8 + vecs) {
         LANES_SPARSE_CASES(LANES_SPARSE_WEIGHT)
@@ -232,8 +310,8 @@ static void lanes_sparse_weight_any(float *sum, const float *x, const native_spo
     }
 }
 
-static void lanes_sparse_data_any(float *dx, const float *weight, const native_spot *p,
-                                  const native_spot *last, const native_sparse *s, int rows,
+static void lanes_sparse_data_any(float *dx, const float *weight, const native_spots *spots,
+                                  int32_t p, int32_t last, const native_sparse *s, int rows,
                                   int vecs)
 {
     switch (rows * 8 + vecs) {
@@ -248,33 +326,34 @@ static int lanes_least(int64_t a, int64_t b)
     return (int)(a < b ? a : b);
 }
 
-static void lanes_sparse_weight(float *sum, const float *x, const native_spot *spot,
-                                const int32_t *end, int64_t samples, const native_sparse *s)
+static void lanes_sparse_weight(float *sum, const float *x, const native_spots *spots,
+                                int64_t samples, const native_sparse *s)
 {
     const int64_t vecs = s->part / LANES;
 
     for (int64_t o = 0; o < s->o; o++, sum += s->kh * s->part)
         for (int64_t r = 0; r < s->kh; r += LANES_SPARSE_ROWS)
             for (int64_t v = 0; v < vecs; v += LANES_SPARSE_VECS)
-                lanes_sparse_weight_any(sum + r * s->part + v * LANES, x + r * s->row + v * LANES,
-                                        spot, end, o, samples, s,
+                lanes_sparse_weight_any(sum + r * s->part + v * LANES, x + r * s->step + v * LANES,
+                                        spots, o, samples, s,
                                         lanes_least(s->kh - r, LANES_SPARSE_ROWS),
                                         lanes_least(vecs - v, LANES_SPARSE_VECS));
 }
 
-static void lanes_sparse_data(float *dx, const float *weight, const native_spot *spot,
-                              const int32_t *end, const native_sparse *s)
+static void lanes_sparse_data(float *dx, const float *weight, const native_spots *spots,
+                              const native_sparse *s)
 {
     const int64_t vecs = s->part / LANES;
-    const native_spot *p = spot;
+    int32_t p = 0;
 
     for (int64_t o = 0; o < s->o; o++, weight += s->kh * s->part) {
-        const native_spot *last = spot + end[o];
+        const int32_t last = spots->end[o];
 
         for (int64_t r = 0; r < s->kh; r += LANES_SPARSE_ROWS)
             for (int64_t v = 0; v < vecs; v += LANES_SPARSE_VECS)
-                lanes_sparse_data_any(dx + r * s->row + v * LANES, weight + r * s->part + v * LANES,
-                                      p, last, s, lanes_least(s->kh - r, LANES_SPARSE_ROWS),
+                lanes_sparse_data_any(dx + r * s->step + v * LANES,
+                                      weight + r * s->part + v * LANES, spots, p, last, s,
+                                      lanes_least(s->kh - r, LANES_SPARSE_ROWS),
                                       lanes_least(vecs - v, LANES_SPARSE_VECS));
         p = last;
     }

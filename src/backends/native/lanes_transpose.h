@@ -21,10 +21,11 @@ static void lanes_pack(float *to, const float *from, int64_t n, int64_t count)
         for (int64_t e = 0; rows == LANES && e < even; e += LANES) {
             vec v[LANES];
 
-            LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] =
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++) v[l] =
                 lanes_load_any(from + l * count + e);
             lanes_transpose(v);
-            LANES_UNROLL for (int l = 0; l < LANES; l++) lanes_store(to + (e + l) * LANES, v[l]);
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
+                lanes_store(to + (e + l) * LANES, v[l]);
         }
         if (rows < LANES)
             memset(to, 0, (size_t)(count * LANES) * sizeof(float));
@@ -44,9 +45,11 @@ static void lanes_unpack(float *to, const float *from, int64_t n, int64_t count)
         for (int64_t e = 0; rows == LANES && e < even; e += LANES) {
             vec v[LANES];
 
-            LANES_UNROLL for (int l = 0; l < LANES; l++) v[l] = lanes_load(from + (e + l) * LANES);
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++) v[l] =
+                lanes_load(from + (e + l) * LANES);
             lanes_transpose(v);
-            LANES_UNROLL for (int l = 0; l < LANES; l++) lanes_store_any(to + l * count + e, v[l]);
+            LANES_UNROLL_ALL for (int l = 0; l < LANES; l++)
+                lanes_store_any(to + l * count + e, v[l]);
         }
         for (int64_t l = 0; l < rows; l++)
             for (int64_t e = rows == LANES ? even : 0; e < count; e++)

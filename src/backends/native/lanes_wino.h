@@ -5,7 +5,8 @@
  * Winograd's F(4x4, 5x5) (Lavin & Gray, arXiv:1509.09308) on the points 0, 1, -1, 2, -2, 1/2, -1/2
  * and infinity: a tile of 4 x 4 outputs is A'((G g G') * (B'd B))A of 8 x 8 inputs d and taps g, 64
  * products where the definition has 400. Tiles of one row of tiles go together, and one row of
- * their 8 x 8 places at a time, so that what lies between the stages stays in the first cache.
+ * their 8 x 8 places at a time, so that what lies between the stages stays in the first cache. With
+ * one input channel tiles are rows (lanes_wino_rows.h).
  */
 #define LANES_WINO_IN  8
 #define LANES_WINO_OUT NATIVE_WINO_ROWS
@@ -61,6 +62,8 @@ LANES_INLINE void lanes_wino_weigh(dvec to[LANES_WINO_IN], const dvec g[5])
     to[7] = g[4];
 }
 
+#include "backends/native/lanes_wino_rows.h"
+
 /* The first tap of pair `p` in the order (channels of a tile, c, o within them). */
 LANES_INLINE const float *lanes_wino_pair(const float *weight, int64_t p, const native_window *s)
 {
@@ -96,6 +99,10 @@ static void lanes_wino_weight(float *to, const float *weight, const native_windo
 {
     const int64_t pairs = s->o * s->c, stride = native_wino_stride(s);
 
+    if (s->c == 1) {
+        lanes_wino_rows_weight(to, weight, s);
+        return;
+    }
     for (int64_t p = 0; p < pairs; p += LANES) {
         double tap[25][LANES] = {{0}};
 
@@ -114,8 +121,8 @@ static void lanes_wino_weight(float *to, const float *weight, const native_windo
 typedef struct lanes_band {
     const native_window *s;
     float *lines; /* (c, 8, columns): B'd of a row of tiles */
-    float *v;     /* (8, c, tiles): places of one row */
-    float *m;     /* (8, o of a tile, tiles): the same of their products */
+    float *v;     /* (c, tiles, 8): places of one row */
+    float *m;     /* (o, tiles, 8): the same of their products, of channels that go together */
     float *half;  /* (o, tiles, 8 x 4 and one) */
     int64_t tiles, columns;
     int64_t top, left; /* of the first tile's input, in the padded planes */
@@ -161,64 +168,72 @@ static void lanes_wino_columns(const lanes_band *b, const float *x)
 /* Row `i` of the places of all tiles and channels. */
 static void lanes_wino_places(const lanes_band *b, int i)
 {
-    const int64_t step = b->s->c * b->tiles * LANES;
+    float *to = b->v;
 
     for (int64_t c = 0; c < b->s->c; c++)
-        for (int64_t t = 0; t < b->tiles; t++) {
+        for (int64_t t = 0; t < b->tiles; t++, to += LANES_WINO_IN * LANES) {
             const float *from =
                 b->lines + ((c * LANES_WINO_IN + i) * b->columns + t * LANES_WINO_OUT) * LANES;
-            float *to = b->v + (c * b->tiles + t) * LANES;
             vec d[LANES_WINO_IN];
 
             LANES_UNROLL for (int j = 0; j < LANES_WINO_IN; j++) d[j] =
                 lanes_load(from + j * LANES);
             lanes_wino_enter(d);
-            LANES_UNROLL for (int j = 0; j < LANES_WINO_IN; j++) lanes_store(to + j * step, d[j]);
+            LANES_UNROLL for (int j = 0; j < LANES_WINO_IN; j++) lanes_store(to + j * LANES, d[j]);
         }
 }
 
-/* m[o][t] = sum_c weight[c][o] v[c][t] */
-LANES_INLINE void lanes_wino_product(float *m, const float *v, const float *weight, int64_t c,
-                                     const int no, const int nt)
+/* A' of one row of places of a tile; half: at this row. */
+LANES_INLINE void lanes_wino_halve(float *half, const vec m[LANES_WINO_IN])
+{
+    vec y[LANES_WINO_OUT];
+
+    lanes_wino_leave(y, m);
+    LANES_UNROLL for (int j = 0; j < LANES_WINO_OUT; j++) lanes_store(half + j * LANES, y[j]);
+}
+
+/* One place: m[o][t] = sum_c weight[c][o] v[c][t] */
+LANES_INLINE void lanes_wino_place(float *m, const float *v, const float *weight, int64_t c,
+                                   const int no, const int nt)
 {
     vec sum[LANES_TILE_O][LANES_TILE_V];
 
     LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int t = 0; t < nt; t++) sum[o][t] =
         lanes_splat(0);
-    for (int64_t k = 0; k < c; k++, v += nt * LANES, weight += no)
-        lanes_add_tap(sum, v, weight, 1, no, nt);
+    for (int64_t k = 0; k < c; k++, v += nt * LANES_WINO_IN * LANES, weight += no)
+        LANES_UNROLL for (int o = 0; o < no; o++)
+        {
+            const vec u = lanes_splat(weight[o]);
+
+            LANES_UNROLL for (int t = 0; t < nt; t++) sum[o][t] +=
+                lanes_load(v + t * LANES_WINO_IN * LANES) * u;
+        }
     LANES_UNROLL for (int o = 0; o < no; o++) LANES_UNROLL for (int t = 0; t < nt; t++)
-        lanes_store(m + (o * nt + t) * LANES, sum[o][t]);
+        lanes_store(m + (o * nt + t) * LANES_WINO_IN * LANES, sum[o][t]);
 }
 
 #define LANES_WINO_CASE(o, t)                                                                      \
     case (o)*8 + (t):                                                                              \
         for (int j = 0; j < LANES_WINO_IN; j++)                                                    \
-            lanes_wino_product(b->m + j * (o) * (t)*LANES, b->v + j * b->s->c * (t)*LANES,         \
-                               weight + j * stride, b->s->c, o, t);                                \
+            lanes_wino_place(b->m + j * LANES, b->v + j * LANES, weight + j * stride, b->s->c, o,  \
+                             t);                                                                   \
         break;
 
-/* The products of one row of places, `no` channels. */
-static void lanes_wino_products(const lanes_band *b, const float *weight, int64_t stride, int no)
+/* The products of one row of places, `no` channels, and A' of them. */
+static void lanes_wino_products(float *half, const lanes_band *b, const float *weight,
+                                int64_t stride, int no)
 {
     switch (no * 8 + (int)b->tiles) {
         LANES_TILE_CASES(LANES_WINO_CASE)
     default:
         break;
     }
-}
-
-/* ... and A' of them: 4 numbers of row `i` of each tile; half is at the first of the channels. */
-static void lanes_wino_halve(float *half, const lanes_band *b, int i, int64_t no)
-{
     for (int64_t n = 0; n < no * b->tiles; n++) {
-        vec m[LANES_WINO_IN], y[LANES_WINO_OUT];
+        vec m[LANES_WINO_IN];
 
         LANES_UNROLL for (int j = 0; j < LANES_WINO_IN; j++) m[j] =
-            lanes_load(b->m + (j * no * b->tiles + n) * LANES);
-        lanes_wino_leave(y, m);
-        LANES_UNROLL for (int j = 0; j < LANES_WINO_OUT; j++)
-            lanes_store(half + (n * LANES_WINO_HALF + i * LANES_WINO_OUT + j) * LANES, y[j]);
+            lanes_load(b->m + (n * LANES_WINO_IN + j) * LANES);
+        lanes_wino_halve(half + n * LANES_WINO_HALF * LANES, m);
     }
 }
 
@@ -252,8 +267,9 @@ static void lanes_wino_band(float *y, const lanes_band *b, const float *x, const
         for (int64_t o = 0; o < s->o; o += part) {
             const int no = (int)(s->o - o < part ? s->o - o : part);
 
-            lanes_wino_products(b, u + o * s->c, stride, no);
-            lanes_wino_halve(b->half + o * b->tiles * LANES_WINO_HALF * LANES, b, i, no);
+            float *half = b->half + (o * b->tiles * LANES_WINO_HALF + i * LANES_WINO_OUT) * LANES;
+
+            lanes_wino_products(half, b, u + o * s->c, stride, no);
         }
     }
     for (int64_t o = 0; o < s->o; o++)
@@ -290,7 +306,7 @@ static int64_t lanes_wino_room(const native_window *s)
     float none;
     lanes_band b;
 
-    return lanes_wino_lay_out(&b, &none, s);
+    return s->c == 1 ? lanes_wino_rows_room(s) : lanes_wino_lay_out(&b, &none, s);
 }
 
 static void lanes_wino(float *y, float *room, const float *x, const float *weight,
@@ -299,6 +315,10 @@ static void lanes_wino(float *y, float *room, const float *x, const float *weigh
     const int64_t tiles = lanes_wino_tiles(s), step = tiles * LANES_WINO_OUT;
     lanes_band b;
 
+    if (s->c == 1) {
+        lanes_wino_rows(y, room, x, weight, bias, s);
+        return;
+    }
     (void)lanes_wino_lay_out(&b, room, s);
     for (int64_t u = 0; u < s->oh; u += LANES_WINO_OUT)
         for (int64_t v = 0; v < s->ow; v += step) {

@@ -36,11 +36,14 @@ typedef struct native_window {
 typedef struct native_sparse {
     int64_t c, h, w, o, oh, ow, kh;
     int64_t pad_h, pad_w, stride_h, stride_w;
+    int64_t fold;        /* 1; or c and kh say: so many rows are channels, of taps and of images */
+    int64_t plane;       /* vectors from channel to channel */
     int64_t row, sample; /* floats of a padded row, of a sample */
+    int64_t step;        /* floats from one row of taps to the next: fold rows */
     int64_t part;        /* floats of a row of one channel's weight, (kw, c): whole vectors */
-    int64_t spots;       /* room for those of one sample */
+    int64_t spots, room; /* of one sample: at most, and with a vector behind */
     bool pooled;         /* oh, ow: windows, and the strides are from one to the next */
-    int32_t tap[NATIVE_NOWHERE]; /* pooled: floats from the first place of a window to each */
+    int32_t window_w, place_h, place_w; /* pooled: places in a row; floats from place to place */
 } native_sparse;
 
 /* A gradient in blocks; where its maxima were, or NULL if it is not of maxima. */
@@ -49,10 +52,12 @@ typedef struct native_grad {
     const uint8_t *place;
 } native_grad;
 
-typedef struct native_spot {
-    float value;
-    int32_t at; /* first element that it saw of its sample */
-} native_spot;
+/* (samples, room): values, and the first element that each saw of its sample; (samples, o): behind
+   each channel's last. */
+typedef struct native_spots {
+    float *value;
+    int32_t *at, *end;
+} native_spots;
 
 /* Pooling windows within one plane, without padding columns in memory. */
 typedef struct native_pool {
@@ -65,6 +70,7 @@ typedef struct native_pool {
 typedef struct native_lanes {
     const char *name; /* of the instruction set */
     int lanes;
+    double spot_cost; /* to list a spot, in products of vectors */
     /* (N, count) row-major <-> blocks */
     void (*pack)(float *to, const float *from, int64_t n, int64_t count);
     void (*unpack)(float *to, const float *from, int64_t n, int64_t count);
@@ -96,6 +102,8 @@ typedef struct native_lanes {
     void (*mark)(int32_t *mark, const co_rng *rng, const uint32_t *item, uint32_t below, int64_t n);
     /* y = x * scale in lanes where drop is 0, else 0 */
     void (*drop)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
+    /* The same where each of n elements has its own mark; anywhere in memory. */
+    void (*drop_each)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
     /* for each lane: sum x; sum (x - shift)^2; sum (x - shift) z */
     void (*sum)(float *sum, const float *x, int64_t n);
     void (*sum_squares)(float *sum, const float *x, float shift, int64_t n);
@@ -105,21 +113,17 @@ typedef struct native_lanes {
     /* (c, h, w, lanes) -> samples (h, w, c), and back */
     void (*split)(float *to, const float *x, const native_sparse *sparse);
     void (*join)(float *x, const float *from, const native_sparse *sparse);
-    /* Elements of n vectors that are not zero. */
-    int64_t (*count)(const float *x, int64_t n);
-    /* The spots (lanes, spots) of a block, by channel; end (lanes, o): behind each channel's last;
-       bias_sum[o] += sum of dy[o], for each lane */
-    void (*list)(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
+    /* Elements of n vectors that are not zero; place: NULL, or NATIVE_NOWHERE is zero, too. */
+    int64_t (*count)(const float *x, const uint8_t *place, int64_t n);
+    /* The spots of a block, by channel; bias_sum[o] += sum of dy[o], for each lane. place: NULL,
+       or dy is of maxima, and each stands there in its window. */
+    void (*list)(const native_spots *to, float *bias_sum, const float *dy, const uint8_t *place,
                  const native_sparse *sparse);
-    /* The same for gradients of maxima: each stands at `place` in its window. */
-    int64_t (*count_pooled)(const float *x, const uint8_t *place, int64_t n);
-    void (*list_pooled)(native_spot *spot, int32_t *end, float *bias_sum, const float *dy,
-                        const uint8_t *place, const native_sparse *sparse);
     /* sum[o][i][j, c] += sum over the spots of `samples` samples of value * what it saw */
-    void (*sparse_weight)(float *sum, const float *x, const native_spot *spot, const int32_t *end,
-                          int64_t samples, const native_sparse *sparse);
+    void (*sparse_weight)(float *sum, const float *x, const native_spots *spots, int64_t samples,
+                          const native_sparse *sparse);
     /* dx of one sample += value * weight[o][i][j, c] where each spot looked */
-    void (*sparse_data)(float *dx, const float *weight, const native_spot *spot, const int32_t *end,
+    void (*sparse_data)(float *dx, const float *weight, const native_spots *spots,
                         const native_sparse *sparse);
 } native_lanes;
 

@@ -13,17 +13,49 @@
 
 /* Bytes of split samples that the sums of one channel run over: a part of a first-level cache. */
 #define SPARSE_PASS_BYTES 24576
-/* What a vector costs per spot in sum and in dx, in dense products; and a spot in all. */
+/* What a vector costs per spot in sum and in dx, in dense products. */
 #define SPARSE_COST_SUM  1.5
 #define SPARSE_COST_DATA 2.5
-#define SPARSE_COST_SPOT 10
+/* One block of so many is counted before the choice. */
+#define SPARSE_LOOK_AT 4
 
 /* Where things lie in scratch. */
 typedef struct sparse_room {
     float *x, *dx, *sum, *bias_sum, *weight;
-    native_spot *spot;
-    int32_t *end;
+    native_spots spots;
 } sparse_room;
+
+/* Vectors of one channel's weight when `fold` rows of taps lie as channels. */
+static int64_t sparse_vectors(int64_t fold, int64_t kh, int64_t kw)
+{
+    const int64_t lanes = native_choose()->lanes;
+
+    return (kh + fold - 1) / fold * ((kw * fold + lanes - 1) / lanes);
+}
+
+/* Where nobody asks for the gradient of one channel: rows as channels fill vectors. */
+static int64_t sparse_fold(const co_call *call)
+{
+    const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
+    int64_t best = 1;
+
+    if (call->grad_in[0] || call->in[0]->shape.dim[1] != 1)
+        return 1;
+    for (int64_t fold = 2; fold <= k[0]; fold++)
+        if (sparse_vectors(fold, k[0], k[1]) < sparse_vectors(best, k[0], k[1]))
+            best = fold;
+    return best;
+}
+
+static void sparse_describe_pool(native_sparse *out, const native_pool *pool)
+{
+    out->pooled = true;
+    out->window_w = (int32_t)pool->kw;
+    out->place_h = (int32_t)(out->stride_h * out->row);
+    out->place_w = (int32_t)(out->stride_w * out->c);
+    out->stride_h *= pool->sh;
+    out->stride_w *= pool->sw;
+}
 
 void native_sparse_describe(native_sparse *out, const co_call *call, const native_pool *pool)
 {
@@ -31,29 +63,27 @@ void native_sparse_describe(native_sparse *out, const co_call *call, const nativ
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
     const int64_t lanes = native_choose()->lanes;
 
-    *out = (native_sparse){.c = in[1],
-                           .h = in[2],
+    *out = (native_sparse){.h = in[2],
                            .w = in[3],
                            .o = dim[1],
                            .oh = dim[2],
                            .ow = dim[3],
-                           .kh = a->k[0],
                            .pad_h = a->p[0],
                            .pad_w = a->p[1],
                            .stride_h = a->s[0],
-                           .stride_w = a->s[1]};
+                           .stride_w = a->s[1],
+                           .fold = sparse_fold(call)};
+    out->c = in[1] * out->fold;
+    out->kh = (a->k[0] + out->fold - 1) / out->fold;
+    out->plane = out->fold > 1 ? out->w : out->h * out->w;
     out->row = (out->w + 2 * out->pad_w) * out->c;
+    out->step = out->row * out->fold;
     out->sample = (out->h + 2 * out->pad_h) * out->row + lanes;
     out->part = (a->k[1] * out->c + lanes - 1) / lanes * lanes;
     out->spots = out->o * out->oh * out->ow;
-    for (int64_t t = 0; pool && t < pool->kh * pool->kw; t++)
-        out->tap[t] = (int32_t)(t / pool->kw * out->stride_h * out->row +
-                                t % pool->kw * out->stride_w * out->c);
-    if (pool) {
-        out->pooled = true;
-        out->stride_h *= pool->sh;
-        out->stride_w *= pool->sw;
-    }
+    out->room = out->spots + lanes;
+    if (pool)
+        sparse_describe_pool(out, pool);
 }
 
 static size_t sparse_take(size_t *at, int64_t n, size_t size)
@@ -75,9 +105,9 @@ static size_t sparse_lay_out(sparse_room *out, const native_sparse *s, char *roo
     out->bias_sum = (float *)(void *)(room + sparse_take(&at, s->o * lanes, sizeof(float)));
     out->weight = (float *)(void *)(room + sparse_take(&at, data ? s->o * s->kh * s->part : 0,
                                                        sizeof(float)));
-    out->spot =
-        (native_spot *)(void *)(room + sparse_take(&at, s->spots * lanes, sizeof(native_spot)));
-    out->end = (int32_t *)(void *)(room + sparse_take(&at, s->o * lanes, sizeof(int32_t)));
+    out->spots.value = (float *)(void *)(room + sparse_take(&at, s->room * lanes, sizeof(float)));
+    out->spots.at = (int32_t *)(void *)(room + sparse_take(&at, s->room * lanes, sizeof(int32_t)));
+    out->spots.end = (int32_t *)(void *)(room + sparse_take(&at, s->o * lanes, sizeof(int32_t)));
     return at;
 }
 
@@ -96,50 +126,52 @@ bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const 
 {
     const native_lanes *lanes = native_choose();
     const co_conv2d_attr *a = call->attr;
-    const int64_t vectors = native_blocks(call->out[0]) * sparse->spots;
-    const int64_t all =
-        native_blocks(call->out[0]) * call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
-    const int64_t spots = dy->place ? lanes->count_pooled(dy->value, dy->place, vectors)
-                                    : lanes->count(dy->value, vectors);
-    const double weight = (double)(sparse->c * a->k[0] * a->k[1]);
-    const double part = (double)(sparse->kh * sparse->part) / (double)lanes->lanes;
+    const int64_t block = sparse->spots * lanes->lanes;
+    const double weight = (double)(call->in[0]->shape.dim[1] * a->k[0] * a->k[1]);
+    const double part = (double)(sparse->kh * sparse->part / lanes->lanes);
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
+    int64_t spots = 0, all = 0; /* those of full products, in vectors */
 
-    return (double)spots * (SPARSE_COST_SPOT + cost * part) <
+    for (int64_t b = 0; b < native_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
+        spots += lanes->count(dy->value + b * block, dy->place ? dy->place + b * block : NULL,
+                              sparse->spots);
+        all += call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
+    }
+    return (double)spots * (lanes->spot_cost + cost * part) <
            (double)all * (call->grad_in[0] ? 2 * weight : weight);
 }
 
-/* to[o][i][j, c] = weight[o][c][i][j], of one o */
-static void sparse_pack_channel(float *to, const float *weight, const native_sparse *s, int64_t kw)
+/* Where weight[c][i][j] of one o lies among its vectors, (i, (j, c)). */
+static int64_t sparse_place(const native_sparse *s, int64_t c, int64_t i, int64_t j)
 {
-    for (int64_t c = 0; c < s->c; c++)
-        for (int64_t i = 0; i < s->kh; i++)
-            for (int64_t j = 0; j < kw; j++)
-                to[i * s->part + j * s->c + c] = *weight++;
+    return i / s->fold * s->part + j * s->c + c * s->fold + i % s->fold;
 }
 
-static void sparse_pack_weight(float *to, const float *weight, const native_sparse *s, int64_t kw)
+static void sparse_pack_weight(float *to, const float *weight, const native_sparse *s,
+                               const int64_t *k)
 {
     memset(to, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
-    for (int64_t o = 0; o < s->o; o++)
-        sparse_pack_channel(to + o * s->kh * s->part, weight + o * s->c * s->kh * kw, s, kw);
+    for (int64_t o = 0; o < s->o; o++, to += s->kh * s->part)
+        for (int64_t c = 0; c < s->c / s->fold; c++)
+            for (int64_t t = 0; t < k[0] * k[1]; t++)
+                to[sparse_place(s, c, t / k[1], t % k[1])] = *weight++;
 }
 
 /* The same back: grad = or += sum. */
-static void sparse_put_channel(float *grad, const float *sum, const native_sparse *s, int64_t kw,
-                               bool add)
+static void sparse_put_weight(float *grad, const float *sum, const native_sparse *s,
+                              const int64_t *k, bool add)
 {
-    for (int64_t c = 0; c < s->c; c++)
-        for (int64_t i = 0; i < s->kh; i++)
-            for (int64_t j = 0; j < kw; j++, grad++)
-                *grad = (add ? *grad : 0) + sum[i * s->part + j * s->c + c];
+    for (int64_t o = 0; o < s->o; o++, sum += s->kh * s->part)
+        for (int64_t c = 0; c < s->c / s->fold; c++)
+            for (int64_t t = 0; t < k[0] * k[1]; t++, grad++)
+                *grad = (add ? *grad : 0) + sum[sparse_place(s, c, t / k[1], t % k[1])];
 }
 
-static void sparse_put_weight(float *grad, const float *sum, const native_sparse *s, int64_t kw,
-                              bool add)
+/* The spots of sample l and of those behind it. */
+static native_spots sparse_spots(const sparse_room *room, const native_sparse *s, int64_t l)
 {
-    for (int64_t o = 0; o < s->o; o++)
-        sparse_put_channel(grad + o * s->c * s->kh * kw, sum + o * s->kh * s->part, s, kw, add);
+    return (native_spots){room->spots.value + l * s->room, room->spots.at + l * s->room,
+                          room->spots.end + l * s->o};
 }
 
 static void sparse_add_weight(const sparse_room *room, const native_sparse *s)
@@ -149,9 +181,9 @@ static void sparse_add_weight(const sparse_room *room, const native_sparse *s)
 
     for (int64_t l = 0; l<lanes; l += fit> 1 ? fit : 1) {
         const int64_t n = lanes - l < fit ? lanes - l : fit > 1 ? fit : 1;
+        const native_spots spots = sparse_spots(room, s, l);
 
-        native_choose()->sparse_weight(room->sum, room->x + l * s->sample,
-                                       room->spot + l * s->spots, room->end + l * s->o, n, s);
+        native_choose()->sparse_weight(room->sum, room->x + l * s->sample, &spots, n, s);
     }
 }
 
@@ -160,9 +192,10 @@ static void sparse_make_data(float *dx, const sparse_room *room, const native_sp
     const native_lanes *lanes = native_choose();
 
     for (int64_t l = 0; l < lanes->lanes; l++) {
+        const native_spots spots = sparse_spots(room, s, l);
+
         memset(room->dx + l * s->sample, 0, (size_t)s->sample * sizeof(float));
-        lanes->sparse_data(room->dx + l * s->sample, room->weight, room->spot + l * s->spots,
-                           room->end + l * s->o, s);
+        lanes->sparse_data(room->dx + l * s->sample, room->weight, &spots, s);
     }
     lanes->join(dx, room->dx, s);
 }
@@ -172,7 +205,8 @@ void native_sparse_backward(const native_sparse *sparse, co_call *call, const fl
 {
     const native_lanes *lanes = native_choose();
     const native_sparse *s = sparse;
-    const int64_t kw = ((const co_conv2d_attr *)call->attr)->k[1];
+    const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
+    const int64_t image = native_count(call->in[0]) * lanes->lanes;
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     int64_t at = 0; /* of the block in the gradient */
     sparse_room r;
@@ -182,22 +216,19 @@ void native_sparse_backward(const native_sparse *sparse, co_call *call, const fl
     memset(r.sum, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
     memset(r.bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
     if (dx)
-        sparse_pack_weight(r.weight, call->param[0].data, s, kw);
+        sparse_pack_weight(r.weight, call->param[0].data, s, k);
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
         lanes->split(r.x, x, s);
-        if (s->pooled)
-            lanes->list_pooled(r.spot, r.end, r.bias_sum, grad->value + at, grad->place + at, s);
-        else
-            lanes->list(r.spot, r.end, r.bias_sum, grad->value + at, s);
+        lanes->list(&r.spots, r.bias_sum, grad->value + at, s->pooled ? grad->place + at : NULL, s);
         sparse_add_weight(&r, s);
         if (dx) {
             sparse_make_data(dx, &r, s);
-            dx += s->c * s->h * s->w * lanes->lanes;
+            dx += image;
         }
-        x += s->c * s->h * s->w * lanes->lanes;
+        x += image;
         at += s->spots * lanes->lanes;
     }
-    sparse_put_weight(call->grad_param[0].data, r.sum, s, kw, run->accumulate);
+    sparse_put_weight(call->grad_param[0].data, r.sum, s, k, run->accumulate);
     if (call->n_param > 1)
         lanes->reduce(call->grad_param[1].data, r.bias_sum, s->o, run->accumulate);
 }

@@ -3,14 +3,18 @@
  *
  * It makes a sixth of the products of a 5 x 5 kernel, and changes the input's and the output's form
  * instead. What that is worth depends on the channels, as each form is made once for all channels
- * on the other side, and on how much of the tiles at the right and lower edge is used.
+ * on the other side, and on how much of the tiles at the right and lower edge is used. With one
+ * input channel tiles are rows.
  */
 #include "backends/native/native.h"
 
 /* Vector operations on a tile: of one pair of channels, of an input's channel, of an output's. */
 #define WINO_COST_PAIR 64
-#define WINO_COST_IN   500
-#define WINO_COST_OUT  350
+#define WINO_COST_IN   420
+#define WINO_COST_OUT  230
+/* On a row of a tile, with one input channel: of an output's, and of the input's. */
+#define WINO_COST_LINE    75
+#define WINO_COST_LINE_IN 60
 /* The same for an output's by its definition. */
 #define WINO_TAPS 25
 
@@ -21,13 +25,16 @@ static int64_t wino_tiles(int64_t n)
 
 bool native_wino_pays(const native_window *window)
 {
-    const int64_t tiles = wino_tiles(window->oh) * wino_tiles(window->ow);
+    const native_window *s = window;
+    const int64_t across = wino_tiles(s->ow), direct = s->oh * s->ow * WINO_TAPS * s->c * s->o;
 
-    if (window->kh != 5 || window->kw != 5 || window->step_h != 1 || window->step_w != 1)
+    if (s->kh != 5 || s->kw != 5 || s->step_h != 1 || s->step_w != 1)
         return false;
-    return tiles * (WINO_COST_PAIR * window->c * window->o + WINO_COST_IN * window->c +
-                    WINO_COST_OUT * window->o) <
-           window->oh * window->ow * WINO_TAPS * window->c * window->o;
+    if (s->c == 1)
+        return across * s->oh * (WINO_COST_LINE * s->o + WINO_COST_LINE_IN) < direct;
+    return across * wino_tiles(s->oh) *
+               (WINO_COST_PAIR * s->c * s->o + WINO_COST_IN * s->c + WINO_COST_OUT * s->o) <
+           direct;
 }
 
 int64_t native_wino_stride(const native_window *window)
