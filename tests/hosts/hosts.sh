@@ -146,7 +146,7 @@ begin()
         --hosts "$hosts" "$@" >log 2>&1 &
     job=$!
     tries=0
-    until [ -d "$name/checkpoints/step-40" ]; do
+    until [ -n "$(ls "$name/checkpoints" 2>/dev/null)" ]; do
         kill -0 $job 2>/dev/null || fail "$name: ended before its time"
         tries=$((tries + 1))
         [ $tries -lt 300 ] || fail "$name: does not get on"
@@ -176,7 +176,7 @@ says()
     grep '^cohort: ' log | tail -n 1 | grep -q "error: .*$1" || fail "$name: does not say $1"
 }
 
-config long 'epochs: 40
+config long 'epochs: 120
 shards: 8
 checkpoint: {every: 20 steps, keep: 2}'
 case $mpi in
