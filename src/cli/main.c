@@ -186,11 +186,17 @@ static co_status main_flush(co_status st)
     return st;
 }
 
-static void main_complain(co_status st)
+/*
+ * Under MPI all ranks are stopped for one reason, which the root tells. mpiexec ends the others as
+ * soon as one rank's exit code is not 0, so it must be the root's, whose line is out by then.
+ */
+static bool main_is_told_by_root(co_status st)
 {
-    /* Under MPI all ranks are stopped for one reason. */
-    if ((st == CO_E_INTERRUPTED || st == CO_E_TERMINATED) && !cli_is_root())
-        return;
+    return (st == CO_E_INTERRUPTED || st == CO_E_TERMINATED) && !cli_is_root();
+}
+
+static void main_complain(void)
+{
     /* A bar that a dead rank left behind stands in this line. */
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -206,7 +212,9 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     st = main_dispatch(argc - 1, (const char *const *)argv + 1);
     st = main_flush(st);
+    if (main_is_told_by_root(st))
+        return 0;
     if (st != CO_OK)
-        main_complain(st);
+        main_complain();
     return co_exit_code(st);
 }
