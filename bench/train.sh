@@ -33,12 +33,12 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 seen=
 
-# run_cohort RANKS NET BATCH STEPS PRECISION
+# run_cohort RANKS NET BATCH PRECISION: as many steps as the line of bench/works gives us.
 run_cohort()
 {
     taskset -c "$(cores "$1")" "$COHORT" bench train "bench/configs/$2.yaml" -n "$1" \
-        --warmup "$WARMUP" --rounds 1 --set "batch=$3" --steps "$4" --set "precision=$5" \
-        || fail "cohort failed: $2, batch $3, $1 ranks, $5"
+        --warmup "$WARMUP" --rounds 1 --set "batch=$3" --steps "$ours" --set "precision=$4" \
+        || fail "cohort failed: $2, batch $3, $1 ranks, $4"
 }
 
 # run_pytorch RANKS NET BATCH STEPS PRECISION PYTHON [OPTION...]
@@ -79,12 +79,12 @@ one()
     for part in cohort pytorch double ratio scaling; do : >"$dir/$part"; done
     try_variants "$@"
     for round in $(seq "$ROUNDS"); do
-        run_cohort "$@" >>"$dir/cohort"
+        run_cohort "$1" "$2" "$3" "$5" >>"$dir/cohort"
         if [ -s "$dir/best" ]; then
             # shellcheck disable=SC2046
             run_pytorch "$@" $(cat "$dir/best") >>"$dir/pytorch" || fail "$(cat "$dir/err")"
         fi
-        [ "$1" != 1 ] || run_cohort 2 "$2" $((2 * $3)) "$4" "$5" >>"$dir/double"
+        [ "$1" != 1 ] || run_cohort 2 "$2" $((2 * $3)) "$5" >>"$dir/double"
     done
     field "$dir/cohort" samples_per_second >"$dir/ours"
     field "$dir/pytorch" samples_per_second | paste "$dir/ours" - |
@@ -135,7 +135,7 @@ PYTHONS=$(pythons)
 machine
 printf '%-14s %5s %4s %5s %9s %9s %6s %7s %6s %7s  %s\n' net batch '' ranks Cohort/s PyTorch/s ratio \
     scaling MiB PyTorch 'fastest PyTorch'
-grep -v '^#' bench/works | while read -r net batch steps precisions; do
+grep -v '^#' bench/works | while read -r net batch steps ours precisions; do
     [ $# -eq 0 ] || case " $* " in *" $net "*) ;; *) continue ;; esac
     [ -f "$dir/$net.jsonl" ] || machine >"$dir/$net.jsonl"
     for precision in $precisions; do
