@@ -94,7 +94,8 @@ CO_API int co_tree_parts(const co_tree *tree, int rank);
 CO_API co_status co_comm_tree_allreduce(co_comm *comm, const co_tree *tree, void *out,
                                         const void *const *in, size_t count, co_dtype dtype);
 
-/* Non-blocking forms: the same arguments; *out_request is the caller's. */
+/* Non-blocking forms: the same arguments; *request is the caller's. Where `request` is NULL the
+   operation is waited for. */
 CO_API co_status co_comm_isend(co_request **request, co_comm *comm, const void *in, size_t count,
                                co_dtype dtype, int to);
 CO_API co_status co_comm_irecv(co_request **request, co_comm *comm, void *out, size_t count,

@@ -177,19 +177,25 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
     return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
 }
 
-co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
+/* An operation whose arguments have been checked. */
+static co_status comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
-    *request = NULL;
-    CO_TRY(comm_check(comm, args));
     CO_TRY(comm_settle(comm, comm->ops->post(request, comm, args)));
     co_watch_post(comm, *request, args);
     comm->bytes_sent += comm_contribution(comm, args);
     return CO_OK;
 }
 
+co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    *request = NULL;
+    CO_TRY(comm_check(comm, args));
+    return comm_post(request, comm, args);
+}
+
 co_status co_comm_run(co_comm *comm, const co_coll_args *args)
 {
-    co_request *request;
+    co_request *request = NULL;
     co_status st;
 
     CO_TRY(comm_check(comm, args));
@@ -197,7 +203,7 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
         comm->bytes_sent += comm_contribution(comm, args);
         return comm_settle(comm, comm->ops->run(comm, args));
     }
-    CO_TRY(co_comm_post(&request, comm, args));
+    CO_TRY(comm_post(&request, comm, args));
     st = co_request_wait(request);
     co_request_destroy(request);
     return st;
