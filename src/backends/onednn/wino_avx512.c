@@ -5,6 +5,8 @@
 #include "backends/onednn/wino_lines.h"
 
 #define WINO_FLOATS true
+#define WINO_TABLE  wino_loops_avx512
+#define WINO_NAME   "winograd:avx512"
 #define ROWS        14 /* of a product's tile: 28 sums and a line of weights in 32 registers */
 #define STEP        8  /* input channels of a correlation's tile */
 
@@ -155,16 +157,3 @@ void wino_correlate_avx512(float *du, const float *v, const float *dy, int64_t t
                 wino_correlation(to, column, x, y, tiles, add, LANES, 1);
         }
 }
-
-const wino_loops wino_loops_avx512 = {
-    .name = "winograd:avx512",
-    .cell = sizeof(cell),
-    .spread_patch = wino_spread_patch,
-    .spread_tile = wino_spread_tile,
-    .gather_tile = wino_gather_tile,
-    .spread_weight = wino_spread_weight,
-    .spread_turned = wino_spread_turned,
-    .gather_weight = wino_gather_weight,
-    .multiply = wino_multiply_avx512,
-    .correlate = wino_correlate_avx512,
-};

@@ -6,6 +6,8 @@
 #include "backends/onednn/wino_lines.h"
 
 #define WINO_FLOATS false
+#define WINO_TABLE  wino_loops_bf16
+#define WINO_NAME   "winograd:avx512_bf16"
 
 typedef uint16_t cell;
 
@@ -30,16 +32,3 @@ LANES_INLINE vec wino_weight(vec value)
 }
 
 #include "backends/onednn/wino_images.h"
-
-const wino_loops wino_loops_bf16 = {
-    .name = "winograd:avx512_bf16",
-    .cell = sizeof(cell),
-    .spread_patch = wino_spread_patch,
-    .spread_tile = wino_spread_tile,
-    .gather_tile = wino_gather_tile,
-    .spread_weight = wino_spread_weight,
-    .spread_turned = wino_spread_turned,
-    .gather_weight = wino_gather_weight,
-    .multiply = wino_multiply_avx512,
-    .correlate = wino_correlate_avx512,
-};

@@ -4,6 +4,7 @@
  *
  *   cell                              float, or the bits of a BF16
  *   WINO_FLOATS                       whether cells are floats
+ *   WINO_TABLE, WINO_NAME             the table of loops and its name in profiles
  *   vec wino_take(bits, const cell *) of a line those numbers whose bit is set, 0 for others
  *   void wino_put(cell *, vec)
  *   vec wino_weight(vec)              floats, rounded as the tensors are
@@ -222,3 +223,16 @@ static void wino_gather_weight(float *dw, const float *u, int64_t apart, float *
         }
     }
 }
+
+const wino_loops WINO_TABLE = {
+    .name = WINO_NAME,
+    .cell = sizeof(cell),
+    .spread_patch = wino_spread_patch,
+    .spread_tile = wino_spread_tile,
+    .gather_tile = wino_gather_tile,
+    .spread_weight = wino_spread_weight,
+    .spread_turned = wino_spread_turned,
+    .gather_weight = wino_gather_weight,
+    .multiply = wino_multiply_avx512,
+    .correlate = wino_correlate_avx512,
+};
