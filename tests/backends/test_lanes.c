@@ -12,22 +12,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/backends_test.h"
 #include "backends/native/native.h"
 #include "core/mem.h"
 #include "core/rng.h"
-
-/* Every call gets its own numbers in (-1, 1). */
-static float *make(uint32_t item, int64_t n)
-{
-    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST, .item = item};
-    float *v = co_calloc_aligned((size_t)n, sizeof(*v));
-
-    assert_non_null(v);
-    co_rng_uniform(v, &rng, 0, (uint64_t)n);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = 2 * v[i] - 1;
-    return v;
-}
 
 static void near(double got, double want, const native_lanes *lanes)
 {
@@ -38,8 +26,8 @@ static void near(double got, double want, const native_lanes *lanes)
 static void pack_and_back(const native_lanes *lanes)
 {
     const int64_t n = 2 * lanes->lanes - 1, count = 13;
-    float *x = make(1, n * count), *packed = make(2, 2 * lanes->lanes * count);
-    float *back = make(3, n * count);
+    float *x = make_numbers(1, n * count), *packed = make_numbers(2, 2 * lanes->lanes * count);
+    float *back = make_numbers(3, n * count);
 
     lanes->pack(packed, x, n, count);
     for (int64_t s = 0; s < 2 * lanes->lanes; s++)
@@ -69,7 +57,7 @@ static double pixel(const float *x, const native_window *s, int64_t c, int64_t r
 static float *make_planes(const native_window *s, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
-    float *x = make(4, s->c * s->h * width * lanes);
+    float *x = make_numbers(4, s->c * s->h * width * lanes);
 
     for (int64_t i = 0; i < s->c * s->h * width * lanes; i++) {
         int64_t column = i / lanes % width - s->pad_w;
@@ -83,7 +71,8 @@ static float *make_planes(const native_window *s, int64_t lanes)
 static void check_correlate(const native_lanes *lanes, const native_window *s, const float *x)
 {
     const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes;
-    float *w = make(5, s->o * taps), *bias = make(6, s->o), *y = make(7, s->o * s->oh * s->ow * n);
+    float *w = make_numbers(5, s->o * taps), *bias = make_numbers(6, s->o),
+          *y = make_numbers(7, s->o * s->oh * s->ow * n);
 
     lanes->correlate(y, x, w, bias, s);
     for (int64_t i = 0; i < s->o * s->oh * s->ow * n; i++) {
@@ -108,9 +97,9 @@ static void check_correlate_weight(const native_lanes *lanes, const native_windo
                                    const float *x)
 {
     const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes, plane = s->oh * s->ow;
-    float *dy = make(8, s->o * plane * n), *sum = make(9, s->o * taps * n);
+    float *dy = make_numbers(8, s->o * plane * n), *sum = make_numbers(9, s->o * taps * n);
     float *bias_sum = co_calloc_aligned((size_t)(s->o * n), sizeof(float));
-    float *reduced = make(9, s->o * taps * n);
+    float *reduced = make_numbers(9, s->o * taps * n);
 
     assert_non_null(bias_sum);
     memset(sum, 0, (size_t)(s->o * taps * n) * sizeof(float));
@@ -167,8 +156,8 @@ static void correlate_sizes(const native_lanes *lanes)
 static void check_maxpool(const native_lanes *lanes, const native_pool *p)
 {
     const int64_t n = lanes->lanes;
-    float *x = make(10, p->h * p->w * n), *y = make(11, p->oh * p->ow * n);
-    float *dy = make(12, p->oh * p->ow * n), *dx = make(13, p->h * p->w * n);
+    float *x = make_numbers(10, p->h * p->w * n), *y = make_numbers(11, p->oh * p->ow * n);
+    float *dy = make_numbers(12, p->oh * p->ow * n), *dx = make_numbers(13, p->h * p->w * n);
     float *want = co_calloc((size_t)(p->h * p->w * n), sizeof(float));
     uint8_t *place = co_calloc_aligned((size_t)(p->oh * p->ow * n), 1);
 
@@ -221,7 +210,7 @@ static void maxpool_windows(const native_lanes *lanes)
 static void check_relu_place(const native_lanes *lanes, const float *x, int64_t n)
 {
     const int64_t all = n * lanes->lanes;
-    float *y = make(16, all), *bare = make(16, all);
+    float *y = make_numbers(16, all), *bare = make_numbers(16, all);
     uint8_t *place = co_calloc_aligned((size_t)all, 1);
 
     assert_non_null(place);
@@ -244,7 +233,8 @@ static void check_relu_place(const native_lanes *lanes, const float *x, int64_t 
 static void elements(const native_lanes *lanes)
 {
     const int64_t n = 5, all = n * lanes->lanes;
-    float *x = make(14, all), *z = make(15, all), *y = make(16, all), *d = make(17, all);
+    float *x = make_numbers(14, all), *z = make_numbers(15, all), *y = make_numbers(16, all),
+          *d = make_numbers(17, all);
     int32_t *drop = co_calloc_aligned((size_t)lanes->lanes, sizeof(*drop));
 
     assert_non_null(drop);
@@ -280,7 +270,7 @@ static void elements(const native_lanes *lanes)
 static void sums(const native_lanes *lanes)
 {
     const int64_t n = 7;
-    float *x = make(18, n * lanes->lanes), *z = make(19, n * lanes->lanes);
+    float *x = make_numbers(18, n * lanes->lanes), *z = make_numbers(19, n * lanes->lanes);
     _Alignas(64) float sum[NATIVE_MAX_LANES] = {0}, squares[NATIVE_MAX_LANES] = {0};
     _Alignas(64) float products[NATIVE_MAX_LANES] = {0};
 
@@ -319,7 +309,8 @@ static void check_spots(const native_lanes *lanes, const native_sparse *s, int64
     const native_spots second = {spots.value + s->room, spots.at + s->room, spots.end + s->o};
     float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
     float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
-    float *w = make(22, s->o * size), *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
+    float *w = make_numbers(22, s->o * size),
+          *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
     double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
     double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
 
@@ -377,9 +368,9 @@ static void spots(const native_lanes *lanes)
             s.part = (kw * c + n - 1) / n * n;
             s.spots = s.o * s.oh * s.ow;
             s.room = s.spots + n;
-            x = make(20, s.c * s.h * s.w * n);
-            back = make(21, s.c * s.h * s.w * n);
-            dy = make(23, s.spots * n);
+            x = make_numbers(20, s.c * s.h * s.w * n);
+            back = make_numbers(21, s.c * s.h * s.w * n);
+            dy = make_numbers(23, s.spots * n);
             split = co_calloc_aligned((size_t)(s.sample * n), sizeof(*split));
             assert_non_null(split);
             for (int64_t e = 0; e < s.spots * n; e++)

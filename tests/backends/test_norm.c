@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "backends/backends_test.h"
 #include "backends/onednn/norm.h"
 #include "core/mem.h"
 #include "core/rng.h"
@@ -25,16 +26,8 @@ static const norm_loops *const *find_all(void)
         &norm_loops_avx512, &norm_loops_avx2,
 #endif
         &norm_loops_basic, NULL};
-    int too_new = 0;
 
-#ifdef CO_ONEDNN_X86
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        too_new = 2;
-    else if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-             !__builtin_cpu_supports("avx512vl"))
-        too_new = 1;
-#endif
-    return all + too_new;
+    return all + count_too_new();
 }
 
 static float *make(uint32_t item, float mean, size_t n)

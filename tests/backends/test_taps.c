@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/backends_test.h"
 #include "backends/onednn/taps.h"
 #include "core/mem.h"
 #include "core/rng.h"
@@ -27,16 +28,8 @@ static const taps_loops *const *find_all(void)
         &taps_loops_avx512, &taps_loops_avx2,
 #endif
         NULL};
-    int too_new = 0;
 
-#ifdef CO_ONEDNN_X86
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        too_new = 2;
-    else if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-             !__builtin_cpu_supports("avx512vl"))
-        too_new = 1;
-#endif
-    return all + too_new;
+    return all + count_too_new();
 }
 
 static float *make(uint32_t item, int64_t n)

@@ -12,29 +12,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/backends_test.h"
 #include "backends/native/native.h"
 #include "core/mem.h"
-#include "core/rng.h"
 
 #define ROOM_END 1234.5f
-
-static float *make(uint32_t item, int64_t n)
-{
-    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST, .item = item};
-    float *v = co_calloc_aligned((size_t)n, sizeof(*v));
-
-    assert_non_null(v);
-    co_rng_uniform(v, &rng, 0, (uint64_t)n);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = 2 * v[i] - 1;
-    return v;
-}
 
 /* Planes whose columns of padding are zeros. */
 static float *make_planes(const native_window *s, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
-    float *x = make(2, s->c * s->h * width * lanes);
+    float *x = make_numbers(2, s->c * s->h * width * lanes);
 
     for (int64_t i = 0; i < s->c * s->h * width * lanes; i++)
         if (i / lanes % width < s->pad_w || i / lanes % width >= s->pad_w + s->w)
@@ -69,8 +57,10 @@ static void check(const native_lanes *lanes, const native_window *s)
 {
     const int64_t n = lanes->lanes, count = s->o * s->oh * s->ow * n;
     const int64_t size = lanes->wino_room(s), form = 64 * native_wino_stride(s);
-    float *x = make_planes(s, n), *w = make(3, s->o * s->c * 25), *bias = make(4, s->o);
-    float *room = make(5, size + 1), *u = make(6, form + 1), *y = make(7, count + 1);
+    float *x = make_planes(s, n), *w = make_numbers(3, s->o * s->c * 25),
+          *bias = make_numbers(4, s->o);
+    float *room = make_numbers(5, size + 1), *u = make_numbers(6, form + 1),
+          *y = make_numbers(7, count + 1);
 
     room[size] = u[form] = y[count] = ROOM_END;
     lanes->wino_weight(u, w, s);
