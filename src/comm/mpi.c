@@ -1,8 +1,6 @@
 /*
- * mpi.c - a communicator over MPI: its life, and operations in the order posted.
- *
- * Where all ranks share memory (mpi_host.c) every operation is handed on to a communicator over
- * that. Elsewhere it is as follows.
+ * mpi.c - a communicator over MPI: its life, and operations in the order posted. Those of ranks
+ * that are all on one host go another way (mpi_shared.c).
  *
  * Each collective first compares descriptors with one small reduction, so that a mismatch is an
  * error instead of whatever MPI makes of it; then mpi_coll.c moves the data, and mpi_pipe.c that of
@@ -161,8 +159,6 @@ static co_status mpi_progress(co_comm *comm)
     mpi_comm *c = (mpi_comm *)comm;
     co_status st;
 
-    if (c->host.whole)
-        return c->host.ranks->ops->progress(c->host.ranks);
     co_mpi_lock();
     st = co_mpi_advance(c);
     /* Here and not by the helper: who reads `done` reads what was received before it. */
@@ -195,8 +191,6 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
     mpi_comm *c = (mpi_comm *)comm;
     mpi_request *r;
 
-    if (c->host.whole)
-        return c->host.ranks->ops->post(out, c->host.ranks, args);
     r = co_comm_take_request(comm, sizeof(*r), args);
     if (!r)
         return CO_E_NOMEM;
@@ -244,17 +238,13 @@ static void mpi_fail(co_comm *comm, co_status status, const char *cause)
 {
     mpi_comm *c = (mpi_comm *)comm;
 
-    if (c->host.whole) {
-        c->host.ranks->ops->fail(c->host.ranks, status, cause);
-        return;
-    }
     co_mpi_lock();
     if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);
     co_mpi_unlock();
 }
 
-static void mpi_abort(co_comm *comm, co_status status, const char *cause)
+void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
 {
     const mpi_comm *c = (const mpi_comm *)comm;
 
@@ -270,7 +260,7 @@ static bool mpi_is_alive(const mpi_comm *c)
 }
 
 /* Freeing is collective, so the communicators of a dead one are left to the end of the process. */
-static void mpi_destroy(co_comm *comm)
+void co_mpi_destroy(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
     int finalized = 0;
@@ -346,7 +336,7 @@ static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
 }
 
 /* What is half made stays as it is: giving it back would take all its ranks. */
-static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
+co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key)
 {
     const co_status st = mpi_split_any(out, comm, color, key);
 
@@ -355,7 +345,7 @@ static co_status mpi_split(co_comm **out, co_comm *comm, int color, int key)
     return st;
 }
 
-static void mpi_set_timeout(co_comm *comm)
+void co_mpi_set_timeout(co_comm *comm)
 {
     const mpi_comm *c = (const mpi_comm *)comm;
 
@@ -365,24 +355,7 @@ static void mpi_set_timeout(co_comm *comm)
         c->host.spread->timeout_ms = comm->timeout_ms;
 }
 
-static co_status mpi_window(void **base, co_comm *comm, size_t bytes)
-{
-    const mpi_comm *c = (const mpi_comm *)comm;
-
-    if (!c->host.whole)
-        return co_fail(CO_E_UNSUPPORTED,
-                       "ranks over mpi share no memory unless all are on one machine");
-    return c->host.ranks->ops->window(base, c->host.ranks, bytes);
-}
-
-static void mpi_free_window(co_comm *comm, void *base, size_t bytes)
-{
-    const mpi_comm *c = (const mpi_comm *)comm;
-
-    c->host.ranks->ops->free_window(c->host.ranks, base, bytes);
-}
-
-static void *mpi_alloc(co_comm *comm, size_t bytes)
+void *co_mpi_alloc(co_comm *comm, size_t bytes)
 {
     co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
     void *data = NULL;
@@ -394,7 +367,7 @@ static void *mpi_alloc(co_comm *comm, size_t bytes)
     return data;
 }
 
-static bool mpi_free(co_comm *comm, void *data, size_t bytes)
+bool co_mpi_free(co_comm *comm, void *data, size_t bytes)
 {
     co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
     bool is_ours;
@@ -419,15 +392,13 @@ const co_comm_ops co_transport_mpi = {
     .progress = mpi_progress,
     .describe_wait = mpi_describe_wait,
     .destroy_request = mpi_destroy_request,
-    .split = mpi_split,
-    .set_timeout = mpi_set_timeout,
-    .window = mpi_window,
-    .free_window = mpi_free_window,
-    .alloc = mpi_alloc,
-    .free = mpi_free,
+    .split = co_mpi_split,
+    .set_timeout = co_mpi_set_timeout,
+    .alloc = co_mpi_alloc,
+    .free = co_mpi_free,
     .fail = mpi_fail,
-    .abort = mpi_abort,
-    .destroy = mpi_destroy,
+    .abort = co_mpi_abort,
+    .destroy = co_mpi_destroy,
 };
 
 co_status co_comm_create_mpi(co_comm **out)

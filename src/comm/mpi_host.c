@@ -83,11 +83,13 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
     CO_TRY(co_shm_attach(&c->host.ranks, c->host.shm, rank));
     co_watch_attach(c->host.ranks, c->host.ranks->watch, c->world_rank);
     c->base.watch = c->host.ranks->watch;
-    c->host.whole = size == c->base.size;
-    if (!c->host.whole) /* it tells of operations of the world, and the helper runs those of the
-                           host */
-        c->host.ranks->watch = NULL;
-    return c->host.whole ? CO_OK : co_comm_split(&c->host.spread, c->host.ranks, 0, 0);
+    if (size == c->base.size) {
+        co_mpi_hand_over(c);
+        return CO_OK;
+    }
+    /* It tells of operations of the world, and the helper runs those of the host. */
+    c->host.ranks->watch = NULL;
+    return co_comm_split(&c->host.spread, c->host.ranks, 0, 0);
 }
 
 co_status co_mpi_host_open(mpi_comm *c)
@@ -123,6 +125,7 @@ static void host_close(mpi_host *h)
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key)
 {
     mpi_host own = {.hosts = 0}, *h = part ? &part->host : &own;
+    bool whole;
     int good;
 
     if (!c->host.ranks)
@@ -130,11 +133,13 @@ co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key)
     CO_TRY(host_split(h, part, c->host.ranks, color, key));
     if (!part)
         return CO_OK;
-    h->whole = h->ranks && h->ranks->size == part->base.size;
+    whole = h->ranks && h->ranks->size == part->base.size;
     CO_TRY(host_sum(&h->hosts, part->check, h->ranks && h->ranks->rank == 0));
-    CO_TRY(host_sum(&good, part->check, h->whole || h->spread));
+    CO_TRY(host_sum(&good, part->check, whole || h->spread));
     if (good < part->base.size || host_is_apart(part))
         host_close(h);
+    else if (whole)
+        co_mpi_hand_over(part);
     return CO_OK;
 }
 

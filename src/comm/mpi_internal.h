@@ -115,6 +115,16 @@ co_status co_mpi_host_open(mpi_comm *c);
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
 void co_mpi_host_close(mpi_comm *c);
 
+/* mpi_shared.c: its operations are those of `ranks`. */
+void co_mpi_hand_over(mpi_comm *c);
+/* Of mpi.c, the same wherever ranks are. */
+co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key);
+void co_mpi_set_timeout(co_comm *comm);
+void *co_mpi_alloc(co_comm *comm, size_t bytes);
+bool co_mpi_free(co_comm *comm, void *data, size_t bytes);
+void co_mpi_abort(co_comm *comm, co_status status, const char *cause);
+void co_mpi_destroy(co_comm *comm);
+
 /* mpi_pipe.c: all-reduces over several hosts. */
 co_status co_mpi_pipe_open(mpi_comm *c);
 void co_mpi_pipe_close(mpi_comm *c, bool alive);
