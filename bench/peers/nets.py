@@ -109,11 +109,69 @@ def resnet(depths, bottleneck, classes, cifar_stem=False):
                          nn.Linear(cin, classes))
 
 
+class MnistExample(nn.Module):
+    """The network of PyTorch's MNIST example: 1,199,882 parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.drop1 = nn.Dropout(0.25)
+        self.fc1 = nn.Linear(9216, 128)
+        self.drop2 = nn.Dropout(0.5)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.relu(self.conv2(F.relu(self.conv1(x))))
+        x = self.drop1(F.max_pool2d(x, 2)).flatten(1)
+        return self.fc2(self.drop2(F.relu(self.fc1(x))))
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def alexnet(classes=10):
+    """As torchvision's."""
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 11, 4, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2),
+        nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2),
+        nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(inplace=True),
+        nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(inplace=True),
+        nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2),
+        nn.AdaptiveAvgPool2d(6), nn.Flatten(),
+        nn.Dropout(), nn.Linear(9216, 4096), nn.ReLU(inplace=True),
+        nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, classes))
+
+
+def vgg(depths, batch_norm, classes=10):
+    """As torchvision's."""
+    layers, cin = [], 3
+    for stage, depth in enumerate(depths):
+        cout = min(64 << stage, 512)
+        for _ in range(depth):
+            layers.append(nn.Conv2d(cin, cout, 3, padding=1))
+            if batch_norm:
+                layers.append(nn.BatchNorm2d(cout))
+            layers.append(nn.ReLU(inplace=True))
+            cin = cout
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(7), nn.Flatten(),
+        nn.Linear(25088, 4096), nn.ReLU(inplace=True), nn.Dropout(),
+        nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, classes))
+
+
 # name: (network, shape of an image, classes, parameters)
 NETS = {
     "mnist-net": (MnistNet, (1, 28, 28), 10, 21840),
     "lenet5": (lenet5, (1, 28, 28), 10, 44426),
     "psgd-cnn": (psgd_cnn, (1, 32, 32), 10, 213194),
+    "mnist-example": (MnistExample, (1, 28, 28), 10, 1199882),
+    "mlp": (mlp, (1, 28, 28), 10, 101770),
+    "alexnet": (alexnet, (3, 224, 224), 10, 57044810),
+    "vgg11": (lambda: vgg((1, 1, 2, 2, 2), False), (3, 32, 32), 10, 128807306),
+    "vgg16-bn": (lambda: vgg((2, 2, 3, 3, 3), True), (3, 32, 32), 10, 134309962),
     "resnet9": (resnet9, (3, 32, 32), 10, 431946),
     "resnet9-wide": (resnet9_wide, (3, 32, 32), 10, 6573120),
     "resnet18-cifar": (lambda: resnet((2, 2, 2, 2), False, 10, True), (3, 32, 32), 10, 11173962),

@@ -9,6 +9,7 @@
 
 #include "graph/plan_internal.h"
 
+#include "core/half.h"
 #include "core/mem.h"
 
 static void compile_unpack_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
@@ -57,19 +58,26 @@ co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t read
     return CO_OK;
 }
 
+static co_call compile_describe_call(const co_plan *plan, const co_call *init)
+{
+    co_call call = *init;
+
+    call.made = init->out[0]->shape;
+    call.training = plan->options.training;
+    call.direct_convolution = plan->options.direct_convolution;
+    call.over_ranks = plan->options.training && plan->options.over_ranks;
+    call.n_in = init->op->n_in + plan_count_added(init);
+    call.n_out = init->op->n_out;
+    return call;
+}
+
 static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call *init)
 {
     plan_call *pc = co_arena_alloc(plan->arena, 1, sizeof(*pc));
 
     if (!pc)
         return CO_E_NOMEM;
-    pc->call = *init;
-    pc->call.made = init->out[0]->shape;
-    pc->call.training = plan->options.training;
-    pc->call.direct_convolution = plan->options.direct_convolution;
-    pc->call.over_ranks = plan->options.training && plan->options.over_ranks;
-    pc->call.n_in = init->op->n_in + plan_count_added(init);
-    pc->call.n_out = init->op->n_out;
+    pc->call = compile_describe_call(plan, init);
     pc->next = plan->calls;
     plan->calls = pc;
     *out = pc;
@@ -236,14 +244,58 @@ static void compile_set_params(co_call *call, const co_plan *plan, const co_node
     }
 }
 
+/* The node's call with tensors of one type, for kernels to look at. */
+static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_call *init,
+                               co_dtype dtype)
+{
+    const co_node *node = &plan->graph->node[init->node];
+    co_call call = *init;
+
+    for (int i = 0; i < node->op->n_in; i++, room++) {
+        *room = plan->value[node->in[i]]->tensor;
+        room->dtype = dtype;
+        call.in[i] = room;
+    }
+    for (int i = 0; i < node->op->n_out; i++, room++) {
+        *room = (co_tensor){.shape = plan->graph->var[node->out[i]].shape, .dtype = dtype};
+        room->shape.dim[0] = plan->options.batch;
+        call.out[i] = room;
+    }
+    return compile_describe_call(plan, &call);
+}
+
+/* Whether the first kernel that takes the node computes in floats, and one behind it does not have
+   to: then floats are the faster way, as long as nobody brings its tensors to 16 bits and back. */
+static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtype low)
+{
+    co_tensor narrow_room[CO_OP_MAX_IN + CO_OP_MAX_OUT], wide_room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
+    const co_call narrow = compile_imagine(narrow_room, plan, init, low);
+    const co_call wide = compile_imagine(wide_room, plan, init, CO_F32);
+    bool found = false;
+
+    for (const co_backend *const *b = plan->options.backends; *b; b++) {
+        const co_kernel *kernel = compile_find_kernel(*b, init->op->name);
+        const char *why;
+
+        if (kernel && plan_kernel_takes(kernel, &narrow) && compile_supports(kernel, &narrow, &why))
+            return found;
+        found = found || (kernel && compile_supports(kernel, &wide, &why));
+    }
+    return false;
+}
+
 static co_status compile_node(co_plan *plan, int index)
 {
     const co_graph *graph = plan->graph;
     const co_node *node = &graph->node[index];
-    const co_dtype dtype = plan_node_dtype(plan, node);
     co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
+    co_dtype dtype = plan_node_dtype(plan, node);
 
     init.node = (uint32_t)index;
+    compile_set_params(&init, plan, node);
+    if (co_dtype_is_half(dtype) && !plan->options.precision.everything &&
+        node->op->precision == CO_PRECISION_LOW && compile_stays_wide(plan, &init, dtype))
+        dtype = CO_F32;
     init.round_params = plan_rounded_params(plan, node, dtype);
     for (int i = 0; i < node->op->n_in; i++)
         CO_TRY(plan_cast_input(&init.in[i], plan, node->in[i], dtype));
@@ -256,7 +308,6 @@ static co_status compile_node(co_plan *plan, int index)
         plan->value[node->out[i]] = t;
         init.out[i] = &t->tensor;
     }
-    compile_set_params(&init, plan, node);
     plan_offer_fusion(&init, plan);
     CO_TRY(plan_add_call(&plan->node_call[index], plan, &init));
     plan_settle_fusion(plan, plan->node_call[index]);

@@ -238,12 +238,66 @@ static void graph_init_depends_on_the_seed_alone(void **state)
     co_graph_destroy(g);
 }
 
+/* The type of what the first convolution gives, by such backends. Only planned, never run. */
+static co_dtype plan_conv_dtype(const co_graph *g, co_store *store,
+                                const co_backend *const *backends, bool everything)
+{
+    const co_plan_options options = {
+        .batch = BATCH,
+        .training = true,
+        .backends = backends,
+        .precision = {.low = CO_BF16, .everything = everything},
+    };
+    co_dtype dtype = CO_U8;
+    co_plan *plan = NULL;
+
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    for (int i = 0; i < co_plan_step_count(plan); i++) {
+        co_plan_step step;
+
+        co_plan_step_at(&step, plan, i);
+        if (strcmp(step.name, "conv1") == 0 && !step.backward)
+            dtype = step.call->out[0]->dtype;
+    }
+    co_plan_destroy(plan);
+    return dtype;
+}
+
+/* A kernel of floats that goes before one of 16 bits keeps its tensors in floats. Where there is
+   none of 16 bits, or a level wants all of them so, tensors have 16 bits as asked for. */
+static void plan_keeps_floats_where_they_are_preferred(void **state)
+{
+    const co_kernel *const of_ref = co_backend_ref.kernels[0];
+    co_kernel wide = *of_ref, half = *of_ref;
+    const co_kernel *const wide_kernels[] = {&wide, NULL}, *const half_kernels[] = {&half, NULL};
+    const co_backend a = {.name = "wide", .kernels = wide_kernels};
+    const co_backend b = {.name = "half", .kernels = half_kernels};
+    const co_backend *const both[] = {&a, &b, &co_backend_ref, NULL};
+    const co_backend *const turned[] = {&b, &a, &co_backend_ref, NULL};
+    const co_backend *const alone[] = {&a, &co_backend_ref, NULL};
+    co_graph *g = make_graph();
+    co_store *store = make_store(g);
+
+    (void)state;
+    assert_string_equal(of_ref->op, "conv2d");
+    half.half = 1u << CO_BF16;
+    assert_int_equal(plan_conv_dtype(g, store, both, false), CO_F32);
+    assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_BF16);
+    assert_int_equal(plan_conv_dtype(g, store, alone, false), CO_BF16);
+    assert_int_equal(plan_conv_dtype(g, store, both, true), CO_BF16);
+    half.half = 1u << CO_F16;
+    assert_int_equal(plan_conv_dtype(g, store, both, false), CO_BF16);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_reuse_changes_nothing),
         cmocka_unit_test(plan_step_allocates_nothing),
         cmocka_unit_test(plan_survives_every_failed_allocation),
+        cmocka_unit_test(plan_keeps_floats_where_they_are_preferred),
         cmocka_unit_test(plan_says_why_nothing_runs_a_node),
         cmocka_unit_test(graph_refuses_what_cannot_be),
         cmocka_unit_test(graph_init_depends_on_the_seed_alone),
