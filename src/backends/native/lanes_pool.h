@@ -10,10 +10,16 @@ LANES_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_
     *end = first + n > extent ? extent - first : n;
 }
 
-/* Of two values the second one where it is larger or a NaN, and its place. */
+LANES_INLINE ivec lanes_differ(vec a, vec b)
+{
+    return a != b;
+}
+
+/* Of two values the second one where it is larger or a NaN, which alone differs from itself; and
+   its place. */
 LANES_INLINE void lanes_take_larger(vec *best, ivec *at, vec value, int32_t tap)
 {
-    const ivec wins = (value > *best) | (value != value);
+    const ivec wins = (value > *best) | lanes_differ(value, value);
 
     *best = lanes_select(wins, value, *best);
     *at = (wins & tap) | (~wins & *at);

@@ -289,37 +289,39 @@ static int64_t lanes_wino_tiles(const native_window *s)
     return lanes_part((s->ow + LANES_WINO_OUT - 1) / LANES_WINO_OUT, LANES_TILE_V);
 }
 
-/* Where the parts of a band lie in `room`, and the floats of them all. */
-static int64_t lanes_wino_lay_out(lanes_band *b, float *room, const native_window *s)
+/* Where the parts of a band begin behind its lines, and what it takes in all, in floats. */
+typedef struct lanes_wino_layout {
+    int64_t v, m, half, size;
+} lanes_wino_layout;
+
+static lanes_wino_layout lanes_wino_lay_out(const native_window *s)
 {
     const int64_t tiles = lanes_wino_tiles(s);
+    lanes_wino_layout l;
 
-    *b = (lanes_band){.s = s, .lines = room};
-    b->v = b->lines + s->c * LANES_WINO_IN * (tiles + 1) * LANES_WINO_OUT * LANES;
-    b->m = b->v + LANES_WINO_IN * s->c * tiles * LANES;
-    b->half = b->m + LANES_WINO_IN * LANES_TILE_O * tiles * LANES;
-    return b->half + s->o * tiles * LANES_WINO_HALF * LANES - room;
+    l.v = s->c * LANES_WINO_IN * (tiles + 1) * LANES_WINO_OUT * LANES;
+    l.m = l.v + LANES_WINO_IN * s->c * tiles * LANES;
+    l.half = l.m + LANES_WINO_IN * LANES_TILE_O * tiles * LANES;
+    l.size = l.half + s->o * tiles * LANES_WINO_HALF * LANES;
+    return l;
 }
 
 static int64_t lanes_wino_room(const native_window *s)
 {
-    float none;
-    lanes_band b;
-
-    return s->c == 1 ? lanes_wino_rows_room(s) : lanes_wino_lay_out(&b, &none, s);
+    return s->c == 1 ? lanes_wino_rows_room(s) : lanes_wino_lay_out(s).size;
 }
 
 static void lanes_wino(float *y, float *room, const float *x, const float *weight,
                        const float *bias, const native_window *s)
 {
     const int64_t tiles = lanes_wino_tiles(s), step = tiles * LANES_WINO_OUT;
-    lanes_band b;
+    const lanes_wino_layout l = lanes_wino_lay_out(s);
+    lanes_band b = {.s = s, .lines = room, .v = room + l.v, .m = room + l.m, .half = room + l.half};
 
     if (s->c == 1) {
         lanes_wino_rows(y, room, x, weight, bias, s);
         return;
     }
-    (void)lanes_wino_lay_out(&b, room, s);
     for (int64_t u = 0; u < s->oh; u += LANES_WINO_OUT)
         for (int64_t v = 0; v < s->ow; v += step) {
             const int64_t rows = s->oh - u, left = s->ow - v;

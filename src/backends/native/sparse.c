@@ -19,7 +19,11 @@
 /* One block of so many is counted before the choice. */
 #define SPARSE_LOOK_AT 4
 
-/* Where things lie in scratch. */
+/* Where things begin in scratch, and what it takes in all, in bytes. */
+typedef struct sparse_layout {
+    size_t x, dx, sum, bias_sum, weight, value, at, end, size;
+} sparse_layout;
+
 typedef struct sparse_room {
     float *x, *dx, *sum, *bias_sum, *weight;
     native_spots spots;
@@ -86,40 +90,53 @@ void native_sparse_describe(native_sparse *out, const co_call *call, const nativ
         sparse_describe_pool(out, pool);
 }
 
-static size_t sparse_take(size_t *at, int64_t n, size_t size)
+/* Room for n elements behind what is there already. */
+static size_t sparse_take(size_t *size, int64_t n, size_t element)
 {
-    const size_t begin = *at;
+    const size_t begin = *size;
 
-    *at += ((size_t)n * size + 63) / 64 * 64;
+    *size += ((size_t)n * element + 63) / 64 * 64;
     return begin;
 }
 
-static size_t sparse_lay_out(sparse_room *out, const native_sparse *s, char *room, bool data)
+static sparse_layout sparse_lay_out(const native_sparse *s, bool data)
 {
     const int64_t lanes = native_choose()->lanes, samples = s->sample * lanes;
-    size_t at = 0;
+    const int64_t taps = s->o * s->kh * s->part;
+    sparse_layout l = {0};
 
-    out->x = (float *)(void *)(room + sparse_take(&at, samples, sizeof(float)));
-    out->dx = (float *)(void *)(room + sparse_take(&at, data ? samples : 0, sizeof(float)));
-    out->sum = (float *)(void *)(room + sparse_take(&at, s->o * s->kh * s->part, sizeof(float)));
-    out->bias_sum = (float *)(void *)(room + sparse_take(&at, s->o * lanes, sizeof(float)));
-    out->weight = (float *)(void *)(room + sparse_take(&at, data ? s->o * s->kh * s->part : 0,
-                                                       sizeof(float)));
-    out->spots.value = (float *)(void *)(room + sparse_take(&at, s->room * lanes, sizeof(float)));
-    out->spots.at = (int32_t *)(void *)(room + sparse_take(&at, s->room * lanes, sizeof(int32_t)));
-    out->spots.end = (int32_t *)(void *)(room + sparse_take(&at, s->o * lanes, sizeof(int32_t)));
-    return at;
+    l.x = sparse_take(&l.size, samples, sizeof(float));
+    l.dx = sparse_take(&l.size, data ? samples : 0, sizeof(float));
+    l.sum = sparse_take(&l.size, taps, sizeof(float));
+    l.bias_sum = sparse_take(&l.size, s->o * lanes, sizeof(float));
+    l.weight = sparse_take(&l.size, data ? taps : 0, sizeof(float));
+    l.value = sparse_take(&l.size, s->room * lanes, sizeof(float));
+    l.at = sparse_take(&l.size, s->room * lanes, sizeof(int32_t));
+    l.end = sparse_take(&l.size, s->o * lanes, sizeof(int32_t));
+    return l;
+}
+
+static sparse_room sparse_enter(char *scratch, const native_sparse *s, bool data)
+{
+    const sparse_layout l = sparse_lay_out(s, data);
+
+    return (sparse_room){.x = (float *)(void *)(scratch + l.x),
+                         .dx = (float *)(void *)(scratch + l.dx),
+                         .sum = (float *)(void *)(scratch + l.sum),
+                         .bias_sum = (float *)(void *)(scratch + l.bias_sum),
+                         .weight = (float *)(void *)(scratch + l.weight),
+                         .spots = {.value = (float *)(void *)(scratch + l.value),
+                                   .at = (int32_t *)(void *)(scratch + l.at),
+                                   .end = (int32_t *)(void *)(scratch + l.end)}};
 }
 
 size_t native_sparse_room(const native_sparse *sparse, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    sparse_room room;
-    char none;
 
     if (a->d[1] != 1 || a->d[0] != 1 || sparse->sample > INT32_MAX || sparse->spots > INT32_MAX)
         return 0;
-    return sparse_lay_out(&room, sparse, &none, call->grad_in[0] != NULL);
+    return sparse_lay_out(sparse, call->grad_in[0] != NULL).size;
 }
 
 bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const native_grad *dy)
@@ -128,7 +145,7 @@ bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const 
     const co_conv2d_attr *a = call->attr;
     const int64_t block = sparse->spots * lanes->lanes;
     const double weight = (double)(call->in[0]->shape.dim[1] * a->k[0] * a->k[1]);
-    const double part = (double)(sparse->kh * sparse->part / lanes->lanes);
+    const int64_t vectors = sparse->kh * (sparse->part / lanes->lanes);
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
     int64_t spots = 0, all = 0; /* those of full products, in vectors */
 
@@ -137,7 +154,7 @@ bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const 
                               sparse->spots);
         all += call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
     }
-    return (double)spots * (lanes->spot_cost + cost * part) <
+    return (double)spots * (lanes->spot_cost + cost * (double)vectors) <
            (double)all * (call->grad_in[0] ? 2 * weight : weight);
 }
 
@@ -208,10 +225,9 @@ void native_sparse_backward(const native_sparse *sparse, co_call *call, const fl
     const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
     const int64_t image = native_count(call->in[0]) * lanes->lanes;
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    const sparse_room r = sparse_enter(room, s, dx != NULL);
     int64_t at = 0; /* of the block in the gradient */
-    sparse_room r;
 
-    (void)sparse_lay_out(&r, s, room, dx != NULL);
     memset(r.x, 0, (size_t)(s->sample * lanes->lanes) * sizeof(float));
     memset(r.sum, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
     memset(r.bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
