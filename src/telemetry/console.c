@@ -71,9 +71,10 @@ static co_status console_line(console *self, const char *fmt, ...)
 
 static double console_left_seconds(const console *self, const co_event *event)
 {
-    double spent = co_clock_seconds(self->start_ns, co_clock_ns());
+    const double spent = co_clock_seconds(self->start_ns, co_clock_ns());
+    const uint64_t made = event->step - self->info.first_step;
 
-    return spent / (double)event->step * (double)(self->info.total_steps - event->step);
+    return spent / (double)made * (double)(self->info.total_steps - event->step);
 }
 
 /* "epoch  3/10", as wide for every epoch. */
@@ -315,6 +316,8 @@ co_status co_sink_console_open(co_sink **out, const co_run_info *info)
     self->sink.ops = &co_sink_console;
     self->info = *info;
     self->terminal = console_is_terminal(info);
+    self->epoch_start_seconds = info->epoch_start_seconds;
+    self->epoch_start_wait = info->epoch_start_wait;
     self->start_ns = self->last_ns = co_clock_ns();
     st = console_greet(self);
     if (st != CO_OK) {

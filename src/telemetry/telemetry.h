@@ -15,9 +15,11 @@ typedef struct co_run_info {
     const char *model, *strategy, *dataset, *transport, *backend, *precision;
     int ranks;
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
-    uint64_t epochs;     /* 0: bounded by steps alone */
-    int64_t classes;     /* of the data */
-    uint64_t first_step; /* steps that the run had made when these ranks were started */
+    uint64_t epochs;            /* 0: bounded by steps alone */
+    int64_t classes;            /* of the data */
+    uint64_t first_step;        /* steps that the run had made when these ranks were started */
+    double epoch_start_seconds; /* train_seconds where the epoch of their first step began */
+    double epoch_start_wait;    /* data_wait_seconds there */
     /* Of ranks that were started after others of the same run. */
     int restarts, resizes; /* after a failure, for another number of ranks; so far */
     const char *cause;     /* of this restart, with the rank that was lost; NULL: it is none */
@@ -60,8 +62,8 @@ typedef struct co_event {
     uint64_t epoch_step;       /* updates made so far in this epoch */
     double wall_seconds;       /* since the start of the run */
     double train_seconds;      /* in training steps alone */
-    double compute_seconds;    /* of this rank: forward, backward, update */
-    double sync_seconds;       /* of this rank: in the strategy, waiting included */
+    double compute_seconds;    /* of rank 0 in all the run: forward, backward, update */
+    double sync_seconds;       /* likewise: in the strategy, waiting included */
     double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
     double lr;
     double loss_scale;                 /* of the next step; 0: none */
@@ -71,10 +73,10 @@ typedef struct co_event {
     double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
-    double data_wait_seconds;
+    double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
     uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
                              that others stood in for */
-    uint64_t bytes_sent;  /* of this rank */
+    uint64_t bytes_sent;  /* of rank 0 in all the run */
     const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not asked for */
 } co_event;
 

@@ -19,6 +19,10 @@
     {                                                                                              \
         name, CO_NUMBER_##kind, offsetof(co_run_point, field), false                               \
     }
+#define POINT_LATER(name, kind, field)                                                             \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), true                                \
+    }
 #define RANK(name, kind, field)                                                                    \
     {                                                                                              \
         name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false                              \
@@ -43,12 +47,17 @@ static const co_number checkpoint_point[] = {
     POINT("train_seconds", REAL, train_seconds),
     POINT("epoch_seconds", REAL, epoch_seconds),
     POINT("wall_seconds", REAL, wall_seconds),
+    POINT_LATER("compute_seconds", REAL, spent.compute_seconds),
+    POINT_LATER("sync_seconds", REAL, spent.sync_seconds),
+    POINT_LATER("data_wait_seconds", REAL, spent.data_wait_seconds),
+    POINT_LATER("bytes_sent", COUNT, spent.bytes_sent),
     POINT("best_accuracy", REAL, best_accuracy),
     POINT("last_epoch", COUNT, last.epoch),
     POINT("last_step", COUNT, last.step),
     POINT("last_epoch_step", COUNT, last.epoch_step),
     POINT("last_wall_seconds", REAL, last.wall_seconds),
     POINT("last_train_seconds", REAL, last.train_seconds),
+    POINT_LATER("last_data_wait_seconds", REAL, last.data_wait_seconds),
     POINT("last_samples_per_second", REAL, last.samples_per_second),
     POINT("last_lr", REAL, last.lr),
     POINT("last_train_loss", REAL, last.train_loss),

@@ -11,6 +11,27 @@
 #include "train/model.h"
 #include "train/trainer_internal.h"
 
+co_spent trainer_spent(const trainer *t)
+{
+    co_spent spent = t->earlier;
+
+    spent.compute_seconds += (double)(t->step_ns - t->step_sync_ns) * 1e-9;
+    spent.sync_seconds += (double)co_distributed_sync_ns(t->distributed) * 1e-9;
+    spent.data_wait_seconds += co_loader_wait_seconds(t->train.loader);
+    spent.bytes_sent += co_comm_bytes_sent(t->comm);
+    return spent;
+}
+
+void trainer_set_spent(co_event *event, const trainer *t)
+{
+    const co_spent spent = trainer_spent(t);
+
+    event->compute_seconds = spent.compute_seconds;
+    event->sync_seconds = spent.sync_seconds;
+    event->data_wait_seconds = spent.data_wait_seconds;
+    event->bytes_sent = spent.bytes_sent;
+}
+
 double trainer_wall_seconds(const trainer *t)
 {
     return t->earlier_seconds + co_clock_seconds(t->job->start_ns, co_clock_ns());
@@ -28,15 +49,12 @@ co_event trainer_event(const trainer *t, co_event_kind kind)
     event.epoch_step = t->epoch_step;
     event.wall_seconds = trainer_wall_seconds(t);
     event.train_seconds = t->train_seconds;
-    event.compute_seconds = (double)(t->step_ns - t->step_sync_ns) * 1e-9;
-    event.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
     event.lr = co_distributed_lr(t->distributed);
     if (t->kept_buffer) {
         event.loss_scale = co_distributed_loss_scale(t->distributed);
         event.skipped_steps = co_distributed_skipped_steps(t->distributed);
     }
-    event.data_wait_seconds = co_loader_wait_seconds(t->train.loader);
-    event.bytes_sent = co_comm_bytes_sent(t->comm);
+    trainer_set_spent(&event, t);
     event.train_accuracy_top5 = event.test_accuracy_top5 = -1;
     return event;
 }

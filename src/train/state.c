@@ -180,6 +180,7 @@ static void state_set_point(co_state *state, const trainer *t)
         .train_seconds = t->train_seconds,
         .epoch_seconds = seconds,
         .wall_seconds = trainer_wall_seconds(t),
+        .spent = trainer_spent(t),
         .best_accuracy = t->best_accuracy,
         .last = t->last,
     };
@@ -372,6 +373,7 @@ static void state_put_point(trainer *t, const co_state *state)
     t->train_seconds = point->train_seconds;
     t->epoch_seconds = point->epoch_seconds;
     t->earlier_seconds = point->wall_seconds;
+    t->earlier = point->spent;
     t->best_accuracy = point->best_accuracy;
     t->last = point->last;
     t->last.rank = NULL;

@@ -34,6 +34,12 @@
 
 #define CO_STATE_MAX_ARRAYS 80
 
+/* What the run has taken so far, as rank 0 counts it; co_event says what each is. */
+typedef struct co_spent {
+    double compute_seconds, sync_seconds, data_wait_seconds;
+    uint64_t bytes_sent;
+} co_spent;
+
 /* Where in the run. Plain numbers: no pointer but last.rank, which is NULL. */
 typedef struct co_run_point {
     uint64_t epoch;      /* 0-based; the one that the next step belongs to */
@@ -45,6 +51,7 @@ typedef struct co_run_point {
     double train_seconds;            /* in steps of complete epochs */
     double epoch_seconds;            /* in steps of this epoch */
     double wall_seconds;             /* of the run, with its earlier parts */
+    co_spent spent;                  /* likewise */
     double best_accuracy; /* of the test split, of any epoch's end so far; -1: none yet */
     co_event last;        /* figures of the last complete epoch; step 0: there is none */
 } co_run_point;

@@ -124,6 +124,8 @@ co_status trainer_open(trainer *t)
     if (t->job->state)
         CO_TRY(co_state_restore(t, t->job->state));
     t->info.first_step = t->step;
+    t->info.epoch_start_seconds = t->train_seconds;
+    t->info.epoch_start_wait = t->last.data_wait_seconds;
     return CO_OK;
 }
 

@@ -44,7 +44,7 @@ co_status trainer_save(trainer *t)
     summary.checkpoints = t->job->result->saver.made;
     summary.checkpoint_failures = t->job->result->saver.failed;
     event.kind = CO_EVENT_END;
-    event.bytes_sent = co_comm_bytes_sent(t->comm); /* with what the strategy sent at the end */
+    trainer_set_spent(&event, t); /* with what the strategy did at the end */
     event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
     event.wall_seconds = trainer_wall_seconds(t);
@@ -66,7 +66,6 @@ co_status trainer_finish(trainer *t)
     co_result test;
 
     CO_TRY(co_distributed_finish(t->distributed));
-    t->last.sync_seconds = (double)co_distributed_sync_ns(t->distributed) * 1e-9;
     CO_TRY(trainer_take_ema(t));
     if (t->job->test && !co_distributed_ends_with_finish(t->distributed))
         return CO_OK;

@@ -41,6 +41,7 @@ typedef struct trainer {
     double train_seconds, start_seconds;
     double epoch_seconds;   /* of this epoch, before this process */
     double earlier_seconds; /* of the run, likewise */
+    co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
     double best_accuracy;   /* of the test split so far; -1: none */
     uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
@@ -60,6 +61,7 @@ void trainer_close(trainer *t);
 /* --- events.c --- */
 /* What every event says. */
 co_event trainer_event(const trainer *t, co_event_kind kind);
+void trainer_set_spent(co_event *event, const trainer *t);
 void trainer_set_train(co_event *event, const trainer *t, const co_result *seen);
 void trainer_set_test(co_event *event, const trainer *t, const co_result *test);
 /* The figures of the step that has just been made, of `samples` samples over all ranks; it began to
@@ -73,6 +75,7 @@ co_status trainer_emit_step(trainer *t);
 /* Where numbers of 16 bits are wanted and the CPU cannot compute with them. */
 void trainer_say_precision(trainer *t);
 /* Since the start of the run, with its earlier parts. */
+co_spent trainer_spent(const trainer *t);
 double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, with what was before this process. */
 double trainer_epoch_seconds(const trainer *t);

@@ -153,6 +153,53 @@ static void no_event_stands_twice(void **state)
     assert_int_equal(events("end"), 1);
 }
 
+static double figure(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+
+    assert_non_null(at);
+    return strtod(at + strlen(name), NULL);
+}
+
+/* What the earlier part has taken counts, so that no figure falls, and shares are of one whole. */
+static void what_a_run_has_taken_adds_up(void **state)
+{
+    static const char *const names[] = {
+        "\"train_seconds\":", "\"compute_seconds\":", "\"sync_seconds\":", "\"data_wait_seconds\":",
+        "\"bytes_sent\":"};
+    const char *const cut[] = {"max_steps=9", NULL};
+    double seen[5] = {0}, sum;
+    co_train_summary summary;
+    char line[4096];
+    int resumes = 0, n = 0;
+    FILE *file;
+
+    (void)state;
+    trains(&summary, "run", 2, false, cut);
+    trains(&summary, "run", 2, true, NULL);
+    file = fopen(folder_path("run/metrics.jsonl"), "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        resumes += strstr(line, "\"event\":\"resume\"") != NULL;
+        if (!strstr(line, names[1]))
+            continue;
+        for (int i = 0; i < 5; i++) {
+            const double now = figure(line, names[i]);
+
+            if (now < seen[i])
+                fail_msg("%s falls from %g to %g: %s", names[i], seen[i], now, line);
+            seen[i] = now;
+        }
+        sum = seen[1] + seen[2] + seen[3];
+        /* Behind the last step the strategy goes on for a moment. */
+        assert_true(sum > 0 && (sum < 1.01 * seen[0] || strstr(line, "\"end\"")));
+        n++;
+    }
+    fclose(file);
+    assert_int_equal(resumes, 1);
+    assert_true(n >= 5);
+}
+
 static void the_latest_and_the_best_are_kept(void **state)
 {
     int n = 0;
@@ -355,6 +402,7 @@ int main(void)
         TEST(the_same_bits),
         TEST(the_same_bits_on_other_ranks),
         TEST(no_event_stands_twice),
+        TEST(what_a_run_has_taken_adds_up),
         TEST(the_latest_and_the_best_are_kept),
         TEST(a_complete_run_is_left_alone),
         TEST(changed_configs_are_refused),
