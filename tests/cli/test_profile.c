@@ -127,10 +127,12 @@ static int profile_check_nesting(profile_span *span, size_t n)
     return steps;
 }
 
-/* Every operation that begins ends, later, once. Returns how many there are. */
+/* Every operation that begins ends, later, once, under the same name and category, by which viewers
+   find what belongs together. Returns how many there are. */
 static int profile_check_pairs(const json_t *events)
 {
     static double begun[PROFILE_EVENTS];
+    static const json_t *first[PROFILE_EVENTS];
     const json_t *event;
     int pairs = 0;
     size_t i;
@@ -148,15 +150,33 @@ static int profile_check_pairs(const json_t *events)
         if (ph[0] == 'b') {
             assert_true(begun[id] == 0.0);
             begun[id] = profile_number(event, "ts") + 1;
+            first[id] = event;
             continue;
         }
         assert_true(begun[id] > 0 && profile_number(event, "ts") + 1 >= begun[id]);
+        assert_string_equal(profile_text(event, "name"), profile_text(first[id], "name"));
+        assert_string_equal(profile_text(event, "cat"), profile_text(first[id], "cat"));
+        assert_int_equal(profile_number(event, "pid"), profile_number(first[id], "pid"));
         begun[id] = -1;
         pairs++;
     }
     for (i = 0; i < PROFILE_EVENTS; i++)
         assert_true(begun[i] <= 0);
     return pairs;
+}
+
+/* A name or a place among others, of a process or a thread: the only metadata there is. */
+static void profile_check_metadata(const json_t *event)
+{
+    const char *name = profile_text(event, "name");
+    const json_t *args = json_object_get(event, "args");
+
+    if (strcmp(name, "process_name") == 0 || strcmp(name, "thread_name") == 0)
+        assert_true(profile_text(args, "name")[0]);
+    else if (strcmp(name, "process_sort_index") == 0 || strcmp(name, "thread_sort_index") == 0)
+        assert_true(json_is_integer(json_object_get(args, "sort_index")));
+    else
+        fail_msg("metadata %s", name);
 }
 
 /* What every event of Chrome's format has; returns steps of all ranks. */
@@ -166,18 +186,23 @@ static int profile_check_trace(const json_t *trace, int *operations)
     const json_t *events = json_object_get(trace, "traceEvents"), *event;
     size_t n = 0, i;
 
+    assert_string_equal(profile_text(trace, "displayTimeUnit"), "ms");
     assert_in_range(json_array_size(events), 100, PROFILE_EVENTS);
     json_array_foreach(events, i, event)
     {
         const char *ph = profile_text(event, "ph");
         const double ts = profile_number(event, "ts");
 
-        assert_non_null(strstr("X b e M", ph));
+        assert_true(strlen(ph) == 1 && strchr("XbeM", ph[0]));
         assert_true(profile_text(event, "name")[0] && ts >= 0);
         assert_true(json_is_integer(json_object_get(event, "pid")));
         assert_true(json_is_integer(json_object_get(event, "tid")));
         if (ph[0] != 'M')
             assert_true(profile_text(event, "cat")[0]);
+        else
+            profile_check_metadata(event);
+        assert_true(ph[0] == 'e' || json_is_object(json_object_get(event, "args")));
+        assert_true(ph[0] != 'X' || profile_number(event, "dur") >= 0);
         if (ph[0] == 'X')
             span[n++] = (profile_span){
                 (int)profile_number(event, "pid"), (int)profile_number(event, "tid"), ts,
