@@ -1,7 +1,9 @@
 /*
  * half.c - floats of 16 bits in plain C; and the choice among the sets of loops.
  */
-#include "core/half_impl.h"
+#define HALF_STEP 4
+
+#include "core/half_random.h"
 
 #ifdef CO_HALF_X86
 #include <cpuid.h>
@@ -37,6 +39,7 @@ const co_half_loops co_half_plain = {
     .name = "plain C",
     .widen = {half_widen_all_bf16, half_widen_all_f16},
     .round = {half_round_all_bf16, half_round_all_f16},
+    .stochastic = {half_stochastic_bf16, half_stochastic_f16},
 };
 
 #ifdef CO_HALF_X86
@@ -97,4 +100,11 @@ void co_half_nearest(float *out, const float *in, size_t n, co_dtype dtype)
         co_half_round(block, in + i, part, dtype);
         co_half_widen(out + i, block, part, dtype);
     }
+}
+
+void co_half_stochastic(float *x, size_t n, co_dtype dtype, const co_rng *rng, uint64_t first)
+{
+    size_t sets;
+
+    co_half_loops_of_cpu(&sets)[0]->stochastic[dtype == CO_F16](x, n, rng, first);
 }

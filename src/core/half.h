@@ -11,6 +11,8 @@
 
 #include <cohort/types.h>
 
+#include "core/rng.h"
+
 static inline bool co_dtype_is_half(co_dtype dtype)
 {
     return dtype == CO_BF16 || dtype == CO_F16;
@@ -24,15 +26,25 @@ void co_half_round(uint16_t *out, const float *in, size_t n, co_dtype dtype);
 /* out[i] = the number nearest to in[i] that `dtype` has. `out` may be `in`. */
 void co_half_nearest(float *out, const float *in, size_t n, co_dtype dtype);
 
+/* x[i] = the number below or above x[i] that `dtype` has, by chance, so that the mean over all
+   random numbers is x[i], in F16 within 2^-40 (stochastic rounding: Gupta et al.,
+   arXiv:1502.02551). Zeros, and whatever else the type has, stay. The result is a function of the
+   number, of `rng` and of first + i alone: element 128 g + 64 h + 16 w + l takes half h (0: the
+   lower) of word w of block 16 g + l. */
+void co_half_stochastic(float *x, size_t n, co_dtype dtype, const co_rng *rng, uint64_t first);
+
 /* ---- the loops, one set for each instruction set ---- */
 
 typedef void (*co_half_widen_fn)(float *out, const uint16_t *in, size_t n);
 typedef void (*co_half_round_fn)(uint16_t *out, const float *in, size_t n);
 
+typedef void (*co_half_stochastic_fn)(float *x, size_t n, const co_rng *rng, uint64_t first);
+
 typedef struct co_half_loops {
     const char *name;
     co_half_widen_fn widen[2]; /* BF16, F16 */
     co_half_round_fn round[2];
+    co_half_stochastic_fn stochastic[2];
 } co_half_loops;
 
 /* The sets that this CPU runs, best first; how many in *n. The last is plain C. */

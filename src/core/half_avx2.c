@@ -6,9 +6,10 @@
  */
 #include <immintrin.h>
 
-#include "core/half_impl.h"
+#define HALF_STEP 8
 
-#define HALF_STEP    8
+#include "core/half_random.h"
+
 #define HALF_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static void half_avx2_widen_bf16(float *out, const uint16_t *in, size_t n)
@@ -49,4 +50,5 @@ const co_half_loops co_half_avx2 = {
     .name = "AVX2",
     .widen = {half_avx2_widen_bf16, half_avx2_widen_f16},
     .round = {half_avx2_round_bf16, half_avx2_round_f16},
+    .stochastic = {half_stochastic_bf16, half_stochastic_f16},
 };

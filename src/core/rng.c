@@ -9,15 +9,15 @@ static void rng_philox(uint32_t out[4], const uint32_t counter[4], uint32_t k0, 
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
 
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
+        uint64_t a = CO_RNG_FACTOR_0 * c0, b = CO_RNG_FACTOR_1 * c2;
 
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)b;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
         c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        k0 += CO_RNG_WEYL_0;
+        k1 += CO_RNG_WEYL_1;
     }
     out[0] = c0;
     out[1] = c1;

@@ -18,7 +18,8 @@ typedef enum co_rng_stream {
     CO_RNG_TEST,
     CO_RNG_PARTITION, /* (label, part) */
     CO_RNG_AUGMENT,   /* (epoch, sample); the place in the list is mixed into the stream */
-    CO_RNG_COMPRESS   /* (step, tensor, element) */
+    CO_RNG_COMPRESS,  /* (step, tensor, element) */
+    CO_RNG_ROUND      /* (step, rank, element); half.h says which bits are an element's */
 } co_rng_stream;
 
 typedef struct co_rng {
@@ -27,6 +28,13 @@ typedef struct co_rng {
     uint32_t step;   /* epoch or step */
     uint32_t item;   /* sample, parameter or part */
 } co_rng;
+
+/* Philox's constants, for loops that make many blocks at once. */
+#define CO_RNG_ROUNDS   10
+#define CO_RNG_FACTOR_0 UINT64_C(0xD2511F53)
+#define CO_RNG_FACTOR_1 UINT64_C(0xCD9E8D57)
+#define CO_RNG_WEYL_0   0x9E3779B9u
+#define CO_RNG_WEYL_1   0xBB67AE85u
 
 /* Four words of block `block` of this place. */
 void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block);

@@ -229,15 +229,29 @@ static co_grad_rule distributed_rule(const co_distributed *d)
     return rule;
 }
 
+/* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
+   have weights of their own, each for itself, so that the errors of an average fall. */
+static void distributed_round(const co_distributed *d, size_t begin, size_t end)
+{
+    const co_precision *p = &d->scaler.precision;
+    float *param = d->options.model->store->param + begin;
+    const bool local = co_strategy_is_local(d->strategy, d->step.step);
+    const co_rng rng = {.seed = d->options.model->seed,
+                        .stream = CO_RNG_ROUND,
+                        .step = (uint32_t)d->step.step,
+                        .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
+
+    if (p->rounding == CO_ROUNDING_STOCHASTIC)
+        co_half_stochastic(param, end - begin, p->plan.low, &rng, begin);
+    else if (p->rounding == CO_ROUNDING_NEAREST)
+        co_half_nearest(param, param, end - begin, p->plan.low);
+}
+
 /* One range, by the rule of this step. */
 static co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
 {
-    co_store *store = d->options.model->store;
-
-    CO_TRY(co_optim_update(d->optim, store, begin, end, &d->update));
-    if (d->scaler.precision.round_weights)
-        co_half_nearest(store->param + begin, store->param + begin, end - begin,
-                        d->scaler.precision.plan.low);
+    CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end, &d->update));
+    distributed_round(d, begin, end);
     return CO_OK;
 }
 

@@ -28,13 +28,15 @@ typedef enum precision_level {
 /* Of the keys dtype and keep_batchnorm_fp32, in the order of their names below. */
 enum { PRECISION_TYPE_AUTO, PRECISION_TYPE_FP16, PRECISION_TYPE_BF16 };
 enum { PRECISION_KEEP_AUTO, PRECISION_KEEP_TRUE, PRECISION_KEEP_FALSE };
+enum { PRECISION_ROUND_AUTO, PRECISION_ROUND_NEAREST, PRECISION_ROUND_STOCHASTIC };
 
 static const char *const precision_levels[] = {"fp32", "bf16", "O0", "O1", "O2", "O3", NULL};
 static const char *const precision_types[] = {"auto", "fp16", "bf16", NULL};
 static const char *const precision_keep[] = {"auto", "true", "false", NULL};
+static const char *const precision_roundings[] = {"auto", "nearest", "stochastic", NULL};
 
 typedef struct precision_values {
-    int level, type, keep_norm;
+    int level, type, keep_norm, rounding;
     const char *loss_scale;
     int64_t window;
     double min_scale, max_scale;
@@ -51,6 +53,8 @@ const co_key co_precision_keys[] = {
      "a number, or dynamic; auto: dynamic for O1 and O2 in fp16, else 1"},
     {"keep_batchnorm_fp32", CO_KEY_CHOICE, VALUE(keep_norm), "auto", 0, 0, precision_keep,
      "scales and shifts of batch norm in 32 bits; auto: but for O3"},
+    {"rounding", CO_KEY_CHOICE, VALUE(rounding), "auto", 0, 0, precision_roundings,
+     "of O3's weights after a step; auto: stochastic in bf16, nearest in fp16"},
     {"loss_scale_window", CO_KEY_INT, VALUE(window), "2000", 1, 1e9, NULL,
      "steps without overflow after which a dynamic loss scale is doubled"},
     {"min_loss_scale", CO_KEY_REAL, VALUE(min_scale), "0", 0, PRECISION_MAX_SCALE, NULL,
@@ -63,7 +67,7 @@ const co_key co_precision_keys[] = {
 /* What a level says where the other keys leave it to it. */
 static const struct {
     co_dtype low;
-    bool everything, keep_norm, round_weights;
+    bool everything, keep_norm, round_weights; /* the last: there are none of 32 bits */
 } precision_table[] = {
     [PRECISION_FP32] = {CO_F32, false, true, false},
     [PRECISION_BF16] = {CO_BF16, false, true, false},
@@ -90,12 +94,26 @@ static co_status precision_check(const precision_values *v, const co_value *valu
                              "precision: keep_batchnorm_fp32 goes only with O2 and O3; with %s "
                              "batch norm computes in 32 bits anyway",
                              level);
+    if (!precision_table[v->level].round_weights && v->rounding != PRECISION_ROUND_AUTO)
+        return co_value_fail(value,
+                             "precision: rounding goes only with O3; with %s weights have 32 bits "
+                             "after a step",
+                             level);
     if (v->min_scale > v->max_scale)
         return co_value_fail(value,
                              "precision: min_loss_scale %g is above max_loss_scale %g; lower the "
                              "first or raise the second",
                              v->min_scale, v->max_scale);
     return CO_OK;
+}
+
+/* In bf16 most updates are less than half of a weight's last bit, so that the nearest number is the
+   old one. */
+static co_rounding precision_rounding(int asked, co_dtype low)
+{
+    if (asked == PRECISION_ROUND_AUTO)
+        return low == CO_BF16 ? CO_ROUNDING_STOCHASTIC : CO_ROUNDING_NEAREST;
+    return asked == PRECISION_ROUND_NEAREST ? CO_ROUNDING_NEAREST : CO_ROUNDING_STOCHASTIC;
 }
 
 static co_status precision_read_scale(co_precision *out, const precision_values *v,
@@ -146,7 +164,8 @@ co_status co_precision_read(co_precision *out, const co_value *value, co_arena *
     out->plan.norm_params = v.keep_norm == PRECISION_KEEP_AUTO
                                 ? !precision_table[v.level].keep_norm
                                 : v.keep_norm == PRECISION_KEEP_FALSE;
-    out->round_weights = precision_table[v.level].round_weights;
+    if (precision_table[v.level].round_weights)
+        out->rounding = precision_rounding(v.rounding, out->plan.low);
     out->window = (uint64_t)v.window;
     out->min_scale = v.min_scale;
     out->max_scale = v.max_scale;

@@ -10,10 +10,17 @@
 
 #define CO_PRECISION_MAX_NAME 16
 
+/* How weights are rounded to 16 bits after each update, where there are none of 32. */
+typedef enum co_rounding {
+    CO_ROUNDING_NONE, /* they have 32 bits */
+    CO_ROUNDING_NEAREST,
+    CO_ROUNDING_STOCHASTIC
+} co_rounding;
+
 typedef struct co_precision {
     char name[CO_PRECISION_MAX_NAME]; /* "fp32", "bf16", "O2 fp16" */
     co_plan_precision plan;
-    bool round_weights; /* after each update: there are no others of 32 bits */
+    co_rounding rounding;
     /* Of the loss, so that small gradients are not lost among numbers of 16 bits. */
     bool dynamic;
     double loss_scale; /* the first one; 1 and not dynamic: none */

@@ -170,6 +170,168 @@ static void all_sets_give_the_same_bits(void **state)
     free(patterns);
 }
 
+/* ---- by chance ---- */
+
+#define DRAWS 1000
+
+static const co_rng place = {.seed = 77, .stream = CO_RNG_ROUND, .step = 5, .item = 2};
+
+/* The bits that the header gives an element, from the generator itself. */
+static uint32_t bits_for(const co_rng *rng, uint64_t element)
+{
+    const uint64_t lane = element % 16, word = element / 16 % 4, half = element / 64 % 2;
+    uint32_t block[4];
+
+    co_rng_block(block, rng, (uint32_t)(element / 128 * 16 + lane));
+    return half ? block[word] >> 16 : block[word] & 0xffff;
+}
+
+/* Away from zero where the part that is cut off, in steps of the format, and the random bits, as a
+   fraction of 16 bits, come to 1 or more. */
+static double rounded_by(double x, uint32_t bits, co_dtype dtype)
+{
+    const int fraction_bits = dtype == CO_F16 ? 10 : 7, least = dtype == CO_F16 ? -14 : -126;
+    const double largest = dtype == CO_F16 ? 65504 : 0x1.fep127;
+    int exponent;
+    double step, steps;
+
+    frexp(x, &exponent);
+    step = ldexp(1, (exponent - 1 < least ? least : exponent - 1) - fraction_bits);
+    steps = floor(fabs(x) / step + bits / 65536.0);
+    return copysign(steps * step > largest ? (double)INFINITY : steps * step, x);
+}
+
+static void chance_follows_the_bits_of_the_place(void **state)
+{
+    static const float sources[] = {1.2345678f, -0.0123f, 3e-6f,       -7e-8f, 1e-30f, 65519,
+                                    -65535,     1e-39f,   0x1.ffp127f, 12345,  0.1f,   -2.0000002f};
+    const co_dtype dtypes[] = {CO_BF16, CO_F16};
+
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+            float x[DRAWS];
+
+            for (size_t e = 0; e < DRAWS; e++)
+                x[e] = sources[i];
+            co_half_stochastic(x, DRAWS, dtypes[d], &place, 3);
+            for (size_t e = 0; e < DRAWS; e++) {
+                const double want =
+                    rounded_by((double)sources[i], bits_for(&place, 3 + e), dtypes[d]);
+
+                if ((double)x[e] != want)
+                    fail_msg("%g, element %zu: %g, not %g", (double)sources[i], e, (double)x[e],
+                             want);
+            }
+        }
+}
+
+/* Over all random numbers the mean is the number itself: off by 5 deviations in one of 2 million.
+ */
+static void the_mean_is_the_number(void **state)
+{
+    static const float sources[] = {1.2345678f, -0.0123f, 1.0001f, -1.9999f, 1e-39f};
+    const double n = 1000.0 * DRAWS;
+    co_rng rng = place;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        const double x = (double)sources[i];
+        double low, high, up, sum = 0;
+
+        low = rounded_by(x, 0, CO_BF16);
+        high = rounded_by(x, 65535, CO_BF16);
+        up = (x - low) / (high - low);
+        for (rng.step = 0; rng.step < 1000; rng.step++) {
+            float out[DRAWS];
+
+            for (size_t e = 0; e < DRAWS; e++)
+                out[e] = sources[i];
+            co_half_stochastic(out, DRAWS, CO_BF16, &rng, 0);
+            for (size_t e = 0; e < DRAWS; e++)
+                sum += (double)out[e] == high;
+        }
+        assert_true(fabs(sum - up * n) < 5 * sqrt(n * up * (1 - up)));
+    }
+}
+
+static void chance_leaves_what_the_format_has(void **state)
+{
+    const co_dtype dtypes[] = {CO_BF16, CO_F16};
+    uint16_t half[128];
+    float wide[128], out[128];
+
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (uint32_t first = 0; first < ALL; first += 128) {
+            for (uint32_t i = 0; i < 128; i++)
+                half[i] = (uint16_t)(first + i);
+            co_half_widen(wide, half, 128, dtypes[d]);
+            memcpy(out, wide, sizeof(out));
+            co_half_stochastic(out, 128, dtypes[d], &place, first);
+            for (uint32_t i = 0; i < 128; i++)
+                assert_true(isnan(wide[i]) ? isnan(out[i]) : bits_of(out[i]) == bits_of(wide[i]));
+        }
+}
+
+static void fill(float *x, size_t n)
+{
+    uint32_t word = 999;
+
+    for (size_t i = 0; i < n; i++) {
+        word = word * 1664525u + 1013904223u;
+        x[i] = value_of(word >> 16 | word << 16);
+    }
+}
+
+/* So that it does not matter who updates which part of the weights, nor on which machine. */
+static void chance_is_the_same_for_all_parts_and_sets(void **state)
+{
+    enum { N = 1027 };
+    float in[N], whole[N], parts[N];
+    size_t n;
+    const co_half_loops *const *sets = co_half_loops_of_cpu(&n);
+
+    (void)state;
+    fill(in, N);
+    for (int half = 0; half < 2; half++) {
+        memcpy(whole, in, sizeof(in));
+        co_half_plain.stochastic[half](whole, N, &place, 1000);
+        for (size_t s = 0; s < n; s++)
+            for (size_t size = 1; size < N; size = size * 3 + 1) {
+                memcpy(parts, in, sizeof(in));
+                for (size_t i = 0; i < N; i += size)
+                    sets[s]->stochastic[half](parts + i, N - i < size ? N - i : size, &place,
+                                              1000 + i);
+                assert_memory_equal(parts, whole, sizeof(whole));
+            }
+    }
+}
+
+static void another_place_is_another_chance(void **state)
+{
+    const co_rng others[] = {{78, CO_RNG_ROUND, 5, 2},
+                             {77 + (UINT64_C(1) << 32), CO_RNG_ROUND, 5, 2},
+                             {77, CO_RNG_TEST, 5, 2},
+                             {77, CO_RNG_ROUND, 6, 2},
+                             {77, CO_RNG_ROUND, 5, 3}};
+    float in[256], out[2][256];
+
+    (void)state;
+    for (size_t e = 0; e < 256; e++)
+        in[e] = 1.00390625f; /* in the middle */
+    memcpy(out[0], in, sizeof(in));
+    co_half_stochastic(out[0], 256, CO_BF16, &place, 0);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        memcpy(out[1], in, sizeof(in));
+        co_half_stochastic(out[1], 256, CO_BF16, &others[i], 0);
+        assert_memory_not_equal(out[0], out[1], sizeof(in));
+    }
+    memcpy(out[1], in, sizeof(in));
+    co_half_stochastic(out[1], 256, CO_BF16, &place, 256);
+    assert_memory_not_equal(out[0], out[1], sizeof(in));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +339,11 @@ int main(void)
         cmocka_unit_test(rounds_to_nearest_even),
         cmocka_unit_test(the_ends_of_the_range),
         cmocka_unit_test(all_sets_give_the_same_bits),
+        cmocka_unit_test(chance_follows_the_bits_of_the_place),
+        cmocka_unit_test(the_mean_is_the_number),
+        cmocka_unit_test(chance_leaves_what_the_format_has),
+        cmocka_unit_test(chance_is_the_same_for_all_parts_and_sets),
+        cmocka_unit_test(another_place_is_another_chance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,22 +39,21 @@ static void levels_are_those_of_apex(void **state)
     const struct {
         const char *text, *name;
         co_dtype low;
-        bool everything, norm_params, round_weights, dynamic;
+        bool everything, norm_params, dynamic;
         double scale;
     } cases[] = {
-        {"fp32", "fp32", CO_F32, false, false, false, false, 1},
-        {"bf16", "bf16", CO_BF16, false, false, false, false, 1},
-        {"O0", "O0", CO_F32, false, false, false, false, 1},
-        {"O1", "O1 fp16", CO_F16, false, false, false, true, 65536},
-        {"O2", "O2 fp16", CO_F16, true, false, false, true, 65536},
-        {"O3", "O3 fp16", CO_F16, true, true, true, false, 1},
-        {"{level: O2, dtype: bf16}", "O2 bf16", CO_BF16, true, false, false, false, 1},
-        {"{level: O1, loss_scale: 128}", "O1 fp16", CO_F16, false, false, false, false, 128},
-        {"{level: bf16, loss_scale: dynamic}", "bf16", CO_BF16, false, false, false, true, 65536},
-        {"{level: O3, keep_batchnorm_fp32: true}", "O3 fp16", CO_F16, true, false, true, false, 1},
-        {"{level: O2, keep_batchnorm_fp32: false}", "O2 fp16", CO_F16, true, true, false, true,
-         65536},
-        {"{level: O2, max_loss_scale: 1024}", "O2 fp16", CO_F16, true, false, false, true, 1024},
+        {"fp32", "fp32", CO_F32, false, false, false, 1},
+        {"bf16", "bf16", CO_BF16, false, false, false, 1},
+        {"O0", "O0", CO_F32, false, false, false, 1},
+        {"O1", "O1 fp16", CO_F16, false, false, true, 65536},
+        {"O2", "O2 fp16", CO_F16, true, false, true, 65536},
+        {"O3", "O3 fp16", CO_F16, true, true, false, 1},
+        {"{level: O2, dtype: bf16}", "O2 bf16", CO_BF16, true, false, false, 1},
+        {"{level: O1, loss_scale: 128}", "O1 fp16", CO_F16, false, false, false, 128},
+        {"{level: bf16, loss_scale: dynamic}", "bf16", CO_BF16, false, false, true, 65536},
+        {"{level: O3, keep_batchnorm_fp32: true}", "O3 fp16", CO_F16, true, false, false, 1},
+        {"{level: O2, keep_batchnorm_fp32: false}", "O2 fp16", CO_F16, true, true, true, 65536},
+        {"{level: O2, max_loss_scale: 1024}", "O2 fp16", CO_F16, true, false, true, 1024},
     };
 
     (void)state;
@@ -67,7 +66,6 @@ static void levels_are_those_of_apex(void **state)
         assert_int_equal(p.plan.low, cases[i].low);
         assert_int_equal(p.plan.everything, cases[i].everything);
         assert_int_equal(p.plan.norm_params, cases[i].norm_params);
-        assert_int_equal(p.round_weights, cases[i].round_weights);
         assert_int_equal(p.dynamic, cases[i].dynamic);
         assert_true(p.loss_scale == cases[i].scale);
     }
@@ -87,6 +85,9 @@ static void what_makes_no_sense_is_refused(void **state)
         {"{level: O2, loss_scale: nan}", "a number above 0"},
         {"{level: O2, min_loss_scale: 8, max_loss_scale: 4}", "is above"},
         {"{level: O2, scale: 4}", "unknown key 'scale'"},
+        {"{level: O2, rounding: nearest}", "rounding goes only with O3"},
+        {"{level: bf16, rounding: stochastic}", "rounding goes only with O3"},
+        {"{level: O3, rounding: up}", "precision: key 'rounding'"},
     };
 
     (void)state;
@@ -96,6 +97,29 @@ static void what_makes_no_sense_is_refused(void **state)
         assert_int_equal(read_precision(&p, cases[i].text), CO_E_USAGE);
         if (!strstr(co_error_message(), cases[i].message))
             fail_msg("%s: %s", cases[i].text, co_error_message());
+    }
+}
+
+static void weights_are_rounded_as_asked_for(void **state)
+{
+    const struct {
+        const char *text;
+        co_rounding rounding;
+    } cases[] = {
+        {"O2", CO_ROUNDING_NONE},
+        {"{level: O2, rounding: auto}", CO_ROUNDING_NONE},
+        {"O3", CO_ROUNDING_NEAREST},
+        {"{level: O3, dtype: bf16}", CO_ROUNDING_STOCHASTIC},
+        {"{level: O3, dtype: bf16, rounding: nearest}", CO_ROUNDING_NEAREST},
+        {"{level: O3, rounding: stochastic}", CO_ROUNDING_STOCHASTIC},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        co_precision p;
+
+        assert_int_equal(read_precision(&p, cases[i].text), CO_OK);
+        assert_int_equal(p.rounding, cases[i].rounding);
     }
 }
 
@@ -412,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_are_those_of_apex),
         cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(weights_are_rounded_as_asked_for),
         cmocka_unit_test(a_dynamic_scale_moves_by_the_rules),
         cmocka_unit_test(overflow_on_one_rank_skips_the_step_on_all),
         cmocka_unit_test(a_run_goes_on_with_its_scale),

@@ -15,15 +15,15 @@ LANES_INLINE void lanes_philox(uvec c[4], uint64_t seed)
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
 
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
         const uvec a = c[0], b = c[2];
 
-        c[0] = lanes_multiply_high(b, 0xCD9E8D57u) ^ c[1] ^ k0;
-        c[1] = b * 0xCD9E8D57u;
-        c[2] = lanes_multiply_high(a, 0xD2511F53u) ^ c[3] ^ k1;
-        c[3] = a * 0xD2511F53u;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        c[0] = lanes_multiply_high(b, CO_RNG_FACTOR_1) ^ c[1] ^ k0;
+        c[1] = b * CO_RNG_FACTOR_1;
+        c[2] = lanes_multiply_high(a, CO_RNG_FACTOR_0) ^ c[3] ^ k1;
+        c[3] = a * CO_RNG_FACTOR_0;
+        k0 += CO_RNG_WEYL_0;
+        k1 += CO_RNG_WEYL_1;
     }
 }
 

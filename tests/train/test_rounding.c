@@ -1,0 +1,217 @@
+/*
+ * test_rounding.c - weights of 16 bits alone: who rounds them when does not show in their bits, and
+ * rounding by chance loses no update.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "folder.h"
+#include "optim/optim.h"
+#include "train/distributed.h"
+#include "train/model.h"
+
+#define O3_BF16 "precision={level: O3, dtype: bf16}"
+#define NEAREST "precision={level: O3, dtype: bf16, rounding: nearest}"
+
+static const char config[] =
+    "model: {name: mnist-net, batch_norm: true}\n"
+    "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 97}\n"
+    "batch: 24\n"
+    "epochs: 3\n"
+    "threads: 1\n"
+    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+    "checkpoint: {every: 5 steps}\n"
+    "timeout: 30\n";
+
+static int runs;
+
+/* Returns the run's number. `more` ends with NULL. */
+static int train(co_train_summary *out, int ranks, const char *const *more)
+{
+    char run_dir[256];
+    const co_train_options options = {
+        .config_text = config, .set = more, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+
+    snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, runs);
+    if (co_train(out, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    return runs++;
+}
+
+/* ---- the same bits ---- */
+
+static void whoever_updates_a_part_rounds_it_alike(void **state)
+{
+    static const char *const ways[] = {"strategy={name: sync, update: whole}",
+                                       "strategy={name: sync, update: parts}",
+                                       "strategy={name: sync, update: parts, bucket_mib: 0.001}",
+                                       "strategy=threads", "clip={norm: 1000}"};
+    static const char *const levels[] = {O3_BF16, "precision={level: O3, rounding: stochastic}"};
+    co_train_summary one, many;
+
+    (void)state;
+    for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+        train(&one, 1, (const char *[]){levels[l], "shards=4", NULL});
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+            for (int ranks = 2; ranks <= 3; ranks++) {
+                train(&many, ranks, (const char *[]){levels[l], "shards=4", ways[i], NULL});
+                if (strcmp(many.weights_sha256, one.weights_sha256) != 0)
+                    fail_msg("%s, %d ranks, %s", levels[l], ranks, ways[i]);
+            }
+    }
+}
+
+static void a_resumed_run_rounds_as_one_without_a_break(void **state)
+{
+    static const char *const strategies[] = {"strategy=sync", "strategy={name: local, period: 4}"};
+    co_train_summary whole, cut;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        const char *set[] = {O3_BF16, strategies[i], "max_steps=7", NULL};
+        char run_dir[256];
+        const co_train_options again = {.config_text = config,
+                                        .set = set,
+                                        .ranks = 2,
+                                        .run_dir = run_dir,
+                                        .quiet = true,
+                                        .resume = true};
+
+        snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, train(NULL, 2, set));
+        set[2] = "max_steps=14";
+        train(&whole, 2, set);
+        if (co_train(&cut, &again) != CO_OK)
+            fail_msg("%s", co_error_message());
+        assert_int_equal(cut.steps, 14);
+        assert_string_equal(cut.weights_sha256, whole.weights_sha256);
+    }
+}
+
+/* Else the tests above would show nothing. */
+static void chance_is_in_the_bits(void **state)
+{
+    co_train_summary nearest, by_chance;
+
+    (void)state;
+    train(&by_chance, 1, (const char *[]){O3_BF16, NULL});
+    train(&nearest, 1, (const char *[]){NEAREST, NULL});
+    assert_string_not_equal(by_chance.weights_sha256, nearest.weights_sha256);
+}
+
+/* ---- what it is for ---- */
+
+/* Steps so small that nearly none of them moves a weight to another number of 16 bits. */
+static void small_updates_are_not_lost(void **state)
+{
+    static const char *const precision[] = {"precision=O2", O3_BF16, NEAREST};
+    double loss[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        co_train_summary s;
+
+        train(&s, 1,
+              (const char *[]){precision[i], "optimizer={name: sgd, lr: 0.0002}", "epochs=60",
+                               "model={name: mlp, hidden: [37]}", NULL});
+        loss[i] = s.train_loss;
+    }
+    print_message("loss with 32 bits %g, by chance %g, nearest %g\n", loss[0], loss[1], loss[2]);
+    assert_true(fabs(loss[1] - loss[0]) < fabs(loss[2] - loss[0]) / 4);
+}
+
+/* ---- every optimizer ---- */
+
+#define BATCH  4
+#define SAMPLE 64
+
+static void step(co_model *model, co_distributed *d, uint64_t number)
+{
+    float input[BATCH * SAMPLE];
+    int32_t label[BATCH];
+    uint32_t sample[BATCH];
+    const co_batch batch = {.count = BATCH,
+                            .global = BATCH,
+                            .local = BATCH,
+                            .input = input,
+                            .label = label,
+                            .sample = sample,
+                            .step = number};
+    co_result result;
+
+    for (uint32_t i = 0; i < BATCH; i++) {
+        sample[i] = i;
+        label[i] = (int32_t)i;
+        for (uint32_t e = 0; e < SAMPLE; e++)
+            input[i * SAMPLE + e] = sinf((float)(i * SAMPLE + e));
+    }
+    assert_int_equal(co_model_forward(&result, model, &batch), CO_OK);
+    assert_int_equal(co_distributed_backward(d, &batch, false), CO_OK);
+    assert_int_equal(co_distributed_step(d), CO_OK);
+}
+
+/* One rank, without a launcher. */
+static void try_optimizer(const char *name, const char *precision)
+{
+    co_model *model;
+    co_distributed *d;
+    co_comm *comm;
+
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(
+        co_model_create(&model, &(co_model_options){.model = "{name: mlp, hidden: [20]}",
+                                                    .precision = precision,
+                                                    .sample = {3, {1, 8, 8}},
+                                                    .classes = 10,
+                                                    .seed = 1}),
+        CO_OK);
+    assert_int_equal(
+        co_distributed_create(
+            &d, &(co_distributed_options){.model = model, .comm = comm, .optimizer = name}),
+        CO_OK);
+    for (uint64_t i = 0; i < 3; i++) {
+        step(model, d, i);
+        for (size_t e = 0; e < model->store->n; e++) {
+            uint32_t bits;
+
+            memcpy(&bits, &model->store->param[e], sizeof(bits));
+            if (bits & 0xffff)
+                fail_msg("%s, %s: weight %zu has more than 16 bits", name, precision, e);
+        }
+    }
+    co_distributed_destroy(d);
+    co_model_destroy(model);
+    co_comm_destroy(comm);
+}
+
+static void weights_of_every_optimizer_have_16_bits(void **state)
+{
+    (void)state;
+    for (const co_optimizer_ops *const *ops = co_optimizers; *ops; ops++) {
+        try_optimizer((*ops)->name, "{level: O3, dtype: bf16}");
+        try_optimizer((*ops)->name, "{level: O3, dtype: bf16, rounding: nearest}");
+    }
+    try_optimizer("{name: sgd, momentum: 0.9, nesterov: true}", "{level: O3, dtype: bf16}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_updates_a_part_rounds_it_alike),
+        cmocka_unit_test(a_resumed_run_rounds_as_one_without_a_break),
+        cmocka_unit_test(chance_is_in_the_bits),
+        cmocka_unit_test(small_updates_are_not_lost),
+        cmocka_unit_test(weights_of_every_optimizer_have_16_bits),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
