@@ -48,6 +48,10 @@ CO_API int co_comm_rank(const co_comm *comm);
 CO_API int co_comm_size(const co_comm *comm);
 /** "self", "shm" or "mpi". Static. */
 CO_API const char *co_comm_transport(const co_comm *comm);
+/** The ranks of `comm` that share memory with this one, in their order: windows can be made of it.
+ *  `comm` itself where that are all; NULL where there is none but this rank, or nobody knows.
+ *  Borrowed; its operations are those ranks' alone. */
+CO_API co_comm *co_comm_near(co_comm *comm);
 /** Limit of every wait from now on, in milliseconds; 0 is refused. Starts at 300,000. */
 CO_API co_status co_comm_set_timeout(co_comm *comm, uint32_t timeout_ms);
 CO_API uint32_t co_comm_timeout(const co_comm *comm);

@@ -231,6 +231,11 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
     return co_comm_set_timeout(*out, comm->timeout_ms);
 }
 
+co_comm *co_comm_near(co_comm *comm)
+{
+    return comm->ops->near ? comm->ops->near(comm) : comm;
+}
+
 co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
 {
     co_status st;

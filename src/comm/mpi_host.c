@@ -89,7 +89,12 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
     }
     /* It tells of operations of the world, and the helper runs those of the host. */
     c->host.ranks->watch = NULL;
-    return co_comm_split(&c->host.spread, c->host.ranks, 0, 0);
+    CO_TRY(co_comm_split(&c->host.spread, c->host.ranks, 0, 0));
+    if (size == 1)
+        return CO_OK;
+    CO_TRY(co_comm_split(&c->host.near, c->host.ranks, 0, 0));
+    c->host.near->watch = c->base.watch; /* it is the rank itself that waits there */
+    return CO_OK;
 }
 
 co_status co_mpi_host_open(mpi_comm *c)
@@ -116,6 +121,7 @@ static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, i
 
 static void host_close(mpi_host *h)
 {
+    co_comm_destroy(h->near);
     co_comm_destroy(h->spread);
     co_comm_destroy(h->ranks);
     co_shm_destroy(h->shm);

@@ -19,6 +19,7 @@ typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
     co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
     co_comm *spread;    /* owned: the same ones; NULL: none needed */
+    co_comm *near;      /* owned: the same ones, for whoever asks; of the world alone; NULL: none */
     int hosts;          /* 0: not counted */
     bool whole;         /* no rank is elsewhere: `ranks` does all operations */
 } mpi_host;

@@ -37,7 +37,7 @@ static co_status hogwild_start(co_strategy *strategy)
 {
     hogwild_state *self = strategy->self;
 
-    return co_shared_open(&self->weights, strategy);
+    return co_shared_open(&self->weights, strategy, strategy->comm);
 }
 
 static bool hogwild_is_local(const co_strategy *strategy, uint64_t step)
@@ -63,7 +63,7 @@ static void hogwild_fini(co_strategy *strategy)
 {
     hogwild_state *self = strategy->self;
 
-    co_shared_close(strategy, self->weights);
+    co_shared_close(strategy, strategy->comm, self->weights);
 }
 
 const co_strategy_ops co_strategy_hogwild = {

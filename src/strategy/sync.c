@@ -7,14 +7,12 @@
  * taken bucket by bucket, in the background of the backward pass; with `compress` of what a
  * compressor makes of the gradients.
  *
- * Where ranks share memory each of them can update its part of the weights alone, a whole number of
- * cache lines, instead of all of them all: `update: parts`, as the strategy threads does. The
- * weights are then one array for all; nobody writes one before the sum is there, so after all ranks
+ * Ranks that share memory can update parts of the weights, each a whole number of cache lines,
+ * instead of all of them all: `update: parts`, as the strategy threads does. The weights are then
+ * one array for all ranks of a host; nobody writes one before the sum is there, so after all ranks
  * have read it, and the step ends when all have written theirs. An update is the same arithmetic
  * for each weight whoever does it, so the bits are those of `update: whole`.
  */
-#include <string.h>
-
 #include "strategy/compress.h"
 #include "strategy/reduce.h"
 #include "strategy/shared.h"
@@ -83,39 +81,32 @@ static bool sync_is_common(const co_strategy *strategy)
     return true;
 }
 
-/* Under mpiexec rank 0 alone puts together the state for a checkpoint. */
-static bool sync_can_divide(const co_strategy *strategy)
-{
-    return strcmp(co_comm_transport(strategy->comm), "mpi") != 0;
-}
-
-static bool sync_divides(const co_strategy *strategy)
+/* Each rank decides for itself: weights are the same everywhere, shared or not. */
+static bool sync_divides(const co_strategy *strategy, const co_comm *near)
 {
     const sync_state *self = strategy->self;
 
-    if (self->update != SYNC_AUTO)
-        return self->update == SYNC_PARTS;
-    return co_comm_size(strategy->comm) > 1 && sync_can_divide(strategy) &&
-           !strategy->whole_tensors && strategy->store->n >= SYNC_PARTS_MIN;
+    if (!near || self->update == SYNC_WHOLE)
+        return false;
+    return self->update == SYNC_PARTS || (co_comm_size(near) > 1 && !strategy->whole_tensors &&
+                                          strategy->store->n >= SYNC_PARTS_MIN);
 }
 
 static co_status sync_start(co_strategy *strategy)
 {
-    const int rank = co_comm_rank(strategy->comm), ranks = co_comm_size(strategy->comm);
+    co_comm *near = co_comm_near(strategy->comm);
+    const size_t n = strategy->store->n;
     sync_state *self = strategy->self;
     co_status st;
 
-    if (!sync_divides(strategy))
+    if (!sync_divides(strategy, near))
         return co_weights_broadcast(strategy);
-    if (!sync_can_divide(strategy))
-        return co_fail(CO_E_UNSUPPORTED, "strategy sync: `update: parts` is for ranks that "
-                                         "`cohort train -n` starts; leave `update` at auto");
-    st = co_shared_open(&self->weights, strategy);
+    st = co_shared_open(&self->weights, strategy, near);
     if (st == CO_E_UNSUPPORTED && self->update == SYNC_AUTO)
         return CO_OK; /* each has weights of its own, and they are the same */
     CO_TRY(st);
-    strategy->update_begin = co_store_slice(strategy->store->n, rank, ranks);
-    strategy->update_end = co_store_slice(strategy->store->n, rank + 1, ranks);
+    strategy->update_begin = co_store_slice(n, co_comm_rank(near), co_comm_size(near));
+    strategy->update_end = co_store_slice(n, co_comm_rank(near) + 1, co_comm_size(near));
     return CO_OK;
 }
 
@@ -181,7 +172,7 @@ static co_status sync_after_update(co_strategy *strategy, const co_strategy_step
     const sync_state *self = strategy->self;
 
     (void)step;
-    return self->weights ? co_comm_barrier(strategy->comm) : CO_OK;
+    return self->weights ? co_comm_barrier(co_comm_near(strategy->comm)) : CO_OK;
 }
 
 static float *sync_carry(const co_strategy *strategy, size_t i)
@@ -219,7 +210,7 @@ static void sync_fini(co_strategy *strategy)
     sync_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
-    co_shared_close(strategy, self->weights);
+    co_shared_close(strategy, co_comm_near(strategy->comm), self->weights);
     co_compress_destroy(self->compress);
 }
 

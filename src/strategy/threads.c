@@ -46,7 +46,7 @@ static co_status threads_start(co_strategy *strategy)
 {
     threads_state *self = strategy->self;
 
-    return co_shared_open(&self->weights, strategy);
+    return co_shared_open(&self->weights, strategy, strategy->comm);
 }
 
 static co_status threads_grad_ready(co_strategy *strategy, size_t begin, size_t end)
@@ -84,7 +84,7 @@ static void threads_fini(co_strategy *strategy)
     threads_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
-    co_shared_close(strategy, self->weights);
+    co_shared_close(strategy, strategy->comm, self->weights);
 }
 
 const co_strategy_ops co_strategy_threads = {

@@ -282,7 +282,7 @@ static bool console_is_terminal(const co_run_info *info)
 {
     const char *term = getenv("TERM");
 
-    return strcmp(info->transport, "mpi") != 0 && isatty(STDOUT_FILENO) && term && *term &&
+    return !info->under_mpi && isatty(STDOUT_FILENO) && term && *term &&
            strcmp(term, "dumb") != 0;
 }
 

@@ -14,6 +14,7 @@
 typedef struct co_run_info {
     const char *model, *strategy, *dataset, *transport, *backend, *precision;
     int ranks;
+    bool under_mpi; /* mpiexec passes on what ranks print */
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
     uint64_t epochs;            /* 0: bounded by steps alone */
     int64_t classes;            /* of the data */

@@ -241,6 +241,33 @@ co_status co_state_capture_part(co_state *state, const struct trainer *t)
     return state_copy(state, t, rank, rank, co_comm_size(t->comm));
 }
 
+/* Ranks that share weights update parts of them, and each has the optimizer's state of its part
+   alone: from those of rank 0's host to rank 0. Other hosts have the same. */
+static co_status state_gather_parts(co_state *state, const trainer *t)
+{
+    const co_store *store = t->job->model->store;
+    co_comm *near = store->param != store->own_param ? co_comm_near(t->comm) : NULL;
+    const int ranks = near ? co_comm_size(near) : 1;
+    int32_t first = co_comm_rank(t->comm);
+    const float *live;
+    size_t n;
+    bool own;
+
+    if (near)
+        CO_TRY(co_comm_bcast(near, &first, 1, CO_I32, 0));
+    for (int i = CO_STATE_MORE; first == 0 && (live = state_live(&n, &own, t, i)) != NULL; i++)
+        for (int r = 1; r < ranks && !own; r++) {
+            const size_t begin = co_store_slice(n, r, ranks);
+            const size_t count = co_store_slice(n, r + 1, ranks) - begin;
+
+            if (co_comm_rank(near) == r)
+                CO_TRY(co_comm_send(near, live + begin, count, CO_F32, 0));
+            if (co_comm_rank(near) == 0)
+                CO_TRY(co_comm_recv(near, state->shape.array[i].data + begin, count, CO_F32, r));
+        }
+    return CO_OK;
+}
+
 /* Own arrays and points of all ranks to rank 0, where what is common is. */
 static co_status state_gather(co_state *state, const trainer *t)
 {
@@ -254,6 +281,7 @@ static co_status state_gather(co_state *state, const trainer *t)
         state_set_point(state, t);
         CO_TRY(state_copy(state, t, 0, 0, 1));
     }
+    CO_TRY(state_gather_parts(state, t));
     CO_TRY(co_comm_gather(t->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
     for (int i = 0; (live = state_live(&n, &own, t, i)) != NULL; i++)
         if (own)
@@ -312,10 +340,13 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     const co_state_array *array = &state->shape.array[i];
     const int rank = co_comm_rank(t->comm), ranks = co_comm_size(t->comm);
     const bool lent = i == CO_STATE_PARAM && store->param != store->own_param;
+    const co_comm *near = lent ? co_comm_near(t->comm) : NULL;
     const int copies = co_state_copies(state, i);
     /* Weights that ranks share are written once. */
-    const size_t begin = lent ? co_store_slice(array->n, rank, ranks) : 0;
-    const size_t end = lent ? co_store_slice(array->n, rank + 1, ranks) : array->n;
+    const size_t begin =
+        near ? co_store_slice(array->n, co_comm_rank(near), co_comm_size(near)) : 0;
+    const size_t end =
+        near ? co_store_slice(array->n, co_comm_rank(near) + 1, co_comm_size(near)) : array->n;
     const float *from = array->data;
     size_t n;
     bool own;
@@ -409,6 +440,6 @@ co_status co_state_restore(struct trainer *t, const co_state *state)
         CO_TRY(state_put_array(t, state, i));
     state_put_point(t, state);
     if (t->job->model->store->param != t->job->model->store->own_param)
-        CO_TRY(co_comm_barrier(t->comm));
+        CO_TRY(co_comm_barrier(co_comm_near(t->comm)));
     return co_distributed_resume(t->distributed, state->point.step, own.updates);
 }

@@ -67,6 +67,7 @@ static void trainer_describe(trainer *t)
         .strategy = co_spec_plugin_name(spec->strategy, "sync"),
         .dataset = co_spec_plugin_name(spec->data, ""),
         .transport = co_comm_transport(t->comm),
+        .under_mpi = t->job->under_mpi,
         .backend = spec->backend,
         .precision = co_spec_precision_name(spec),
         .ranks = co_comm_size(t->comm),
@@ -278,14 +279,14 @@ co_status trainer_step(trainer *t)
 co_status trainer_swap_ema(trainer *t)
 {
     co_store *store = t->job->model->store;
-    const bool shared = store->param != store->own_param;
+    co_comm *near = store->param != store->own_param ? co_comm_near(t->comm) : NULL;
 
     if (!t->ema)
         return CO_OK;
-    if (shared)
-        CO_TRY(co_comm_barrier(t->comm));
-    co_ema_swap(t->ema, store, !shared || co_comm_rank(t->comm) == 0);
-    return shared ? co_comm_barrier(t->comm) : CO_OK;
+    if (near) /* they share the weights */
+        CO_TRY(co_comm_barrier(near));
+    co_ema_swap(t->ema, store, !near || co_comm_rank(near) == 0);
+    return near ? co_comm_barrier(near) : CO_OK;
 }
 
 /* With shards all ranks have the same, and a mean would round. */

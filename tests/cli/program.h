@@ -16,12 +16,15 @@
 #define PROGRAM_MAX_ARGS 32
 #define PROGRAM_MAX_TEXT 262144
 
-/* mpiexec, for program_options.before; Open MPI leaks by itself. */
+/* mpiexec, for program_options.before; Open MPI leaks by itself, and wants to be told that there
+   may be more ranks than cores and that root may start them. */
 #define PROGRAM_MPIEXEC                                                                            \
-    "env", "ASAN_OPTIONS=detect_leaks=0", "mpiexec", "--allow-run-as-root", "--oversubscribe"
+    "env", "ASAN_OPTIONS=detect_leaks=0", "OMPI_MCA_rmaps_base_oversubscribe=1",                   \
+        "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", TEST_MPIEXEC
 /* The same for the program's --mpiexec. */
 #define PROGRAM_MPIEXEC_LINE                                                                       \
-    "env ASAN_OPTIONS=detect_leaks=0 mpiexec --allow-run-as-root --oversubscribe"
+    "env ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_rmaps_base_oversubscribe=1 "                         \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " TEST_MPIEXEC
 
 typedef struct program_options {
     const char *before[PROGRAM_MAX_ARGS]; /* a command in front: {"mpiexec", "-n", "2"} */

@@ -240,6 +240,59 @@ static void a_step_that_fails_twice_is_the_end(void **state)
     assert_false(program_exists("hosts"));
 }
 
+/* Of three ranks two share memory, weights and the update: what is saved is one process's. */
+static void each_rank_of_a_host_updates_its_part(void **state)
+{
+    static const char *const one[] = {"train",
+                                      "job.yaml",
+                                      "--run-dir",
+                                      "adam",
+                                      "-q",
+                                      "-s",
+                                      "max_steps=100",
+                                      "-s",
+                                      "optimizer=adam",
+                                      "-s",
+                                      "ema={decay: 0.9}",
+                                      "-s",
+                                      "on_failure=stop",
+                                      NULL};
+    static const char *const three[] = {"train",
+                                        "job.yaml",
+                                        "--run-dir",
+                                        "parts",
+                                        "-q",
+                                        "-s",
+                                        "max_steps=100",
+                                        "-s",
+                                        "optimizer=adam",
+                                        "-s",
+                                        "ema={decay: 0.9}",
+                                        "-s",
+                                        "on_failure=stop",
+                                        "-s",
+                                        "strategy={name: sync, update: parts}",
+                                        NULL};
+    const program_options options = {
+        .before = {"env", "COHORT_RANKS_PER_HOST=2", PROGRAM_MPIEXEC, "-n", "3"}};
+
+    (void)state;
+    program_need_mpi();
+    program_assert_success(program_run(one, NULL));
+    program_assert_success(program_run(three, &options));
+    for (int step = 50; step <= 100; step += 50) {
+        char line[256];
+
+        snprintf(line, sizeof(line),
+                 "for f in weights ema state; do cmp adam/checkpoints/step-%d/$f.safetensors "
+                 "parts/checkpoints/step-%d/$f.safetensors || exit 1; done",
+                 step, step);
+        assert_int_equal(system(line), 0);
+    }
+    program_remove("adam");
+    program_remove("parts");
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -273,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),
         cmocka_unit_test(a_step_that_fails_twice_is_the_end),
         cmocka_unit_test(what_cannot_start_is_said_once),
+        cmocka_unit_test(each_rank_of_a_host_updates_its_part),
     };
     int failed;
 

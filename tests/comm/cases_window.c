@@ -61,6 +61,13 @@ static bool window_shared(co_comm *comm)
     return true;
 }
 
+/* Where not all ranks share memory, a communicator that was split off knows no neighbours. */
+static bool window_near(co_comm *comm)
+{
+    CHECK(co_comm_near(comm) == (comm_shares_memory(comm) ? comm : NULL));
+    return true;
+}
+
 /* Groups of ranks have windows of their own at the same time. */
 static bool window_of_a_group(co_comm *comm)
 {
@@ -102,6 +109,7 @@ static bool window_too_large(co_comm *comm)
 
 const comm_case comm_cases_window[] = {
     {"window", window_shared, 1},
+    {"window_near", window_near, 1},
     {"window_of_a_group", window_of_a_group, 1},
     {"window_too_large", window_too_large, 1},
     {NULL, NULL, 0},

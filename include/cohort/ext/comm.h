@@ -79,6 +79,8 @@ typedef struct co_comm_ops {
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
     /* comm->timeout_ms has changed; NULL: nobody else has to know. */
     void (*set_timeout)(co_comm *comm);
+    /* co_comm_near; NULL function: all ranks share memory. */
+    co_comm *(*near)(co_comm *comm);
     /* Memory that all ranks share, zeroed; NULL: the transport has none. CO_E_UNSUPPORTED, on all
        ranks: this communicator has none. */
     co_status (*window)(void **base, co_comm *comm, size_t bytes);
