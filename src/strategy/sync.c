@@ -20,8 +20,9 @@
 #include "strategy/weights.h"
 #include "tensor/store.h"
 
-/* Below this, waiting once more takes longer than the update. */
-#define SYNC_PARTS_MIN ((size_t)1 << 18)
+/* Below this, fetching the weights that another rank has written from its caches, and waiting once
+   more, takes longer than the update saves. */
+#define SYNC_PARTS_MIN ((size_t)1 << 23)
 
 typedef struct sync_state {
     double bucket_mib;
