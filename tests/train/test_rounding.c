@@ -21,6 +21,7 @@
 #include "train/model.h"
 
 #define O3_BF16 "precision={level: O3, dtype: bf16}"
+#define O3_FP16 "precision={level: O3, rounding: stochastic}"
 #define NEAREST "precision={level: O3, dtype: bf16, rounding: nearest}"
 
 static const char config[] =
@@ -52,22 +53,28 @@ static int train(co_train_summary *out, int ranks, const char *const *more)
 
 static void whoever_updates_a_part_rounds_it_alike(void **state)
 {
-    static const char *const ways[] = {"strategy={name: sync, update: whole}",
-                                       "strategy={name: sync, update: parts}",
-                                       "strategy={name: sync, update: parts, bucket_mib: 0.001}",
-                                       "strategy=threads", "clip={norm: 1000}"};
-    static const char *const levels[] = {O3_BF16, "precision={level: O3, rounding: stochastic}"};
+    static const struct {
+        const char *precision, *way;
+        int ranks;
+    } cases[] = {
+        {O3_BF16, "strategy={name: sync, update: whole}", 2},
+        {O3_BF16, "strategy={name: sync, update: parts}", 3},
+        {O3_BF16, "strategy={name: sync, update: parts, bucket_mib: 0.001}", 2},
+        {O3_BF16, "strategy=threads", 3},
+        {O3_BF16, "clip={norm: 1000}", 2},
+        {O3_FP16, "strategy={name: sync, update: parts, bucket_mib: 0.001}", 3},
+    };
     co_train_summary one, many;
 
     (void)state;
-    for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
-        train(&one, 1, (const char *[]){levels[l], "shards=4", NULL});
-        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-            for (int ranks = 2; ranks <= 3; ranks++) {
-                train(&many, ranks, (const char *[]){levels[l], "shards=4", ways[i], NULL});
-                if (strcmp(many.weights_sha256, one.weights_sha256) != 0)
-                    fail_msg("%s, %d ranks, %s", levels[l], ranks, ways[i]);
-            }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *precision = cases[i].precision;
+
+        if (i == 0 || strcmp(precision, cases[i - 1].precision) != 0)
+            train(&one, 1, (const char *[]){precision, "shards=4", NULL});
+        train(&many, cases[i].ranks, (const char *[]){precision, "shards=4", cases[i].way, NULL});
+        if (strcmp(many.weights_sha256, one.weights_sha256) != 0)
+            fail_msg("%s, %d ranks, %s", precision, cases[i].ranks, cases[i].way);
     }
 }
 
@@ -106,6 +113,23 @@ static void chance_is_in_the_bits(void **state)
     train(&by_chance, 1, (const char *[]){O3_BF16, NULL});
     train(&nearest, 1, (const char *[]){NEAREST, NULL});
     assert_string_not_equal(by_chance.weights_sha256, nearest.weights_sha256);
+}
+
+static void every_strategy_takes_it(void **state)
+{
+    static const char *const strategies[] = {
+        "strategy=hogwild",
+        "strategy=ssp",
+        "strategy=one-shot",
+        "strategy={name: local, period: 3, outer: {momentum: 0.5}}",
+        "strategy={name: stale, k: 1}",
+        "strategy={name: stale, racy: true}",
+        "strategy={name: sync, compress: topk}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
+        train(NULL, 2, (const char *[]){O3_BF16, strategies[i], "epochs=1", NULL});
 }
 
 /* ---- what it is for ---- */
@@ -209,6 +233,7 @@ int main(void)
         cmocka_unit_test(whoever_updates_a_part_rounds_it_alike),
         cmocka_unit_test(a_resumed_run_rounds_as_one_without_a_break),
         cmocka_unit_test(chance_is_in_the_bits),
+        cmocka_unit_test(every_strategy_takes_it),
         cmocka_unit_test(small_updates_are_not_lost),
         cmocka_unit_test(weights_of_every_optimizer_have_16_bits),
     };
