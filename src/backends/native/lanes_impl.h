@@ -103,11 +103,6 @@ LANES_INLINE vec lanes_select(ivec mask, vec a, vec b)
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
 
-LANES_INLINE ivec lanes_is_nan(vec value)
-{
-    return ((ivec)value & 0x7fffffff) > 0x7f800000;
-}
-
 #include "backends/native/lanes_transpose.h"
 
 /* --- correlation --- */
