@@ -5,7 +5,8 @@
  * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
  * Where ranks share cores nobody spins.
  * Where an operation takes many looks each sleep adds as much, so they stay short; who yields
- * instead has used up its share of a busy core when its turn comes.
+ * instead has used up its share of a busy core when its turn comes. Of hundreds of ranks the looks
+ * alone would fill all cores: their sleeps grow with their number.
  */
 #include <sched.h>
 #include <string.h>
@@ -15,11 +16,12 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#define REQUEST_SPINS        256
-#define REQUEST_SPIN_NS      20000
-#define REQUEST_YIELD_NS     1000000
-#define REQUEST_SLEEP_MAX_US 1000
-#define REQUEST_POLL_US      50
+#define REQUEST_SPINS         256
+#define REQUEST_SPIN_NS       20000
+#define REQUEST_YIELD_NS      1000000
+#define REQUEST_SLEEP_MAX_US  1000
+#define REQUEST_SLEEP_EACH_US 50
+#define REQUEST_POLL_US       50
 
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
 {
@@ -57,13 +59,15 @@ void co_comm_free_spare(co_comm *comm)
 static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 {
     const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
+    const uint64_t all_us = (uint64_t)comm->size * REQUEST_SLEEP_EACH_US;
+    const uint64_t max_us = all_us > REQUEST_SLEEP_MAX_US ? all_us : REQUEST_SLEEP_MAX_US;
 
     if (waited_ns < REQUEST_SPIN_NS && !comm->crowded)
         co_comm_pause();
     else if (waited_ns < REQUEST_YIELD_NS)
         sched_yield();
     else
-        co_clock_sleep_us((uint32_t)(us < REQUEST_SLEEP_MAX_US ? us : REQUEST_SLEEP_MAX_US));
+        co_clock_sleep_us((uint32_t)(us < max_us ? us : max_us));
 }
 
 /* The ranks that the operation waits for, each with what it is doing. */
