@@ -106,7 +106,7 @@ static void run_print_result(const run_progress *p, bool kept)
     run_print_name(p);
     if (cell->state == CO_CELL_DONE) {
         printf(": %.2f s of training, %s samples/s", cell->train_seconds,
-               co_format_count(text, sizeof(text), (uint64_t)cell->samples_per_second));
+               co_format_rate(text, sizeof(text), cell->samples_per_second));
         if (cell->test_accuracy >= 0)
             printf(", test accuracy %.4f", cell->test_accuracy);
     } else {

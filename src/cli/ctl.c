@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "launch/control.h"
+#include "telemetry/format.h"
 
 #define CTL_TIMEOUT_MS 10000
 
@@ -36,10 +37,13 @@ static void ctl_print_status(const json_t *answer)
     const json_t *checkpoint = json_object_get(answer, "saved_step"), *item;
     size_t i;
 
-    printf("step %lld of %lld, epoch %lld, %lld ranks, %.0f samples/s, %.0f s\n",
+    char rate[32];
+
+    printf("step %lld of %lld, epoch %lld, %lld ranks, %s samples/s, %.0f s\n",
            ctl_count(answer, "step"), ctl_count(answer, "total_steps"),
            ctl_count(answer, "epoch") + 1, ctl_count(answer, "ranks"),
-           json_number_value(json_object_get(answer, "samples_per_second")),
+           co_format_rate(rate, sizeof(rate),
+                          json_number_value(json_object_get(answer, "samples_per_second"))),
            json_number_value(json_object_get(answer, "wall_seconds")));
     if (ctl_count(answer, "restarts") || ctl_count(answer, "resizes"))
         printf("restarts: %lld, changes of the number of ranks: %lld\n",

@@ -46,10 +46,10 @@ static const char *table_real(table_text out, double value, int decimals)
     return out;
 }
 
-static const char *table_count(table_text out, double value)
+static const char *table_rate(table_text out, double value)
 {
     if (value >= 0 && value < 1e18)
-        return co_format_count(out, sizeof(table_text), (uint64_t)(value + 0.5));
+        return co_format_rate(out, sizeof(table_text), value);
     return table_real(out, NAN, 0);
 }
 
@@ -88,7 +88,7 @@ static void table_print_cell(FILE *out, const co_cell *cell, int width)
 
     fprintf(out, "%-*s  %5d  %8s  %9s  %7s  %9s  %6s  %8s  %7s  %9s  %s\n", width, cell->strategy,
             cell->ranks, table_real(train, cell->train_seconds, 2),
-            table_count(rate, cell->samples_per_second), table_real(speedup, cell->speedup, 2),
+            table_rate(rate, cell->samples_per_second), table_real(speedup, cell->speedup, 2),
             table_real(predicted, cell->predicted, 2), table_share(sync, cell),
             table_real(accuracy, cell->test_accuracy, 4), table_real(loss, cell->test_loss, 4),
             table_bytes(sent, cell->bytes_sent), table_state(cell->state));

@@ -95,7 +95,7 @@ static void console_rates(char *out, size_t size, const console *self, const co_
 {
     char rate[32], left[32];
 
-    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    co_format_rate(rate, sizeof(rate), event->samples_per_second);
     co_format_seconds(left, sizeof(left), console_left_seconds(self, event));
     snprintf(out, size, "%s samples/s  loss %.3f  acc %.3f  %s left", rate, event->train_loss,
              event->train_accuracy, left);
@@ -185,7 +185,7 @@ static co_status console_epoch_line(console *self, const co_event *event)
     char epoch[64], rate[32], seconds[32], test[96], bound[48];
 
     console_epoch(epoch, sizeof(epoch), self, event);
-    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    co_format_rate(rate, sizeof(rate), event->samples_per_second);
     co_format_seconds(seconds, sizeof(seconds), spent);
     console_test(test, sizeof(test), self, event);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds - self->epoch_start_wait,
@@ -230,7 +230,7 @@ static co_status console_end(console *self, const co_event *event)
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
-    co_format_count(rate, sizeof(rate), (uint64_t)event->samples_per_second);
+    co_format_rate(rate, sizeof(rate), event->samples_per_second);
     if (event->has_test)
         snprintf(test, sizeof(test), "test accuracy %.4f, ", event->test_accuracy);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);

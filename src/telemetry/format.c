@@ -24,6 +24,17 @@ char *co_format_count(char *out, size_t size, uint64_t n)
     return out;
 }
 
+char *co_format_rate(char *out, size_t size, double rate)
+{
+    if (!isfinite(rate) || rate < 0 || rate >= 1e18)
+        snprintf(out, size, "?");
+    else if (rate >= 99.95)
+        co_format_count(out, size, (uint64_t)(rate + 0.5));
+    else
+        snprintf(out, size, rate >= 9.995 ? "%.1f" : "%.2f", rate);
+    return out;
+}
+
 char *co_format_seconds(char *out, size_t size, double seconds)
 {
     uint64_t whole;

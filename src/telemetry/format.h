@@ -7,6 +7,8 @@
 
 /* "24,310" */
 char *co_format_count(char *out, size_t size, uint64_t n);
+/* "24,310", "26.3", "0.84": three digits at least, for large networks are slow */
+char *co_format_rate(char *out, size_t size, double rate);
 /* "0.84 s", "4.9 s", "34 s", "3 min 20 s", "2 h 05 min" */
 char *co_format_seconds(char *out, size_t size, double seconds);
 /* "512 B", "83.2 KiB", "1.50 GiB" */

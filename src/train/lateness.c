@@ -4,7 +4,8 @@
  * In a step all ranks meet, so it lasts as long as the slowest rank is at work: reading, computing,
  * whatever is not waiting for others. A rank that is at work for longer than the median of the
  * others by a fifth is late, and what it costs is the time that all others spend waiting for it and
- * for no one else: up to the next slowest.
+ * for no one else: up to the next slowest. Where ranks meet at the end alone, the run lasts as long
+ * as the slowest one's steps.
  */
 #include "train/lateness.h"
 
@@ -63,17 +64,20 @@ co_status co_lateness_find(trainer *t)
     const double data = co_loader_wait_seconds(t->train.loader);
     const double all = (double)t->step_ns * 1e-9 + data;
     const double own = all - (double)t->waited_ns * 1e-9;
-    double *busy = root ? co_calloc(2 * (size_t)n, sizeof(*busy)) : NULL;
+    double longest, *busy = root ? co_calloc(2 * (size_t)n, sizeof(*busy)) : NULL;
     co_status st;
 
     if (root && !busy)
         return CO_E_NOMEM;
     st = co_comm_gather(t->comm, busy, &own, 1, CO_F64, 0);
-    if (st == CO_OK && root && n > 1 && t->step - t->first_step >= LATENESS_MIN_STEPS && all > 0) {
+    if (st == CO_OK)
+        st = co_comm_allreduce(t->comm, &longest, &all, 1, CO_F64, CO_MAX);
+    if (st == CO_OK && root && n > 1 && t->step - t->first_step >= LATENESS_MIN_STEPS &&
+        longest > 0) {
         for (int r = 0; r < n; r++)
             busy[n + r] = busy[r];
         co_sort_doubles(busy + n, (size_t)n);
-        lateness_list(t, busy, busy + n, n, all);
+        lateness_list(t, busy, busy + n, n, longest);
         lateness_tell(t);
     }
     co_free(busy);

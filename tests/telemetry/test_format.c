@@ -29,6 +29,21 @@ static void count_groups_digits(void **state)
         assert_string_equal(co_format_count(text, sizeof(text), cases[i].n), cases[i].want);
 }
 
+static void rates_have_three_digits(void **state)
+{
+    static const struct {
+        double rate;
+        const char *want;
+    } cases[] = {{0, "0.00"},    {0.841, "0.84"},  {9.996, "10.0"},     {26.34, "26.3"},
+                 {99.96, "100"}, {999.6, "1,000"}, {24310.4, "24,310"}, {-1, "?"},
+                 {NAN, "?"},     {INFINITY, "?"}};
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(co_format_rate(text, sizeof(text), cases[i].rate), cases[i].want);
+}
+
 static void seconds_choose_their_unit(void **state)
 {
     static const struct {
@@ -72,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(count_groups_digits),
+        cmocka_unit_test(rates_have_three_digits),
         cmocka_unit_test(seconds_choose_their_unit),
         cmocka_unit_test(bytes_choose_their_unit),
         cmocka_unit_test(results_are_cut_to_their_buffer),
