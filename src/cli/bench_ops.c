@@ -51,7 +51,7 @@ static co_status bench_ops_sample(co_shape *out, const bench_ops_options *o)
 {
     const co_value *value, *map;
     const co_model_ops *model;
-    const char *name;
+    const char *name = NULL;
     co_config *config;
     co_status st;
 

@@ -28,7 +28,7 @@ typedef struct plan_strategy {
 
 static co_status plan_check_strategy(const co_value *item, co_arena *arena)
 {
-    const char *names[PLAN_MAX_NAMES], *name, *what;
+    const char *names[PLAN_MAX_NAMES], *name = NULL, *what;
     const co_strategy_ops *ops;
     const co_value *map;
     void *self;
@@ -52,7 +52,7 @@ static co_status plan_title(const char **out, const compare_plan *plan, const co
     const co_spec spec = {.config = plan->config};
     co_arena *arena = co_config_arena(plan->config);
     const co_value *map;
-    const char *title;
+    const char *title = NULL;
 
     CO_TRY(co_value_plugin(&title, &map, item, "strategies"));
     for (size_t i = 0; map && i < map->n && title; i++) {

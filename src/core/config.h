@@ -77,7 +77,8 @@ co_status co_keys_write(FILE *out, const void *self, const co_key *keys, int ind
 co_status co_value_write(FILE *out, const co_value *value);
 
 /* `sgd` or `{name: sgd, lr: 0.1}`: the plugin's name, and the map (NULL for a bare name).
-   `what` is the key for messages. */
+   A map without a name is for `*name` as it comes, where that is not NULL. `what` is the key for
+   messages. */
 co_status co_value_plugin(const char **name, const co_value **map, const co_value *value,
                           const char *what);
 

@@ -74,6 +74,10 @@ co_status co_value_plugin(const char **name, const co_value **map, const co_valu
         return CO_OK;
     }
     inner = co_value_get(value, "name");
+    if (!inner && *name && value->kind == CO_VALUE_MAP) {
+        *map = value;
+        return CO_OK;
+    }
     if (!inner || inner->kind != CO_VALUE_SCALAR)
         return co_value_fail(value, "%s: expected a name, or {name: ..., key: value}", what);
     *name = inner->text;

@@ -29,7 +29,7 @@ static co_status augment_read_one(struct co_augment_one *one, const co_value *va
 {
     co_arena *arena = co_config_arena(config);
     const co_value *map;
-    const char *name;
+    const char *name = NULL;
     char *what;
 
     CO_TRY(co_value_plugin(&name, &map, value, "augment"));

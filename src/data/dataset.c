@@ -169,7 +169,7 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
 {
     const co_dataset_ops *ops;
     const co_value *map;
-    const char *name;
+    const char *name = NULL;
     co_dataset *data;
     co_status st;
 

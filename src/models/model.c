@@ -44,7 +44,7 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     const co_value none = co_value_absent(value), *map;
     const co_model_ops *ops;
     const co_key *keys;
-    const char *name, *what;
+    const char *name = NULL, *what;
     model_self *m;
 
     CO_TRY(co_value_plugin(&name, &map, value, "model"));

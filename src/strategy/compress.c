@@ -139,14 +139,14 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
     const co_compressor_ops *ops;
     const co_value none = co_value_absent(value);
     const co_value *map = NULL;
-    const char *name = "none";
+    const char *name = NULL;
     co_compress *compress;
     co_status st;
 
     *out = NULL;
     if (value)
         CO_TRY(co_value_plugin(&name, &map, value, "compress"));
-    if (strcmp(name, "none") == 0)
+    if (!name || strcmp(name, "none") == 0)
         return CO_OK;
     ops = compress_find(name);
     if (!ops)

@@ -85,7 +85,8 @@ static co_status keep_choose(uint64_t *step, const keep_entry *entry, size_t n, 
         if (entry[i].good && (latest || (*end == '\0' && entry[i].step == number)))
             at = i;
     if (at == SIZE_MAX)
-        return co_fail(CO_E_DATA, "%s: has no checkpoint '%s'%s", dir, which,
+        return co_fail(latest || best || *end == '\0' ? CO_E_DATA : CO_E_USAGE,
+                       "%s: has no checkpoint '%s'%s", dir, which,
                        latest || best || *end == '\0' ? "" : "; say latest, best, or a step");
     *step = entry[at].step;
     return CO_OK;

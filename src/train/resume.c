@@ -64,8 +64,8 @@ static co_status resume_check_plan(const co_manifest *manifest, const co_job *jo
 static co_status resume_load(co_state **state, const co_manifest *manifest, const char *folder,
                              const co_job *job)
 {
-    CO_TRY(resume_check_model(manifest, job, folder));
     CO_TRY(co_resume_compare(&job->spec, manifest->config, folder));
+    CO_TRY(resume_check_model(manifest, job, folder));
     CO_TRY(resume_check_plan(manifest, job, folder));
     return co_checkpoint_load(state, manifest, folder, job);
 }

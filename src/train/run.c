@@ -82,7 +82,7 @@ static co_status run_check_apart(const co_spec *spec)
     return co_value_fail(spec->strategy,
                          "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
                          "stale or threads",
-                         what, co_spec_plugin_name(spec->strategy, ""));
+                         what, co_spec_plugin_name(spec->strategy, "sync"));
 }
 
 /* The weights that the config wants to start from, in the model and its copies. */
@@ -109,7 +109,7 @@ static co_status run_check_update(co_job *job)
         return co_value_fail(job->spec.strategy,
                              "the strategy '%s' needs ranks that share memory; start them on one "
                              "machine with -n, without mpiexec",
-                             co_spec_plugin_name(job->spec.strategy, ""));
+                             co_spec_plugin_name(job->spec.strategy, "sync"));
     return CO_OK;
 }
 
@@ -124,9 +124,10 @@ static co_status run_check_splits(const co_job *job)
     return co_fail(
         CO_E_DATA,
         "the test split does not fit the training split: samples %s, %lld classes "
-        "against %s, %lld",
+        "against %s, %lld%s",
         co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
-        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train));
+        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train),
+        co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
 }
 
 static co_status run_open(co_job *job, const co_train_options *options, bool train)

@@ -27,12 +27,11 @@
 /* Whether the data is cut in the same way for any number of ranks. */
 static bool session_parts_stay(const co_spec *spec)
 {
-    const co_value *map;
-    const char *name = "global";
+    const co_value *kind = spec->partition;
 
-    return !spec->partition || spec->shards ||
-           (co_value_plugin(&name, &map, spec->partition, "kind") == CO_OK &&
-            strcmp(name, "global") == 0);
+    if (kind && kind->kind == CO_VALUE_MAP)
+        kind = co_value_get(kind, "kind");
+    return spec->shards || !kind || strcmp(kind->text, "global") == 0;
 }
 
 co_status session_can_resize(const co_session *s, int ranks)

@@ -222,7 +222,7 @@ uint64_t co_spec_batch(const co_spec *spec, int ranks)
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise)
 {
     const co_value *map;
-    const char *name;
+    const char *name = otherwise;
 
     if (!value || co_value_plugin(&name, &map, value, "name") != CO_OK)
         return otherwise;

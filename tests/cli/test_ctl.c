@@ -115,7 +115,7 @@ static char *ctl_file(const char *name)
 /* In a folder whose path no socket's address can hold, behind a socket that a dead run has left. */
 static void ranks_come_and_go(void **state)
 {
-    const pid_t pid = ctl_start("2", "log_every=1000");
+    const pid_t pid = ctl_start("2", "partition={kind: global}");
     struct stat about;
 
     (void)state;

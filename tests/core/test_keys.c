@@ -279,9 +279,18 @@ static void plugins_by_name_or_map(void **state)
     for (int i = 0; i < 2; i++) {
         const co_value *value = co_value_get(root, i ? "d" : "c");
 
+        name = NULL;
         assert_int_equal(co_value_plugin(&name, &map, value, "optimizer"), CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), "optimizer: expected a name, or {name: ..."));
     }
+    name = "sgd"; /* what a map without a name is for */
+    assert_int_equal(co_value_plugin(&name, &map, co_value_get(root, "c"), "optimizer"), CO_OK);
+    assert_string_equal(name, "sgd");
+    assert_ptr_equal(map, co_value_get(root, "c"));
+    assert_int_equal(co_value_plugin(&name, &map, co_value_get(root, "b"), "optimizer"), CO_OK);
+    assert_string_equal(name, "adam");
+    assert_int_equal(co_value_plugin(&name, &map, co_value_get(root, "d"), "optimizer"),
+                     CO_E_USAGE);
     assert_int_equal(co_value_unknown(co_value_get(root, "e"), "optimizer", "adma", names, 3),
                      CO_E_USAGE);
     assert_string_equal(co_error_message(),

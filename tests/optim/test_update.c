@@ -367,7 +367,9 @@ static void bad_configs_are_refused_at_their_place(void **state)
                            "adadelta, lars, lamb"},
         {"optimizer: {name: adamax}",
          "bad.yaml:1:19: unknown optimizer 'adamax'; did you mean 'adam'?"},
-        {"optimizer: {lr: 0.1}",
+        {"optimizer: {lr: fast}", "bad.yaml:1:17: optimizer sgd: key 'lr': expected a number from "
+                                  "0 to 1000000, got 'fast'"},
+        {"optimizer: [sgd]",
          "bad.yaml:1:12: optimizer: expected a name, or {name: ..., key: value}"},
         {"optimizer:\n  name: sgd\n  momentun: 0.9",
          "bad.yaml:3:13: optimizer sgd: unknown key 'momentun'; did you mean 'momentum'?"},

@@ -235,7 +235,9 @@ static void bad_configs_are_refused_at_their_place(void **state)
     } cases[] = {
         {"strategy: snyc", "bad.yaml:1:11: unknown strategy 'snyc'; did you mean 'sync'?"},
         {"strategy: magic", "bad.yaml:1:11: unknown strategy 'magic'; there are sync, "},
-        {"strategy: {reduction: sum}",
+        {"strategy: {reduction: max}",
+         "bad.yaml:1:23: strategy sync: key 'reduction': expected one of sum, mean, got 'max'"},
+        {"strategy: [sync]",
          "bad.yaml:1:11: strategy: expected a name, or {name: ..., key: value}"},
         {"strategy: {name: sync, reduction: max}",
          "bad.yaml:1:35: strategy sync: key 'reduction': expected one of sum, mean, got 'max'"},

@@ -271,8 +271,8 @@ static void changed_configs_are_refused(void **state)
         {"ema={decay: 0.9}", "ema: ~ -> ", CO_E_USAGE},
         {"shards=2", "shards: ", CO_E_USAGE},
         {"batch=6", "12 samples a step", CO_E_USAGE},
-        {"model=lenet5", "is of the model mnist-net", CO_E_DATA},
-        {"model.batch_norm=false", "parameters, and the config makes mnist-net with", CO_E_DATA},
+        {"model=lenet5", "model: {name: mnist-net, batch_norm: true} -> lenet5", CO_E_USAGE},
+        {"model.batch_norm=false", "-> {name: mnist-net, batch_norm: false}", CO_E_USAGE},
     };
     const char *const cut[] = {"max_steps=6", NULL};
     const char *const allowed[] = {"optimizer={lr: 0.02, name: adam}", "model.name=mnist-net",
