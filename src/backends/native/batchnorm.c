@@ -5,6 +5,7 @@
  * are added up over all ranks, and plain tensors are taken too: no other fast kernel can do it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "backends/native/native.h"
 
@@ -164,28 +165,40 @@ static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
     return (batchnorm_stat){mean[channel], (float)(1 / sqrt((double)var[channel] + a->eps))};
 }
 
-/* The same for all channels over all ranks. Squares are taken about the mean of all, so nothing
-   cancels. A part of a step that no rank has samples for leaves everything as it is. */
+/* Sum of x and of x^2. Of the squares floats hold only what lies about this rank's mean; where that
+   is large, doubles have the digits to spare. */
+static void batchnorm_plain_sums(double *sum, double *squares, const co_call *call, int64_t channel)
+{
+    const batchnorm_size s = batchnorm_sizes(call);
+    const double count = (double)(s.n * s.plane);
+    const float *x = call->in[0]->data;
+    float mean;
+
+    *sum = batchnorm_sum(x, &s, channel);
+    mean = (float)(*sum / count);
+    *squares =
+        batchnorm_squares(x, mean, &s, channel) + (double)mean * (2 * *sum - count * (double)mean);
+}
+
+/* The same for all channels over all ranks. A part of a step that no rank has samples for leaves
+   everything as it is. */
 static co_status batchnorm_measure_ranks(batchnorm_stat *stat, const co_call *call,
                                          const co_run *run)
 {
     const batchnorm_size s = batchnorm_sizes(call);
-    const float *x = call->in[0]->data;
-    double *mean = call->scratch, *count = mean + s.c; /* (C), (1); then squares: (C) */
-    double *squares = count + 1;
+    double *sum = call->scratch, *squares = sum + s.c, *count = squares + s.c; /* (C), (C), (1) */
 
-    for (int64_t c = 0; c < s.c; c++)
-        mean[c] = run->phantom ? 0 : batchnorm_sum(x, &s, c);
+    memset(sum, 0, (2 * (size_t)s.c + 1) * sizeof(*sum));
+    for (int64_t c = 0; !run->phantom && c < s.c; c++)
+        batchnorm_plain_sums(&sum[c], &squares[c], call, c);
     *count = run->phantom ? 0 : (double)(s.n * s.plane);
-    CO_TRY(run->reduce(run->reduce_arg, mean, (size_t)s.c + 1));
+    CO_TRY(run->reduce(run->reduce_arg, sum, 2 * (size_t)s.c + 1));
     for (int64_t c = 0; c < s.c; c++) {
-        mean[c] /= *count;
-        squares[c] = run->phantom ? 0 : batchnorm_squares(x, (float)mean[c], &s, c);
-    }
-    CO_TRY(run->reduce(run->reduce_arg, squares, (size_t)s.c));
-    for (int64_t c = 0; c < s.c; c++)
-        stat[c] = *count > 0 ? batchnorm_take(call, c, mean[c], squares[c], *count)
+        const double mean = sum[c] / *count, about = squares[c] - sum[c] * mean;
+
+        stat[c] = *count > 0 ? batchnorm_take(call, c, mean, about > 0 ? about : 0, *count)
                              : batchnorm_recall(call, c);
+    }
     *(double *)(stat + s.c) = *count;
     return CO_OK;
 }
