@@ -306,15 +306,16 @@ static void check_spots(const native_lanes *lanes, const native_sparse *s, int64
     const native_spots spots = {co_calloc_aligned((size_t)(n * s->room), sizeof(float)),
                                 co_calloc_aligned((size_t)(n * s->room), sizeof(int32_t)),
                                 co_calloc_aligned((size_t)(n * s->o), sizeof(int32_t))};
-    const native_spots second = {spots.value + s->room, spots.at + s->room, spots.end + s->o};
     float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
     float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
     float *w = make_numbers(22, s->o * size),
           *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
     double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
     double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
+    native_spots second;
 
     assert_true(spots.value && spots.at && spots.end && bias_sum && sum && dx && want && want_dx);
+    second = (native_spots){spots.value + s->room, spots.at + s->room, spots.end + s->o};
     lanes->list(&spots, bias_sum, dy, NULL, s);
     lanes->sparse_weight(sum, split, &spots, n, s);
     lanes->sparse_data(dx, w, &second, s);

@@ -135,9 +135,10 @@ static co_status dropout_backward(co_call *call, const co_run *run)
     if (call->grad_in[0] && dropout_gradient_is_plain(call))
         dropout_apply_plain(call->grad_in[0]->data, call->grad_out[0]->data, call, run);
     else if (call->grad_in[0])
-        dropout_apply(call->grad_in[0]->data,
-                      native_read(call->grad_out[0], (float *)((char *)call->scratch + room)), call,
-                      run);
+        dropout_apply(
+            call->grad_in[0]->data,
+            native_read(call->grad_out[0], (float *)(void *)((char *)call->scratch + room)), call,
+            run);
     return CO_OK;
 }
 
