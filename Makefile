@@ -15,7 +15,7 @@ build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JO
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints test-hosts asan tsan \
-         fuzz coverage lint format bench bench-comm bench-data \
+         fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install clean
 
@@ -92,6 +92,9 @@ update-counts: setup all ## write down how many instructions a step and an all-r
 
 bench-comm: setup all ## measure the sum over two ranks, beside Gloo, Open MPI and MPICH
 	@bench/comm.sh
+
+bench-scaling: setup all ## measure two ranks beside two runs that exchange nothing; NETS=... a part
+	@bench/scaling.sh $(NETS)
 
 bench-data: setup all ## measure how fast images come, beside libjpeg-turbo's own decoder
 	@bench/data.sh
