@@ -14,8 +14,8 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo test test-all test-exact test-faults test-checkpoints test-hosts asan tsan \
-         fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+.PHONY: all help setup setup-dev demo test test-all test-exact test-accuracy test-faults test-checkpoints \
+         test-hosts asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install clean
 
@@ -23,7 +23,7 @@ all: ## build the release: build/cohort
 	@$(call build,release)
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing to build and run (apt)
 	@scripts/setup.sh build
@@ -42,6 +42,9 @@ test-all: setup all ## the same with the slow tests, which train to full accurac
 
 test-exact: setup all ## the same bits on any number of ranks, over shm and mpi: the whole table
 	@scripts/exact.sh build
+
+test-accuracy: setup all ## accuracy of each level of `precision` beside fp32; SEEDS=n
+	@scripts/accuracy.sh build $(or $(SEEDS),5)
 
 test-faults: setup all ## 300 runs in which a rank dies, hangs or finds its disk full
 	@build/tests/faults/faults build/tests/faults/faulty $(or $(FAULTS),300) $(or $(SEED),1)

@@ -78,24 +78,32 @@ static void whoever_updates_a_part_rounds_it_alike(void **state)
     }
 }
 
+/* On another number of ranks, too, where shards promise the same bits for any. */
 static void a_resumed_run_rounds_as_one_without_a_break(void **state)
 {
-    static const char *const strategies[] = {"strategy=sync", "strategy={name: local, period: 4}"};
+    static const struct {
+        const char *strategy, *shards;
+        int again;
+    } cases[] = {
+        {"strategy=sync", "shards=auto", 2},
+        {"strategy={name: sync, update: parts}", "shards=4", 3},
+        {"strategy={name: local, period: 4}", "shards=auto", 2},
+    };
     co_train_summary whole, cut;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
-        const char *set[] = {O3_BF16, strategies[i], "max_steps=7", NULL};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *set[] = {O3_BF16, cases[i].strategy, cases[i].shards, "max_steps=7", NULL};
         char run_dir[256];
         const co_train_options again = {.config_text = config,
                                         .set = set,
-                                        .ranks = 2,
+                                        .ranks = cases[i].again,
                                         .run_dir = run_dir,
                                         .quiet = true,
                                         .resume = true};
 
         snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, train(NULL, 2, set));
-        set[2] = "max_steps=14";
+        set[3] = "max_steps=14";
         train(&whole, 2, set);
         if (co_train(&cut, &again) != CO_OK)
             fail_msg("%s", co_error_message());
