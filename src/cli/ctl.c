@@ -113,11 +113,11 @@ const co_command co_command_ctl = {
     .name = "ctl",
     .summary = "ask a run at work: status, another number of ranks, a stop",
     .about =
-        "Talks to the launcher of a run on this machine, over a socket in its run directory that\n"
-        "only the user who started it can use.\n"
+        "Talks to the launcher of a run on this machine, or to rank 0 of one under mpiexec, over\n"
+        "a socket in its run directory that only the user who started it can use.\n"
         "\n"
         "  status      where the run is and what each rank is doing\n"
-        "  ranks N     go on with N ranks from the next step\n"
+        "  ranks N     go on with N ranks from the next step; not under mpiexec\n"
         "  checkpoint  save one after the step that is being made\n"
         "  stop        finish the step, save a checkpoint, end with exit code 0\n"
         "\n"

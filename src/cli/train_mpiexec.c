@@ -16,6 +16,7 @@
 #include <cohort/launch.h>
 
 #include "cli/child.h"
+#include "cli/train_hosts.h"
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/log.h"
@@ -24,8 +25,6 @@
 #include "train/checkpoint.h"
 #include "train/rundir.h"
 
-#define JOB_MAX_WORDS 64
-#define JOB_MAX_HOSTS 1024
 #define JOB_MAX_PATH  4352
 #define JOB_SIGNALLED 128 /* exit codes above it are signals */
 #define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
@@ -40,8 +39,7 @@ typedef struct job {
     char run_dir[1024];
     char notes[JOB_MAX_PATH];
     int ranks;
-    const char *host[JOB_MAX_HOSTS]; /* as given; in the arena */
-    int n_host;
+    train_hosts hosts;
     co_note *note;           /* owned, (ranks at the start): of the last start */
     co_notes_restart last;   /* restarts so far, and why the last one */
     uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
@@ -53,75 +51,11 @@ typedef struct job {
 
 /* ---- the command ---- */
 
-static co_status job_no_room(void)
-{
-    return co_fail(CO_E_USAGE, "--mpiexec, --hosts: too many words");
-}
-
-/* Words between blanks, or between `by`. */
-static co_status job_split(const char **out, int *n, int max, const job *j, const char *text,
-                           const char *by)
-{
-    char *copy = co_arena_strdup(j->arena, text), *rest = NULL;
-
-    if (!copy)
-        return CO_E_NOMEM;
-    for (char *word = strtok_r(copy, by, &rest); word; word = strtok_r(NULL, by, &rest)) {
-        if (*n == max)
-            return job_no_room();
-        out[(*n)++] = word;
-    }
-    return CO_OK;
-}
-
-static const char *job_join_hosts(const job *j)
-{
-    const char *text = "";
-
-    for (int i = 0; i < j->n_host && text; i++)
-        text = co_arena_printf(j->arena, "%s%s%s", text, i ? "," : "", j->host[i]);
-    return text;
-}
-
-/* The launcher's words, with {ranks} and {hosts} filled in, or put behind them. */
-static co_status job_launcher(const char **argv, int *n, const job *j)
-{
-    const char *ranks = co_arena_printf(j->arena, "%d", j->ranks), *hosts = job_join_hosts(j);
-    bool has_ranks = false, has_hosts = j->n_host == 0;
-
-    if (!ranks || !hosts)
-        return CO_E_NOMEM;
-    CO_TRY(job_split(argv, n, JOB_MAX_WORDS, j, j->options->mpiexec, " \t\n"));
-    if (*n == 0)
-        return co_fail(CO_E_USAGE,
-                       "--mpiexec: name the command that starts ranks, such as mpiexec");
-    for (int i = 0; i < *n; i++) {
-        if (strcmp(argv[i], "{ranks}") == 0) {
-            argv[i] = ranks;
-            has_ranks = true;
-        } else if (strcmp(argv[i], "{hosts}") == 0) {
-            if (j->n_host == 0)
-                return co_fail(CO_E_USAGE, "--mpiexec: {hosts} needs --hosts A,B,...");
-            argv[i] = hosts;
-            has_hosts = true;
-        }
-    }
-    if (!has_ranks) {
-        argv[(*n)++] = "-n";
-        argv[(*n)++] = ranks;
-    }
-    if (!has_hosts) {
-        argv[(*n)++] = "--host";
-        argv[(*n)++] = hosts;
-    }
-    return CO_OK;
-}
-
 /* LAUNCHER cohort train --run-dir=DIR --notes=DIR ... -- CONFIG */
 static co_status job_command(const char ***out, const job *j, bool resume)
 {
     const train_options *o = j->options;
-    const size_t room = JOB_MAX_WORDS + 16 + 2 * (size_t)o->set.n;
+    const size_t room = TRAIN_HOSTS_WORDS + 16 + 2 * (size_t)o->set.n;
     const char **argv = co_arena_alloc(j->arena, room, sizeof(*argv));
     const char *dir = co_arena_printf(j->arena, "--run-dir=%s", j->run_dir);
     const char *notes = co_arena_printf(j->arena, "--notes=%s", j->notes);
@@ -132,7 +66,7 @@ static co_status job_command(const char ***out, const job *j, bool resume)
 
     if (!argv || !dir || !notes || !steps || !skip)
         return CO_E_NOMEM;
-    CO_TRY(job_launcher(argv, &n, j));
+    CO_TRY(train_hosts_launcher(argv, &n, &j->hosts, j->ranks));
     argv[n++] = j->self;
     argv[n++] = "train";
     argv[n++] = dir;
@@ -249,33 +183,22 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
 
 /* ---- again ---- */
 
-/* "n1", "n1.cluster" and "n1:4" are one host. */
-static bool job_same_host(const char *a, const char *b)
+/* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
+   which cannot be reached any more; where that is none, one rank fewer. */
+static co_status job_shrink(job *j, int dead, const cli_guard *guard)
 {
-    const size_t n = strcspn(a, ".:"), m = strcspn(b, ".:");
+    const bool known = dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN;
+    const int before = j->hosts.n;
+    int ranks = 0;
 
-    return n == m && strncmp(a, b, n) == 0;
-}
-
-/* Without the dead rank's host and the ranks that were there; where there is one host, or nobody
-   knows which, one rank fewer. */
-static void job_shrink(job *j, int dead)
-{
-    const char *host = dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN ? j->note[dead].host : NULL;
-    int at = -1, ranks = 0;
-
-    for (int i = 0; host && j->n_host > 1 && i < j->n_host; i++)
-        if (job_same_host(j->host[i], host))
-            at = i;
-    if (at < 0) {
-        j->ranks--;
-        return;
-    }
+    if (known)
+        train_hosts_drop(&j->hosts, j->note[dead].host);
+    else
+        CO_TRY(train_hosts_drop_lost(&j->hosts, guard, j->self));
     for (int r = 0; r < j->ranks; r++)
-        ranks += !job_same_host(j->note[r].host, host);
-    memmove(&j->host[at], &j->host[at + 1], (size_t)(j->n_host - at - 1) * sizeof(j->host[0]));
-    j->n_host--;
-    j->ranks = ranks;
+        ranks += !*j->note[r].host || train_hosts_has(&j->hosts, j->note[r].host);
+    j->ranks = j->hosts.n < before ? ranks : j->ranks - 1;
+    return CO_OK;
 }
 
 static bool job_give_up(job *j, const char *why)
@@ -287,7 +210,7 @@ static bool job_give_up(job *j, const char *why)
 }
 
 /* Whether there is another start, and with whom. */
-static bool job_again(job *j, int dead)
+static bool job_again(job *j, int dead, const cli_guard *guard)
 {
     const uint64_t failed_at = job_step(j) + 1;
     const int before = j->ranks;
@@ -299,8 +222,8 @@ static bool job_again(job *j, int dead)
     j->failed_at = failed_at;
     if (j->last.count == j->spec.max_restarts)
         return job_give_up(j, "max_restarts is reached");
-    if (j->spec.on_failure == CO_SPEC_SHRINK)
-        job_shrink(j, dead);
+    if (j->spec.on_failure == CO_SPEC_SHRINK && job_shrink(j, dead, guard) != CO_OK)
+        return job_give_up(j, co_error_message());
     if (j->ranks < 1)
         return job_give_up(j, "no rank is left to go on with");
     j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = dead};
@@ -407,7 +330,7 @@ static co_status job_run(job *j, const cli_guard *guard)
             return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
         dead = job_find_dead(j);
         accident = job_explain(&status, j, dead, code);
-        if (!accident || !job_again(j, dead))
+        if (!accident || !job_again(j, dead, guard))
             return co_fail(status, "%s", j->cause);
         resume = true;
     }
@@ -457,8 +380,7 @@ static co_status job_prepare(job *j)
         return co_fail(CO_E_USAGE, "on_failure: over MPI a run starts again from its last "
                                    "checkpoint; `checkpoint: off` leaves none");
     CO_TRY(job_find_self(j));
-    if (j->options->hosts)
-        CO_TRY(job_split(j->host, &j->n_host, JOB_MAX_HOSTS, j, j->options->hosts, ", "));
+    CO_TRY(train_hosts_read(&j->hosts, j->arena, j->options->mpiexec, j->options->hosts));
     return job_set_dir(j);
 }
 

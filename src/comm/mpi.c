@@ -249,6 +249,7 @@ void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
     const mpi_comm *c = (const mpi_comm *)comm;
 
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
+    co_mpi_end_launcher();
     co_mpi_lock(); /* for good */
     MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
 }

@@ -12,6 +12,9 @@ char *co_mpi_library(char *out, size_t size);
    finalize). Destroying the communicator leaves MPI initialised. Without MPI in the build:
    CO_E_UNSUPPORTED with the remedy. */
 co_status co_comm_create_mpi(co_comm **out);
+/* What the i-th rank of this host writes down of itself; NULL: there is none, or nobody can look.
+   Of a communicator that co_comm_create_mpi has made. */
+struct co_watch *co_mpi_watch(const co_comm *comm, int i);
 /* Finalize if co_comm_create_mpi initialised; call it last. */
 void co_mpi_finalize(void);
 

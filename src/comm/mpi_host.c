@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "comm/mpi.h"
 #include "comm/mpi_internal.h"
 #include "comm/shm.h"
 #include "comm/watch.h"
@@ -147,6 +148,13 @@ co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key)
     else if (whole)
         co_mpi_hand_over(part);
     return CO_OK;
+}
+
+struct co_watch *co_mpi_watch(const co_comm *comm, int i)
+{
+    const mpi_host *h = &((const mpi_comm *)comm)->host;
+
+    return h->ranks && i < h->ranks->size ? co_shm_watch(h->shm, i) : NULL;
 }
 
 void co_mpi_host_close(mpi_comm *c)

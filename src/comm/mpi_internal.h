@@ -126,6 +126,9 @@ bool co_mpi_free(co_comm *comm, void *data, size_t bytes);
 void co_mpi_abort(co_comm *comm, co_status status, const char *cause);
 void co_mpi_destroy(co_comm *comm);
 
+/* mpi_end.c: the job is about to be aborted. */
+void co_mpi_end_launcher(void);
+
 /* mpi_pipe.c: all-reduces over several hosts. */
 co_status co_mpi_pipe_open(mpi_comm *c);
 void co_mpi_pipe_close(mpi_comm *c, bool alive);

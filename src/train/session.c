@@ -22,7 +22,6 @@
 #include "train/session_internal.h"
 
 #define SESSION_MAX_RANKS 1024
-#define SESSION_RATE_NS   UINT64_C(2000000000)
 
 /* Whether the data is cut in the same way for any number of ranks. */
 static bool session_parts_stay(const co_spec *spec)
@@ -168,7 +167,7 @@ static void session_prepare(co_session *s, int ranks)
 
     s->ranks = ranks;
     s->job->spec.ranks = ranks;
-    s->seen_ns = 0;
+    s->rate.seen_ns = 0;
     atomic_store(&s->shared->left, false);
     atomic_store(&s->shared->asked, asked << 8);
     for (int r = 0; r < s->capacity; r++) {
@@ -203,18 +202,6 @@ static void session_stop(co_session *s, const char *why)
     session_ask_leave(s);
 }
 
-static void session_measure(co_session *s)
-{
-    const uint64_t now = co_clock_ns(), samples = atomic_load(&s->shared->samples);
-
-    if (s->seen_ns && samples > s->seen_samples)
-        s->rate = (double)(samples - s->seen_samples) / co_clock_seconds(s->seen_ns, now);
-    if (s->seen_ns && now < s->seen_ns + SESSION_RATE_NS)
-        return;
-    s->seen_ns = now;
-    s->seen_samples = samples;
-}
-
 /* One request at a time: ranks agree on a place for the one that they have all met. */
 static void session_post(co_session *s)
 {
@@ -237,7 +224,7 @@ static void session_tick(void *arg)
     co_session *s = arg;
     const double limit = (double)s->job->spec.max_seconds;
 
-    session_measure(s);
+    co_shown_measure(&s->rate, &s->shared->shown);
     if (limit > 0 && !s->stopping && co_clock_seconds(s->job->start_ns, co_clock_ns()) >= limit)
         session_stop(s, "the time limit (max_seconds) is reached");
     session_post(s);
@@ -364,9 +351,10 @@ co_status co_session_verdict(co_session *s, co_status launched)
     s->job->result->train.steps = step;
     if (s->stopped_by != CO_OK)
         return co_fail(s->stopped_by, "%s after step %llu%s", s->stopping, (unsigned long long)step,
-                       atomic_load(&s->shared->saved) == step + 1 ? ", which is saved: --resume "
-                                                                    "goes on from it"
-                                                                  : "");
+                       atomic_load(&s->shared->shown.saved) == step + 1
+                           ? ", which is saved: --resume "
+                             "goes on from it"
+                           : "");
     co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step, s->stopping);
     return CO_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "train/ask.h"
 #include "train/session.h"
 #include "train/state.h"
 
@@ -26,9 +27,7 @@ typedef struct session_rank {
 typedef struct session_shared {
     _Atomic uint64_t asked; /* number of the request << 8 | session_ask */
     _Atomic bool left;      /* by rank 0: this generation has left in good order */
-    /* by rank 0, to be shown */
-    _Atomic uint64_t saved; /* 1 + step of the last checkpoint that was asked for; 0: none */
-    _Atomic uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
+    co_shown shown;
     _Atomic uint64_t commit_ns[2]; /* of each slot */
     session_rank rank[];
 } session_shared;
@@ -57,8 +56,7 @@ struct co_session {
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
     const char *stopping; /* why ranks are to leave for good; NULL: they are not */
     bool leave, save;     /* to be asked, as soon as nothing else is */
-    uint64_t seen_ns, seen_samples;
-    double rate; /* samples per second lately */
+    co_shown_rate rate;
 };
 
 /* Commits that all of the ranks have made. */

@@ -108,7 +108,7 @@ static co_status rank_obey(trainer *t, session_ask ask)
         co_watch_phase(t->comm, CO_PHASE_SAVING);
         CO_TRY(co_saver_now(t->saver, t));
         if (t->saver && co_comm_rank(t->comm) == 0)
-            atomic_store(&shared->saved, t->step + 1);
+            atomic_store(&shared->shown.saved, t->step + 1);
     }
     if (ask == SESSION_ASK_SAVE)
         return CO_OK;
@@ -139,27 +139,14 @@ co_status co_session_before_step(trainer *t)
     return CO_OK;
 }
 
-static void rank_show(const trainer *t)
-{
-    session_shared *shared = t->job->session->shared;
-
-    if (co_comm_rank(t->comm) != 0)
-        return;
-    atomic_store_explicit(&shared->step, t->step, memory_order_relaxed);
-    atomic_store_explicit(&shared->epoch, t->epoch, memory_order_relaxed);
-    atomic_store_explicit(&shared->samples, t->samples + t->epoch_samples, memory_order_relaxed);
-    atomic_store_explicit(&shared->steps_per_epoch, t->info.steps_per_epoch, memory_order_relaxed);
-    atomic_store_explicit(&shared->total_steps, t->info.total_steps, memory_order_relaxed);
-    atomic_store_explicit(&shared->batch, t->info.batch, memory_order_relaxed);
-}
-
 co_status co_session_after_step(trainer *t)
 {
     const co_session *s = t->job->session;
 
     if (!s)
-        return CO_OK;
-    rank_show(t);
+        return co_stop_after_step(t);
+    if (co_comm_rank(t->comm) == 0)
+        co_shown_set(&s->shared->shown, t);
     return s->commits && s->each_step ? rank_commit(t, false) : CO_OK;
 }
 

@@ -21,5 +21,7 @@ typedef struct co_stop {
 /* Between two steps: sets t->leaving when all ranks leave the run here, with a checkpoint, and then
    job->result says why. Collective; nothing where nobody listens. */
 co_status co_stop_before_step(struct trainer *t);
+/* A step is complete: where the run is, for whoever asks. */
+co_status co_stop_after_step(struct trainer *t);
 
 #endif

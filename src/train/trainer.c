@@ -17,6 +17,7 @@
 #include "data/data.h"
 #include "launch/listener.h"
 #include "telemetry/telemetry.h"
+#include "train/ask_mpi.h"
 #include "train/distributed.h"
 #include "train/lateness.h"
 #include "train/metrics.h"
@@ -47,6 +48,8 @@ static co_status trainer_open_sinks(trainer *t)
             CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
         t->n_sink++;
     }
+    if (t->job->listener)
+        CO_TRY(co_ask_mpi_open(&t->ask, t));
     if (spec->log != CO_SPEC_LOG_RANKS)
         return CO_OK;
     t->rank = co_calloc((size_t)co_comm_size(t->comm), sizeof(*t->rank));
@@ -132,6 +135,7 @@ co_status trainer_open(trainer *t)
 
 void trainer_close(trainer *t)
 {
+    co_ask_mpi_close(t->ask);
     while (t->n_sink > 0) {
         co_sink *sink = t->sink[--t->n_sink];
 

@@ -28,10 +28,11 @@ typedef struct trainer {
     co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
     co_stop stop;
-    bool leaving;          /* all ranks leave the run here, to go on as others or not at all */
-    co_profiler *profiler; /* owned; NULL: nobody profiles */
-    co_roof roof;          /* of this rank, with a profiler */
-    uint64_t first_step;   /* of this process: the run's earlier ones were made by others */
+    struct co_ask_mpi *ask; /* owned; answers the owner, over MPI on rank 0; NULL: nobody does */
+    bool leaving;           /* all ranks leave the run here, to go on as others or not at all */
+    co_profiler *profiler;  /* owned; NULL: nobody profiles */
+    co_roof roof;           /* of this rank, with a profiler */
+    uint64_t first_step;    /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
     uint64_t step_ns;   /* in steps, without the wait for data: computing and the strategy */
     uint64_t waited_ns; /* in steps, for other ranks */

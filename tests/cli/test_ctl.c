@@ -140,6 +140,38 @@ static void ranks_come_and_go(void **state)
     program_remove(ctl_dir);
 }
 
+/* Ranks that mpiexec has started: rank 0 answers. */
+static void ranks_of_mpiexec_are_asked(void **state)
+{
+    char ranks[] = "2";
+    const char *const command[] = {PROGRAM_MPIEXEC, "-n", ranks,       ctl_program, "train",
+                                   "long.yaml",     "-q", "--run-dir", ctl_dir,     NULL};
+    pid_t pid;
+
+    (void)state;
+    program_need_mpi();
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        execvp(command[0], (char *const *)(uintptr_t)command);
+        _exit(127);
+    }
+    ctl_run_pid = pid;
+    ctl_await("step", 20);
+    assert_int_equal(ctl_number("ranks"), 2);
+    assert_int_equal(ctl_ask("status"), 0);
+    assert_non_null(strstr(ctl_said, "rank 1 (process "));
+    assert_int_equal(ctl_ask("ranks 3"), 2);
+    assert_non_null(strstr(ctl_said, "--resume"));
+    assert_int_equal(ctl_ask("checkpoint"), 0);
+    ctl_await("saved_step", 20);
+    assert_int_equal(ctl_ask("stop"), 0);
+    assert_int_equal(ctl_end(pid), 0);
+    assert_int_not_equal(access(ctl_file("control.sock"), F_OK), 0);
+    assert_int_not_equal(access(ctl_file("summary.json"), F_OK), 0);
+    program_remove(ctl_dir);
+}
+
 static void wrong_requests_harm_nobody(void **state)
 {
     const pid_t pid = ctl_start("2", "batch_per_rank=8");
@@ -254,6 +286,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ranks_come_and_go, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(ranks_of_mpiexec_are_asked, ctl_make_folder, ctl_clear),
         cmocka_unit_test_setup_teardown(wrong_requests_harm_nobody, ctl_make_folder, ctl_clear),
         cmocka_unit_test_setup_teardown(other_users_are_refused, ctl_make_folder, ctl_clear),
         cmocka_unit_test_setup_teardown(a_time_limit_ends_in_order, ctl_make_folder, ctl_clear),

@@ -122,6 +122,15 @@ strategy: {name: sync, compress: $compress}"
     same "compress: $compress on three hosts: as one host" run shm
 done
 
+rm -rf run
+config parts 'epochs: 2
+shards: 8
+optimizer: adam
+strategy: {name: sync, update: parts}'
+"$cohort" train parts.yaml --run-dir adam >log 2>&1 || fail "one process"
+over n1:2,n2:2 4 "$cohort" train parts.yaml --run-dir run || fail "update: parts"
+same "update: parts on two hosts of two ranks: as one process" run adam
+
 # ---- what can be wrong from host to host ----
 
 for i in 1 2; do
@@ -132,7 +141,7 @@ over n1:1,n2:1 2 "$cohort" train /dev/shm/config.yaml --run-dir differ && fail "
 grep -q 'error: .*batch: 64' log || fail "unequal configs: no word of it"
 pass "configs that differ from host to host: refused"
 
-# ---- losses ----
+# ---- a run at work, and losses ----
 
 # begin NAME HOSTS RANKS ARGUMENT...: a long run under `cohort train --mpiexec`, until it has saved
 begin()
@@ -145,6 +154,12 @@ begin()
     hosts_on n1 "$cohort" train long.yaml -n "$ranks" --run-dir "$name" --mpiexec "$launcher" \
         --hosts "$hosts" "$@" >log 2>&1 &
     job=$!
+    await_checkpoint
+}
+
+# Of the job at work.
+await_checkpoint()
+{
     tries=0
     until [ -n "$(ls "$name/checkpoints" 2>/dev/null)" ]; do
         kill -0 $job 2>/dev/null || fail "$name: ended before its time"
@@ -185,6 +200,14 @@ openmpi) launcher=$mpiexec ;;
 esac
 "$cohort" train long.yaml --run-dir long >log 2>&1 || fail "one process"
 
+begin asked n1:1,n2:1 2 -s epochs=100000
+hosts_on n1 "$cohort" ctl asked status >status || fail "ctl status"
+grep -q 'step [0-9]* of .*, 2 ranks' status || fail "ctl status: $(cat status)"
+hosts_on n1 "$cohort" ctl asked stop >status || fail "ctl stop"
+end 20 0
+grep -q 'stopped after step [0-9]*: asked to stop' log || fail "ctl stop: the log"
+pass "cohort ctl on the host of rank 0: status, stop"
+
 begin killed n1:1,n2:1,n3:1 3
 hosts_on n2 pkill -KILL -x cohort
 end 20 4
@@ -219,6 +242,19 @@ end 90 0
 grep -q '"ranks": 2,' fewer/summary.json || fail "fewer: not on two ranks"
 same "a host is switched off: the others go on without it" fewer long
 
+hosts_power_on n3
+rm -rf alone
+over n1:1,n2:1,n3:1 3 "$cohort" train long.yaml --run-dir alone -s epochs=100000 &
+job=$!
+name=alone
+await_checkpoint
+hosts_power_off n3
+end 40 "$([ $mpi = mpich ] && echo 4 || echo 137)"
+grep -q 'rank [01] timed out after [0-9]* ms, waiting in [a-z_]* for rank 2' log ||
+    fail "alone: no word of rank 2"
+[ $mpi = mpich ] || grep -q 'error: mpiexec had not ended 15 s after' log || fail "alone: the log"
+pass "a host is switched off under mpiexec alone: an end in time"
+
 # The folder is still seen by all, so that each side of the cut says of the other that it is late.
 hosts_power_on n3
 begin cut n1:1,n2:1,n3:1 3
@@ -228,4 +264,11 @@ says 'timed out after [0-9]* ms, waiting in [a-z_]* for rank'
 hosts_plug n3
 over n1:1,n2:1 2 "$cohort" train long.yaml --run-dir cut --resume || fail "resume"
 same "a cable is cut: an end in time, and resumed" cut long
+
+begin apart n1:1,n2:1,n3:1 3 -s on_failure=shrink
+hosts_unplug n3
+end 90 0
+hosts_plug n3
+grep -q '"ranks": 2,' apart/summary.json || fail "apart: not on two ranks"
+same "a cable is cut: the others go on without that host" apart long
 echo "hosts: all passed"
