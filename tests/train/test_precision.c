@@ -155,6 +155,9 @@ static void a_dynamic_scale_moves_by_the_rules(void **state)
     assert_true(s.state.scale == 32768 && s.state.skipped == 3);
     for (int i = 3; i < 99; i++)
         assert_int_equal(co_scaler_update(&s, true), CO_OK);
+    assert_int_equal(co_scaler_update(&s, false), CO_OK); /* no row of a hundred yet */
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(co_scaler_update(&s, true), CO_OK);
     assert_int_equal(co_scaler_update(&s, true), CO_E_FAILED);
 }
 
