@@ -3,9 +3,10 @@
  * normalised, and in backward reduced and applied while it lies in the caches; a ReLU and a sum
  * that follow cost no pass of their own.
  *
- * Blocks go through in groups, one block at a time where there is one thread. Sums are taken of a
- * plane, or of several where they are small, and joined in the order of the samples, so the number
- * of threads changes no bit.
+ * Blocks go through in groups that stay in the caches, sample by sample: those of a sample follow
+ * one another in memory, and a stretch of less than some 50 KB is read slowly. Sums are taken of a
+ * plane, or of several where they are small, and joined in the order of the samples, so neither
+ * groups nor the number of threads change a bit.
  */
 #include <math.h>
 #include <omp.h>
@@ -13,8 +14,10 @@
 
 #include "backends/onednn/norm.h"
 
-#define NORM_MAX_GROUP 8   /* blocks */
-#define NORM_TOGETHER  256 /* vectors, of planes that are smaller */
+#define NORM_MAX_GROUP 8 /* blocks */
+/* Of a core's second cache, for what is read twice; the rest is for what passes through. */
+#define NORM_GROUP_BYTES ((int64_t)512 << 10)
+#define NORM_TOGETHER    256 /* vectors, of planes that are smaller */
 
 #if defined(__SANITIZE_THREAD__)
 #define NORM_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
@@ -29,6 +32,13 @@ typedef struct norm_kept {
     float *mean, *inv_std;
     uint8_t *mask;
 } norm_kept;
+
+/* The planes of one block that are added up in one go. */
+typedef struct norm_piece {
+    int64_t block, part; /* of the group; whose sum */
+    int64_t at;          /* first value */
+    norm_planes planes;
+} norm_piece;
 
 /* The loops for the tensor's layout that this machine can run, or NULL. */
 static const norm_loops *norm_find_loops(const co_tensor *tensor)
@@ -186,21 +196,26 @@ static norm_part *norm_find_parts(const co_call *call, bool backward)
     return (norm_part *)((char *)call->scratch + self->part_at[backward]);
 }
 
-/* First value of part i of those of a group of blocks. */
-static int64_t norm_at(const norm *self, int64_t first, int64_t i)
+static norm_planes norm_part_planes(const norm *self, int64_t part)
 {
-    const int64_t sample = i % self->parts * self->together, block = first + i / self->parts;
-
-    return (sample * self->blocks + block) * self->plane * self->loops->lanes;
-}
-
-static norm_planes norm_part_planes(const norm *self, int64_t i)
-{
-    const int64_t rest = self->n - i % self->parts * self->together;
+    const int64_t rest = self->n - part * self->together;
 
     return (norm_planes){.n = self->plane,
                          .count = rest < self->together ? rest : self->together,
                          .step = self->blocks * self->plane * self->loops->lanes};
+}
+
+/* Piece i of a group of blocks, in the order of memory: a sample's blocks follow one another. */
+static norm_piece norm_find_piece(const norm *self, int64_t first, int64_t end, int64_t i)
+{
+    const int64_t block = i % (end - first), part = i / (end - first);
+    const int64_t sample = part * self->together;
+
+    return (norm_piece){.block = block,
+                        .part = block * self->parts + part,
+                        .at = (sample * self->blocks + first + block) * self->plane *
+                              self->loops->lanes,
+                        .planes = norm_part_planes(self, part)};
 }
 
 static void *norm_place(const norm *self, const void *base, int64_t at)
@@ -216,11 +231,14 @@ static int norm_lanes(const norm *self, int64_t block)
     return (int)(left < self->loops->lanes ? left : self->loops->lanes);
 }
 
-static int64_t norm_group(const norm *self, int threads)
+/* Blocks of `tensors` tensors that stay in a core's caches from the first pass to the second. */
+static int64_t norm_group(const norm *self, int tensors, int threads)
 {
     const int64_t most = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
+    const int64_t bytes = self->n * self->plane * self->loops->lanes * (int64_t)self->loops->cell;
+    const int64_t fit = NORM_GROUP_BYTES / (bytes * tensors);
 
-    return threads > 1 ? most : 1;
+    return threads > 1 || fit > most ? most : fit > 1 ? fit : 1;
 }
 
 /* Mean and deviation of a block from those of its parts; moves the running statistics. */
@@ -283,9 +301,9 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < parts; i++) {
-        const norm_planes planes = norm_part_planes(self, i);
+        const norm_piece p = norm_find_piece(self, first, end, i);
 
-        self->loops->measure(&part[i], norm_place(self, x, norm_at(self, first, i)), &planes);
+        self->loops->measure(&part[p.part], norm_place(self, x, p.at), &p.planes);
     }
     for (int64_t b = first; b < end; b++)
         norm_join(call, part + (b - first) * self->parts, b);
@@ -304,7 +322,7 @@ co_status norm_forward(co_call *call, const co_run *run)
     (void)run;
     onednn_use_threads(self->base.small);
     threads = NORM_THREADS;
-    group = norm_group(self, threads);
+    group = norm_group(self, 1, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
         const int64_t parts = (end - first) * self->parts;
@@ -316,12 +334,11 @@ co_status norm_forward(co_call *call, const co_run *run)
             norm_draw_line(&line[b - first], call, b);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t i = 0; i < parts; i++) {
-            const norm_planes planes = norm_part_planes(self, i);
-            const int64_t at = norm_at(self, first, i);
+            const norm_piece p = norm_find_piece(self, first, end, i);
 
-            self->loops->apply(norm_place(self, y, at), mask ? mask + at / 8 : NULL,
-                               norm_place(self, x, at), norm_place(self, other, at),
-                               &line[i / self->parts], self->tail, &planes);
+            self->loops->apply(norm_place(self, y, p.at), mask ? mask + p.at / 8 : NULL,
+                               norm_place(self, x, p.at), norm_place(self, other, p.at),
+                               &line[p.block], self->tail, &p.planes);
         }
     }
     return CO_OK;
@@ -402,21 +419,20 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
         norm_draw_line(&line[b - first], call, b);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < parts; i++) {
-        const norm_planes planes = norm_part_planes(self, i);
-        const norm_back back = norm_find_back(call, norm_at(self, first, i), false);
+        const norm_piece p = norm_find_piece(self, first, end, i);
+        const norm_back back = norm_find_back(call, p.at, false);
 
-        self->loops->reduce(&part[i], &back, &line[i / self->parts], &planes);
+        self->loops->reduce(&part[p.part], &back, &line[p.block], &p.planes);
     }
     for (int64_t b = first; b < end; b++)
         norm_turn_line(&line[b - first], call, part + (b - first) * self->parts, b,
                        run->accumulate);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (dx ? parts : 0); i++) {
-        const norm_planes planes = norm_part_planes(self, i);
-        const int64_t at = norm_at(self, first, i);
-        const norm_back back = norm_find_back(call, at, true);
+        const norm_piece p = norm_find_piece(self, first, end, i);
+        const norm_back back = norm_find_back(call, p.at, true);
 
-        self->loops->gradient(norm_place(self, dx, at), &back, &line[i / self->parts], &planes);
+        self->loops->gradient(norm_place(self, dx, p.at), &back, &line[p.block], &p.planes);
     }
 }
 
@@ -428,7 +444,7 @@ co_status norm_backward(co_call *call, const co_run *run)
 
     CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
     threads = NORM_THREADS;
-    group = norm_group(self, threads);
+    group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
 
