@@ -23,6 +23,7 @@
 #define CONSOLE_LINE_NS     10000000000u /* between two lines within an epoch */
 #define CONSOLE_MAX_LINE    512
 #define CONSOLE_MAX_BAR     40
+#define CONSOLE_MIN_BAR     6
 #define CONSOLE_FEW_CLASSES 10 /* up to these the accuracy of the top 5 says little */
 #define CONSOLE_ERASE       "\r\033[K"
 
@@ -90,15 +91,27 @@ static void console_epoch(char *out, size_t size, const console *self, const co_
         snprintf(out, size, "epoch %" PRIu64, event->epoch + 1);
 }
 
-/* "24,310 samples/s  loss 0.512  acc 0.823  34 s left" */
-static void console_rates(char *out, size_t size, const console *self, const co_event *event)
+/* "24,310 samples/s  loss 0.512  acc 0.823  34 s left", or the same in fewer letters. */
+static void console_rates(char *out, size_t size, const console *self, const co_event *event,
+                          bool narrow)
 {
-    char rate[32], left[32];
+    char rate[32], left[32], loss[32] = "";
 
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
     co_format_seconds(left, sizeof(left), console_left_seconds(self, event));
-    snprintf(out, size, "%s samples/s  loss %.3f  acc %.3f  %s left", rate, event->train_loss,
-             event->train_accuracy, left);
+    if (!narrow)
+        snprintf(loss, sizeof(loss), "loss %.3f  ", event->train_loss);
+    snprintf(out, size, "%s samples/s  %sacc %.3f  %s left", rate, loss, event->train_accuracy,
+             left);
+}
+
+/* Columns of a bar between the other words: " [] 100%  " are ten, and the last column stays free.
+ */
+static int console_room(int width, const char *epoch, const char *rates)
+{
+    const int room = width - 11 - (int)strlen(epoch) - (int)strlen(rates);
+
+    return room > CONSOLE_MAX_BAR ? CONSOLE_MAX_BAR : room;
 }
 
 static int console_width(void)
@@ -118,12 +131,13 @@ static co_status console_draw(console *self, const co_event *event)
     int room, width = console_width();
 
     console_epoch(epoch, sizeof(epoch), self, event);
-    console_rates(rates, sizeof(rates), self, event);
-    /* What the other words leave: " [] 100%  " are ten, and the last column stays free. */
-    room = width - 11 - (int)strlen(epoch) - (int)strlen(rates);
-    if (room > CONSOLE_MAX_BAR)
-        room = CONSOLE_MAX_BAR;
-    if (room >= 6) {
+    console_rates(rates, sizeof(rates), self, event, false);
+    room = console_room(width, epoch, rates);
+    if (room < CONSOLE_MIN_BAR) {
+        console_rates(rates, sizeof(rates), self, event, true);
+        room = console_room(width, epoch, rates);
+    }
+    if (room >= CONSOLE_MIN_BAR) {
         int full = (int)(part * room);
 
         bar[0] = '[';
@@ -151,7 +165,7 @@ static co_status console_step(console *self, const co_event *event)
     if (self->terminal)
         return console_draw(self, event);
     console_epoch(epoch, sizeof(epoch), self, event);
-    console_rates(rates, sizeof(rates), self, event);
+    console_rates(rates, sizeof(rates), self, event, false);
     return console_line(self, "%s  %3d%%  %s", epoch,
                         (int)(100.0 * (double)event->step / (double)self->info.total_steps), rates);
 }
@@ -282,8 +296,7 @@ static bool console_is_terminal(const co_run_info *info)
 {
     const char *term = getenv("TERM");
 
-    return !info->under_mpi && isatty(STDOUT_FILENO) && term && *term &&
-           strcmp(term, "dumb") != 0;
+    return !info->under_mpi && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
 /* Two lines that say what is about to run. */

@@ -345,6 +345,18 @@ static void terminal_gets_a_bar(void **state)
     assert_int_equal(seen[strlen(seen) - 1], '\n');
 }
 
+static void narrow_bar_leaves_out_the_loss(void **state)
+{
+    static char seen[SEEN_MAX];
+
+    (void)state;
+    console_on_terminal(seen, 76, console_short_run);
+    assert_non_null(strstr(seen, "24,310 samples/s  acc 0.823"));
+    assert_non_null(strstr(seen, "[#"));
+    console_on_terminal(seen, 60, console_short_run); /* no room for a bar */
+    assert_null(strstr(seen, "[#"));
+}
+
 static void narrow_terminal_is_not_wrapped(void **state)
 {
     static char seen[SEEN_MAX];
@@ -407,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_gets_plain_lines),
         cmocka_unit_test(terminal_gets_a_bar),
+        cmocka_unit_test(narrow_bar_leaves_out_the_loss),
         cmocka_unit_test(narrow_terminal_is_not_wrapped),
         cmocka_unit_test(a_run_that_goes_on_counts_from_there),
         cmocka_unit_test(closed_pipe_is_an_error),
