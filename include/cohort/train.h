@@ -60,6 +60,10 @@ typedef struct co_result {
 CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch);
 /** Forward in evaluation mode: no dropout, running statistics. */
 CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
+/** Scores of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
+ *  what the network gives before the loss, log-probabilities where it ends with log_softmax.
+ *  Evaluation mode, this rank alone. Memory is kept for each `count` that there has been. */
+CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */
 

@@ -285,6 +285,21 @@ co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *bat
     return model_run_forward(out, model, batch, false);
 }
 
+co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
+{
+    const co_run run = {.seed = model->seed};
+    co_plan *plan = NULL;
+
+    if (count == 0)
+        return CO_OK;
+    CO_TRY(model_find_plan(&plan, model, count, false));
+    memcpy(co_plan_input(plan), input, count * co_model_sample_size(model) * sizeof(float));
+    memset(co_plan_label(plan), 0, count * sizeof(int32_t)); /* for a loss that nobody reads */
+    CO_TRY(co_plan_forward(plan, &run));
+    memcpy(out, co_plan_output(plan), count * (size_t)model->classes * sizeof(float));
+    return CO_OK;
+}
+
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg)
 {

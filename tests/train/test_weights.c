@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include <cohort.h>
 
 #include "core/mem.h"
@@ -234,10 +236,50 @@ static void memory_can_run_out_anywhere(void **state)
     co_model_destroy(model);
 }
 
+/* Behind log_softmax the loss of a sample is what its label's score lacks; no dropout, and nothing
+   that is left of the samples before. */
+static void scores_are_what_evaluation_measures(void **state)
+{
+    enum { N = 5, PIXELS = 28 * 28 };
+    static float input[N][PIXELS], score[2][N][10];
+    const uint32_t sample[N] = {0, 1, 2, 3, 4};
+    const int32_t label[N] = {3, 1, 4, 1, 5};
+    co_model *model = NULL;
+    co_result result;
+    double loss = 0;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        for (int p = 0; p < PIXELS; p++)
+            input[i][p] = (float)((i + 1) * p % 17) / 17;
+    assert_int_equal(co_model_create(&model, &(co_model_options){.model = "mnist-net",
+                                                                 .sample = {3, {1, 28, 28}},
+                                                                 .classes = 10,
+                                                                 .seed = 1}),
+                     CO_OK);
+    assert_int_equal(
+        co_model_evaluate(
+            &result, model,
+            &(co_batch){
+                .count = N, .global = N, .input = input[0], .label = label, .sample = sample}),
+        CO_OK);
+    assert_int_equal(co_model_predict(score[0][0], model, input[0], N), CO_OK);
+    assert_int_equal(co_model_predict(score[1][0], model, input[0], 0), CO_OK);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(co_model_predict(score[1][i], model, input[i], 1), CO_OK);
+        loss -= (double)score[0][i][label[i]];
+        for (int c = 0; c < 10; c++)
+            assert_true(fabsf(score[0][i][c] - score[1][i][c]) < 1e-5f);
+    }
+    assert_true(fabs(loss - result.loss_sum) < 1e-5 * loss);
+    co_model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_faults_are_listed_at_once),
+        cmocka_unit_test(scores_are_what_evaluation_measures),
         cmocka_unit_test(a_long_list_is_cut),
         cmocka_unit_test(names_of_a_wrapped_model_are_told),
         cmocka_unit_test(batches_that_a_norm_has_seen_are_taken),
