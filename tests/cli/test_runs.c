@@ -106,6 +106,24 @@ static void the_summary_says_what_scripts_rely_on(void **state)
     json_decref(summary);
 }
 
+/* Of five classes every answer is among the top 5. */
+static void the_top_5_are_told_of_six_classes(void **state)
+{
+    json_t *summary;
+
+    (void)state;
+    program_write_text("top5.yaml", "model: {name: mlp, hidden: [8]}\nmax_steps: 1\n"
+                                    "data: {name: synthetic, shape: [1, 4, 4], samples: 40}\n");
+    program_assert_success(program_line("train top5.yaml -q -s data.classes=5 --run-dir five"));
+    program_assert_success(program_line("train top5.yaml -q -s data.classes=6 --run-dir six"));
+    summary = program_summary("five");
+    assert_null(json_object_get(summary, "train_accuracy_top5"));
+    json_decref(summary);
+    summary = program_summary("six");
+    assert_true(runs_number(summary, "train_accuracy_top5") <= 1);
+    json_decref(summary);
+}
+
 static void every_line_of_the_metrics_is_json(void **state)
 {
     char *text = program_read("run2/metrics.jsonl"), *line, *rest = text;
@@ -428,6 +446,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_leaves_its_files_and_nothing_else),
         cmocka_unit_test(the_summary_says_what_scripts_rely_on),
+        cmocka_unit_test(the_top_5_are_told_of_six_classes),
         cmocka_unit_test(every_line_of_the_metrics_is_json),
         cmocka_unit_test(eval_finds_what_training_found),
         cmocka_unit_test(ranks_do_not_change_the_result),

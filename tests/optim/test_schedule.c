@@ -103,6 +103,7 @@ static void the_last_value_is_held(void **state)
         {"{name: polynomial, final: 0.5}", 0.5},
         {"constant", 1},
         {"{name: one-cycle, div_factor: 4, final_div_factor: 8}", 0.03125},
+        {"{name: one-cycle, pct_start: 1}", 1}, /* it never falls */
     };
 
     (void)state;

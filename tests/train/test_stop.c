@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -90,7 +91,9 @@ static void a_run_ends_where_it_is_good_enough(void **state)
             const char *const whole_set[] = {strategies[s], NULL};
             const curve whole = train(ranks, whole_set);
             char stop_at[64];
-            const char *const set[] = {strategies[s], stop_at, NULL};
+            const char *const set[] = {strategies[s], stop_at,
+                                       "checkpoint={every: 100 epochs, best: false}", NULL};
+            char checkpoint[400];
             int first = 0;
             curve stopped;
 
@@ -104,6 +107,10 @@ static void a_run_ends_where_it_is_good_enough(void **state)
             assert_true(stopped.reached);
             assert_int_equal(stopped.summary.steps, 4 * (first + 1));
             assert_true(stopped.accuracy[first] == whole.accuracy[first]);
+            /* its last step makes one, due or not */
+            snprintf(checkpoint, sizeof(checkpoint), "%s/checkpoints/step-%d/manifest.json",
+                     stopped.summary.run_dir, 4 * (first + 1));
+            assert_int_equal(access(checkpoint, F_OK), 0);
         }
 }
 
