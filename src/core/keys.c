@@ -34,7 +34,7 @@ static const char *keys_expected(char *out, size_t size, const co_key *key)
         [CO_KEY_REALS] = "a number or a list of them",
         [CO_KEY_VALUE] = "a value",
     };
-    const bool named = key->type == CO_KEY_INT && key->choices;
+    const bool named = key->type != CO_KEY_CHOICE && key->choices;
     size_t used = (size_t)snprintf(out, size, "%s%s%s", named ? key->choices[0] : "",
                                    named ? ", or " : "", kinds[key->type]);
 
@@ -158,6 +158,10 @@ static co_status keys_read_scalar(void *field, const keys_reader *r, const co_ke
             return keys_fail(r, key, value);
         return CO_OK;
     case CO_KEY_REAL:
+        if (plain && key->choices && strcmp(key->choices[0], value->text) == 0) {
+            *(double *)field = 0;
+            return CO_OK;
+        }
         if (!keys_parse_real(field, value) || !keys_in_bounds(key, *(double *)field))
             return keys_fail(r, key, value);
         return CO_OK;
@@ -312,7 +316,10 @@ static void keys_write_field(FILE *out, const void *field, const co_key *key)
             fprintf(out, "%lld", (long long)*(const int64_t *)field);
         break;
     case CO_KEY_REAL:
-        fprintf(out, "%.17g", *(const double *)field);
+        if (key->choices && *(const double *)field == 0)
+            fputs(key->choices[0], out);
+        else
+            fprintf(out, "%.17g", *(const double *)field);
         break;
     case CO_KEY_CHOICE:
         fputs(key->choices[*(const int *)field], out);

@@ -17,6 +17,8 @@
 #include "strategy/bucket.h"
 #include "tensor/store.h"
 
+#define COMPRESS_MIB 4 /* of a piece */
+
 #define COMPRESS_MAX_NAMES 64
 
 struct co_compress {
@@ -87,10 +89,12 @@ static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t 
     return *tensor < store->n_tensor ? store->tensor[*tensor].begin : store->n;
 }
 
-/* The cut depends on the store and the size alone, so that every rank makes the same one. */
+/* The cut depends on the store and the size alone, so that every rank makes the same one; and it
+   has a say in what is sent, so auto is the same wherever ranks are. */
 static co_status compress_cut(co_compressor *c, double bucket_mib)
 {
-    const size_t n = c->store->n, full = co_bucket_elements(bucket_mib);
+    const size_t n = c->store->n;
+    const size_t full = co_bucket_elements(bucket_mib > 0 ? bucket_mib : COMPRESS_MIB);
     size_t begin = 0, tensor = 0;
 
     c->piece = co_calloc(co_bucket_count(n, full), sizeof(*c->piece));

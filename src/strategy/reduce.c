@@ -8,10 +8,23 @@
 #include "strategy/bucket.h"
 #include "tensor/store.h"
 
+#define REDUCE_MIB        4
+#define REDUCE_ACROSS_MIB 1
+
+const char *const co_reducer_auto[] = {"auto", NULL};
+
+static double reduce_mib(const co_strategy *strategy, double wanted)
+{
+    if (wanted > 0)
+        return wanted;
+    return co_comm_near(strategy->comm) == strategy->comm ? REDUCE_MIB : REDUCE_ACROSS_MIB;
+}
+
 co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
                           double bucket_mib, co_reduce_op op)
 {
-    const size_t n = strategy->store->n, full = co_bucket_elements(bucket_mib);
+    const size_t n = strategy->store->n,
+                 full = co_bucket_elements(reduce_mib(strategy, bucket_mib));
     const size_t n_bucket = co_bucket_count(n, full);
     size_t begin = 0;
 

@@ -31,12 +31,14 @@ typedef struct co_reducer {
     size_t ready;              /* [0, ready) is final */
 } co_reducer;
 
-/* The config key of the buckets' size, a double. */
+/* The config key of the buckets' size, a double; 0 is auto: 4 MiB where all ranks share memory, 1
+   MiB over several hosts, where what is left to send when backward is over takes longer. */
+extern const char *const co_reducer_auto[];
 #define CO_REDUCER_KEY(state, member)                                                              \
     {                                                                                              \
         .name = "bucket_mib", .type = CO_KEY_REAL, .offset = offsetof(state, member),              \
-        .fallback = "4", .min = 1e-4, .max = 4096,                                                 \
-        .help = "MiB of gradients that are reduced in one piece"                                   \
+        .fallback = "auto", .min = 1e-4, .max = 4096, .choices = co_reducer_auto,                  \
+        .help = "MiB of gradients that are reduced in one piece; auto: 4, over several hosts 1"    \
     }
 
 /* `reducer` is all zero; `data` has the length of the store. */

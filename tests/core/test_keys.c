@@ -18,7 +18,7 @@
 typedef struct settings {
     bool nesterov;
     int64_t epochs, parts;
-    double lr;
+    double lr, size;
     const char *path, *note;
     int reduction;
     co_ints shape;
@@ -38,6 +38,7 @@ static const co_key settings_keys[] = {
     KEY(nesterov, CO_KEY_BOOL, .fallback = "false"),
     KEY(epochs, CO_KEY_INT, .fallback = "10", .min = 1, .max = 1000, .help = "passes"),
     KEY(parts, CO_KEY_INT, .fallback = "auto", .min = 1, .max = 8, .choices = parts_auto),
+    KEY(size, CO_KEY_REAL, .fallback = "auto", .min = 1, .max = 8, .choices = parts_auto),
     KEY(lr, CO_KEY_REAL, .fallback = "0.01", .min = 0, .max = 10),
     KEY(path, CO_KEY_STRING, .help = "where the data lies"),
     KEY(note, CO_KEY_STRING, .fallback = "~"),
@@ -119,6 +120,7 @@ static const struct {
                               "1000, got 'many'"},
     {"{path: x, parts: 0}", "expected auto, or a whole number from 1 to 8, got '0'"},
     {"{path: x, parts: none}", "expected auto, or a whole number from 1 to 8, got 'none'"},
+    {"{path: x, size: 0}", "expected auto, or a number from 1 to 8, got '0'"},
     {"{path: x, epochs: 0}", "expected a whole number from 1 to 1000, got '0'"},
     {"{path: x, epochs: -5}", "got '-5'"},
     {"{path: x, epochs: 1001}", "got '1001'"},
@@ -181,13 +183,16 @@ static void a_scalar_is_no_map(void **state)
     co_config_destroy(config);
 }
 
-/* A whole number whose first choice stands for 0, which no bound lets in. */
+/* A number whose first choice stands for 0, which no bound lets in. */
 static void a_number_may_have_a_name(void **state)
 {
     static const struct {
         const char *text;
-        int64_t want;
-    } good[] = {{"path: x", 0}, {"{path: x, parts: auto}", 0}, {"{path: x, parts: 8}", 8}};
+        int64_t parts;
+        double size;
+    } good[] = {{"path: x", 0, 0},
+                {"{path: x, parts: auto, size: auto}", 0, 0},
+                {"{path: x, parts: 8, size: 1.5}", 8, 1.5}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -195,7 +200,8 @@ static void a_number_may_have_a_name(void **state)
         settings s;
 
         assert_int_equal(read_settings(&s, config), CO_OK);
-        assert_int_equal(s.parts, good[i].want);
+        assert_int_equal(s.parts, good[i].parts);
+        assert_true(s.size == good[i].size);
         co_config_destroy(config);
     }
 }
@@ -206,7 +212,8 @@ static void writing_reads_back(void **state)
     static const char *const texts[] = {
         "path: x",
         "{path: ' a: \"b\"\n', note: '~', nesterov: true, lr: 0.1, epochs: 7, reduction: sum,"
-        " parts: 3, shape: [3, 4], ratios: [0.1, 1e-300], layers: [{a: {b: [c, 'd']}}, ~]}",
+        " parts: 3, size: 2.5, shape: [3, 4], ratios: [0.1, 1e-300], layers: [{a: {b: [c, 'd']}}, "
+        "~]}",
     };
 
     (void)state;
@@ -221,8 +228,8 @@ static void writing_reads_back(void **state)
         fclose(out);
         again = parse(first);
         assert_int_equal(read_settings(&t, again), CO_OK);
-        assert_true(t.parts == s.parts && t.lr == s.lr && t.epochs == s.epochs &&
-                    t.reduction == s.reduction);
+        assert_true(t.parts == s.parts && t.lr == s.lr && t.size == s.size &&
+                    t.epochs == s.epochs && t.reduction == s.reduction);
         assert_string_equal(t.path, s.path);
         assert_true((t.note == NULL) == (s.note == NULL));
         assert_int_equal(t.ratios.n, s.ratios.n);

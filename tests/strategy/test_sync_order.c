@@ -228,6 +228,33 @@ static void a_failure_to_post_is_passed_on(void **state)
     }
 }
 
+static co_comm *nobody_is_near(co_comm *comm)
+{
+    (void)comm;
+    return NULL;
+}
+
+/* The first bucket, a quarter of one: of 4 MiB where all share memory, else of 1. */
+static void buckets_are_smaller_between_hosts(void **state)
+{
+    const size_t n = (size_t)3 << 20; /* 12 MiB */
+    co_comm_ops apart = recorder_ops;
+
+    (void)state;
+    apart.near = nobody_is_near;
+    for (int hosts = 1; hosts <= 2; hosts++) {
+        recorder r = make_recorder();
+        strategy_test t;
+
+        r.base.ops = hosts == 1 ? &recorder_ops : &apart;
+        assert_int_equal(strategy_test_open(&t, "strategy: sync", &r.base, n, 32), CO_OK);
+        assert_int_equal(co_strategy_grad_ready(t.strategy, 0, (size_t)1 << 18), CO_OK);
+        assert_true(r.n_posted > 0);
+        assert_int_equal(r.posted[0].count, (size_t)1 << (hosts == 1 ? 18 : 16));
+        expect_clean_close(&t, &r, true);
+    }
+}
+
 static void bad_configs_are_refused_at_their_place(void **state)
 {
     static const struct {
@@ -242,8 +269,8 @@ static void bad_configs_are_refused_at_their_place(void **state)
         {"strategy: {name: sync, reduction: max}",
          "bad.yaml:1:35: strategy sync: key 'reduction': expected one of sum, mean, got 'max'"},
         {"strategy: {name: sync, bucket_mib: -1}",
-         "bad.yaml:1:36: strategy sync: key 'bucket_mib': expected a number from 0.0001 to 4096, "
-         "got '-1'"},
+         "bad.yaml:1:36: strategy sync: key 'bucket_mib': expected auto, or a number from "
+         "0.0001 to 4096, got '-1'"},
         {"strategy: {name: sync, bucket: 1}",
          "bad.yaml:1:32: strategy sync: unknown key 'bucket'; the first known one is reduction"},
     };
@@ -278,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_range_beyond_a_hole_waits),
         cmocka_unit_test(mean_is_asked_of_the_transport),
         cmocka_unit_test(a_failure_to_post_is_passed_on),
+        cmocka_unit_test(buckets_are_smaller_between_hosts),
         cmocka_unit_test(bad_configs_are_refused_at_their_place),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };

@@ -41,7 +41,7 @@ typedef struct co_key {
     const char *fallback;       /* default as YAML text; NULL: the key must be given; "~": absent
                                    (VALUE: NULL, lists: n = 0, STRING: NULL) */
     double min, max;            /* inclusive bounds of numbers and list items; both 0: unbounded */
-    const char *const *choices; /* CO_KEY_CHOICE: names, ended by NULL; CO_KEY_INT: the first one
+    const char *const *choices; /* CO_KEY_CHOICE: names, ended by NULL; INT, REAL: the first one
                                    stands for 0, whatever the bounds; NULL: there is none */
     const char *help;           /* one line, with unit */
 } co_key;
