@@ -60,7 +60,7 @@ asan: setup ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(call build,asan-ubsan)
 	@cd build-asan-ubsan && $(CTEST) -LE 'slow|style'
 
-tsan: setup ## tests with ranks as threads under the thread sanitizer
+tsan: setup ## tests with several threads, ranks over MPI too, under the thread sanitizer
 	@$(call build,tsan)
 	@cd build-tsan && $(CTEST) -L threads -LE slow
 
