@@ -1,9 +1,14 @@
 /*
- * linear.c - matrix product by oneDNN's inner product.
+ * linear.c - matrix product by loops of our own (dense.h), or by oneDNN's inner product.
  */
-#include "backends/onednn/onednn.h"
+#include "backends/onednn/dense.h"
 
-static co_status linear_plan(co_call *call)
+typedef struct linear {
+    onednn_self base;
+    dense own;
+} linear;
+
+static co_status linear_plan_product(co_call *call)
 {
     const co_linear_attr *a = call->attr;
     onednn_self *self = call->self;
@@ -16,7 +21,6 @@ static co_status linear_plan(co_call *call)
     dnnl_inner_product_desc_t desc;
     dnnl_memory_desc_t md;
 
-    CO_TRY(onednn_begin(call));
     if (a->bias)
         bias = onednn_tensor(&call->param[1]);
     CO_TRY(onednn_check(dnnl_inner_product_forward_desc_init(&desc, onednn_direction(call),
@@ -40,6 +44,15 @@ static co_status linear_plan(co_call *call)
         return onednn_add_step(self, &self->forward, ONEDNN_ALWAYS, self->forward_pd, arg,
                                a->bias ? 4 : 3);
     }
+}
+
+static co_status linear_plan(co_call *call)
+{
+    linear *self = call->self;
+
+    CO_TRY(onednn_begin(call));
+    return dense_choose(&self->own, call) ? dense_plan(&self->own, call, &self->base)
+                                          : linear_plan_product(call);
 }
 
 /* One of the two ways to give the gradients of the parameters. */
@@ -126,7 +139,7 @@ static co_status linear_add_backward_data(onednn_self *self, const_dnnl_primitiv
     }
 }
 
-static co_status linear_plan_backward(co_call *call)
+static co_status linear_plan_backward_product(co_call *call)
 {
     onednn_self *self = call->self;
     const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
@@ -150,15 +163,43 @@ static co_status linear_plan_backward(co_call *call)
     return st;
 }
 
+static co_status linear_plan_backward(co_call *call)
+{
+    linear *self = call->self;
+
+    return self->own.loops ? dense_plan_backward(&self->own, call, &self->base)
+                           : linear_plan_backward_product(call);
+}
+
+static co_status linear_forward(co_call *call, const co_run *run)
+{
+    const linear *self = call->self;
+
+    CO_TRY(onednn_forward(call, run));
+    if (self->own.forward)
+        dense_forward(&self->own, call);
+    return CO_OK;
+}
+
+static co_status linear_backward(co_call *call, const co_run *run)
+{
+    const linear *self = call->self;
+
+    CO_TRY(onednn_backward(call, run));
+    if (self->own.loops)
+        dense_backward(&self->own, call, run->accumulate);
+    return CO_OK;
+}
+
 const co_kernel co_onednn_linear = {
     .op = "linear",
-    .self_size = sizeof(onednn_self),
+    .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .bind = onednn_bind,
-    .forward = onednn_forward,
-    .backward = onednn_backward,
+    .forward = linear_forward,
+    .backward = linear_backward,
     .fini = onednn_fini,
 };

@@ -65,6 +65,7 @@ typedef struct onednn_self {
     bool small;                       /* waiting for threads would take longer than working */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
     const char *loops;                /* for profiles: what runs beside primitives, or NULL */
+    const char *back_loops;           /* of the backward pass, if not the same */
     onednn_layout out, grad_in;
     onednn_program forward, backward;
 } onednn_self;

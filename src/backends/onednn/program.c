@@ -363,7 +363,8 @@ void onednn_describe_call(char *out, size_t size, const co_call *call, bool back
 {
     const onednn_self *self = call->self;
     const onednn_program *program = backward ? &self->backward : &self->forward;
-    size_t used = (size_t)snprintf(out, size, "%s", self->loops ? self->loops : "");
+    const char *loops = backward && self->back_loops ? self->back_loops : self->loops;
+    size_t used = (size_t)snprintf(out, size, "%s", loops ? loops : "");
     int reorders = 0;
 
     for (int s = 0; s < program->n; s++) {
