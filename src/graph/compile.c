@@ -265,7 +265,8 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
 }
 
 /* Whether the first kernel that takes the node computes in floats, and one behind it does not have
-   to: then floats are the faster way, as long as nobody brings its tensors to 16 bits and back. */
+   to; or it prefers them itself. Then floats are the faster way, as long as nobody brings the
+   node's tensors to 16 bits and back. */
 static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtype low)
 {
     co_tensor narrow_room[CO_OP_MAX_IN + CO_OP_MAX_OUT], wide_room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
@@ -278,7 +279,7 @@ static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtyp
         const char *why;
 
         if (kernel && plan_kernel_takes(kernel, &narrow) && compile_supports(kernel, &narrow, &why))
-            return found;
+            return found || (kernel->prefers_floats && kernel->prefers_floats(&narrow));
         found = found || (kernel && compile_supports(kernel, &wide, &why));
     }
     return false;

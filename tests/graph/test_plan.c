@@ -263,6 +263,11 @@ static co_dtype plan_conv_dtype(const co_graph *g, co_store *store,
     return dtype;
 }
 
+static bool plan_always(const co_call *call)
+{
+    return call->in[0]->dtype == CO_BF16;
+}
+
 /* A kernel of floats that goes before one of 16 bits keeps its tensors in floats. Where there is
    none of 16 bits, or a level wants all of them so, tensors have 16 bits as asked for. */
 static void plan_keeps_floats_where_they_are_preferred(void **state)
@@ -285,6 +290,9 @@ static void plan_keeps_floats_where_they_are_preferred(void **state)
     assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_BF16);
     assert_int_equal(plan_conv_dtype(g, store, alone, false), CO_BF16);
     assert_int_equal(plan_conv_dtype(g, store, both, true), CO_BF16);
+    half.prefers_floats = plan_always;
+    assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_F32);
+    assert_int_equal(plan_conv_dtype(g, store, turned, true), CO_BF16);
     half.half = 1u << CO_F16;
     assert_int_equal(plan_conv_dtype(g, store, both, false), CO_BF16);
     co_store_destroy(store);

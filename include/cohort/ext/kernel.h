@@ -113,6 +113,9 @@ struct co_kernel {
     /** Which tensors of 16 bits it computes with: bit CO_BF16, bit CO_F16. For others the plan
      *  gives it floats, and rounds what comes out. */
     unsigned half;
+    /** Whether it runs a call with tensors of 16 bits, which it takes, faster on floats: then the
+     *  plan may leave them floats. NULL: never. */
+    bool (*prefers_floats)(const co_call *call);
 };
 
 struct co_backend {

@@ -14,13 +14,19 @@
 #define DENSE_THREADS omp_get_max_threads()
 #endif
 
-#define DENSE_LEAST   192  /* elements of a row, below which sums over them are too short */
-#define DENSE_MOST    192  /* samples, beyond which it no longer counts that weights are turned */
-#define DENSE_LONG    1024 /* elements of a row that are multiplied in one go, about */
-#define DENSE_SAMPLES 128  /* rows of x that stay in a second-level cache meanwhile */
-#define DENSE_OUTPUTS 32   /* rows of w that a thread takes at once: whole tiles */
-#define DENSE_PANELS  (1 << 16) /* floats of panels of x that stay there */
-#define DENSE_DEPTH   128       /* rows of w of a panel, which stays in a first-level cache */
+/* Elements of a row, below which sums over it and panels of it are too short. */
+#define DENSE_LEAST 192
+/* Samples, beyond which a forward pass no longer pays: turning the weights costs little then. */
+#define DENSE_MOST 192
+/* With BF16, samples up to which products of floats are faster all the same, where the weight is
+   too large for a cache: measured. */
+#define DENSE_HALF        48
+#define DENSE_HALF_WEIGHT (1 << 22)
+#define DENSE_LONG        1024      /* elements of a row that are multiplied in one go, about */
+#define DENSE_SAMPLES     128       /* rows of x that stay in a second-level cache meanwhile */
+#define DENSE_OUTPUTS     32        /* rows of w that a thread takes at once: whole tiles */
+#define DENSE_PANELS      (1 << 16) /* floats of panels of x that stay there */
+#define DENSE_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
 
 #ifdef CO_ONEDNN_X86
 static bool dense_may_use(unsigned isa)
@@ -94,10 +100,18 @@ static size_t dense_take_scratch(onednn_self *base, onednn_program *program, int
 
 bool dense_choose(dense *self, const co_call *call)
 {
-    self->loops = dense_find_loops(call);
+    if (call->in[0]->shape.dim[1] >= DENSE_LEAST)
+        self->loops = dense_find_loops(call);
     self->threads = DENSE_THREADS;
-    return self->loops && call->in[0]->shape.dim[0] <= DENSE_MOST &&
-           call->in[0]->shape.dim[1] >= DENSE_LEAST;
+    return self->loops && call->in[0]->shape.dim[0] <= DENSE_MOST;
+}
+
+bool dense_beats_half(const co_call *call)
+{
+    const int64_t *in = call->in[0]->shape.dim;
+
+    return in[0] <= DENSE_HALF && in[1] >= DENSE_LEAST &&
+           in[1] * call->out[0]->shape.dim[1] >= DENSE_HALF_WEIGHT;
 }
 
 co_status dense_plan(dense *self, co_call *call, onednn_self *base)

@@ -50,9 +50,11 @@ typedef struct dense {
 } dense;
 
 /* --- dense.c --- */
-/* After onednn_begin: find loops that this machine can run, if any; whether they suit the forward
-   pass. They suit the backward pass always. */
+/* After onednn_begin: find loops for the call that this machine can run, if any; whether they suit
+   the forward pass, too. */
 bool dense_choose(dense *self, const co_call *call);
+/* Whether a call with tensors of BF16 is faster by such loops, in floats. */
+bool dense_beats_half(const co_call *call);
 co_status dense_plan(dense *self, co_call *call, onednn_self *base);
 co_status dense_plan_backward(dense *self, co_call *call, onednn_self *base);
 /* Behind the programs that bring their operands to rows. */

@@ -138,6 +138,7 @@ static void dense_multiply(const dense_rows *y, const dense_rows *x, const dense
 
 /* --- sums of rows --- */
 
+/* The rows of the panel to the right are asked for on the way: each is on another page. */
 static void dense_pack(float *panel, const dense_rows *from, int64_t columns)
 {
     const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
@@ -145,6 +146,8 @@ static void dense_pack(float *panel, const dense_rows *from, int64_t columns)
     for (int64_t l = 0; l < from->n; l++, panel += 2 * LANES) {
         const float *row = from->at + l * from->step;
 
+        __builtin_prefetch(row + 2 * LANES, 0, 2);
+        __builtin_prefetch(row + 3 * LANES, 0, 2);
         *(vec *)panel = dense_take(row, first);
         *(vec *)(panel + LANES) = dense_take(row + first, second);
     }

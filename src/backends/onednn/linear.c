@@ -195,6 +195,7 @@ const co_kernel co_onednn_linear = {
     .op = "linear",
     .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
+    .prefers_floats = dense_beats_half,
     .supports = onednn_takes,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
