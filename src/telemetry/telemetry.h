@@ -94,7 +94,7 @@ struct co_sink_ops {
     void (*close)(co_sink *sink);
 };
 
-extern const co_sink_ops co_sink_console, co_sink_lines, co_sink_jsonl;
+extern const co_sink_ops co_sink_console, co_sink_lines, co_sink_jsonl, co_sink_tensorboard;
 extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sinks` */
 
 /* Progress bar on a terminal, plain lines elsewhere, on stdout. */
@@ -104,6 +104,9 @@ co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t ev
 /* `run_dir`/metrics.jsonl, one object per event. A step event is written every `every` steps. */
 co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
                              uint64_t every);
+/* A new `run_dir`/events.out.tfevents.*; steps likewise. */
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
+                                   uint64_t every);
 /* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
    goes on behind it writes the later ones again. Nothing where there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);

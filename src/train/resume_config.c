@@ -30,8 +30,9 @@ static const struct {
     {"shards", RESUME_SAME},      {"precision", RESUME_SAME},        {"seed", RESUME_SAME},
     {"optimizer", RESUME_NAME},   {"strategy", RESUME_NAME},         {"ema", RESUME_GIVEN},
     {"ranks", RESUME_SILENT},     {"test_partition", RESUME_SILENT}, {"log", RESUME_SILENT},
-    {"log_every", RESUME_SILENT}, {"timeout", RESUME_SILENT},        {"threads", RESUME_SILENT},
-    {"loader", RESUME_SILENT},    {"checkpoint", RESUME_SILENT},     {"init", RESUME_SILENT},
+    {"log_every", RESUME_SILENT}, {"tensorboard", RESUME_SILENT},    {"timeout", RESUME_SILENT},
+    {"threads", RESUME_SILENT},   {"loader", RESUME_SILENT},         {"checkpoint", RESUME_SILENT},
+    {"init", RESUME_SILENT},
 };
 
 static const co_value *resume_get(const co_value *value, const char *key)

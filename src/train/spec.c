@@ -84,6 +84,8 @@ const co_key co_spec_keys[] = {
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
      "steps between step events in metrics.jsonl"},
+    {"tensorboard", CO_KEY_BOOL, SPEC(tensorboard), "false", 0, 0, NULL,
+     "write events.out.tfevents.* into the run directory, which TensorBoard reads"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
      "longest wait for another rank, in seconds"},
     {"on_failure", CO_KEY_CHOICE, SPEC(on_failure), "stop", 0, 0, spec_on_failure,

@@ -30,7 +30,7 @@ typedef struct co_spec {
     int log;                /* co_spec_log */
     int on_failure;         /* co_spec_on_failure */
     int64_t max_restarts, max_seconds;
-    bool evaluate, sync_batch_norm;
+    bool evaluate, sync_batch_norm, tensorboard;
     int64_t evaluate_every;     /* epochs */
     double stop_accuracy;       /* of `stop_at`; 0: never */
     const co_value *checkpoint; /* NULL: defaults */

@@ -41,6 +41,11 @@ static co_status trainer_open_sinks(trainer *t)
     CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir,
                               (uint64_t)spec->log_every));
     t->n_sink++;
+    if (spec->tensorboard) {
+        CO_TRY(co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info,
+                                        t->job->result->train.run_dir, (uint64_t)spec->log_every));
+        t->n_sink++;
+    }
     if (!t->job->quiet) {
         if (spec->log == CO_SPEC_LOG_LINES)
             CO_TRY(co_sink_lines_open(&t->sink[t->n_sink], &t->info, (uint64_t)spec->log_every));

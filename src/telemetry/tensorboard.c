@@ -1,0 +1,263 @@
+/*
+ * tensorboard.c - the figures of steps and epochs as TensorBoard reads them.
+ *
+ * A file of records: length (8 bytes), its checksum (4), an Event of
+ * tensorflow/core/util/event.proto, its checksum. Checksums are CRC-32C, rotated and shifted so
+ * that records may lie in records; numbers are little-endian. Each start of ranks writes a file of
+ * its own, which says behind which step it goes on: what earlier files have of later steps is then
+ * left out. The messages are so small that they are written by hand.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "telemetry/telemetry.h"
+
+#define TENSORBOARD_MAX_EVENT 2048
+
+typedef struct tensorboard {
+    co_sink sink; /* first */
+    char *path;   /* owned, for messages */
+    int fd;
+    uint64_t every;
+} tensorboard;
+
+/* A message under construction: TENSORBOARD_MAX_EVENT holds the largest of them. */
+typedef struct tensorboard_text {
+    uint8_t byte[TENSORBOARD_MAX_EVENT];
+    size_t size;
+} tensorboard_text;
+
+static uint32_t tensorboard_checksum(const uint8_t *byte, size_t size)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < size; i++) {
+        crc ^= byte[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static void tensorboard_put(tensorboard_text *t, const void *byte, size_t size)
+{
+    if (size > sizeof(t->byte) - t->size)
+        return; /* a name of our own that is too long; the tests would see it */
+    memcpy(t->byte + t->size, byte, size);
+    t->size += size;
+}
+
+static void tensorboard_little(tensorboard_text *t, uint64_t value, size_t size)
+{
+    uint8_t byte[8];
+
+    for (size_t i = 0; i < size; i++)
+        byte[i] = (uint8_t)(value >> 8 * i);
+    tensorboard_put(t, byte, size);
+}
+
+static void tensorboard_varint(tensorboard_text *t, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        tensorboard_little(t, value | 0x80, 1);
+    tensorboard_little(t, value, 1);
+}
+
+/* A field of bytes: a string, or a message within a message. */
+static void tensorboard_field(tensorboard_text *t, unsigned number, const void *byte, size_t size)
+{
+    tensorboard_varint(t, number << 3 | 2);
+    tensorboard_varint(t, size);
+    tensorboard_put(t, byte, size);
+}
+
+/* Event {wall_time = 1, step = 2}, and what it is of. */
+static void tensorboard_begin(tensorboard_text *t, uint64_t step)
+{
+    struct timespec now;
+    double seconds;
+    uint64_t bits;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    seconds = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    memcpy(&bits, &seconds, sizeof(bits));
+    t->size = 0;
+    tensorboard_varint(t, 1 << 3 | 1);
+    tensorboard_little(t, bits, 8);
+    tensorboard_varint(t, 2 << 3 | 0);
+    tensorboard_varint(t, step);
+}
+
+/* Summary {value = 1: Value {tag = 1, simple_value = 2}}, without the field around it. */
+static void tensorboard_scalar(tensorboard_text *summary, const char *tag, double value)
+{
+    tensorboard_text one = {.size = 0};
+    const float rounded = (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &rounded, sizeof(bits));
+    tensorboard_field(&one, 1, tag, strlen(tag));
+    tensorboard_varint(&one, 2 << 3 | 5);
+    tensorboard_little(&one, bits, 4);
+    tensorboard_field(summary, 1, one.byte, one.size);
+}
+
+/* One write for a record; a full disk takes back what did not fit. */
+static co_status tensorboard_record(const tensorboard *self, const tensorboard_text *event)
+{
+    const off_t start = lseek(self->fd, 0, SEEK_END);
+    tensorboard_text record = {.size = 0};
+    size_t done = 0;
+
+    tensorboard_little(&record, event->size, 8);
+    tensorboard_little(&record, tensorboard_checksum(record.byte, 8), 4);
+    tensorboard_put(&record, event->byte, event->size);
+    tensorboard_little(&record, tensorboard_checksum(event->byte, event->size), 4);
+    while (done < record.size) {
+        const ssize_t n = write(self->fd, record.byte + done, record.size - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            int cause = errno;
+
+            if (start >= 0 && ftruncate(self->fd, start) != 0)
+                cause = errno;
+            return co_fail(CO_E_IO, "%s: cannot write: %s", self->path, strerror(cause));
+        }
+        done += (size_t)n;
+    }
+    return CO_OK;
+}
+
+static co_status tensorboard_put_summary(const tensorboard *self, const tensorboard_text *summary,
+                                         uint64_t step)
+{
+    tensorboard_text event;
+
+    tensorboard_begin(&event, step);
+    tensorboard_field(&event, 5, summary->byte, summary->size);
+    return tensorboard_record(self, &event);
+}
+
+static co_status tensorboard_step(const tensorboard *self, const co_event *event)
+{
+    tensorboard_text summary = {.size = 0};
+
+    if (event->step % self->every != 0)
+        return CO_OK;
+    tensorboard_scalar(&summary, "train/loss", event->train_loss);
+    tensorboard_scalar(&summary, "train/accuracy", event->train_accuracy);
+    tensorboard_scalar(&summary, "train/lr", event->lr);
+    if (event->loss_scale > 0)
+        tensorboard_scalar(&summary, "train/loss_scale", event->loss_scale);
+    tensorboard_scalar(&summary, "speed/samples_per_second", event->samples_per_second);
+    return tensorboard_put_summary(self, &summary, event->step);
+}
+
+static co_status tensorboard_epoch(const tensorboard *self, const co_event *event)
+{
+    tensorboard_text summary = {.size = 0};
+
+    tensorboard_scalar(&summary, "epoch/train_loss", event->train_loss);
+    tensorboard_scalar(&summary, "epoch/train_accuracy", event->train_accuracy);
+    if (event->has_test) {
+        tensorboard_scalar(&summary, "epoch/test_loss", event->test_loss);
+        tensorboard_scalar(&summary, "epoch/test_accuracy", event->test_accuracy);
+        if (event->test_accuracy_top5 >= 0)
+            tensorboard_scalar(&summary, "epoch/test_accuracy_top5", event->test_accuracy_top5);
+    }
+    tensorboard_scalar(&summary, "epoch/samples_per_second", event->samples_per_second);
+    return tensorboard_put_summary(self, &summary, event->step);
+}
+
+static co_status tensorboard_event(co_sink *sink, const co_event *event)
+{
+    const tensorboard *self = (const tensorboard *)sink;
+
+    if (event->kind == CO_EVENT_STEP)
+        return tensorboard_step(self, event);
+    return event->kind == CO_EVENT_EPOCH ? tensorboard_epoch(self, event) : CO_OK;
+}
+
+static void tensorboard_close(co_sink *sink)
+{
+    tensorboard *self = (tensorboard *)sink;
+
+    if (!self)
+        return;
+    if (self->fd >= 0)
+        close(self->fd);
+    co_free(self->path);
+    co_free(self);
+}
+
+const co_sink_ops co_sink_tensorboard = {
+    .name = "tensorboard",
+    .summary = "with tensorboard: true, events.out.tfevents.* in the run directory",
+    .event = tensorboard_event,
+    .close = tensorboard_close,
+};
+
+/* Files of a folder are read in the order of their names. */
+static co_status tensorboard_open(tensorboard *self, const char *run_dir)
+{
+    const size_t size = strlen(run_dir) + 64;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    self->path = co_calloc(size, 1);
+    if (!self->path)
+        return CO_E_NOMEM;
+    snprintf(self->path, size, "%s/events.out.tfevents.%010lld.%09ld", run_dir,
+             (long long)now.tv_sec, now.tv_nsec);
+    self->fd = open(self->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (self->fd < 0)
+        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", self->path, strerror(errno));
+    return CO_OK;
+}
+
+/* The version of the file, and SessionLog {status = 1: START (1)} where a run goes on. */
+static co_status tensorboard_start(const tensorboard *self, const co_run_info *info)
+{
+    static const char version[] = "brain.Event:2";
+    static const uint8_t session[] = {1 << 3 | 0, 1};
+    tensorboard_text event;
+
+    tensorboard_begin(&event, 0);
+    tensorboard_field(&event, 3, version, sizeof(version) - 1);
+    CO_TRY(tensorboard_record(self, &event));
+    if (info->first_step == 0)
+        return CO_OK;
+    tensorboard_begin(&event, info->first_step + 1);
+    tensorboard_field(&event, 7, session, sizeof(session));
+    return tensorboard_record(self, &event);
+}
+
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
+                                   uint64_t every)
+{
+    tensorboard *self = co_calloc(1, sizeof(*self));
+    co_status st;
+
+    if (!self)
+        return CO_E_NOMEM;
+    self->sink.ops = &co_sink_tensorboard;
+    self->fd = -1;
+    self->every = every ? every : 1;
+    st = tensorboard_open(self, run_dir);
+    if (st == CO_OK)
+        st = tensorboard_start(self, info);
+    if (st != CO_OK) {
+        tensorboard_close(&self->sink);
+        return st;
+    }
+    *out = &self->sink;
+    return CO_OK;
+}

@@ -1,0 +1,275 @@
+/*
+ * test_tensorboard.c - event files, read back by a reader of its own: every record has its length
+ * and checksums, every figure its name, step and value.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+#include "folder.h"
+#include "run.h"
+
+typedef struct board_figure {
+    char tag[40];
+    uint64_t step;
+    float value;
+} board_figure;
+
+typedef struct board {
+    size_t records, n;
+    bool has_version;
+    uint64_t goes_on; /* step of the start of a session; 0: none */
+    board_figure figure[32];
+} board;
+
+/* CRC-32C by its polynomial, most significant bit first on reversed bits: not as the sink has it.
+ */
+static uint32_t board_reversed(uint32_t v, int bits)
+{
+    uint32_t out = 0;
+
+    for (int i = 0; i < bits; i++)
+        out |= (v >> i & 1) << (bits - 1 - i);
+    return out;
+}
+
+static uint32_t board_crc(const uint8_t *byte, size_t size)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < size; i++) {
+        crc ^= board_reversed(byte[i], 8) << 24;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc << 1 ^ (crc >> 31 ? 0x1edc6f41u : 0);
+    }
+    return ~board_reversed(crc, 32);
+}
+
+static uint64_t board_little(const uint8_t *byte, size_t size)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < size; i++)
+        value |= (uint64_t)byte[i] << 8 * i;
+    return value;
+}
+
+static void board_checked(const uint8_t *byte, size_t size, const uint8_t *masked)
+{
+    const uint32_t crc = (uint32_t)board_little(masked, 4) - 0xa282ead8u;
+
+    assert_int_equal(crc >> 17 | crc << 15, board_crc(byte, size));
+}
+
+static uint64_t board_varint(const uint8_t **at)
+{
+    uint64_t value = 0;
+
+    for (int shift = 0;; shift += 7) {
+        const uint8_t byte = *(*at)++;
+
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return value;
+    }
+}
+
+/* A field's number; `inner` and `size` of a field of bytes, `number` of any other. */
+static unsigned board_field(const uint8_t **at, const uint8_t **inner, uint64_t *number)
+{
+    const uint64_t key = board_varint(at);
+
+    *inner = *at;
+    *number = 0;
+    if ((key & 7) == 2) {
+        *number = board_varint(at);
+        *inner = *at;
+        *at += *number;
+    } else if ((key & 7) == 0) {
+        *number = board_varint(at);
+    } else {
+        const size_t size = (key & 7) == 1 ? 8 : 4;
+
+        assert_true((key & 7) == 1 || (key & 7) == 5);
+        *number = board_little(*at, size);
+        *at += size;
+    }
+    return (unsigned)(key >> 3);
+}
+
+static void board_value(board *b, const uint8_t *at, const uint8_t *end, uint64_t step)
+{
+    board_figure *figure = &b->figure[b->n++];
+    const uint8_t *inner;
+    uint64_t number;
+
+    figure->step = step;
+    while (at < end) {
+        const unsigned field = board_field(&at, &inner, &number);
+        const uint32_t bits = (uint32_t)number;
+
+        if (field == 1)
+            snprintf(figure->tag, sizeof(figure->tag), "%.*s", (int)number, (const char *)inner);
+        else if (field == 2)
+            memcpy(&figure->value, &bits, sizeof(bits));
+    }
+    assert_ptr_equal(at, end);
+}
+
+static void board_event(board *b, const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *inner;
+    uint64_t number, step = 0;
+
+    while (at < end) {
+        const unsigned field = board_field(&at, &inner, &number);
+        const uint8_t *const stop = inner + number;
+
+        if (field == 2)
+            step = number;
+        else if (field == 3)
+            b->has_version = number == 13 && memcmp(inner, "brain.Event:2", 13) == 0;
+        else if (field == 7)
+            b->goes_on = step;
+        else if (field == 5)
+            while (inner < stop) {
+                const uint8_t *value;
+
+                assert_int_equal(board_field(&inner, &value, &number), 1);
+                board_value(b, value, value + number, step);
+            }
+    }
+    assert_ptr_equal(at, end);
+}
+
+/* The only event file of the folder, which is removed. */
+static void board_read(board *b)
+{
+    DIR *dir = opendir(folder_path("."));
+    char path[512] = "";
+    uint8_t *byte;
+    size_t size;
+
+    memset(b, 0, sizeof(*b));
+    assert_non_null(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        if (strncmp(e->d_name, "events.out.tfevents.", 20) == 0)
+            snprintf(path, sizeof(path), "%s", folder_path(e->d_name));
+    closedir(dir);
+    assert_int_equal(co_fs_read(&byte, &size, path, 1 << 20, CO_E_DATA), CO_OK);
+    for (size_t at = 0; at < size; b->records++) {
+        const uint64_t length = board_little(byte + at, 8);
+
+        assert_true(at + 16 + length <= size);
+        board_checked(byte + at, 8, byte + at + 8);
+        board_checked(byte + at + 12, length, byte + at + 12 + length);
+        board_event(b, byte + at + 12, byte + at + 12 + length);
+        at += 16 + length;
+    }
+    co_free(byte);
+    unlink(path);
+}
+
+static float board_at(const board *b, const char *tag, uint64_t step)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(b->figure[i].tag, tag) == 0 && b->figure[i].step == step)
+            return b->figure[i].value;
+    fail_msg("no '%s' at step %llu", tag, (unsigned long long)step);
+    return 0;
+}
+
+static co_status board_write(uint64_t first_step)
+{
+    co_run_info info = run_info;
+    co_event event;
+    co_sink *sink;
+    co_status st = CO_OK;
+
+    info.first_step = first_step;
+    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path("."), 2));
+    for (uint64_t step = first_step + 1; step <= first_step + 4 && st == CO_OK; step++) {
+        event = run_step(step);
+        event.train_loss = 1.0 / (double)step;
+        st = sink->ops->event(sink, &event);
+    }
+    event = run_epoch(0, CO_EVENT_EPOCH);
+    if (st == CO_OK)
+        st = sink->ops->event(sink, &event);
+    sink->ops->close(sink);
+    return st;
+}
+
+static void figures_come_back(void **state)
+{
+    board b;
+
+    (void)state;
+    assert_int_equal(board_crc((const uint8_t *)"123456789", 9), 0xe3069283);
+    assert_int_equal(board_write(0), CO_OK);
+    board_read(&b);
+    assert_int_equal(b.records, 4); /* version, steps 2 and 4, the epoch */
+    assert_true(b.has_version);
+    assert_int_equal(b.goes_on, 0);
+    assert_true(board_at(&b, "train/loss", 2) == 0.5f);
+    assert_true(board_at(&b, "train/loss", 4) == 0.25f);
+    assert_true(board_at(&b, "train/lr", 4) == 0.01f);
+    assert_true(board_at(&b, "epoch/test_accuracy", 469) == 0.8612f);
+    assert_true(board_at(&b, "epoch/samples_per_second", 469) == 24310.4f);
+}
+
+static void a_run_that_goes_on_says_from_where(void **state)
+{
+    board b;
+
+    (void)state;
+    assert_int_equal(board_write(300), CO_OK);
+    board_read(&b);
+    assert_int_equal(b.records, 5);
+    assert_int_equal(b.goes_on, 301);
+    assert_true(board_at(&b, "train/loss", 302) == (float)(1.0 / 302));
+}
+
+/* What fits stays whole. */
+static void a_full_disk_leaves_whole_records(void **state)
+{
+    struct rlimit old, small;
+    co_status st;
+    board b;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 250;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    st = board_write(0);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(st, CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "events.out.tfevents."));
+    board_read(&b);
+    assert_int_equal(b.records, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_come_back),
+        cmocka_unit_test(a_run_that_goes_on_says_from_where),
+        cmocka_unit_test(a_full_disk_leaves_whole_records),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
