@@ -218,6 +218,35 @@ static void the_latest_and_the_best_are_kept(void **state)
     shell("test -z \"$(ls -A %s/run/checkpoints | grep '^[.]')\"", folder);
 }
 
+/* Of equals the first is the best, so it is not the latest that stays. */
+static void the_best_stays_however_old(void **state)
+{
+    const char *const set[] = {"epochs=12", "checkpoint={every: 1 epoch, keep: 1}", NULL};
+    double best = -1;
+    int steps = 0, first = 0;
+    char line[4096], path[64];
+    FILE *file;
+
+    (void)state;
+    trains(NULL, "run", 1, false, set);
+    file = fopen(folder_path("run/metrics.jsonl"), "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        if (strstr(line, "\"event\":\"epoch\"")) {
+            const double accuracy = figure(line, "\"test_accuracy\":");
+
+            steps += 4;
+            first = accuracy > best ? steps : first;
+            best = accuracy > best ? accuracy : best;
+        }
+    fclose(file);
+    assert_in_range(first, 4, 40);
+    for (int step = 4; step <= 48; step += 4) {
+        snprintf(path, sizeof(path), "run/checkpoints/step-%d", step);
+        assert_int_equal(there(path), step == first || step == 48);
+    }
+}
+
 static void a_complete_run_is_left_alone(void **state)
 {
     co_train_summary first, again;
@@ -322,6 +351,23 @@ static void damaged_ones_are_passed_over(void **state)
     }
 }
 
+/* Of two that are to be kept none is damaged: the older good one stays. */
+static void damaged_ones_push_no_good_one_out(void **state)
+{
+    static const char every[] = "checkpoint={every: 1 steps, keep: 3, best: false}";
+    static const char fewer[] = "checkpoint={every: 5 steps, keep: 2, best: false}";
+    const char *const cut[] = {"max_steps=9", every, NULL};
+    const char *const on[] = {"max_steps=10", fewer, NULL};
+
+    (void)state;
+    trains(NULL, "run", 1, false, cut);
+    assert_true(there("run/checkpoints/step-9") && there("run/checkpoints/step-7"));
+    shell("truncate -s 100 %s/run/checkpoints/step-9/manifest.json", folder);
+    trains(NULL, "run", 1, true, on);
+    assert_true(there("run/checkpoints/step-10") && there("run/checkpoints/step-8"));
+    assert_false(there("run/checkpoints/step-7"));
+}
+
 static void no_good_one_is_an_error(void **state)
 {
     const char *const cut[] = {"max_steps=6", NULL};
@@ -404,9 +450,11 @@ int main(void)
         TEST(no_event_stands_twice),
         TEST(what_a_run_has_taken_adds_up),
         TEST(the_latest_and_the_best_are_kept),
+        TEST(the_best_stays_however_old),
         TEST(a_complete_run_is_left_alone),
         TEST(changed_configs_are_refused),
         TEST(damaged_ones_are_passed_over),
+        TEST(damaged_ones_push_no_good_one_out),
         TEST(no_good_one_is_an_error),
         TEST(one_job_at_a_time),
         TEST(a_failed_write_is_told_in_the_end),
