@@ -26,7 +26,8 @@
 #include "train/rundir.h"
 
 #define JOB_MAX_PATH  4352
-#define JOB_SIGNALLED 128 /* exit codes above it are signals */
+#define JOB_SIGNALLED 128 /* exit codes above it are signals, */
+#define JOB_SIGNALS   64  /* so many of them */
 #define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
 #define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
 
@@ -130,11 +131,44 @@ static uint64_t job_step(const job *j)
     return step;
 }
 
+/* Ranks without a last word. Where the launcher ends the others by SIGKILL, as MPICH's does, they
+   cannot say one either. *one_host: they were together. */
+static int job_count_silent(bool *one_host, const job *j)
+{
+    const char *host = NULL;
+    int n = 0;
+
+    *one_host = true;
+    for (int r = 0; r < j->ranks; r++) {
+        if (j->note[r].kind > CO_NOTE_BEGUN)
+            continue;
+        *one_host = *one_host && (!host || strcmp(host, j->note[r].host) == 0);
+        host = j->note[r].host;
+        n++;
+    }
+    return n;
+}
+
+/* "rank 1 (process 5 on n2) has", "one or more of 3 ranks have". */
+static const char *job_silent(char *out, size_t size, const job *j, int dead)
+{
+    const co_note *note = &j->note[dead];
+    bool one_host;
+    const int n = job_count_silent(&one_host, j);
+
+    if (n == 1)
+        snprintf(out, size, "rank %d (process %ld on %s) has", dead, note->pid, note->host);
+    else
+        snprintf(out, size, "one or more of %d ranks%s%s have", n, one_host ? " on " : "",
+                 one_host ? note->host : "");
+    return out;
+}
+
 static const char *job_ending(char *out, size_t size, const job *j, int code)
 {
     if (j->overdue)
         snprintf(out, size, "had not noticed %d s after the others", JOB_GRACE_S);
-    else if (code > JOB_SIGNALLED)
+    else if (code > JOB_SIGNALLED && code <= JOB_SIGNALLED + JOB_SIGNALS)
         snprintf(out, size, "says signal %d", code - JOB_SIGNALLED);
     else
         snprintf(out, size, "says exit code %d", code);
@@ -145,7 +179,7 @@ static const char *job_ending(char *out, size_t size, const job *j, int code)
 static bool job_explain(co_status *status, job *j, int dead, int code)
 {
     const co_note *note = dead < 0 ? NULL : &j->note[dead];
-    char ending[64];
+    char ending[64], who[320];
 
     *status = CO_E_PEER;
     if (note && note->kind == CO_NOTE_FAILED) {
@@ -156,9 +190,8 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
                note->status == CO_E_NOMEM;
     }
     if (note && note->kind == CO_NOTE_BEGUN) {
-        snprintf(j->cause, sizeof(j->cause),
-                 "rank %d (process %ld on %s) has died in or behind step %llu; its launcher %s",
-                 dead, note->pid, note->host, (unsigned long long)job_step(j),
+        snprintf(j->cause, sizeof(j->cause), "%s died in or behind step %llu; its launcher %s",
+                 job_silent(who, sizeof(who), j, dead), (unsigned long long)job_step(j),
                  job_ending(ending, sizeof(ending), j, code));
         return true;
     }
@@ -187,9 +220,12 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
    which cannot be reached any more; where that is none, one rank fewer. */
 static co_status job_shrink(job *j, int dead, const cli_guard *guard)
 {
-    const bool known = dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN;
     const int before = j->hosts.n;
+    bool known;
     int ranks = 0;
+
+    (void)job_count_silent(&known, j);
+    known = known && dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN;
 
     if (known)
         train_hosts_drop(&j->hosts, j->note[dead].host);
@@ -214,6 +250,8 @@ static bool job_again(job *j, int dead, const cli_guard *guard)
 {
     const uint64_t failed_at = job_step(j) + 1;
     const int before = j->ranks;
+    bool one_host;
+    const int lost = job_count_silent(&one_host, j) > 1 ? -1 : dead;
 
     if (j->spec.on_failure == CO_SPEC_STOP)
         return false;
@@ -226,7 +264,7 @@ static bool job_again(job *j, int dead, const cli_guard *guard)
         return job_give_up(j, co_error_message());
     if (j->ranks < 1)
         return job_give_up(j, "no rank is left to go on with");
-    j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = dead};
+    j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
     snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
     co_log(CO_LOG_WARN,
            "%s; %d of %d ranks start again from the last checkpoint (restart %d of "

@@ -230,7 +230,36 @@ static void a_host_that_lost_a_rank_is_left_out(void **state)
     free(log);
 }
 
-/* The same, with a rank that dies in the same step each time. */
+/* Ranks of both hosts have no last word, as where the launcher kills them all: nobody is named, and
+   both hosts are tried. */
+static void nobody_is_blamed_where_nobody_knows(void **state)
+{
+    char *log;
+
+    (void)state;
+    program_write_text("mute.sh",
+                       "echo \"$*\" >>mute.log\n"
+                       "case $* in *--version) [ $4 = n1 ]; exit;; esac\n"
+                       "for a; do case $a in --notes=*) notes=${a#--notes=};; esac; done\n"
+                       "[ $2 = 2 ] || exit 0\n"
+                       "for r in 0 1; do echo \"begun 1 n$((r + 1))\" >$notes/$r; done\n"
+                       "exit 255\n");
+    program_assert_success(program_line("train job.yaml -n 2 --run-dir mute -s on_failure=shrink "
+                                        "--mpiexec 'sh mute.sh' --hosts n1,n2"));
+    log = program_read("mute.log");
+    assert_non_null(log);
+    assert_non_null(strstr(log, "-n 1 --host n2 "));
+    assert_non_null(strstr(log, "-n 1 --host n1 "));
+    assert_non_null(strstr(log, " --resume "));
+    free(log);
+    program_assert_error(program_line("train job.yaml -n 2 --run-dir mute -s on_failure=stop "
+                                      "--mpiexec 'sh mute.sh' --hosts n1,n2"),
+                         4,
+                         "one or more of 2 ranks have died in or behind step 0; its launcher "
+                         "says exit code 255");
+}
+
+/* The launcher whose rank 1 dies, in the same step each time. */
 static void a_step_that_fails_twice_is_the_end(void **state)
 {
     (void)state;
@@ -324,6 +353,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(too_many_deaths_are_the_end),
         cmocka_unit_test(signals_to_cohort_end_in_order),
         cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),
+        cmocka_unit_test(nobody_is_blamed_where_nobody_knows),
         cmocka_unit_test(a_step_that_fails_twice_is_the_end),
         cmocka_unit_test(what_cannot_start_is_said_once),
         cmocka_unit_test(each_rank_of_a_host_updates_its_part),
