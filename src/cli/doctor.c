@@ -162,8 +162,9 @@ static void doctor_check_half(doctor *d)
         half |= (*b)->half ? (*b)->half() : 0;
     for (int type = CO_BF16; type <= CO_F16; type++)
         doctor_say(d, DOCTOR_NOTE, type == CO_BF16 ? "bf16" : "fp16", "%s",
-                   half >> type & 1 ? "kernels compute with it: `precision: bf16` is the fastest"
-                                    : "computed in fp32 and rounded: right, and slower than fp32");
+                   half >> type & 1
+                       ? "kernels compute with it: `precision: bf16` is fastest for large networks"
+                       : "computed in fp32 and rounded: right, and slower than fp32");
 }
 
 /* In order of preference, as a plan asks them. */
