@@ -194,6 +194,9 @@ def optimizer(name, parameters):
         "mnist-net": (torch.optim.SGD, dict(lr=0.01, momentum=0.5)),
         "lenet5": (torch.optim.SGD, dict(lr=0.02, momentum=0.85)),
         "psgd-cnn": (torch.optim.SGD, dict(lr=0.1)),
+        "mnist-example": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
+        "alexnet": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
+        "vgg11": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
         "resnet9": (torch.optim.Adam, dict(lr=0.001, weight_decay=0.001)),
     }.get(name, (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=1e-4)))
     parameters = list(parameters)
