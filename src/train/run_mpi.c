@@ -104,6 +104,14 @@ static co_status run_mpi_verdict(const co_job_result *result)
                    result->saved ? ", which is saved: --resume goes on from it" : "");
 }
 
+/* Before MPI ends: all is saved by now, and an MPI may not come back from its end. */
+static void run_mpi_note_end(const co_job *job)
+{
+    const co_status st = run_mpi_verdict(job->result);
+
+    co_listener_end(job->listener, st, st == CO_OK ? "" : co_error_message());
+}
+
 static co_status run_mpi_rank(co_comm *comm, void *arg)
 {
     co_job *job = arg;
@@ -117,6 +125,8 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
         st = co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0);
     if (st != CO_OK)
         co_listener_end(job->listener, st, co_error_message());
+    else
+        run_mpi_note_end(job);
     return st;
 }
 
@@ -132,10 +142,8 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
     }
     CO_TRY(co_listener_open(&job->listener, options->notes));
     st = co_launch(launch, run_mpi_rank, job);
-    if (st == CO_OK) {
+    if (st == CO_OK)
         st = run_mpi_verdict(job->result);
-        co_listener_end(job->listener, st, st == CO_OK ? "" : co_error_message());
-    }
     co_listener_close(job->listener);
     job->listener = NULL;
     job->restart = NULL;
