@@ -121,6 +121,23 @@ static void the_same_bits_on_other_ranks(void **state)
     assert_string_equal(part.weights_sha256, whole.weights_sha256);
 }
 
+/* The losses before the cut count once, whatever ranks go on. */
+static void the_same_losses_on_other_ranks(void **state)
+{
+    const char *const set[] = {"shards=4", "max_steps=8", NULL};
+    const char *const cut[] = {"shards=4", "max_steps=5", NULL};
+    co_train_summary whole, part;
+    double apart;
+
+    (void)state;
+    trains(&whole, "whole", 2, false, set);
+    trains(&part, "parts", 2, false, cut);
+    trains(&part, "parts", 3, true, set);
+    apart = part.train_loss - whole.train_loss;
+    assert_true(apart < 1e-9 && apart > -1e-9);
+    assert_true(part.train_accuracy == whole.train_accuracy);
+}
+
 static int events(const char *kind)
 {
     FILE *file = fopen(folder_path("run/metrics.jsonl"), "r");
@@ -447,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_same_bits),
         TEST(the_same_bits_on_other_ranks),
+        TEST(the_same_losses_on_other_ranks),
         TEST(no_event_stands_twice),
         TEST(what_a_run_has_taken_adds_up),
         TEST(the_latest_and_the_best_are_kept),

@@ -18,8 +18,10 @@
 
 #include <cohort.h>
 
+#include "core/arena.h"
 #include "core/mem.h"
 #include "data/data.h"
+#include "train/policy.h"
 #include "train/state.h"
 #include "train/trainer_internal.h"
 
@@ -264,6 +266,41 @@ static void parts_of_a_sum(void **test)
     }
 }
 
+/* How often, in words. */
+static void times_are_counted_in_their_units(void **state)
+{
+    static const struct {
+        const char *text;
+        co_saver_unit unit;
+        uint64_t every;
+    } cases[] = {
+        {"epoch", CO_SAVER_EPOCHS, 1},      {"2 epochs", CO_SAVER_EPOCHS, 2},
+        {"500 steps", CO_SAVER_STEPS, 500}, {"90 seconds", CO_SAVER_SECONDS, 90},
+        {"1 minute", CO_SAVER_SECONDS, 60}, {"10 minutes", CO_SAVER_SECONDS, 600},
+        {"1 hour", CO_SAVER_SECONDS, 3600}, {"3 hours", CO_SAVER_SECONDS, 10800},
+    };
+    static const char *const bad[] = {"0 steps",  "steps 5", "5",
+                                      "-1 steps", "2 days",  "1000000000001 steps"};
+    co_arena *arena = co_arena_create();
+    co_saver_policy policy;
+
+    (void)state;
+    assert_non_null(arena);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        co_value value = {.kind = CO_VALUE_SCALAR, .text = cases[c].text};
+
+        assert_int_equal(co_saver_policy_read(&policy, &value, arena), CO_OK);
+        assert_int_equal(policy.unit, cases[c].unit);
+        assert_int_equal(policy.every, cases[c].every);
+    }
+    for (size_t c = 0; c < sizeof(bad) / sizeof(bad[0]); c++) {
+        co_value value = {.kind = CO_VALUE_SCALAR, .text = bad[c]};
+
+        assert_int_equal(co_saver_policy_read(&policy, &value, arena), CO_E_USAGE);
+    }
+    co_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +308,7 @@ int main(void)
         cmocka_unit_test(goes_on),
         cmocka_unit_test(other_ranks),
         cmocka_unit_test(parts_of_a_sum),
+        cmocka_unit_test(times_are_counted_in_their_units),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
