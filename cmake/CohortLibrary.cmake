@@ -20,4 +20,7 @@ foreach(library cohort_shared cohort_static)
   # The objects are already in; from the modules come only the libraries that they need.
   target_link_libraries(${library} PRIVATE ${modules})
 endforeach()
-target_link_options(cohort_shared PRIVATE LINKER:--no-undefined)
+# Clang leaves the runtime of its sanitizers to the program.
+if(NOT COHORT_FUZZ)
+  target_link_options(cohort_shared PRIVATE LINKER:--no-undefined)
+endif()
