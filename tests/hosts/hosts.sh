@@ -31,7 +31,7 @@ cd "$work"
 hosts_start "$work/hosts" 3
 
 if [ $mpi = openmpi ]; then
-    mpiexec="$(command -v mpiexec.openmpi || echo mpiexec) --mca plm_rsh_agent $work/hosts/ssh"
+    mpiexec="$(command -v mpiexec.openmpi || echo mpiexec) -x ASAN_OPTIONS --mca plm_rsh_agent $work/hosts/ssh"
     host_key=--host
 else
     mpiexec="mpiexec.mpich -launcher ssh -launcher-exec $work/hosts/ssh"
