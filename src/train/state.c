@@ -242,7 +242,8 @@ co_status co_state_capture_part(co_state *state, const struct trainer *t)
 }
 
 /* Ranks that share weights update parts of them, and each has the optimizer's state of its part
-   alone: from those of rank 0's host to rank 0. Other hosts have the same. */
+   alone: from those of rank 0's host to rank 0, which has a state for it. Other hosts have the
+   same. */
 static co_status state_gather_parts(co_state *state, const trainer *t)
 {
     const co_store *store = t->job->model->store;
@@ -262,7 +263,7 @@ static co_status state_gather_parts(co_state *state, const trainer *t)
 
             if (co_comm_rank(near) == r)
                 CO_TRY(co_comm_send(near, live + begin, count, CO_F32, 0));
-            if (co_comm_rank(near) == 0)
+            if (state && co_comm_rank(near) == 0)
                 CO_TRY(co_comm_recv(near, state->shape.array[i].data + begin, count, CO_F32, r));
         }
     return CO_OK;
