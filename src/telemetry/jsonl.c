@@ -1,49 +1,20 @@
 /*
- * jsonl.c - metrics.jsonl: one JSON object a line, for programs.
- *
- * Each event is one append, so a crash keeps every line written before it, and a reader that
- * follows the file never sees half a line from a healthy run. A full disk takes back the line that
- * did not fit.
+ * jsonl.c - metrics.jsonl: one JSON object a line, for programs. Each event is one record
+ * (append.h).
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/mem.h"
+#include "telemetry/append.h"
 #include "telemetry/json.h"
 
 typedef struct jsonl {
     co_sink sink; /* first */
-    char *path;   /* owned, for messages */
-    int fd;
+    co_append file;
     uint64_t every;
     int ranks;
 } jsonl;
-
-static co_status jsonl_append(const jsonl *self, const char *text, size_t length)
-{
-    off_t start = lseek(self->fd, 0, SEEK_END);
-    size_t done = 0;
-
-    while (done < length) {
-        ssize_t n = write(self->fd, text + done, length - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int cause = errno;
-
-            if (start >= 0 && ftruncate(self->fd, start) != 0)
-                cause = errno;
-            return co_fail(CO_E_IO, "%s: cannot write: %s", self->path, strerror(cause));
-        }
-        done += (size_t)n;
-    }
-    return CO_OK;
-}
 
 /* Takes over `object`, which may be NULL; `bad` says that filling it in failed. */
 static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
@@ -56,9 +27,9 @@ static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
         size_t length = strlen(line);
 
         line[length] = '\n'; /* one write for both; the length goes along */
-        st = jsonl_append(self, line, length + 1);
+        st = co_append_record(&self->file, line, length + 1);
     } else {
-        st = co_fail(CO_E_NOMEM, "out of memory while writing %s", self->path);
+        st = co_fail(CO_E_NOMEM, "out of memory while writing %s", self->file.path);
     }
     free(line);
     return st;
@@ -152,9 +123,7 @@ static void jsonl_close(co_sink *sink)
 
     if (!self)
         return;
-    if (self->fd >= 0)
-        close(self->fd);
-    co_free(self->path);
+    co_append_close(&self->file);
     co_free(self);
 }
 
@@ -165,20 +134,6 @@ const co_sink_ops co_sink_jsonl = {
     .close = jsonl_close,
 };
 
-static co_status jsonl_open(jsonl *self, const char *run_dir)
-{
-    size_t size = strlen(run_dir) + sizeof("/metrics.jsonl");
-
-    self->path = co_calloc(size, 1);
-    if (!self->path)
-        return CO_E_NOMEM;
-    snprintf(self->path, size, "%s/metrics.jsonl", run_dir);
-    self->fd = open(self->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (self->fd < 0)
-        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", self->path, strerror(errno));
-    return CO_OK;
-}
-
 co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
                              uint64_t every)
 {
@@ -188,10 +143,9 @@ co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char 
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_jsonl;
-    self->fd = -1;
     self->every = every ? every : 1;
     self->ranks = info->ranks;
-    st = jsonl_open(self, run_dir);
+    st = co_append_open(&self->file, run_dir, "metrics.jsonl", false);
     if (st == CO_OK)
         st = jsonl_start(self, info);
     if (st != CO_OK) {

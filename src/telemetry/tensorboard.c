@@ -7,22 +7,19 @@
  * its own, which says behind which step it goes on: what earlier files have of later steps is then
  * left out. The messages are so small that they are written by hand.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/mem.h"
+#include "telemetry/append.h"
 #include "telemetry/telemetry.h"
 
 #define TENSORBOARD_MAX_EVENT 2048
 
 typedef struct tensorboard {
     co_sink sink; /* first */
-    char *path;   /* owned, for messages */
-    int fd;
+    co_append file;
     uint64_t every;
 } tensorboard;
 
@@ -108,32 +105,15 @@ static void tensorboard_scalar(tensorboard_text *summary, const char *tag, doubl
     tensorboard_field(summary, 1, one.byte, one.size);
 }
 
-/* One write for a record; a full disk takes back what did not fit. */
 static co_status tensorboard_record(const tensorboard *self, const tensorboard_text *event)
 {
-    const off_t start = lseek(self->fd, 0, SEEK_END);
     tensorboard_text record = {.size = 0};
-    size_t done = 0;
 
     tensorboard_little(&record, event->size, 8);
     tensorboard_little(&record, tensorboard_checksum(record.byte, 8), 4);
     tensorboard_put(&record, event->byte, event->size);
     tensorboard_little(&record, tensorboard_checksum(event->byte, event->size), 4);
-    while (done < record.size) {
-        const ssize_t n = write(self->fd, record.byte + done, record.size - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int cause = errno;
-
-            if (start >= 0 && ftruncate(self->fd, start) != 0)
-                cause = errno;
-            return co_fail(CO_E_IO, "%s: cannot write: %s", self->path, strerror(cause));
-        }
-        done += (size_t)n;
-    }
-    return CO_OK;
+    return co_append_record(&self->file, record.byte, record.size);
 }
 
 static co_status tensorboard_put_summary(const tensorboard *self, const tensorboard_text *summary,
@@ -192,9 +172,7 @@ static void tensorboard_close(co_sink *sink)
 
     if (!self)
         return;
-    if (self->fd >= 0)
-        close(self->fd);
-    co_free(self->path);
+    co_append_close(&self->file);
     co_free(self);
 }
 
@@ -208,19 +186,13 @@ const co_sink_ops co_sink_tensorboard = {
 /* Files of a folder are read in the order of their names. */
 static co_status tensorboard_open(tensorboard *self, const char *run_dir)
 {
-    const size_t size = strlen(run_dir) + 64;
     struct timespec now;
+    char name[64];
 
     clock_gettime(CLOCK_REALTIME, &now);
-    self->path = co_calloc(size, 1);
-    if (!self->path)
-        return CO_E_NOMEM;
-    snprintf(self->path, size, "%s/events.out.tfevents.%010lld.%09ld", run_dir,
-             (long long)now.tv_sec, now.tv_nsec);
-    self->fd = open(self->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (self->fd < 0)
-        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", self->path, strerror(errno));
-    return CO_OK;
+    snprintf(name, sizeof(name), "events.out.tfevents.%010lld.%09ld", (long long)now.tv_sec,
+             now.tv_nsec);
+    return co_append_open(&self->file, run_dir, name, true);
 }
 
 /* The version of the file, and SessionLog {status = 1: START (1)} where a run goes on. */
@@ -249,7 +221,6 @@ co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_tensorboard;
-    self->fd = -1;
     self->every = every ? every : 1;
     st = tensorboard_open(self, run_dir);
     if (st == CO_OK)

@@ -1,0 +1,59 @@
+/*
+ * append.c - records appended to a file, each whole or not at all. Must not know what is in them.
+ */
+#include "telemetry/append.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+co_status co_append_open(co_append *out, const char *dir, const char *name, bool fresh)
+{
+    const size_t size = strlen(dir) + strlen(name) + 2;
+
+    out->fd = -1;
+    out->path = co_calloc(size, 1);
+    if (!out->path)
+        return CO_E_NOMEM;
+    snprintf(out->path, size, "%s/%s", dir, name);
+    out->fd =
+        open(out->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (fresh ? O_EXCL : 0), 0666);
+    if (out->fd < 0)
+        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", out->path, strerror(errno));
+    return CO_OK;
+}
+
+co_status co_append_record(const co_append *file, const void *bytes, size_t size)
+{
+    const off_t start = lseek(file->fd, 0, SEEK_END);
+    const char *at = bytes;
+    size_t done = 0;
+
+    while (done < size) {
+        const ssize_t n = write(file->fd, at + done, size - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            int cause = errno;
+
+            if (start >= 0 && ftruncate(file->fd, start) != 0)
+                cause = errno;
+            return co_fail(CO_E_IO, "%s: cannot write: %s", file->path, strerror(cause));
+        }
+        done += (size_t)n;
+    }
+    return CO_OK;
+}
+
+void co_append_close(co_append *file)
+{
+    if (file->path && file->fd >= 0)
+        close(file->fd);
+    co_free(file->path);
+    file->path = NULL;
+}
