@@ -218,16 +218,12 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
 
 /* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
    which cannot be reached any more; where that is none, one rank fewer. */
-static co_status job_shrink(job *j, int dead, const cli_guard *guard)
+static co_status job_shrink(job *j, int dead, bool one_host, const cli_guard *guard)
 {
     const int before = j->hosts.n;
-    bool known;
     int ranks = 0;
 
-    (void)job_count_silent(&known, j);
-    known = known && dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN;
-
-    if (known)
+    if (one_host && dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN)
         train_hosts_drop(&j->hosts, j->note[dead].host);
     else
         CO_TRY(train_hosts_drop_lost(&j->hosts, guard, j->self));
@@ -260,7 +256,7 @@ static bool job_again(job *j, int dead, const cli_guard *guard)
     j->failed_at = failed_at;
     if (j->last.count == j->spec.max_restarts)
         return job_give_up(j, "max_restarts is reached");
-    if (j->spec.on_failure == CO_SPEC_SHRINK && job_shrink(j, dead, guard) != CO_OK)
+    if (j->spec.on_failure == CO_SPEC_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
         return job_give_up(j, co_error_message());
     if (j->ranks < 1)
         return job_give_up(j, "no rank is left to go on with");

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "comm/mpi_internal.h"
+#include "core/process.h"
 
 #define END_GRACE_MS  15000
 #define END_ANCESTORS 8
@@ -27,22 +28,16 @@ static const char end_message[] =
 /* Name and parent of a process; false: there is none. */
 static bool end_look(char name[32], int *parent, int pid)
 {
-    char path[64], text[128] = "";
+    char path[64], text[128];
     const char *begin, *end;
-    FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    file = fopen(path, "re");
-    if (!file)
+    end = co_process_stat(text, sizeof(text), path); /* PID (NAME) STATE PARENT ... */
+    begin = end ? strchr(text, '(') : NULL;
+    if (!begin || strlen(end) < 4)
         return false;
-    begin = fgets(text, sizeof(text), file);
-    fclose(file);
-    begin = begin ? strchr(text, '(') : NULL; /* PID (NAME) STATE PARENT ... */
-    end = begin ? strrchr(text, ')') : NULL;
-    if (!end || strlen(end) < 5)
-        return false;
-    snprintf(name, 32, "%.*s", (int)(end - begin - 1), begin + 1);
-    *parent = atoi(end + 4);
+    snprintf(name, 32, "%.*s", (int)(end - begin - 2), begin + 1);
+    *parent = atoi(end + 3);
     return true;
 }
 

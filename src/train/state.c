@@ -246,8 +246,7 @@ co_status co_state_capture_part(co_state *state, const struct trainer *t)
    same. */
 static co_status state_gather_parts(co_state *state, const trainer *t)
 {
-    const co_store *store = t->job->model->store;
-    co_comm *near = store->param != store->own_param ? co_comm_near(t->comm) : NULL;
+    co_comm *near = trainer_sharers(t);
     const int ranks = near ? co_comm_size(near) : 1;
     int32_t first = co_comm_rank(t->comm);
     const float *live;
@@ -337,11 +336,9 @@ bool co_state_is_common(const co_state *state, int array)
 
 static co_status state_put_array(trainer *t, const co_state *state, int i)
 {
-    const co_store *store = t->job->model->store;
     const co_state_array *array = &state->shape.array[i];
     const int rank = co_comm_rank(t->comm), ranks = co_comm_size(t->comm);
-    const bool lent = i == CO_STATE_PARAM && store->param != store->own_param;
-    const co_comm *near = lent ? co_comm_near(t->comm) : NULL;
+    const co_comm *near = i == CO_STATE_PARAM ? trainer_sharers(t) : NULL;
     const int copies = co_state_copies(state, i);
     /* Weights that ranks share are written once. */
     const size_t begin =
@@ -440,7 +437,7 @@ co_status co_state_restore(struct trainer *t, const co_state *state)
     for (int i = 0; i < state->shape.n_array; i++)
         CO_TRY(state_put_array(t, state, i));
     state_put_point(t, state);
-    if (t->job->model->store->param != t->job->model->store->own_param)
-        CO_TRY(co_comm_barrier(co_comm_near(t->comm)));
+    if (trainer_sharers(t))
+        CO_TRY(co_comm_barrier(trainer_sharers(t)));
     return co_distributed_resume(t->distributed, state->point.step, own.updates);
 }

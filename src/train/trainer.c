@@ -283,16 +283,23 @@ co_status trainer_step(trainer *t)
     return CO_OK;
 }
 
+co_comm *trainer_sharers(const trainer *t)
+{
+    const co_store *store = t->job->model->store;
+
+    return store->param != store->own_param ? co_comm_near(t->comm) : NULL;
+}
+
 /* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
    the weights, one of them does it while the others wait. */
 co_status trainer_swap_ema(trainer *t)
 {
     co_store *store = t->job->model->store;
-    co_comm *near = store->param != store->own_param ? co_comm_near(t->comm) : NULL;
+    co_comm *near = trainer_sharers(t);
 
     if (!t->ema)
         return CO_OK;
-    if (near) /* they share the weights */
+    if (near)
         CO_TRY(co_comm_barrier(near));
     co_ema_swap(t->ema, store, !near || co_comm_rank(near) == 0);
     return near ? co_comm_barrier(near) : CO_OK;

@@ -102,6 +102,8 @@ void trainer_overflow_settle(trainer *t);
 /* One update of the weights. */
 co_status trainer_step(trainer *t);
 co_status trainer_average_buffers(trainer *t);
+/* The ranks that this one shares its weights with, itself among them; NULL: it has its own. */
+co_comm *trainer_sharers(const trainer *t);
 /* The averaged weights into the model and the trained ones out of it, or back. */
 co_status trainer_swap_ema(trainer *t);
 /* After the last step: what is saved is what the last evaluation has seen. Collective. */
