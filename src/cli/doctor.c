@@ -16,6 +16,7 @@
 #include "cli/machine.h"
 #include "comm/mpi.h"
 #include "comm/transports.h"
+#include "core/isa.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "export/export.h"
@@ -65,6 +66,11 @@ static void doctor_check_cpu(doctor *d)
                     "amx_tile amx_bf16 amx_int8 asimd sve sve2 bf16");
     if (strstr(has, "avx2") || strstr(has, "asimd")) {
         doctor_say(d, DOCTOR_OK, "cpu", "%s: %s", name[0] ? name : "unnamed", has);
+        if (co_isa_is_limited()) {
+            doctor_say(d, DOCTOR_WARN, "instructions", "COHORT_ISA limits them to %s",
+                       co_isa_title(co_isa_level()));
+            doctor_remedy("unset COHORT_ISA to train at this CPU's full speed");
+        }
         return;
     }
     doctor_say(d, DOCTOR_WARN, "cpu", "%s: no vector instructions beyond %s",

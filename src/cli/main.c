@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "core/config.h"
+#include "core/isa.h"
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
@@ -172,6 +173,7 @@ static co_status main_dispatch(int argc, const char *const *argv)
     }
     if (main_is_help(argv[0]))
         return main_help(argc - 1, argv + 1);
+    CO_TRY(co_isa_check());
     command = main_find(&words, argc, argv);
     return command ? main_run(command, argc - words, argv + words) : main_help(argc, argv);
 }

@@ -4,10 +4,7 @@
 #define HALF_STEP 4
 
 #include "core/half_random.h"
-
-#ifdef CO_HALF_X86
-#include <cpuid.h>
-#endif
+#include "core/isa.h"
 
 #define HALF_BLOCK ((size_t)512)
 
@@ -42,32 +39,11 @@ const co_half_loops co_half_plain = {
     .stochastic = {half_stochastic_bf16, half_stochastic_f16},
 };
 
-#ifdef CO_HALF_X86
-/* clang has no name for it. To ask the CPU itself takes as long as converting thousands of floats,
-   on a virtual machine tens of thousands: it leaves the guest. */
-static bool half_has_f16c(void)
-{
-#if defined(__clang__) || __GNUC__ < 11
-    unsigned a, b, c, d;
-
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-#else
-    return __builtin_cpu_supports("f16c");
-#endif
-}
-#endif
-
 const co_half_loops *const *co_half_loops_of_cpu(size_t *n)
 {
 #ifdef CO_HALF_X86
     static const co_half_loops *const all[] = {&co_half_avx512, &co_half_avx2, &co_half_plain};
-    size_t first = 2;
-
-    if (__builtin_cpu_supports("avx2") && half_has_f16c())
-        first = 1;
-    if (first == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-        first = 0;
+    const size_t first = (size_t)!co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
 #else
     static const co_half_loops *const all[] = {&co_half_plain};
     const size_t first = 0;

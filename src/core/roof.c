@@ -12,6 +12,7 @@
 #include <hwloc.h>
 
 #include "core/clock.h"
+#include "core/isa.h"
 #include "core/mem.h"
 #include "core/roof_flops.h"
 
@@ -85,10 +86,9 @@ roof_triad_avx512(float *memory, size_t n, float s)
 static roof_triad_fn roof_choose_triad(void)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    if (co_isa_has(CO_ISA_AVX512))
         return roof_triad_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (co_isa_has(CO_ISA_AVX2))
         return roof_triad_avx2;
 #endif
     return roof_triad_basic;

@@ -8,14 +8,10 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#define FLOPS_AMX
-#endif
+
+#include "core/isa.h"
 
 #define FLOPS_CHAINS 12 /* more than the units' latency times their number */
 #define FLOPS_TURNS  20000
@@ -87,9 +83,7 @@ __attribute__((target("avx512f,avx512bf16"))) static double flops_bf16(float *si
         *sink += _mm512_cvtss_f32(x[i]) * 1e-6f;
     return 2.0 * 32 * FLOPS_CHAINS * FLOPS_TURNS;
 }
-#endif
 
-#ifdef FLOPS_AMX
 /* Tiles of 16 rows of 64 bytes: what _tile_loadconfig reads. */
 typedef struct flops_tiles {
     uint8_t palette, start_row, reserved[14];
@@ -97,10 +91,8 @@ typedef struct flops_tiles {
     uint8_t rows[16];
 } flops_tiles;
 
-#define FLOPS_TILES       8
-#define FLOPS_AMX_TURNS   4000
-#define FLOPS_ARCH_PERMIT 0x1023 /* ARCH_REQ_XCOMP_PERM */
-#define FLOPS_TILE_DATA   18     /* its number among the parts of a thread's state */
+#define FLOPS_TILES     8
+#define FLOPS_AMX_TURNS 4000
 
 /* Four tiles of sums, so that none waits for itself. */
 __attribute__((target("amx-tile,amx-bf16"))) static double flops_amx(float *sink)
@@ -132,24 +124,14 @@ __attribute__((target("amx-tile,amx-bf16"))) static double flops_amx(float *sink
     *sink += out[0];
     return 2.0 * 16 * 16 * 32 * 4 * FLOPS_AMX_TURNS;
 }
-
-/* The CPU has tiles for BF16, and the system lets this process use them. */
-static bool flops_has_amx(void)
-{
-    unsigned a, b, c, d;
-
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1) &&
-           syscall(SYS_arch_prctl, FLOPS_ARCH_PERMIT, FLOPS_TILE_DATA) == 0;
-}
 #endif
 
 co_roof_flops_fn co_roof_find_flops(void)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
+    if (co_isa_has(CO_ISA_AVX512))
         return flops_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (co_isa_has(CO_ISA_AVX2))
         return flops_avx2;
 #endif
     return flops_basic;
@@ -157,13 +139,10 @@ co_roof_flops_fn co_roof_find_flops(void)
 
 co_roof_flops_fn co_roof_find_bf16_flops(void)
 {
-#ifdef FLOPS_AMX
-    if (flops_has_amx())
-        return flops_amx;
-#endif
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16"))
+    if (co_isa_has(CO_ISA_AMX))
+        return flops_amx;
+    if (co_isa_has(CO_ISA_AVX512_BF16))
         return flops_bf16;
 #endif
     return NULL;

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "core/isa.h"
+
 #define COLOR_BLOCK ((size_t)1024) /* pixels worked on together */
 
 static const co_color_loops color_basic = COLOR_LOOPS("plain C");
@@ -19,10 +21,9 @@ size_t co_color_loops_list(const co_color_loops *out[CO_COLOR_MAX_LOOPS])
 
     out[n++] = &color_basic;
 #ifdef CO_DATA_X86
-    if (__builtin_cpu_supports("avx2"))
+    if (co_isa_has(CO_ISA_AVX2))
         out[n++] = &co_color_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (co_isa_has(CO_ISA_AVX512))
         out[n++] = &co_color_avx512;
 #endif
     return n;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "core/isa.h"
 #include "data/image_internal.h"
 
 static uint8_t loops_byte(int32_t sum)
@@ -89,10 +90,9 @@ size_t co_image_loops_list(const co_image_loops *out[CO_IMAGE_MAX_LOOPS])
 
     out[n++] = &co_image_loops_basic;
 #ifdef CO_DATA_X86
-    if (__builtin_cpu_supports("avx2"))
+    if (co_isa_has(CO_ISA_AVX2))
         out[n++] = &co_image_loops_avx2;
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))
+    if (co_isa_has_bytes())
         out[n++] = &co_image_loops_avx512;
 #endif
     return n;

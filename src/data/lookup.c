@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/isa.h"
+
 #define LOOKUP_STEP 8
 
 static uint32_t lookup_bits(float value)
@@ -95,9 +97,9 @@ size_t co_lookup_loops_list(const co_lookup_loops *out[CO_LOOKUP_MAX_LOOPS])
 
     out[n++] = &co_lookup_basic;
 #ifdef CO_DATA_X86
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (co_isa_has(CO_ISA_AVX2))
         out[n++] = &co_lookup_avx2;
-    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+    if (co_isa_has_bytes())
         out[n++] = &co_lookup_avx512;
 #endif
     return n;

@@ -3,6 +3,7 @@
  */
 #include "graph/plan.h"
 
+#include "core/isa.h"
 #include "core/mem.h"
 #include "graph/plan_internal.h"
 
@@ -45,6 +46,7 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
 
     if (options->batch < 1)
         return co_fail(CO_E_USAGE, "a plan needs a batch of at least 1 sample");
+    CO_TRY(co_isa_check());
     plan = co_calloc(1, sizeof(*plan));
     if (!plan)
         return CO_E_NOMEM;

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "core/isa.h"
+
 const char *const co_moments_states[] = {"exp_avg", "exp_avg_sq", NULL};
 
 co_status co_moments_check(const moments *m, const char *name)
@@ -64,15 +66,6 @@ MOMENTS_AVX2 static void moments_move_avx2(float *p, const float *g, float *m, f
     moments_step(p, g, m, v, n, rates);
 }
 
-static bool moments_have_avx2(void)
-{
-#ifdef __x86_64__
-    return __builtin_cpu_supports("avx2");
-#else
-    return false;
-#endif
-}
-
 void co_moments_update(const moments *m, const co_update *u, double keep, double decay)
 {
     const double beta1 = m->betas.v[0], beta2 = m->betas.v[1], t = (double)u->step;
@@ -87,6 +80,6 @@ void co_moments_update(const moments *m, const co_update *u, double keep, double
                                  .eps = (float)m->eps,
                                  .rule = u->rule};
 
-    (moments_have_avx2() ? moments_move_avx2 : moments_move)(u->param, u->grad, u->state[0],
-                                                             u->state[1], u->n, &rates);
+    (co_isa_has(CO_ISA_AVX2) ? moments_move_avx2 : moments_move)(u->param, u->grad, u->state[0],
+                                                                 u->state[1], u->n, &rates);
 }

@@ -2,6 +2,7 @@
 #define VECTOR_TABLE co_vector_plain
 #define VECTOR_NAME  "plain C"
 
+#include "core/isa.h"
 #include "strategy/vector_impl.h"
 
 #ifdef CO_VECTOR_X86
@@ -11,9 +12,7 @@ static const co_vector_loops *const vector_sets[] = {&co_vector_avx512, &co_vect
 /* The first that this CPU runs. */
 static size_t vector_best(void)
 {
-    if (__builtin_cpu_supports("avx512f"))
-        return 0;
-    return __builtin_cpu_supports("avx2") ? 1 : 2;
+    return (size_t)!co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
 }
 #else
 static const co_vector_loops *const vector_sets[] = {&co_vector_plain};

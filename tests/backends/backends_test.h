@@ -5,6 +5,7 @@
 #ifndef CO_TESTS_BACKENDS_TEST_H
 #define CO_TESTS_BACKENDS_TEST_H
 
+#include "core/isa.h"
 #include "core/mem.h"
 #include "core/rng.h"
 
@@ -25,13 +26,10 @@ static inline float *make_numbers(uint32_t item, int64_t n)
 static inline int count_too_new(void)
 {
 #ifdef CO_ONEDNN_X86
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        return 2;
-    if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-        !__builtin_cpu_supports("avx512vl"))
-        return 1;
-#endif
+    return !co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
+#else
     return 0;
+#endif
 }
 
 #endif

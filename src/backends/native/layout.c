@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/native/native.h"
+#include "core/isa.h"
 
 const native_lanes *const *native_find_all(void)
 {
@@ -15,16 +16,12 @@ const native_lanes *const *native_find_all(void)
         &native_lanes_basic,
         NULL,
     };
-    int too_new = 0;
 
 #ifdef CO_NATIVE_X86
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        too_new = 2;
-    else if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-             !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
-        too_new = 1;
+    return all + !co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
+#else
+    return all;
 #endif
-    return all + too_new;
 }
 
 const native_lanes *native_choose(void)

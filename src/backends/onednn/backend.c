@@ -26,38 +26,47 @@ void onednn_use_threads(bool small)
         omp_set_num_threads(threads);
 }
 
-/* The instructions that oneDNN has chosen: each set of flags holds those of the older ones. */
-static const char *backend_instructions(void)
-{
-    const unsigned isa = dnnl_get_effective_cpu_isa();
+/* oneDNN's names of the levels: each set of flags holds those of the older ones. */
+static const dnnl_cpu_isa_t backend_isas[CO_ISA_LEVELS] = {
+    [CO_ISA_BASE] = dnnl_cpu_isa_sse41,
+    [CO_ISA_AVX2] = dnnl_cpu_isa_avx2,
+    [CO_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+    [CO_ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
+    [CO_ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
+};
 
-    if (onednn_has_amx())
-        return ", AVX-512 with bf16 and AMX";
-    if ((isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16)
-        return ", AVX-512 with bf16";
-    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
-        return ", AVX-512";
-    if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2)
-        return ", AVX2";
-    return isa ? ", older than AVX2" : "";
+/* Our limit holds in oneDNN, too. It can be said only before oneDNN has made anything. */
+static void backend_limit(void)
+{
+    if (co_isa_is_limited())
+        (void)dnnl_set_max_cpu_isa(backend_isas[co_isa_level()]);
 }
 
-bool onednn_has_amx(void)
+bool onednn_has(co_isa level)
 {
-    const unsigned isa = dnnl_get_effective_cpu_isa();
+    const unsigned isa = backend_isas[level];
 
-    return (isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+    backend_limit();
+    return co_isa_has(level) && (dnnl_get_effective_cpu_isa() & isa) == isa;
+}
+
+static const char *backend_instructions(void)
+{
+    int level = CO_ISA_LEVELS - 1;
+
+    while (level > CO_ISA_BASE && !onednn_has((co_isa)level))
+        level--;
+    return co_isa_title((co_isa)level);
 }
 
 static unsigned backend_half(void)
 {
-    const unsigned isa = dnnl_get_effective_cpu_isa();
-
-    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16 ? ONEDNN_HALF : 0;
+    return onednn_has(CO_ISA_AVX512_BF16) ? ONEDNN_HALF : 0;
 }
 
 bool onednn_takes(const co_call *call, const char **why)
 {
+    backend_limit();
     if (call->in[0]->dtype == CO_F32)
         return true;
     *why = "this CPU has no instructions for bf16";
@@ -71,7 +80,8 @@ static void backend_describe(char *out, size_t size)
 {
     const dnnl_version_t *v = dnnl_version();
 
-    snprintf(out, size, "oneDNN %d.%d.%d%s", v->major, v->minor, v->patch, backend_instructions());
+    snprintf(out, size, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch,
+             backend_instructions());
 }
 
 static const char *backend_reason(dnnl_status_t status)

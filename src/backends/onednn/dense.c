@@ -29,19 +29,13 @@
 #define DENSE_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
 
 #ifdef CO_ONEDNN_X86
-static bool dense_may_use(unsigned isa)
-{
-    return (dnnl_get_effective_cpu_isa() & isa) == isa; /* oneDNN's limit holds here, too */
-}
-
 static const dense_loops *dense_find_loops(const co_call *call)
 {
     if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
         return NULL;
-    if (dense_may_use(dnnl_cpu_isa_avx512_core))
+    if (onednn_has(CO_ISA_AVX512))
         return &dense_loops_avx512;
-    return dense_may_use(dnnl_cpu_isa_avx2) && __builtin_cpu_supports("fma") ? &dense_loops_avx2
-                                                                             : NULL;
+    return onednn_has(CO_ISA_AVX2) ? &dense_loops_avx2 : NULL;
 }
 #else
 static const dense_loops *dense_find_loops(const co_call *call)

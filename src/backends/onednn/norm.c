@@ -59,16 +59,14 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
     dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
     if (onednn_same(&x.md, &blocked)) {
 #ifdef CO_ONEDNN_X86
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        if (co_isa_has(CO_ISA_AVX2))
             return &norm_loops_avx2;
 #endif
         return &norm_loops_basic;
     }
 #ifdef CO_ONEDNN_X86
     dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd16b);
-    if (onednn_same(&x.md, &blocked) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (onednn_same(&x.md, &blocked) && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
 #endif
     return NULL;

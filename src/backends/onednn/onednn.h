@@ -11,6 +11,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "backends/backends.h"
+#include "core/isa.h"
 #include "ops/ops.h"
 
 #define ONEDNN_MAX_ARG  10
@@ -82,8 +83,8 @@ void onednn_use_threads(bool small);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);
 
-/* Whether oneDNN uses the tiles of AMX for BF16 here. */
-bool onednn_has_amx(void);
+/* Whether this process may use the level's instructions, and oneDNN's own limit allows them. */
+bool onednn_has(co_isa level);
 
 /* --- winograd.c --- */
 /* Whether a convolution is worth a try by Winograd's algorithm, whose sums are in floats, whatever

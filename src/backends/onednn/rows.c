@@ -23,8 +23,7 @@ bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
     dnnl_memory_desc_t blocked;
 
     if (from->ndims != 4 || to->ndims != 4 || from->data_type != dnnl_f32 || dim[0] % ROWS_BLOCK ||
-        dim[1] % ROWS_BLOCK ||
-        (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core)
+        dim[1] % ROWS_BLOCK || !onednn_has(CO_ISA_AVX512))
         return false;
     (void)dnnl_memory_desc_init_by_tag(&blocked, 4, dim, dnnl_f32, dnnl_ABcd16b16a);
     *out = (onednn_rows){.blocks = dim[0] / ROWS_BLOCK, .in = dim[1], .taps = dim[2] * dim[3]};

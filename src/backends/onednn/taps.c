@@ -41,12 +41,9 @@ static const taps_loops *taps_find_loops(const co_tensor *tensor)
     if (tensor->shape.ndim != 4 || !tensor->layout || tensor->dtype != CO_F32 ||
         tensor->layout->backend != &co_backend_onednn)
         return NULL;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        taps_lies_in(tensor, dnnl_aBcd8b))
+    if (co_isa_has(CO_ISA_AVX2) && taps_lies_in(tensor, dnnl_aBcd8b))
         return &taps_loops_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        taps_lies_in(tensor, dnnl_aBcd16b))
+    if (co_isa_has(CO_ISA_AVX512) && taps_lies_in(tensor, dnnl_aBcd16b))
         return &taps_loops_avx512;
     return NULL;
 }

@@ -27,21 +27,11 @@
 #define WINO_GROUP_BYTES (1 << 22)
 #define WINO_FAR_BYTES   (3 << 23)
 
-/* oneDNN's limit holds here, too. */
-static bool wino_has_loops(void)
-{
-#ifdef CO_ONEDNN_X86
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-#else
-    return false;
-#endif
-}
-
 bool wino_supports(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
 
-    return wino_has_loops() && onednn_suits_winograd(call) &&
+    return onednn_has(CO_ISA_AVX512) && onednn_suits_winograd(call) &&
            call->in[0]->shape.dim[1] % WINO_LANES == 0 &&
            call->out[0]->shape.dim[1] % WINO_LANES == 0 && a->p[0] < 3 && a->p[1] < 3;
 }

@@ -30,7 +30,7 @@ static bool winograd_pays(const co_call *call)
    the direct kernels take 1.05 to 1.5 times as long. Those for AMX do not. */
 static bool winograd_pays_half(const co_call *call)
 {
-    return !onednn_has_amx() && call->in[0]->shape.dim[1] >= WINOGRAD_HALF_CHANNELS &&
+    return !onednn_has(CO_ISA_AMX) && call->in[0]->shape.dim[1] >= WINOGRAD_HALF_CHANNELS &&
            call->out[0]->shape.dim[1] >= WINOGRAD_HALF_CHANNELS;
 }
 

@@ -1,0 +1,47 @@
+/*
+ * isa.h - how far loops may go in using this CPU's instructions: the one place that asks the CPU.
+ *
+ * Levels are ordered; a CPU has all below its own. COHORT_ISA=NAME in the environment lowers the
+ * level of a process, for its own loops and oneDNN's alike: to try what another machine would do.
+ */
+#ifndef CO_CORE_ISA_H
+#define CO_CORE_ISA_H
+
+#include <stdbool.h>
+
+#include <cohort/status.h>
+
+typedef enum co_isa {
+    CO_ISA_BASE,        /* what every CPU of the architecture has */
+    CO_ISA_AVX2,        /* with FMA and F16C */
+    CO_ISA_AVX512,      /* F, BW, DQ, VL */
+    CO_ISA_AVX512_BF16, /* products of bf16 */
+    CO_ISA_AMX,         /* tiles of bf16, which the system lets this process use */
+    CO_ISA_LEVELS
+} co_isa;
+
+/* The level of this process: the CPU's, or a lower one that COHORT_ISA names. It stays what it was
+   when first asked for. Any thread. */
+co_isa co_isa_level(void);
+
+static inline bool co_isa_has(co_isa level)
+{
+    return level <= co_isa_level();
+}
+
+/* Whether AVX-512's byte shuffles and products of bytes (VBMI, VNNI) may be used as well: not every
+   CPU of a level has them. */
+bool co_isa_has_bytes(void);
+
+/* Whether COHORT_ISA is what holds the level down. */
+bool co_isa_is_limited(void);
+
+/* CO_E_USAGE if COHORT_ISA is no name of a level; it limits nothing then. A level that the CPU
+   lacks is none: a limit only lowers. */
+co_status co_isa_check(void);
+
+/* "avx512_bf16", as COHORT_ISA takes it; "AVX-512 with bf16", for people. */
+const char *co_isa_name(co_isa level);
+const char *co_isa_title(co_isa level);
+
+#endif

@@ -1,0 +1,78 @@
+/* test_isa.c - levels of instructions under the limit that stands in the environment, or none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/isa.h"
+
+/* What COHORT_ISA says: CO_ISA_LEVELS if it is not there, or no level. */
+static int limit(void)
+{
+    const char *name = getenv("COHORT_ISA");
+    int level = 0;
+
+    while (name && level < CO_ISA_LEVELS && strcmp(name, co_isa_name((co_isa)level)) != 0)
+        level++;
+    return name ? level : CO_ISA_LEVELS;
+}
+
+static void a_limit_lowers_the_level(void **state)
+{
+    (void)state;
+    assert_true((int)co_isa_level() <= limit());
+    assert_true(co_isa_has(CO_ISA_BASE));
+    for (int level = 0; level < CO_ISA_LEVELS; level++)
+        assert_int_equal(co_isa_has((co_isa)level), level <= (int)co_isa_level());
+    if (co_isa_is_limited())
+        assert_int_equal(co_isa_level(), limit());
+    if (limit() == CO_ISA_BASE)
+        assert_false(co_isa_has_bytes());
+}
+
+#ifdef __x86_64__
+/* Nothing is claimed that the compiler's own question denies. */
+static void a_level_is_what_the_cpu_has(void **state)
+{
+    (void)state;
+    __builtin_cpu_init();
+    if (co_isa_has(CO_ISA_AVX2))
+        assert_true(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+    if (co_isa_has(CO_ISA_AVX512))
+        assert_true(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"));
+    if (co_isa_has(CO_ISA_AVX512_BF16))
+        assert_true(__builtin_cpu_supports("avx512bf16"));
+    if (limit() > CO_ISA_BASE && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        assert_true(co_isa_has(CO_ISA_AVX2));
+}
+#endif
+
+static void what_is_no_level_is_said(void **state)
+{
+    const char *name = getenv("COHORT_ISA");
+
+    (void)state;
+    if (!name || limit() < CO_ISA_LEVELS) {
+        assert_int_equal(co_isa_check(), CO_OK);
+        return;
+    }
+    assert_int_equal(co_isa_check(), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), name));
+    assert_non_null(strstr(co_error_message(), co_isa_name(CO_ISA_AVX512_BF16)));
+    assert_false(co_isa_is_limited());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_lowers_the_level),
+#ifdef __x86_64__
+        cmocka_unit_test(a_level_is_what_the_cpu_has),
+#endif
+        cmocka_unit_test(what_is_no_level_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
