@@ -90,7 +90,8 @@ CO_API co_status co_comm_barrier(co_comm *comm);
 /** A function of `leaves` (at most 1024) and `ranks` (at most `leaves`) alone. Caller destroys. */
 CO_API co_status co_tree_create(co_tree **out, int leaves, int ranks);
 CO_API void co_tree_destroy(co_tree *tree);
-/** Rank r holds the leaves co_tree_first(r) to co_tree_first(r + 1) - 1. */
+/** Rank r holds the leaves co_tree_first(r) to co_tree_first(r + 1) - 1. `rank` is trusted: 0 to
+ * the tree's number of ranks, and for co_tree_parts less. */
 CO_API int co_tree_first(const co_tree *tree, int rank);
 CO_API int co_tree_parts(const co_tree *tree, int rank);
 /** `in`: the rank's parts from left to right, of `count` elements each; `out`, which may be one of

@@ -23,6 +23,7 @@ CO_API int64_t co_dataset_classes(const co_dataset *dataset);
 /** Sample i, resized, divided by 255 and normalised, not augmented, as (C, H, W) floats;
  *  thread-safe. */
 CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);
+/** As the format gives it. `i` is trusted: less than co_dataset_count. */
 CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
 
 /* ---- the plan of an epoch: which rank takes which samples at which step ---- */
@@ -45,7 +46,7 @@ CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
 typedef struct co_sampler co_sampler;
 
 typedef struct co_sampler_options {
-    uint64_t count; /* samples of the data set */
+    uint64_t count; /* samples of the data set, or fewer: the first of it */
     uint64_t batch; /* global */
     int ranks;
     uint64_t seed;
@@ -76,23 +77,30 @@ CO_API co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t
 
 typedef struct co_loader co_loader;
 
-/** One rank's part of one global batch. Everything is borrowed until the next co_loader_next. */
+/** One rank's part of one global batch. Everything is borrowed until the next co_loader_next. A
+ *  program may fill one with arrays of its own: what is said here of them is checked where they are
+ *  used (CO_E_USAGE), but for their lengths and the values of `input`, which nobody looks at. A NaN
+ *  or an infinity there goes through the network as through any arithmetic: the sample's loss and
+ *  scores are mostly NaN, which count as wrong, and in training so become the weights, unless a
+ * loss scale (co_model_options.precision) leaves the step out. */
 typedef struct co_batch {
     uint64_t epoch, step;    /* step within the epoch */
-    uint64_t count;          /* samples here; may be 0 */
-    uint64_t global;         /* samples over all ranks: the divisor of the gradient */
+    uint64_t count;          /* samples here; may be 0, and the arrays NULL */
+    uint64_t global;         /* samples over all ranks, at least count: the gradient's divisor */
     uint64_t local;          /* samples of this rank in the step: count, or more of a micro-batch */
     const float *input;      /* (count, C, H, W) */
-    const int32_t *label;    /* (count) */
-    const uint32_t *sample;  /* (count) indices into the data set */
+    const int32_t *label;    /* (count), from 0 to the network's scores - 1 */
+    const uint32_t *sample;  /* (count) indices into the data set, or any numbers: dropout draws by
+                                them; training alone */
     uint64_t bad;            /* samples that others stand in for (`on_bad_sample: skip`) */
     const char *bad_message; /* why, of the first of them; NULL: none */
 } co_batch;
 
 typedef struct co_loader_options {
     const co_dataset *dataset; /* borrowed */
-    co_sampler *sampler;       /* borrowed; the loader alone uses it */
-    int rank;
+    co_sampler *sampler;       /* borrowed; the loader alone uses it. For no more samples than
+                                  `dataset` has */
+    int rank;                  /* of the sampler's */
     int parts; /* ranks of the sampler, from `rank` on, whose samples make a batch, one rank's after
                   another's; 0: 1 */
     int threads;                      /* 0: read in the calling thread */
@@ -103,7 +111,9 @@ typedef struct co_loader_options {
 
 CO_API co_status co_loader_create(co_loader **out, const co_loader_options *options);
 CO_API void co_loader_destroy(co_loader *loader);
-/** The next batch, epoch after epoch without end. A read error comes back here. */
+/** The next batch, epoch after epoch without end. What is wrong with a sample comes back here:
+ * bytes that cannot be read, or a label that the data set does not have (CO_E_DATA names the
+ * sample). */
 CO_API co_status co_loader_next(co_batch *out, co_loader *loader);
 /** Seconds that co_loader_next has waited for data so far. */
 CO_API double co_loader_wait_seconds(const co_loader *loader);

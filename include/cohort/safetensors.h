@@ -3,7 +3,7 @@
  *
  * Layout: u64 little-endian header length, JSON header {"name": {"dtype", "shape",
  * "data_offsets"}}, then the bytes. Written and read here: F32, F64, I32, I64, U8; read besides:
- * F16 and BF16, which become F32.
+ * F16 and BF16, which become F32. Values are bytes here: a NaN is written and read as it is.
  */
 #ifndef COHORT_SAFETENSORS_H
 #define COHORT_SAFETENSORS_H
@@ -23,7 +23,9 @@ typedef struct co_named_tensor {
 } co_named_tensor;
 
 /** Write the tensors, those with larger elements first and then in name order; `metadata` is NULL
- *  or {key, value, key, value, ..., NULL}. The file appears complete or not at all. */
+ *  or {key, value, key, value, ..., NULL}. The file appears complete or not at all. CO_E_USAGE: a
+ *  tensor without name or data, of a name that there is already, or whose `bytes` are not those of
+ *  its type and shape. */
 CO_API co_status co_safetensors_write(const char *path, const co_named_tensor *tensors, size_t n,
                                       const char *const *metadata);
 
@@ -36,7 +38,7 @@ CO_API co_status co_safetensors_parse(co_safetensors **out, const uint8_t *bytes
                                       const char *name);
 CO_API void co_safetensors_close(co_safetensors *file);
 CO_API size_t co_safetensors_count(const co_safetensors *file);
-/** Tensor i in name order; borrowed. */
+/** Tensor i in name order; borrowed. NULL behind the last. */
 CO_API const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i);
 /** Type of its elements in the file, in the format's words: "BF16" of a tensor that is F32 now.
  *  Static. */
@@ -49,7 +51,7 @@ CO_API const char *co_safetensors_metadata(const co_safetensors *file, const cha
 CO_API bool co_safetensors_metadata_at(const co_safetensors *file, size_t i, const char **key,
                                        const char **value);
 
-/** SHA-256, as 64 hex digits, of the tensors' bytes in name order. */
+/** SHA-256, as 64 hex digits, of the tensors' bytes in name order. The tensors are trusted. */
 CO_API void co_safetensors_sha256(char out[65], const co_named_tensor *tensors, size_t n);
 
 #ifdef __cplusplus

@@ -37,7 +37,8 @@ CO_API void co_model_destroy(co_model *model);
 CO_API uint64_t co_model_parameter_count(const co_model *model);
 /** Weights and running statistics from a safetensors file of F32, F64 (rounded), F16 or BF16.
  * Strict: CO_E_DATA lists what is missing, unexpected or of another shape, and then the model is as
- * it was. PyTorch's `num_batches_tracked` of a batch norm may be there or not. */
+ * it was. PyTorch's `num_batches_tracked` of a batch norm may be there or not. Values are not
+ * looked at: a NaN in the file is a NaN in the model. */
 CO_API co_status co_model_load(co_model *model, const char *path);
 CO_API co_status co_model_save(const co_model *model, const char *path);
 /** Weights and running statistics of rank `root` to all. */
@@ -62,6 +63,7 @@ CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batc
 CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
 /** Scores of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
  *  what the network gives before the loss, log-probabilities where it ends with log_softmax.
+ *  Values of `input` are not looked at: from a NaN or an infinity come scores that mostly are NaN.
  *  Evaluation mode, this rank alone. Memory is kept for each `count` that there has been. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
@@ -79,7 +81,7 @@ typedef struct co_distributed_options {
     const char *optimizer;                 /* config text: "{name: sgd, lr: 0.01, momentum: 0.5}" */
     const char *schedule;                  /* config text or NULL: constant */
     const char *strategy;                  /* config text or NULL: sync */
-    double clip_norm, clip_value;          /* 0: none */
+    double clip_norm, clip_value;          /* 0: none; not negative */
     uint64_t steps_per_epoch, total_steps; /* for the schedule; 0 where it does not care */
     uint64_t batch;                        /* samples of a step, for lr_batch; 0: not known */
 } co_distributed_options;

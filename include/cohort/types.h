@@ -32,7 +32,8 @@ CO_API const char *co_dtype_name(co_dtype dtype);
 
 #define CO_MAX_DIMS 5
 
-/** Sizes of a tensor, outermost first; images are (N, C, H, W). `ndim` 0 is a scalar. */
+/** Sizes of a tensor, outermost first; images are (N, C, H, W). `ndim` 0 is a scalar. The functions
+ *  below trust `ndim` to be 0 to CO_MAX_DIMS. */
 typedef struct co_shape {
     int ndim;
     int64_t dim[CO_MAX_DIMS];

@@ -129,10 +129,15 @@ static co_status write_file(const char *path, const json_t *header,
 co_status co_safetensors_write(const char *path, const co_named_tensor *tensors, size_t n,
                                const char *const *metadata)
 {
-    const co_named_tensor **order = co_calloc(n, sizeof(*order));
+    const co_named_tensor **order;
     json_t *header = NULL;
     co_status st;
 
+    for (size_t i = 0; i < n; i++)
+        if (!tensors[i].name || (tensors[i].bytes && !tensors[i].data))
+            return co_fail(CO_E_USAGE, "%s: tensor %zu has no %s", path, i,
+                           tensors[i].name ? "data" : "name");
+    order = co_calloc(n, sizeof(*order));
     if (!order)
         return CO_E_NOMEM;
     for (size_t i = 0; i < n; i++)

@@ -105,12 +105,20 @@ static co_status data_info_print_labels(const co_dataset *data)
 {
     const int64_t classes = co_dataset_classes(data);
     uint64_t *count = co_calloc((size_t)classes, sizeof(*count));
+    co_status st = count ? CO_OK : CO_E_NOMEM;
     char text[32];
 
-    if (!count)
-        return CO_E_NOMEM;
-    for (uint64_t i = 0; i < co_dataset_count(data); i++)
-        count[co_dataset_label(data, i)]++;
+    for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i++) {
+        int32_t label;
+
+        st = co_dataset_take_label(&label, data, i);
+        if (st == CO_OK)
+            count[label]++;
+    }
+    if (st != CO_OK) {
+        co_free(count);
+        return st;
+    }
     printf("  label            samples\n");
     for (int64_t c = 0; c < classes && c < DATA_INFO_MAX_ROWS; c++) {
         const char *name = co_dataset_class_name(data, (int32_t)c);

@@ -95,11 +95,12 @@ static co_status data_pack_split(data_pack *p, co_pack_converter *converter, co_
 {
     for (uint64_t i = 0; i < co_dataset_count(p->data[split]); i++) {
         co_bytes record;
+        int32_t label;
 
         CO_TRY(data_pack_check_signal(p));
+        CO_TRY(co_dataset_take_label(&label, p->data[split], i));
         CO_TRY(co_pack_convert(&record, converter, i));
-        CO_TRY(co_pack_writer_add(p->writer, split, (uint32_t)co_dataset_label(p->data[split], i),
-                                  &record));
+        CO_TRY(co_pack_writer_add(p->writer, split, (uint32_t)label, &record));
         p->bytes_in += converter->read;
         p->done++;
         data_pack_show(p);

@@ -125,8 +125,9 @@ static co_status data_partition_take_part(uint64_t *taken, data_partition *p, ui
 
     CO_TRY(co_sampler_indices(p->sampler, p->index, 0, step, part));
     for (uint64_t i = 0; i < n; i++) {
-        const int64_t label = co_dataset_label(p->data, p->index[i]);
+        int32_t label;
 
+        CO_TRY(co_dataset_take_label(&label, p->data, p->index[i]));
         v->label[rank * v->classes + label]++;
         v->uses[p->index[i]]++;
     }

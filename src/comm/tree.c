@@ -5,6 +5,7 @@
  */
 #include "comm/tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "comm/reduce.h"
@@ -153,11 +154,13 @@ void co_tree_destroy(co_tree *tree)
 
 int co_tree_first(const co_tree *tree, int rank)
 {
+    assert(rank >= 0 && rank <= tree->ranks);
     return tree->first[rank];
 }
 
 int co_tree_parts(const co_tree *tree, int rank)
 {
+    assert(rank >= 0 && rank < tree->ranks);
     return tree->parts[rank];
 }
 

@@ -72,9 +72,12 @@ co_arena *co_config_arena(const co_config *config)
 
 co_status co_config_add_text(const co_value **out, co_config *config, const char *text)
 {
-    const char *source = co_arena_printf(config->arena, "'%s'", text);
+    const char *source;
     co_value *value;
 
+    if (!text)
+        return co_fail(CO_E_USAGE, "a config text is missing (NULL); give a name, or {name: ...}");
+    source = co_arena_printf(config->arena, "'%s'", text);
     if (!source)
         return CO_E_NOMEM;
     CO_TRY(co_yaml_parse(&value, config->arena, text, strlen(text), source));

@@ -1,6 +1,7 @@
 /*
  * types.c - element types and shapes.
  */
+#include <assert.h>
 #include <cohort/types.h>
 
 #include <inttypes.h>
@@ -28,6 +29,7 @@ int64_t co_shape_count(const co_shape *shape)
 {
     int64_t count = 1;
 
+    assert(shape->ndim >= 0 && shape->ndim <= CO_MAX_DIMS);
     for (int i = 0; i < shape->ndim; i++)
         count *= shape->dim[i];
     return count;

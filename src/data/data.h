@@ -21,6 +21,9 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
 const char *co_dataset_name(const co_dataset *dataset);
 /* As stored, before resizing. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
+/* Its label, of a format that may be wrong about it: CO_E_DATA names the sample, the label and
+   those that there are. */
+co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i);
 /* Its bytes as stored: co_dataset_ops' read. */
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
                                    uint64_t i);
@@ -28,6 +31,11 @@ co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i);
 /* NULL: the label has no name. Borrowed. */
 const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
+
+/* CO_E_USAGE unless it is for samples that the data set has, and for `rank` and the `parts` - 1
+   behind it. */
+co_status co_sampler_fits(const co_sampler *sampler, const co_dataset *dataset, int rank,
+                          int parts);
 
 /* Told by each reader thread, on that thread, of samples that it has read: since when, how many. */
 typedef struct co_loader_observer {

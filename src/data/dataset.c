@@ -4,6 +4,7 @@
  * Settles names, the common keys, and the size of a sample; draw.c reads one. Must not know order,
  * batches or threads.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,12 +152,32 @@ static co_status dataset_setup_size(co_dataset *data)
                    co_shape_format(shape, sizeof(shape), &data->shape));
 }
 
+/* What a format says of its samples: everything here is sized by it. */
+static co_status dataset_check_info(const co_dataset *data)
+{
+    const co_dataset_info *info = &data->info;
+    const int64_t channels = info->shape.dim[0];
+
+    if (info->count > UINT32_MAX)
+        return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
+    if (info->classes < 1 || info->classes > INT32_MAX)
+        return co_fail(CO_E_DATA, "%s: %lld classes; there are 1 to %d", data->ops->name,
+                       (long long)info->classes, INT32_MAX);
+    if (info->shape.ndim != 3)
+        return co_fail(CO_E_DATA,
+                       "%s: samples of %d dimensions; they have 3: channels, height, width",
+                       data->ops->name, info->shape.ndim);
+    if (info->encoded && channels != 1 && channels != 3)
+        return co_fail(CO_E_DATA, "%s: images of %lld channels; they have 1 or 3", data->ops->name,
+                       (long long)channels);
+    return CO_OK;
+}
+
 static co_status dataset_setup(co_dataset *data, co_split split)
 {
     CO_TRY(data->ops->open(data->self, &data->info, data->path, split));
     data->open = true;
-    if (data->info.count > UINT32_MAX)
-        return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
+    CO_TRY(dataset_check_info(data));
     CO_TRY(dataset_setup_size(data));
     CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
     if (split == CO_SPLIT_TEST)
@@ -249,7 +270,20 @@ int64_t co_dataset_classes(const co_dataset *dataset)
 
 int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
 {
+    assert(i < dataset->info.count);
     return dataset->ops->label(dataset->self, i);
+}
+
+co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i)
+{
+    char name[CO_DATASET_NAME];
+
+    *out = co_dataset_label(dataset, i);
+    if (*out >= 0 && *out < dataset->info.classes)
+        return CO_OK;
+    co_dataset_sample_name(dataset, name, sizeof(name), i);
+    return co_fail(CO_E_DATA, "%s: label %d; those of this data set are 0 to %d", name, (int)*out,
+                   (int)(dataset->info.classes - 1));
 }
 
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,

@@ -7,6 +7,20 @@
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 
+/* The stored bytes: images carry their own size, pixels are as many as the data set has said. */
+static co_status draw_stored(co_bytes *out, const co_dataset *data, uint64_t i,
+                             co_data_scratch *scratch)
+{
+    const size_t size = (size_t)co_shape_count(&data->info.shape);
+    char name[CO_DATASET_NAME];
+
+    CO_TRY(data->ops->read(data->self, out, &scratch->stored, i));
+    if (data->info.encoded || (out->at && out->n >= size))
+        return CO_OK;
+    co_dataset_sample_name(data, name, sizeof(name), i);
+    return co_fail(CO_E_DATA, "%s: %zu bytes; a sample has %zu", name, out->at ? out->n : 0, size);
+}
+
 /* The box that is taken of an image of this size. */
 static co_status draw_box(co_image_box *out, const co_dataset *data, int64_t height, int64_t width,
                           const co_augment_place *place, const char *name)
@@ -76,7 +90,7 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
 
     if (dataset->augment.n == 0)
         place = NULL;
-    CO_TRY(dataset->ops->read(dataset->self, &bytes, &scratch->stored, i));
+    CO_TRY(draw_stored(&bytes, dataset, i, scratch));
     if (dataset->framed)
         done = draw_want(&want, dataset, place, scratch->past);
     if (!want.table && (dataset->framed || place)) {
@@ -101,8 +115,12 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
 co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
 {
     co_data_scratch scratch = {0};
-    co_status st = co_dataset_draw(dataset, out, i, NULL, &scratch);
+    co_status st;
 
+    if (i >= co_dataset_count(dataset))
+        return co_fail(CO_E_USAGE, "there is no sample %llu; the data set has %llu",
+                       (unsigned long long)i, (unsigned long long)co_dataset_count(dataset));
+    st = co_dataset_draw(dataset, out, i, NULL, &scratch);
     co_data_scratch_free(&scratch);
     return st;
 }

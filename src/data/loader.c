@@ -121,7 +121,6 @@ static co_status loader_draw(co_loader *l, loader_slot *slot, uint64_t k, uint32
     const co_augment_place place = {l->seed, slot->batch.epoch, sample};
 
     slot->sample[k] = sample;
-    slot->label[k] = co_dataset_label(l->dataset, sample);
     return co_dataset_draw(l->dataset, slot->input + k * l->sample_size, sample, &place, scratch);
 }
 
@@ -161,8 +160,11 @@ static co_status loader_refuse(void)
 static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
                                  co_data_scratch *scratch)
 {
-    co_status st = loader_draw(l, slot, k, slot->sample[k], scratch);
+    co_status st = co_dataset_take_label(&slot->label[k], l->dataset, slot->sample[k]);
 
+    if (st != CO_OK)
+        return st;
+    st = loader_draw(l, slot, k, slot->sample[k], scratch);
     if (st != CO_E_DATA)
         return st;
     if (!l->skip_bad)
@@ -344,10 +346,9 @@ static uint64_t loader_claim_size(const co_loader *l, int threads)
 
 static co_status loader_check(const co_loader_options *o)
 {
-    if (o->threads < 0 || o->depth < 0)
-        return co_fail(CO_E_USAGE, "loader: threads and depth cannot be negative");
-    if (o->parts < 0)
-        return co_fail(CO_E_USAGE, "loader: parts cannot be negative");
+    if (o->threads < 0 || o->depth < 0 || o->parts < 0)
+        return co_fail(CO_E_USAGE, "loader: threads, depth and parts cannot be negative");
+    CO_TRY(co_sampler_fits(o->sampler, o->dataset, o->rank, o->parts));
     if (o->first_step >= co_sampler_steps(o->sampler))
         return co_fail(CO_E_USAGE, "loader: cannot start at step %llu of an epoch of %llu",
                        (unsigned long long)o->first_step,

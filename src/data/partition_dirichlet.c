@@ -9,6 +9,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "data/data.h"
 #include "data/partition.h"
 
 typedef struct partition_dirichlet {
@@ -91,12 +92,25 @@ static void dirichlet_cut_label(uint64_t *end, const double *weight, size_t rank
     }
 }
 
+/* Samples of each label. */
+static co_status dirichlet_count(dirichlet_shares *s, const co_sampler_options *options)
+{
+    for (uint64_t i = 0; i < options->count; i++) {
+        int32_t label;
+
+        CO_TRY(co_dataset_take_label(&label, options->dataset, i));
+        s->taken[label]++;
+    }
+    return CO_OK;
+}
+
 static co_status dirichlet_open(dirichlet_shares *s, const partition_dirichlet *self, uint64_t seed,
                                 const co_sampler_options *options)
 {
     const co_rng place = {seed, CO_RNG_PARTITION, UINT32_MAX, 0};
     size_t table;
     double *weight;
+    co_status st;
 
     s->ranks = (size_t)options->ranks;
     s->classes = (size_t)co_dataset_classes(options->dataset);
@@ -112,15 +126,14 @@ static co_status dirichlet_open(dirichlet_shares *s, const partition_dirichlet *
         return CO_E_NOMEM;
     }
     co_rng_shuffle(s->order, (uint32_t)options->count, &place);
-    for (uint64_t i = 0; i < options->count; i++)
-        s->taken[co_dataset_label(options->dataset, i)]++;
-    for (size_t c = 0; c < s->classes; c++) {
+    st = dirichlet_count(s, options);
+    for (size_t c = 0; c < s->classes && st == CO_OK; c++) {
         dirichlet_draw(weight, s->ranks, self->alpha, seed, c);
         dirichlet_cut_label(s->end + c * s->ranks, weight, s->ranks, s->taken[c]);
         s->taken[c] = 0;
     }
     co_free(weight);
-    return CO_OK;
+    return st;
 }
 
 static uint32_t dirichlet_take(dirichlet_shares *s, size_t label)

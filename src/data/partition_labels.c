@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "data/data.h"
 #include "data/partition.h"
 
 typedef struct partition_labels {
@@ -119,8 +120,13 @@ static co_status partition_labels_cut(co_parts *out, const void *state,
     CO_TRY(co_partition_needs_labels("labels", options));
     owner = co_calloc(options->count, sizeof(*owner));
     st = owner ? labels_open(&o, self->labels, options) : CO_E_NOMEM;
-    for (uint64_t i = 0; i < options->count && st == CO_OK; i++)
-        st = labels_take(&owner[i], &o, (size_t)co_dataset_label(options->dataset, i));
+    for (uint64_t i = 0; i < options->count && st == CO_OK; i++) {
+        int32_t label;
+
+        st = co_dataset_take_label(&label, options->dataset, i);
+        if (st == CO_OK)
+            st = labels_take(&owner[i], &o, (size_t)label);
+    }
     if (st == CO_OK)
         co_parts_group(out, owner, options);
     co_free(o.turn);

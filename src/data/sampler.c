@@ -9,6 +9,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "data/data.h"
 #include "data/partition.h"
 
 #define SAMPLER_NO_EPOCH UINT64_MAX
@@ -45,6 +46,10 @@ static co_status sampler_check(const co_sampler_options *o)
     if (o->count > UINT32_MAX)
         return co_fail(CO_E_USAGE, "%llu samples are more than a data set may have (%u)",
                        (unsigned long long)o->count, UINT32_MAX);
+    if (o->dataset && o->count > co_dataset_count(o->dataset))
+        return co_fail(CO_E_USAGE, "sampler: %llu samples; the data set has %llu",
+                       (unsigned long long)o->count,
+                       (unsigned long long)co_dataset_count(o->dataset));
     if (o->batch == 0)
         return co_fail(CO_E_USAGE, "batch: expected at least 1");
     if (o->ranks < 1)
@@ -196,6 +201,18 @@ void co_sampler_destroy(co_sampler *sampler)
     co_free(sampler->parts.order);
     co_free(sampler->order);
     co_free(sampler);
+}
+
+co_status co_sampler_fits(const co_sampler *sampler, const co_dataset *dataset, int rank, int parts)
+{
+    if (rank < 0 || rank >= sampler->ranks || parts > sampler->ranks - rank)
+        return co_fail(CO_E_USAGE, "loader: rank %d, parts %d; the sampler's ranks are 0 to %d",
+                       rank, parts, sampler->ranks - 1);
+    if (sampler->count > co_dataset_count(dataset))
+        return co_fail(CO_E_USAGE, "loader: the sampler is for %llu samples, the data set has %llu",
+                       (unsigned long long)sampler->count,
+                       (unsigned long long)co_dataset_count(dataset));
+    return CO_OK;
 }
 
 uint64_t co_sampler_steps(const co_sampler *sampler)

@@ -8,6 +8,7 @@
 
 #include <cohort/ext/comm.h>
 
+#include "comm/tree.h"
 #include "core/clock.h"
 #include "core/half.h"
 #include "core/mem.h"
@@ -80,6 +81,17 @@ static void distributed_take_grad(co_distributed *d)
     co_comm_free(d->options.comm, d->grad, distributed_grad_bytes(d));
 }
 
+static co_status distributed_check(const co_distributed_options *o)
+{
+    if (!(o->clip_norm >= 0 && o->clip_value >= 0))
+        return co_fail(CO_E_USAGE, "clip_norm %g, clip_value %g: 0, for none, or more",
+                       o->clip_norm, o->clip_value);
+    if (o->tree && o->tree->ranks != co_comm_size(o->comm))
+        return co_fail(CO_E_USAGE, "the tree is for %d ranks, the communicator has %d",
+                       o->tree->ranks, co_comm_size(o->comm));
+    return CO_OK;
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -87,9 +99,11 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
                                  .total_steps = options->total_steps};
     co_store *store = options->model->store;
     const float *param = store->param;
-    co_distributed *d = co_calloc(1, sizeof(*d));
+    co_distributed *d;
     co_status st;
 
+    CO_TRY(distributed_check(options));
+    d = co_calloc(1, sizeof(*d));
     if (!d)
         return CO_E_NOMEM;
     d->options = *options;

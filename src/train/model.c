@@ -13,6 +13,8 @@
 #include "train/metrics.h"
 #include "train/profiler.h"
 
+#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch, as of any other tensor */
+
 co_status co_model_setup(co_model *model, int threads)
 {
     for (const co_backend *const *b = model->backends; *b; b++)
@@ -242,6 +244,55 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
     return CO_OK;
 }
 
+/* Labels are places in rows of scores. The largest of them as unsigned numbers, in which negative
+   ones are largest of all, costs a fraction of the copy that follows. */
+static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
+{
+    const uint64_t classes = (uint64_t)model->classes;
+    uint32_t most = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        most = (uint32_t)label[i] > most ? (uint32_t)label[i] : most;
+    if (most < classes)
+        return CO_OK;
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)label[i] >= classes)
+            return co_fail(CO_E_USAGE, "batch: label %llu is %d; the network's classes are 0 to %d",
+                           (unsigned long long)i, (int)label[i], (int)(classes - 1));
+    return CO_OK;
+}
+
+static co_status model_check_count(const co_model *model, uint64_t count)
+{
+    const size_t sample = co_model_sample_size(model);
+
+    if (count <= MODEL_MAX_ELEMENTS / sample)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "batch: %llu samples of %zu values each are more than memory can hold; at most "
+                   "2^40 values in all",
+                   (unsigned long long)count, sample);
+}
+
+static co_status model_check_batch(const co_model *model, const co_batch *batch, bool training)
+{
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(model_check_count(model, batch->count));
+    if (!batch->input || !batch->label || (training && !batch->sample))
+        return co_fail(CO_E_USAGE, "batch: %llu samples without %s",
+                       (unsigned long long)batch->count,
+                       !batch->input   ? "input"
+                       : !batch->label ? "labels"
+                                       : "indices (`sample`), which dropout draws by");
+    if (training && batch->global < batch->count)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
+                       "gradient is divided by it",
+                       (unsigned long long)batch->count, (unsigned long long)batch->global);
+    return model_check_labels(model, batch->label, batch->count);
+}
+
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
                                    bool training)
 {
@@ -252,6 +303,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     memset(out, 0, sizeof(*out));
     if (training)
         model->last = NULL;
+    CO_TRY(model_check_batch(model, batch, training));
     if (batch->count == 0)
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
@@ -292,6 +344,10 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
 
     if (count == 0)
         return CO_OK;
+    CO_TRY(model_check_count(model, count));
+    if (!input || !out)
+        return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
+                       input ? "room for their scores" : "input");
     CO_TRY(model_find_plan(&plan, model, count, false));
     memcpy(co_plan_input(plan), input, count * co_model_sample_size(model) * sizeof(float));
     memset(co_plan_label(plan), 0, count * sizeof(int32_t)); /* for a loss that nobody reads */

@@ -16,7 +16,7 @@ typedef struct co_dataset_info {
     bool encoded;    /* samples are whole JPEG or PNG files, each of its own size */
     co_shape shape;  /* (C, H, W) of every sample as stored; encoded: (1 or 3, 0, 0), where C is
                         what the images are converted to */
-    int64_t classes; /* labels are 0 .. classes - 1 */
+    int64_t classes; /* 1 to 2^31 - 1; labels are 0 .. classes - 1 */
 } co_dataset_info;
 
 /** Bytes of a sample, borrowed. */
@@ -43,12 +43,13 @@ typedef struct co_dataset_ops {
     size_t self_size;
     /** `self` holds the keys already read. `path` is the config's, NULL when absent. A missing,
      *  damaged or lying file is CO_E_DATA naming the file and the offence. Every label is checked
-     *  here, so that label cannot fail on one. close does not follow on a failure. */
+     *  here, so that label cannot fail on one; who uses a label makes sure of it once more. close
+     *  does not follow on a failure. */
     co_status (*open)(void *self, co_dataset_info *info, const char *path, co_split split);
     /** The bytes of sample i < count; thread-safe, any order. Not encoded: C * H * W bytes, (C, H,
-     *  W) row-major. They lie where the data set keeps them (a mapping), or were written into
-     *  `buffer`; they are good until the buffer's next use. A sample that cannot be had is
-     *  CO_E_DATA naming it. */
+     *  W) row-major; fewer are CO_E_DATA to the reader. They lie where the data set keeps them (a
+     * mapping), or were written into `buffer`; they are good until the buffer's next use. A sample
+     * that cannot be had is CO_E_DATA naming it. */
     co_status (*read)(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);
     int32_t (*label)(const void *self, uint64_t i);
     /** What messages call sample i, written to `out` (cut to `size`): the path of its file. NULL:

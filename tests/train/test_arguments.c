@@ -1,0 +1,222 @@
+/* test_arguments.c - what a program brings to a model and an optimizer in arrays of its own. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort/safetensors.h>
+#include <cohort/train.h>
+
+#define CLASSES 10
+#define COUNT   67 /* not a multiple of any vector */
+
+typedef struct arrays {
+    co_model *model;
+    float input[COUNT][4];
+    int32_t label[COUNT];
+    uint32_t sample[COUNT];
+    co_batch batch;
+} arrays;
+
+static const co_model_options options = {
+    .model = "{name: mlp, hidden: [5]}", .sample = {3, {1, 2, 2}}, .classes = CLASSES, .seed = 1};
+
+static void arrays_open(arrays *a)
+{
+    memset(a, 0, sizeof(*a));
+    assert_int_equal(co_model_create(&a->model, &options), CO_OK);
+    for (int i = 0; i < COUNT; i++) {
+        a->label[i] = i % CLASSES;
+        a->sample[i] = UINT32_MAX - (uint32_t)i;
+    }
+    a->batch = (co_batch){.count = COUNT,
+                          .global = COUNT,
+                          .local = COUNT,
+                          .input = a->input[0],
+                          .label = a->label,
+                          .sample = a->sample};
+}
+
+static void assert_refused(co_status st, const char *message)
+{
+    assert_int_equal(st, CO_E_USAGE);
+    if (!strstr(co_error_message(), message))
+        fail_msg("'%s' is not in: %s", message, co_error_message());
+}
+
+static void a_label_beyond_the_classes_is_named(void **state)
+{
+    static const int32_t wrong[] = {-1, CLASSES, 100000, INT32_MIN, INT32_MAX};
+    static const int place[] = {0, 31, COUNT - 1};
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    for (int k = 0; k < 15; k++) {
+        const int at = place[k % 3];
+        const int32_t right = a.label[at];
+        co_result result;
+        char want[96];
+
+        a.label[at] = wrong[k / 3];
+        snprintf(want, sizeof(want), "label %d is %d; the network's classes are 0 to 9", at,
+                 (int)wrong[k / 3]);
+        assert_refused(co_model_forward(&result, a.model, &a.batch), want);
+        assert_refused(co_model_evaluate(&result, a.model, &a.batch), want);
+        a.label[at] = right;
+        assert_int_equal(co_model_forward(&result, a.model, &a.batch), CO_OK);
+        assert_int_equal(result.count, COUNT);
+    }
+    co_model_destroy(a.model);
+}
+
+static void a_batch_is_whole(void **state)
+{
+    co_result result;
+    co_batch batch;
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    batch = a.batch;
+    batch.input = NULL;
+    assert_refused(co_model_evaluate(&result, a.model, &batch), "67 samples without input");
+    batch = a.batch;
+    batch.label = NULL;
+    assert_refused(co_model_evaluate(&result, a.model, &batch), "67 samples without labels");
+    batch = a.batch;
+    batch.sample = NULL;
+    assert_refused(co_model_forward(&result, a.model, &batch), "without indices");
+    assert_int_equal(co_model_evaluate(&result, a.model, &batch), CO_OK);
+    batch = a.batch;
+    batch.global = COUNT - 1;
+    assert_refused(co_model_forward(&result, a.model, &batch), "those of all ranks, is 66");
+    batch = a.batch;
+    batch.count = batch.global = UINT64_MAX / 4;
+    assert_refused(co_model_forward(&result, a.model, &batch), "more than memory can hold");
+    assert_int_equal(co_model_forward(&result, a.model, &(co_batch){.count = 0}), CO_OK);
+    co_model_destroy(a.model);
+}
+
+static void scores_need_samples_and_room(void **state)
+{
+    float score[2][CLASSES];
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    assert_refused(co_model_predict(score[0], a.model, NULL, 2), "2 samples without input");
+    assert_refused(co_model_predict(NULL, a.model, a.input[0], 2), "without room");
+    assert_refused(co_model_predict(score[0], a.model, a.input[0], UINT64_MAX),
+                   "more than memory can hold");
+    assert_refused(co_model_predict(score[0], a.model, a.input[0], UINT64_C(1) << 62),
+                   "more than memory can hold");
+    assert_int_equal(co_model_predict(NULL, a.model, NULL, 0), CO_OK);
+    co_model_destroy(a.model);
+}
+
+/* As the header says: nobody looks at the values. */
+static void a_nan_goes_through(void **state)
+{
+    float score[CLASSES];
+    co_result result;
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    a.input[3][1] = NAN;
+    a.input[5][2] = -INFINITY;
+    assert_int_equal(co_model_evaluate(&result, a.model, &a.batch), CO_OK);
+    assert_true(isnan(result.loss_sum));
+    assert_int_equal(co_model_predict(score, a.model, a.input[3], 1), CO_OK);
+    co_model_destroy(a.model);
+}
+
+static void sizes_of_a_model_are_bounded(void **state)
+{
+    co_model *model;
+    co_model_options o = options;
+
+    (void)state;
+    o.classes = 0;
+    assert_refused(co_model_create(&model, &o), "0 classes: there is at least 1");
+    o.classes = INT64_MAX;
+    assert_refused(co_model_create(&model, &o), "");
+    o = options;
+    o.sample.ndim = 1000;
+    assert_refused(co_model_create(&model, &o), "not 1000");
+    o = options;
+    o.sample.dim[1] = -1;
+    assert_refused(co_model_create(&model, &o), "a dimension of -1");
+    o.sample.dim[1] = INT64_MAX;
+    assert_refused(co_model_create(&model, &o), "2^40");
+    o = options;
+    o.model = NULL;
+    assert_refused(co_model_create(&model, &o), "a config text is missing");
+}
+
+static void numbers_of_an_optimizer_are_numbers(void **state)
+{
+    co_distributed_options o = {.optimizer = "{name: sgd, lr: 0.1}"};
+    co_distributed *d;
+    co_tree *tree;
+    co_comm *comm;
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(co_tree_create(&tree, 4, 2), CO_OK);
+    o.model = a.model;
+    o.comm = comm;
+    o.clip_norm = NAN;
+    assert_refused(co_distributed_create(&d, &o), "clip_norm nan");
+    o.clip_norm = 0;
+    o.clip_value = -1;
+    assert_refused(co_distributed_create(&d, &o), "clip_value -1");
+    o.clip_value = 0;
+    o.tree = tree;
+    assert_refused(co_distributed_create(&d, &o),
+                   "the tree is for 2 ranks, the communicator has 1");
+    co_tree_destroy(tree);
+    co_comm_destroy(comm);
+    co_model_destroy(a.model);
+}
+
+static void tensors_to_write_are_whole(void **state)
+{
+    const float value[2] = {1, NAN};
+    co_named_tensor tensor = {.name = "a", .shape = {1, {2}}, .data = value, .bytes = 8};
+
+    (void)state;
+    tensor.name = NULL;
+    assert_refused(co_safetensors_write("never", &tensor, 1, NULL), "tensor 0 has no name");
+    tensor.name = "a";
+    tensor.data = NULL;
+    assert_refused(co_safetensors_write("never", &tensor, 1, NULL), "tensor 0 has no data");
+    tensor.data = value;
+    tensor.bytes = 4;
+    assert_refused(co_safetensors_write("never", &tensor, 1, NULL), "do not fit");
+    tensor.shape.ndim = 77;
+    assert_refused(co_safetensors_write("never", &tensor, 1, NULL), "do not fit");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_label_beyond_the_classes_is_named),
+        cmocka_unit_test(a_batch_is_whole),
+        cmocka_unit_test(scores_need_samples_and_room),
+        cmocka_unit_test(a_nan_goes_through),
+        cmocka_unit_test(sizes_of_a_model_are_bounded),
+        cmocka_unit_test(numbers_of_an_optimizer_are_numbers),
+        cmocka_unit_test(tensors_to_write_are_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
