@@ -17,7 +17,8 @@ typedef struct co_var {
 } co_var;
 
 typedef struct co_param {
-    const char *name; /* "conv1.weight" */
+    const char *name;   /* "conv1.weight" */
+    const char *former; /* its name in files of earlier releases; NULL: no other */
     co_param_spec spec;
     size_t offset; /* in the store's param and grad arrays, or in its buffer array */
     size_t count;

@@ -5,6 +5,7 @@
  * Must not know any model by name.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/mem.h"
 #include "models/models.h"
@@ -38,6 +39,25 @@ static co_status model_unknown(const char *name, const co_value *value)
     return co_value_unknown(value, "model", name, names, n);
 }
 
+/* Parameters of the layers that were renamed say how older files call them. */
+static co_status model_add_former(co_graph *graph, const co_former_name *renamed)
+{
+    for (; renamed && renamed->name; renamed++) {
+        const size_t n = strlen(renamed->name);
+
+        for (int i = 0; i < graph->n_param; i++) {
+            co_param *param = &graph->param[i];
+
+            if (strncmp(param->name, renamed->name, n) != 0 || param->name[n] != '.')
+                continue;
+            param->former = co_arena_printf(graph->arena, "%s%s", renamed->former, param->name + n);
+            if (!param->former)
+                return CO_E_NOMEM;
+        }
+    }
+    return CO_OK;
+}
+
 static co_status model_add_named(co_builder *b, const co_value *value)
 {
     co_arena *arena = co_config_arena(b->config);
@@ -60,7 +80,8 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     if (m->classes)
         b->classes = m->classes;
     b->variant = ops->variant;
-    return co_value_place(ops->build(m->self, b), value);
+    CO_TRY(co_value_place(ops->build(m->self, b), value));
+    return model_add_former(b->graph, ops->former);
 }
 
 static co_status model_check_data(const co_shape *sample, int64_t classes)

@@ -34,6 +34,11 @@ co_status co_build_layers(co_builder *b, const co_value *list);
    after log_softmax, else cross_entropy. */
 co_status co_build_loss(co_builder *b, const co_value *loss);
 
+/* A layer that files of earlier releases have under another name. */
+typedef struct co_former_name {
+    const char *former, *name;
+} co_former_name;
+
 typedef struct co_model_ops {
     const char *name;
     const char *summary;
@@ -43,6 +48,7 @@ typedef struct co_model_ops {
     co_shape sample;     /* (C, H, W) that it was made for: what a benchmark takes */
     /* Build up to the logits or log-probabilities; the loss is added by the caller. */
     co_status (*build)(const void *self, co_builder *b);
+    const co_former_name *former; /* ended by {NULL, NULL}; NULL: no layer was ever renamed */
 } co_model_ops;
 
 extern const co_model_ops *const co_models[]; /* NULL-ended */

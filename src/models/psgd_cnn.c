@@ -4,9 +4,10 @@
  *
  *   conv1 (16, 28, 28) -> pool (16, 14, 14) -> relu
  *   conv2 (32, 10, 10) -> pool (32, 5, 5) -> relu -> dropout -> pool (32, 2, 2)
- *   fc1 512 -> relu -> fc2 256 -> fc3 -> log_softmax
+ *   FC1 512 -> relu -> FC2 256 -> Output -> log_softmax
  *
- * There is no ReLU between fc2 and fc3, as there.
+ * Layers have the laboratory's names, so that its class loads the weights. There is no ReLU between
+ * FC2 and Output, as there.
  */
 #include <inttypes.h>
 
@@ -32,9 +33,9 @@ static co_status psgd_cnn_build(const void *self, co_builder *b)
     const psgd_cnn *m = self;
     co_arena *arena = co_config_arena(b->config);
     const char *dropout = co_arena_printf(arena, "{p: %.17g}", m->dropout);
-    const char *fc3 = co_arena_printf(arena, "{out: %" PRId64 "}", b->classes);
+    const char *output = co_arena_printf(arena, "{out: %" PRId64 "}", b->classes);
 
-    if (!dropout || !fc3)
+    if (!dropout || !output)
         return CO_E_NOMEM;
     CO_TRY(co_build(b, "conv2d", "conv1", "{out: 16, kernel: 5}"));
     CO_TRY(co_build(b, "maxpool", NULL, "{kernel: 2}"));
@@ -45,12 +46,19 @@ static co_status psgd_cnn_build(const void *self, co_builder *b)
     CO_TRY(co_build(b, "dropout", "drop", dropout));
     CO_TRY(co_build(b, "maxpool", NULL, "{kernel: 2}"));
     CO_TRY(co_build(b, "flatten", NULL, NULL));
-    CO_TRY(co_build(b, "linear", "fc1", "{out: 512}"));
+    CO_TRY(co_build(b, "linear", "FC1", "{out: 512}"));
     CO_TRY(co_build(b, "relu", NULL, NULL));
-    CO_TRY(co_build(b, "linear", "fc2", "{out: 256}"));
-    CO_TRY(co_build(b, "linear", "fc3", fc3));
+    CO_TRY(co_build(b, "linear", "FC2", "{out: 256}"));
+    CO_TRY(co_build(b, "linear", "Output", output));
     return co_build(b, "log_softmax", NULL, NULL);
 }
+
+static const co_former_name psgd_cnn_former[] = {
+    {"fc1", "FC1"},
+    {"fc2", "FC2"},
+    {"fc3", "Output"},
+    {NULL, NULL},
+};
 
 const co_model_ops co_model_psgd_cnn = {
     .name = "psgd-cnn",
@@ -59,4 +67,5 @@ const co_model_ops co_model_psgd_cnn = {
     .self_size = sizeof(psgd_cnn),
     .sample = {3, {1, 32, 32}},
     .build = psgd_cnn_build,
+    .former = psgd_cnn_former,
 };

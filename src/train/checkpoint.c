@@ -296,18 +296,18 @@ co_status co_checkpoint_open(co_manifest *out, const char *folder)
     return st;
 }
 
-static co_status checkpoint_get_tensor(float *to, const co_safetensors *file, const char *name,
+static co_status checkpoint_get_tensor(float *to, const co_safetensors *file, const char *prefix,
                                        const co_param *param, const char *folder)
 {
-    const co_named_tensor *tensor = co_safetensors_find(file, name);
+    const co_named_tensor *tensor = co_param_find(file, prefix, param);
     char want[64], got[64];
 
     if (!tensor)
-        return co_fail(CO_E_DATA, "%s: has no tensor '%s'; is it a checkpoint of this model?",
-                       folder, name);
+        return co_fail(CO_E_DATA, "%s: has no tensor '%s%s'; is it a checkpoint of this model?",
+                       folder, prefix, param->name);
     if (tensor->dtype != CO_F32 || !co_shape_equal(&tensor->shape, &param->spec.shape))
-        return co_fail(CO_E_DATA, "%s: tensor '%s' is %s %s, the model wants f32 %s", folder, name,
-                       co_dtype_name(tensor->dtype),
+        return co_fail(CO_E_DATA, "%s: tensor '%s' is %s %s, the model wants f32 %s", folder,
+                       tensor->name, co_dtype_name(tensor->dtype),
                        co_shape_format(got, sizeof(got), &tensor->shape),
                        co_shape_format(want, sizeof(want), &param->spec.shape));
     memcpy(to, tensor->data, tensor->bytes);
@@ -319,12 +319,9 @@ static co_status checkpoint_get_copy(float *to, const co_safetensors *file, cons
 {
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
-        char name[512];
 
-        if (param->spec.buffer != buffer)
-            continue;
-        snprintf(name, sizeof(name), "%s%s", prefix, param->name);
-        CO_TRY(checkpoint_get_tensor(to + param->offset, file, name, param, folder));
+        if (param->spec.buffer == buffer)
+            CO_TRY(checkpoint_get_tensor(to + param->offset, file, prefix, param, folder));
     }
     return CO_OK;
 }

@@ -23,46 +23,62 @@ static const co_key init_keys[] = {
     CO_KEYS_END,
 };
 
-static bool init_has_layer(const co_model *model, const char *name)
+static bool init_is_below(const char *parameter, const char *layer)
 {
-    const size_t n = strlen(name);
+    const size_t n = strlen(layer);
 
-    for (int i = 0; i < model->graph->n_param; i++)
-        if (strncmp(model->graph->param[i].name, name, n) == 0 &&
-            model->graph->param[i].name[n] == '.')
-            return true;
-    return false;
+    return parameter && strncmp(parameter, layer, n) == 0 && parameter[n] == '.';
 }
 
-static co_status init_add_skip(const char **out, const co_value *item, const co_model *model)
+/* The layer's name of now; NULL: there is none of this name. */
+static const char *init_find_layer(const co_model *model, const char *name, co_arena *arena)
+{
+    const co_graph *graph = model->graph;
+
+    for (int i = 0; i < graph->n_param; i++)
+        if (init_is_below(graph->param[i].name, name))
+            return name;
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (init_is_below(param->former, name))
+            return co_arena_printf(arena, "%.*s",
+                                   (int)(strlen(param->name) - strlen(param->spec.name) - 1),
+                                   param->name);
+    }
+    return NULL;
+}
+
+static co_status init_add_skip(const char **out, const co_value *item, const co_model *model,
+                               co_arena *arena)
 {
     if (item->kind != CO_VALUE_SCALAR)
         return co_value_fail(item, "init: skip: expected the name of a layer");
-    if (!init_has_layer(model, item->text))
+    *out = init_find_layer(model, item->text, arena);
+    if (!*out)
         return co_value_fail(
             item,
             "init: skip: the model has no layer '%s' with weights; `cohort inspect "
             "CONFIG` lists its layers",
             item->text);
-    *out = item->text;
     return CO_OK;
 }
 
 /* `skip: fc` or `skip: [fc, layer4]`. */
 static co_status init_read_skip(co_layer_names *out, const char **name, const co_value *skip,
-                                const co_model *model)
+                                const co_model *model, co_arena *arena)
 {
     out->name = name;
     if (!skip)
         return CO_OK;
     if (skip->kind != CO_VALUE_LIST) {
         out->n = 1;
-        return init_add_skip(name, skip, model);
+        return init_add_skip(name, skip, model, arena);
     }
     if (skip->n > INIT_MAX_SKIP)
         return co_value_fail(skip, "init: skip: more than %d layers", INIT_MAX_SKIP);
     for (; out->n < skip->n; out->n++)
-        CO_TRY(init_add_skip(&name[out->n], skip->item[out->n], model));
+        CO_TRY(init_add_skip(&name[out->n], skip->item[out->n], model, arena));
     return CO_OK;
 }
 
@@ -70,6 +86,7 @@ co_status co_init_load(co_model *model, const co_spec *spec)
 {
     const char *name[INIT_MAX_SKIP];
     co_layer_names skip = {0, NULL};
+    co_arena *arena = co_config_arena(spec->config);
     init self = {NULL, NULL};
 
     if (!spec->init)
@@ -77,8 +94,8 @@ co_status co_init_load(co_model *model, const co_spec *spec)
     if (spec->init->kind == CO_VALUE_SCALAR)
         self.weights = spec->init->text;
     else
-        CO_TRY(co_keys_read(&self, init_keys, spec->init, "init", co_config_arena(spec->config)));
-    CO_TRY(init_read_skip(&skip, name, self.skip, model));
+        CO_TRY(co_keys_read(&self, init_keys, spec->init, "init", arena));
+    CO_TRY(init_read_skip(&skip, name, self.skip, model, arena));
     CO_TRY(co_model_load_except(model, self.weights, &skip));
     model->given = true;
     return CO_OK;

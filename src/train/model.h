@@ -71,6 +71,11 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 #define CO_MODEL_SAMPLE_KEY  "cohort.sample"
 #define CO_MODEL_CLASSES_KEY "cohort.classes"
 
+/* The tensor PREFIX + the parameter's name, or its former name where the file lacks that; NULL:
+   neither is there. */
+const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
+                                     const co_param *param);
+
 /* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
 typedef struct co_layer_names {
     size_t n;

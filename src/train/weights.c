@@ -185,6 +185,21 @@ static co_status weights_refuse(const weights_report *report, const char *path, 
     return co_fail(CO_E_DATA, "%.160s does not fit the model; tensors %s%s", path, text, hint);
 }
 
+const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
+                                     const co_param *param)
+{
+    const char *const names[] = {param->name, param->former};
+    const co_named_tensor *tensor = NULL;
+
+    for (int i = 0; i < 2 && names[i] && !tensor; i++) {
+        char name[512];
+
+        snprintf(name, sizeof(name), "%s%s", prefix, names[i]);
+        tensor = co_safetensors_find(file, name);
+    }
+    return tensor;
+}
+
 /* Whether `name` is, or lies below, one of the layers. */
 static bool weights_is_below(const char *name, const co_layer_names *layers)
 {
@@ -198,13 +213,25 @@ static bool weights_is_below(const char *name, const co_layer_names *layers)
     return false;
 }
 
-static const co_param *weights_find(const co_graph *graph, const char *name, size_t length)
+/* The parameter of this name, now or formerly. */
+static const co_param *weights_find(const co_graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->n_param; i++)
-        if (strncmp(graph->param[i].name, name, length) == 0 &&
-            graph->param[i].name[length] == '\0')
-            return &graph->param[i];
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (strcmp(param->name, name) == 0 || (param->former && strcmp(param->former, name) == 0))
+            return param;
+    }
     return NULL;
+}
+
+/* Nothing would read it: a name that no parameter has, or a former one beside today's. */
+static bool weights_is_unexpected(const co_graph *graph, const co_safetensors *file,
+                                  const co_named_tensor *tensor)
+{
+    const co_param *param = weights_find(graph, tensor->name);
+
+    return !param || co_param_find(file, "", param) != tensor;
 }
 
 /* "bn1.num_batches_tracked" where the model has bn1.running_mean. */
@@ -216,7 +243,7 @@ static bool weights_is_counter(const co_graph *graph, const co_named_tensor *ten
     if (!dot || strcmp(dot + 1, WEIGHTS_COUNTER) != 0 || dot - tensor->name > 200)
         return false;
     snprintf(mean, sizeof(mean), "%.*s.running_mean", (int)(dot - tensor->name), tensor->name);
-    return weights_find(graph, mean, strlen(mean)) != NULL;
+    return weights_find(graph, mean) != NULL;
 }
 
 static co_status weights_check(const co_model *model, const co_safetensors *file, const char *path,
@@ -227,13 +254,12 @@ static co_status weights_check(const co_model *model, const co_safetensors *file
 
     for (int i = 0; i < graph->n_param; i++)
         if (!weights_is_below(graph->param[i].name, fresh))
-            weights_compare(&report, co_safetensors_find(file, graph->param[i].name),
-                            &graph->param[i]);
+            weights_compare(&report, co_param_find(file, "", &graph->param[i]), &graph->param[i]);
     for (size_t i = 0; i < co_safetensors_count(file); i++) {
         const co_named_tensor *tensor = co_safetensors_tensor(file, i);
 
         if (!weights_is_below(tensor->name, fresh) && !weights_is_counter(graph, tensor) &&
-            !weights_find(graph, tensor->name, strlen(tensor->name))) {
+            weights_is_unexpected(graph, file, tensor)) {
             weights_add(&report, WEIGHTS_UNEXPECTED, tensor->name, "");
             report.wrapped |= strncmp(tensor->name, "module.", 7) == 0;
         }
@@ -269,8 +295,7 @@ co_status co_model_load_from(co_model *model, const co_safetensors *file, const 
         const co_param *param = &graph->param[i];
 
         if (!weights_is_below(param->name, fresh))
-            weights_copy(weights_data(model, param), co_safetensors_find(file, param->name),
-                         param->count);
+            weights_copy(weights_data(model, param), co_param_find(file, "", param), param->count);
     }
     return CO_OK;
 }

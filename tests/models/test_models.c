@@ -65,12 +65,12 @@ static const tensor psgd_cnn[] = {
     {"conv1.bias", {1, {16}}, false},
     {"conv2.weight", {4, {32, 16, 5, 5}}, false},
     {"conv2.bias", {1, {32}}, false},
-    {"fc1.weight", {2, {512, 128}}, false},
-    {"fc1.bias", {1, {512}}, false},
-    {"fc2.weight", {2, {256, 512}}, false},
-    {"fc2.bias", {1, {256}}, false},
-    {"fc3.weight", {2, {10, 256}}, false},
-    {"fc3.bias", {1, {10}}, false},
+    {"FC1.weight", {2, {512, 128}}, false},
+    {"FC1.bias", {1, {512}}, false},
+    {"FC2.weight", {2, {256, 512}}, false},
+    {"FC2.bias", {1, {256}}, false},
+    {"Output.weight", {2, {10, 256}}, false},
+    {"Output.bias", {1, {10}}, false},
     {NULL, {0}, false},
 };
 

@@ -149,16 +149,16 @@ class PsgdCnn(nn.Module):
         self.conv1 = nn.Conv2d(1, 16, 5)
         self.conv2 = nn.Conv2d(16, 32, 5)
         self.drop = nn.Dropout(dropout)
-        self.fc1 = nn.Linear(128, 512)
-        self.fc2 = nn.Linear(512, 256)
-        self.fc3 = nn.Linear(256, 10)
+        self.FC1 = nn.Linear(128, 512)
+        self.FC2 = nn.Linear(512, 256)
+        self.Output = nn.Linear(256, 10)
 
     def forward(self, x):
         x = F.interpolate(x, size=32, mode="bilinear", align_corners=False)
         x = F.relu(F.max_pool2d(self.conv1(x), 2))
         x = self.drop(F.relu(F.max_pool2d(self.conv2(x), 2)))
-        x = F.relu(self.fc1(F.max_pool2d(x, 2).flatten(1)))
-        return F.log_softmax(self.fc3(self.fc2(x)), dim=1)
+        x = F.relu(self.FC1(F.max_pool2d(x, 2).flatten(1)))
+        return F.log_softmax(self.Output(self.FC2(x)), dim=1)
 
 
 class LeNet5(nn.Module):
