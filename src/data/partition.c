@@ -85,8 +85,9 @@ static co_status partition_apply(co_parts *out, co_config *config,
     if (!ops->any_ranks && !options->sequential && (uint64_t)options->ranks > options->count)
         return co_partition_too_many_ranks(options);
     out->fixed = ops->cut != NULL;
-    out->dealt = false;
     out->equal = common->key.equal;
+    out->dealt = out->torch = out->frozen = false;
+    out->seed = options->seed;
     return ops->cut ? ops->cut(out, common + 1, options) : CO_OK;
 }
 

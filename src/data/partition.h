@@ -9,8 +9,11 @@ typedef struct co_parts {
     uint32_t *order; /* room for count + ranks: samples of rank 0's part, then rank 1's, ... */
     uint64_t *size;  /* (ranks): samples of each part; 0 is allowed */
     bool fixed;      /* there are parts; else nothing here is set */
-    bool dealt;      /* `order` holds places in an order of the set that every epoch makes anew */
     bool equal;      /* batching: equal */
+    bool dealt;      /* `order` holds places in an order of the set that every epoch draws */
+    bool torch;      /* with dealt: drawn as torch.randperm, seeded with seed + epoch */
+    bool frozen;     /* every epoch has the order of the first */
+    uint64_t seed;   /* of what an epoch draws; the run's unless the partition sets it */
 } co_parts;
 
 typedef struct co_partition_ops {

@@ -2,25 +2,41 @@
  * partition_interleaved.c - sample i to rank i mod N, as PyTorch's DistributedSampler.
  *
  * With `pad` the set is made as long as the next multiple of N by going round it again from its
- * start, so that all parts are equal, and some samples are taken twice. `shuffle: set` deals a new
- * order of the whole set in every epoch, as DistributedSampler does once set_epoch is called;
- * `shuffle: part` deals the set once, and parts keep their samples.
+ * start, so that all parts are equal, and some samples are taken twice. What an epoch shuffles:
+ *
+ *   part   each part, which keeps its samples
+ *   set    the whole set, before it is dealt: parts get other samples in every epoch
+ *   torch  the same by torch.randperm, seeded with seed + epoch: DistributedSampler to the sample
+ *
+ * `set_epoch: false` gives every epoch the order of the first, as DistributedSampler does in
+ * scripts that never call its set_epoch.
  */
 #include "data/partition.h"
 
+typedef enum interleaved_shuffle {
+    INTERLEAVED_PART,
+    INTERLEAVED_SET,
+    INTERLEAVED_TORCH
+} interleaved_shuffle;
+
 typedef struct partition_interleaved {
-    bool pad;
-    int set;
+    bool pad, set_epoch;
+    int shuffle;
+    int64_t seed;
 } partition_interleaved;
 
-static const char *const partition_interleaved_shuffles[] = {"part", "set", NULL};
+static const char *const partition_interleaved_shuffles[] = {"part", "set", "torch", NULL};
 
 static const co_key partition_interleaved_keys[] = {
     {"pad", CO_KEY_BOOL, offsetof(partition_interleaved, pad), "false", 0, 0, NULL,
      "repeat samples from the start, so that all parts are equally large"},
-    {"shuffle", CO_KEY_CHOICE, offsetof(partition_interleaved, set), "part", 0, 0,
+    {"shuffle", CO_KEY_CHOICE, offsetof(partition_interleaved, shuffle), "part", 0, 0,
      partition_interleaved_shuffles,
-     "what each epoch puts in a new order: every part, or the whole set before it is dealt"},
+     "what an epoch shuffles: each part; the whole set before it is dealt; that by torch.randperm"},
+    {"set_epoch", CO_KEY_BOOL, offsetof(partition_interleaved, set_epoch), "true", 0, 0, NULL,
+     "false: every epoch has the order of the first"},
+    {"seed", CO_KEY_INT, offsetof(partition_interleaved, seed), "-1", -1, 9e15, NULL,
+     "of the shuffle; -1: the run's"},
     CO_KEYS_END,
 };
 
@@ -39,7 +55,11 @@ static co_status partition_interleaved_cut(co_parts *out, const void *state,
         for (uint64_t i = r; i < total; i += ranks)
             *order++ = (uint32_t)(i % options->count);
     }
-    out->dealt = self->set;
+    out->dealt = self->shuffle != INTERLEAVED_PART;
+    out->torch = self->shuffle == INTERLEAVED_TORCH;
+    out->frozen = !self->set_epoch;
+    if (self->seed >= 0)
+        out->seed = (uint64_t)self->seed;
     return CO_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "core/rng.h"
 #include "data/data.h"
 #include "data/partition.h"
+#include "data/torch_random.h"
 
 #define SAMPLER_NO_EPOCH UINT64_MAX
 
@@ -299,7 +300,8 @@ uint64_t co_sampler_part(const co_sampler *sampler, int rank)
 static void sampler_permute_piece(uint32_t *order, const co_sampler *s, uint64_t n, uint64_t epoch,
                                   int piece)
 {
-    const co_rng rng = {s->seed, CO_RNG_SHUFFLE, (uint32_t)epoch, (uint32_t)piece};
+    const uint64_t seed = s->parts.fixed ? s->parts.seed : s->seed;
+    const co_rng rng = {seed, CO_RNG_SHUFFLE, (uint32_t)epoch, (uint32_t)piece};
 
     if (!s->sequential)
         co_rng_shuffle(order, (uint32_t)n, &rng);
@@ -311,10 +313,15 @@ static void sampler_permute_piece(uint32_t *order, const co_sampler *s, uint64_t
 static void sampler_permute(co_sampler *s, uint64_t epoch)
 {
     s->epoch = epoch;
+    if (s->parts.frozen)
+        epoch = 0;
     if (!s->parts.fixed) {
         sampler_permute_piece(s->order, s, s->count, epoch, 0);
     } else if (s->deal) {
-        sampler_permute_piece(s->deal, s, s->count, epoch, 0);
+        if (s->parts.torch)
+            co_torch_permutation(s->deal, (uint32_t)s->count, s->parts.seed + epoch);
+        else
+            sampler_permute_piece(s->deal, s, s->count, epoch, 0);
         for (uint64_t i = 0; i < s->total; i++)
             s->order[i] = s->deal[s->parts.order[i]];
     } else {

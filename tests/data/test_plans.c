@@ -74,6 +74,8 @@ static void draw_partition(char *out, size_t size, int ranks)
                                         "interleaved, pad: true",
                                         "interleaved, shuffle: set",
                                         "interleaved, pad: true, shuffle: set",
+                                        "interleaved, pad: true, shuffle: torch",
+                                        "interleaved, shuffle: torch, set_epoch: false",
                                         "labels, labels: ",
                                         "dirichlet, alpha: 0.1",
                                         "dirichlet, alpha: 5"};
@@ -82,7 +84,7 @@ static void draw_partition(char *out, size_t size, int ranks)
 
     if (kind < 2)
         used += draw_ratios(out + used, size - used, ranks);
-    else if (kind == 8)
+    else if (kind == 10)
         used += draw_labels(out + used, size - used, ranks);
     snprintf(out + used, size - used, ", batching: %s}", draw(2) ? "equal" : "proportional");
 }
