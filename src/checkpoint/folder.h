@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cohort/status.h>
+#include <cohort/safetensors.h>
 
 #define CO_CHECKPOINT_MAX_PATH 4096
 
@@ -30,6 +30,9 @@ co_status co_checkpoint_begin(char out[CO_CHECKPOINT_MAX_PATH], const char *dir,
 co_status co_checkpoint_commit(const char *dir, uint64_t step);
 /* Takes the name away first, so that no half of a checkpoint is ever found. */
 co_status co_checkpoint_remove(const char *dir, uint64_t step);
+/* co_safetensors_open of a file of a checkpoint, which is no link. */
+co_status co_safetensors_open_own(co_safetensors **out, const char *path);
+
 /* What writers that were killed have left behind. */
 void co_checkpoint_clean(const char *dir);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -177,39 +178,49 @@ co_status co_manifest_write(const co_manifest *manifest, const char *folder,
     return st;
 }
 
-static co_status manifest_hash_stream(co_manifest_file *out, FILE *stream, const char *path)
+/* Of as many bytes as the file has when it is opened, and not of what is added meanwhile. */
+static co_status manifest_hash_bytes(co_manifest_file *out, int fd, const char *path)
 {
     uint8_t *chunk = co_calloc(MANIFEST_CHUNK, 1);
+    co_status st = chunk ? CO_OK : CO_E_NOMEM;
+    uint64_t left = out->bytes;
     co_sha256 hash;
-    size_t n;
 
-    if (!chunk)
-        return CO_E_NOMEM;
     co_sha256_begin(&hash);
-    out->bytes = 0;
-    while ((n = fread(chunk, 1, MANIFEST_CHUNK, stream)) > 0) {
-        co_sha256_add(&hash, chunk, n);
-        out->bytes += n;
+    while (st == CO_OK && left > 0) {
+        const ssize_t n = read(fd, chunk, left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            st = co_fail(CO_E_DATA, "%s: cannot read it: %s", path,
+                         n < 0 ? strerror(errno) : "it became shorter meanwhile");
+        } else {
+            co_sha256_add(&hash, chunk, (size_t)n);
+            left -= (uint64_t)n;
+        }
     }
     co_sha256_end(out->sha256, &hash);
     co_free(chunk);
-    return ferror(stream) ? co_fail(CO_E_DATA, "%s: cannot read it: %s", path, strerror(errno))
-                          : CO_OK;
+    return st;
 }
 
-static co_status manifest_hash(co_manifest_file *out, const char *folder)
+/* `want`: the size it must have before a byte is read, NULL: any. */
+static co_status manifest_hash(co_manifest_file *out, const char *folder, const uint64_t *want)
 {
+    static const co_open_rule rule = {.status = CO_E_DATA, .own = true};
     char path[CO_CHECKPOINT_MAX_PATH];
-    FILE *stream;
     co_status st;
+    int fd;
 
     CO_TRY(co_checkpoint_join(path, folder, out->name));
-    stream = fopen(path, "rbe");
-    if (!stream)
-        return co_fail(CO_E_DATA, "%s: cannot read it: %s", path, strerror(errno));
-    setvbuf(stream, NULL, _IONBF, 0);
-    st = manifest_hash_stream(out, stream, path);
-    fclose(stream);
+    CO_TRY(co_open_read(&fd, &out->bytes, path, &rule));
+    if (want && out->bytes != *want)
+        st = co_fail(CO_E_DATA, "%s: has %llu bytes, its manifest says %llu; it is damaged", path,
+                     (unsigned long long)out->bytes, (unsigned long long)*want);
+    else
+        st = manifest_hash_bytes(out, fd, path);
+    close(fd);
     return st;
 }
 
@@ -220,26 +231,34 @@ co_status co_manifest_add_file(co_manifest *manifest, const char *folder, const 
     if (manifest->n_file == CO_MANIFEST_MAX_FILES)
         return co_fail(CO_E_FAILED, "%s: too many files for one checkpoint", folder);
     snprintf(file->name, sizeof(file->name), "%s", name);
-    CO_TRY(manifest_hash(file, folder));
+    CO_TRY(manifest_hash(file, folder, NULL));
     manifest->n_file++;
+    return CO_OK;
+}
+
+static co_status manifest_check(const co_manifest_file *want, const char *folder)
+{
+    co_manifest_file got = *want;
+
+    CO_TRY(manifest_hash(&got, folder, &want->bytes));
+    if (strcmp(got.sha256, want->sha256) != 0)
+        return co_fail(CO_E_DATA,
+                       "%s/%s: its SHA-256 is not the one in the manifest; it is damaged", folder,
+                       want->name);
     return CO_OK;
 }
 
 co_status co_manifest_check_files(const co_manifest *manifest, const char *folder)
 {
-    for (int i = 0; i < manifest->n_file; i++) {
-        const co_manifest_file *want = &manifest->file[i];
-        co_manifest_file got = *want;
-
-        CO_TRY(manifest_hash(&got, folder));
-        if (got.bytes != want->bytes)
-            return co_fail(
-                CO_E_DATA, "%s/%s: has %llu bytes, its manifest says %llu; it is damaged", folder,
-                want->name, (unsigned long long)got.bytes, (unsigned long long)want->bytes);
-        if (strcmp(got.sha256, want->sha256) != 0)
-            return co_fail(CO_E_DATA,
-                           "%s/%s: its SHA-256 is not the one in the manifest; it is damaged",
-                           folder, want->name);
-    }
+    for (int i = 0; i < manifest->n_file; i++)
+        CO_TRY(manifest_check(&manifest->file[i], folder));
     return CO_OK;
+}
+
+co_status co_manifest_check_file(const co_manifest *manifest, const char *folder, const char *name)
+{
+    for (int i = 0; i < manifest->n_file; i++)
+        if (strcmp(manifest->file[i].name, name) == 0)
+            return manifest_check(&manifest->file[i], folder);
+    return co_fail(CO_E_DATA, "%s: its manifest does not name %s", folder, name);
 }

@@ -84,6 +84,8 @@ void co_manifest_free(co_manifest *manifest);
 co_status co_manifest_add_file(co_manifest *manifest, const char *folder, const char *name);
 /* Every file of the list is there, with its size and checksum. */
 co_status co_manifest_check_files(const co_manifest *manifest, const char *folder);
+/* The same of one file alone, which the list must have. */
+co_status co_manifest_check_file(const co_manifest *manifest, const char *folder, const char *name);
 /* Whether the list has a file. */
 bool co_manifest_has_file(const co_manifest *manifest, const char *name);
 

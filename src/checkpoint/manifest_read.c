@@ -232,6 +232,9 @@ co_status co_manifest_parse(co_manifest *out, const char *text, size_t size, con
     return read_parse(out, text, size, name, layout, false);
 }
 
+static const co_open_rule read_rule = {
+    .status = CO_E_DATA, .own = true, .max = CO_MANIFEST_MAX_BYTES};
+
 bool co_manifest_is_newer(const char *folder)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
@@ -241,7 +244,7 @@ bool co_manifest_is_newer(const char *folder)
     json_int_t version;
 
     if (co_checkpoint_join(path, folder, CO_MANIFEST_NAME) != CO_OK ||
-        co_fs_read(&text, &size, path, CO_MANIFEST_MAX_BYTES, CO_E_DATA) != CO_OK)
+        co_fs_read_as(&text, &size, path, &read_rule) != CO_OK)
         return false;
     root = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES, NULL);
     version = json_integer_value(json_object_get(root, "version"));
@@ -259,7 +262,7 @@ co_status co_manifest_read(co_manifest *out, const char *folder, const co_manife
 
     memset(out, 0, sizeof(*out));
     CO_TRY(co_checkpoint_join(path, folder, CO_MANIFEST_NAME));
-    CO_TRY(co_fs_read(&text, &size, path, CO_MANIFEST_MAX_BYTES, CO_E_DATA));
+    CO_TRY(co_fs_read_as(&text, &size, path, &read_rule));
     st = read_parse(out, (const char *)text, size, path, layout, true);
     co_free(text);
     return st;

@@ -7,15 +7,14 @@
  * else meets them.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "checkpoint/folder.h"
 #include "checkpoint/format.h"
 #include "core/arena.h"
 #include "core/fs.h"
@@ -317,35 +316,27 @@ co_status co_safetensors_parse(co_safetensors **out, const uint8_t *bytes, size_
     return CO_OK;
 }
 
-static co_status read_map(void **out, size_t *size, int fd, const char *path)
+static co_status read_map(void **out, size_t size, int fd, const char *path)
 {
-    struct stat info;
-
-    if (fstat(fd, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is a folder, expected a safetensors file", path);
-    if (!S_ISREG(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is not a regular file", path);
-    if (info.st_size == 0)
+    if (size == 0)
         return co_fail(CO_E_DATA, "%s: is empty", path);
-    *size = (size_t)info.st_size;
-    *out = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+    *out = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (*out == MAP_FAILED)
         return co_fail(CO_E_DATA, "%s: cannot map: %s", path, strerror(errno));
     return CO_OK;
 }
 
-co_status co_safetensors_open(co_safetensors **out, const char *path)
+static co_status read_open(co_safetensors **out, const char *path, bool own)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    const co_open_rule rule = {
+        .status = CO_E_DATA, .own = own, .max = SIZE_MAX, .expected = "a safetensors file"};
     void *map = NULL;
-    size_t size = 0;
+    uint64_t size;
     co_status st;
+    int fd;
 
-    if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    st = read_map(&map, &size, fd, path);
+    CO_TRY(co_open_read(&fd, &size, path, &rule));
+    st = read_map(&map, size, fd, path);
     close(fd);
     CO_TRY(st);
     st = co_safetensors_parse(out, map, size, path);
@@ -356,6 +347,16 @@ co_status co_safetensors_open(co_safetensors **out, const char *path)
     (*out)->map = map;
     (*out)->map_size = size;
     return CO_OK;
+}
+
+co_status co_safetensors_open(co_safetensors **out, const char *path)
+{
+    return read_open(out, path, false);
+}
+
+co_status co_safetensors_open_own(co_safetensors **out, const char *path)
+{
+    return read_open(out, path, true);
 }
 
 void co_safetensors_close(co_safetensors *file)

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "core/clock.h"
+#include "core/open.h"
 #include "core/sort.h"
 #include "data/data.h"
 
@@ -65,7 +66,7 @@ static double bench_data_cpu_seconds(void)
 /* What the kernel counts as resident; 0 where it does not say. */
 static uint64_t bench_data_resident(void)
 {
-    FILE *file = fopen("/proc/self/statm", "r");
+    FILE *file = co_open_system("/proc/self/statm");
     unsigned long long pages = 0;
 
     if (!file)

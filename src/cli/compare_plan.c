@@ -271,13 +271,13 @@ static bool plan_has(const co_cell *cell, const char *file)
 /* Whether the cell was run with this config. */
 static co_status plan_check_config(const compare_plan *plan, size_t i)
 {
+    static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = CO_CONFIG_MAX_BYTES};
     const co_cell *cell = &plan->report.cell[i];
     const char *path = co_arena_printf(co_config_arena(plan->config), "%s/config.yaml", cell->dir);
     uint8_t *found = NULL;
     char *wanted = NULL;
     size_t size = 0;
-    co_status st =
-        path ? co_fs_read(&found, &size, path, CO_CONFIG_MAX_BYTES, CO_E_DATA) : CO_E_NOMEM;
+    co_status st = path ? co_fs_read_as(&found, &size, path, &rule) : CO_E_NOMEM;
 
     if (st == CO_OK)
         st = plan_resolve(&wanted, plan, i);

@@ -5,7 +5,6 @@
  * know what a strategy is.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 #define RUN_MAX_LOG  ((size_t)64 << 20)
 #define RUN_SELF     "/proc/self/exe"
 
+static const co_open_rule run_log_rule = {.status = CO_E_IO, .own = true, .max = RUN_MAX_LOG};
 static const char run_error_mark[] = "cohort: error: ";
 
 /* What the user sees of it. */
@@ -67,8 +67,7 @@ static void run_find_epoch(char *out, size_t size, const co_cell *cell)
 
     out[0] = '\0';
     snprintf(path, sizeof(path), "%s/" COMPARE_LOG, cell->dir);
-    log = fopen(path, "re");
-    if (!log)
+    if (co_open_stream(&log, NULL, path, &run_log_rule) != CO_OK)
         return;
     if (fseek(log, -RUN_MAX_TAIL, SEEK_END) != 0)
         rewind(log);
@@ -152,7 +151,7 @@ static void run_explain(co_cell *cell, const cli_ending *ending, const compare_o
         return;
     }
     snprintf(path, sizeof(path), "%s/" COMPARE_LOG, cell->dir);
-    if (co_fs_read(&log, &size, path, RUN_MAX_LOG, CO_E_IO) == CO_OK)
+    if (co_fs_read_as(&log, &size, path, &run_log_rule) == CO_OK)
         found = run_find_error(cell->why, sizeof(cell->why), (const char *)log);
     co_free(log);
     if (found)
@@ -204,10 +203,7 @@ static co_status run_open_log(int *out, const co_cell *cell)
         return co_fail(CO_E_USAGE, "%s: the path is too long", cell->dir);
     CO_TRY(compare_plan_clear(cell));
     CO_TRY(co_fs_mkdirs(cell->dir));
-    *out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (*out < 0)
-        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", path, strerror(errno));
-    return CO_OK;
+    return co_open_fresh(out, path);
 }
 
 /* Anything but CO_OK ends the comparison: nobody wants the other cells, or none could run. */

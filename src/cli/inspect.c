@@ -275,6 +275,7 @@ static bool inspect_has_suffix(const char *path, const char *suffix)
    ones are zero, which no text has. */
 static co_status inspect_is_weights(bool *out, const char *path)
 {
+    static const co_open_rule rule = {.status = CO_E_DATA};
     uint8_t head[8];
     struct stat info;
     FILE *file;
@@ -287,9 +288,7 @@ static co_status inspect_is_weights(bool *out, const char *path)
     *out = inspect_has_suffix(path, ".safetensors");
     if (*out || inspect_has_suffix(path, ".yaml") || inspect_has_suffix(path, ".yml"))
         return CO_OK;
-    file = fopen(path, "rbe");
-    if (!file)
-        return co_fail(CO_E_DATA, "%s: cannot open it: no such file, or no right to read it", path);
+    CO_TRY(co_open_stream(&file, NULL, path, &rule));
     *out = fread(head, 1, sizeof(head), file) == sizeof(head) && head[7] == 0;
     fclose(file);
     return CO_OK;

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/open.h"
+
 /* The text behind "key :" in one line; NULL: another line. */
 static const char *machine_after_key(const char *line, const char *key)
 {
@@ -28,7 +30,7 @@ static const char *machine_after_key(const char *line, const char *key)
 /* The value of the first line "key : value" in a file such as /proc/cpuinfo. */
 static bool machine_proc_line(char *out, size_t size, const char *path, const char *key)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = co_open_system(path);
     const char *value = NULL;
     char *line = NULL;
     size_t room = 0;
@@ -82,7 +84,7 @@ int machine_cores(void)
 /* A number alone in a file; 0: no such file, or "max". */
 static uint64_t machine_number(const char *path)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = co_open_system(path);
     unsigned long long n = 0;
 
     if (!file)

@@ -18,6 +18,11 @@
 #define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may lie */
 #define SOURCE_MAX_CLASSES (1 << 20)
 
+/* What is found in a run directory, and not named by the user. */
+static const co_open_rule source_rule = {.status = CO_E_DATA, .own = true};
+static const co_open_rule source_config_rule = {
+    .status = CO_E_USAGE, .own = true, .max = CO_CONFIG_MAX_BYTES};
+
 static co_status source_join(char *out, const char *dir, size_t n, const char *file)
 {
     if (n + strlen(file) + 2 > SOURCE_MAX_PATH)
@@ -46,7 +51,9 @@ static co_status source_find_in_folder(cli_source *out, const char *path, const 
     if (co_fs_exists(manifest))
         return co_checkpoint_weights(out->weights, path);
     CO_TRY(source_join(out->weights, path, strlen(path), "final.safetensors"));
-    if (co_fs_exists(out->weights) || source_find_checkpoint(out, path, "latest") == CO_OK)
+    if (co_fs_exists(out->weights))
+        return co_open_check(out->weights, &source_rule);
+    if (source_find_checkpoint(out, path, "latest") == CO_OK)
         return CO_OK;
     if (co_error_status() != CO_E_DATA)
         return co_error_status();
@@ -77,7 +84,7 @@ static co_status source_find_config(cli_source *out)
             n--;
         CO_TRY(source_join(out->config, out->weights, n, "config.yaml"));
         if (co_fs_exists(out->config))
-            return CO_OK;
+            return co_open_check(out->config, &source_config_rule);
         while (n > 0 && out->weights[n - 1] == '/')
             n--;
         if (n == 0)

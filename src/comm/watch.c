@@ -17,6 +17,7 @@
 #include "comm/comm_internal.h"
 #include "comm/tree.h"
 #include "core/clock.h"
+#include "core/open.h"
 #include "core/process.h"
 
 static void watch_set(_Atomic uint64_t *word, uint64_t value)
@@ -226,7 +227,7 @@ static uint64_t watch_swapped_kib(const co_watch *w)
     FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/status", atomic_load(&((co_watch *)w)->pid));
-    file = fopen(path, "re");
+    file = co_open_system(path);
     while (file && fgets(line, sizeof(line), file))
         if (strncmp(line, "VmSwap:", 7) == 0)
             kib = strtoull(line + 7, NULL, 10);

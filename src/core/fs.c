@@ -12,23 +12,6 @@
 
 #include "core/mem.h"
 
-static co_status fs_check(int fd, size_t *size, const char *path, size_t max, co_status status)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return co_fail(status, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return co_fail(status, "%s: is a folder, expected a file", path);
-    if (!S_ISREG(st.st_mode))
-        return co_fail(status, "%s: is not a regular file", path);
-    if ((uint64_t)st.st_size > max)
-        return co_fail(status, "%s: %lld bytes are more than the limit of %zu", path,
-                       (long long)st.st_size, max);
-    *size = (size_t)st.st_size;
-    return CO_OK;
-}
-
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
 {
     size_t done = 0;
@@ -47,19 +30,17 @@ static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co
     return CO_OK;
 }
 
-co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status)
+co_status co_fs_read_as(uint8_t **out, size_t *size, const char *path, const co_open_rule *rule)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    uint8_t *bytes = NULL;
+    uint64_t found;
+    uint8_t *bytes;
     co_status st;
+    int fd;
 
-    if (fd < 0)
-        return co_fail(status, "%s: %s", path, strerror(errno));
-    st = fs_check(fd, size, path, max, status);
-    if (st == CO_OK) {
-        bytes = co_calloc(*size + 1, 1);
-        st = bytes ? fs_fill(bytes, fd, *size, path, status) : CO_E_NOMEM;
-    }
+    CO_TRY(co_open_read(&fd, &found, path, rule));
+    *size = (size_t)found;
+    bytes = co_calloc(*size + 1, 1);
+    st = bytes ? fs_fill(bytes, fd, *size, path, rule->status) : CO_E_NOMEM;
     close(fd);
     if (st != CO_OK) {
         co_free(bytes);
@@ -67,6 +48,13 @@ co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, 
     }
     *out = bytes;
     return CO_OK;
+}
+
+co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status)
+{
+    const co_open_rule rule = {.status = status, .max = max};
+
+    return co_fs_read_as(out, size, path, &rule);
 }
 
 struct co_atomic_file {

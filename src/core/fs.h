@@ -10,10 +10,14 @@
 
 #include <cohort/status.h>
 
+#include "core/open.h"
+
 /* Read a regular file of at most `max` bytes into a co_calloc block with a NUL behind it.
    `status` is the code for a missing, unreadable, too large or non-regular file
    (CO_E_USAGE for a config, CO_E_DATA for data). Free with co_free. */
 co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status);
+/* The same by a rule, whose `max` is to be given. */
+co_status co_fs_read_as(uint8_t **out, size_t *size, const char *path, const co_open_rule *rule);
 
 /* A file that appears under its name complete or not at all: written to a temporary name in the
    same folder, synced, renamed, folder synced. */

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/open.h"
+
 const char *co_process_stat(char *text, size_t size, const char *path)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = co_open_system(path);
     const char *at;
     size_t n;
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/open.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <xmmintrin.h>
 #endif
@@ -18,13 +20,13 @@
 static int thread_quota(void)
 {
     long quota = -1, period = 100000;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    FILE *file = co_open_system("/sys/fs/cgroup/cpu.max");
 
     if (file) {
         if (fscanf(file, "%ld %ld", &quota, &period) != 2)
             quota = -1; /* "max" */
         fclose(file);
-    } else if ((file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re"))) {
+    } else if ((file = co_open_system("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))) {
         if (fscanf(file, "%ld", &quota) != 1)
             quota = -1;
         fclose(file);

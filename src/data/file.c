@@ -6,14 +6,13 @@
 #include "data/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libdeflate.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/open.h"
 
 /* RFC 1951: the longest match, 258 bytes, takes at least two bits. */
 #define FILE_GZIP_MAX_RATIO 1032
@@ -83,20 +82,11 @@ co_status co_file_borrow(co_file *out, const uint8_t *bytes, size_t size, const 
     return st;
 }
 
-static co_status file_map(void **map, size_t *size, int fd, const char *path, const char *expected)
+static co_status file_map(void **map, size_t size, int fd, const char *path)
 {
-    struct stat info;
-
-    if (fstat(fd, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is a folder, expected %s", path, expected);
-    if (!S_ISREG(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is not a regular file", path);
-    if (info.st_size == 0)
+    if (size == 0)
         return co_fail(CO_E_DATA, "%s: is empty; fetch it again", path);
-    *size = (size_t)info.st_size;
-    *map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (*map == MAP_FAILED)
         return co_fail(CO_E_IO, "%s: cannot map the file: %s", path, strerror(errno));
     return CO_OK;
@@ -104,15 +94,15 @@ static co_status file_map(void **map, size_t *size, int fd, const char *path, co
 
 co_status co_file_open(co_file *out, const char *path, const char *expected)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    size_t size = 0;
+    const co_open_rule rule = {.status = CO_E_DATA, .max = SIZE_MAX, .expected = expected};
     void *map = NULL;
+    uint64_t size;
     co_status st;
+    int fd;
 
     *out = (co_file){0};
-    if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    st = file_map(&map, &size, fd, path, expected);
+    CO_TRY(co_open_read(&fd, &size, path, &rule));
+    st = file_map(&map, size, fd, path);
     close(fd);
     if (st != CO_OK)
         return st;

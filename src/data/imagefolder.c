@@ -214,20 +214,12 @@ static void imagefolder_sample_name(const void *state, char *out, size_t size, u
              co_names_get(&self->files, i));
 }
 
-static co_status imagefolder_read_file(co_bytes *out, co_buffer *buffer, int fd, const char *path)
+static co_status imagefolder_read_file(co_bytes *out, co_buffer *buffer, size_t size, int fd,
+                                       const char *path)
 {
-    struct stat info;
     uint8_t *bytes;
-    size_t size, at = 0;
+    size_t at = 0;
 
-    if (fstat(fd, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: is not a regular file", path);
-    if (info.st_size > IMAGEFOLDER_MAX_FILE)
-        return co_fail(CO_E_DATA, "%s: %lld bytes; at most %lld are taken", path,
-                       (long long)info.st_size, (long long)IMAGEFOLDER_MAX_FILE);
-    size = (size_t)info.st_size;
     CO_TRY(co_buffer_reserve(&bytes, buffer, size ? size : 1));
     while (at < size) {
         const ssize_t n = read(fd, bytes + at, size - at);
@@ -247,14 +239,14 @@ static co_status imagefolder_read_file(co_bytes *out, co_buffer *buffer, int fd,
 static co_status imagefolder_read(const void *state, co_bytes *out, co_buffer *buffer, uint64_t i)
 {
     char path[PATH_MAX + 2 * NAME_MAX + 4];
+    static const co_open_rule rule = {.status = CO_E_DATA, .max = IMAGEFOLDER_MAX_FILE};
+    uint64_t size;
     co_status st;
     int fd;
 
     imagefolder_sample_name(state, path, sizeof(path), i);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    st = imagefolder_read_file(out, buffer, fd, path);
+    CO_TRY(co_open_read(&fd, &size, path, &rule));
+    st = imagefolder_read_file(out, buffer, size, fd, path);
     close(fd);
     return st;
 }

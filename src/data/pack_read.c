@@ -5,15 +5,14 @@
  * found by one look later on.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <libdeflate.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/open.h"
 #include "data/pack_format.h"
 #include "data/pack_layout.h"
 
@@ -165,17 +164,11 @@ co_status co_pack_parse(co_pack *out, const uint8_t *bytes, size_t size, const c
     return st;
 }
 
-static co_status pack_map(co_pack *out, int fd, const char *path)
+static co_status pack_map(co_pack *out, uint64_t size, int fd, const char *path)
 {
-    struct stat info;
-
-    if (fstat(fd, &info) != 0)
-        return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return co_fail(CO_E_DATA, "%s: not a packed data set, which is a file", path);
-    if (info.st_size < PACK_HEAD)
+    if (size < PACK_HEAD)
         return co_fail(CO_E_DATA, "%s: not a packed data set: too short", path);
-    out->map_size = (size_t)info.st_size;
+    out->map_size = size;
     out->map = mmap(NULL, out->map_size, PROT_READ, MAP_SHARED, fd, 0);
     if (out->map == MAP_FAILED) {
         out->map = NULL;
@@ -186,14 +179,18 @@ static co_status pack_map(co_pack *out, int fd, const char *path)
 
 co_status co_pack_open(co_pack *out, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    static const co_open_rule rule = {
+        .status = CO_E_DATA, .max = SIZE_MAX, .expected = "a packed data set"};
+    uint64_t size;
     co_status st;
+    int fd;
 
     *out = (co_pack){.name = path};
-    if (fd < 0)
-        return co_fail(CO_E_DATA, "%s: %s; data.path is the file that `cohort data pack` wrote",
-                       path, strerror(errno));
-    st = pack_map(out, fd, path);
+    st = co_open_read(&fd, &size, path, &rule);
+    if (st != CO_OK)
+        return co_fail(st, "%s; data.path is the file that `cohort data pack` wrote",
+                       co_error_message());
+    st = pack_map(out, size, fd, path);
     close(fd);
     if (st == CO_OK) {
         out->bytes = out->map;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/open.h"
 #include "core/process.h"
 
 /* Saving may take that many times as long as any other wait. */
@@ -21,7 +22,7 @@
 static uint64_t death_number(const char *path, const char *key, uint64_t otherwise)
 {
     const size_t n = strlen(key);
-    FILE *file = fopen(path, "re");
+    FILE *file = co_open_system(path);
     uint64_t value = otherwise;
     char line[256];
 
@@ -36,7 +37,7 @@ static uint64_t death_number(const char *path, const char *key, uint64_t otherwi
 uint64_t co_death_memory_kills(void)
 {
     char line[3072], path[4096];
-    FILE *file = fopen("/proc/self/cgroup", "re");
+    FILE *file = co_open_system("/proc/self/cgroup");
     uint64_t kills = UINT64_MAX;
 
     while (file && kills == UINT64_MAX && fgets(line, sizeof(line), file)) {

@@ -49,7 +49,8 @@ static co_status cell_read_file(uint8_t **out, size_t *size, const co_cell *cell
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return co_fail(CO_E_USAGE, "%s: the path is too long", cell->dir);
-    return co_fs_read(out, size, path, max, CO_E_DATA);
+    return co_fs_read_as(out, size, path,
+                         &(co_open_rule){.status = CO_E_DATA, .own = true, .max = max});
 }
 
 static co_status cell_read_summary(co_cell *cell)

@@ -4,12 +4,12 @@
 #include "telemetry/append.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/open.h"
 
 co_status co_append_open(co_append *out, const char *dir, const char *name, bool fresh)
 {
@@ -20,11 +20,7 @@ co_status co_append_open(co_append *out, const char *dir, const char *name, bool
     if (!out->path)
         return CO_E_NOMEM;
     snprintf(out->path, size, "%s/%s", dir, name);
-    out->fd =
-        open(out->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (fresh ? O_EXCL : 0), 0666);
-    if (out->fd < 0)
-        return co_fail(CO_E_IO, "%s: cannot open for writing: %s", out->path, strerror(errno));
-    return CO_OK;
+    return fresh ? co_open_fresh(&out->fd, out->path) : co_open_append(&out->fd, out->path);
 }
 
 co_status co_append_record(const co_append *file, const void *bytes, size_t size)

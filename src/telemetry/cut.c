@@ -3,11 +3,13 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/fs.h"
+#include "core/mem.h"
 #include "telemetry/json.h"
+
+#define CUT_MAX_LINE ((size_t)1 << 20)
 
 typedef struct cut {
     uint64_t step, epoch_step; /* the last that is kept */
@@ -38,24 +40,37 @@ static bool cut_keeps(const cut *self, const char *line, size_t length)
     return keeps;
 }
 
+/* The next line with its end, as far as it has one; *length is 0 behind the last. */
+static co_status cut_read_line(char *line, size_t *length, FILE *in, const char *path)
+{
+    int c = 0;
+
+    for (*length = 0; c != '\n' && (c = getc_unlocked(in)) != EOF; line[(*length)++] = (char)c)
+        if (*length == CUT_MAX_LINE)
+            return co_fail(
+                CO_E_DATA,
+                "%s: has a line of more than %zu bytes, which no run writes; restore it, "
+                "or move it away",
+                path, CUT_MAX_LINE);
+    return ferror(in) ? co_fail(CO_E_IO, "%s: cannot read it: %s", path, strerror(errno)) : CO_OK;
+}
+
 static co_status cut_copy(const cut *self, FILE *in, FILE *out, const char *path)
 {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    co_status st = CO_OK;
+    char *line = co_calloc(CUT_MAX_LINE, 1);
+    size_t length = 0;
+    co_status st = line ? CO_OK : CO_E_NOMEM;
 
-    while ((length = getline(&line, &room, in)) > 0)
-        if (cut_keeps(self, line, (size_t)length))
-            (void)fwrite(line, 1, (size_t)length, out); /* a failure is found by the commit */
-    if (ferror(in))
-        st = co_fail(CO_E_IO, "%s: cannot read it: %s", path, strerror(errno));
-    free(line);
+    while (st == CO_OK && (st = cut_read_line(line, &length, in, path)) == CO_OK && length > 0)
+        if (cut_keeps(self, line, length))
+            (void)fwrite(line, 1, length, out); /* a failure is found by the commit */
+    co_free(line);
     return st;
 }
 
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step)
 {
+    static const co_open_rule rule = {.status = CO_E_DATA, .own = true};
     const cut self = {step, epoch_step};
     co_atomic_file *file = NULL;
     char path[4096];
@@ -65,11 +80,9 @@ co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_s
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return co_fail(CO_E_USAGE, "%s: the path of the run directory is too long", run_dir);
-    in = fopen(path, "re");
-    if (!in && errno == ENOENT)
+    if (!co_fs_exists(path))
         return CO_OK;
-    if (!in)
-        return co_fail(CO_E_IO, "%s: cannot read it: %s", path, strerror(errno));
+    CO_TRY(co_open_stream(&in, NULL, path, &rule));
     st = co_atomic_open(&file, path);
     if (st == CO_OK)
         st = cut_copy(&self, in, co_atomic_stream(file), path);

@@ -379,7 +379,7 @@ static co_status checkpoint_fill_state(co_state *state, const co_manifest *manif
         if (st == CO_OK && !co_manifest_has_file(manifest, names[i]))
             st = co_fail(CO_E_DATA, "%s: its manifest does not name %s", folder, names[i]);
         if (st == CO_OK)
-            st = co_safetensors_open(&file[i], path);
+            st = co_safetensors_open_own(&file[i], path);
     }
     for (int i = 0; i < state->shape.n_array && st == CO_OK; i++)
         st = checkpoint_get_array(state, i, file, manifest, graph, folder);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fs.h"
 #include "core/mem.h"
 #include "train/checkpoint.h"
 
@@ -110,8 +109,14 @@ co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_d
 
 co_status co_checkpoint_weights(char out[CO_CHECKPOINT_MAX_PATH], const char *folder)
 {
-    CO_TRY(co_checkpoint_join(out, folder, CO_CHECKPOINT_EMA));
-    if (co_fs_exists(out))
-        return CO_OK;
-    return co_checkpoint_join(out, folder, CO_CHECKPOINT_WEIGHTS);
+    co_manifest manifest;
+    const char *name;
+    co_status st;
+
+    CO_TRY(co_manifest_read(&manifest, folder, &co_checkpoint_layout));
+    name = co_manifest_has_file(&manifest, CO_CHECKPOINT_EMA) ? CO_CHECKPOINT_EMA
+                                                              : CO_CHECKPOINT_WEIGHTS;
+    st = co_manifest_check_file(&manifest, folder, name);
+    co_manifest_free(&manifest);
+    return st == CO_OK ? co_checkpoint_join(out, folder, name) : st;
 }

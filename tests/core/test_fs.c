@@ -18,6 +18,7 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/open.h"
 #include "folder.h"
 
 static int remove_strictly(void **state)
@@ -230,6 +231,68 @@ static void products_are_checked(void **state)
     assert_int_equal(out, 0);
 }
 
+static co_status opens(const char *path, bool own, uint64_t max)
+{
+    return co_open_check(path, &(co_open_rule){.status = CO_E_DATA, .own = own, .max = max});
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+    char *file = folder_path("f"), *other = folder_path("other");
+    FILE *stream;
+    uint64_t size;
+
+    (void)state;
+    assert_int_equal(write_text(file, "four"), CO_OK);
+    assert_int_equal(opens(file, true, 4), CO_OK);
+    assert_int_equal(opens(file, true, 3), CO_E_DATA);
+    assert_int_equal(opens(file, true, 0), CO_OK);
+    assert_int_equal(symlink(file, other), 0);
+    assert_int_equal(opens(other, false, 4), CO_OK);
+    assert_int_equal(opens(other, true, 4), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "symbolic link"));
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(symlink("/dev/zero", other), 0);
+    assert_int_equal(opens(other, false, 0), CO_E_DATA);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(mkfifo(other, 0600), 0);
+    assert_int_equal(opens(other, false, 0), CO_E_DATA); /* and does not wait for a writer */
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(opens(other, false, 0), CO_E_DATA);
+    assert_int_equal(opens(folder, false, 0), CO_E_DATA);
+    assert_int_equal(co_open_stream(&stream, &size, file, &(co_open_rule){.status = CO_E_DATA}),
+                     CO_OK);
+    assert_int_equal(size, 4);
+    fclose(stream);
+    assert_null(co_open_system(file));
+}
+
+static void nothing_is_made_through_a_link(void **state)
+{
+    char *file = folder_path("f"), *other = folder_path("other");
+    int fd;
+
+    (void)state;
+    assert_int_equal(write_text(file, "7\n"), CO_OK);
+    assert_int_equal(co_open_fresh(&fd, file), CO_E_IO);
+    assert_int_equal(co_open_append(&fd, file), CO_OK);
+    close(fd);
+    assert_int_equal(co_open_lock(&fd, file, folder), CO_OK);
+    close(fd);
+    assert_int_equal(symlink(file, other), 0);
+    assert_int_equal(co_open_fresh(&fd, other), CO_E_IO);
+    assert_int_equal(co_open_append(&fd, other), CO_E_IO);
+    assert_int_equal(co_open_lock(&fd, other, folder), CO_E_IO);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(mkfifo(other, 0600), 0);
+    assert_int_equal(co_open_append(&fd, other), CO_E_IO);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(link(file, other), 0);
+    assert_int_equal(co_open_lock(&fd, other, folder), CO_E_USAGE);
+    assert_int_equal(unlink(other), 0);
+    assert_text(file, "7\n");
+}
+
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, folder_make, remove_strictly)
 
 int main(void)
@@ -242,6 +305,8 @@ int main(void)
         IN_DIR(what_cannot_be_read),
         IN_DIR(folders_are_made_on_the_way),
         IN_DIR(no_memory_is_an_error),
+        IN_DIR(only_regular_files_are_opened),
+        IN_DIR(nothing_is_made_through_a_link),
         cmocka_unit_test(the_reader_stays_inside),
         cmocka_unit_test(products_are_checked),
     };

@@ -188,7 +188,7 @@ static void test_bad_paths(void **state)
     expect_open_error("pack", "data.path");
     expect_open_error("{name: pack, path: /nowhere/x.pack}", "/nowhere/x.pack");
     snprintf(text, sizeof(text), "{name: pack, path: %s}", folder);
-    expect_open_error(text, "not a packed data set");
+    expect_open_error(text, "expected a packed data set");
 }
 
 static void test_missing_split(void **state)

@@ -1,0 +1,152 @@
+/*
+ * open.c - regular files alone, for reading and for writing. Must not know what is in them.
+ */
+#include "core/open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A lock holds the number of a process. */
+#define OPEN_MAX_LOCK 32
+
+static co_status open_check_kind(const struct stat *info, const char *path,
+                                 const co_open_rule *rule)
+{
+    if (S_ISLNK(info->st_mode))
+        return co_fail(rule->status,
+                       "%s: is a symbolic link, which a run directory may not have for a file; put "
+                       "the file itself there",
+                       path);
+    if (S_ISDIR(info->st_mode))
+        return co_fail(rule->status, "%s: is a folder, expected %s", path,
+                       rule->expected ? rule->expected : "a file");
+    if (!S_ISREG(info->st_mode))
+        return co_fail(rule->status, "%s: is not a regular file", path);
+    return CO_OK;
+}
+
+static co_status open_check(uint64_t *size, const struct stat *info, const char *path,
+                            const co_open_rule *rule)
+{
+    CO_TRY(open_check_kind(info, path, rule));
+    *size = (uint64_t)info->st_size;
+    if (rule->max && *size > rule->max)
+        return co_fail(rule->status, "%s: %llu bytes are more than the limit of %llu", path,
+                       (unsigned long long)*size, (unsigned long long)rule->max);
+    return CO_OK;
+}
+
+static co_status open_failure(const char *path, const co_open_rule *rule)
+{
+    return co_fail(rule->status, "%s: %s", path, strerror(errno));
+}
+
+co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_rule *rule)
+{
+    const int links = rule->own ? AT_SYMLINK_NOFOLLOW : 0;
+    struct stat info;
+    co_status st;
+
+    *fd = -1;
+    /* To open a device can do something already. Another file may take the name meanwhile: it is
+       looked at again when it is open. */
+    if (fstatat(AT_FDCWD, path, &info, links) != 0)
+        return open_failure(path, rule);
+    CO_TRY(open_check_kind(&info, path, rule));
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (rule->own ? O_NOFOLLOW : 0));
+    if (*fd < 0 || fstat(*fd, &info) != 0)
+        st = open_failure(path, rule);
+    else
+        st = open_check(size, &info, path, rule);
+    if (st != CO_OK && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
+co_status co_open_stream(FILE **out, uint64_t *size, const char *path, const co_open_rule *rule)
+{
+    uint64_t any;
+    int fd;
+
+    CO_TRY(co_open_read(&fd, size ? size : &any, path, rule));
+    *out = fdopen(fd, "r");
+    if (*out)
+        return CO_OK;
+    close(fd);
+    return co_fail(CO_E_NOMEM, "out of memory");
+}
+
+co_status co_open_check(const char *path, const co_open_rule *rule)
+{
+    uint64_t size;
+    int fd;
+
+    CO_TRY(co_open_read(&fd, &size, path, rule));
+    close(fd);
+    return CO_OK;
+}
+
+static co_status open_cannot_write(const char *path)
+{
+    return co_fail(CO_E_IO, "%s: cannot open for writing: %s", path, strerror(errno));
+}
+
+/* *info is of the file that is open then. */
+static co_status open_write(int *fd, struct stat *info, const char *path, int flags)
+{
+    static const co_open_rule rule = {.status = CO_E_IO, .own = true};
+    co_status st;
+
+    if (lstat(path, info) == 0 && !(flags & O_EXCL))
+        CO_TRY(open_check_kind(info, path, &rule));
+    *fd = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
+    if (*fd < 0)
+        return open_cannot_write(path);
+    st = fstat(*fd, info) == 0 ? open_check_kind(info, path, &rule) : open_cannot_write(path);
+    if (st != CO_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
+co_status co_open_fresh(int *fd, const char *path)
+{
+    struct stat info;
+
+    return open_write(fd, &info, path, O_WRONLY | O_APPEND | O_EXCL);
+}
+
+co_status co_open_append(int *fd, const char *path)
+{
+    struct stat info;
+
+    return open_write(fd, &info, path, O_WRONLY | O_APPEND);
+}
+
+co_status co_open_lock(int *fd, const char *path, const char *folder)
+{
+    struct stat info, above;
+
+    CO_TRY(open_write(fd, &info, path, O_RDWR));
+    if (stat(folder, &above) == 0 && (info.st_uid == geteuid() || info.st_uid == above.st_uid) &&
+        info.st_nlink == 1 && info.st_size <= OPEN_MAX_LOCK)
+        return CO_OK;
+    close(*fd);
+    *fd = -1;
+    return co_fail(CO_E_USAGE,
+                   "%s: is not the lock of a run, or another user's; remove it, or give another "
+                   "folder",
+                   path);
+}
+
+FILE *co_open_system(const char *path)
+{
+    return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 ? fopen(path, "re")
+                                                                             : NULL;
+}

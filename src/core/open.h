@@ -1,0 +1,46 @@
+/*
+ * open.h - the one place where files are opened. scripts/check_opens.sh keeps it so.
+ *
+ * A name says nothing of what is behind it: a pipe would make a reader wait for ever, a device has
+ * no end, a link leads elsewhere. So only regular files are opened, of a size that the caller has
+ * named, and what is to be made is never made through a link. What a user names, a data set or
+ * weights, may be a link; what a program finds in a run directory may not.
+ */
+#ifndef CO_CORE_OPEN_H
+#define CO_CORE_OPEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cohort/status.h>
+
+/* What the caller is ready to read. */
+typedef struct co_open_rule {
+    co_status status;     /* code for what is missing, unreadable, too large or no regular file */
+    bool own;             /* of a run directory: a symbolic link is refused */
+    uint64_t max;         /* bytes; 0: any number */
+    const char *expected; /* "an IDX file", to be told where a folder is; NULL: "a file" */
+} co_open_rule;
+
+/* A regular file for reading; *fd is the caller's. The message begins with the path. */
+co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_rule *rule);
+/* The same as a stream, which is the caller's; `size` may be NULL. */
+co_status co_open_stream(FILE **out, uint64_t *size, const char *path, const co_open_rule *rule);
+/* Whether co_open_read would take it, with its message where not. */
+co_status co_open_check(const char *path, const co_open_rule *rule);
+
+/* What is written: CO_E_IO where it cannot be. A link, or what is no regular file, is refused. */
+
+/* A file that must not be there yet. */
+co_status co_open_fresh(int *fd, const char *path);
+/* A file to add to, made where it is not there. */
+co_status co_open_append(int *fd, const char *path);
+/* A file that is held to lock a folder, made where it is not there: it must be of this user, or of
+   whom the folder belongs to, of one name only, and hold no more than a number. */
+co_status co_open_lock(int *fd, const char *path, const char *folder);
+
+/* A file of /proc or /sys; NULL: it is not there. */
+FILE *co_open_system(const char *path);
+
+#endif
