@@ -80,6 +80,7 @@ lint: all ## layout, layers, limits, clang-tidy
 	@clang-format --dry-run -Werror $(SOURCES)
 	@scripts/check_layers.sh
 	@scripts/check_limits.sh
+	@scripts/check_opens.sh
 	@scripts/tidy.sh build $(JOBS)
 
 format: ## put every source file into the project's layout

@@ -112,12 +112,26 @@ co_status co_checkpoint_list(uint64_t **steps, size_t *n, const char *dir)
     return CO_OK;
 }
 
-/* A folder of files, not of folders: nothing else is ever made here, and nothing else removed. */
+/* The folder itself, never one that a link leads to. */
+static DIR *folder_open(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+    if (fd >= 0 && !folder)
+        close(fd);
+    return folder;
+}
+
+/* A folder of files, not of folders: nothing else is ever made here, and nothing else removed. Of
+   what is no folder the name goes, as that of a link. */
 static int folder_delete(const char *path)
 {
-    DIR *folder = opendir(path);
+    DIR *folder = folder_open(path);
     struct dirent *entry;
 
+    if (!folder && (errno == ENOTDIR || errno == ELOOP))
+        return unlink(path);
     if (!folder)
         return errno == ENOENT ? 0 : -1;
     while ((entry = readdir(folder)) != NULL)

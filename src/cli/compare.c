@@ -1,7 +1,6 @@
 /*
  * compare.c - `cohort compare`: strategies side by side, each on several numbers of ranks.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -50,9 +49,8 @@ static co_status compare_run_gnuplot(const char *dir, const cli_guard *guard)
     co_status st;
 
     snprintf(path, sizeof(path), "%s/plots.log", dir);
-    child.log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (child.log < 0)
-        return co_fail(CO_E_IO, "%s: cannot open for writing", path);
+    (void)unlink(path); /* of the last time */
+    CO_TRY(co_open_fresh(&child.log, path));
     st = cli_child_run(&ending, guard, &child);
     if (lseek(child.log, 0, SEEK_END) == 0)
         remove(path);

@@ -65,6 +65,23 @@ static co_status control_io(const char *folder, const char *what)
     return co_fail(CO_E_IO, "%s/" CO_CONTROL_NAME ": cannot %s: %s", folder, what, strerror(errno));
 }
 
+/* Takes away what a dead run has left, and nothing else that has the name. */
+static co_status control_clear(const co_control *c, const char *folder)
+{
+    struct stat info = {0};
+
+    if (fstatat(c->folder, CO_CONTROL_NAME, &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+        return CO_OK;
+    if (!S_ISSOCK(info.st_mode))
+        return co_fail(CO_E_USAGE,
+                       "%s/" CO_CONTROL_NAME ": is not the socket of a run; remove it, or give "
+                       "another folder",
+                       folder);
+    return unlinkat(c->folder, CO_CONTROL_NAME, 0) == 0
+               ? CO_OK
+               : control_io(folder, "remove what a dead run left");
+}
+
 static co_status control_listen(co_control *c, const char *folder)
 {
     struct sockaddr_un address;
@@ -78,8 +95,7 @@ static co_status control_listen(co_control *c, const char *folder)
                        "; wait for its end or give another folder",
                        folder);
     }
-    if (unlinkat(c->folder, CO_CONTROL_NAME, 0) != 0 && errno != ENOENT)
-        return control_io(folder, "remove what a dead run left");
+    CO_TRY(control_clear(c, folder));
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     control_address(&address, c->folder);
     /* The mode of a socket that is not bound yet is that of the file that binding makes. */

@@ -15,7 +15,10 @@
 
 #define NOTES_MAX_PATH 4352
 #define NOTES_MAX_LINE 1536
+#define NOTES_MAX_FILE ((size_t)1 << 20)
 #define NOTES_RESTART  "restart" /* the others' names are numbers of ranks */
+
+static const co_open_rule notes_rule = {.status = CO_E_DATA, .own = true, .max = NOTES_MAX_FILE};
 
 static const char *const notes_words[] = {[CO_NOTE_BEGUN] = "begun",
                                           [CO_NOTE_TOLD] = "told",
@@ -44,13 +47,16 @@ static bool notes_is_ours(const char *name)
 
 static void notes_clear(const char *folder)
 {
-    DIR *dir = opendir(folder);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (notes_is_ours(e->d_name))
             (void)unlinkat(dirfd(dir), e->d_name, 0);
     if (dir)
         closedir(dir);
+    else if (fd >= 0)
+        close(fd);
 }
 
 void co_notes_remove(const char *folder)
@@ -61,9 +67,9 @@ void co_notes_remove(const char *folder)
 
 static void notes_append_to(const char *path, const char *line)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd;
 
-    if (fd < 0)
+    if (co_open_append(&fd, path) != CO_OK)
         return;
     (void)!write(fd, line, strlen(line));
     close(fd);
@@ -92,11 +98,12 @@ co_status co_notes_create(const char *folder, const co_notes_restart *restart)
 void co_notes_read_restart(co_notes_restart *out, const char *folder)
 {
     char path[NOTES_MAX_PATH], line[NOTES_MAX_LINE] = "";
-    FILE *file = notes_join(path, folder, NOTES_RESTART) ? fopen(path, "re") : NULL;
+    FILE *file;
     int at = 0;
 
     *out = (co_notes_restart){.lost_rank = -1};
-    if (!file)
+    if (!notes_join(path, folder, NOTES_RESTART) ||
+        co_open_stream(&file, NULL, path, &notes_rule) != CO_OK)
         return;
     if (fgets(line, sizeof(line), file) &&
         sscanf(line, "%d %d %n", &out->count, &out->lost_rank, &at) == 2 && at > 0)
@@ -162,12 +169,14 @@ void co_notes_read(co_note *out, const char *folder, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
         char path[NOTES_MAX_PATH], line[NOTES_MAX_LINE];
-        FILE *file = notes_path(path, folder, rank) ? fopen(path, "re") : NULL;
+        FILE *file;
 
         memset(&out[rank], 0, sizeof(out[rank]));
-        while (file && fgets(line, sizeof(line), file))
+        if (!notes_path(path, folder, rank) ||
+            co_open_stream(&file, NULL, path, &notes_rule) != CO_OK)
+            continue;
+        while (fgets(line, sizeof(line), file))
             notes_take(&out[rank], line);
-        if (file)
-            fclose(file);
+        fclose(file);
     }
 }

@@ -5,16 +5,17 @@
 #include "train/rundir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/fs.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 #define RUNDIR_MAX_PATH 4096
@@ -91,6 +92,21 @@ static long rundir_holder(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atol(text) : 0;
 }
 
+/* Where others may rename and remove, they choose what this run goes on from. Root is in other
+   users' folders by trade. */
+static void rundir_warn(const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return;
+    if ((info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX))
+        co_log(CO_LOG_WARN, "%s: every user of this machine may change this run; chmod o-w %s",
+               path, path);
+    else if (info.st_uid != geteuid() && geteuid() != 0)
+        co_log(CO_LOG_WARN, "%s: belongs to another user, who may change this run", path);
+}
+
 co_status co_rundir_lock(int *lock, const char *path)
 {
     const int tries = RUNDIR_WAIT_US / RUNDIR_TRY_US;
@@ -99,9 +115,7 @@ co_status co_rundir_lock(int *lock, const char *path)
 
     CO_TRY(rundir_join(file, path, ".lock"));
     CO_TRY(co_fs_mkdirs(path));
-    fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return co_fail(CO_E_IO, "%s: cannot write: %s", file, strerror(errno));
+    CO_TRY(co_open_lock(&fd, file, path));
     /* Held by whoever has this open, so by the ranks too: it is free when all of a job has gone. */
     for (int i = 0; (bad = flock(fd, LOCK_EX | LOCK_NB)) != 0 && errno == EWOULDBLOCK && i < tries;
          i++)
@@ -120,6 +134,7 @@ co_status co_rundir_lock(int *lock, const char *path)
     }
     if (ftruncate(fd, 0) == 0)
         (void)dprintf(fd, "%ld\n", (long)getpid());
+    rundir_warn(path);
     *lock = fd;
     return CO_OK;
 }
