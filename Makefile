@@ -15,7 +15,7 @@ build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JO
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo test test-all test-exact test-accuracy test-faults test-checkpoints \
-         test-hosts asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-hosts test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install clean
 
@@ -51,6 +51,9 @@ test-faults: setup all ## 300 runs in which a rank dies, hangs or finds its disk
 
 test-checkpoints: setup all ## 300 times SIGKILL while checkpoints are written
 	@tests/checkpoints/kills.sh build/cohort $(or $(KILLS),300)
+
+test-busy: setup all ## the tests beside two busy loops, those with a clock 20 times; ROUNDS=n, REPEATS=n
+	@scripts/busy.sh build $(or $(ROUNDS),3) $(or $(REPEATS),20)
 
 test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
 	@scripts/setup.sh build hosts

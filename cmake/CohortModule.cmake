@@ -1,3 +1,8 @@
+# Limits of ctest, for a machine with much else to do: a test that hangs has ended itself long before
+# (tests/waits.h). The second is that of tests labelled `slow`.
+set(COHORT_TEST_SECONDS 1200)
+set(COHORT_SLOW_TEST_SECONDS 7200)
+
 # co_missing(out module ...) - those of the modules that are not here, or lack one themselves.
 function(co_missing out)
   get_property(incomplete GLOBAL PROPERTY COHORT_INCOMPLETE)
@@ -32,7 +37,9 @@ function(co_module name)
 endfunction()
 
 # co_test(name SOURCES a.c ... MODULES module ... [TIMEOUT s] [PROCESSORS n] [LABELS ...] [ARGS ...])
-#   A cmocka program and its ctest entry; its exit status is the verdict.
+#   A cmocka program and its ctest entry; its exit status is the verdict. TIMEOUT where it needs more
+#   than COHORT_TEST_SECONDS. LABELS: `clock` where it measures time or waits for a limit, `threads`
+#   for `make tsan`.
 function(co_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "SOURCES;MODULES;LABELS;ARGS" ${ARGN})
   co_missing(missing ${arg_MODULES})
@@ -48,8 +55,8 @@ function(co_test name)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE co_flags ${mods} cmocka m Threads::Threads)
   add_test(NAME ${name} COMMAND test_${name} ${arg_ARGS})
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+  if(NOT arg_TIMEOUT OR arg_TIMEOUT LESS COHORT_TEST_SECONDS)
+    set(arg_TIMEOUT ${COHORT_TEST_SECONDS})
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)

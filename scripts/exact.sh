@@ -98,7 +98,7 @@ reach()
             fail "$name: the run ended before step $1"
         }
         tries=$((tries + 1))
-        [ $tries -lt 3000 ] || fail "$name: the run does not reach step $1"
+        [ $tries -lt 15000 ] || fail "$name: the run does not reach step $1"
         sleep 0.02
     done
 }

@@ -91,7 +91,7 @@ hosts_wait() # until the sshd of host $1 listens, at port 22
     hosts_tries=0
     until grep -q ':0016 00000000:0000 0A' "/proc/$(hosts_init "$1")/net/tcp" 2>/dev/null; do
         hosts_tries=$((hosts_tries + 1))
-        [ $hosts_tries -lt 500 ] || {
+        [ $hosts_tries -lt 10000 ] || {
             echo "hosts: $1 does not start:" >&2
             cat "$hosts_dir/$1/unshare.log" >&2
             return 1
@@ -118,7 +118,7 @@ hosts_wait_net() # until this process has left the machine's network
     hosts_tries=0
     while [ "$(readlink "/proc/$1/ns/net")" = "$(readlink /proc/self/ns/net)" ]; do
         hosts_tries=$((hosts_tries + 1))
-        [ $hosts_tries -lt 500 ] || return 1
+        [ $hosts_tries -lt 10000 ] || return 1
         sleep 0.01
     done
 }
@@ -150,7 +150,7 @@ hosts_start()
     cat >"$hosts_dir/ssh" <<SSH
 #!/bin/sh
 exec ssh -F none -i $hosts_dir/key -o UserKnownHostsFile=$hosts_dir/known -o BatchMode=yes \
-    -o ConnectTimeout=5 -o LogLevel=ERROR "\$@"
+    -o ConnectTimeout=20 -o LogLevel=ERROR "\$@"
 SSH
     chmod +x "$hosts_dir/ssh"
     hosts_hold "$hosts_dir/switch" unshare -n sleep infinity

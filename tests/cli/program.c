@@ -24,13 +24,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "waits.h"
 
-#define PROGRAM_TIMEOUT_S 60   /* sanitizers and busy machines included */
-#define PROGRAM_GRACE_MS  2000 /* for children to be gone after their parent */
+#define PROGRAM_GRACE_S 30 /* for children to be gone after their parent */
 
 static char program_path[4096], program_folder[4096];
 static program_result program_last;
@@ -66,13 +65,6 @@ void program_fini(void)
 {
     if (chdir("/") == 0)
         program_remove(program_folder);
-}
-
-static void program_sleep_ms(long ms)
-{
-    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
 }
 
 static int program_open(const char *path)
@@ -150,16 +142,17 @@ static void program_drain(int terminal, const char *path)
 
 static int program_timeout_s(const program_options *o)
 {
-    return o->timeout_s ? o->timeout_s : PROGRAM_TIMEOUT_S;
+    return o->timeout_s ? o->timeout_s : WAITS_S;
 }
 
 /* Wait for `pid` within the time limit; sends the option's signal on the way. */
 static int program_wait(pid_t pid, const program_options *o, int terminal)
 {
+    const uint64_t start = co_clock_ns();
     bool sent = o->signal == 0;
     int status;
 
-    for (int ms = 0; ms < program_timeout_s(o) * 1000; ms += 5) {
+    do {
         pid_t got = waitpid(pid, &status, WNOHANG);
 
         program_drain(terminal, "stdout.txt");
@@ -169,8 +162,8 @@ static int program_wait(pid_t pid, const program_options *o, int terminal)
             kill(o->signal_child ? program_child(pid) : pid, o->signal);
             sent = true;
         }
-        program_sleep_ms(5);
-    }
+        co_clock_sleep_us(2000);
+    } while (co_clock_seconds(start, co_clock_ns()) < program_timeout_s(o));
     kill(-pid, SIGKILL);
     waitpid(pid, &status, 0);
     return -1;
@@ -179,14 +172,15 @@ static int program_wait(pid_t pid, const program_options *o, int terminal)
 /* Children that live on; ended here, so that one test does not spoil the next. */
 static int program_reap_orphans(pid_t group)
 {
+    const uint64_t start = co_clock_ns();
     int left = 0;
 
-    for (int ms = 0; ms < PROGRAM_GRACE_MS; ms += 5) {
+    while (co_clock_seconds(start, co_clock_ns()) < PROGRAM_GRACE_S) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
         if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
             return 0;
-        program_sleep_ms(5);
+        co_clock_sleep_us(2000);
     }
     kill(-group, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0)

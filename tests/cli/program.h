@@ -2,7 +2,7 @@
  * program.h - run the program under test as a user would, and keep what it said and left behind.
  *
  * The test's main calls program_init; every run happens in a scratch folder of the test's own and
- * has a time limit after which everything it started is killed and the test fails.
+ * has a time limit (waits.h) after which everything it started is killed and the test fails.
  */
 #ifndef TESTS_CLI_PROGRAM_H
 #define TESTS_CLI_PROGRAM_H
@@ -33,7 +33,7 @@ typedef struct program_options {
     bool signal_child;                    /* (or to the first process that it has started) */
     const char *signal_at;                /* ... when this file has been written to */
     const char *stdout_path;              /* instead of a buffer */
-    int timeout_s;                        /* 0: a minute */
+    int timeout_s;                        /* 0: WAITS_S */
     bool terminal;                        /* standard output is one, of 100 columns */
 } program_options;
 

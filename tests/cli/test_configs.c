@@ -105,7 +105,7 @@ static void assert_reaches(size_t i, const char *ranks, const char *set)
 {
     const char *args[] = {"train",     configs_path(i), "-q", "-n", ranks,
                           "--run-dir", "out",           "-s", set,  NULL};
-    const program_options patient = {.timeout_s = 600};
+    const program_options patient = {.timeout_s = 3600};
     double accuracy;
 
     if (!set)

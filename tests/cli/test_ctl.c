@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 #include "cli/program.h"
-
-#define CTL_WAIT_MS 30000
+#include "waits.h"
 
 static const char *ctl_program;
 static char ctl_said[65536];
@@ -81,27 +80,23 @@ static long ctl_number(const char *key)
 /* Until the run says so. */
 static void ctl_await(const char *key, long at_least)
 {
-    for (int ms = 0; ms < CTL_WAIT_MS; ms += 100) {
-        if (ctl_number(key) >= at_least)
-            return;
-        usleep(100000);
-    }
-    fail_msg("%s did not come to %ld", key, at_least);
+    const uint64_t start = co_clock_ns();
+
+    while (ctl_number(key) < at_least)
+        if (!waits_more(start))
+            fail_msg("%s did not come to %ld", key, at_least);
 }
 
 static int ctl_end(pid_t pid)
 {
+    const uint64_t start = co_clock_ns();
     int status = 0;
 
-    for (int ms = 0; ms < CTL_WAIT_MS; ms += 10) {
-        if (waitpid(pid, &status, WNOHANG) == pid) {
-            ctl_run_pid = pid == ctl_run_pid ? 0 : ctl_run_pid;
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        }
-        usleep(10000);
-    }
-    fail_msg("it did not end");
-    return -1;
+    while (waitpid(pid, &status, WNOHANG) != pid)
+        if (!waits_more(start))
+            fail_msg("it did not end");
+    ctl_run_pid = pid == ctl_run_pid ? 0 : ctl_run_pid;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 static char *ctl_file(const char *name)

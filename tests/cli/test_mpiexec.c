@@ -325,10 +325,10 @@ static void each_rank_of_a_host_updates_its_part(void **state)
 static int setup(void **state)
 {
     (void)state;
-    /* Half a second of steps. */
+    /* Seconds of steps: a fault comes late on a busy machine. */
     program_write_text(
         "job.yaml",
-        "model: {name: mlp, hidden: [16]}\nepochs: 150\nshards: 4\nbatch: 64\n"
+        "model: {name: mlp, hidden: [16]}\nepochs: 400\nshards: 4\nbatch: 64\n"
         "on_failure: respawn\nlog_every: 1\ncheckpoint: 50 steps\nevaluate_every: 1000\n"
         "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}\n");
     program_write_text(

@@ -341,7 +341,7 @@ static void signals_end_all_ranks(void **state)
 static void a_lost_rank_is_named(void **state)
 {
     static const char *const args[] = {"train",   "long.yaml", "-n",        "2", "--run-dir",
-                                       "stopped", "-s",        "timeout=2", NULL};
+                                       "stopped", "-s",        "timeout=5", NULL};
     program_options options = {
         .signal = SIGKILL, .signal_child = true, .signal_at = "stopped/metrics.jsonl"};
 

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "data/dataset_internal.h"
+#include "waits.h"
 
 #define COUNT 97
 #define SIZE  ((size_t)30) /* (1, 6, 5) */
@@ -328,13 +329,16 @@ static void a_label_without_good_samples_is_an_error(void **state)
 
 /* --- how readers share the work --- */
 
+#define READERS 4
+
 static pthread_mutex_t readers_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t readers[8];
+static pthread_t readers[READERS];
 static int n_reader;
 
-/* Notes who reads, and waits until others have, too. */
+/* Notes who reads, and waits until all others have, too. */
 static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)
 {
+    const uint64_t start = co_clock_ns();
     bool known = false;
 
     pthread_mutex_lock(&readers_lock);
@@ -342,8 +346,13 @@ static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer,
         known |= pthread_equal(readers[r], pthread_self()) != 0;
     if (!known)
         readers[n_reader++] = pthread_self();
+    while (n_reader < READERS) {
+        pthread_mutex_unlock(&readers_lock);
+        if (!waits_more(start))
+            return co_fail(CO_E_FAILED, "not all of %d threads read", READERS);
+        pthread_mutex_lock(&readers_lock);
+    }
     pthread_mutex_unlock(&readers_lock);
-    co_clock_sleep_us(3000);
     return whole->read(self, out, buffer, i);
 }
 
@@ -367,12 +376,12 @@ static void threads_share_a_batch(void **state)
     assert_int_equal(co_sampler_create(&f.sampler, &options), CO_OK);
     assert_int_equal(co_loader_create(&f.loader, &(co_loader_options){.dataset = f.data,
                                                                       .sampler = f.sampler,
-                                                                      .threads = 4,
+                                                                      .threads = READERS,
                                                                       .depth = 1}),
                      CO_OK);
     assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
     pthread_mutex_lock(&readers_lock);
-    assert_true(n_reader >= 3);
+    assert_int_equal(n_reader, READERS);
     pthread_mutex_unlock(&readers_lock);
     feed_close(&f);
 }
@@ -388,7 +397,7 @@ static void waiting_is_measured(void **state)
     for (int n = 0; n < 20; n++)
         assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
     assert_true(co_loader_wait_seconds(f.loader) > 0);
-    assert_true(co_loader_wait_seconds(f.loader) < 60);
+    assert_true(co_loader_wait_seconds(f.loader) < WAITS_S);
     feed_close(&f);
 }
 

@@ -88,7 +88,7 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     const float *carry;
     uint64_t before;
 
-    CO_TRY(co_comm_set_timeout(comm, 20000));
+    CO_TRY(co_comm_set_timeout(comm, WAITS_MS));
     CO_TRY(co_config_parse(&t->config, r->job->config, strlen(r->job->config), "bad.yaml"));
     CO_TRY(co_store_create(&t->store, N, 0));
     if (!r->job->no_tensors)

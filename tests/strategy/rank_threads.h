@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "comm/shm.h"
+#include "waits.h"
 
 /* A test's own rank begins with it. */
 typedef struct rank_thread {

@@ -98,7 +98,7 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     rank *r = (rank *)base;
     uint64_t before;
 
-    CO_TRY(co_comm_set_timeout(comm, 20000));
+    CO_TRY(co_comm_set_timeout(comm, WAITS_MS));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
     for (size_t e = 0; e < N; e++)
         t->store->param[e] = first_weight(r->job->draws ? 0 : r->base.index, e);

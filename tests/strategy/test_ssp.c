@@ -46,10 +46,12 @@ static void fall_behind(const job *j, int step)
 {
     const int ahead = step + j->bound < STEPS ? step + j->bound : STEPS - 1;
 
+    const uint64_t start = co_clock_ns();
+
     for (int i = 0; i < RANKS; i++)
-        for (int ms = 0; i != SLOW && j->begun[i] < ahead && ms < 5000; ms++)
-            co_clock_sleep_us(1000);
-    co_clock_sleep_us(3000);
+        while (i != SLOW && j->begun[i] < ahead && waits_more(start))
+            ;
+    co_clock_sleep_us(3000); /* they have begun; most of them get as far as their wait, too */
 }
 
 /* Plain SGD along a gradient of ones: each rank has a third of it. */
@@ -105,7 +107,7 @@ static void no_rank_is_further_ahead_than_the_bound(void **state)
     (void)state;
     for (int bound = 0; bound <= MAX_BOUND; bound++) {
         char config[64];
-        job j = {.config = config, .bound = bound, .timeout_ms = 20000};
+        job j = {.config = config, .bound = bound, .timeout_ms = WAITS_MS};
         rank ranks[RANKS];
         uint64_t reads = 0;
 
@@ -132,7 +134,7 @@ static void a_rank_that_stays_away_is_named(void **state)
     job j = {.config = "strategy: {name: ssp, bound: 2}",
              .bound = 2,
              .stays_away = 10,
-             .timeout_ms = 300};
+             .timeout_ms = WAITS_SHORT_MS};
     rank ranks[RANKS];
 
     (void)state;

@@ -95,7 +95,7 @@ static co_status rank_steps(rank *r, strategy_test *t)
 static co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
     rank *r = (rank *)base;
-    CO_TRY(co_comm_set_timeout(comm, 20000));
+    CO_TRY(co_comm_set_timeout(comm, WAITS_MS));
     CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
     for (size_t e = 0; e < N; e++)
         t->store->param[e] = (float)(r->base.index + 1) * (float)e;

@@ -290,8 +290,7 @@ static const char config[] =
     "epochs: 2\n"
     "threads: 1\n"
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
-    "checkpoint: {every: 5 steps}\n"
-    "timeout: 30\n";
+    "checkpoint: {every: 5 steps}\n";
 
 static co_status train(co_train_summary *out, const char *name, int ranks, bool resume,
                        const char *precision, const char *more)

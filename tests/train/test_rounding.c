@@ -31,8 +31,7 @@ static const char config[] =
     "epochs: 3\n"
     "threads: 1\n"
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
-    "checkpoint: {every: 5 steps}\n"
-    "timeout: 30\n";
+    "checkpoint: {every: 5 steps}\n";
 
 static int runs;
 

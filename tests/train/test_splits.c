@@ -22,6 +22,7 @@
 #include "core/rng.h"
 #include "tensor/store.h"
 #include "train/model.h"
+#include "waits.h"
 
 #define SPLITS     50 /* by default */
 #define MOST_RANKS 5
@@ -29,7 +30,6 @@
 #define STEPS      6
 #define IMAGE      36 /* 6 x 6 */
 #define TOLERANCE  1e-6
-#define TIMEOUT_MS 20000
 
 /* One training: its plan, and what each rank saw. */
 typedef struct split {
@@ -236,7 +236,7 @@ static co_status train_rank(co_comm *comm, void *arg)
     co_loader *loader = NULL;
     co_model *model = NULL;
     co_distributed *optimizer = NULL;
-    co_status st = co_comm_set_timeout(comm, TIMEOUT_MS);
+    co_status st = co_comm_set_timeout(comm, WAITS_MS);
 
     if (st == CO_OK)
         st = co_sampler_create(&sampler, &s->sampling);

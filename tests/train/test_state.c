@@ -24,6 +24,7 @@
 #include "train/policy.h"
 #include "train/state.h"
 #include "train/trainer_internal.h"
+#include "waits.h"
 
 #define BEFORE 5
 #define AFTER  6
@@ -116,8 +117,10 @@ static void close_job(states_job *s, int ranks)
 
 static co_status run(states_job *s, const co_state *from, co_state *to, int before, int ranks)
 {
-    const co_launch_options options = {
-        .ranks = ranks, .timeout_ms = 60000, .fork_one = true, .threads = s->job.replica != NULL};
+    const co_launch_options options = {.ranks = ranks,
+                                       .timeout_ms = WAITS_MS,
+                                       .fork_one = true,
+                                       .threads = s->job.replica != NULL};
 
     s->from = from;
     s->to = to;
