@@ -320,8 +320,8 @@ static co_status read_map(void **out, size_t size, int fd, const char *path)
 {
     if (size == 0)
         return co_fail(CO_E_DATA, "%s: is empty", path);
-    *out = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (*out == MAP_FAILED)
+    *out = co_map(size, PROT_READ, MAP_PRIVATE, fd);
+    if (!*out)
         return co_fail(CO_E_DATA, "%s: cannot map: %s", path, strerror(errno));
     return CO_OK;
 }

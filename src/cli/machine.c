@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/mem.h"
 #include "core/open.h"
 
 /* The text behind "key :" in one line; NULL: another line. */
@@ -136,12 +137,11 @@ bool machine_find_program(char *out, size_t size, const char *name)
 bool machine_shares_memory(void)
 {
     const size_t size = (size_t)16 << 20;
-    volatile char *memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    volatile char *memory = co_map(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
     bool shared = false;
     pid_t pid;
 
-    if (memory == MAP_FAILED)
+    if (!memory)
         return false;
     pid = fork();
     if (pid == 0) {

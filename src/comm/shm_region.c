@@ -62,11 +62,8 @@ static co_status region_fill(co_shm *shm)
 {
     const int flags = MAP_SHARED | MAP_NORESERVE | (shm->file < 0 ? MAP_ANONYMOUS : 0);
 
-    if (region_size_file(shm)) {
-        void *base = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, flags, shm->file, 0);
-
-        shm->base = base == MAP_FAILED ? NULL : base;
-    }
+    if (region_size_file(shm))
+        shm->base = co_map(shm->size, PROT_READ | PROT_WRITE, flags, shm->file);
     if (shm->base)
         return CO_OK;
     return co_fail(CO_E_NOMEM,

@@ -44,9 +44,9 @@ static size_t window_wanted(void)
 
 static bool window_map(co_shm *shm, size_t bytes)
 {
-    void *base =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->windows, 0);
-    if (base == MAP_FAILED)
+    void *base = co_map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->windows);
+
+    if (!base)
         return false;
     shm->window_base = base;
     shm->window_bytes = bytes;

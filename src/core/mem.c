@@ -3,6 +3,7 @@
  */
 #include "core/mem.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,17 @@ static void *mem_result(void *ptr, size_t bytes)
     return NULL;
 }
 
+/* For the whole pages of a block; failure changes nothing. */
+static void mem_advise(void *ptr, size_t bytes, int advice)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
+    const uintptr_t begin = ((uintptr_t)ptr + page - 1) / page * page;
+
+    if (ptr && begin < end)
+        (void)madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, advice);
+}
+
 /* Large blocks ask for huge pages: a hint, failure changes nothing. */
 static void mem_ask_huge(void *ptr, size_t bytes)
 {
@@ -66,13 +78,19 @@ static void mem_ask_huge(void *ptr, size_t bytes)
         (void)madvise((char *)ptr + (begin - (uintptr_t)ptr), end - begin, MADV_HUGEPAGE);
 }
 
+static void mem_ask_large(void *ptr, size_t bytes)
+{
+    mem_ask_huge(ptr, bytes);
+    mem_advise(ptr, bytes, MADV_DONTDUMP);
+}
+
 void *co_calloc(size_t count, size_t size)
 {
     size_t bytes = mem_check(count, size);
     void *ptr = bytes ? calloc(1, bytes) : NULL;
 
     if (bytes >= MEM_HUGE_BYTES)
-        mem_ask_huge(ptr, bytes);
+        mem_ask_large(ptr, bytes);
     return mem_result(ptr, bytes);
 }
 
@@ -80,7 +98,10 @@ void *co_realloc(void *ptr, size_t count, size_t size)
 {
     size_t bytes = mem_check(count, size);
 
-    return mem_result(bytes ? realloc(ptr, bytes) : NULL, bytes);
+    ptr = bytes ? realloc(ptr, bytes) : NULL;
+    if (bytes >= MEM_HUGE_BYTES)
+        mem_advise(ptr, bytes, MADV_DONTDUMP);
+    return mem_result(ptr, bytes);
 }
 
 char *co_strdup(const char *text)
@@ -105,22 +126,32 @@ void *co_calloc_aligned(size_t count, size_t size)
     if (posix_memalign(&ptr, align, bytes) != 0)
         return mem_result(NULL, bytes);
     if (bytes >= MEM_HUGE_BYTES)
-        mem_ask_huge(ptr, bytes);
+        mem_ask_large(ptr, bytes);
     memset(ptr, 0, bytes);
     return ptr;
 }
 
 void co_mem_forget(void *ptr, size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
-    const uintptr_t begin = ((uintptr_t)ptr + page - 1) / page * page;
-
-    if (begin < end)
-        (void)madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, MADV_DONTNEED);
+    mem_advise(ptr, bytes, MADV_DONTNEED);
 }
 
+/* What the heap gives out next is small perhaps, and of interest. */
 void co_free(void *ptr)
 {
+    const size_t bytes = malloc_usable_size(ptr);
+
+    if (bytes >= MEM_HUGE_BYTES)
+        mem_advise(ptr, bytes, MADV_DODUMP);
     free(ptr);
+}
+
+void *co_map(size_t bytes, int protection, int flags, int file)
+{
+    void *base = mmap(NULL, bytes, protection, flags, file, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    (void)madvise(base, bytes, MADV_DONTDUMP);
+    return base;
 }

@@ -86,8 +86,8 @@ static co_status file_map(void **map, size_t size, int fd, const char *path)
 {
     if (size == 0)
         return co_fail(CO_E_DATA, "%s: is empty; fetch it again", path);
-    *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (*map == MAP_FAILED)
+    *map = co_map(size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd);
+    if (!*map)
         return co_fail(CO_E_IO, "%s: cannot map the file: %s", path, strerror(errno));
     return CO_OK;
 }

@@ -169,12 +169,9 @@ static co_status pack_map(co_pack *out, uint64_t size, int fd, const char *path)
     if (size < PACK_HEAD)
         return co_fail(CO_E_DATA, "%s: not a packed data set: too short", path);
     out->map_size = size;
-    out->map = mmap(NULL, out->map_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (out->map == MAP_FAILED) {
-        out->map = NULL;
-        return co_fail(CO_E_IO, "%s: cannot map the file: %s", path, strerror(errno));
-    }
-    return CO_OK;
+    out->map = co_map(out->map_size, PROT_READ, MAP_SHARED, fd);
+    return out->map ? CO_OK
+                    : co_fail(CO_E_IO, "%s: cannot map the file: %s", path, strerror(errno));
 }
 
 co_status co_pack_open(co_pack *out, const char *path)

@@ -156,12 +156,8 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     if (train && !job->resume)
         CO_TRY(run_init(job));
     job->result =
-        mmap(NULL, sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (job->result == MAP_FAILED) {
-        job->result = NULL;
-        return co_fail(CO_E_NOMEM, "out of memory");
-    }
-    return CO_OK;
+        co_map(sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    return job->result ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
 }
 
 static void run_close(co_job *job)
@@ -381,11 +377,8 @@ static co_status run_map_confusion(co_job *job, size_t *bytes)
         return co_fail(CO_E_USAGE, "%lld classes are too many to count who was taken for whom: %d",
                        (long long)classes, CO_EVAL_MAX_CLASSES);
     *bytes = (size_t)(classes * classes) * sizeof(*job->confusion);
-    job->confusion = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (job->confusion != MAP_FAILED)
-        return CO_OK;
-    job->confusion = NULL;
-    return co_fail(CO_E_NOMEM, "out of memory");
+    job->confusion = co_map(*bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    return job->confusion ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
 }
 
 static co_status run_measure(co_job *job, co_confusion *confusion, const co_train_options *options)

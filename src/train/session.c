@@ -72,8 +72,8 @@ static co_status session_map(co_session *s)
     void *base;
 
     s->shared_bytes = sizeof(session_shared) + (size_t)s->capacity * sizeof(session_rank);
-    base = mmap(NULL, s->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
+    base = co_map(s->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    if (!base)
         return co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes that ranks share)",
                        s->shared_bytes);
     s->shared = base;

@@ -99,9 +99,8 @@ static void *state_take_memory(size_t bytes, bool shared)
 
     if (!shared)
         return co_calloc_aligned(bytes, 1);
-    block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                 -1, 0);
-    if (block != MAP_FAILED)
+    block = co_map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (block)
         return block;
     co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes that ranks share)", bytes);
     return NULL;
