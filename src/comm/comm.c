@@ -148,7 +148,7 @@ static co_status comm_settle(co_comm *comm, co_status st)
 
     if (st == CO_OK || st == CO_E_USAGE)
         return st;
-    comm->ops->fail(comm, st, co_error_message());
+    comm->ops->fail(comm, comm->rank, st, co_error_message());
     first = comm->ops->progress(comm);
     return first == CO_OK ? st : first;
 }

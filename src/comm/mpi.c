@@ -234,10 +234,11 @@ static void mpi_destroy_request(co_request *request)
 
 /* ---- the communicator ---- */
 
-static void mpi_fail(co_comm *comm, co_status status, const char *cause)
+static void mpi_fail(co_comm *comm, int rank, co_status status, const char *cause)
 {
     mpi_comm *c = (mpi_comm *)comm;
 
+    (void)rank; /* this one: nobody looks at others */
     co_mpi_lock();
     if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);

@@ -46,11 +46,11 @@ static void shared_free_window(co_comm *comm, void *base, size_t bytes)
     ranks->ops->free_window(ranks, base, bytes);
 }
 
-static void shared_fail(co_comm *comm, co_status status, const char *cause)
+static void shared_fail(co_comm *comm, int rank, co_status status, const char *cause)
 {
     co_comm *ranks = shared_ranks(comm);
 
-    ranks->ops->fail(ranks, status, cause);
+    ranks->ops->fail(ranks, rank, status, cause);
 }
 
 void co_mpi_hand_over(mpi_comm *c)

@@ -9,6 +9,7 @@
  * alone would fill all cores: their sleeps grow with their number.
  */
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "comm/comm_internal.h"
@@ -22,6 +23,7 @@
 #define REQUEST_SLEEP_MAX_US  1000
 #define REQUEST_SLEEP_EACH_US 50
 #define REQUEST_POLL_US       50
+#define REQUEST_LOOK_NS       50000000 /* between two looks at who is still there */
 
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
 {
@@ -104,6 +106,23 @@ static uint64_t request_late_beat(const co_request *request)
     return oldest == UINT64_MAX ? 0 : oldest;
 }
 
+/* The one rank that all wait for; the one that waits, where it is not alone or waits itself. */
+static int request_culprit(const co_request *request)
+{
+    const co_comm *comm = request->comm;
+    int culprit = -1, late = 0;
+
+    for (int p = 0; comm->ops->late && p < comm->size; p++) {
+        const co_watch *watch = comm->ops->late(request, p);
+
+        if (!watch || p == comm->rank)
+            continue;
+        late++;
+        culprit = atomic_load(&((co_watch *)watch)->waiting) ? -1 : p;
+    }
+    return late == 1 && culprit >= 0 ? culprit : comm->rank;
+}
+
 /* The first cause wins: of ranks that time out together all report the same. */
 static co_status request_time_out(const co_request *request, uint64_t waited_ns)
 {
@@ -114,8 +133,50 @@ static co_status request_time_out(const co_request *request, uint64_t waited_ns)
     request_describe_late(request, late, sizeof(late));
     co_fail(CO_E_TIMEOUT, "rank %d timed out after %llu ms, %s%s", comm->rank,
             (unsigned long long)(waited_ns / 1000000), waiting, late);
-    comm->ops->fail(comm, CO_E_TIMEOUT, co_error_message());
+    comm->ops->fail(comm, request_culprit(request), CO_E_TIMEOUT, co_error_message());
     return comm->ops->progress(comm);
+}
+
+/* A rank that is late and will not come any more; -1: none is known. */
+static int request_find_gone(const co_request *request)
+{
+    const co_comm *comm = request->comm;
+
+    for (int p = 0; comm->ops->late && p < comm->size; p++) {
+        const co_watch *watch = comm->ops->late(request, p);
+
+        if (watch && p != comm->rank && co_watch_gone(watch))
+            return p;
+    }
+    return -1;
+}
+
+static co_status request_give_up(const co_request *request, int gone, const co_watch *watch)
+{
+    co_comm *comm = request->comm;
+    const int how = co_watch_gone(watch);
+    char text[256] = "has left";
+
+    if (how > 0)
+        co_watch_describe_killed(text, sizeof(text), watch, how);
+    co_fail(CO_E_PEER, "rank %d %s%s, and rank %d waits for it in %s", gone, how > 0 ? "was " : "",
+            text, comm->rank, co_comm_coll_name(request->args.coll));
+    comm->ops->fail(comm, gone, CO_E_PEER, co_error_message());
+    return comm->ops->progress(comm);
+}
+
+/* One look further. What `gone` has done to the last is there when it is known to be gone, so who
+   is still late then stays so. */
+static co_status request_look(const co_request *request, int gone)
+{
+    co_comm *comm = request->comm;
+    const co_watch *watch;
+
+    CO_TRY(co_comm_progress(comm));
+    if (gone < 0 || request->done)
+        return CO_OK;
+    watch = comm->ops->late(request, gone);
+    return watch ? request_give_up(request, gone, watch) : CO_OK;
 }
 
 /* The slow part of a wait. A late rank that gets on with something long is no reason to end. */
@@ -123,19 +184,24 @@ static co_status request_wait_long(co_request *request)
 {
     const uint64_t limit_ns = (uint64_t)request->comm->timeout_ms * 1000000;
     const uint64_t start_ns = co_clock_ns();
-    uint64_t now_ns = start_ns;
+    uint64_t now_ns = start_ns, look_ns = start_ns + REQUEST_LOOK_NS;
     co_status st = CO_OK;
 
     co_watch_wait(request, start_ns);
     while (st == CO_OK && !request->done) {
         const uint64_t waited_ns = now_ns - start_ns;
+        int gone = -1;
 
         if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns) {
             st = request_time_out(request, waited_ns);
             break;
         }
+        if (now_ns >= look_ns) {
+            gone = request_find_gone(request);
+            look_ns = now_ns + REQUEST_LOOK_NS;
+        }
         request_back_off(request->comm, waited_ns);
-        st = co_comm_progress(request->comm);
+        st = request_look(request, gone);
         now_ns = co_clock_ns();
     }
     co_watch_wait_over(request, now_ns);
@@ -174,7 +240,7 @@ void co_request_destroy(co_request *request)
         co_watch_forget(request);
     /* The transport still points to it, so it must never look again. */
     if (!request->done)
-        request->comm->ops->fail(request->comm, CO_E_USAGE,
+        request->comm->ops->fail(request->comm, request->comm->rank, CO_E_USAGE,
                                  "a request was destroyed before its operation was complete");
     request->comm->ops->destroy_request(request);
 }

@@ -143,12 +143,18 @@ static void self_free_window(co_comm *comm, void *base, size_t bytes)
     co_free(base);
 }
 
-static void self_fail(co_comm *comm, co_status status, const char *cause)
+static void self_abort(co_comm *comm, co_status status, const char *cause)
 {
     self_comm *self = (self_comm *)comm;
 
     if (self->cause.status == CO_OK)
         co_comm_cause_set(&self->cause, 0, status, cause);
+}
+
+static void self_fail(co_comm *comm, int rank, co_status status, const char *cause)
+{
+    (void)rank;
+    self_abort(comm, status, cause);
 }
 
 static void self_destroy(co_comm *comm)
@@ -176,7 +182,7 @@ const co_comm_ops co_transport_self = {
     .window = self_window,
     .free_window = self_free_window,
     .fail = self_fail,
-    .abort = self_fail,
+    .abort = self_abort,
     .destroy = self_destroy,
 };
 

@@ -115,12 +115,13 @@ static void shm_describe_wait(const co_request *request, char *out, size_t size)
                  n == 1 ? "" : "s", ranks);
 }
 
-static void shm_fail(co_comm *comm, co_status status, const char *cause)
+static void shm_fail(co_comm *comm, int rank, co_status status, const char *cause)
 {
     shm_comm *c = (shm_comm *)comm;
+    const int member = atomic_load(&co_shm_counters(c, rank)->member);
 
     if (!shm_cause(c))
-        co_shm_convict(c->shm, c->verdict, c->world_rank, status, cause);
+        co_shm_convict(c->shm, c->verdict, member ? member - 1 : c->world_rank, status, cause);
 }
 
 static void shm_abort(co_comm *comm, co_status status, const char *cause)

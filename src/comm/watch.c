@@ -180,6 +180,21 @@ void co_watch_wait_over(co_request *request, uint64_t now_ns)
     watch_set(&w->waiting, 0);
 }
 
+/* ---- the end of a rank ---- */
+
+void co_watch_go(co_watch *watch, int how)
+{
+    int here = 0;
+
+    atomic_compare_exchange_strong_explicit(&watch->gone, &here, how, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+int co_watch_gone(const co_watch *watch)
+{
+    return atomic_load_explicit(&((co_watch *)watch)->gone, memory_order_acquire);
+}
+
 /* ---- in words ---- */
 
 const char *co_phase_name(co_phase phase)
@@ -260,6 +275,22 @@ static void watch_add_state(char *out, size_t size, const co_watch *w)
     }
     if (swapped)
         watch_add(out, size, " has %llu MiB swapped out,", (unsigned long long)(swapped >> 10));
+}
+
+void co_watch_add_step(char *out, size_t size, const co_watch *w)
+{
+    const uint64_t step = w ? watch_get(&w->step) : 0;
+
+    if (step)
+        watch_add(out, size, ", %s in step %llu",
+                  co_phase_name((co_phase)atomic_load(&((co_watch *)w)->phase)),
+                  (unsigned long long)step);
+}
+
+void co_watch_describe_killed(char *out, size_t size, const co_watch *w, int signal)
+{
+    snprintf(out, size, "killed by signal %d (%s)", signal, strsignal(signal));
+    co_watch_add_step(out, size, w);
 }
 
 static void watch_add_op(char *out, size_t size, const co_watch_op *op)

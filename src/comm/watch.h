@@ -15,7 +15,8 @@
 
 #include "core/log.h"
 
-#define CO_WATCH_OPS 32 /* a power of two */
+#define CO_WATCH_OPS  32   /* a power of two */
+#define CO_WATCH_LEFT (-1) /* the rank has come to its end, as it should */
 
 typedef enum co_phase {
     CO_PHASE_STARTING = 0,
@@ -38,6 +39,7 @@ typedef struct co_watch {
     _Alignas(64) _Atomic int pid;
     _Atomic int tid, rank;
     _Atomic unsigned phase;
+    _Atomic int gone; /* 0: at work; CO_WATCH_LEFT; else the signal that it dies of */
     _Atomic uint64_t phase_ns, beat_ns; /* since when; the last sign of progress */
     _Atomic uint64_t step;              /* steps begun; 0: none */
     _Atomic uint64_t waiting;           /* 1 + number of the operation it waits for; 0: none */
@@ -90,6 +92,15 @@ void co_watch_wait_over(co_request *request, uint64_t now_ns);
 /* "rank 1 (process 42 on host n3) is stopped (SIGSTOP), ... computing for 6.2 s, in step 45; ...".
    Returns `out`. */
 char *co_watch_describe(char *out, size_t size, const co_watch *watch);
+/* It waits for nobody and answers nobody any more: CO_WATCH_LEFT, or a signal's number. The first
+   word stays. Safe in a signal handler. */
+void co_watch_go(co_watch *watch, int how);
+/* 0: it is at work. What it has done before is seen by whoever asks. */
+int co_watch_gone(const co_watch *watch);
+/* How a signal ends it: "killed by signal 9 (Killed), computing in step 3"; and the last part
+   alone, behind what is there. NULL: nothing is known of the rank. */
+void co_watch_describe_killed(char *out, size_t size, const co_watch *watch, int signal);
+void co_watch_add_step(char *out, size_t size, const co_watch *watch);
 /* Whether a signal or a debugger holds its process. */
 bool co_watch_is_stopped(const co_watch *watch);
 const char *co_phase_name(co_phase phase);

@@ -63,17 +63,6 @@ uint64_t co_death_memory_kills(void)
     return kills == UINT64_MAX ? death_number("/proc/vmstat", "oom_kill", 0) : kills;
 }
 
-static void death_add_watch(char *out, size_t size, const co_watch *watch)
-{
-    const size_t used = strlen(out);
-    const uint64_t step = watch ? atomic_load(&((co_watch *)watch)->step) : 0;
-    const co_phase phase = watch ? (co_phase)atomic_load(&((co_watch *)watch)->phase) : 0;
-
-    if (step)
-        snprintf(out + used, size - used, ", %s in step %llu", co_phase_name(phase),
-                 (unsigned long long)step);
-}
-
 void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
                        const co_watch *watch)
 {
@@ -81,11 +70,10 @@ void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
 
     if (!WIFSIGNALED(how)) {
         snprintf(out, size, "exited with code %d and gave no reason", WEXITSTATUS(how));
-        death_add_watch(out, size, watch);
+        co_watch_add_step(out, size, watch);
         return;
     }
-    snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
-    death_add_watch(out, size, watch);
+    co_watch_describe_killed(out, size, watch, WTERMSIG(how));
     used = strlen(out);
     if (WTERMSIG(how) == SIGKILL && co_death_memory_kills() > kills_before)
         snprintf(out + used, size - used,

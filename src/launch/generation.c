@@ -19,6 +19,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "launch/dying.h"
 
 /* How long ranks may take to notice that the run is over before they are killed. A rank sees it
    in its next collective; one that is stuck or stopped never does. */
@@ -61,8 +62,15 @@ static _Noreturn void generation_exit(int code)
     _exit(code);
 }
 
+/* The ranks of a process lie side by side. */
+static co_watch *generation_watch(const generation *g, int process)
+{
+    return co_shm_watch(g->shm, g->options->threads ? 0 : process);
+}
+
 static co_status generation_run(const generation *g, int process)
 {
+    co_dying_tell(generation_watch(g, process), g->options->threads ? g->ranks : 1);
     return g->options->threads ? co_rank_threads(g->options, g->shm, g->fn, g->arg)
                                : co_rank_run(g->options, g->shm, process, g->fn, g->arg);
 }
@@ -125,18 +133,40 @@ static bool generation_is_shared(const generation *g)
     return g->options->threads && g->ranks > 1;
 }
 
-static void generation_ended(generation *g, int process, int how)
+/* `how`: as waitpid says it. Keeps an earlier cause, the rank's own. */
+static void generation_blame(generation *g, int process, int how)
 {
     const int rank = generation_is_shared(g) ? -1 : process; /* or nobody knows whose */
     char cause[384];
 
+    co_death_describe(cause, sizeof(cause), how, g->kills,
+                      rank < 0 ? NULL : co_shm_watch(g->shm, rank));
+    co_generation_end(g, rank, CO_E_PEER, cause);
+}
+
+/* exit(0), or all is done. The end of a rank harms nobody until somebody waits for it; where it
+   takes others along, these have not come to theirs. */
+static void generation_left(generation *g, int process)
+{
+    co_watch *watch = generation_watch(g, process);
+    int at_work = 0;
+
+    for (int rank = 0; generation_is_shared(g) && rank < g->ranks; rank++)
+        at_work += co_watch_gone(&watch[rank]) == 0;
+    if (at_work)
+        generation_blame(g, process, 0);
+    else
+        co_watch_go(watch, CO_WATCH_LEFT);
+}
+
+static void generation_ended(generation *g, int process, int how)
+{
     g->pids[process] = 0;
     g->alive--;
     if (WIFEXITED(how) && WEXITSTATUS(how) == 0)
-        return;
-    co_death_describe(cause, sizeof(cause), how, g->kills,
-                      rank < 0 ? NULL : co_shm_watch(g->shm, rank));
-    co_generation_end(g, rank, CO_E_PEER, cause); /* keeps an earlier cause, the rank's own */
+        generation_left(g, process);
+    else
+        generation_blame(g, process, how);
 }
 
 static void generation_reap(generation *g)
@@ -175,9 +205,21 @@ static void generation_look_for_still(generation *g)
     }
 }
 
+/* Whoever dies says so before its core is written. */
+static void generation_look_for_dying(generation *g)
+{
+    for (int process = 0; process < g->processes && !g->killing_at; process++) {
+        const int gone = g->pids[process] ? co_watch_gone(generation_watch(g, process)) : 0;
+
+        if (gone > 0)
+            generation_blame(g, process, gone);
+    }
+}
+
 void co_generation_look(generation *g)
 {
     generation_reap(g);
+    generation_look_for_dying(g);
     if (!g->killing_at && co_shm_cause(g->shm, NULL, NULL, 0) != CO_OK)
         g->killing_at = co_clock_ns() + GRACE_NS; /* of ranks in one process none exits alone */
     /* A single rank waits for nobody, so it would not notice. */

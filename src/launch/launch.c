@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/thread.h"
+#include "launch/dying.h"
 #include "launch/supervise.h"
 
 #define MAX_RANKS 1024
@@ -76,7 +77,9 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
         st = launch_prepare(comm, options);
     if (st == CO_OK)
         st = fn(comm, arg);
-    if (st != CO_OK)
+    if (st == CO_OK)
+        co_watch_go(co_shm_watch(shm, rank), CO_WATCH_LEFT);
+    else
         co_shm_abort(shm, rank, st, co_error_message());
     co_log_set_tail(NULL);
     co_comm_destroy(comm);
@@ -119,9 +122,16 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
         if (watch)
             co_watch_attach(comm, watch, co_comm_rank(comm));
     }
-    st = comm->watch ? launch_mpi_rank(comm, options, fn, arg) : CO_E_NOMEM;
+    st = CO_E_NOMEM;
+    if (comm->watch) {
+        co_dying_tell(comm->watch, 1);
+        st = launch_mpi_rank(comm, options, fn, arg);
+    }
     if (st != CO_OK)
         co_comm_abort(comm, st, co_error_message());
+    else
+        co_watch_go(comm->watch, CO_WATCH_LEFT);
+    co_dying_tell(NULL, 0);
     co_log_set_tail(NULL);
     co_comm_destroy(comm);
     co_free(watch);

@@ -175,6 +175,11 @@ static void leave(void)
     _exit(7);
 }
 
+static void leave_quietly(void)
+{
+    _exit(0);
+}
+
 /* The others hear of it: those that waited for the communicator's limit would come too late. */
 static void check_deed(void (*deed)(void), co_status status, const char *text)
 {
@@ -226,6 +231,7 @@ static void a_rank_that_dies_ends_the_others(void **state)
     check_deed(be_killed, CO_E_PEER, "killed by signal 9");
     check_deed(segfault, CO_E_PEER, "killed by signal 11");
     check_deed(leave, CO_E_PEER, "code 7");
+    check_deed(leave_quietly, CO_E_PEER, as_threads ? "code 0" : "has left");
 }
 
 /* The others wait for their limit, then for the grace period. */

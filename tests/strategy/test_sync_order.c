@@ -54,10 +54,11 @@ static void recorder_describe_wait(const co_request *request, char *out, size_t 
     (void)snprintf(out, size, "waiting for nobody");
 }
 
-static void recorder_fail(co_comm *comm, co_status status, const char *cause)
+static void recorder_fail(co_comm *comm, int rank, co_status status, const char *cause)
 {
     recorder *r = (recorder *)comm;
 
+    (void)rank;
     if (r->first != CO_OK)
         return;
     r->first = status;

@@ -91,8 +91,9 @@ typedef struct co_comm_ops {
     /* False: it is not of `alloc`. */
     bool (*free)(co_comm *comm, void *data, size_t bytes);
     /* The communicator is dead: every later call on it fails with this status and cause, unless
-       an earlier cause is known. Peers hear of it where that takes no message. */
-    void (*fail)(co_comm *comm, co_status status, const char *cause);
+       an earlier cause is known. Peers hear of it where that takes no message. `rank`: of this
+       communicator, at fault; another than this one only where `late` has named it. */
+    void (*fail)(co_comm *comm, int rank, co_status status, const char *cause);
     /* This rank has failed: end every wait of every rank, in all communicators. */
     void (*abort)(co_comm *comm, co_status status, const char *cause);
     void (*destroy)(co_comm *comm);
