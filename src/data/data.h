@@ -46,6 +46,12 @@ typedef struct co_loader_observer {
 /* `observer` is borrowed by the readers until the loader goes. */
 void co_loader_observe(co_loader *loader, const co_loader_observer *observer);
 
+/* What readers have read so far, ahead of the batches that were handed out. */
+typedef struct co_loader_reads {
+    uint64_t samples, bytes; /* as stored */
+} co_loader_reads;
+co_loader_reads co_loader_read_so_far(const co_loader *loader);
+
 /* Whether another sample takes the place of one whose bytes are no image (`on_bad_sample`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
 
@@ -53,6 +59,7 @@ bool co_dataset_skips_bad(const co_dataset *dataset);
 typedef struct co_data_scratch {
     co_buffer stored, pixels;
     co_image_scratch *image; /* owned, NULL until needed */
+    uint64_t bytes;          /* that data sets have given so far, as stored */
     bool past;               /* floats past the caches: other samples drive them out anyway */
 } co_data_scratch;
 void co_data_scratch_free(co_data_scratch *scratch);

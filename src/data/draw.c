@@ -91,6 +91,7 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     if (dataset->augment.n == 0)
         place = NULL;
     CO_TRY(draw_stored(&bytes, dataset, i, scratch));
+    scratch->bytes += bytes.n;
     if (dataset->framed)
         done = draw_want(&want, dataset, place, scratch->past);
     if (!want.table && (dataset->framed || place)) {

@@ -75,6 +75,7 @@ struct co_loader {
     uint64_t claim; /* samples */
     int n_thread;
     atomic_int entered; /* threads */
+    _Atomic uint64_t read_samples, read_bytes;
     _Atomic(const co_loader_observer *) observer;
     pthread_t *thread;
 };
@@ -178,13 +179,15 @@ static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_sc
                              int reader)
 {
     const co_loader_observer *observer = atomic_load(&l->observer);
-    const uint64_t begin_ns = observer ? co_clock_ns() : 0;
+    const uint64_t begin_ns = observer ? co_clock_ns() : 0, bytes = scratch->bytes;
 
     for (uint64_t k = claim->begin; k < claim->end; k++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed))
             break;
         CO_TRY(loader_read_one(l, claim->slot, k, scratch));
     }
+    atomic_fetch_add(&l->read_samples, claim->end - claim->begin);
+    atomic_fetch_add(&l->read_bytes, scratch->bytes - bytes);
     if (observer)
         observer->read(observer->arg, reader, begin_ns, claim->end - claim->begin);
     return CO_OK;
@@ -300,14 +303,11 @@ static co_status loader_make_slots(co_loader *l)
     for (size_t i = 0; i < l->n_slot; i++) {
         loader_slot *slot = &l->slot[i];
 
-        slot->input = co_calloc_aligned(floats, sizeof(*slot->input));
-        slot->label = co_calloc(most, sizeof(*slot->label));
-        slot->sample = co_calloc(most, sizeof(*slot->sample));
+        slot->batch.input = slot->input = co_calloc_aligned(floats, sizeof(*slot->input));
+        slot->batch.label = slot->label = co_calloc(most, sizeof(*slot->label));
+        slot->batch.sample = slot->sample = co_calloc(most, sizeof(*slot->sample));
         if (!slot->input || !slot->label || !slot->sample)
             return CO_E_NOMEM;
-        slot->batch.input = slot->input;
-        slot->batch.label = slot->label;
-        slot->batch.sample = slot->sample;
     }
     return CO_OK;
 }
@@ -458,10 +458,8 @@ static co_status loader_next_read_ahead(co_batch *out, co_loader *l)
 {
     const loader_slot *slot = loader_take(l);
 
-    if (slot->status != CO_OK)
-        return co_fail(slot->status, "%s", slot->message);
     *out = slot->batch;
-    return CO_OK;
+    return slot->status == CO_OK ? CO_OK : co_fail(slot->status, "%s", slot->message);
 }
 
 static void loader_count_bad(co_loader *l, const co_batch *batch)
@@ -489,6 +487,11 @@ co_status co_loader_next(co_batch *out, co_loader *loader)
 double co_loader_wait_seconds(const co_loader *loader)
 {
     return loader->wait_seconds;
+}
+
+co_loader_reads co_loader_read_so_far(const co_loader *l)
+{
+    return (co_loader_reads){atomic_load(&l->read_samples), atomic_load(&l->read_bytes)};
 }
 
 uint64_t co_loader_bad_samples(const co_loader *loader)

@@ -127,6 +127,17 @@ static bool local_is_local(const co_strategy *strategy, uint64_t step)
     return step >= (uint64_t)self->start;
 }
 
+/* Whether a round ends with this step. */
+static bool local_averages(const local_state *self, uint64_t step)
+{
+    return (step + 1 - (uint64_t)self->start) % (uint64_t)self->period == 0;
+}
+
+static bool local_meets(const co_strategy *strategy, uint64_t step)
+{
+    return !local_is_local(strategy, step) || local_averages(strategy->self, step);
+}
+
 static co_status local_grad_ready(co_strategy *strategy, size_t begin, size_t end)
 {
     local_state *self = strategy->self;
@@ -184,9 +195,7 @@ static co_status local_after_update(co_strategy *strategy, const co_strategy_ste
     if (!local_is_local(strategy, step->step))
         return CO_OK;
     co_weights_count(&self->used, step);
-    if ((self->step - (uint64_t)self->start) % (uint64_t)self->period != 0)
-        return CO_OK;
-    return local_end_round(strategy);
+    return local_averages(self, step->step) ? local_end_round(strategy) : CO_OK;
 }
 
 /* Both only ever change where all ranks agree. */
@@ -229,6 +238,7 @@ const co_strategy_ops co_strategy_local = {
     .init = local_init,
     .start = local_start,
     .is_local = local_is_local,
+    .meets = local_meets,
     .grad_ready = local_grad_ready,
     .before_update = local_before_update,
     .after_update = local_after_update,

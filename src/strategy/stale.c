@@ -92,6 +92,14 @@ static bool stale_is_common(const co_strategy *strategy)
     return !((const stale *)strategy->self)->racy;
 }
 
+/* A race is between the ranks' updates; the step ends behind it for all. */
+static bool stale_meets(const co_strategy *strategy, uint64_t step)
+{
+    (void)strategy;
+    (void)step;
+    return true;
+}
+
 static co_status stale_start(co_strategy *strategy)
 {
     return co_weights_broadcast(strategy);
@@ -188,6 +196,7 @@ const co_strategy_ops co_strategy_stale = {
     .init = stale_init,
     .start = stale_start,
     .is_common = stale_is_common,
+    .meets = stale_meets,
     .grad_ready = stale_grad_ready,
     .before_update = stale_before_update,
     .after_update = stale_after_update,

@@ -88,6 +88,12 @@ bool co_strategy_is_common(const co_strategy *strategy)
     return strategy->ops->is_common && strategy->ops->is_common(strategy);
 }
 
+bool co_strategy_meets(const co_strategy *strategy, uint64_t step)
+{
+    return strategy->ops->meets ? strategy->ops->meets(strategy, step)
+                                : co_strategy_is_common(strategy);
+}
+
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
 {
     return strategy->ops->is_local && strategy->ops->is_local(strategy, step);

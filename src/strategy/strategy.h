@@ -23,6 +23,7 @@ void co_strategy_destroy(co_strategy *strategy);
 
 /* The hooks, with NULL meaning nothing to do. */
 bool co_strategy_is_common(const co_strategy *strategy);
+bool co_strategy_meets(const co_strategy *strategy, uint64_t step);
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step);
 co_status co_strategy_start(co_strategy *strategy);
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);

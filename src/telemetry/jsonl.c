@@ -12,7 +12,6 @@
 typedef struct jsonl {
     co_sink sink; /* first */
     co_append file;
-    uint64_t every;
     int ranks;
 } jsonl;
 
@@ -89,13 +88,39 @@ static int jsonl_put_ranks(json_t *object, const jsonl *self, const co_event *ev
     return bad | json_object_set_new(object, "ranks", list);
 }
 
+static int jsonl_put_recent(json_t *object, const co_recent_figures *recent)
+{
+    int bad = json_put_count(object, "steps", recent->steps);
+
+    if (recent->rank0)
+        bad |= json_put_text(object, "over", "rank 0");
+    bad |= json_put_real(object, "read_samples_per_second", recent->read_samples_per_second) |
+           json_put_real(object, "read_bytes_per_second", recent->read_bytes_per_second);
+    return bad;
+}
+
+/* A step says what the last ones have come to; that of the epoch so far is for who watches. */
+static co_event jsonl_shown(const co_event *event)
+{
+    co_event shown = *event;
+
+    if (event->kind != CO_EVENT_STEP)
+        return shown;
+    shown.samples_per_second = event->recent.samples_per_second;
+    shown.train_loss = event->recent.loss;
+    shown.train_accuracy = event->recent.accuracy;
+    shown.train_accuracy_top5 = event->recent.accuracy_top5;
+    return shown;
+}
+
 static co_status jsonl_event(co_sink *sink, const co_event *event)
 {
     const jsonl *self = (const jsonl *)sink;
+    const co_event shown = jsonl_shown(event);
     json_t *object;
     int bad;
 
-    if (event->kind == CO_EVENT_STEP && event->step % self->every != 0)
+    if (event->kind == CO_EVENT_STEP && event->recent.steps == 0)
         return CO_OK;
     object = json_object();
     bad = json_put_text(object, "event", jsonl_kind(event->kind)) |
@@ -105,12 +130,14 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "train_seconds", event->train_seconds) |
           json_put_real(object, "compute_seconds", event->compute_seconds) |
           json_put_real(object, "sync_seconds", event->sync_seconds) |
-          json_put_real(object, "samples_per_second", event->samples_per_second) |
-          json_put_real(object, "lr", event->lr) | json_put_results(object, event) |
+          json_put_real(object, "samples_per_second", shown.samples_per_second) |
+          json_put_real(object, "lr", event->lr) | json_put_results(object, &shown) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);
     bad |= json_put_loss_scale(object, event);
-    if (event->kind != CO_EVENT_STEP)
+    if (event->kind == CO_EVENT_STEP)
+        bad |= jsonl_put_recent(object, &event->recent);
+    else
         bad |= json_put_count(object, "bad_samples", event->bad_samples);
     if (event->rank)
         bad |= jsonl_put_ranks(object, self, event);
@@ -134,8 +161,7 @@ const co_sink_ops co_sink_jsonl = {
     .close = jsonl_close,
 };
 
-co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                             uint64_t every)
+co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir)
 {
     jsonl *self = co_calloc(1, sizeof(*self));
     co_status st;
@@ -143,7 +169,6 @@ co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char 
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_jsonl;
-    self->every = every ? every : 1;
     self->ranks = info->ranks;
     st = co_append_open(&self->file, run_dir, "metrics.jsonl", false);
     if (st == CO_OK)

@@ -56,6 +56,15 @@ typedef struct co_step_figures {
     double loss, accuracy, accuracy_top5;
 } co_step_figures;
 
+/* Loss, accuracy and speed of the last steps; NaN: of no samples, or in no time. */
+typedef struct co_recent_figures {
+    uint64_t steps; /* that they are of; 0: none are due in this step */
+    bool rank0;     /* loss, accuracy and reads are of rank 0 alone; else of all ranks */
+    double loss, accuracy, accuracy_top5; /* top5 < 0: 5 classes or fewer */
+    double samples_per_second;            /* of all ranks */
+    double read_samples_per_second, read_bytes_per_second;
+} co_recent_figures;
+
 typedef struct co_event {
     co_event_kind kind;
     uint64_t epoch;            /* 0-based */
@@ -65,13 +74,15 @@ typedef struct co_event {
     double train_seconds;      /* in training steps alone */
     double compute_seconds;    /* of rank 0 in all the run: forward, backward, update */
     double sync_seconds;       /* likewise: in the strategy, waiting included */
-    double samples_per_second; /* STEP: recent; EPOCH: of the epoch; END: of the run */
+    double samples_per_second; /* STEP: of the epoch so far; EPOCH: of the epoch; END: of the run */
     double lr;
     double loss_scale;                 /* of the next step; 0: none */
     uint64_t skipped_steps;            /* of the run so far, whose gradients overflowed */
     co_step_figures last;              /* STEP */
+    co_recent_figures recent;          /* STEP */
     double train_accuracy_top5;        /* as train_accuracy; < 0: 5 classes or fewer */
-    double train_loss, train_accuracy; /* STEP: of recent batches; EPOCH, END: of the last epoch */
+    double train_loss, train_accuracy; /* STEP: of rank 0's samples of the epoch so far; EPOCH, END:
+                                          of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
     double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
@@ -101,12 +112,11 @@ extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sink
 co_status co_sink_console_open(co_sink **out, const co_run_info *info);
 /* Instead of it: a line every `every` steps, and at the first and last of an epoch. */
 co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t every);
-/* `run_dir`/metrics.jsonl, one object per event. A step event is written every `every` steps. */
-co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                             uint64_t every);
+/* `run_dir`/metrics.jsonl, one object per event. Of steps, those with recent figures are written.
+ */
+co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir);
 /* A new `run_dir`/events.out.tfevents.*; steps likewise. */
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                                   uint64_t every);
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir);
 /* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
    goes on behind it writes the later ones again. Nothing where there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);

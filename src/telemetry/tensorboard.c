@@ -7,6 +7,7 @@
  * its own, which says behind which step it goes on: what earlier files have of later steps is then
  * left out. The messages are so small that they are written by hand.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +21,6 @@
 typedef struct tensorboard {
     co_sink sink; /* first */
     co_append file;
-    uint64_t every;
 } tensorboard;
 
 /* A message under construction: TENSORBOARD_MAX_EVENT holds the largest of them. */
@@ -98,6 +98,8 @@ static void tensorboard_scalar(tensorboard_text *summary, const char *tag, doubl
     const float rounded = (float)value;
     uint32_t bits;
 
+    if (!isfinite(value))
+        return; /* a mean over nothing */
     memcpy(&bits, &rounded, sizeof(bits));
     tensorboard_field(&one, 1, tag, strlen(tag));
     tensorboard_varint(&one, 2 << 3 | 5);
@@ -128,16 +130,17 @@ static co_status tensorboard_put_summary(const tensorboard *self, const tensorbo
 
 static co_status tensorboard_step(const tensorboard *self, const co_event *event)
 {
+    const co_recent_figures *recent = &event->recent;
     tensorboard_text summary = {.size = 0};
 
-    if (event->step % self->every != 0)
+    if (recent->steps == 0)
         return CO_OK;
-    tensorboard_scalar(&summary, "train/loss", event->train_loss);
-    tensorboard_scalar(&summary, "train/accuracy", event->train_accuracy);
+    tensorboard_scalar(&summary, "train/loss", recent->loss);
+    tensorboard_scalar(&summary, "train/accuracy", recent->accuracy);
     tensorboard_scalar(&summary, "train/lr", event->lr);
     if (event->loss_scale > 0)
         tensorboard_scalar(&summary, "train/loss_scale", event->loss_scale);
-    tensorboard_scalar(&summary, "speed/samples_per_second", event->samples_per_second);
+    tensorboard_scalar(&summary, "speed/samples_per_second", recent->samples_per_second);
     return tensorboard_put_summary(self, &summary, event->step);
 }
 
@@ -212,8 +215,7 @@ static co_status tensorboard_start(const tensorboard *self, const co_run_info *i
     return tensorboard_record(self, &event);
 }
 
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                                   uint64_t every)
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir)
 {
     tensorboard *self = co_calloc(1, sizeof(*self));
     co_status st;
@@ -221,7 +223,6 @@ co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_tensorboard;
-    self->every = every ? every : 1;
     st = tensorboard_open(self, run_dir);
     if (st == CO_OK)
         st = tensorboard_start(self, info);

@@ -31,6 +31,15 @@
     {                                                                                              \
         name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true                               \
     }
+#define SPAN(name, field)                                                                          \
+    LATER(name "_count", COUNT, field.sum.count),                                                  \
+        LATER(name "_loss_sum", REAL, field.sum.loss_sum),                                         \
+        LATER(name "_correct", COUNT, field.sum.correct),                                          \
+        LATER(name "_correct5", COUNT, field.sum.correct5),                                        \
+        LATER(name "_steps", COUNT, field.steps), LATER(name "_samples", COUNT, field.samples),    \
+        LATER(name "_read_samples", COUNT, field.reads.samples),                                   \
+        LATER(name "_read_bytes", COUNT, field.reads.bytes),                                       \
+        LATER(name "_begin_seconds", REAL, field.begin_seconds)
 #define NUMBERS_END                                                                                \
     {                                                                                              \
         NULL, CO_NUMBER_COUNT, 0, false                                                            \
@@ -88,6 +97,8 @@ static const co_number checkpoint_rank[] = {
     LATER("clean_steps", COUNT, scaler.clean),
     LATER("skipped_steps", COUNT, scaler.skipped),
     LATER("skipped_in_row", COUNT, scaler.in_row),
+    SPAN("recent", recent.last),
+    SPAN("exact", recent.all),
     NUMBERS_END,
 };
 

@@ -420,6 +420,11 @@ bool co_distributed_is_local(const co_distributed *d)
     return co_strategy_is_local(d->strategy, d->step.step);
 }
 
+bool co_distributed_meets(const co_distributed *d)
+{
+    return co_strategy_meets(d->strategy, d->step.step);
+}
+
 bool co_distributed_ends_with_finish(const co_distributed *d)
 {
     return d->strategy->ops->finish != NULL;

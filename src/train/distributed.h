@@ -22,6 +22,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
 
 /* Whether ranks hold weights of their own now. */
 bool co_distributed_is_local(const co_distributed *distributed);
+/* Whether all ranks wait for each other in the step under way. */
+bool co_distributed_meets(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
 /* An array that goes from step to step beside the weights and running statistics: the optimizer's

@@ -119,6 +119,7 @@ co_status trainer_emit_step(trainer *t)
     event.train_seconds += seconds;
     event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
     event.last = t->last_step;
+    event.recent = t->recent.figures;
     trainer_set_train(&event, t, &t->seen);
     return trainer_emit(t, &event);
 }

@@ -190,6 +190,7 @@ static co_rank_point state_rank_point(const trainer *t)
 {
     co_rank_point point = {.seen = t->seen,
                            .means = t->means,
+                           .recent = t->recent.spans,
                            .updates = co_distributed_updates(t->distributed),
                            .scaler = co_distributed_scaler(t->distributed)->state};
     size_t n = 0;
@@ -372,7 +373,9 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
 /* This rank's point; on another number of ranks, rank 0 goes on with the sum of all. */
 static co_rank_point state_pick_point(const co_state *state, int rank, int ranks)
 {
-    co_rank_point point = {.updates = state->rank[0].updates, .scaler = state->rank[0].scaler};
+    co_rank_point point = {.updates = state->rank[0].updates,
+                           .scaler = state->rank[0].scaler,
+                           .recent = co_recent_empty(&state->rank[0].recent)};
 
     if (state->ranks == ranks)
         return state->rank[rank];
@@ -380,8 +383,10 @@ static co_rank_point state_pick_point(const co_state *state, int rank, int ranks
         const co_rank_point *from = &state->rank[r];
 
         point.updates = from->updates > point.updates ? from->updates : point.updates;
-        if (rank == 0)
-            co_metrics_add(&point.seen, &from->seen);
+        if (rank != 0)
+            continue;
+        co_metrics_add(&point.seen, &from->seen);
+        co_recent_add(&point.recent, &from->recent);
     }
     return point;
 }
@@ -407,6 +412,7 @@ static void state_put_point(trainer *t, const co_state *state)
     t->last.rank = NULL;
     t->seen = own.seen;
     t->means = own.means;
+    t->recent.spans = own.recent;
     if (own.scaler.scale > 0)
         co_distributed_scaler(t->distributed)->state = own.scaler;
     if (t->ema)

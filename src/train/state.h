@@ -30,6 +30,7 @@
 #include "telemetry/telemetry.h"
 #include "train/distributed.h"
 #include "train/ranks.h"
+#include "train/recent.h"
 #include "train/trainer.h"
 
 #define CO_STATE_MAX_ARRAYS 80
@@ -58,8 +59,9 @@ typedef struct co_run_point {
 
 /* What belongs to one rank. */
 typedef struct co_rank_point {
-    co_result seen;                           /* of this epoch so far */
-    co_rank_means means;                      /* likewise */
+    co_result seen;      /* of this epoch so far */
+    co_rank_means means; /* likewise */
+    co_recent_spans recent;
     uint64_t updates;                         /* made by this rank's optimizer */
     co_scaler_state scaler;                   /* scale 0: of a run that did not know of it */
     uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */

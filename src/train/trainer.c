@@ -38,12 +38,11 @@ static co_status trainer_open_sinks(trainer *t)
     if (t->job->state) /* of this run, or of the ranks before these */
         CO_TRY(co_sink_jsonl_cut(t->job->result->train.run_dir, t->job->state->point.step,
                                  t->job->state->point.epoch_step));
-    CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir,
-                              (uint64_t)spec->log_every));
+    CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir));
     t->n_sink++;
     if (spec->tensorboard) {
-        CO_TRY(co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info,
-                                        t->job->result->train.run_dir, (uint64_t)spec->log_every));
+        CO_TRY(
+            co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir));
         t->n_sink++;
     }
     if (!t->job->quiet) {
@@ -132,6 +131,7 @@ co_status trainer_open(trainer *t)
     t->best_accuracy = -1;
     if (t->job->state)
         CO_TRY(co_state_restore(t, t->job->state));
+    co_recent_open(t);
     t->info.first_step = t->step;
     t->info.epoch_start_seconds = t->train_seconds;
     t->info.epoch_start_wait = t->last.data_wait_seconds;
@@ -152,6 +152,7 @@ void trainer_close(trainer *t)
     co_free(t->rank);
     co_ema_destroy(t->ema);
     co_free(t->kept_buffer);
+    co_recent_close(t);
     co_shards_close(&t->shards);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
@@ -202,6 +203,8 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
         co_metrics_add(seen, &part);
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
+        if (last && !more)
+            CO_TRY(co_recent_post(t, t->shards.tree ? NULL : seen));
         CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
     }
     return CO_OK;
@@ -239,7 +242,7 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     co_profiler_leave(t->profiler);
     if (!t->shards.tree || co_comm_rank(t->comm) == 0)
         co_metrics_add(&t->seen, seen);
-    return CO_OK;
+    return co_recent_finish(t, seen, global);
 }
 
 co_status trainer_step(trainer *t)

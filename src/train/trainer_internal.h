@@ -5,6 +5,7 @@
 #include "telemetry/telemetry.h"
 #include "train/profiler.h"
 #include "train/ranks.h"
+#include "train/recent.h"
 #include "train/saver.h"
 #include "train/shards.h"
 #include "train/stop.h"
@@ -47,7 +48,8 @@ typedef struct trainer {
     double best_accuracy;   /* of the test split so far; -1: none */
     uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
     co_result seen;         /* of this epoch so far, on this rank */
-    co_event last;          /* of the last epoch */
+    co_recent recent;
+    co_event last; /* of the last epoch */
     co_step_figures last_step;
     double reached_seconds; /* until the accuracy of stop_at was there; 0: it is not yet */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */

@@ -83,16 +83,17 @@ static json_t *files_line(int n)
     return object;
 }
 
-static void jsonl_writes_every_nth_step(void **state)
+static void jsonl_writes_the_steps_that_are_due(void **state)
 {
     co_sink *sink;
     co_event event;
     json_t *line;
 
     (void)state;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir, 10), CO_OK);
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
     for (uint64_t step = 1; step <= 25; step++) {
         event = run_step(step);
+        event.recent.rank0 = step == 18;
         assert_int_equal(sink->ops->event(sink, &event), CO_OK);
     }
     event = run_epoch(0, CO_EVENT_EPOCH);
@@ -104,17 +105,24 @@ static void jsonl_writes_every_nth_step(void **state)
     assert_string_equal(files_text(line, "model"), "mnist-net");
     assert_int_equal((int)files_number(line, "parameter_count"), 21840);
     json_decref(line);
-    line = files_line(2);
+    line = files_line(9);
+    assert_string_equal(files_text(line, "over"), "rank 0");
+    json_decref(line);
+    line = files_line(10);
     assert_string_equal(files_text(line, "event"), "step");
     assert_int_equal((int)files_number(line, "step"), 20);
-    assert_float_equal((float)files_number(line, "train_loss"), 0.5124, 1e-6);
+    assert_int_equal((int)files_number(line, "steps"), 2);
+    assert_float_equal((float)files_number(line, "train_loss"), 0.05, 1e-6);
+    assert_float_equal((float)files_number(line, "samples_per_second"), 20000, 1e-6);
+    assert_float_equal((float)files_number(line, "read_bytes_per_second"), 16056320, 1e-6);
+    assert_null(json_object_get(line, "over"));
     assert_null(json_object_get(line, "test_loss"));
     json_decref(line);
-    line = files_line(3);
+    line = files_line(13);
     assert_string_equal(files_text(line, "event"), "epoch");
     assert_float_equal((float)files_number(line, "test_accuracy_top5"), 0.99, 1e-6);
     json_decref(line);
-    assert_null(files_line(4));
+    assert_null(files_line(14));
 }
 
 static void jsonl_keeps_ranks_apart(void **state)
@@ -126,7 +134,7 @@ static void jsonl_keeps_ranks_apart(void **state)
 
     (void)state;
     event.rank = ranks;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir, 1), CO_OK);
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
     event.has_test = false;
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
@@ -149,12 +157,12 @@ static void jsonl_keeps_ranks_apart(void **state)
 static void jsonl_takes_no_number_as_null(void **state)
 {
     co_sink *sink;
-    co_event event = run_step(1);
+    co_event event = run_step(2);
     json_t *line;
 
     (void)state;
-    event.train_loss = NAN;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir, 1), CO_OK);
+    event.recent.loss = NAN;
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
     sink->ops->close(sink);
     line = files_line(1);
@@ -167,7 +175,7 @@ static void jsonl_names_a_missing_folder(void **state)
     co_sink *sink = NULL;
 
     (void)state;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, "/nowhere/at/all", 1), CO_E_IO);
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, "/nowhere/at/all"), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "/nowhere/at/all/metrics.jsonl"));
     assert_null(sink);
 }
@@ -190,7 +198,7 @@ static void full_disk_leaves_whole_lines(void **state)
 
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir, 1), CO_OK);
+    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
     files_limit(1500);
     for (uint64_t step = 1; step <= 50 && st == CO_OK; step++) {
         co_event event = run_step(step);
@@ -278,7 +286,7 @@ static void no_memory_is_an_error(void **state)
     (void)state;
     for (uint64_t k = 1; st != CO_OK && k < 100; k++) {
         co_mem_fail_at(k);
-        st = co_sink_jsonl_open(&sink, &run_info, files_dir, 1);
+        st = co_sink_jsonl_open(&sink, &run_info, files_dir);
     }
     co_mem_fail_at(0);
     assert_int_equal(st, CO_OK);
@@ -297,7 +305,7 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(jsonl_writes_every_nth_step),  FILES_TEST(jsonl_takes_no_number_as_null),
+        FILES_TEST(jsonl_writes_the_steps_that_are_due),  FILES_TEST(jsonl_takes_no_number_as_null),
         FILES_TEST(jsonl_names_a_missing_folder), FILES_TEST(full_disk_leaves_whole_lines),
         FILES_TEST(summary_has_every_field),      FILES_TEST(full_disk_leaves_no_summary),
         FILES_TEST(no_memory_is_an_error),        FILES_TEST(jsonl_keeps_ranks_apart),

@@ -199,10 +199,9 @@ static co_status board_write(uint64_t first_step)
     co_status st = CO_OK;
 
     info.first_step = first_step;
-    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path("."), 2));
+    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path(".")));
     for (uint64_t step = first_step + 1; step <= first_step + 4 && st == CO_OK; step++) {
         event = run_step(step);
-        event.train_loss = 1.0 / (double)step;
         st = sink->ops->event(sink, &event);
     }
     event = run_epoch(0, CO_EVENT_EPOCH);

@@ -92,6 +92,9 @@ struct co_strategy_ops {
     /** Whether ranks go from step to step together, and hold the same weights after each. NULL:
      *  they do not. */
     bool (*is_common)(const co_strategy *strategy);
+    /** Whether each rank waits in this step for what all others send in it, so that figures of the
+     *  step may be summed beside it at no further wait. NULL: as is_common says. */
+    bool (*meets)(const co_strategy *strategy, uint64_t step);
     /** Gradients [begin, end) of the store are final on this rank. A rank with no samples
      * may not call it: before_update then finds all gradients zero and unannounced. NULL: nothing.
      */
