@@ -125,6 +125,8 @@ typedef struct co_train_options {
                           which it notes how it ends; NULL: none */
 } co_train_options;
 
+/** NaN: nothing was measured, such as the loss of an epoch of which every step overflowed, or the
+ *  test figures without `evaluate`. */
 typedef struct co_train_summary {
     double test_accuracy, test_loss, train_accuracy, train_loss, train_seconds, samples_per_second;
     uint64_t steps;
@@ -133,7 +135,8 @@ typedef struct co_train_summary {
     char run_dir[1024];
 } co_train_summary;
 
-/** Launch ranks and train; `out` may be NULL. */
+/** Launch ranks and train; `out` may be NULL. CO_E_FAILED: training has diverged, or no step moved
+ *  the weights, as the gradients overflowed in all of them. */
 CO_API co_status co_train(co_train_summary *out, const co_train_options *options);
 
 typedef struct co_eval_summary {

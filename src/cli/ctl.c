@@ -1,4 +1,5 @@
 /* ctl.c - `cohort ctl`: ask a run that is at work on this machine. */
+#include <math.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -35,15 +36,15 @@ static void ctl_print_status(const json_t *answer)
 {
     const json_t *stopping = json_object_get(answer, "stopping");
     const json_t *checkpoint = json_object_get(answer, "saved_step"), *item;
-    size_t i;
-
+    const json_t *speed = json_object_get(answer, "samples_per_second");
     char rate[32];
+    size_t i;
 
     printf("step %lld of %lld, epoch %lld, %lld ranks, %s samples/s, %.0f s\n",
            ctl_count(answer, "step"), ctl_count(answer, "total_steps"),
            ctl_count(answer, "epoch") + 1, ctl_count(answer, "ranks"),
            co_format_rate(rate, sizeof(rate),
-                          json_number_value(json_object_get(answer, "samples_per_second"))),
+                          json_is_number(speed) ? json_number_value(speed) : (double)NAN),
            json_number_value(json_object_get(answer, "wall_seconds")));
     if (ctl_count(answer, "restarts") || ctl_count(answer, "resizes"))
         printf("restarts: %lld, changes of the number of ranks: %lld\n",

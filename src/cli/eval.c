@@ -4,6 +4,7 @@
  * Measuring is co_evaluate's.
  */
 #include <inttypes.h>
+#include <math.h>
 
 #include <cohort/train.h>
 
@@ -38,14 +39,24 @@ static const cli_option eval_option_table[] = {
     CLI_OPTIONS_END,
 };
 
+/* JSON knows no NaN and no infinity. */
+static const char *eval_json_real(char *out, size_t size, double value)
+{
+    snprintf(out, size, isfinite(value) ? "%.9g" : "null", value);
+    return out;
+}
+
 static void eval_print_json(const co_eval_summary *result, const co_confusion *confusion)
 {
     const int64_t n = confusion->count ? confusion->classes : 0;
+    char loss[32], accuracy[32];
 
-    printf("{\"test_samples\": %" PRIu64 ", \"test_loss\": %.9g, \"test_accuracy\": %.9g",
-           result->count, result->loss, result->accuracy);
-    if (result->accuracy_top5 >= 0)
-        printf(", \"test_accuracy_top5\": %.9g", result->accuracy_top5);
+    printf("{\"test_samples\": %" PRIu64 ", \"test_loss\": %s, \"test_accuracy\": %s",
+           result->count, eval_json_real(loss, sizeof(loss), result->loss),
+           eval_json_real(accuracy, sizeof(accuracy), result->accuracy));
+    if (!(result->accuracy_top5 < 0))
+        printf(", \"test_accuracy_top5\": %s",
+               eval_json_real(accuracy, sizeof(accuracy), result->accuracy_top5));
     for (int64_t i = 0; i < n; i++) {
         printf(i ? ", [" : ", \"confusion\": [[");
         for (int64_t k = 0; k < n; k++)
@@ -57,14 +68,14 @@ static void eval_print_json(const co_eval_summary *result, const co_confusion *c
 
 static void eval_print(const co_eval_summary *result, const char *weights)
 {
-    char count[32];
+    char count[32], real[32];
 
     printf("weights        %s\n", weights);
     printf("test samples   %s\n", co_format_count(count, sizeof(count), result->count));
-    printf("loss           %.4f\n", result->loss);
-    printf("accuracy       %.4f\n", result->accuracy);
-    if (result->accuracy_top5 >= 0)
-        printf("top-5          %.4f\n", result->accuracy_top5);
+    printf("loss           %s\n", co_format_real(real, sizeof(real), result->loss, 4));
+    printf("accuracy       %s\n", co_format_real(real, sizeof(real), result->accuracy, 4));
+    if (!(result->accuracy_top5 < 0))
+        printf("top-5          %s\n", co_format_real(real, sizeof(real), result->accuracy_top5, 4));
 }
 
 /* The row of a class that has samples: how many are right, and the wrong class it most often gets.

@@ -95,14 +95,15 @@ static void console_epoch(char *out, size_t size, const console *self, const co_
 static void console_rates(char *out, size_t size, const console *self, const co_event *event,
                           bool narrow)
 {
-    char rate[32], left[32], loss[32] = "";
+    char rate[32], left[32], number[32], accuracy[32], loss[48] = "";
 
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
     co_format_seconds(left, sizeof(left), console_left_seconds(self, event));
     if (!narrow)
-        snprintf(loss, sizeof(loss), "loss %.3f  ", event->train_loss);
-    snprintf(out, size, "%s samples/s  %sacc %.3f  %s left", rate, loss, event->train_accuracy,
-             left);
+        snprintf(loss, sizeof(loss), "loss %s  ",
+                 co_format_real(number, sizeof(number), event->train_loss, 3));
+    snprintf(out, size, "%s samples/s  %sacc %s  %s left", rate, loss,
+             co_format_real(accuracy, sizeof(accuracy), event->train_accuracy, 3), left);
 }
 
 /* Columns of a bar between the other words: " [] 100%  " are ten, and the last column stays free.
@@ -182,21 +183,22 @@ static void console_input_bound(char *out, size_t size, double wait, double seco
 /* " | test loss 0.401 acc 0.861", with the top-5 accuracy where there are many classes. */
 static void console_test(char *out, size_t size, const console *self, const co_event *event)
 {
-    char top5[32] = "";
+    char top5[48] = "", loss[32], accuracy[32];
 
     out[0] = 0;
     if (!event->has_test)
         return;
     if (event->test_accuracy_top5 >= 0 && self->info.classes > CONSOLE_FEW_CLASSES)
         snprintf(top5, sizeof(top5), " top-5 %.3f", event->test_accuracy_top5);
-    snprintf(out, size, " | test loss %.3f acc %.3f%s", event->test_loss, event->test_accuracy,
-             top5);
+    snprintf(out, size, " | test loss %s acc %s%s",
+             co_format_real(loss, sizeof(loss), event->test_loss, 3),
+             co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 3), top5);
 }
 
 static co_status console_epoch_line(console *self, const co_event *event)
 {
     const double spent = event->train_seconds - self->epoch_start_seconds;
-    char epoch[64], rate[32], seconds[32], test[96], bound[48];
+    char epoch[64], rate[32], seconds[32], test[128], bound[48], loss[32], accuracy[32];
 
     console_epoch(epoch, sizeof(epoch), self, event);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
@@ -207,8 +209,10 @@ static co_status console_epoch_line(console *self, const co_event *event)
     self->epoch_start_seconds = event->train_seconds;
     self->epoch_start_wait = event->data_wait_seconds;
     self->last_ns = co_clock_ns();
-    return console_line(self, "%s  loss %.3f  acc %.3f%s | %s samples/s  %s%s", epoch,
-                        event->train_loss, event->train_accuracy, test, rate, seconds, bound);
+    return console_line(self, "%s  loss %s  acc %s%s | %s samples/s  %s%s", epoch,
+                        co_format_real(loss, sizeof(loss), event->train_loss, 3),
+                        co_format_real(accuracy, sizeof(accuracy), event->train_accuracy, 3), test,
+                        rate, seconds, bound);
 }
 
 static co_status console_bad_line(console *self, const co_event *event)
@@ -227,26 +231,30 @@ static co_status console_rank_lines(console *self, const co_event *event)
 {
     for (int r = 0; event->rank && r < self->info.ranks; r++) {
         const co_rank_figures *rank = &event->rank[r];
-        char test[80] = "";
+        char loss[32], accuracy[32], test[96] = "";
 
         if (event->has_test)
-            snprintf(test, sizeof(test), "  --|-- Val. Loss %.3f Val. Acc. %.3f", rank->test_loss,
-                     rank->test_accuracy);
-        CO_TRY(console_line(self, "Rank %d, epoch %" PRIu64 ":  Train Loss %.3f  Train Acc. %.3f%s",
-                            r, event->epoch, rank->train_loss, rank->train_accuracy, test));
+            snprintf(test, sizeof(test), "  --|-- Val. Loss %s Val. Acc. %s",
+                     co_format_real(loss, sizeof(loss), rank->test_loss, 3),
+                     co_format_real(accuracy, sizeof(accuracy), rank->test_accuracy, 3));
+        CO_TRY(console_line(self, "Rank %d, epoch %" PRIu64 ":  Train Loss %s  Train Acc. %s%s", r,
+                            event->epoch, co_format_real(loss, sizeof(loss), rank->train_loss, 3),
+                            co_format_real(accuracy, sizeof(accuracy), rank->train_accuracy, 3),
+                            test));
     }
     return CO_OK;
 }
 
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], test[64] = "", bound[48];
+    char steps[32], seconds[32], rate[32], accuracy[32], test[64] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
     if (event->has_test)
-        snprintf(test, sizeof(test), "test accuracy %.4f, ", event->test_accuracy);
+        snprintf(test, sizeof(test), "test accuracy %s, ",
+                 co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 4));
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
     return console_line(self, "done: %s%s steps in %s of training, %s samples/s%s", test, steps,
                         seconds, rate, bound);

@@ -24,10 +24,19 @@ char *co_format_count(char *out, size_t size, uint64_t n)
     return out;
 }
 
+char *co_format_real(char *out, size_t size, double value, int digits)
+{
+    if (isfinite(value))
+        snprintf(out, size, "%.*f", digits, value);
+    else
+        snprintf(out, size, "-");
+    return out;
+}
+
 char *co_format_rate(char *out, size_t size, double rate)
 {
     if (!isfinite(rate) || rate < 0 || rate >= 1e18)
-        snprintf(out, size, "?");
+        snprintf(out, size, "-");
     else if (rate >= 99.95)
         co_format_count(out, size, (uint64_t)(rate + 0.5));
     else
@@ -40,7 +49,7 @@ char *co_format_seconds(char *out, size_t size, double seconds)
     uint64_t whole;
 
     if (!isfinite(seconds) || seconds < 0 || seconds > 1e9) {
-        snprintf(out, size, "?");
+        snprintf(out, size, "-");
         return out;
     }
     whole = (uint64_t)(seconds + 0.5);

@@ -1,4 +1,5 @@
-/* format.h - numbers as people read them. Each returns `out`, cut to `size`. */
+/* format.h - numbers as people read them. Each returns `out`, cut to `size`. What is not a number,
+   as nobody has measured it, is "-". */
 #ifndef CO_TELEMETRY_FORMAT_H
 #define CO_TELEMETRY_FORMAT_H
 
@@ -7,6 +8,8 @@
 
 /* "24,310" */
 char *co_format_count(char *out, size_t size, uint64_t n);
+/* "0.8231": so many digits behind the point */
+char *co_format_real(char *out, size_t size, double value, int digits);
 /* "24,310", "26.3", "0.84": three digits at least, for large networks are slow */
 char *co_format_rate(char *out, size_t size, double rate);
 /* "0.84 s", "4.9 s", "34 s", "3 min 20 s", "2 h 05 min" */

@@ -32,12 +32,12 @@ static inline int json_put_results(json_t *object, const co_event *event)
     int bad = json_put_real(object, "train_loss", event->train_loss) |
               json_put_real(object, "train_accuracy", event->train_accuracy);
 
-    if (event->train_accuracy_top5 >= 0)
+    if (!(event->train_accuracy_top5 < 0))
         bad |= json_put_real(object, "train_accuracy_top5", event->train_accuracy_top5);
     if (event->has_test) {
         bad |= json_put_real(object, "test_loss", event->test_loss);
         bad |= json_put_real(object, "test_accuracy", event->test_accuracy);
-        if (event->test_accuracy_top5 >= 0)
+        if (!(event->test_accuracy_top5 < 0))
             bad |= json_put_real(object, "test_accuracy_top5", event->test_accuracy_top5);
     }
     return bad;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "telemetry/format.h"
 #include "telemetry/telemetry.h"
 
 #define LINES_MAX 512
@@ -51,11 +52,11 @@ static void lines_add(char *out, size_t size, const char *name, int digits, doub
                       double mean)
 {
     const size_t used = strlen(out);
-    char text[32] = "-";
+    char text[32], average[32];
 
-    if (isfinite(value))
-        snprintf(text, sizeof(text), "%.*f", digits, value);
-    snprintf(out + used, size - used, "\t%s %s (%.*f)", name, text, digits, mean);
+    snprintf(out + used, size - used, "\t%s %s (%s)", name,
+             co_format_real(text, sizeof(text), value, digits),
+             co_format_real(average, sizeof(average), mean, digits));
 }
 
 static int lines_width(uint64_t n)
@@ -84,7 +85,7 @@ static co_status lines_step(lines *self, const co_event *event)
               (double)self->samples / self->seconds);
     lines_add(line, sizeof(line), "Loss", 4, last->loss, event->train_loss);
     lines_add(line, sizeof(line), "Acc@1", 4, last->accuracy, event->train_accuracy);
-    if (event->train_accuracy_top5 >= 0)
+    if (!(event->train_accuracy_top5 < 0))
         lines_add(line, sizeof(line), "Acc@5", 4, last->accuracy_top5, event->train_accuracy_top5);
     return lines_put("Epoch: [%" PRIu64 "/%" PRIu64 "][%*" PRIu64 "/%" PRIu64 "]%s",
                      event->epoch + 1, self->info.epochs, lines_width(steps), event->epoch_step,
@@ -93,11 +94,12 @@ static co_status lines_step(lines *self, const co_event *event)
 
 static co_status lines_accuracy(const char *what, double loss, double top1, double top5)
 {
-    char more[48] = "";
+    char one[32], five[32], mean[32], more[48] = "";
 
-    if (top5 >= 0)
-        snprintf(more, sizeof(more), " Acc@5 %.4f", top5);
-    return lines_put(" * %s: Acc@1 %.4f%s Loss %.4f", what, top1, more, loss);
+    if (!(top5 < 0))
+        snprintf(more, sizeof(more), " Acc@5 %s", co_format_real(five, sizeof(five), top5, 4));
+    return lines_put(" * %s: Acc@1 %s%s Loss %s", what, co_format_real(one, sizeof(one), top1, 4),
+                     more, co_format_real(mean, sizeof(mean), loss, 4));
 }
 
 static co_status lines_epoch(lines *self, const co_event *event)

@@ -74,7 +74,8 @@ static json_t *summary_build(const co_summary *summary)
         json_put_real(object, "start_seconds", summary->start_seconds) |
         json_put_real(object, "data_wait_seconds", last->data_wait_seconds) |
         json_put_real(object, "data_wait_share",
-                      last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds : 0) |
+                      last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds
+                                              : (double)NAN) |
         json_put_real(object, "samples_per_second", last->samples_per_second) |
         json_put_results(object, last) | json_put_count(object, "bad_samples", last->bad_samples) |
         json_put_count(object, "parameter_count", info->parameter_count) |

@@ -91,7 +91,8 @@ static void tensorboard_begin(tensorboard_text *t, uint64_t step)
     tensorboard_varint(t, step);
 }
 
-/* Summary {value = 1: Value {tag = 1, simple_value = 2}}, without the field around it. */
+/* Summary {value = 1: Value {tag = 1, simple_value = 2}}, without the field around it. Nothing for
+   what is not a number: no curve has a point there. */
 static void tensorboard_scalar(tensorboard_text *summary, const char *tag, double value)
 {
     tensorboard_text one = {.size = 0};

@@ -98,7 +98,7 @@ void co_ask_status(char *reply, size_t size, const co_ask_view *view)
         json_put_count(object, "epoch", atomic_load(&shown->epoch)) |
         json_put_count(object, "steps_per_epoch", atomic_load(&shown->steps_per_epoch)) |
         json_put_count(object, "batch", atomic_load(&shown->batch)) |
-        json_put_real(object, "samples_per_second", view->rate) |
+        json_put_real(object, "samples_per_second", view->rate > 0 ? view->rate : (double)NAN) |
         json_put_real(object, "wall_seconds", co_clock_seconds(view->start_ns, co_clock_ns())) |
         json_put_count(object, "restarts", (uint64_t)view->restarts) |
         json_put_count(object, "resizes", (uint64_t)view->resizes) |

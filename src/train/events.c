@@ -59,6 +59,17 @@ co_event trainer_event(const trainer *t, co_event_kind kind)
     return event;
 }
 
+double trainer_rate(uint64_t samples, double seconds)
+{
+    return seconds > 0 ? (double)samples / seconds : (double)NAN;
+}
+
+/* What to divide sums by: a mean over nothing is not a number. */
+static double events_count(const co_result *sums)
+{
+    return sums->count ? (double)sums->count : (double)NAN;
+}
+
 /* Where there are 5 classes or fewer, the top 5 say nothing. */
 static double events_top5(const trainer *t, double accuracy)
 {
@@ -67,7 +78,7 @@ static double events_top5(const trainer *t, double accuracy)
 
 void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)
 {
-    const double n = seen->count ? (double)seen->count : 1.0;
+    const double n = events_count(seen);
 
     event->train_loss = seen->loss_sum / n;
     event->train_accuracy = (double)seen->correct / n;
@@ -76,7 +87,7 @@ void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)
 
 void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
 {
-    const double n = test->count ? (double)test->count : 1.0;
+    const double n = events_count(test);
 
     event->has_test = true;
     event->test_loss = test->loss_sum / n;
@@ -87,7 +98,7 @@ void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
 void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
                       uint64_t read_ns)
 {
-    const double n = seen->count ? (double)seen->count : (double)NAN;
+    const double n = events_count(seen);
 
     t->last_step = (co_step_figures){.seconds = co_clock_seconds(start_ns, co_clock_ns()),
                                      .wait_seconds = co_clock_seconds(start_ns, read_ns),
@@ -117,7 +128,7 @@ co_status trainer_emit_step(trainer *t)
     const double seconds = trainer_epoch_seconds(t);
 
     event.train_seconds += seconds;
-    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
+    event.samples_per_second = trainer_rate(t->epoch_samples, seconds);
     event.last = t->last_step;
     event.recent = t->recent.figures;
     trainer_set_train(&event, t, &t->seen);

@@ -4,6 +4,7 @@
  * Everything that can be wrong with a config or its data is found here, before ranks start;
  * data and model are made here once, so that forked ranks share them.
  */
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -277,9 +278,10 @@ static void run_fill_complete(co_train_summary *out, const co_state *state)
     out->steps = state->point.step;
     out->train_loss = last->train_loss;
     out->train_accuracy = last->train_accuracy;
-    out->test_loss = last->test_loss;
-    out->test_accuracy = last->test_accuracy;
+    out->test_loss = last->has_test ? last->test_loss : (double)NAN;
+    out->test_accuracy = last->has_test ? last->test_accuracy : (double)NAN;
     out->train_seconds = last->train_seconds;
+    out->samples_per_second = (double)NAN;
 }
 
 co_status co_train(co_train_summary *out, const co_train_options *options)
@@ -322,11 +324,12 @@ static co_status run_eval(co_comm *comm, co_job *job)
     st = co_trainer_evaluate(&result, NULL, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
+        const double n = result.count ? (double)result.count : (double)NAN;
+
         out->count = result.count;
-        out->loss = result.loss_sum / (double)result.count;
-        out->accuracy = (double)result.correct / (double)result.count;
-        out->accuracy_top5 =
-            co_dataset_classes(job->test) > 5 ? (double)result.correct5 / (double)result.count : -1;
+        out->loss = result.loss_sum / n;
+        out->accuracy = (double)result.correct / n;
+        out->accuracy_top5 = co_dataset_classes(job->test) > 5 ? (double)result.correct5 / n : -1;
     }
     return st;
 }

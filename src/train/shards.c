@@ -11,7 +11,7 @@
 
 #include "core/mem.h"
 
-enum { SHARDS_LOSS, SHARDS_CORRECT, SHARDS_CORRECT5, SHARDS_FIGURES };
+enum { SHARDS_LOSS, SHARDS_CORRECT, SHARDS_CORRECT5, SHARDS_COUNT, SHARDS_FIGURES };
 
 static size_t shards_size(const co_shards *shards)
 {
@@ -68,6 +68,7 @@ co_status co_shards_forward_done(co_shards *shards, const co_result *figures, ui
     term[n + SHARDS_LOSS] = (float)figures->loss_sum;
     term[n + SHARDS_CORRECT] = (float)figures->correct;
     term[n + SHARDS_CORRECT5] = (float)figures->correct5;
+    term[n + SHARDS_COUNT] = (float)figures->count;
     memcpy(shards->store->buffer, shards->start, n * sizeof(float));
     if (!last) {
         co_tree_sum_push(&shards->sum, term);
@@ -79,7 +80,7 @@ co_status co_shards_forward_done(co_shards *shards, const co_result *figures, ui
                                    size, CO_F32);
 }
 
-co_status co_shards_finish(co_result *out, co_shards *shards, uint64_t global)
+co_status co_shards_finish(co_result *out, co_shards *shards)
 {
     const size_t n = shards->store->n_buffer;
     const float *figure = shards->term + n;
@@ -88,7 +89,7 @@ co_status co_shards_finish(co_result *out, co_shards *shards, uint64_t global)
     co_request_destroy(shards->request);
     shards->request = NULL;
     memcpy(shards->store->buffer, shards->term, n * sizeof(float));
-    *out = (co_result){.count = global,
+    *out = (co_result){.count = (uint64_t)figure[SHARDS_COUNT],
                        .loss_sum = (double)figure[SHARDS_LOSS],
                        .correct = (uint64_t)figure[SHARDS_CORRECT],
                        .correct5 = (uint64_t)figure[SHARDS_CORRECT5]};

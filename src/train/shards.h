@@ -33,6 +33,6 @@ void co_shards_start(co_shards *shards);
 co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
                                  bool last);
 /* The new running statistics into the store, the figures of the whole batch into `out`. */
-co_status co_shards_finish(co_result *out, co_shards *shards, uint64_t global);
+co_status co_shards_finish(co_result *out, co_shards *shards);
 
 #endif

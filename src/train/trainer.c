@@ -238,7 +238,7 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     co_rank_means_add(&t->means, seen);
     co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
     if (t->shards.tree)
-        CO_TRY(co_shards_finish(seen, &t->shards, global));
+        CO_TRY(co_shards_finish(seen, &t->shards));
     co_profiler_leave(t->profiler);
     if (!t->shards.tree || co_comm_rank(t->comm) == 0)
         co_metrics_add(&t->seen, seen);
@@ -376,7 +376,7 @@ static co_status trainer_end_epoch(trainer *t)
     CO_TRY(trainer_check_weights(t));
     CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
-    event.samples_per_second = seconds > 0 ? (double)t->epoch_samples / seconds : 0;
+    event.samples_per_second = trainer_rate(t->epoch_samples, seconds);
     trainer_set_train(&event, t, &seen);
     if (trainer_evaluates(t)) {
         co_result test;

@@ -1,6 +1,7 @@
 /*
  * trainer_end.c - the end of a run: the strategy's last word, the last evaluation, what is saved.
  */
+#include <math.h>
 #include <string.h>
 
 #include "comm/watch.h"
@@ -45,12 +46,12 @@ co_status trainer_save(trainer *t)
     summary.checkpoint_failures = t->job->result->saver.failed;
     event.kind = CO_EVENT_END;
     trainer_set_spent(&event, t); /* with what the strategy did at the end */
-    event.samples_per_second = t->train_seconds > 0 ? (double)t->samples / t->train_seconds : 0;
+    event.samples_per_second = trainer_rate(t->samples, t->train_seconds);
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
     event.wall_seconds = trainer_wall_seconds(t);
     CO_TRY(co_summary_write(out->run_dir, &summary));
-    out->test_accuracy = event.test_accuracy;
-    out->test_loss = event.test_loss;
+    out->test_accuracy = event.has_test ? event.test_accuracy : (double)NAN;
+    out->test_loss = event.has_test ? event.test_loss : (double)NAN;
     out->train_accuracy = event.train_accuracy;
     out->train_loss = event.train_loss;
     out->train_seconds = event.train_seconds;
@@ -60,11 +61,31 @@ co_status trainer_save(trainer *t)
     return co_saver_verdict(t->job);
 }
 
+/* Weights that no step has moved are not a result. Where ranks skip steps on their own, one that
+   any of them has taken counts. */
+static co_status trainer_check_moved(const trainer *t)
+{
+    int64_t taken = (int64_t)(t->step - co_distributed_skipped_steps(t->distributed));
+
+    if (!t->kept_buffer || t->step == 0) /* without a loss scale none is skipped */
+        return CO_OK;
+    CO_TRY(co_comm_allreduce(t->comm, &taken, &taken, 1, CO_I64, CO_MAX));
+    if (taken > 0)
+        return CO_OK;
+    return co_fail(
+        CO_E_FAILED,
+        "no step has moved the weights: the gradients overflowed in all %llu, the last "
+        "with a loss scale of %g; check `normalize`, train for longer, or take a smaller "
+        "loss_scale or bf16",
+        (unsigned long long)t->step, co_distributed_loss_scale(t->distributed));
+}
+
 /* What is saved is what the last evaluation has seen. */
 co_status trainer_finish(trainer *t)
 {
     co_result test;
 
+    CO_TRY(trainer_check_moved(t));
     CO_TRY(co_distributed_finish(t->distributed));
     CO_TRY(trainer_take_ema(t));
     if (t->job->test && !co_distributed_ends_with_finish(t->distributed))

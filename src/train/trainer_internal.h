@@ -77,6 +77,8 @@ void trainer_say(trainer *t, const char *line);
 co_status trainer_emit_step(trainer *t);
 /* Where numbers of 16 bits are wanted and the CPU cannot compute with them. */
 void trainer_say_precision(trainer *t);
+/* Samples in a second; NaN in no time. */
+double trainer_rate(uint64_t samples, double seconds);
 /* Since the start of the run, with its earlier parts. */
 co_spent trainer_spent(const trainer *t);
 double trainer_wall_seconds(const trainer *t);

@@ -259,6 +259,15 @@ static void summary_has_every_field(void **state)
     assert_true(files_number(object, "reached_seconds") == 12.5);
     assert_null(json_object_get(object, "test_accuracy"));
     json_decref(object);
+
+    last.train_loss = last.train_accuracy = (double)NAN; /* of no sample */
+    last.train_seconds = 0;
+    assert_int_equal(co_summary_write(files_dir, &summary), CO_OK);
+    object = json_load_file(files_path("summary.json"), JSON_REJECT_DUPLICATES, NULL);
+    assert_true(json_is_null(json_object_get(object, "train_loss")));
+    assert_true(json_is_null(json_object_get(object, "train_accuracy")));
+    assert_true(json_is_null(json_object_get(object, "data_wait_share")));
+    json_decref(object);
 }
 
 static void full_disk_leaves_no_summary(void **state)

@@ -35,8 +35,8 @@ static void rates_have_three_digits(void **state)
         double rate;
         const char *want;
     } cases[] = {{0, "0.00"},    {0.841, "0.84"},  {9.996, "10.0"},     {26.34, "26.3"},
-                 {99.96, "100"}, {999.6, "1,000"}, {24310.4, "24,310"}, {-1, "?"},
-                 {NAN, "?"},     {INFINITY, "?"}};
+                 {99.96, "100"}, {999.6, "1,000"}, {24310.4, "24,310"}, {-1, "-"},
+                 {NAN, "-"},     {INFINITY, "-"}};
     char text[32];
 
     (void)state;
@@ -52,8 +52,8 @@ static void seconds_choose_their_unit(void **state)
     } cases[] = {{0, "0.00 s"},        {0.841, "0.84 s"},   {0.996, "1.0 s"},
                  {4.94, "4.9 s"},      {9.96, "10 s"},      {59.4, "59 s"},
                  {59.6, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.6, "1 h 00 min"},
-                 {7500, "2 h 05 min"}, {-1, "?"},           {NAN, "?"},
-                 {INFINITY, "?"}};
+                 {7500, "2 h 05 min"}, {-1, "-"},           {NAN, "-"},
+                 {INFINITY, "-"}};
     char text[32];
 
     (void)state;

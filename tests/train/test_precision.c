@@ -337,22 +337,44 @@ static void a_run_goes_on_with_its_scale(void **state)
     }
 }
 
-/* Steps that are all skipped leave weights and the statistics of batch norm where they were. */
+/* Of the weights in the last checkpoint of a run in `name`, of so many steps. */
+static void checkpoint_sha256(char out[65], const char *name, int steps)
+{
+    co_named_tensor tensor[32];
+    co_safetensors *file = NULL;
+    char path[64];
+    size_t n;
+
+    snprintf(path, sizeof(path), "%s/checkpoints/step-%d/weights.safetensors", name, steps);
+    if (co_safetensors_open(&file, folder_path(path)) != CO_OK)
+        fail_msg("%s", co_error_message());
+    n = co_safetensors_count(file);
+    assert_in_range(n, 1, 32);
+    for (size_t i = 0; i < n; i++)
+        tensor[i] = *co_safetensors_tensor(file, i);
+    co_safetensors_sha256(out, tensor, n);
+    co_safetensors_close(file);
+}
+
+/* Steps that are all skipped leave weights and the statistics of batch norm where they were; a run
+   of them alone fails. */
 static void a_skipped_step_leaves_no_trace(void **state)
 {
     static const char *const precision[] = {"precision={level: O2, loss_scale: 1e18}",
                                             "precision={level: O2, loss_scale: 1024}"};
-    co_train_summary one, more;
+    const co_status want[] = {CO_E_FAILED, CO_OK};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        char name[2][16];
+        char name[2][16], one[65], more[65];
 
         snprintf(name[0], sizeof(name[0]), "one%d", i);
         snprintf(name[1], sizeof(name[1]), "more%d", i);
-        assert_int_equal(train(&one, name[0], 2, false, precision[i], "max_steps=1"), CO_OK);
-        assert_int_equal(train(&more, name[1], 2, false, precision[i], "max_steps=4"), CO_OK);
-        assert_int_equal(strcmp(one.weights_sha256, more.weights_sha256) == 0, i == 0);
+        assert_int_equal(train(NULL, name[0], 2, false, precision[i], "max_steps=1"), want[i]);
+        assert_int_equal(train(NULL, name[1], 2, false, precision[i], "max_steps=4"), want[i]);
+        checkpoint_sha256(one, name[0], 1);
+        checkpoint_sha256(more, name[1], 4);
+        assert_int_equal(strcmp(one, more) == 0, i == 0);
     }
 }
 
