@@ -21,7 +21,8 @@ CO_API uint64_t co_dataset_count(const co_dataset *dataset);
 CO_API const co_shape *co_dataset_shape(const co_dataset *dataset);
 CO_API int64_t co_dataset_classes(const co_dataset *dataset);
 /** Sample i, resized, divided by 255 and normalised, not augmented, as (C, H, W) floats;
- *  thread-safe. */
+ *  thread-safe. A large JPEG of the training split is decoded at a smaller scale unless the config
+ *  has `scaled_decode: false`; one of the test split never is. */
 CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);
 /** As the format gives it. `i` is trusted: less than co_dataset_count. */
 CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);

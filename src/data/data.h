@@ -52,6 +52,8 @@ typedef struct co_loader_reads {
 } co_loader_reads;
 co_loader_reads co_loader_read_so_far(const co_loader *loader);
 
+/* Whether its JPEGs may be decoded at a smaller scale (`scaled_decode`). */
+bool co_dataset_scales(const co_dataset *dataset);
 /* Whether another sample takes the place of one whose bytes are no image (`on_bad_sample`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
 

@@ -32,6 +32,10 @@ const co_key co_dataset_common_keys[] = {
      "the middle of the image, after resize: side, or [height, width]"},
     {"augment", CO_KEY_VALUE, DATASET(augment_value), "~", 0, 0, NULL,
      "random changes to training samples: a list of names, or of {name: ..., key: value}"},
+    {"scaled_decode", CO_KEY_BOOL, DATASET(scaled), "true", 0, 0, NULL,
+     "decode large JPEGs of the training split at 1/2, 1/4 or 1/8, which is faster and up to a "
+     "dozen "
+     "levels off; the test split is always decoded at full size"},
     {"on_bad_sample", CO_KEY_CHOICE, DATASET(on_bad), "error", 0, 0, dataset_on_bad,
      "a damaged image ends the run; or the next good one of its label takes its place"},
     CO_KEYS_END,
@@ -180,8 +184,10 @@ static co_status dataset_setup(co_dataset *data, co_split split)
     CO_TRY(dataset_check_info(data));
     CO_TRY(dataset_setup_size(data));
     CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
-    if (split == CO_SPLIT_TEST)
+    if (split == CO_SPLIT_TEST) {
         data->augment.n = 0;
+        data->scaled = false;
+    }
     return co_normalize_table(&data->table, &data->normalize, (size_t)data->info.shape.dim[0]);
 }
 
@@ -290,6 +296,11 @@ co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_
                                    uint64_t i)
 {
     return dataset->ops->read(dataset->self, out, buffer, i);
+}
+
+bool co_dataset_scales(const co_dataset *dataset)
+{
+    return dataset->scaled;
 }
 
 bool co_dataset_skips_bad(const co_dataset *dataset)

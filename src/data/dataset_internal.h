@@ -19,6 +19,7 @@ struct co_dataset {
     co_augment augment; /* n = 0 for the test split */
     co_resize resize;
     co_ints center_crop;
+    bool scaled;    /* JPEGs may be decoded at a smaller scale; never of the test split */
     int on_bad;     /* index into dataset_on_bad */
     bool framed;    /* the frame and not `resize` makes the size: from images of any size */
     co_frame frame; /* when framed */

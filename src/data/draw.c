@@ -38,8 +38,10 @@ static size_t draw_want(co_image_want *out, const co_dataset *data, const co_aug
 {
     size_t done = 0;
 
-    *out = (co_image_want){
-        .channels = data->shape.dim[0], .height = data->shape.dim[1], .width = data->shape.dim[2]};
+    *out = (co_image_want){.channels = data->shape.dim[0],
+                           .height = data->shape.dim[1],
+                           .width = data->shape.dim[2],
+                           .scaled = data->scaled};
     if (place)
         done = co_augment_mirrors(&out->mirror, &data->augment, place);
     if (!place || done == data->augment.n_bytes)

@@ -43,6 +43,7 @@ typedef struct co_image_want {
     bool mirror;                     /* left and right swapped in the result */
     const co_lookup_table *table;    /* (channels): floats are wanted, these; NULL: bytes */
     bool past;                       /* floats past the caches: nobody reads them soon */
+    bool scaled; /* a JPEG may be decoded at a smaller scale: faster, other bytes */
 } co_image_want;
 
 /* What decoding needs over and over (decoder, rows, filter weights): one per thread, grows and is
@@ -58,9 +59,8 @@ void co_image_scratch_destroy(co_image_scratch *scratch);
  * Sampling is Pillow's, and so torchvision's: Image.resize((width, height), BILINEAR, box=box): a
  * triangle filter as wide as the reduction, across columns first, then across rows, rounded to a
  * byte after each; pixels outside the box but within the image weigh in as there. A box of the
- * wanted size at whole pixels is copied unchanged. Before that a JPEG may be decoded at a smaller
- * scale (n/8), but never so small that the box has fewer pixels than are wanted in either
- * direction.
+ * wanted size at whole pixels is copied unchanged. With want->scaled a JPEG is decoded at 1/2, 1/4
+ * or 1/8 before that, as long as the box has no fewer pixels than are wanted in either direction.
  *
  * Grey becomes colour by repeating it; colour becomes grey by Rec. 601 (as Pillow's convert("L"));
  * alpha is dropped; CMYK is converted as Pillow does. CO_E_DATA, with a message that begins with

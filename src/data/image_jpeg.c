@@ -1,6 +1,6 @@
 /*
- * image_jpeg.c - JPEG files, by libjpeg-turbo: only the part that is wanted, at the smallest scale
- * that has enough pixels.
+ * image_jpeg.c - JPEG files, by libjpeg-turbo: only the part that is wanted and, where it is
+ * allowed, at the smallest scale that has enough pixels.
  *
  * libjpeg leaves by longjmp when it fails. image_jpeg_guard alone calls setjmp and holds nothing;
  * what runs under it keeps its state in the decoder, and takes no memory of ours.
@@ -205,7 +205,8 @@ static unsigned image_jpeg_choose_scale(const co_image_want *want)
 {
     unsigned scale = JPEG_FULL;
 
-    while (scale > 1 && want->box.width * 0.5 * scale >= (double)want->width * JPEG_FULL &&
+    while (want->scaled && scale > 1 &&
+           want->box.width * 0.5 * scale >= (double)want->width * JPEG_FULL &&
            want->box.height * 0.5 * scale >= (double)want->height * JPEG_FULL)
         scale /= 2;
     return scale;

@@ -54,8 +54,11 @@ static void convert_shrink(co_shape *shape, int64_t longest)
 static co_status convert_decode(uint8_t **out, co_pack_converter *c, const co_bytes *in,
                                 const co_image_box *box, const co_shape *shape, const char *name)
 {
-    const co_image_want want = {
-        .box = *box, .channels = shape->dim[0], .height = shape->dim[1], .width = shape->dim[2]};
+    const co_image_want want = {.box = *box,
+                                .channels = shape->dim[0],
+                                .height = shape->dim[1],
+                                .width = shape->dim[2],
+                                .scaled = co_dataset_scales(c->data)};
 
     CO_TRY(co_buffer_reserve(out, &c->pixels, (size_t)co_shape_count(shape)));
     return co_image_decode(*out, &want, c->image, in->at, in->n, name);

@@ -123,7 +123,7 @@ static void test_part_of_jpeg(void **state)
                 const int x = rand() % (p.width / unit - w + 1),
                           y = rand() % (p.height / unit - h + 1);
                 const co_image_box box = {x * unit, y * unit, w * unit, h * unit};
-                const co_image_want want = {box, 3, h, w, false, NULL, false};
+                const co_image_want want = {box, 3, h, w, false, NULL, false, true};
 
                 check_part(file, size, &want, whole, width, scale);
             }
@@ -138,8 +138,9 @@ static void test_resample_strided(void **state)
 {
     enum { H = 21, W = 45, N = H * W };
     static uint8_t in[N * 3], planar[3 * N], out[2][3 * N];
-    static const co_image_want wants[] = {{{0.5, 1, 40, 19.5}, 3, 11, 39, false, NULL, false},
-                                          {{2, 3, 41, 15}, 3, 15, 41, false, NULL, false}};
+    static const co_image_want wants[] = {
+        {{0.5, 1, 40, 19.5}, 3, 11, 39, false, NULL, false, false},
+        {{2, 3, 41, 15}, 3, 15, 41, false, NULL, false, false}};
     const co_pixels interleaved = {in, 1, W * 3, 3, 3, H, W}, planes = {planar, N, W, 1, 3, H, W};
 
     (void)state;
@@ -180,7 +181,7 @@ static void test_colours_of_jpeg(void **state)
     const picture grey = {.width = 40, .height = 30, .channels = 1};
     const picture cmyk = {.width = 40, .height = 30, .channels = 4};
     picture ycck = cmyk;
-    co_image_want want = {{0, 0, 40, 30}, 3, 30, 40, false, NULL, false};
+    co_image_want want = {{0, 0, 40, 30}, 3, 30, 40, false, NULL, false, false};
     size_t size;
     uint8_t *file = picture_jpeg(&size, &grey), *out = decode(file, size, &want), *raw;
     int width, height;
@@ -213,7 +214,7 @@ static void test_colours_of_jpeg(void **state)
 static void test_colour_to_grey(void **state)
 {
     const picture p = {.width = 40, .height = 30, .channels = 3};
-    const co_image_want want = {{0, 0, 40, 30}, 1, 30, 40, false, NULL, false};
+    const co_image_want want = {{0, 0, 40, 30}, 1, 30, 40, false, NULL, false, false};
     size_t size;
     uint8_t *file = picture_png(&size, &p), *out = decode(file, size, &want);
 
@@ -242,7 +243,7 @@ static void test_png(void **state)
         {.width = 33, .height = 21, .channels = 1, .palette = true},
         {.width = 33, .height = 21, .channels = 1, .palette = true, .interlaced = true},
     };
-    const co_image_want want = {{5, 3, 20, 15}, 3, 15, 20, false, NULL, false};
+    const co_image_want want = {{5, 3, 20, 15}, 3, 15, 20, false, NULL, false, false};
 
     (void)state;
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -292,7 +293,7 @@ static void test_probe(void **state)
 
 static void refuse(const uint8_t *file, size_t size, const char *word)
 {
-    const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false};
+    const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false, false};
     static uint8_t out[3 * 48 * 64];
 
     assert_int_equal(co_image_decode(out, &want, scratch, file, size, NAME), CO_E_DATA);
@@ -383,7 +384,7 @@ static void test_bombs(void **state)
 static void test_left_over(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
-    const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false};
+    const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false, false};
     size_t size;
     uint8_t *file = picture_jpeg(&size, &p), *more = calloc(size + 100, 1);
 
@@ -406,7 +407,7 @@ static void test_box_outside(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof(boxes) / sizeof(boxes[0]); k++) {
-        const co_image_want want = {boxes[k], 3, 10, 10, false, NULL, false};
+        const co_image_want want = {boxes[k], 3, 10, 10, false, NULL, false, false};
 
         assert_int_equal(co_image_decode(out, &want, scratch, file, size, NAME), CO_E_USAGE);
     }
@@ -416,7 +417,7 @@ static void test_box_outside(void **state)
 static void test_no_memory(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
-    const co_image_want want = {{1, 1, 60, 40}, 3, 30, 50, false, NULL, false};
+    const co_image_want want = {{1, 1, 60, 40}, 3, 30, 50, false, NULL, false, false};
     static uint8_t out[3 * 30 * 50];
     size_t size;
     uint8_t *file[2] = {picture_jpeg(&size, &p), NULL};

@@ -140,6 +140,7 @@ static void test_sampling(void **state)
             1 + rand() % 70,
             false,
             NULL,
+            false,
             false};
 
         for (size_t l = 0; l < n_loops; l++) {
