@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/process.h"
 
 #define CHILD_TICK_NS       500000000 /* between two calls of `tick` */
 #define CHILD_GRACE_SECONDS 6.0       /* from the request to end until it is killed */
@@ -32,11 +33,8 @@ typedef struct child_run {
 
 void cli_guard_enter(cli_guard *guard)
 {
-    sigemptyset(&guard->watched);
+    co_process_requests(&guard->watched);
     sigaddset(&guard->watched, SIGCHLD);
-    sigaddset(&guard->watched, SIGINT);
-    sigaddset(&guard->watched, SIGTERM);
-    sigaddset(&guard->watched, SIGHUP);
     signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would hide how a child ended */
     sigprocmask(SIG_BLOCK, &guard->watched, &guard->before);
 }

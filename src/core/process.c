@@ -22,3 +22,21 @@ const char *co_process_stat(char *text, size_t size, const char *path)
     at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
     return at ? at + 1 : NULL;
 }
+
+bool co_process_ignores(int signal)
+{
+    struct sigaction action;
+
+    return sigaction(signal, NULL, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+           action.sa_handler == SIG_IGN;
+}
+
+void co_process_requests(sigset_t *out)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    sigemptyset(out);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!co_process_ignores(numbers[i]))
+            sigaddset(out, numbers[i]);
+}

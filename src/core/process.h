@@ -4,10 +4,19 @@
 #ifndef CO_CORE_PROCESS_H
 #define CO_CORE_PROCESS_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A stat file of /proc into `text`; returns what stands behind the name, " S 1 ...": fields 3 and
    on, see proc(5). NULL: the process is gone. */
 const char *co_process_stat(char *text, size_t size, const char *path);
+
+/* Whether this process ignores a signal: as nohup wants it of SIGHUP, and a shell without job
+   control of SIGINT for what it starts with `&`. What is ignored at the start stays so. */
+bool co_process_ignores(int signal);
+/* Which of SIGINT, SIGTERM and SIGHUP ask this process to end: those that it does not ignore. A
+   signal that is blocked and waited for would be taken though it is ignored. */
+void co_process_requests(sigset_t *out);
 
 #endif

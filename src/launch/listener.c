@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 
 #include "core/mem.h"
+#include "core/process.h"
 #include "launch/notes.h"
 
 struct co_listener {
@@ -54,9 +55,18 @@ static void *listener_thread(void *arg)
     return NULL;
 }
 
+/* SIGUSR1 is this program's own word, and heard in any case. */
+static void listener_choose(sigset_t *out)
+{
+    co_process_requests(out);
+    sigaddset(out, SIGUSR1);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(out, number) == 1)
+            signal(number, SIG_DFL);
+}
+
 co_status co_listener_open(co_listener **out, const char *notes)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     co_listener *l = co_calloc(1, sizeof(*l));
     int error;
 
@@ -65,11 +75,7 @@ co_status co_listener_open(co_listener **out, const char *notes)
         return CO_E_NOMEM;
     l->notes = notes;
     atomic_store(&l->rank, -1);
-    sigemptyset(&l->watched);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        sigaddset(&l->watched, numbers[i]);
-        signal(numbers[i], SIG_DFL);
-    }
+    listener_choose(&l->watched);
     if (notes) /* mpiexec's, which ends its ranks but when it is killed itself */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_sigmask(SIG_BLOCK, &l->watched, &l->before);

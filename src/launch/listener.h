@@ -2,8 +2,8 @@
  * listener.h - what the process of one MPI rank hears of signals, and what it notes of its end.
  *
  * The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is a request that the rank asks about between two
- * steps; the second one ends the process. SIGUSR1 is SIGTERM in words that mpiexec passes on
- * without killing anybody soon after.
+ * steps; the second one ends the process. One that was ignored at the start stays so. SIGUSR1 is
+ * SIGTERM in words that mpiexec passes on without killing anybody soon after.
  */
 #ifndef CO_LAUNCH_LISTENER_H
 #define CO_LAUNCH_LISTENER_H

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "core/process.h"
 #include "launch/generation.h"
 
 #define SUPERVISE_POLL_MS 50 /* the net under a lost SIGCHLD, and the policy's tick */
@@ -29,11 +30,8 @@ static co_status supervise_block(supervisor *s)
 {
     const struct sigaction plain = {.sa_handler = SIG_DFL};
 
-    sigemptyset(&s->watched);
+    co_process_requests(&s->watched);
     sigaddset(&s->watched, SIGCHLD);
-    sigaddset(&s->watched, SIGINT);
-    sigaddset(&s->watched, SIGTERM);
-    sigaddset(&s->watched, SIGHUP);
     sigprocmask(SIG_BLOCK, &s->watched, &s->before);
     sigaction(SIGCHLD, &plain, &s->chld_before); /* an inherited SIG_IGN would hide exit codes */
     s->signals = signalfd(-1, &s->watched, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -38,6 +38,11 @@ int program_init(const char *path)
 {
     const char *tmp = getenv("TMPDIR");
 
+    /* Of whoever has started the tests: what is ignored then the program ignores too. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     if (!path || !realpath(path, program_path)) {
         fprintf(stderr, "give the program to test as the only argument\n");
         return -1;

@@ -40,6 +40,8 @@ static bool as_threads; /* else as processes */
 static int map_shared(void **state)
 {
     (void)state;
+    signal(SIGINT, SIG_DFL); /* ignored by what a shell starts behind its back */
+    signal(SIGTERM, SIG_DFL);
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED ? -1 : 0;
 }
