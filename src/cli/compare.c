@@ -25,6 +25,8 @@ static const cli_option compare_option_table[] = {
      "names, or {name: ..., key: value}, with commas between them"},
     {"ranks", 'n', CLI_TEXT, offsetof(compare_options, ranks), "LIST", 0, 0,
      "numbers of ranks, with commas between them"},
+    {"seeds", 0, CLI_TEXT, offsetof(compare_options, seeds), "LIST", 0, 0,
+     "run every cell with each of these seeds, for means and their spread"},
     {"out", 'o', CLI_TEXT, offsetof(compare_options, out), "DIR", 0, 0,
      "where results go; default: runs/compare-<date>-<time>"},
     {"set", 's', CLI_LIST, offsetof(compare_options, set), "KEY=VALUE", 0, 0,
@@ -88,10 +90,11 @@ static co_status compare_verdict(const compare_plan *plan)
         }
     if (!failed)
         return CO_OK;
-    return co_fail(CO_E_FAILED, "%zu of %zu cells failed: %s on %d rank%s: %s%s%s%s", failed,
+    return co_fail(CO_E_FAILED, "%zu of %zu cells failed: %s on %d rank%s%s%s: %s%s%s%s", failed,
                    report->n_cell, first->strategy, first->ranks, first->ranks == 1 ? "" : "s",
-                   first->why, failed > 1 ? "; for the others see " : "",
-                   failed > 1 ? plan->dir : "", failed > 1 ? "/table.txt" : "");
+                   first->seed ? ", seed " : "", first->seed ? first->seed : "", first->why,
+                   failed > 1 ? "; for the others see " : "", failed > 1 ? plan->dir : "",
+                   failed > 1 ? "/table.txt" : "");
 }
 
 /* Tables and plots of what there is, also after an interruption. */
@@ -163,11 +166,13 @@ const co_command co_command_compare = {
         "code is 1. After Ctrl-C, --resume goes on where it was.\n"
         "\n"
         "The folder gets table.txt, table.csv and table.json, and through gnuplot, where that is\n"
-        "installed, as PNG and SVG: speedup, accuracy, accuracy-time and bytes. plots.gp is the\n"
-        "script that draws them. Speedup is that of training time, over the same strategy on one\n"
-        "rank, else over `sync` on one. The predicted one is R / (1 + T_sync / T_comp), from the\n"
-        "seconds that rank 0 spent in the strategy and in computing. A rank alone takes all cores\n"
-        "unless told otherwise; --set threads=1 measures what more cores bring.",
+        "installed, as PNG and SVG: speedup, accuracy, loss, accuracy-time, loss-time and bytes.\n"
+        "plots.gp is the script that draws them. With --seeds the table has means and standard\n"
+        "deviations, and the plots show min and max. Speedup is that of training time,\n"
+        "over the same strategy on one rank, else over `sync` on one. The predicted one is\n"
+        "R / (1 + T_sync / T_comp), from the seconds that rank 0 spent in the strategy and in\n"
+        "computing. A rank alone takes all cores unless told otherwise; --set threads=1 measures\n"
+        "what more cores bring.",
     .example = "  cohort compare configs/mnist-net.yaml --strategies sync,local -n 1,2 --set "
                "threads=1\n"
                "  cohort compare configs/mnist-net.yaml -n 2 --out runs/periods --set epochs=2 \\\n"

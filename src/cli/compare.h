@@ -1,8 +1,8 @@
 /*
  * compare.h - what the files of `cohort compare` share.
  *
- * A comparison is a folder: a run directory for each cell (a strategy on a number of ranks), the
- * tables and the plots.
+ * A comparison is a folder: a run directory for each cell (a strategy on a number of ranks, with a
+ * seed), the tables and the plots.
  */
 #ifndef CO_CLI_COMPARE_H
 #define CO_CLI_COMPARE_H
@@ -12,7 +12,7 @@
 #include "report/report.h"
 
 typedef struct compare_options {
-    const char *strategies, *ranks, *out;
+    const char *strategies, *ranks, *seeds, *out;
     int64_t limit_seconds;
     cli_list set;
     bool resume, quiet;
@@ -25,6 +25,7 @@ typedef struct compare_plan {
     const cli_list *set;
     const char *dir;       /* of the comparison */
     const char **strategy; /* (cells) "strategy=...": what makes the cell different, for --set */
+    const char **seed;     /* (cells) "seed=..."; NULL: the config's */
     co_report report;
 } compare_plan;
 

@@ -10,8 +10,10 @@
 #include <time.h>
 
 #include "cli/compare.h"
+#include "cli/machine.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/thread.h"
 #include "strategy/strategy.h"
 
 #define PLAN_MAX_NAME  64 /* of a folder, before the number of ranks */
@@ -122,57 +124,110 @@ static co_status plan_read_list(const co_value **out, const compare_plan *plan, 
         return CO_E_NOMEM;
     CO_TRY(co_config_add_text(out, plan->config, list));
     if ((*out)->kind != CO_VALUE_LIST || (*out)->n == 0)
-        return co_fail(CO_E_USAGE, "--%s takes a list such as %s, not '%s'", option,
-                       strcmp(option, "ranks") == 0 ? "1,2,4" : "'sync,{name: local, period: 16}'",
-                       text);
+        return co_fail(
+            CO_E_USAGE, "--%s takes a list such as %s, not '%s'", option,
+            strcmp(option, "strategies") != 0 ? "1,2,4" : "'sync,{name: local, period: 16}'", text);
     return CO_OK;
 }
 
-static co_status plan_read_ranks(co_ints *out, const compare_plan *plan, const char *text)
+/* Whole numbers, none of them twice; `key` is the option. */
+static co_status plan_read_numbers(co_ints *out, const compare_plan *plan, const co_key *key,
+                                   const char *text)
 {
-    static const co_key keys[] = {{.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1024},
-                                  CO_KEYS_END};
-    const char *name = "ranks";
+    const co_key keys[] = {*key, CO_KEYS_END};
+    const char *name = key->name;
+    const char *option = co_arena_printf(co_config_arena(plan->config), "--%s", name);
     const co_value *list;
     co_value map = {.kind = CO_VALUE_MAP, .n = 1, .key = &name};
 
+    if (!option)
+        return CO_E_NOMEM;
     CO_TRY(plan_read_list(&list, plan, name, text));
     map.item = (co_value *[]){(co_value *)list};
     map.source = list->source;
-    CO_TRY(co_keys_read(out, keys, &map, "--ranks", co_config_arena(plan->config)));
+    CO_TRY(co_keys_read(out, keys, &map, option, co_config_arena(plan->config)));
     for (size_t i = 0; i < out->n; i++)
         for (size_t k = 0; k < i; k++)
             if (out->v[k] == out->v[i])
-                return co_fail(CO_E_USAGE, "--ranks %s: %" PRId64 " is given twice", text,
+                return co_fail(CO_E_USAGE, "--%s %s: %" PRId64 " is given twice", name, text,
                                out->v[i]);
     return CO_OK;
 }
 
 /* ---- cells ---- */
 
-static co_status plan_fill(compare_plan *plan, const plan_strategy *strategies, size_t n,
-                           const co_ints *ranks)
+/* The next cell: `seed` of `seeds`, or the config's own where there are none. */
+static co_status plan_add(compare_plan *plan, const plan_strategy *strategy, int64_t ranks,
+                          const co_ints *seeds, size_t seed)
 {
     co_arena *arena = co_config_arena(plan->config);
     co_report *report = &plan->report;
+    const size_t i = report->n_cell;
+    const char *dir, *text = NULL;
+
+    if (seeds->n) {
+        text = co_arena_printf(arena, "%" PRId64, seeds->v[seed]);
+        dir = text ? co_arena_printf(arena, "%s/%s-%" PRId64 "-seed-%s", plan->dir,
+                                     strategy->folder, ranks, text)
+                   : NULL;
+        plan->seed[i] = text ? co_arena_printf(arena, "seed=%s", text) : NULL;
+        if (!plan->seed[i])
+            return CO_E_NOMEM;
+    } else {
+        dir = co_arena_printf(arena, "%s/%s-%" PRId64, plan->dir, strategy->folder, ranks);
+    }
+    if (!dir)
+        return CO_E_NOMEM;
+    plan->strategy[i] = strategy->set;
+    co_cell_init(&report->cell[i], strategy->title, (int)ranks, dir);
+    report->cell[i].seed = text;
+    report->n_cell++;
+    return CO_OK;
+}
+
+static co_status plan_fill(compare_plan *plan, const plan_strategy *strategies, size_t n,
+                           const co_ints *ranks, const co_ints *seeds)
+{
+    co_arena *arena = co_config_arena(plan->config);
+    co_report *report = &plan->report;
+    const size_t n_seed = seeds->n ? seeds->n : 1, cells = n * ranks->n * n_seed;
 
     report->config = plan->path;
-    report->cell = co_arena_alloc(arena, n * ranks->n, sizeof(*report->cell));
-    plan->strategy = co_arena_alloc(arena, n * ranks->n, sizeof(*plan->strategy));
-    if (!report->cell || !plan->strategy)
+    report->n_seed = seeds->n;
+    report->cell = co_arena_alloc(arena, cells, sizeof(*report->cell));
+    plan->strategy = co_arena_alloc(arena, cells, sizeof(*plan->strategy));
+    plan->seed = co_arena_alloc(arena, cells, sizeof(*plan->seed));
+    if (!report->cell || !plan->strategy || !plan->seed)
         return CO_E_NOMEM;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < ranks->n; k++) {
-            const char *dir = co_arena_printf(arena, "%s/%s-%" PRId64, plan->dir,
-                                              strategies[i].folder, ranks->v[k]);
-
-            if (!dir)
-                return CO_E_NOMEM;
-            plan->strategy[report->n_cell] = strategies[i].set;
-            co_cell_init(&report->cell[report->n_cell++], strategies[i].title, (int)ranks->v[k],
-                         dir);
-        }
+        for (size_t k = 0; k < ranks->n; k++)
+            for (size_t s = 0; s < n_seed; s++)
+                CO_TRY(plan_add(plan, &strategies[i], ranks->v[k], seeds, s));
     return CO_OK;
+}
+
+/* "1, 2, 3", or the one of the config: what stands in the titles of plots. */
+static co_status plan_name_seeds(compare_plan *plan, const co_ints *seeds, int64_t own)
+{
+    co_arena *arena = co_config_arena(plan->config);
+    const char *text = seeds->n ? "" : co_arena_printf(arena, "%" PRId64, own);
+
+    for (size_t i = 0; i < seeds->n && text; i++)
+        text = co_arena_printf(arena, "%s%s%" PRId64, text, i ? ", " : "", seeds->v[i]);
+    plan->report.seeds = text;
+    return text ? CO_OK : CO_E_NOMEM;
+}
+
+static co_status plan_name_machine(compare_plan *plan)
+{
+    const int cores = co_thread_cores();
+    char cpu[128];
+
+    machine_cpu_name(cpu, sizeof(cpu));
+    plan->report.machine =
+        co_arena_printf(co_config_arena(plan->config), "%s, %d core%s",
+                        cpu[0] ? cpu : "unknown processor", cores, cores == 1 ? "" : "s");
+    return plan->report.machine ? CO_OK : CO_E_NOMEM;
 }
 
 /* runs/compare-20260131-235959 */
@@ -188,10 +243,10 @@ static co_status plan_default_dir(compare_plan *plan)
     return plan->dir ? CO_OK : CO_E_NOMEM;
 }
 
-/* The config of a cell as its run directory will hold it. */
-static co_status plan_resolve(char **out, const compare_plan *plan, size_t i)
+/* The config of a cell as its run directory will hold it, and its seed. */
+static co_status plan_resolve(char **out, int64_t *seed, const compare_plan *plan, size_t i)
 {
-    const char *set[CLI_MAX_LIST + 2] = {NULL};
+    const char *set[CLI_MAX_LIST + 3] = {NULL};
     const co_train_options options = {
         .config_path = plan->path, .set = set, .ranks = plan->report.cell[i].ranks};
     size_t size = 0;
@@ -202,7 +257,9 @@ static co_status plan_resolve(char **out, const compare_plan *plan, size_t i)
     *out = NULL;
     memcpy(set, plan->set->text, (size_t)plan->set->n * sizeof(*set));
     set[plan->set->n] = plan->strategy[i];
+    set[plan->set->n + 1] = plan->seed[i];
     CO_TRY(co_spec_load(&spec, &options));
+    *seed = spec.seed;
     stream = open_memstream(out, &size);
     st = stream ? co_keys_write(stream, &spec, co_spec_keys, 0) : CO_E_NOMEM;
     if (!stream || (fclose(stream) != 0 && st == CO_OK))
@@ -213,13 +270,22 @@ static co_status plan_resolve(char **out, const compare_plan *plan, size_t i)
 
 static co_status plan_build(compare_plan *plan, const compare_options *options)
 {
+    static const co_key ranks_key = {.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1024};
+    static const co_key seeds_key = {.name = "seeds", .type = CO_KEY_INTS, .min = 0, .max = 9e15};
     const co_value *list;
     plan_strategy *strategies;
-    co_ints ranks;
-    char *text;
+    co_ints ranks, seeds = {0};
+    char *text = NULL;
+    int64_t seed = 0;
+    co_status st;
 
     CO_TRY(plan_read_list(&list, plan, "strategies", options->strategies));
-    CO_TRY(plan_read_ranks(&ranks, plan, options->ranks));
+    CO_TRY(plan_read_numbers(&ranks, plan, &ranks_key, options->ranks));
+    if (options->seeds)
+        CO_TRY(plan_read_numbers(&seeds, plan, &seeds_key, options->seeds));
+    if (seeds.n > CO_REPORT_MAX_SEEDS)
+        return co_fail(CO_E_USAGE, "--seeds takes up to %d seeds, not %zu", CO_REPORT_MAX_SEEDS,
+                       seeds.n);
     strategies = co_arena_alloc(co_config_arena(plan->config), list->n, sizeof(*strategies));
     if (!strategies)
         return CO_E_NOMEM;
@@ -228,14 +294,13 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
     plan->dir = options->out;
     if (!plan->dir)
         CO_TRY(plan_default_dir(plan));
-    CO_TRY(plan_fill(plan, strategies, list->n, &ranks));
+    CO_TRY(plan_fill(plan, strategies, list->n, &ranks, &seeds));
     /* A config that cannot be read fails once, and not in every cell. */
-    {
-        co_status st = plan_resolve(&text, plan, 0);
-
-        free(text);
-        return st;
-    }
+    st = plan_resolve(&text, &seed, plan, 0);
+    free(text);
+    CO_TRY(st);
+    CO_TRY(plan_name_machine(plan));
+    return plan_name_seeds(plan, &seeds, seed);
 }
 
 co_status compare_plan_open(compare_plan *out, const char *path, const compare_options *options)
@@ -276,11 +341,12 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     const char *path = co_arena_printf(co_config_arena(plan->config), "%s/config.yaml", cell->dir);
     uint8_t *found = NULL;
     char *wanted = NULL;
+    int64_t seed;
     size_t size = 0;
     co_status st = path ? co_fs_read_as(&found, &size, path, &rule) : CO_E_NOMEM;
 
     if (st == CO_OK)
-        st = plan_resolve(&wanted, plan, i);
+        st = plan_resolve(&wanted, &seed, plan, i);
     if (st == CO_OK && (size != strlen(wanted) || memcmp(found, wanted, size) != 0))
         st = co_fail(CO_E_USAGE,
                      "%s is finished, but with another config than now; remove it, or give another "

@@ -43,8 +43,9 @@ static void run_print_name(const run_progress *p)
     char n[24];
     int width = snprintf(n, sizeof(n), "%zu", p->report->n_cell);
 
-    printf("%s[%*zu/%s] %.*s, %d rank%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
-           RUN_MAX_NAME, cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s");
+    printf("%s[%*zu/%s] %.*s, %d rank%s%s%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
+           RUN_MAX_NAME, cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s",
+           cell->seed ? ", seed " : "", cell->seed ? cell->seed : "");
 }
 
 /* What is left if the cells to come take as long as those that have run. */
@@ -104,8 +105,9 @@ static void run_print_result(const run_progress *p, bool kept)
         return;
     run_print_name(p);
     if (cell->state == CO_CELL_DONE) {
-        printf(": %.2f s of training, %s samples/s", cell->train_seconds,
-               co_format_rate(text, sizeof(text), cell->samples_per_second));
+        printf(": %.2f s of training", cell->train_seconds >= 0 ? cell->train_seconds : 0);
+        if (cell->samples_per_second >= 0 && cell->samples_per_second < 1e18)
+            printf(", %s samples/s", co_format_rate(text, sizeof(text), cell->samples_per_second));
         if (cell->test_accuracy >= 0)
             printf(", test accuracy %.4f", cell->test_accuracy);
     } else {
@@ -188,6 +190,10 @@ static co_status run_arguments(const char ***out, const compare_plan *plan, size
     }
     argv[n++] = "--set";
     argv[n++] = plan->strategy[i];
+    if (plan->seed[i]) {
+        argv[n++] = "--set";
+        argv[n++] = plan->seed[i];
+    }
     argv[n++] = "--";
     argv[n++] = plan->path;
     *out = argv;

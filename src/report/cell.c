@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ void co_cell_init(co_cell *cell, const char *strategy, int ranks, const char *di
     cell->train_seconds = cell->samples_per_second = NAN;
     cell->test_accuracy = cell->test_loss = NAN;
     cell->compute_seconds = cell->sync_seconds = cell->bytes_sent = NAN;
-    cell->speedup = cell->predicted = NAN;
+    cell->speedup = cell->predicted = cell->batch = cell->epochs = NAN;
 }
 
 void co_cell_fini(co_cell *cell)
@@ -39,6 +40,13 @@ static double cell_number(const json_t *object, const char *key)
     const json_t *value = json_object_get(object, key);
 
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void cell_text(char *out, size_t size, const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    snprintf(out, size, "%s", text ? text : "");
 }
 
 static co_status cell_read_file(uint8_t **out, size_t *size, const co_cell *cell, const char *file,
@@ -75,8 +83,17 @@ static co_status cell_read_summary(co_cell *cell)
     cell->test_accuracy = cell_number(object, "test_accuracy");
     cell->test_loss = cell_number(object, "test_loss");
     cell->bytes_sent = cell_number(object, "bytes_sent");
+    cell->batch = cell_number(object, "batch");
+    cell->epochs = cell_number(object, "epochs");
+    cell_text(cell->model, sizeof(cell->model), object, "model");
+    cell_text(cell->dataset, sizeof(cell->dataset), object, "dataset");
     json_decref(object);
     return CO_OK;
+}
+
+static bool cell_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
 }
 
 /* What an event adds to the curve: epochs, and the end where that has measured anew. */
@@ -85,14 +102,16 @@ static void cell_take_event(co_cell *cell, const json_t *event)
     const co_cell_point *last = cell->n_point ? &cell->point[cell->n_point - 1] : NULL;
     const char *kind = json_string_value(json_object_get(event, "event"));
     const co_cell_point point = {.train_seconds = cell_number(event, "train_seconds"),
-                                 .test_accuracy = cell_number(event, "test_accuracy")};
+                                 .test_accuracy = cell_number(event, "test_accuracy"),
+                                 .test_loss = cell_number(event, "test_loss")};
 
     if (!kind || (strcmp(kind, "epoch") != 0 && strcmp(kind, "end") != 0))
         return;
-    if (isnan(point.train_seconds) || isnan(point.test_accuracy))
+    if (isnan(point.train_seconds) || (isnan(point.test_accuracy) && isnan(point.test_loss)))
         return;
     if (last && last->train_seconds == point.train_seconds &&
-        last->test_accuracy == point.test_accuracy)
+        cell_same(last->test_accuracy, point.test_accuracy) &&
+        cell_same(last->test_loss, point.test_loss))
         return;
     cell->point[cell->n_point++] = point;
 }
@@ -161,14 +180,16 @@ co_status co_cell_read(co_cell *cell)
 
 /* ---- cells beside each other ---- */
 
-/* The finished cell of this strategy on one rank. */
-static const co_cell *cell_find_single(const co_report *report, const char *strategy)
+/* The finished cell of this strategy on one rank, with the seed of `like`. */
+static const co_cell *cell_find_single(const co_report *report, const char *strategy,
+                                       const co_cell *like)
 {
     for (size_t i = 0; i < report->n_cell; i++) {
         const co_cell *cell = &report->cell[i];
 
         if (cell->ranks == 1 && cell->state == CO_CELL_DONE &&
-            strcmp(cell->strategy, strategy) == 0)
+            strcmp(cell->strategy, strategy) == 0 &&
+            strcmp(cell->seed ? cell->seed : "", like->seed ? like->seed : "") == 0)
             return cell;
     }
     return NULL;
@@ -176,17 +197,15 @@ static const co_cell *cell_find_single(const co_report *report, const char *stra
 
 void co_report_relate(co_report *report)
 {
-    const co_cell *sync = cell_find_single(report, "sync");
-
     for (size_t i = 0; i < report->n_cell; i++) {
         co_cell *cell = &report->cell[i];
-        const co_cell *single = cell_find_single(report, cell->strategy);
+        const co_cell *single = cell_find_single(report, cell->strategy, cell);
 
         cell->speedup = cell->predicted = NAN;
         if (cell->state != CO_CELL_DONE)
             continue;
         if (!single)
-            single = sync;
+            single = cell_find_single(report, "sync", cell);
         if (single && cell->train_seconds > 0)
             cell->speedup = single->train_seconds / cell->train_seconds;
         if (cell->compute_seconds > 0)

@@ -1,88 +1,102 @@
 /*
- * plots.c - a comparison as pictures: a script for gnuplot that holds the figures, too.
+ * plots.c - a comparison as pictures: a script for gnuplot that holds the figures, too. Here are
+ * the figures and what all plots share.
  *
- * The script stays beside the pictures, so that a user can change and draw them again. Texts of the
- * user stand in single quotes, where gnuplot expands nothing.
+ * The script stays beside the pictures, so that a user can change and draw them again.
  */
+#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "core/fs.h"
-#include "report/report.h"
+#include "core/mem.h"
+#include "report/plots.h"
 
 #define PLOTS_MAX_PATH  4352
-#define PLOTS_MAX_NAME  48 /* of a strategy, in the legend */
-#define PLOTS_MAX_ROWS  22 /* of a legend in letters of full size */
-#define PLOTS_ASIDE     0.012
-#define PLOTS_MAX_RANKS 64 /* different numbers of ranks that get a mark on the axis */
+#define PLOTS_MAX_ABOUT 110 /* of a line below the title */
+#define PLOTS_MAX_ROWS  22  /* of a legend in letters of full size */
+#define PLOTS_NEAR_ZERO 0.4 /* part of an axis that may be empty, rather than that it is cut */
 
-const char *const co_report_plots[] = {"speedup", "accuracy", "accuracy-time", "bytes", NULL};
+const char *const co_report_plots[] = {"speedup",   "accuracy", "loss", "accuracy-time",
+                                       "loss-time", "bytes",    NULL};
 
-/* Okabe and Ito's colours, which people with colour blindness can tell apart, and black. */
-static const char *const plots_colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                            "#e69f00", "#56b4e9", "#7a5195", "#000000"};
+void plots_put_text(FILE *out, const char *text, size_t max)
+{
+    size_t n = 0;
 
-#define PLOTS_COLOURS (sizeof(plots_colours) / sizeof(plots_colours[0]))
+    fputc('\'', out);
+    for (; *text && n < max; text++, n++) {
+        if (*text == '\'')
+            fputc('\'', out);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+    }
+    fputs(*text ? "...'" : "'", out);
+}
 
-/* The columns of $strategy_<k>. */
-enum { PLOTS_RANKS = 1, PLOTS_SPEEDUP, PLOTS_PREDICTED, PLOTS_ACCURACY, PLOTS_MIB };
+/* ---- the figures ---- */
 
-typedef struct plots {
-    FILE *out;
-    const co_report *report;
-    double aside; /* ranks between the points of one strategy and of the next */
-} plots;
-
-static double plots_column(const co_cell *cell, int column)
+static double plots_value(const co_cell *cell, plots_column column)
 {
     switch (column) {
-    case PLOTS_RANKS:
-        return cell->ranks;
     case PLOTS_SPEEDUP:
         return cell->speedup;
     case PLOTS_PREDICTED:
         return cell->predicted;
     case PLOTS_ACCURACY:
         return cell->test_accuracy;
+    case PLOTS_LOSS:
+        return cell->test_loss;
     default: /* an axis in powers of ten knows no 0 */
         return cell->bytes_sent > 0 ? cell->bytes_sent / (1 << 20) : NAN;
     }
 }
 
-/* The first cell behind those of the strategy that begins at `begin`. */
-static size_t plots_strategy_end(const co_report *report, size_t begin)
+co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_column column)
 {
-    size_t end = begin + 1;
-
-    while (end < report->n_cell &&
-           strcmp(report->cell[end].strategy, report->cell[begin].strategy) == 0)
-        end++;
-    return end;
-}
-
-static bool plots_have(const co_report *report, size_t begin, size_t end, int column)
-{
-    for (size_t i = begin; i < end; i++)
-        if (isfinite(plots_column(&report->cell[i], column)))
-            return true;
-    return false;
-}
-
-static void plots_put_name(FILE *out, const char *name)
-{
+    double value[CO_REPORT_MAX_SEEDS];
     size_t n = 0;
 
-    fputc('\'', out);
-    for (; *name && n < PLOTS_MAX_NAME; name++, n++) {
-        if (*name == '\'')
-            fputc('\'', out);
-        fputc((unsigned char)*name < ' ' ? ' ' : *name, out);
-    }
-    fputs(*name ? "...'" : "'", out);
+    for (size_t i = begin; i < end && n < CO_REPORT_MAX_SEEDS; i++)
+        value[n++] = plots_value(&report->cell[i], column);
+    return co_spread_of(value, n);
 }
 
-/* ---- the figures ---- */
+co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,
+                              plots_course course, size_t k)
+{
+    double value[CO_REPORT_MAX_SEEDS];
+    size_t n = 0;
+
+    for (size_t i = begin; i < end && n < CO_REPORT_MAX_SEEDS; i++) {
+        const co_cell *cell = &report->cell[i];
+
+        if (k < cell->n_point)
+            value[n++] = course == PLOTS_COURSE_ACCURACY ? cell->point[k].test_accuracy
+                                                         : cell->point[k].test_loss;
+    }
+    return co_spread_of(value, n);
+}
+
+static double plots_course_seconds(const co_report *report, size_t begin, size_t end, size_t k)
+{
+    double value[CO_REPORT_MAX_SEEDS];
+    size_t n = 0;
+
+    for (size_t i = begin; i < end && n < CO_REPORT_MAX_SEEDS; i++)
+        if (k < report->cell[i].n_point)
+            value[n++] = report->cell[i].point[k].train_seconds;
+    return co_spread_of(value, n).mean;
+}
+
+size_t plots_course_length(const co_report *report, size_t begin, size_t end)
+{
+    size_t most = 0;
+
+    for (size_t i = begin; i < end; i++)
+        if (report->cell[i].n_point > most)
+            most = report->cell[i].n_point;
+    return most;
+}
 
 static void plots_put_real(FILE *out, double value)
 {
@@ -92,42 +106,67 @@ static void plots_put_real(FILE *out, double value)
         fprintf(out, " NaN");
 }
 
-static void plots_put_data(const plots *p)
+static void plots_put_spread(FILE *out, co_spread spread)
+{
+    plots_put_real(out, spread.mean);
+    plots_put_real(out, spread.min);
+    plots_put_real(out, spread.max);
+}
+
+static void plots_put_strategies(const plots *p)
 {
     const co_report *report = p->report;
-    size_t begin = 0, end;
+    size_t begin = 0, end, group;
 
     for (size_t k = 0; begin < report->n_cell; begin = end, k++) {
-        end = plots_strategy_end(report, begin);
+        end = co_report_strategy_end(report, begin);
         fputs("# ", p->out);
-        plots_put_name(p->out, report->cell[begin].strategy);
+        plots_put_text(p->out, report->cell[begin].strategy, PLOTS_MAX_ABOUT);
         fprintf(p->out,
-                ": ranks, speedup, predicted speedup, test accuracy, MiB sent\n"
+                ": ranks; mean, min and max of speedup, predicted speedup, test accuracy, test "
+                "loss, MiB sent\n"
                 "$strategy_%zu << EOD\n",
                 k);
-        for (size_t i = begin; i < end; i++) {
-            for (int column = PLOTS_RANKS; column <= PLOTS_MIB; column++)
-                plots_put_real(p->out, plots_column(&report->cell[i], column));
+        for (size_t i = begin; i < end; i = group) {
+            group = co_report_group_end(report, i);
+            fprintf(p->out, "%d", report->cell[i].ranks);
+            for (plots_column c = 0; c < PLOTS_COLUMNS; c++)
+                plots_put_spread(p->out, plots_spread(report, i, group, c));
             fputc('\n', p->out);
         }
         fprintf(p->out, "EOD\n");
     }
-    for (size_t i = 0; i < report->n_cell; i++) {
-        const co_cell *cell = &report->cell[i];
+}
 
-        if (cell->n_point == 0)
+void plots_put_data(const plots *p)
+{
+    const co_report *report = p->report;
+
+    plots_put_strategies(p);
+    for (size_t i = 0, end; i < report->n_cell; i = end) {
+        size_t length;
+
+        end = co_report_group_end(report, i);
+        length = plots_course_length(report, i, end);
+        if (length == 0)
             continue;
-        fprintf(p->out, "# seconds of training, test accuracy\n$curve_%zu << EOD\n", i);
-        for (size_t k = 0; k < cell->n_point; k++)
-            fprintf(p->out, " %.9g %.9g\n", cell->point[k].train_seconds,
-                    cell->point[k].test_accuracy);
+        fprintf(p->out,
+                "# seconds of training; mean, min and max of test accuracy and test loss\n"
+                "$curve_%zu << EOD\n",
+                i);
+        for (size_t k = 0; k < length; k++) {
+            plots_put_real(p->out, plots_course_seconds(report, i, end, k));
+            for (plots_course c = 0; c < PLOTS_COURSES; c++)
+                plots_put_spread(p->out, plots_course_spread(report, i, end, c, k));
+            fputc('\n', p->out);
+        }
         fprintf(p->out, "EOD\n");
     }
 }
 
 /* ---- what all plots share ---- */
 
-static void plots_put_header(const plots *p)
+void plots_put_header(const plots *p)
 {
     fputs("# Written by `cohort compare`. To draw again after a change: gnuplot " CO_REPORT_SCRIPT
           "\n"
@@ -141,215 +180,98 @@ static void plots_put_header(const plots *p)
           p->out);
 }
 
-/* Marks on the axis at the numbers of ranks there are, and some room beside the outer ones; the
-   points of different strategies stand `aside` of the axis from each other. */
-static void plots_put_ranks_axis(plots *p, double aside)
+/* "batch 128", or from the least to the largest where it grows with the ranks. */
+static void plots_about_batch(char *out, size_t size, const co_report *report)
 {
-    int marks[PLOTS_MAX_RANKS], n = 0, low = 1 << 30, high = 0;
-    double room;
+    double least = NAN, most = NAN;
 
-    for (size_t i = 0; i < p->report->n_cell; i++) {
-        int ranks = p->report->cell[i].ranks, k = 0;
-
-        low = ranks < low ? ranks : low;
-        high = ranks > high ? ranks : high;
-        while (k < n && marks[k] != ranks)
-            k++;
-        if (k == n && n < PLOTS_MAX_RANKS)
-            marks[n++] = ranks;
+    out[0] = '\0';
+    for (size_t i = 0; i < report->n_cell; i++) {
+        least = fmin(least, report->cell[i].batch);
+        most = fmax(most, report->cell[i].batch);
     }
-    room = high > low ? 0.08 * (high - low) : 0.5;
-    p->aside = aside * (high - low + 2 * room);
-    fprintf(p->out, "  set xlabel 'ranks'\n  set xrange [%g:%g]\n  set xtics (", low - room,
-            high + room);
-    for (int k = 0; k < n; k++)
-        fprintf(p->out, "%s%d", k ? ", " : "", marks[k]);
-    fprintf(p->out, ")\n");
+    if (least >= 0 && most == least)
+        snprintf(out, size, ", batch %.0f", most);
+    else if (least >= 0 && most < 1e18)
+        snprintf(out, size, ", batch %.0f to %.0f", least, most);
 }
 
-static void plots_widen(double *low, double *high, double value)
+/* Below the title: what was trained, and where. */
+static void plots_put_about(const plots *p)
 {
-    if (isfinite(value)) {
-        *low = fmin(*low, value);
-        *high = fmax(*high, value);
-    }
+    const co_report *report = p->report;
+    const co_cell *known = NULL;
+    char text[512], batch[80], epochs[40] = "";
+
+    for (size_t i = 0; i < report->n_cell && !known; i++)
+        known = report->cell[i].model[0] ? &report->cell[i] : NULL;
+    plots_about_batch(batch, sizeof(batch), report);
+    if (known && known->epochs > 0)
+        snprintf(epochs, sizeof(epochs), ", %.0f epoch%s", known->epochs,
+                 known->epochs == 1 ? "" : "s");
+    snprintf(text, sizeof(text), "%s%s%s%s%s (%s)", known ? known->model : "",
+             known && known->dataset[0] ? " on " : "", known ? known->dataset : "", batch, epochs,
+             report->config ? report->config : "");
+    fprintf(p->out, "  set label 2 ");
+    plots_put_text(p->out, text, PLOTS_MAX_ABOUT);
+    fprintf(p->out, " at screen 0.02, 0.925 left noenhanced font ','.small\n  set label 3 ");
+    snprintf(text, sizeof(text), "%s %s; %s", report->n_seed > 1 ? "seeds" : "seed",
+             report->seeds ? report->seeds : "not known",
+             report->machine ? report->machine : "machine not known");
+    plots_put_text(p->out, text, PLOTS_MAX_ABOUT);
+    fprintf(p->out, " at screen 0.02, 0.893 left noenhanced font ','.small\n");
 }
 
-/* From the least to the largest accuracy at the end, or in the course of training, and some room:
-   an axis that fits one value alone would be none. */
-static void plots_put_accuracy_axis(const plots *p, bool course)
-{
-    double low = INFINITY, high = -INFINITY, room;
-
-    for (size_t i = 0; i < p->report->n_cell; i++) {
-        const co_cell *cell = &p->report->cell[i];
-
-        plots_widen(&low, &high, cell->test_accuracy);
-        for (size_t k = 0; course && k < cell->n_point; k++)
-            plots_widen(&low, &high, cell->point[k].test_accuracy);
-    }
-    room = fmax(0.05 * (high - low), 0.002);
-    fprintf(p->out, "  set ylabel 'test accuracy'\n  set yrange [%g:%g]\n", low - room,
-            high + room);
-}
-
-/* Opens the loop over both formats. */
-static void plots_begin(const plots *p, const char *name, const char *title, size_t rows)
+void plots_begin(const plots *p, const char *name, const char *title, const char *note, size_t rows)
 {
     fprintf(p->out,
             "\ndo for [ending in 'png svg'] {\n"
             "  if (ending eq 'png') {\n"
-            "    eval 'set terminal '.png.' size 1500,900 font \"sans,19\" background "
+            "    eval 'set terminal '.png.' size 1500,900 font \"sans,18\" background "
             "\"#ffffff\"'\n"
-            "    legend = %d\n"
+            "    big = 25; small = 16; legend = %d\n"
             "  } else {\n"
-            "    set terminal svg size 1000,600 font 'sans,13' background '#ffffff'\n"
-            "    legend = %d\n"
+            "    set terminal svg size 1000,600 font 'sans,12' background '#ffffff'\n"
+            "    big = 17; small = 11; legend = %d\n"
             "  }\n"
             "  set output '%s.'.ending\n"
-            "  set title '%s' noenhanced\n"
+            "  unset title\n  unset label\n  unset arrow\n  unset logscale\n"
+            "  set tmargin at screen 0.83\n"
+            "  set label 1 '%s' at screen 0.02, 0.967 left noenhanced font ','.big\n",
+            rows > PLOTS_MAX_ROWS ? 11 : 16, rows > PLOTS_MAX_ROWS ? 8 : 11, name, title);
+    plots_put_about(p);
+    fprintf(p->out,
+            "  set label 4 '%s' at screen 0.02, 0.861 left noenhanced font ','.small\n"
             "  set key outside right top vertical Left reverse noenhanced samplen 3 font "
-            "','.legend\n"
-            "  unset logscale\n",
-            rows > PLOTS_MAX_ROWS ? 11 : 15, rows > PLOTS_MAX_ROWS ? 8 : 11, name, title);
+            "','.legend\n",
+            note);
 }
 
-static void plots_end(const plots *p)
+void plots_end(const plots *p)
 {
     fprintf(p->out, "\n  unset output\n}\n");
 }
 
-/* `, \` between the parts of a plot command. */
-static const char *plots_comma(bool *first)
+/* Two strokes across the foot of the axis, with a gap between them. */
+static void plots_put_cut(const plots *p)
 {
-    const char *text = *first ? "  plot " : ", \\\n    ";
-
-    *first = false;
-    return text;
+    fputs("  set arrow 1 from graph 0, 0.022 to graph 0, 0.040 nohead front lw 5 lc rgb '#ffffff'\n"
+          "  set arrow 2 from graph -0.010, 0.012 to graph 0.010, 0.032 nohead front lw 2 lc rgb "
+          "'#444444'\n"
+          "  set arrow 3 from graph -0.010, 0.030 to graph 0.010, 0.050 nohead front lw 2 lc rgb "
+          "'#444444'\n",
+          p->out);
 }
 
-/* How far to the side a strategy's points stand: equal ones would hide each other. */
-static double plots_aside(const plots *p, size_t k)
+void plots_put_y_axis(const plots *p, const char *label, double low, double high)
 {
-    size_t n = 0;
+    const double room = fmax(0.09 * (high - low), 0.002 * fmax(1, fabs(high)));
+    const bool cut = !(low >= 0 && low <= PLOTS_NEAR_ZERO * high);
 
-    for (size_t i = 0; i < p->report->n_cell; i = plots_strategy_end(p->report, i))
-        n++;
-    return p->aside * ((double)k - ((double)n - 1) / 2);
-}
-
-/* One line a strategy that has figures in this column; `what` stands behind its name. */
-static void plots_put_lines(const plots *p, bool *first, int column, const char *what)
-{
-    const co_report *report = p->report;
-    size_t begin = 0, end;
-
-    for (size_t k = 0; begin < report->n_cell; begin = end, k++) {
-        end = plots_strategy_end(report, begin);
-        if (!plots_have(report, begin, end, column))
-            continue;
-        fprintf(p->out, "%s$strategy_%zu using ($1%+g):%d", plots_comma(first), k,
-                plots_aside(p, k), column);
-        if (column == PLOTS_PREDICTED)
-            fprintf(p->out, " with lines lw 1.5 dt 2");
-        else
-            fprintf(p->out, " with linespoints lw 2.5 dt 1 pt %zu ps 1.5", k % 6 * 2 + 5);
-        fprintf(p->out, " lc rgb '%s' title ", plots_colours[k % PLOTS_COLOURS]);
-        plots_put_name(p->out, report->cell[begin].strategy);
-        if (*what)
-            fprintf(p->out, ".'%s'", what);
-    }
-}
-
-/* ---- the plots ---- */
-
-static void plots_put_speedup(plots *p)
-{
-    bool first = true;
-
-    plots_begin(p, "speedup", "Speedup over one rank", 0);
-    plots_put_ranks_axis(p, 0);
-    fprintf(p->out, "  set ylabel 'training time of 1 rank / of N ranks'\n  set yrange [0:*]\n");
-    fprintf(p->out, "%sx with lines lw 1.5 dt 1 lc rgb '#aaaaaa' title 'ideal'",
-            plots_comma(&first));
-    plots_put_lines(p, &first, PLOTS_SPEEDUP, "");
-    plots_put_lines(p, &first, PLOTS_PREDICTED, ", predicted");
-    plots_end(p);
-}
-
-static void plots_put_accuracy(plots *p)
-{
-    bool first = true;
-
-    plots_begin(p, "accuracy", "Test accuracy after training", 0);
-    plots_put_ranks_axis(p, PLOTS_ASIDE);
-    plots_put_accuracy_axis(p, false);
-    plots_put_lines(p, &first, PLOTS_ACCURACY, "");
-    plots_end(p);
-}
-
-static void plots_put_bytes(plots *p)
-{
-    double low = INFINITY, high = -INFINITY;
-    bool first = true;
-
-    plots_begin(p, "bytes", "Bytes sent by a rank (one alone sends none)", 0);
-    plots_put_ranks_axis(p, PLOTS_ASIDE);
-    for (size_t i = 0; i < p->report->n_cell; i++)
-        plots_widen(&low, &high, plots_column(&p->report->cell[i], PLOTS_MIB));
-    fprintf(p->out,
-            "  set ylabel 'sent by one rank [MiB]'\n  set logscale y\n"
-            "  set yrange [%g:%g]\n",
-            low / 2, high * 2);
-    plots_put_lines(p, &first, PLOTS_MIB, "");
-    plots_end(p);
-}
-
-/* A colour is a strategy, a pattern of dashes a number of ranks. */
-static void plots_put_accuracy_time(const plots *p, size_t curves)
-{
-    const co_report *report = p->report;
-    size_t begin = 0, end;
-    bool first = true;
-
-    plots_begin(p, "accuracy-time", "Test accuracy during training", curves);
-    fprintf(p->out, "  set xlabel 'training time [s]'\n  set xrange [0:*]\n"
-                    "  set xtics auto\n");
-    plots_put_accuracy_axis(p, true);
-    for (size_t k = 0; begin < report->n_cell; begin = end, k++) {
-        end = plots_strategy_end(report, begin);
-        for (size_t i = begin; i < end; i++) {
-            const co_cell *cell = &report->cell[i];
-
-            if (cell->n_point == 0)
-                continue;
-            fprintf(p->out, "%s$curve_%zu using 1:2 with linespoints lw 2 dt %zu lc rgb '%s' ",
-                    plots_comma(&first), i, (i - begin) % 5 + 1, plots_colours[k % PLOTS_COLOURS]);
-            fprintf(p->out, "pt %zu ps 0.9 title ", (i - begin) % 6 * 2 + 5);
-            plots_put_name(p->out, cell->strategy);
-            fprintf(p->out, ".', %d rank%s'", cell->ranks, cell->ranks == 1 ? "" : "s");
-        }
-    }
-    plots_end(p);
-}
-
-static void plots_put(plots *p)
-{
-    const co_report *report = p->report;
-    size_t curves = 0;
-
-    for (size_t i = 0; i < report->n_cell; i++)
-        curves += report->cell[i].n_point > 0;
-    plots_put_header(p);
-    plots_put_data(p);
-    if (plots_have(report, 0, report->n_cell, PLOTS_SPEEDUP))
-        plots_put_speedup(p);
-    if (plots_have(report, 0, report->n_cell, PLOTS_ACCURACY))
-        plots_put_accuracy(p);
-    if (curves)
-        plots_put_accuracy_time(p, curves);
-    if (plots_have(report, 0, report->n_cell, PLOTS_MIB))
-        plots_put_bytes(p);
+    fprintf(p->out, "  set ylabel \"%s%s\"\n  set yrange [%g:%g]\n", label,
+            cut ? "\\n(axis cut: it does not start at 0)" : "", cut ? low - room : 0, high + room);
+    if (cut)
+        plots_put_cut(p);
 }
 
 co_status co_report_write_script(const char *dir, const co_report *report)
@@ -358,11 +280,21 @@ co_status co_report_write_script(const char *dir, const co_report *report)
     char path[PLOTS_MAX_PATH];
     co_atomic_file *file;
     int n = snprintf(path, sizeof(path), "%s/" CO_REPORT_SCRIPT, dir);
+    co_status st;
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return co_fail(CO_E_USAGE, "%s: the path is too long", dir);
-    CO_TRY(co_atomic_open(&file, path));
-    p.out = co_atomic_stream(file);
-    plots_put(&p);
-    return co_atomic_commit(file);
+    p.line = co_calloc(2 * report->n_cell + 1, sizeof(*p.line));
+    if (!p.line)
+        return CO_E_NOMEM;
+    st = co_atomic_open(&file, path);
+    if (st == CO_OK) {
+        p.out = co_atomic_stream(file);
+        plots_put_header(&p);
+        plots_put_data(&p);
+        plots_put_all(&p);
+        st = co_atomic_commit(file);
+    }
+    co_free(p.line);
+    return st;
 }

@@ -19,15 +19,17 @@ typedef enum co_cell_state {
     CO_CELL_STOPPED /* the user ended it */
 } co_cell_state;
 
-/* Test accuracy after so many seconds of training. */
+/* The test split after so many seconds of training. What was not measured is NaN. */
 typedef struct co_cell_point {
-    double train_seconds, test_accuracy;
+    double train_seconds, test_accuracy, test_loss;
 } co_cell_point;
 
-/* What one strategy came to on one number of ranks. A number that is not known is NaN. */
+/* What one strategy came to on one number of ranks, with one seed. A number that is not known is
+   NaN. */
 typedef struct co_cell {
     const char *strategy; /* borrowed; for people: "local period=16" */
     const char *dir;      /* borrowed; the run directory */
+    const char *seed;     /* borrowed; NULL: there is one for all cells */
     int ranks;
     co_cell_state state;
     char why[320]; /* it failed: one line */
@@ -35,32 +37,73 @@ typedef struct co_cell {
     double compute_seconds, sync_seconds; /* of rank 0: T_comp and T_sync of the whole run */
     double bytes_sent;                    /* by rank 0 */
     double speedup, predicted;            /* over one rank; see co_report_relate */
+    double batch, epochs;                 /* samples of a step, over all ranks; planned */
+    char model[48], dataset[48];          /* their names; "": not known */
     size_t n_point;
     co_cell_point *point; /* owned; one an epoch */
 } co_cell;
 
 typedef struct co_report {
     const char *config; /* borrowed; name of the config file */
+    const char
+        *machine;      /* borrowed; what computed, for people: "AMD EPYC 9354, 2 cores"; or NULL */
+    const char *seeds; /* borrowed; for people: "1, 2, 3"; or NULL */
+    size_t n_seed;     /* cells of a strategy on a number of ranks; 0: one, of the config's seed */
     size_t n_cell;
-    co_cell *cell; /* borrowed; the cells of a strategy stand together */
+    co_cell *cell; /* borrowed; the cells of a strategy stand together, in these those of a number
+                      of ranks */
 } co_report;
 
 /* All numbers unknown, nothing run. */
 void co_cell_init(co_cell *cell, const char *strategy, int ranks, const char *dir);
 void co_cell_fini(co_cell *cell);
+/* "done", "failed", ... */
+const char *co_cell_state_name(co_cell_state state);
 /* From summary.json and metrics.jsonl; makes it CO_CELL_DONE. CO_E_DATA names the file at fault. */
 co_status co_cell_read(co_cell *cell);
 
 /*
  * Fill in for each cell that is done
- *   speedup    training seconds of one rank / its own; that one rank ran the same strategy, or,
- *              where that has no such cell, "sync"
+ *   speedup    training seconds of one rank / its own; that one rank ran the same strategy with the
+ *              same seed, or, where that has no such cell, "sync"
  *   predicted  R / (1 + T_sync / T_comp): the speedup if computing were cut into R equal parts and
  *              nothing but synchronising came on top.
  */
 void co_report_relate(co_report *report);
 
-/* The table as people read it. */
+/* Figures of cells of which several seeds have a mean. */
+typedef enum co_figure {
+    CO_FIGURE_TRAIN_SECONDS,
+    CO_FIGURE_SAMPLES_PER_SECOND,
+    CO_FIGURE_SPEEDUP,
+    CO_FIGURE_PREDICTED,
+    CO_FIGURE_TEST_ACCURACY,
+    CO_FIGURE_TEST_LOSS,
+    CO_FIGURE_BYTES_SENT,
+    CO_FIGURES
+} co_figure;
+
+#define CO_REPORT_MAX_SEEDS 64
+
+/* Of n known values; n = 0: all NaN. The standard deviation is that of a sample (n - 1), NaN for
+   n = 1. */
+typedef struct co_spread {
+    size_t n;
+    double mean, sd, min, max;
+} co_spread;
+
+/* Its name in summary.json and the tables. */
+const char *co_figure_name(co_figure figure);
+double co_figure_of(const co_cell *cell, co_figure figure);
+co_spread co_spread_of(const double *value, size_t n);
+/* Over the cells [begin, end), one group. */
+co_spread co_report_spread(const co_report *report, size_t begin, size_t end, co_figure figure);
+/* The first cell behind the group, or behind the strategy, that begins at `begin`. A group is what
+   differs in the seed alone. */
+size_t co_report_group_end(const co_report *report, size_t begin);
+size_t co_report_strategy_end(const co_report *report, size_t begin);
+
+/* The table as people read it: a row a group. */
 void co_report_print(FILE *out, const co_report *report);
 /* table.txt, table.csv and table.json into `dir`. */
 co_status co_report_write_tables(const char *dir, const co_report *report);

@@ -1,7 +1,7 @@
 /*
- * table.c - the cells of a comparison as a table: for people, for spreadsheets, for programs.
+ * table.c - the cells of a comparison as a table for spreadsheets and for programs.
  *
- * The latter two carry plain numbers with the unit in the name, under the names of summary.json.
+ * Both carry plain numbers with the unit in the name, under the names of summary.json.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,111 +11,9 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "report/report.h"
-#include "telemetry/format.h"
 #include "telemetry/json.h"
 
 #define TABLE_MAX_PATH 4352
-#define TABLE_MAX_NAME 56 /* of a strategy, before columns get out of line */
-
-static const char *table_state(co_cell_state state)
-{
-    switch (state) {
-    case CO_CELL_WAITING:
-        return "not run";
-    case CO_CELL_DONE:
-        return "done";
-    case CO_CELL_FAILED:
-        return "failed";
-    case CO_CELL_STOPPED:
-        return "stopped";
-    }
-    return "";
-}
-
-/* ---- text ---- */
-
-typedef char table_text[24];
-
-/* A number with so many decimals, "-" when unknown. */
-static const char *table_real(table_text out, double value, int decimals)
-{
-    if (isfinite(value))
-        snprintf(out, sizeof(table_text), "%.*f", decimals, value);
-    else
-        snprintf(out, sizeof(table_text), "-");
-    return out;
-}
-
-static const char *table_rate(table_text out, double value)
-{
-    if (value >= 0 && value < 1e18)
-        return co_format_rate(out, sizeof(table_text), value);
-    return table_real(out, NAN, 0);
-}
-
-static const char *table_bytes(table_text out, double value)
-{
-    if (value >= 0 && value < 1e18)
-        return co_format_bytes(out, sizeof(table_text), (uint64_t)value);
-    return table_real(out, NAN, 0);
-}
-
-/* The part of its steps that a rank has spent in the strategy. */
-static const char *table_share(table_text out, const co_cell *cell)
-{
-    double share = cell->sync_seconds / (cell->sync_seconds + cell->compute_seconds);
-
-    if (isfinite(share))
-        snprintf(out, sizeof(table_text), "%.1f %%", 100 * share);
-    else
-        snprintf(out, sizeof(table_text), "-");
-    return out;
-}
-
-static int table_name_width(const co_report *report)
-{
-    size_t width = strlen("strategy");
-
-    for (size_t i = 0; i < report->n_cell; i++)
-        if (strlen(report->cell[i].strategy) > width)
-            width = strlen(report->cell[i].strategy);
-    return width < TABLE_MAX_NAME ? (int)width : TABLE_MAX_NAME;
-}
-
-static void table_print_cell(FILE *out, const co_cell *cell, int width)
-{
-    table_text train, rate, speedup, predicted, sync, accuracy, loss, sent;
-
-    fprintf(out, "%-*s  %5d  %8s  %9s  %7s  %9s  %6s  %8s  %7s  %9s  %s\n", width, cell->strategy,
-            cell->ranks, table_real(train, cell->train_seconds, 2),
-            table_rate(rate, cell->samples_per_second), table_real(speedup, cell->speedup, 2),
-            table_real(predicted, cell->predicted, 2), table_share(sync, cell),
-            table_real(accuracy, cell->test_accuracy, 4), table_real(loss, cell->test_loss, 4),
-            table_bytes(sent, cell->bytes_sent), table_state(cell->state));
-}
-
-void co_report_print(FILE *out, const co_report *report)
-{
-    const int width = table_name_width(report);
-    bool failed = false;
-
-    fprintf(out, "%-*s  %5s  %8s  %9s  %7s  %9s  %6s  %8s  %7s  %9s  %s\n", width, "strategy",
-            "ranks", "time [s]", "samples/s", "speedup", "predicted", "sync", "accuracy", "loss",
-            "sent", "status");
-    for (size_t i = 0; i < report->n_cell; i++) {
-        table_print_cell(out, &report->cell[i], width);
-        failed = failed || report->cell[i].why[0];
-    }
-    if (failed)
-        fprintf(out, "\n");
-    for (size_t i = 0; i < report->n_cell; i++) {
-        const co_cell *cell = &report->cell[i];
-
-        if (cell->why[0])
-            fprintf(out, "%s, %d rank%s: %s\n", cell->strategy, cell->ranks,
-                    cell->ranks == 1 ? "" : "s", cell->why);
-    }
-}
 
 static int table_put_text(FILE *out, const co_report *report)
 {
@@ -148,7 +46,7 @@ static int table_put_csv(FILE *out, const co_report *report)
 {
     fprintf(out, "strategy,ranks,status,train_seconds,samples_per_second,speedup,"
                  "predicted_speedup,compute_seconds,sync_seconds,test_accuracy,test_loss,"
-                 "bytes_sent,reason\n");
+                 "bytes_sent,reason,seed\n");
     for (size_t i = 0; i < report->n_cell; i++) {
         const co_cell *cell = &report->cell[i];
         const double numbers[] = {cell->train_seconds, cell->samples_per_second, cell->speedup,
@@ -156,7 +54,7 @@ static int table_put_csv(FILE *out, const co_report *report)
                                   cell->test_accuracy, cell->test_loss};
 
         table_csv_text(out, cell->strategy);
-        fprintf(out, ",%d,%s", cell->ranks, table_state(cell->state));
+        fprintf(out, ",%d,%s", cell->ranks, co_cell_state_name(cell->state));
         for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++)
             table_csv_real(out, numbers[k]);
         if (isfinite(cell->bytes_sent))
@@ -164,7 +62,7 @@ static int table_put_csv(FILE *out, const co_report *report)
         else
             fprintf(out, ",,");
         table_csv_text(out, cell->why);
-        fputc('\n', out);
+        fprintf(out, ",%s\n", cell->seed ? cell->seed : "");
     }
     return 0;
 }
@@ -191,7 +89,7 @@ static int table_json_cell(json_t *cells, const co_cell *cell)
     json_t *object = json_object();
     int bad = table_json_text(object, "strategy", cell->strategy) |
               json_put_count(object, "ranks", (uint64_t)cell->ranks) |
-              json_put_text(object, "status", table_state(cell->state)) |
+              json_put_text(object, "status", co_cell_state_name(cell->state)) |
               json_put_real(object, "train_seconds", cell->train_seconds) |
               json_put_real(object, "samples_per_second", cell->samples_per_second) |
               json_put_real(object, "speedup", cell->speedup) |
@@ -205,9 +103,44 @@ static int table_json_cell(json_t *cells, const co_cell *cell)
     bad |= json_object_set_new(
         object, "bytes_sent",
         isfinite(cell->bytes_sent) ? json_integer((json_int_t)cell->bytes_sent) : json_null());
+    if (cell->seed)
+        bad |= table_json_text(object, "seed", cell->seed);
     if (cell->why[0])
         bad |= table_json_text(object, "reason", cell->why);
     return json_array_append_new(cells, object) | bad;
+}
+
+static int table_json_spread(json_t *object, const char *name, const co_spread *spread)
+{
+    json_t *value = json_object();
+    const int bad =
+        json_put_count(value, "n", spread->n) | json_put_real(value, "mean", spread->mean) |
+        json_put_real(value, "sd", spread->sd) | json_put_real(value, "min", spread->min) |
+        json_put_real(value, "max", spread->max);
+
+    return json_object_set_new(object, name, value) | bad;
+}
+
+/* What the seeds of a strategy on a number of ranks have come to. */
+static int table_json_groups(json_t *object, const co_report *report)
+{
+    json_t *groups = json_array();
+    int bad = 0;
+
+    for (size_t i = 0, end; i < report->n_cell; i = end) {
+        json_t *group = json_object();
+
+        end = co_report_group_end(report, i);
+        bad |= table_json_text(group, "strategy", report->cell[i].strategy) |
+               json_put_count(group, "ranks", (uint64_t)report->cell[i].ranks);
+        for (co_figure f = 0; f < CO_FIGURES; f++) {
+            const co_spread spread = co_report_spread(report, i, end, f);
+
+            bad |= table_json_spread(group, co_figure_name(f), &spread);
+        }
+        bad |= json_array_append_new(groups, group);
+    }
+    return json_object_set_new(object, "groups", groups) | bad;
 }
 
 static int table_put_json(FILE *out, const co_report *report)
@@ -218,6 +151,8 @@ static int table_put_json(FILE *out, const co_report *report)
     for (size_t i = 0; i < report->n_cell; i++)
         bad |= table_json_cell(cells, &report->cell[i]);
     bad |= json_object_set_new(object, "cells", cells);
+    if (report->n_seed)
+        bad |= table_json_groups(object, report);
     if (!bad)
         /* A failed write leaves the stream's error flag set, which commit finds. */
         (void)json_dumpf(object, out, JSON_INDENT(2) | JSON_STYLE);

@@ -131,7 +131,8 @@ static void figures_are_those_of_the_runs(void **state)
 
 static void plots_are_pictures(void **state)
 {
-    static const char *const names[] = {"speedup", "accuracy", "accuracy-time", "bytes"};
+    static const char *const names[] = {"speedup",       "accuracy",  "loss",
+                                        "accuracy-time", "loss-time", "bytes"};
 
     (void)state;
     assert_page_has("all/plots.gp", "sync reduction=mean");
@@ -146,6 +147,37 @@ static void plots_are_pictures(void **state)
         assert_page_has(path, "</svg>");
     }
     assert_false(program_exists("all/plots.log")); /* gnuplot had nothing to say */
+}
+
+/* Every cell once with each seed; what they have come to has a mean and a spread. */
+static void seeds_have_means(void **state)
+{
+    const program_result *r =
+        program_line("compare good.yaml --strategies sync -n 1,2 --seeds 7,8 --out seeds");
+    char seven[65], eight[65];
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "[1/4] sync, 1 rank, seed 7: "));
+    assert_non_null(strstr(r->out, "[4/4] sync, 2 ranks, seed 8: "));
+    assert_non_null(strstr(r->out, "Means over seeds 7, 8; "));
+    assert_cell("seeds", 3, "sync", 2, "done");
+    assert_text(compare_cell("seeds", 2), "seed", "7");
+    assert_true(compare_number(compare_cell("seeds", 1), "speedup") == 1);
+    program_weights(seven, "seeds/sync-2-seed-7");
+    program_weights(eight, "seeds/sync-2-seed-8");
+    assert_string_not_equal(seven, eight);
+    assert_page_has("seeds/table.txt", " 2 of 2 done\n");
+    assert_page_has("seeds/plots.gp", "'seeds 7, 8; ");
+    assert_page_has("seeds/plots.gp", "yerrorlines");
+    if (compare_has_gnuplot())
+        assert_false(program_exists("seeds/plots.log"));
+    /* One more: what is there is kept. */
+    r = program_line("compare good.yaml --strategies sync -n 1,2 --seeds 7,8,9 --out seeds "
+                     "--resume");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "[1/6] sync, 1 rank, seed 7: "));
+    assert_page_has("seeds/table.txt", " 3 of 3 done\n");
 }
 
 static void without_gnuplot_there_are_tables(void **state)
@@ -320,6 +352,9 @@ static void usage_errors_come_before_any_cell(void **state)
         {"compare good.yaml --strategies sync -n 0 --out bad", "from 1 to 1024"},
         {"compare good.yaml --strategies sync -n 1,x --out bad", "whole number"},
         {"compare good.yaml --strategies sync -n 2,1,2 --out bad", "2 is given twice"},
+        {"compare good.yaml --strategies sync -n 1 --seeds 3,3 --out bad",
+         "--seeds 3,3: 3 is given"},
+        {"compare good.yaml --strategies sync -n 1 --seeds -1 --out bad", "from 0 to"},
         {"compare good.yaml --strategies sync -n 1 --resume", "--resume needs --out"},
         {"compare nowhere.yaml --strategies sync -n 1 --out bad", "nowhere.yaml"},
         {"compare good.yaml --strategies sync -n 1 --out bad -s bach=2", "batch"},
@@ -358,6 +393,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_comparison_leaves_tables),
         cmocka_unit_test(figures_are_those_of_the_runs),
         cmocka_unit_test(plots_are_pictures),
+        cmocka_unit_test(seeds_have_means),
         cmocka_unit_test(finished_cells_are_kept),
         cmocka_unit_test(another_config_is_refused),
         cmocka_unit_test(without_gnuplot_there_are_tables),

@@ -48,13 +48,23 @@ static void report_write(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static char *report_read(const char *name)
+static void report_read_into(uint8_t **out, const char *name)
 {
-    uint8_t *text = NULL;
     size_t size;
 
-    assert_int_equal(co_fs_read(&text, &size, report_path(name), 1 << 20, CO_E_DATA), CO_OK);
-    return (char *)text;
+    assert_int_equal(co_fs_read(out, &size, report_path(name), 1 << 20, CO_E_DATA), CO_OK);
+}
+
+static char *report_read(const char *name)
+{
+    uint8_t *bytes = NULL;
+    char *text;
+
+    report_read_into(&bytes, name);
+    text = co_strdup((char *)bytes);
+    co_free(bytes);
+    assert_non_null(text);
+    return text;
 }
 
 static int report_setup(void **state)
@@ -187,7 +197,7 @@ static void speedup_is_over_one_rank(void **state)
 
 static void any_name_can_be_written(void **state)
 {
-    co_cell_point point[] = {{1, 0.5}, {2, 0.75}};
+    co_cell_point point[] = {{1, 0.5, 2}, {2, 0.75, 1}};
     co_cell cell[] = {report_done(REPORT_NAME, 1, 12), report_done(REPORT_NAME, 2, 4)};
     co_report report = {.config = "c\xfe.yaml", .n_cell = 2, .cell = cell};
     char *text;
@@ -203,7 +213,7 @@ static void any_name_can_be_written(void **state)
     assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
     text = report_read("table.csv");
     assert_non_null(strstr(text, "\n\"a\"\"b, c'`$(d)\xff\n\",1,done,12,,1,"));
-    assert_non_null(strstr(text, "\"no \"\"room\"\", \xc3\"\n"));
+    assert_non_null(strstr(text, "\"no \"\"room\"\", \xc3\",\n"));
     co_free(text);
     text = report_read("plots.gp");
     assert_non_null(strstr(text, " title 'a\"b, c''`$(d)\xff '"));
@@ -214,6 +224,188 @@ static void any_name_can_be_written(void **state)
         json_object_get(json_array_get(json_object_get(table, "cells"), 1), "reason"));
     assert_string_equal(text, "no \"room\", ?");
     json_decref(table);
+}
+
+/* ---- several seeds ---- */
+
+static void a_spread_is_over_what_is_known(void **state)
+{
+    const double value[] = {1, NAN, 4, 7, INFINITY};
+    co_spread s = co_spread_of(value, 5);
+
+    (void)state;
+    assert_int_equal(s.n, 3);
+    assert_true(s.mean == 4 && s.sd == 3 && s.min == 1 && s.max == 7);
+    s = co_spread_of(value, 2);
+    assert_true(s.n == 1 && s.mean == 1 && isnan(s.sd) && s.min == 1 && s.max == 1);
+    s = co_spread_of(value + 1, 1);
+    assert_true(s.n == 0 && isnan(s.mean) && isnan(s.min) && isnan(s.max));
+}
+
+#define SEEDS 3
+
+/* Two strategies on one and on two ranks, three seeds each. `b` ends above `a` in accuracy, below
+   it in loss. */
+static void report_fill_seeds(co_report *report, co_cell *cell, co_cell_point (*point)[2])
+{
+    static const char *const seeds[] = {"1", "2", "3"};
+
+    *report = (co_report){.config = "c.yaml",
+                          .machine = "a 'fast' machine, 2 cores",
+                          .seeds = "1, 2, 3",
+                          .n_seed = SEEDS,
+                          .n_cell = 4 * SEEDS,
+                          .cell = cell};
+    for (size_t i = 0; i < report->n_cell; i++) {
+        const bool b = i >= 2 * SEEDS;
+        const double off = (double)(i % SEEDS) * 0.01;
+
+        cell[i] = report_done(b ? "b" : "a", i / SEEDS % 2 ? 2 : 1, i / SEEDS % 2 ? 3 : 6 + off);
+        cell[i].seed = seeds[i % SEEDS];
+        cell[i].test_accuracy = (b ? 0.9 : 0.8) + off;
+        cell[i].test_loss = (b ? 0.3 : 0.5) + off;
+        cell[i].bytes_sent = i / SEEDS % 2 ? 1 << 20 : 0;
+        cell[i].batch = 64;
+        cell[i].epochs = 5;
+        strcpy(cell[i].model, "mlp");
+        strcpy(cell[i].dataset, "it's data");
+        for (size_t k = 0; k < 2; k++)
+            point[i][k] =
+                (co_cell_point){(double)k + 1, cell[i].test_accuracy - 0.5 + 0.5 * (double)k,
+                                k ? cell[i].test_loss : NAN};
+        cell[i].point = point[i];
+        cell[i].n_point = 2;
+    }
+    co_report_relate(report);
+}
+
+/* In the part of `text` behind `section`. */
+static void assert_order(const char *text, const char *section, const char *first,
+                         const char *second)
+{
+    const char *a = strstr(text, section);
+
+    a = a ? strstr(a, first) : NULL;
+    if (!a || !strstr(a, second))
+        fail_msg("no '%s' before '%s' behind '%s'", first, second, section);
+}
+
+static void several_seeds_have_means_and_deviations(void **state)
+{
+    co_cell cell[4 * SEEDS];
+    co_cell_point point[4 * SEEDS][2];
+    co_report report;
+    json_t *table, *group;
+    char *text;
+
+    (void)state;
+    report_fill_seeds(&report, cell, point);
+    cell[5].state = CO_CELL_FAILED;
+    strcpy(cell[5].why, "no luck");
+    cell[5].test_accuracy = NAN;
+    /* Each seed against its own run on one rank. */
+    assert_true(fabs(cell[4].speedup - 6.01 / 3) < 1e-12);
+    assert_int_equal(co_report_write_tables(report_dir, &report), CO_OK);
+    text = report_read("table.txt");
+    assert_order(text, "Means", "seeds 1, 2, 3", "\na ");
+    assert_non_null(strstr(text, " 0.8100  0.0100 "));
+    assert_non_null(strstr(text, " 2 of 3 done\n"));
+    assert_non_null(strstr(text, "\na, 2 ranks, seed 3: no luck\n"));
+    co_free(text);
+    text = report_read("table.csv");
+    assert_non_null(strstr(text, "\n\"a\",1,done,6,"));
+    assert_non_null(strstr(text, ",\"\",2\n"));
+    co_free(text);
+    table = json_load_file(report_path("table.json"), JSON_REJECT_DUPLICATES, NULL);
+    assert_int_equal(json_array_size(json_object_get(table, "cells")), 4 * SEEDS);
+    assert_int_equal(json_array_size(json_object_get(table, "groups")), 4);
+    group = json_object_get(json_array_get(json_object_get(table, "groups"), 1), "test_accuracy");
+    assert_int_equal(json_integer_value(json_object_get(group, "n")), 2);
+    assert_true(fabs(json_number_value(json_object_get(group, "mean")) - 0.805) < 1e-9);
+    assert_true(json_number_value(json_object_get(group, "max")) == 0.81);
+    json_decref(table);
+}
+
+/* Titles name what was run; curves have their spread; legends stand as the curves end. */
+static void plots_say_what_they_show(void **state)
+{
+    co_cell cell[4 * SEEDS];
+    co_cell_point point[4 * SEEDS][2];
+    co_report report;
+    char *text;
+
+    (void)state;
+    report_fill_seeds(&report, cell, point);
+    assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
+    text = report_read("plots.gp");
+    assert_non_null(strstr(text, "'mlp on it''s data, batch 64, 5 epochs (c.yaml)'"));
+    assert_non_null(strstr(text, "'seeds 1, 2, 3; a ''fast'' machine, 2 cores'"));
+    for (size_t i = 0; co_report_plots[i]; i++) {
+        char output[64];
+
+        snprintf(output, sizeof(output), "set output '%s.'", co_report_plots[i]);
+        assert_non_null(strstr(text, output));
+    }
+    assert_order(text, "set output 'accuracy.'", "with yerrorlines", "unset output");
+    assert_order(text, "set output 'accuracy.'", "axis cut", "set arrow"); /* from 0.8 to 0.93 */
+    assert_order(text, "set output 'accuracy.'", "$strategy_1 using", "$strategy_0 using");
+    assert_order(text, "set output 'loss.'", "$strategy_0 using", "$strategy_1 using");
+    assert_order(text, "set output 'loss-time.'", "with filledcurves", "with linespoints");
+    assert_order(text, "set output 'accuracy-time.'", "set yrange [0:", "plot"); /* from 0.3 */
+    co_free(text);
+}
+
+/* A run without a measurement writes null. */
+static void null_is_not_known(void **state)
+{
+    co_cell cell;
+
+    (void)state;
+    report_write("summary.json", "{\"train_seconds\": null, \"samples_per_second\": null, "
+                                 "\"batch\": null, \"model\": null, \"test_accuracy\": null}");
+    report_write(
+        "metrics.jsonl",
+        "{\"event\":\"epoch\",\"train_seconds\":1,\"test_accuracy\":null,\"test_loss\":2}\n"
+        "{\"event\":\"epoch\",\"train_seconds\":null,\"test_accuracy\":1}\n");
+    co_cell_init(&cell, "sync", 2, report_dir);
+    assert_int_equal(co_cell_read(&cell), CO_OK);
+    assert_true(isnan(cell.train_seconds) && isnan(cell.test_accuracy) && isnan(cell.batch));
+    assert_string_equal(cell.model, "");
+    assert_int_equal(cell.n_point, 1);
+    assert_true(isnan(cell.point[0].test_accuracy) && cell.point[0].test_loss == 2);
+    co_cell_fini(&cell);
+}
+
+/* gnuplot, where it is here, has nothing to complain of. */
+static void gnuplot_draws_them(void **state)
+{
+    co_cell cell[4 * SEEDS];
+    co_cell_point point[4 * SEEDS][2];
+    co_report report;
+    char command[256];
+
+    (void)state;
+    if (system("command -v gnuplot >/dev/null") != 0) {
+        print_message("skipped: no gnuplot here\n");
+        skip();
+    }
+    report_fill_seeds(&report, cell, point);
+    assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
+    snprintf(command, sizeof(command), "cd %s && gnuplot plots.gp >words 2>&1 && ! test -s words",
+             report_dir);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; co_report_plots[i]; i++) {
+        struct stat info;
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s.png", co_report_plots[i]);
+        assert_int_equal(stat(report_path(name), &info), 0);
+        assert_true(info.st_size > 1000);
+        unlink(report_path(name));
+        snprintf(name, sizeof(name), "%s.svg", co_report_plots[i]);
+        assert_int_equal(unlink(report_path(name)), 0);
+    }
+    unlink(report_path("words"));
 }
 
 /* Nothing done, nothing measured: no plot, which gnuplot would refuse to draw. */
@@ -271,6 +463,11 @@ int main(void)
         cmocka_unit_test(damaged_files_are_named),
         cmocka_unit_test(speedup_is_over_one_rank),
         cmocka_unit_test(any_name_can_be_written),
+        cmocka_unit_test(a_spread_is_over_what_is_known),
+        cmocka_unit_test(several_seeds_have_means_and_deviations),
+        cmocka_unit_test(plots_say_what_they_show),
+        cmocka_unit_test(null_is_not_known),
+        cmocka_unit_test(gnuplot_draws_them),
         cmocka_unit_test(nothing_is_drawn_of_nothing),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
         cmocka_unit_test(any_allocation_may_fail),
