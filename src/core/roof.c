@@ -15,6 +15,7 @@
 #include "core/isa.h"
 #include "core/mem.h"
 #include "core/roof_flops.h"
+#include "core/thread.h"
 
 #define ROOF_RAM_NS      100000000u /* a pass takes a tenth of it */
 #define ROOF_NS          25000000u  /* for each measurement */
@@ -139,14 +140,12 @@ static double roof_cache(hwloc_topology_t topology, hwloc_obj_type_t type, doubl
 /* A rank has the L2 of each of its cores, and its part of the machine's L3. */
 static void roof_describe(co_roof *out, int threads, int ranks)
 {
-    hwloc_topology_t topology;
+    hwloc_topology_t topology = co_thread_topology();
     double l2 = 4.0 * ROOF_L2, l3 = 2.0 * ROOF_L3;
 
-    if (hwloc_topology_init(&topology) == 0) {
-        if (hwloc_topology_load(topology) == 0) {
-            l2 = roof_cache(topology, HWLOC_OBJ_L2CACHE, l2);
-            l3 = roof_cache(topology, HWLOC_OBJ_L3CACHE, l3);
-        }
+    if (topology) {
+        l2 = roof_cache(topology, HWLOC_OBJ_L2CACHE, l2);
+        l3 = roof_cache(topology, HWLOC_OBJ_L3CACHE, l3);
         hwloc_topology_destroy(topology);
     }
     out->threads = threads;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/open.h"
 
@@ -46,19 +47,33 @@ int co_thread_cores(void)
     return cores > 0 ? cores : 1;
 }
 
-int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set)
+struct hwloc_topology *co_thread_topology(void)
 {
     hwloc_topology_t topology;
+
+    if (hwloc_topology_init(&topology) != 0)
+        return NULL;
+    /* Without it that part complains on stderr, and finds no more than the others. */
+    if (access("/sys/devices/system/cpu", X_OK) != 0)
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+    if (hwloc_topology_load(topology) == 0)
+        return topology;
+    hwloc_topology_destroy(topology);
+    return NULL;
+}
+
+int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set)
+{
+    hwloc_topology_t topology = co_thread_topology();
     hwloc_obj_t pu = NULL;
     int n = 0;
 
-    if (hwloc_topology_init(&topology) != 0)
-        return 0;
-    if (hwloc_topology_load(topology) == 0)
-        while (n < max && (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-            if (pu->os_index < CPU_SETSIZE && CPU_ISSET(pu->os_index, set))
-                out[n++] = (co_core){(int)pu->os_index, hwloc_bitmap_first(pu->nodeset)};
-    hwloc_topology_destroy(topology);
+    while (topology && n < max &&
+           (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != NULL)
+        if (pu->os_index < CPU_SETSIZE && CPU_ISSET(pu->os_index, set))
+            out[n++] = (co_core){(int)pu->os_index, hwloc_bitmap_first(pu->nodeset)};
+    if (topology)
+        hwloc_topology_destroy(topology);
     return n;
 }
 

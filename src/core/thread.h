@@ -18,8 +18,11 @@ typedef struct co_core {
     int number, node;
 } co_core;
 
-/* Those of the set in the order of the machine's topology (hwloc), neighbours side by side and the
-   cores of a node together; how many, `max` at most. */
+/* hwloc's picture of the machine, for its caller to destroy; NULL: there is none. Without /sys, as
+   in some chroots, it has the number of cores alone. */
+struct hwloc_topology *co_thread_topology(void);
+/* Those of the set in the order of the machine's topology, neighbours side by side and the cores of
+   a node together; how many, `max` at most. */
 int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set);
 /* Cores [begin, end) of the list are the share of rank `index` of `count`. A share lies within a
    node where that costs no rank a core. More ranks than cores: one core each, in turn. */
