@@ -49,7 +49,7 @@ static const struct {
 
 /* Large enough for every network; the residual ones are large themselves. */
 #define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
-#define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 64}"
+#define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 8}"
 
 #define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
 
@@ -67,8 +67,8 @@ static void every_config_runs(void **state)
     for (size_t i = 0; i < CONFIGS; i++) {
         const bool color = strncmp(configs_all[i].name, "resnet", strlen("resnet")) == 0;
         const char *data = color ? CONFIGS_COLOR : CONFIGS_SYNTHETIC;
-        const char *args[] = {"train",       configs_path(i), "-q",  "-s", data,       "-s",
-                              "max_steps=2", "--run-dir",     "out", "-s", "batch=16", NULL};
+        const char *args[] = {"train",       configs_path(i), "-q",  "-s", data,      "-s",
+                              "max_steps=2", "--run-dir",     "out", "-s", "batch=4", NULL};
 
         if (!color)
             args[9] = NULL;
