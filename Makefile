@@ -22,7 +22,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints \
          test-hosts test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
-        install clean
+        install uninstall clean
 
 all: ## build the release: build/cohort and the library
 	@$(SETUP) build optional
@@ -120,8 +120,14 @@ bench-scaling: all ## measure two ranks beside two runs that exchange nothing; N
 bench-data: all ## measure how fast images come, beside libjpeg-turbo's own decoder
 	@bench/data.sh
 
-install: all ## install to PREFIX (default /usr/local)
-	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+# What another user has built, as before `sudo make install`, is installed as it is.
+install: ## install to PREFIX (default /usr/local)
+	@[ "$$(stat -c %u build 2>/dev/null || id -u)" != "$$(id -u)" ] || $(MAKE) --no-print-directory all
+	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) || { \
+	    echo "install: without rights to write there: make install PREFIX=$$HOME/.local" >&2; exit 1; }
+
+uninstall: ## remove what `make install` put there; the same PREFIX
+	@DESTDIR=$(DESTDIR) cmake -DPREFIX=$(PREFIX) -P cmake/Uninstall.cmake
 
 clean: ## remove what was built
 	rm -rf build build-asan-ubsan build-coverage build-debug build-fuzz build-mpi build-tsan

@@ -1,9 +1,30 @@
 # What `cmake --install` puts where. Nothing installed names a path of the build machine.
 include(GNUInstallDirs)
 
-install(TARGETS cohort_shared cohort_static
+# What the scripts before and after need to know.
+string(CONCAT code
+  "set(COHORT_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")\n"
+  "set(COHORT_DATADIR \"${CMAKE_INSTALL_DATADIR}\")\n"
+  "set(COHORT_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")\n"
+  "set(COHORT_FOLDERS \"${CMAKE_INSTALL_BINDIR};${CMAKE_INSTALL_LIBDIR}/pkgconfig;"
+  "${CMAKE_INSTALL_LIBDIR}/cmake/cohort;${CMAKE_INSTALL_INCLUDEDIR}/cohort;"
+  "${CMAKE_INSTALL_DATADIR}/cohort;${CMAKE_INSTALL_DOCDIR};${CMAKE_INSTALL_MANDIR}/man1;"
+  "${CMAKE_INSTALL_DATADIR}/bash-completion/completions\")\n")
+install(CODE "${code}")
+install(SCRIPT cmake/InstallBegin.cmake)
+
+install(TARGETS cohort_shared EXPORT cohort
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS cohort_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# find_package(cohort): the target cohort::cohort
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/cohort-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(EXPORT cohort NAMESPACE cohort:: FILE cohort-config.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+install(FILES ${CMAKE_BINARY_DIR}/cohort-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 if(TARGET cohort_cli)
   set_target_properties(cohort_cli PROPERTIES
     OUTPUT_NAME cohort RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
@@ -18,6 +39,11 @@ install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort/configs
 install(FILES docs/cohort.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES scripts/completion.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cohort)
+
+# As they lie in the source tree, so that links between them hold.
+install(FILES README.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.svg" PATTERN "*.png")
 
 file(RELATIVE_PATH COHORT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 # What a program that links libcohort.a needs besides: `pkg-config --static`. Names of libraries,
@@ -43,3 +69,4 @@ endif()
 string(APPEND COHORT_PC_LIBS " -pthread -lm")
 configure_file(cmake/cohort.pc.in cohort.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cohort.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(SCRIPT cmake/InstallEnd.cmake)

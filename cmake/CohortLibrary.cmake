@@ -2,13 +2,15 @@
 # library shows only what is marked CO_API.
 get_property(modules GLOBAL PROPERTY COHORT_MODULES)
 
+include(GNUInstallDirs)
 set(objects)
 foreach(module ${modules})
   list(APPEND objects $<TARGET_OBJECTS:${module}>)
 endforeach()
 
 add_library(cohort_shared SHARED ${objects})
-set_target_properties(cohort_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+set_target_properties(cohort_shared PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME cohort)
 add_library(cohort_static STATIC ${objects})
 foreach(library cohort_shared cohort_static)
   set_target_properties(${library} PROPERTIES
@@ -16,7 +18,9 @@ foreach(library cohort_shared cohort_static)
     LINKER_LANGUAGE C
     ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  target_include_directories(${library} INTERFACE ${CMAKE_SOURCE_DIR}/include)
+  target_include_directories(${library} INTERFACE
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   # The objects are already in; from the modules come only the libraries that they need.
   target_link_libraries(${library} PRIVATE ${modules})
 endforeach()

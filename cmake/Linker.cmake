@@ -1,0 +1,30 @@
+# What the linker of running programs knows; functions for installation and uninstallation.
+find_program(COHORT_LDCONFIG ldconfig PATHS /sbin /usr/sbin)
+
+# cohort_linker_looks_in(out folder): one of the folders that it looks in by itself?
+function(cohort_linker_looks_in out folder)
+  set(${out} FALSE PARENT_SCOPE)
+  if(NOT COHORT_LDCONFIG)
+    return()
+  endif()
+  execute_process(COMMAND ${COHORT_LDCONFIG} -v -N -X OUTPUT_VARIABLE text ERROR_QUIET)
+  string(REGEX MATCHALL "(^|\n)/[^:\n]*:" folders "${text}")
+  foreach(one IN LISTS folders)
+    string(REGEX REPLACE "^\n?(.*):$" "\\1" one "${one}")
+    if(one STREQUAL folder)
+      set(${out} TRUE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# cohort_linker_update(out): its list made anew, which only root can; FALSE if it was not.
+function(cohort_linker_update out)
+  set(${out} FALSE PARENT_SCOPE)
+  execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(COHORT_LDCONFIG AND user STREQUAL 0)
+    execute_process(COMMAND ${COHORT_LDCONFIG} RESULT_VARIABLE failed)
+    if(NOT failed)
+      set(${out} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
