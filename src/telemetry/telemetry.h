@@ -75,6 +75,7 @@ typedef struct co_event {
     double compute_seconds;    /* of rank 0 in all the run: forward, backward, update */
     double sync_seconds;       /* likewise: in the strategy, waiting included */
     double samples_per_second; /* STEP: of the epoch so far; EPOCH: of the epoch; END: of the run */
+    double step_seconds;       /* EPOCH: of a step, in the mean */
     double lr;
     double loss_scale;                 /* of the next step; 0: none */
     uint64_t skipped_steps;            /* of the run so far, whose gradients overflowed */
@@ -85,6 +86,7 @@ typedef struct co_event {
                                           of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
+    double test_samples_per_second, test_step_seconds;   /* EPOCH: likewise, of the evaluation */
     double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
     uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
                              that others stood in for */
@@ -115,8 +117,12 @@ co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t ev
 /* `run_dir`/metrics.jsonl, one object per event. Of steps, those with recent figures are written.
  */
 co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir);
+/* What figures are called: our own names, at the steps of the run; or those of scripts for ImageNet
+   (Loss/train, Top1/val), epoch by epoch, counted from 1. */
+typedef enum co_board_names { CO_BOARD_COHORT = 0, CO_BOARD_IMAGENET } co_board_names;
 /* A new `run_dir`/events.out.tfevents.*; steps likewise. */
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir);
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
+                                   co_board_names names);
 /* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
    goes on behind it writes the later ones again. Nothing where there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);

@@ -21,6 +21,7 @@
 typedef struct tensorboard {
     co_sink sink; /* first */
     co_append file;
+    co_board_names names;
 } tensorboard;
 
 /* A message under construction: TENSORBOARD_MAX_EVENT holds the largest of them. */
@@ -161,10 +162,35 @@ static co_status tensorboard_epoch(const tensorboard *self, const co_event *even
     return tensorboard_put_summary(self, &summary, event->step);
 }
 
+/* Accuracies in percent, as those scripts have them. */
+static co_status tensorboard_imagenet(const tensorboard *self, const co_event *event)
+{
+    tensorboard_text summary = {.size = 0};
+
+    tensorboard_scalar(&summary, "Throughput/train", event->samples_per_second);
+    tensorboard_scalar(&summary, "Time/train", event->step_seconds);
+    tensorboard_scalar(&summary, "Loss/train", event->train_loss);
+    tensorboard_scalar(&summary, "Top1/train", 100 * event->train_accuracy);
+    if (event->train_accuracy_top5 >= 0)
+        tensorboard_scalar(&summary, "Top5/train", 100 * event->train_accuracy_top5);
+    tensorboard_scalar(&summary, "Lr", event->lr);
+    if (event->has_test) {
+        tensorboard_scalar(&summary, "Throughput/val", event->test_samples_per_second);
+        tensorboard_scalar(&summary, "Time/val", event->test_step_seconds);
+        tensorboard_scalar(&summary, "Loss/val", event->test_loss);
+        tensorboard_scalar(&summary, "Top1/val", 100 * event->test_accuracy);
+        if (event->test_accuracy_top5 >= 0)
+            tensorboard_scalar(&summary, "Top5/val", 100 * event->test_accuracy_top5);
+    }
+    return tensorboard_put_summary(self, &summary, event->epoch + 1);
+}
+
 static co_status tensorboard_event(co_sink *sink, const co_event *event)
 {
     const tensorboard *self = (const tensorboard *)sink;
 
+    if (self->names == CO_BOARD_IMAGENET)
+        return event->kind == CO_EVENT_EPOCH ? tensorboard_imagenet(self, event) : CO_OK;
     if (event->kind == CO_EVENT_STEP)
         return tensorboard_step(self, event);
     return event->kind == CO_EVENT_EPOCH ? tensorboard_epoch(self, event) : CO_OK;
@@ -182,7 +208,7 @@ static void tensorboard_close(co_sink *sink)
 
 const co_sink_ops co_sink_tensorboard = {
     .name = "tensorboard",
-    .summary = "with tensorboard: true, events.out.tfevents.* in the run directory",
+    .summary = "with the key tensorboard, events.out.tfevents.* in the run directory",
     .event = tensorboard_event,
     .close = tensorboard_close,
 };
@@ -211,12 +237,15 @@ static co_status tensorboard_start(const tensorboard *self, const co_run_info *i
     CO_TRY(tensorboard_record(self, &event));
     if (info->first_step == 0)
         return CO_OK;
-    tensorboard_begin(&event, info->first_step + 1);
+    tensorboard_begin(&event, self->names == CO_BOARD_IMAGENET
+                                  ? info->first_step / info->steps_per_epoch + 1
+                                  : info->first_step + 1);
     tensorboard_field(&event, 7, session, sizeof(session));
     return tensorboard_record(self, &event);
 }
 
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir)
+co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
+                                   co_board_names names)
 {
     tensorboard *self = co_calloc(1, sizeof(*self));
     co_status st;
@@ -224,6 +253,7 @@ co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_tensorboard;
+    self->names = names;
     st = tensorboard_open(self, run_dir);
     if (st == CO_OK)
         st = tensorboard_start(self, info);

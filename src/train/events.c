@@ -95,6 +95,20 @@ void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
     event->test_accuracy_top5 = events_top5(t, (double)test->correct5 / n);
 }
 
+void trainer_set_speed(co_event *event, const trainer *t, double seconds)
+{
+    event->samples_per_second = trainer_rate(t->epoch_samples, seconds);
+    event->step_seconds = seconds / (double)t->epoch_step;
+}
+
+void trainer_set_test_speed(co_event *event, const trainer *t, uint64_t count, uint64_t start_ns)
+{
+    const double seconds = co_clock_seconds(start_ns, co_clock_ns());
+
+    event->test_samples_per_second = trainer_rate(count, seconds);
+    event->test_step_seconds = seconds / (double)co_sampler_steps(t->test.sampler);
+}
+
 void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
                       uint64_t read_ns)
 {

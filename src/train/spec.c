@@ -84,8 +84,10 @@ const co_key co_spec_keys[] = {
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
      "steps between step events in metrics.jsonl"},
-    {"tensorboard", CO_KEY_BOOL, SPEC(tensorboard), "false", 0, 0, NULL,
-     "write events.out.tfevents.* into the run directory, which TensorBoard reads"},
+    {"tensorboard", CO_KEY_VALUE, SPEC(tensorboard_value), "false", 0, 0, NULL,
+     "write events.out.tfevents.* into the run directory, which TensorBoard reads: true, or "
+     "{names: "
+     "imagenet}"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
      "longest wait for another rank, in seconds"},
     {"on_failure", CO_KEY_CHOICE, SPEC(on_failure), "stop", 0, 0, spec_on_failure,
@@ -134,6 +136,25 @@ static co_status spec_check_shards(const co_spec *spec)
     return CO_OK;
 }
 
+static const char *const spec_board_names[] = {"cohort", "imagenet", NULL};
+
+static const co_key spec_board_keys[] = {
+    {"names", CO_KEY_CHOICE, SPEC(board_names), "cohort", 0, 0, spec_board_names,
+     "of the figures: our own, or those of scripts for ImageNet, epoch by epoch"},
+    CO_KEYS_END,
+};
+
+static co_status spec_read_tensorboard(co_spec *spec, co_arena *arena)
+{
+    const co_value *value = spec->tensorboard_value;
+    const char *text = value && value->kind == CO_VALUE_SCALAR ? value->text : "";
+
+    spec->tensorboard = strcmp(text, "true") == 0 || (value && value->kind == CO_VALUE_MAP);
+    if (spec->tensorboard || !value || strcmp(text, "false") == 0)
+        return co_keys_read(spec, spec_board_keys, *text ? NULL : value, "tensorboard", arena);
+    return co_value_fail(value, "tensorboard: expected true, false or {names: imagenet}");
+}
+
 static const co_key spec_stop_keys[] = {
     {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), NULL, 0, 0, NULL,
      "test accuracy, as a fraction of 1"},
@@ -172,6 +193,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
     CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
     CO_TRY(spec_read_stop(spec, arena));
+    CO_TRY(spec_read_tensorboard(spec, arena));
     CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
     if (options->ranks)

@@ -30,7 +30,10 @@ typedef struct co_spec {
     int log;                /* co_spec_log */
     int on_failure;         /* co_spec_on_failure */
     int64_t max_restarts, max_seconds;
-    bool evaluate, sync_batch_norm, tensorboard;
+    bool evaluate, sync_batch_norm;
+    const co_value *tensorboard_value;
+    bool tensorboard;           /* of `tensorboard`: whether there is a file, and its names */
+    int board_names;            /* co_board_names */
     int64_t evaluate_every;     /* epochs */
     double stop_accuracy;       /* of `stop_at`; 0: never */
     const co_value *checkpoint; /* NULL: defaults */

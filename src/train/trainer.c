@@ -41,8 +41,9 @@ static co_status trainer_open_sinks(trainer *t)
     CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir));
     t->n_sink++;
     if (spec->tensorboard) {
-        CO_TRY(
-            co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir));
+        CO_TRY(co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info,
+                                        t->job->result->train.run_dir,
+                                        (co_board_names)spec->board_names));
         t->n_sink++;
     }
     if (!t->job->quiet) {
@@ -376,13 +377,15 @@ static co_status trainer_end_epoch(trainer *t)
     CO_TRY(trainer_check_weights(t));
     CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
-    event.samples_per_second = trainer_rate(t->epoch_samples, seconds);
+    trainer_set_speed(&event, t, seconds);
     trainer_set_train(&event, t, &seen);
     if (trainer_evaluates(t)) {
+        const uint64_t start_ns = co_clock_ns();
         co_result test;
 
         CO_TRY(trainer_evaluate(&test, t));
         trainer_set_test(&event, t, &test);
+        trainer_set_test_speed(&event, t, test.count, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);
     }
     CO_TRY(trainer_count_bad(&event, t));

@@ -67,6 +67,10 @@ co_event trainer_event(const trainer *t, co_event_kind kind);
 void trainer_set_spent(co_event *event, const trainer *t);
 void trainer_set_train(co_event *event, const trainer *t, const co_result *seen);
 void trainer_set_test(co_event *event, const trainer *t, const co_result *test);
+/* How fast an epoch was that took `seconds`; its evaluation of `count` samples, since `start_ns`.
+ */
+void trainer_set_speed(co_event *event, const trainer *t, double seconds);
+void trainer_set_test_speed(co_event *event, const trainer *t, uint64_t count, uint64_t start_ns);
 /* The figures of the step that has just been made, of `samples` samples over all ranks; it began to
    wait for its batch at `start_ns` and had it at `read_ns`. */
 void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,

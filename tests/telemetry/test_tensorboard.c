@@ -192,7 +192,7 @@ static float board_at(const board *b, const char *tag, uint64_t step)
     return 0;
 }
 
-static co_status board_write(uint64_t first_step)
+static co_status board_write(uint64_t first_step, co_board_names names)
 {
     co_run_info info = run_info;
     co_event event;
@@ -200,13 +200,17 @@ static co_status board_write(uint64_t first_step)
     co_status st = CO_OK;
 
     info.first_step = first_step;
-    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path(".")));
+    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path("."), names));
     for (uint64_t step = first_step + 1; step <= first_step + 4 && st == CO_OK; step++) {
         event = run_step(step);
         st = sink->ops->event(sink, &event);
     }
-    event = run_epoch(0, CO_EVENT_EPOCH);
-    event.train_loss = (double)NAN; /* of no sample */
+    event = run_epoch(first_step / 469, CO_EVENT_EPOCH);
+    event.step_seconds = 0.125;
+    event.test_samples_per_second = 40000;
+    event.test_step_seconds = 0.25;
+    if (names == CO_BOARD_COHORT)
+        event.train_loss = (double)NAN; /* of no sample */
     if (st == CO_OK)
         st = sink->ops->event(sink, &event);
     sink->ops->close(sink);
@@ -219,7 +223,7 @@ static void figures_come_back(void **state)
 
     (void)state;
     assert_int_equal(board_crc((const uint8_t *)"123456789", 9), 0xe3069283);
-    assert_int_equal(board_write(0), CO_OK);
+    assert_int_equal(board_write(0, CO_BOARD_COHORT), CO_OK);
     board_read(&b);
     assert_int_equal(b.records, 4); /* version, steps 2 and 4, the epoch */
     assert_true(b.has_version);
@@ -233,12 +237,38 @@ static void figures_come_back(void **state)
         assert_string_not_equal(b.figure[i].tag, "epoch/train_loss"); /* it is not a number */
 }
 
+static void figures_have_the_names_of_imagenet(void **state)
+{
+    board b;
+
+    (void)state;
+    assert_int_equal(board_write(0, CO_BOARD_IMAGENET), CO_OK);
+    board_read(&b);
+    assert_int_equal(b.records, 2); /* version, the epoch */
+    assert_int_equal(b.n, 10);      /* 5 classes or fewer in training: no Top5/train */
+    assert_true(board_at(&b, "Throughput/train", 1) == 24310.4f);
+    assert_true(board_at(&b, "Throughput/val", 1) == 40000);
+    assert_true(board_at(&b, "Time/train", 1) == 0.125f);
+    assert_true(board_at(&b, "Time/val", 1) == 0.25f);
+    assert_true(board_at(&b, "Loss/train", 1) == 0.5124f);
+    assert_true(board_at(&b, "Loss/val", 1) == 0.401f);
+    assert_true(board_at(&b, "Top1/train", 1) == 82.31f);
+    assert_true(board_at(&b, "Top1/val", 1) == 86.12f);
+    assert_true(board_at(&b, "Top5/val", 1) == 99);
+    assert_true(board_at(&b, "Lr", 1) == 0.01f);
+    /* behind step 500, in the second epoch, which is written anew */
+    assert_int_equal(board_write(500, CO_BOARD_IMAGENET), CO_OK);
+    board_read(&b);
+    assert_int_equal(b.goes_on, 2);
+    assert_true(board_at(&b, "Lr", 2) == 0.01f);
+}
+
 static void a_run_that_goes_on_says_from_where(void **state)
 {
     board b;
 
     (void)state;
-    assert_int_equal(board_write(300), CO_OK);
+    assert_int_equal(board_write(300, CO_BOARD_COHORT), CO_OK);
     board_read(&b);
     assert_int_equal(b.records, 5);
     assert_int_equal(b.goes_on, 301);
@@ -258,7 +288,7 @@ static void a_full_disk_leaves_whole_records(void **state)
     small = old;
     small.rlim_cur = 250;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    st = board_write(0);
+    st = board_write(0, CO_BOARD_COHORT);
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(st, CO_E_IO);
     assert_non_null(strstr(co_error_message(), "events.out.tfevents."));
@@ -270,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_come_back),
+        cmocka_unit_test(figures_have_the_names_of_imagenet),
         cmocka_unit_test(a_run_that_goes_on_says_from_where),
         cmocka_unit_test(a_full_disk_leaves_whole_records),
     };
