@@ -58,7 +58,7 @@ test-exact: all ## the same bits on any number of ranks, over shm and mpi: the w
 test-accuracy: all ## accuracy of each level of `precision` beside fp32; SEEDS=n
 	@scripts/accuracy.sh build $(or $(SEEDS),5)
 
-test-faults: tests ## 300 runs in which a rank dies, hangs or finds its disk full
+test-faults: tests ## FAULTS=300 runs in which a rank dies, with a core dump or without, hangs or finds its disk full
 	@build/tests/faults/faults build/tests/faults/faulty $(or $(FAULTS),300) $(or $(SEED),1)
 
 test-checkpoints: all ## 300 times SIGKILL while checkpoints are written

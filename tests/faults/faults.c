@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +20,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "faults/faulty.h"
+#include "faults/dump.h"
+#include "faults/kinds.h"
 #include "waits.h"
 
 #define MAX_RANKS 4
@@ -28,35 +30,14 @@
    WAITS_S. */
 #define HANG_TIMEOUT_S 5
 #define TIMEOUT_S      (2 * WAITS_S)
+/* Cores are allowed, and all that a dump may cost: what is in it, and what it adds to the memory
+   that ranks share, which is nearly empty addresses. */
+#define CORE_MOST   ((uint64_t)256 << 20)
+#define GROWTH_MOST ((uint64_t)64 << 20)
+#define GROWTH_NS   1500000000 /* after the fault: how long that memory is watched */
 /* Far behind the last step in which a fault happens, as it comes late on a busy machine. */
 #define LAST_FAULT 300
 #define STEPS      2000
-
-/* What happens to a rank, and what the report must say. */
-typedef struct fault_kind {
-    const char *name;
-    int signal, value; /* sent to the rank; 0: a limit on its files instead */
-    bool accident;     /* a run may go on after it */
-    bool root;         /* only rank 0 meets it */
-    int exit_code;     /* with on_failure: stop */
-    const char *says;
-    bool hangs;
-} fault_kind;
-
-static const fault_kind kinds[] = {
-    {"SIGKILL", SIGKILL, 0, true, false, 4, "killed by signal 9", false},
-    {"SIGABRT", SIGABRT, 0, true, false, 4, "killed by signal 6", false},
-    {"SIGSTOP", SIGSTOP, 0, true, false, 4, "is stopped by a signal", true},
-    {"exit(1)", SIGUSR1, FAULTY_EXIT, true, false, 4, "exited with code 1", false},
-    {"no memory", SIGUSR1, FAULTY_NO_MEMORY, true, true, 1, "out of memory", false},
-    {"mismatch", SIGUSR1, FAULTY_MISMATCH, false, false, 4, " calls ", false},
-    {"reader", SIGUSR1, FAULTY_READER, true, false, 4, "reading data for", true},
-    {"straggler", SIGUSR1, FAULTY_SLOW, true, false, 0, "", false},
-    {"disk full", 0, 0, false, true, 1, "cannot write: File too large", false},
-    {"read-only", SIGUSR1, FAULTY_READ_ONLY, false, true, 1, "Read-only file system", false},
-};
-
-#define KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
 
 static const char *const modes[] = {"stop", "shrink", "respawn"};
 enum { MODE_STOP, MODE_SHRINK, MODE_RESPAWN, MODES };
@@ -68,11 +49,20 @@ typedef struct fault_run {
     char dir[64], config[96], out[96], text[TEXT];
     pid_t launcher;
     uint64_t start_ns, fault_ns, next_ns, end_ns;
+    uint64_t noticed_ns;           /* when it first said something, or had ended */
+    uint64_t memory, memory_grown; /* bytes that ranks share: at the fault, and more after it */
+    uint64_t core;                 /* bytes of the largest */
+    int cores;
     uint64_t step_at_fault;
     int status;
 } fault_run;
 
-static double worst_recovery, worst_end;
+/* Of all runs together. */
+static struct {
+    int runs, failed, ended, went_on, cores;
+    double end, recovery, notice; /* the slowest after a death, seconds */
+    uint64_t grown, core;         /* the most, bytes */
+} total;
 static char weights[65]; /* of a run to which nothing happens: those of all that recover */
 
 static uint64_t draw(uint64_t *seed, uint64_t n)
@@ -122,6 +112,7 @@ static bool start(fault_run *r, const char *program)
         const int fd = open(r->out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dump_allow(r->dir);
         dup2(fd, 1);
         dup2(fd, 2);
         execl(program, program, r->config, ranks, run, (char *)NULL);
@@ -205,11 +196,35 @@ static bool strike(fault_run *r)
     if (r->end_ns || children(pids, r->launcher) != r->ranks)
         return complain(r, "it was over before the fault");
     r->step_at_fault = last_step(r);
+    r->memory = dump_shared_bytes(r->launcher);
     r->fault_ns = co_clock_ns();
     if (r->kind->signal)
         return sigqueue(pids[r->victim], r->kind->signal, value) == 0;
     const struct rlimit limit = {(rlim_t)metrics_size(r) + 100, (rlim_t)metrics_size(r) + 100};
     return prlimit(pids[r->victim], RLIMIT_FSIZE, &limit, NULL) == 0;
+}
+
+static bool has_spoken(const fault_run *r)
+{
+    struct stat about;
+
+    return stat(r->out, &about) == 0 && about.st_size > 0;
+}
+
+static void look_after_fault(fault_run *r)
+{
+    const uint64_t now = co_clock_ns();
+    uint64_t bytes;
+
+    if (!r->fault_ns)
+        return;
+    if (!r->noticed_ns && (r->end_ns || has_spoken(r)))
+        r->noticed_ns = now;
+    if (now - r->fault_ns > GROWTH_NS)
+        return;
+    bytes = dump_shared_bytes(r->launcher);
+    if (bytes > r->memory && bytes - r->memory > r->memory_grown)
+        r->memory_grown = bytes - r->memory;
 }
 
 static void finish(fault_run *r)
@@ -222,20 +237,29 @@ static void finish(fault_run *r)
 
         if (!r->next_ns && metrics_size(r) > before && step > r->step_at_fault + 2)
             r->next_ns = co_clock_ns();
+        look_after_fault(r);
         co_clock_sleep_us(1000);
     }
+    look_after_fault(r);
     if (!r->end_ns)
         kill(r->launcher, SIGKILL);
 }
 
-static void read_text(fault_run *r)
+static void read_text(char *out, size_t size, const char *path)
 {
-    FILE *file = fopen(r->out, "r");
-    size_t n = file ? fread(r->text, 1, TEXT - 1, file) : 0;
+    FILE *file = fopen(path, "r");
 
-    r->text[n] = '\0';
+    out[file ? fread(out, 1, size - 1, file) : 0] = '\0';
     if (file)
         fclose(file);
+}
+
+static void read_summary(char *out, size_t size, const fault_run *r)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/run/summary.json", r->dir);
+    read_text(out, size, path);
 }
 
 /* ---- what must hold ---- */
@@ -277,6 +301,18 @@ static bool folder_is_clean(const fault_run *r)
     return dir && clean;
 }
 
+/* What a dump may cost. */
+static bool was_cheap(fault_run *r)
+{
+    r->cores = dump_count(&r->core, r->dir);
+    total.cores += r->cores;
+    total.core = r->core > total.core ? r->core : total.core;
+    total.grown = r->memory_grown > total.grown ? r->memory_grown : total.grown;
+    if (r->core > CORE_MOST)
+        return complain(r, "its core is too large");
+    return r->memory_grown <= GROWTH_MOST || complain(r, "its shared memory has grown");
+}
+
 static bool names_the_rank(const fault_run *r)
 {
     char name[32];
@@ -287,14 +323,9 @@ static bool names_the_rank(const fault_run *r)
 
 static bool summary_has(const fault_run *r, const char *words)
 {
-    char path[96], text[8192];
-    FILE *file;
+    char text[8192];
 
-    snprintf(path, sizeof(path), "%s/run/summary.json", r->dir);
-    file = fopen(path, "r");
-    text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
-    if (file)
-        fclose(file);
+    read_summary(text, sizeof(text), r);
     return strstr(text, words) != NULL;
 }
 
@@ -320,9 +351,15 @@ static bool ended_well(fault_run *r)
     snprintf(path, sizeof(path), "%s/run/summary.json", r->dir);
     if ((access(path, F_OK) == 0) != goes_on)
         return complain(r, goes_on ? "no summary" : "a summary of a run that failed");
+    if (r->kind->exit_code && !r->kind->hangs && r->noticed_ns) {
+        seconds = co_clock_seconds(r->fault_ns, r->noticed_ns);
+        total.notice = seconds > total.notice ? seconds : total.notice;
+    }
+    total.ended += !goes_on;
+    total.went_on += goes_on;
     if (!goes_on) {
         seconds = co_clock_seconds(r->fault_ns, r->end_ns);
-        worst_end = seconds > worst_end && !r->kind->hangs ? seconds : worst_end;
+        total.end = seconds > total.end && !r->kind->hangs ? seconds : total.end;
         return true;
     }
     if (!summary_has(r, weights))
@@ -330,8 +367,8 @@ static bool ended_well(fault_run *r)
     if (!r->next_ns)
         r->next_ns = r->end_ns;
     seconds = co_clock_seconds(r->fault_ns, r->next_ns);
-    if (!r->kind->hangs && seconds > worst_recovery)
-        worst_recovery = seconds;
+    if (!r->kind->hangs && seconds > total.recovery)
+        total.recovery = seconds;
     return true;
 }
 
@@ -358,23 +395,28 @@ static bool run_undisturbed(const char *program)
 {
     static const fault_kind none = {.name = "nothing"};
     static fault_run r = {.kind = &none, .ranks = 2};
-    char path[96], text[8192];
+    char text[8192];
     const char *at;
-    FILE *file;
 
     if (!make_folder(&r) || !start(&r, program))
         return false;
     finish(&r);
-    snprintf(path, sizeof(path), "%s/run/summary.json", r.dir);
-    file = fopen(path, "r");
-    text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
-    if (file)
-        fclose(file);
+    read_summary(text, sizeof(text), &r);
     at = strstr(text, "\"weights_sha256\": \"");
     if (!at)
         return complain(&r, "no weights");
     snprintf(weights, sizeof(weights), "%.64s", at + 19);
     return remove_folder(&r);
+}
+
+/* One after another; those that take seconds by their nature come in each fourth round, and ranks
+   that die of a signal in their place. */
+static const fault_kind *choose(uint64_t *seed, int index)
+{
+    const fault_kind *kind = &kinds[index % KINDS];
+    const bool slow = kind->hangs || kind->value == FAULTY_SLOW;
+
+    return slow && index / KINDS % 4 ? &kinds[draw(seed, DEATHS)] : kind;
 }
 
 static bool run_one(const char *program, uint64_t *seed, int index)
@@ -383,7 +425,7 @@ static bool run_one(const char *program, uint64_t *seed, int index)
     bool good;
 
     memset(&r, 0, sizeof(r));
-    r.kind = &kinds[index % KINDS];
+    r.kind = choose(seed, index);
     r.mode = (int)draw(seed, MODES);
     r.ranks = 2 + (int)draw(seed, MAX_RANKS - 1);
     r.victim = r.kind->root ? 0 : (int)draw(seed, (uint64_t)r.ranks);
@@ -393,10 +435,10 @@ static bool run_one(const char *program, uint64_t *seed, int index)
     good = start(&r, program);
     good = good && strike(&r);
     finish(&r);
-    read_text(&r);
+    read_text(r.text, sizeof(r.text), r.out);
     if (!r.end_ns)
         complain(&r, "it did not end");
-    good = good && r.end_ns && ended_well(&r);
+    good = good && r.end_ns && ended_well(&r) && was_cheap(&r);
     if (!nobody_left())
         good = complain(&r, "processes are left behind");
     if (good && !folder_is_clean(&r))
@@ -404,24 +446,32 @@ static bool run_one(const char *program, uint64_t *seed, int index)
     return good && remove_folder(&r);
 }
 
+static void print_total(void)
+{
+    printf("%8s %8s %8s %8s %14s %12s %16s %14s %6s %12s\n", "runs", "failed", "ended", "went on",
+           "slowest notice", "slowest end", "slowest recovery", "shared memory", "cores",
+           "largest");
+    printf("%8d %8d %8d %8d %12.2f s %10.2f s %14.2f s %+10.1f MiB %6d %8.1f MiB\n", total.runs,
+           total.failed, total.ended, total.went_on, total.notice, total.end, total.recovery,
+           (double)total.grown / 1048576, total.cores, (double)total.core / 1048576);
+}
+
 int main(int argc, char **argv)
 {
     const int runs = argc > 2 ? atoi(argv[2]) : 0;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) * 2654435761U + 88172645463325252U : 0;
-    int failed = 0;
+    char program[PATH_MAX];
 
-    if (runs < 1 || seed == 0) {
+    if (runs < 1 || seed == 0 || !realpath(argv[1], program)) {
         fprintf(stderr, "usage: faults FAULTY RUNS SEED\n");
         return 2;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us */
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!run_undisturbed(argv[1]))
+    if (!run_undisturbed(program))
         return 1;
-    for (int i = 0; i < runs; i++)
-        failed += !run_one(argv[1], &seed, i);
-    printf("%d runs, %d failed; after a death the slowest end took %.2f s, the slowest recovery "
-           "%.2f s\n",
-           runs, failed, worst_end, worst_recovery);
-    return failed ? 1 : 0;
+    for (; total.runs < runs; total.runs++)
+        total.failed += !run_one(program, &seed, total.runs);
+    print_total();
+    return total.failed ? 1 : 0;
 }
