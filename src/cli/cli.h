@@ -87,6 +87,11 @@ void cli_print_help(FILE *out, const co_command *command);
 /* Whether this process speaks for the run: under mpiexec every rank comes back from a launch. */
 bool cli_is_root(void);
 
+/* What a file of the user's is that a command replaces. */
+typedef enum cli_output { CLI_ONNX, CLI_SAFETENSORS, CLI_PACK, CLI_PLOT } cli_output;
+/* A file of that kind alone is replaced, and none of `inputs`, which NULL ends. */
+co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs);
+
 /* --- data_source.c --- */
 
 /* A data set by "FILE.yaml", a config, or by the value of `data:` in one. */

@@ -22,6 +22,7 @@ typedef struct compare_options {
 typedef struct compare_plan {
     co_config *config; /* owned: its arena holds all texts and cells */
     const char *path;  /* borrowed: the config to train */
+    bool made;         /* the folder, under a name of the program's own */
     const cli_list *set;
     const char *dir;       /* of the comparison */
     const char **strategy; /* (cells) "strategy=...": what makes the cell different, for --set */

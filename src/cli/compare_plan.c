@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "cli/compare.h"
 #include "cli/machine.h"
@@ -18,6 +18,7 @@
 
 #define PLAN_MAX_NAME  64 /* of a folder, before the number of ranks */
 #define PLAN_MAX_NAMES 64
+#define PLAN_MAX_TABLE ((size_t)16 << 20)
 
 /* A strategy of the list, under its names. */
 typedef struct plan_strategy {
@@ -230,16 +231,13 @@ static co_status plan_name_machine(compare_plan *plan)
     return plan->report.machine ? CO_OK : CO_E_NOMEM;
 }
 
-/* runs/compare-20260131-235959 */
 static co_status plan_default_dir(compare_plan *plan)
 {
-    time_t now = time(NULL);
-    struct tm parts;
-    char stamp[32];
+    char path[256];
 
-    if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
-        return co_fail(CO_E_FAILED, "cannot tell the local time; give --out DIR");
-    plan->dir = co_arena_printf(co_config_arena(plan->config), "runs/compare-%s", stamp);
+    CO_TRY(co_fs_make_dated(path, sizeof(path), "runs/compare"));
+    plan->dir = co_arena_strdup(co_config_arena(plan->config), path);
+    plan->made = true;
     return plan->dir ? CO_OK : CO_E_NOMEM;
 }
 
@@ -319,6 +317,8 @@ void compare_plan_close(compare_plan *plan)
 {
     for (size_t i = 0; i < plan->report.n_cell; i++)
         co_cell_fini(&plan->report.cell[i]);
+    if (plan->made) /* and empty: nothing has come of it */
+        (void)rmdir(plan->dir);
     co_config_destroy(plan->config);
     *plan = (compare_plan){0};
 }
@@ -357,8 +357,50 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     return st;
 }
 
+/* Whether it is a comparison that is gone on with. */
+static bool plan_is_ours(const compare_plan *plan)
+{
+    static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = PLAN_MAX_TABLE};
+    const char *path = co_arena_printf(co_config_arena(plan->config), "%s/table.json", plan->dir);
+    uint8_t *text = NULL;
+    bool ours = false;
+    size_t size;
+
+    for (size_t i = 0; i < plan->report.n_cell; i++)
+        ours = ours || plan_has(&plan->report.cell[i], COMPARE_LOG);
+    if (!ours && path && co_fs_read_as(&text, &size, path, &rule) == CO_OK)
+        ours = text[0] == '{' && strstr((const char *)text, "\"cells\": [");
+    co_free(text);
+    return ours;
+}
+
+/* Somebody's own files stay as they are. */
+static co_status plan_check_owner(const compare_plan *plan, bool resume)
+{
+    static const char *const files[] = {"table.txt", "table.csv", "table.json", "plots.log",
+                                        CO_REPORT_SCRIPT};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const co_cell folder = {.dir = plan->dir};
+
+        if (!plan_has(&folder, files[i]) || (resume && plan_is_ours(plan)))
+            continue;
+        if (resume)
+            return co_fail(CO_E_USAGE,
+                           "%s/%s is there, and not from a comparison, which would overwrite it; "
+                           "give another --out, or move it away",
+                           plan->dir, files[i]);
+        return co_fail(CO_E_USAGE,
+                       "%s/%s is there, and would be overwritten; go on with that comparison with "
+                       "--resume, or give another --out",
+                       plan->dir, files[i]);
+    }
+    return CO_OK;
+}
+
 co_status compare_plan_take_over(compare_plan *plan, bool resume)
 {
+    CO_TRY(plan_check_owner(plan, resume));
     for (size_t i = 0; i < plan->report.n_cell; i++) {
         co_cell *cell = &plan->report.cell[i];
 

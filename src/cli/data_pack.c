@@ -228,6 +228,15 @@ static co_status data_pack_all(data_pack *p, const cli_data *source)
     return st;
 }
 
+static co_status data_pack_check_target(const data_pack *p, const cli_data *source,
+                                        const char *config)
+{
+    const co_value *path = co_value_get(source->value, "path");
+    const char *inputs[] = {config, path && path->text ? path->text : config, NULL};
+
+    return cli_check_output(p->target, CLI_PACK, inputs);
+}
+
 static co_status data_pack_run(const void *options, int n, const char *const *argument)
 {
     data_pack p = {.options = options, .target = argument[1], .start_ns = co_clock_ns()};
@@ -237,6 +246,11 @@ static co_status data_pack_run(const void *options, int n, const char *const *ar
     (void)n;
     p.terminal = !p.options->quiet && isatty(STDERR_FILENO);
     CO_TRY(cli_data_open(&source, argument[0], &p.options->set));
+    st = data_pack_check_target(&p, &source, argument[0]);
+    if (st != CO_OK) {
+        cli_data_close(&source);
+        return st;
+    }
     cli_guard_enter(&p.guard);
     st = data_pack_all(&p, &source);
     cli_guard_leave(&p.guard);

@@ -186,6 +186,12 @@ static co_status data_partition_check(data_partition *p)
 
 static co_status data_partition_show(const data_partition *p, const data_partition_options *o)
 {
+    static const char *const inputs[] = {NULL};
+
+    if (o->png)
+        CO_TRY(cli_check_output(o->png, CLI_PLOT, inputs));
+    if (o->svg)
+        CO_TRY(cli_check_output(o->svg, CLI_PLOT, inputs));
     if (o->csv)
         partition_view_csv(stdout, &p->view);
     else

@@ -176,6 +176,8 @@ static co_status export_run(const void *options, int n, const char *const *argum
     CO_TRY(export_choose(&write, argument[1]));
     CO_TRY(cli_source_find(&source, argument[0], o->checkpoint, o->config));
     run.config_path = source.config;
+    CO_TRY(cli_check_output(argument[1], write == co_export_onnx ? CLI_ONNX : CLI_SAFETENSORS,
+                            (const char *const[]){source.weights, source.config, NULL}));
     CO_TRY(cli_source_open(&net, &run, source.weights, o->shape));
     st = export_network(&net, argument[1], source.weights, write);
     cli_network_close(&net);

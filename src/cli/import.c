@@ -91,6 +91,8 @@ static co_status import_run(const void *options, int n, const char *const *argum
 
     (void)n;
     CO_TRY(import_check(o, argument[1]));
+    CO_TRY(
+        cli_check_output(argument[1], CLI_SAFETENSORS, (const char *const[]){argument[0], NULL}));
     if (o->model) {
         co_shape shape;
 

@@ -1,10 +1,14 @@
-/* output.c - which process of a run may speak. */
+/* output.c - which process of a run may speak, and which files a command may replace. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <cohort/launch.h>
 
 #include "cli/cli.h"
+#include "core/fs.h"
+#include "data/pack_layout.h"
+
+#define OUTPUT_HEAD 16 /* bytes that tell what a file is */
 
 bool cli_is_root(void)
 {
@@ -20,4 +24,49 @@ bool cli_is_root(void)
             return strcmp(rank, "0") == 0;
     }
     return true;
+}
+
+static bool output_begins(const uint8_t *head, const char *with)
+{
+    return memcmp(head, with, strlen(with)) == 0;
+}
+
+static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
+{
+    switch (kind) {
+    case CLI_ONNX:
+        return head[0] == 0x08; /* ir_version, the first field of a model */
+    case CLI_SAFETENSORS:
+        return head[7] == 0 && head[8] == '{'; /* the header, behind its length of 8 bytes */
+    case CLI_PACK:
+        return memcmp(head, PACK_MAGIC, 8) == 0;
+    case CLI_PLOT:
+        return output_begins(head, "\x89PNG") || output_begins(head, "<?xml") ||
+               output_begins(head, "<svg") || output_begins(head, "%PDF");
+    }
+    return false;
+}
+
+co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs)
+{
+    static const char *const names[] = {"an ONNX file", "a safetensors file", "a packed data set",
+                                        "a plot"};
+    static const co_open_rule rule = {.status = CO_E_USAGE};
+    uint8_t head[OUTPUT_HEAD] = {0};
+    uint64_t size = 0;
+    FILE *file;
+
+    if (!co_fs_exists(path))
+        return CO_OK;
+    for (; *inputs; inputs++)
+        if (co_fs_same(path, *inputs))
+            return co_fail(CO_E_USAGE, "%s is what is read; give another name for the result",
+                           path);
+    CO_TRY(co_open_stream(&file, &size, path, &rule));
+    (void)!fread(head, 1, sizeof(head), file);
+    fclose(file);
+    if (size == 0 || output_is(kind, head))
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "%s is there and not %s: remove it, or give another name", path,
+                   names[kind]);
 }

@@ -432,7 +432,7 @@ co_status train_mpiexec(const train_options *o, const char *config)
     CO_TRY(co_spec_load(&j.spec, &load));
     st = job_prepare(&j);
     if (st == CO_OK) {
-        made = !co_fs_exists(j.run_dir);
+        made = !o->run_dir || !co_fs_exists(j.run_dir);
         cli_guard_enter(&guard);
         st = job_run(&j, &guard);
         co_notes_remove(j.notes);

@@ -12,6 +12,7 @@
 struct co_config {
     co_arena *arena; /* owned: all values */
     co_value *root;
+    const char *name;
 };
 
 co_status co_config_parse(co_config **out, const char *text, size_t length, const char *name)
@@ -28,6 +29,7 @@ co_status co_config_parse(co_config **out, const char *text, size_t length, cons
         return CO_E_NOMEM;
     config->arena = co_arena_create();
     source = config->arena ? co_arena_strdup(config->arena, name) : NULL;
+    config->name = source;
     if (source)
         st = co_yaml_parse(&config->root, config->arena, text, length, source);
     if (st == CO_OK && config->root->kind != CO_VALUE_MAP && config->root->kind != CO_VALUE_NULL)
@@ -63,6 +65,11 @@ void co_config_destroy(co_config *config)
 co_value *co_config_root(const co_config *config)
 {
     return config->root;
+}
+
+const char *co_config_name(const co_config *config)
+{
+    return config->name;
 }
 
 co_arena *co_config_arena(const co_config *config)

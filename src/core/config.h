@@ -47,6 +47,8 @@ void co_config_destroy(co_config *config);
 
 /* The root value (a map, or null for an empty text), borrowed. */
 co_value *co_config_root(const co_config *config);
+/* Of the file, or what was given in its place. */
+const char *co_config_name(const co_config *config);
 co_arena *co_config_arena(const co_config *config);
 
 /* Apply "dotted.key=YAML" as from --set; makes missing maps on the way. A scalar `x` in the way

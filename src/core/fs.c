@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/mem.h"
+
+#define FS_MAX_DATED 10000 /* folders of one second */
 
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
 {
@@ -194,6 +197,53 @@ co_status co_fs_mkdirs(const char *path)
         st = co_fail(CO_E_IO, "%s: is not a folder", path);
     co_free(copy);
     return st;
+}
+
+static co_status fs_make_above(const char *path)
+{
+    char *above = co_strdup(path), *slash = above ? strrchr(above, '/') : NULL;
+    co_status st = above ? CO_OK : CO_E_NOMEM;
+
+    if (slash && slash != above) {
+        *slash = '\0';
+        st = co_fs_mkdirs(above);
+    }
+    co_free(above);
+    return st;
+}
+
+co_status co_fs_make_dated(char *path, size_t size, const char *prefix)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    char stamp[32];
+
+    if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
+        return co_fail(CO_E_FAILED, "cannot tell the local time; name the folder");
+    CO_TRY(fs_make_above(prefix));
+    for (int i = 1; i <= FS_MAX_DATED; i++) {
+        char number[16] = "";
+        int n;
+
+        if (i > 1)
+            snprintf(number, sizeof(number), "-%d", i);
+        n = snprintf(path, size, "%s-%s%s", prefix, stamp, number);
+        if (n < 0 || (size_t)n >= size)
+            return co_fail(CO_E_USAGE, "%s: the path is too long", prefix);
+        if (mkdir(path, 0777) == 0)
+            return CO_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return co_fail(CO_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
+int co_fs_same(const char *a, const char *b)
+{
+    struct stat one, other;
+
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
 }
 
 int co_fs_exists(const char *path)

@@ -32,8 +32,13 @@ void co_atomic_discard(co_atomic_file *file);
 
 /* mkdir -p with mode 0777 & ~umask. */
 co_status co_fs_mkdirs(const char *path);
+/* A folder that nobody else has, also if others ask in the same second: `prefix`-20260131-235959,
+   with -2, -3, ... behind it where that exists. `path` (size bytes) gets its name. */
+co_status co_fs_make_dated(char *path, size_t size, const char *prefix);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);
+/* Whether both names are there, and of one file. */
+int co_fs_same(const char *a, const char *b);
 
 /* Sequential reader over untrusted bytes: never goes past the end. */
 typedef struct co_reader {

@@ -10,15 +10,18 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
 
 #define RUNDIR_MAX_PATH 4096
+#define RUNDIR_MAX_LOCK 32
+#define RUNDIR_SIGN     "cohort\n" /* behind the number of a process */
 
 /* How long the ranks of a job that was killed may take to vanish. */
 #define RUNDIR_WAIT_US 5000000
@@ -30,21 +33,6 @@ static co_status rundir_join(char *out, const char *dir, const char *file)
 
     if (n < 0 || n >= RUNDIR_MAX_PATH)
         return co_fail(CO_E_USAGE, "%s: the path of the run directory is too long", dir);
-    return CO_OK;
-}
-
-/* runs/mnist-net-20260131-235959, with -2, -3, ... behind it where that exists. */
-static co_status rundir_name(char *path, size_t size, const co_spec *spec)
-{
-    time_t now = time(NULL);
-    struct tm parts;
-    char stamp[32];
-
-    if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
-        return co_fail(CO_E_FAILED, "cannot tell the local time; name a run directory");
-    snprintf(path, size, "runs/%s-%s", co_spec_model_name(spec), stamp);
-    for (int i = 2; co_fs_exists(path) && i < 1000; i++)
-        snprintf(path, size, "runs/%s-%s-%d", co_spec_model_name(spec), stamp, i);
     return CO_OK;
 }
 
@@ -64,23 +52,104 @@ co_status co_rundir_write_config(const char *path, const co_spec *spec)
     return co_atomic_commit(out);
 }
 
-co_status co_rundir_check(char *path, size_t size, const co_spec *spec)
+/* A run's own sign: the lock that it has left, with its words. */
+static bool rundir_is_locked_by_us(const char *path)
 {
-    static const char *const traces[] = {"metrics.jsonl", "summary.json", "final.safetensors",
-                                         "checkpoints"};
+    const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = RUNDIR_MAX_LOCK};
+    char file[RUNDIR_MAX_PATH];
+    uint8_t *text = NULL;
+    bool ours = false;
+    size_t size;
 
-    if (!path[0])
-        CO_TRY(rundir_name(path, size, spec));
-    for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+    if (rundir_join(file, path, ".lock") == CO_OK &&
+        co_fs_read_as(&text, &size, file, &rule) == CO_OK) {
+        const char *digits = (const char *)text;
+        const size_t n = strspn(digits, " 0123456789");
+
+        ours = n > 0 && strcmp(digits + n, RUNDIR_SIGN) == 0;
+    }
+    co_free(text);
+    return ours;
+}
+
+/* Or a checkpoint, where a copy has left out what begins with a dot. */
+static bool rundir_is_ours(const char *path)
+{
+    char dir[RUNDIR_MAX_PATH], folder[CO_CHECKPOINT_MAX_PATH], file[CO_CHECKPOINT_MAX_PATH];
+    uint64_t *steps = NULL;
+    bool ours = rundir_is_locked_by_us(path);
+    size_t n = 0;
+
+    if (ours || rundir_join(dir, path, "checkpoints") != CO_OK ||
+        co_checkpoint_list(&steps, &n, dir) != CO_OK)
+        return ours;
+    for (size_t i = 0; i < n && !ours; i++)
+        ours = co_checkpoint_path(folder, dir, steps[i]) == CO_OK &&
+               co_checkpoint_join(file, folder, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(file);
+    co_free(steps);
+    return ours;
+}
+
+/* What a run writes, and which of it one leaves that has not begun. */
+static const struct {
+    const char *name;
+    bool early;
+} rundir_files[] = {
+    {"config.yaml", true},   {"control.sock", true},       {"metrics.jsonl", false},
+    {"summary.json", false}, {"final.safetensors", false}, {"trained.safetensors", false},
+    {"profile.json", false}, {"trace.json", false},        {"checkpoints", false},
+};
+
+/* A folder of somebody's own files stays as it is. */
+static co_status rundir_check_owner(bool *ours, const char *path)
+{
+    *ours = rundir_is_ours(path);
+    for (size_t i = 0; i < sizeof(rundir_files) / sizeof(rundir_files[0]) && !*ours; i++) {
         char file[RUNDIR_MAX_PATH];
 
-        CO_TRY(rundir_join(file, path, traces[i]));
+        CO_TRY(rundir_join(file, path, rundir_files[i].name));
         if (co_fs_exists(file))
+            return co_fail(CO_E_USAGE,
+                           "%s is there, and not from a run: training would overwrite it; give "
+                           "another --run-dir, or move it away",
+                           file);
+    }
+    return CO_OK;
+}
+
+static co_status rundir_check_unused(const char *path)
+{
+    for (size_t i = 0; i < sizeof(rundir_files) / sizeof(rundir_files[0]); i++) {
+        char file[RUNDIR_MAX_PATH];
+
+        CO_TRY(rundir_join(file, path, rundir_files[i].name));
+        if (!rundir_files[i].early && co_fs_exists(file))
             return co_fail(CO_E_USAGE,
                            "%s holds an earlier run; go on with it by --resume, remove it, or give "
                            "another --run-dir",
                            path);
     }
+    return CO_OK;
+}
+
+co_status co_rundir_check(char *path, size_t size, const co_spec *spec)
+{
+    const char *source = co_config_name(spec->config);
+    char prefix[RUNDIR_MAX_PATH], file[RUNDIR_MAX_PATH];
+    bool ours;
+
+    if (!path[0]) {
+        snprintf(prefix, sizeof(prefix), "runs/%s", co_spec_model_name(spec));
+        return co_fs_make_dated(path, size, prefix);
+    }
+    CO_TRY(rundir_check_owner(&ours, path));
+    CO_TRY(rundir_check_unused(path));
+    CO_TRY(rundir_join(file, path, "config.yaml"));
+    if (ours && co_fs_same(file, source))
+        return co_fail(CO_E_USAGE,
+                       "%s is this run's own config, and would be overwritten; give another "
+                       "--run-dir",
+                       source);
     return CO_OK;
 }
 
@@ -107,13 +176,25 @@ static void rundir_warn(const char *path)
         co_log(CO_LOG_WARN, "%s: belongs to another user, who may change this run", path);
 }
 
+/* Over what is there in one write: whenever a job is killed, the sign of a run stands. */
+static void rundir_sign(int fd)
+{
+    char text[RUNDIR_MAX_LOCK];
+    const int n = snprintf(text, sizeof(text), "%10ld " RUNDIR_SIGN, (long)getpid());
+
+    if (pwrite(fd, text, (size_t)n, 0) == n)
+        (void)!ftruncate(fd, n);
+}
+
 co_status co_rundir_lock(int *lock, const char *path)
 {
     const int tries = RUNDIR_WAIT_US / RUNDIR_TRY_US;
     char file[RUNDIR_MAX_PATH];
+    bool ours;
     int fd, bad;
 
     CO_TRY(rundir_join(file, path, ".lock"));
+    CO_TRY(rundir_check_owner(&ours, path));
     CO_TRY(co_fs_mkdirs(path));
     CO_TRY(co_open_lock(&fd, file, path));
     /* Held by whoever has this open, so by the ranks too: it is free when all of a job has gone. */
@@ -132,8 +213,7 @@ co_status co_rundir_lock(int *lock, const char *path)
                            path, holder);
         return co_fail(CO_E_IO, "%s: cannot lock: %s", file, strerror(error));
     }
-    if (ftruncate(fd, 0) == 0)
-        (void)dprintf(fd, "%ld\n", (long)getpid());
+    rundir_sign(fd);
     rundir_warn(path);
     *lock = fd;
     return CO_OK;
