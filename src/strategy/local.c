@@ -198,6 +198,20 @@ static co_status local_after_update(co_strategy *strategy, const co_strategy_ste
     return local_averages(self, step->step) ? local_end_round(strategy) : CO_OK;
 }
 
+/* The outer step, as local_step_outer takes it. */
+static co_strategy_merge local_merge(const co_strategy *strategy)
+{
+    const local_state *self = strategy->self;
+    const double momentum = self->outer.momentum, lr = self->outer.lr;
+    co_strategy_merge merge = {co_weights_share(&self->used), 1, 0};
+
+    if (!self->common || self->used.count[1] == 0)
+        return merge;
+    merge.way = self->outer.nesterov ? lr * (1 + momentum) : lr;
+    merge.velocity = self->outer.nesterov ? lr * momentum * momentum : lr * momentum;
+    return merge;
+}
+
 /* Both only ever change where all ranks agree. */
 static float *local_carry(const co_strategy *strategy, size_t i)
 {
@@ -243,6 +257,7 @@ const co_strategy_ops co_strategy_local = {
     .before_update = local_before_update,
     .after_update = local_after_update,
     .finish = local_end_round,
+    .merge = local_merge,
     .carry = local_carry,
     .counters = local_counters,
     .resume = local_resume,

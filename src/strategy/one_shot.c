@@ -78,6 +78,13 @@ static co_status one_shot_finish(co_strategy *strategy)
     return co_weights_average(&self->used, strategy);
 }
 
+static co_strategy_merge one_shot_merge(const co_strategy *strategy)
+{
+    const one_shot *self = strategy->self;
+
+    return (co_strategy_merge){co_weights_share(&self->used), 1, 0};
+}
+
 static uint64_t *one_shot_counters(const co_strategy *strategy, size_t *n)
 {
     one_shot *self = strategy->self;
@@ -96,5 +103,6 @@ const co_strategy_ops co_strategy_one_shot = {
     .before_update = one_shot_before_update,
     .after_update = one_shot_after_update,
     .finish = one_shot_finish,
+    .merge = one_shot_merge,
     .counters = one_shot_counters,
 };

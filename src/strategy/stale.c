@@ -177,6 +177,14 @@ static co_status stale_finish(co_strategy *strategy)
     return self->racy ? co_weights_broadcast(strategy) : CO_OK;
 }
 
+/* Rank 0's weights, as they are. */
+static co_strategy_merge stale_merge(const co_strategy *strategy)
+{
+    const stale *self = strategy->self;
+
+    return (co_strategy_merge){self->racy && co_comm_rank(strategy->comm) == 0, 1, 0};
+}
+
 static void stale_fini(co_strategy *strategy)
 {
     stale *self = strategy->self;
@@ -201,6 +209,7 @@ const co_strategy_ops co_strategy_stale = {
     .before_update = stale_before_update,
     .after_update = stale_after_update,
     .finish = stale_finish,
+    .merge = stale_merge,
     .settle = stale_settle,
     .carry = stale_carry,
     .fini = stale_fini,

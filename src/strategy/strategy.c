@@ -145,6 +145,11 @@ void co_strategy_rescale(co_strategy *strategy, double factor)
         strategy->ops->rescale(strategy, factor);
 }
 
+co_strategy_merge co_strategy_merge_of(const co_strategy *strategy)
+{
+    return strategy->ops->merge ? strategy->ops->merge(strategy) : (co_strategy_merge){0, 1, 0};
+}
+
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n)
 {
     *n = 0;

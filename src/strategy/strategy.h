@@ -36,6 +36,7 @@ float *co_strategy_carry(const co_strategy *strategy, size_t i);
 /* Not where ops->rescale is NULL and something is kept. */
 void co_strategy_rescale(co_strategy *strategy, double factor);
 bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i);
+co_strategy_merge co_strategy_merge_of(const co_strategy *strategy);
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n);
 co_status co_strategy_resume(co_strategy *strategy, uint64_t step);
 co_strategy_counts co_strategy_report(const co_strategy *strategy);

@@ -43,6 +43,11 @@ static co_status weights_combine(co_comm *comm, float *x, size_t n, double share
     return co_comm_allreduce(comm, x, x, n, CO_F32, CO_SUM);
 }
 
+double co_weights_share(const co_weights_used *used)
+{
+    return used->count[1] ? (double)used->count[0] / (double)used->count[1] : 0;
+}
+
 co_status co_weights_average(co_weights_used *used, const co_strategy *strategy)
 {
     const co_store *store = strategy->store;
@@ -50,7 +55,7 @@ co_status co_weights_average(co_weights_used *used, const co_strategy *strategy)
 
     if (used->count[1] == 0)
         return CO_OK;
-    share = (double)used->count[0] / (double)used->count[1];
+    share = co_weights_share(used);
     *used = (co_weights_used){{0, 0}};
     CO_TRY(weights_combine(strategy->comm, store->param, store->n, share));
     return weights_combine(strategy->comm, store->buffer, store->n_buffer, share);

@@ -20,6 +20,8 @@ uint64_t *co_weights_counters(co_weights_used *used, size_t *n);
 void co_weights_allow(co_strategy *strategy, const co_strategy_step *step);
 /* After the update of such a step. */
 void co_weights_count(co_weights_used *used, const co_strategy_step *step);
+/* This rank's share in that sum; 0: nothing is used. */
+double co_weights_share(const co_weights_used *used);
 /* Sum over ranks of local / global times theirs; `used` begins anew. Nothing is used: nothing is
    done. */
 co_status co_weights_average(co_weights_used *used, const co_strategy *strategy);

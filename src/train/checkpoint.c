@@ -151,7 +151,10 @@ static co_status checkpoint_add(checkpoint_file *file, const char *prefix, const
 
 static bool checkpoint_is_one(const co_state *state, int array)
 {
-    return co_state_copies(state, array) == 1 || co_state_is_common(state, array);
+    if (co_state_copies(state, array) == 1)
+        return true;
+    return co_state_is_common(state, array) &&
+           !(array == CO_STATE_PARAM && co_state_steps_on(state));
 }
 
 /* What all ranks have, or the mean of what they have. */

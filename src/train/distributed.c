@@ -149,6 +149,11 @@ static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_sta
     return st;
 }
 
+co_strategy_merge co_distributed_merge(const co_distributed *d)
+{
+    return co_strategy_merge_of(d->strategy);
+}
+
 uint64_t *co_distributed_counters(const co_distributed *d, size_t *n)
 {
     return co_strategy_counters(d->strategy, n);

@@ -33,9 +33,12 @@ typedef struct co_distributed_array {
     float *data;
     bool own;   /* each rank has its own */
     bool share; /* and that is its part of a sum over ranks */
+    bool carry; /* of the strategy; else of the optimizer */
 } co_distributed_array;
 /* Array i; false behind the last. */
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
+/* What the strategy's finish would make of ranks' weights now (ext/strategy.h). */
+co_strategy_merge co_distributed_merge(const co_distributed *distributed);
 /* The strategy's counters of this rank; NULL: none. */
 uint64_t *co_distributed_counters(const co_distributed *distributed, size_t *n);
 /* Whether each rank may have weights of its own after an update. */

@@ -66,9 +66,10 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
         snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
         out->data = co_optim_state(d->optim, store, i);
         out->own = d->strategy->own_state;
-        out->share = false;
+        out->share = out->carry = false;
         return true;
     }
+    out->carry = true;
     out->data = co_strategy_carry(d->strategy, (size_t)(i - states));
     out->own = out->share = co_strategy_carry_is_share(d->strategy, (size_t)(i - states));
     snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);

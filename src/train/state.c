@@ -55,6 +55,7 @@ co_status co_state_shape_of(co_state_shape *out, const co_job *job, int capacity
     for (int i = 0; i < n; i++) {
         CO_TRY(state_add(out, list[i].name, store->n, false, list[i].own));
         out->array[out->n_array - 1].share = list[i].share;
+        out->array[out->n_array - 1].carry = list[i].carry;
     }
     return CO_OK;
 }
@@ -192,7 +193,8 @@ static co_rank_point state_rank_point(const trainer *t)
                            .means = t->means,
                            .recent = t->recent.spans,
                            .updates = co_distributed_updates(t->distributed),
-                           .scaler = co_distributed_scaler(t->distributed)->state};
+                           .scaler = co_distributed_scaler(t->distributed)->state,
+                           .merge = co_distributed_merge(t->distributed)};
     size_t n = 0;
     const uint64_t *counters = co_distributed_counters(t->distributed, &n);
 
@@ -299,18 +301,62 @@ co_status co_state_capture(co_state *state, struct trainer *t)
     return co_comm_barrier(t->comm);
 }
 
+/* Whether copies count by the shares that the strategy says. */
+static bool state_has_shares(const co_state *state, int array)
+{
+    double sum = 0;
+
+    for (int c = 0; c < state->ranks; c++)
+        sum += state->rank[c].merge.share;
+    return (array == CO_STATE_PARAM || array == CO_STATE_BUFFER) && sum > 0 &&
+           state->shape.array[CO_STATE_PARAM].own && co_state_copies(state, array) == state->ranks;
+}
+
+bool co_state_steps_on(const co_state *state)
+{
+    const co_strategy_merge *merge = &state->rank[0].merge;
+
+    return state->ranks > 1 && state_has_shares(state, CO_STATE_PARAM) &&
+           (merge->way != 1 || merge->velocity != 0);
+}
+
+/* From the mean of a round to where the strategy's step along its way ends. */
+static void state_step_on(float *mean, const co_state *state, size_t begin, size_t end)
+{
+    const co_strategy_merge *merge = &state->rank[0].merge;
+    const float *from, *velocity;
+    int i = CO_STATE_MORE;
+
+    while (!state->shape.array[i].carry)
+        i++;
+    from = state->shape.array[i].data;
+    velocity = state->shape.array[i + 1].data;
+    for (size_t e = begin; e < end; e++) {
+        const double x = (double)from[e];
+
+        mean[e] =
+            (float)(x - merge->way * (x - (double)mean[e]) - merge->velocity * (double)velocity[e]);
+    }
+}
+
 void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end)
 {
     const co_state_array *from = &state->shape.array[array];
+    const bool shares = state_has_shares(state, array);
     const int copies = co_state_copies(state, array);
 
     for (size_t e = begin; e < end; e++) {
         double sum = 0;
 
-        for (int c = 0; c < copies; c++)
-            sum += (double)from->data[(size_t)c * from->n + e];
-        out[e] = (float)(sum / copies);
+        for (int c = 0; c < copies; c++) {
+            const double copy = (double)from->data[(size_t)c * from->n + e];
+
+            sum += shares ? state->rank[c].merge.share * copy : copy;
+        }
+        out[e] = (float)(shares ? sum : sum / copies);
     }
+    if (array == CO_STATE_PARAM && co_state_steps_on(state))
+        state_step_on(out, state, begin, end);
 }
 
 /* All had a part of a sum; so have all now, if their number is another. */

@@ -65,6 +65,7 @@ typedef struct co_rank_point {
     uint64_t updates;                         /* made by this rank's optimizer */
     co_scaler_state scaler;                   /* scale 0: of a run that did not know of it */
     uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */
+    co_strategy_merge merge;                  /* likewise; not in checkpoints */
 } co_rank_point;
 
 /* Behind them: the average's two, where there is one; the optimizer's; the strategy's. */
@@ -77,6 +78,7 @@ typedef struct co_state_array {
     bool buffer;                        /* laid out as the store's buffer; else as its param */
     bool own;                           /* each rank has its own: `ranks` copies; else one */
     bool share;                         /* of a sum over ranks; else copies of like things */
+    bool carry;                         /* the strategy's */
     float *data;                        /* (copies, n) */
 } co_state_array;
 
@@ -106,8 +108,11 @@ int co_state_copies(const co_state *state, int array);
 
 /* Whether all copies of an array are the same, so that one of them will do. */
 bool co_state_is_common(const co_state *state, int array);
+/* Whether the weights that the run would end with are more than a mean of the ranks' own. */
+bool co_state_steps_on(const co_state *state);
 /* The mean over the copies of elements [begin, end), in double and in their order, so that everyone
-   finds the same. */
+   finds the same. Where ranks hold weights of their own, theirs and the running statistics become
+   what the strategy's finish would make of them. */
 void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end);
 
 struct trainer;

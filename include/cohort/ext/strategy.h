@@ -28,6 +28,14 @@ typedef struct co_strategy_step {
 
 #define CO_STRATEGY_MAX_COUNTERS 4
 
+/** What finish would make of ranks' weights now, as each rank knows it without asking: their mean
+ * by shares, and then, with x and v for the arrays 0 and 1 of carry, x - way (x - mean) - velocity
+ * v Running statistics are averaged by the same shares. */
+typedef struct co_strategy_merge {
+    double share;         /* of this rank: those of all add up to 1, or are all 0: equal ones */
+    double way, velocity; /* the same on all ranks; 1 and 0: the mean itself */
+} co_strategy_merge;
+
 typedef struct co_strategy_ops co_strategy_ops;
 
 typedef struct co_strategy {
@@ -110,6 +118,8 @@ struct co_strategy_ops {
     /** After the last step; the weights may move, and are then evaluated and saved. NULL:
      *  nothing. */
     co_status (*finish)(co_strategy *strategy);
+    /** What finish would come to, for the weights of a checkpoint. NULL: the plain mean. */
+    co_strategy_merge (*merge)(const co_strategy *strategy);
     /** After finish, over all ranks. NULL: nothing is counted. */
     co_strategy_counts (*report)(const co_strategy *strategy);
     /** A state of the run is about to be taken, after an update: finish what is under way, so that
