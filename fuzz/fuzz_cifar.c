@@ -15,15 +15,16 @@ static void fuzz_as(const uint8_t *data, size_t size, const co_cifar_layout *lay
 
     if (co_cifar_parse(&cifar, data, size, layout, "input") != CO_OK)
         return;
-    if (cifar.count == 0 || cifar.record != layout->labels + CO_CIFAR_IMAGE)
+    if (cifar.count == 0)
         abort();
     for (size_t i = 0; i < cifar.count; i++) {
-        const uint8_t *record = cifar.file.data + i * cifar.record;
+        const uint8_t *image = cifar.image + i * cifar.image_step;
 
         for (size_t k = 0; k < layout->labels; k++)
-            if (record[k] >= layout->classes[k])
+            if (cifar.label[i * cifar.label_step + k] >= layout->classes[k])
                 abort();
-        (void)((const volatile uint8_t *)record)[cifar.record - 1]; /* volatile, so that it stays */
+        (void)((
+            const volatile uint8_t *)image)[CO_CIFAR_IMAGE - 1]; /* volatile, so that it stays */
     }
     co_cifar_close(&cifar);
 }

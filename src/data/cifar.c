@@ -1,10 +1,12 @@
 /*
- * cifar.c - read a CIFAR file, plain or gzip, whose bytes may be anything.
+ * cifar.c - read a CIFAR file of either version, plain or gzip, whose bytes may be anything.
  *
- * Settles that it is whole records and that every label is one. Must not know which files make a
- * split: that is cifar_format.c's.
+ * Settles that it is whole records or a pickle of them, and that every label is one. Must not know
+ * which files make a split: that is cifar_format.c's.
  */
 #include "data/cifar.h"
+
+#include "core/mem.h"
 
 const co_cifar_layout co_cifar10_layout = {
     .owner = "cifar10",
@@ -17,7 +19,14 @@ const co_cifar_layout co_cifar10_layout = {
               {"test_batch.bin"}},
     .folder = "cifar-10-batches-bin",
     .archive = "cifar-10-binary.tar.gz",
-    .pickled = {"cifar-10-batches-py", "data_batch_1"},
+    .python = {.files = {{"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                          "data_batch_5"},
+                         {"test_batch"}},
+               .folder = "cifar-10-batches-py",
+               .archive = "cifar-10-python.tar.gz",
+               .meta = "batches.meta",
+               .labels = {"labels"},
+               .names = {"label_names"}},
 };
 
 const co_cifar_layout co_cifar100_layout = {
@@ -29,7 +38,12 @@ const co_cifar_layout co_cifar100_layout = {
     .files = {{"train.bin"}, {"test.bin"}},
     .folder = "cifar-100-binary",
     .archive = "cifar-100-binary.tar.gz",
-    .pickled = {"cifar-100-python", "train"},
+    .python = {.files = {{"train"}, {"test"}},
+               .folder = "cifar-100-python",
+               .archive = "cifar-100-python.tar.gz",
+               .meta = "meta",
+               .labels = {"coarse_labels", "fine_labels"},
+               .names = {"coarse_label_names", "fine_label_names"}},
 };
 
 static co_status cifar_check_labels(const co_cifar *cifar, const co_cifar_layout *layout,
@@ -37,7 +51,7 @@ static co_status cifar_check_labels(const co_cifar *cifar, const co_cifar_layout
 {
     for (size_t i = 0; i < cifar->count; i++)
         for (size_t k = 0; k < layout->labels; k++) {
-            const uint8_t label = cifar->file.data[i * cifar->record + k];
+            const uint8_t label = cifar->label[i * cifar->label_step + k];
 
             if (label >= layout->classes[k])
                 return co_fail(CO_E_DATA,
@@ -49,17 +63,30 @@ static co_status cifar_check_labels(const co_cifar *cifar, const co_cifar_layout
     return CO_OK;
 }
 
+static co_status cifar_take_records(co_cifar *cifar, const co_cifar_layout *layout,
+                                    const char *name)
+{
+    const size_t record = layout->labels + CO_CIFAR_IMAGE;
+
+    if (cifar->file.size % record != 0)
+        return co_fail(CO_E_DATA,
+                       "%s: %zu bytes are no whole number of %s's records of %zu bytes: cut short, "
+                       "or no file of %s; fetch it again",
+                       name, cifar->file.size, layout->owner, record, layout->archive);
+    cifar->count = cifar->file.size / record;
+    cifar->label = cifar->file.data;
+    cifar->image = cifar->file.data + layout->labels;
+    cifar->label_step = cifar->image_step = record;
+    return CO_OK;
+}
+
 static co_status cifar_take(co_cifar *cifar, co_status st, const co_cifar_layout *layout,
                             const char *name)
 {
-    cifar->record = layout->labels + CO_CIFAR_IMAGE;
-    cifar->count = cifar->file.size / cifar->record;
-    if (st == CO_OK && cifar->file.size % cifar->record != 0)
-        st =
-            co_fail(CO_E_DATA,
-                    "%s: %zu bytes are no whole number of %s's records of %zu bytes: cut short, or "
-                    "no file of %s; fetch it again",
-                    name, cifar->file.size, layout->owner, cifar->record, layout->archive);
+    if (st == CO_OK && co_cifar_is_pickle(cifar->file.data, cifar->file.size))
+        st = co_cifar_take_pickle(cifar, layout, name);
+    else if (st == CO_OK)
+        st = cifar_take_records(cifar, layout, name);
     if (st == CO_OK)
         st = cifar_check_labels(cifar, layout, name);
     if (st != CO_OK)
@@ -69,21 +96,27 @@ static co_status cifar_take(co_cifar *cifar, co_status st, const co_cifar_layout
 
 co_status co_cifar_open(co_cifar *out, const char *path, const co_cifar_layout *layout)
 {
-    co_status st = co_file_open(&out->file, path, "a file of CIFAR's binary version");
+    co_status st;
 
+    *out = (co_cifar){.count = 0};
+    st = co_file_open(&out->file, path, "a file of CIFAR");
     return cifar_take(out, st, layout, path);
 }
 
 co_status co_cifar_parse(co_cifar *out, const uint8_t *bytes, size_t size,
                          const co_cifar_layout *layout, const char *name)
 {
-    co_status st = co_file_borrow(&out->file, bytes, size, name);
+    co_status st;
 
+    *out = (co_cifar){.count = 0};
+    st = co_file_borrow(&out->file, bytes, size, name);
     return cifar_take(out, st, layout, name);
 }
 
 void co_cifar_close(co_cifar *cifar)
 {
     co_file_close(&cifar->file);
+    co_free(cifar->labels);
+    co_free(cifar->turned);
     *cifar = (co_cifar){0};
 }

@@ -30,17 +30,17 @@ static const char *const cifar_labels[] = {"coarse", "fine", NULL};
 
 static const co_key cifar10_keys[] = {
     {"train", CO_KEY_STRING, CIFAR(train), "~", 0, 0, NULL,
-     "one file of training records instead of data_batch_*.bin; .gz may be left out"},
+     "one file of training samples instead of data_batch_*; .gz may be left out"},
     {"test", CO_KEY_STRING, CIFAR(test), "~", 0, 0, NULL,
-     "one file of test records instead of test_batch.bin"},
+     "one file of test samples instead of test_batch"},
     CO_KEYS_END,
 };
 
 static const co_key cifar100_keys[] = {
     {"train", CO_KEY_STRING, CIFAR(train), "~", 0, 0, NULL,
-     "one file of training records instead of train.bin; .gz may be left out"},
+     "one file of training samples instead of train.bin; .gz may be left out"},
     {"test", CO_KEY_STRING, CIFAR(test), "~", 0, 0, NULL,
-     "one file of test records instead of test.bin"},
+     "one file of test samples instead of test.bin"},
     {"labels", CO_KEY_CHOICE, CIFAR(labels), "fine", 0, 0, cifar_labels,
      "fine: 100 classes; coarse: 20"},
     CO_KEYS_END,
@@ -64,56 +64,81 @@ static co_status cifar_missing(const co_cifar_layout *layout, const char *folder
 {
     const char *const *file = layout->files[split];
     const bool many = file[1] != NULL;
-    char path[CIFAR_PATH];
 
-    if (cifar_find(path, folder, "", layout->pickled[0]) ||
-        cifar_find(path, folder, "", layout->pickled[1]))
-        return co_fail(CO_E_DATA,
-                       "%s: is of the version for Python; fetch the binary one, %s, and let "
-                       "data.path be its folder %s",
-                       path, layout->archive, layout->folder);
     if (!co_fs_exists(folder))
-        return co_fail(CO_E_DATA, "%s: No such file or directory; data.path is the folder %s of %s",
-                       folder, layout->folder, layout->archive);
+        return co_fail(CO_E_DATA,
+                       "%s: No such file or directory; data.path is the folder %s of %s, or %s of "
+                       "%s",
+                       folder, layout->folder, layout->archive, layout->python.folder,
+                       layout->python.archive);
     return co_fail(CO_E_DATA,
-                   "%s: holds no %s%s%s, plain or .gz; data.path is the folder %s of %s, or name "
-                   "the file with data.%s",
+                   "%s: holds no %s%s%s, plain or .gz; data.path is the folder %s of %s, or %s of "
+                   "%s, or name the file with data.%s",
                    folder, file[0], many ? " to " : "", many ? file[CO_CIFAR_MAX_FILES - 1] : "",
-                   layout->folder, layout->archive, split == CO_SPLIT_TRAIN ? "train" : "test");
+                   layout->folder, layout->archive, layout->python.folder, layout->python.archive,
+                   split == CO_SPLIT_TRAIN ? "train" : "test");
 }
 
-/* Every file of the split that is there. */
+/* Every file of the split that is there: those of the binary version, if it has any, else those of
+   the version for Python. */
 static co_status cifar_open_folder(cifar_format *self, const co_cifar_layout *layout,
                                    const char *folder, co_split split)
 {
-    const char *const below[] = {"", layout->folder};
+    const struct {
+        const char *below, *const *file;
+    } places[] = {{"", layout->files[split]},
+                  {layout->folder, layout->files[split]},
+                  {"", layout->python.files[split]},
+                  {layout->python.folder, layout->python.files[split]}};
     char path[CIFAR_PATH];
 
-    for (size_t k = 0; k < 2 && self->n_file == 0; k++)
-        for (size_t i = 0; i < CO_CIFAR_MAX_FILES && layout->files[split][i]; i++)
-            if (cifar_find(path, folder, below[k], layout->files[split][i])) {
+    for (size_t k = 0; k < 4 && self->n_file == 0; k++)
+        for (size_t i = 0; i < CO_CIFAR_MAX_FILES && places[k].file[i]; i++)
+            if (cifar_find(path, folder, places[k].below, places[k].file[i])) {
                 CO_TRY(co_cifar_open(&self->file[self->n_file], path, layout));
                 self->n_file++;
             }
     return self->n_file ? CO_OK : cifar_missing(layout, folder, split);
 }
 
+/* A text of class names, one a line, of the version whose files are there; NULL: there is none. */
+static co_status cifar_find_names(char **out, const char *folder, const co_cifar_layout *layout,
+                                  int labels, size_t classes)
+{
+    char path[CIFAR_PATH];
+    uint8_t *bytes = NULL;
+    size_t size;
+    bool python = false;
+    co_status st;
+
+    *out = NULL;
+    if (!cifar_find(path, folder, "", layout->names[labels]) &&
+        !cifar_find(path, folder, layout->folder, layout->names[labels])) {
+        python = cifar_find(path, folder, "", layout->python.meta) ||
+                 cifar_find(path, folder, layout->python.folder, layout->python.meta);
+        if (!python)
+            return CO_OK;
+    }
+    st = co_fs_read(&bytes, &size, path, CIFAR_MAX_NAMES, CO_E_DATA);
+    if (st == CO_OK && python) {
+        st = co_cifar_python_names(out, bytes, size, layout->python.names[labels], classes, path);
+        co_free(bytes);
+    } else {
+        *out = (char *)bytes;
+    }
+    return st == CO_E_NOMEM ? st : CO_OK;
+}
+
 /* What a person calls the labels; a set without such a file is none the worse. */
 static co_status cifar_read_names(cifar_format *self, const char *folder,
                                   const co_cifar_layout *layout, size_t classes)
 {
-    const char *file = layout->names[self->labels];
-    char path[CIFAR_PATH], *line, *rest = NULL;
-    uint8_t *text = NULL;
-    size_t size, n = 0;
-    co_status st;
+    char *line, *rest = NULL;
+    size_t n = 0;
 
-    if (!cifar_find(path, folder, "", file) && !cifar_find(path, folder, layout->folder, file))
+    CO_TRY(cifar_find_names(&self->text, folder, layout, self->labels, classes));
+    if (!self->text)
         return CO_OK;
-    st = co_fs_read(&text, &size, path, CIFAR_MAX_NAMES, CO_E_DATA);
-    if (st != CO_OK)
-        return st == CO_E_NOMEM ? st : CO_OK;
-    self->text = (char *)text;
     self->class = co_calloc(classes, sizeof(*self->class));
     if (!self->class)
         return CO_E_NOMEM;
@@ -187,32 +212,31 @@ static co_status cifar100_open(void *self, co_dataset_info *info, const char *pa
     return cifar_open(self, info, &co_cifar100_layout, path, split);
 }
 
-static const uint8_t *cifar_record(const co_cifar **file, const cifar_format *self, uint64_t i)
+/* The file that has sample *i, which becomes the record's number in it. */
+static const co_cifar *cifar_file_of(uint64_t *i, const cifar_format *self)
 {
-    const co_cifar *f = self->file;
+    const co_cifar *file = self->file;
 
-    while (i >= f->count)
-        i -= f++->count;
-    *file = f;
-    return f->file.data + i * f->record;
+    while (*i >= file->count)
+        *i -= file++->count;
+    return file;
 }
 
 static co_status cifar_read(const void *state, co_bytes *out, co_buffer *buffer, uint64_t i)
 {
-    const co_cifar *file;
-    const uint8_t *record = cifar_record(&file, state, i);
+    const co_cifar *file = cifar_file_of(&i, state);
 
     (void)buffer;
-    *out = (co_bytes){record + file->record - CO_CIFAR_IMAGE, CO_CIFAR_IMAGE};
+    *out = (co_bytes){file->image + i * file->image_step, CO_CIFAR_IMAGE};
     return CO_OK;
 }
 
 static int32_t cifar_label(const void *state, uint64_t i)
 {
     const cifar_format *self = state;
-    const co_cifar *file;
+    const co_cifar *file = cifar_file_of(&i, self);
 
-    return cifar_record(&file, self, i)[self->labels];
+    return file->label[i * file->label_step + (size_t)self->labels];
 }
 
 static const char *cifar_class_name(const void *state, int32_t label)
@@ -224,7 +248,8 @@ static const char *cifar_class_name(const void *state, int32_t label)
 
 const co_dataset_ops co_dataset_cifar10 = {
     .name = "cifar10",
-    .summary = "32x32 colour pictures of 10 classes; path: folder of the binary version",
+    .summary = "32x32 colour pictures of 10 classes; path: folder of the binary version or of that "
+               "for Python",
     .keys = cifar10_keys,
     .self_size = sizeof(cifar_format),
     .open = cifar10_open,
@@ -236,7 +261,8 @@ const co_dataset_ops co_dataset_cifar10 = {
 
 const co_dataset_ops co_dataset_cifar100 = {
     .name = "cifar100",
-    .summary = "32x32 colour pictures of 100 classes; path: folder of the binary version",
+    .summary = "32x32 colour pictures of 100 classes; path: folder of the binary version or of "
+               "that for Python",
     .keys = cifar100_keys,
     .self_size = sizeof(cifar_format),
     .open = cifar100_open,
