@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/keeper.h"
 #include "core/clock.h"
 #include "core/process.h"
 
@@ -125,6 +126,7 @@ co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child
 {
     child_run run = {.child = child, .start_ns = co_clock_ns(), .asked_at = -1};
     pid_t parent = getpid(), got;
+    cli_keeper keeper = {.line = -1};
 
     fflush(NULL); /* else the child would write the same buffered text again */
     run.pid = fork();
@@ -132,8 +134,11 @@ co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child
         child_become(child, guard, parent);
     if (run.pid < 0)
         return co_fail(CO_E_FAILED, "cannot start %s: %s", child->file, strerror(errno));
+    if (child->ask)
+        cli_keeper_start(&keeper, run.pid);
     while ((got = waitpid(run.pid, &out->wait, WNOHANG)) == 0)
         child_wait(&run, guard);
+    cli_keeper_end(&keeper);
     if (got < 0)
         return co_fail(CO_E_FAILED, "lost sight of %s: %s", child->file, strerror(errno));
     out->late = run.late;

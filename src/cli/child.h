@@ -37,7 +37,8 @@ typedef struct cli_ending {
 } cli_ending;
 
 /* CO_OK however it ends. CO_E_INTERRUPTED, CO_E_TERMINATED: this process was told to end, and the
-   child has ended before. The child dies with this process. */
+   child has ended before. The child dies with this process; with `ask` it is told by SIGTERM, and
+   has seconds, then what it has started dies too. */
 co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child);
 
 #endif

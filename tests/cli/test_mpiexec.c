@@ -188,6 +188,28 @@ static void signals_to_cohort_end_in_order(void **state)
     }
 }
 
+/* Nobody is left to tell mpiexec anything: at its start, at work, and behind a script. */
+static void a_killed_launcher_leaves_nothing(void **state)
+{
+    static const char *const at[] = {"dead/.ranks/0", "dead/metrics.jsonl"};
+    static const char *const how[] = {PROGRAM_MPIEXEC_LINE, "sh deaf.sh"};
+
+    (void)state;
+    program_need_mpi();
+    program_write_text("deaf.sh", "trap '' TERM\n" PROGRAM_MPIEXEC_LINE " \"$@\"\n");
+    for (int i = 0; i < 6; i++) {
+        const char *const args[] = {"train",     "job.yaml",       "-n",        "2",
+                                    "--run-dir", "dead",           "--mpiexec", how[i / 3],
+                                    "-s",        "epochs=1000000", NULL};
+        const program_options options = {.signal = SIGKILL, .signal_at = at[i % 2]};
+        const program_result *r = program_run(args, &options);
+
+        assert_int_equal(r->exit_code, 128 + SIGKILL);
+        assert_int_equal(r->orphans, 0);
+        program_remove("dead");
+    }
+}
+
 static void what_cannot_start_is_said_once(void **state)
 {
     (void)state;
@@ -352,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bucket_sizes_are_tuned),
         cmocka_unit_test(too_many_deaths_are_the_end),
         cmocka_unit_test(signals_to_cohort_end_in_order),
+        cmocka_unit_test(a_killed_launcher_leaves_nothing),
         cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),
         cmocka_unit_test(nobody_is_blamed_where_nobody_knows),
         cmocka_unit_test(a_step_that_fails_twice_is_the_end),
