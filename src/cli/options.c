@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "core/config.h"
+#include "core/hints.h"
 
 #define OPTIONS_COLUMN 28 /* where the help of an option starts */
 
@@ -34,9 +35,52 @@ static const cli_option *options_find_letter(const co_command *command, char let
     return NULL;
 }
 
-static co_status options_unknown(const co_command *command, const char *text)
+/* The top-level key that a dotted path begins with, as the config spells it; NULL: there is none.
+ */
+static const char *options_config_key(const char *name)
 {
-    const char *names[64], *near = NULL;
+    char first[64];
+
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(name, "."), name);
+    for (const co_key *key = co_spec_keys; key->name; key++)
+        if (co_hint_same(key->name, first))
+            return key->name;
+    return NULL;
+}
+
+/* Keys of the config are given by --set: `--epochs 3` and `--lr=0.1` are keys of it, or other
+   programs' names for one. `value` is what follows, if anything; `near`: some option looks like it,
+   which is worth more than a word of advice. */
+static co_status options_meant_key(const co_command *command, const char *name, const char *value,
+                                   bool near)
+{
+    const char *key = options_config_key(name), *path = NULL, *words = NULL, *quote;
+
+    if (key)
+        return co_fail(CO_E_USAGE,
+                       "unknown option '--%s'; keys of the config are changed by --set: `--set "
+                       "%s%s=%s`",
+                       name, key, name + strcspn(name, "."), value ? value : "VALUE");
+    if (!co_hint_option(&path, &words, name))
+        return CO_OK;
+    if (!path && !near)
+        return co_fail(CO_E_USAGE, "unknown option '--%s'; %s", name, words);
+    if (!path)
+        return CO_OK;
+    if (strcmp(path, "ranks") == 0 && options_find_letter(command, 'n'))
+        return co_fail(CO_E_USAGE, "unknown option '--%s'; here it is `-n %s`", name,
+                       value ? value : words);
+    value = value ? value : words;
+    quote = strpbrk(value, " {}[]*'") ? "'" : "";
+    return co_fail(CO_E_USAGE,
+                   "unknown option '--%s'; here it is a key of the config: `--set %s%s=%s%s`", name,
+                   quote, path, value, quote);
+}
+
+/* `next` is the word behind it, or NULL. */
+static co_status options_unknown(const co_command *command, const char *text, const char *next)
+{
+    const char *names[64], *near = NULL, *equals = strchr(text, '=');
     char name[64];
     size_t n = 0;
 
@@ -46,6 +90,13 @@ static co_status options_unknown(const co_command *command, const char *text)
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
     if (text[1] == '-')
         near = co_nearest(name, names, n);
+    if (equals)
+        next = equals + 1;
+    else if (next && next[0] == '-')
+        next = NULL;
+    if (text[1] == '-' && !(near && co_hint_same(near, name)) &&
+        options_find_name(command, "set", 3))
+        CO_TRY(options_meant_key(command, name, next, near != NULL));
     if (near)
         return co_fail(CO_E_USAGE,
                        "unknown option '--%s'; did you mean '--%s'? See `cohort %s --help`", name,
@@ -117,7 +168,7 @@ static co_status options_take(cli_parsed *out, int *i, const co_command *command
         value = text[2] ? text + 2 : NULL;
     }
     if (!o)
-        return options_unknown(command, text);
+        return options_unknown(command, text, *i + 1 < argc ? argv[*i + 1] : NULL);
     if (o->type == CLI_FLAG && value)
         return co_fail(CO_E_USAGE, "--%s takes no value; drop '%s'", o->name, value);
     if (o->type != CLI_FLAG && !value) {

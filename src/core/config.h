@@ -100,7 +100,8 @@ co_status co_value_place(co_status st, const co_value *value);
 co_status co_value_unknown(const co_value *value, const char *what, const char *name,
                            const char *const *names, size_t n);
 
-/* The entry of `names` (n of them) nearest to `name`, or NULL when none is near. */
+/* The entry of `names` (n of them) nearest to `name`, or NULL when none is near; one that is the
+   same but for case, '-' and '_' is the nearest. */
 const char *co_nearest(const char *name, const char *const *names, size_t n);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/hints.h"
 #include "core/yaml.h"
 
 #define KEYS_MAX_NAMES 64
@@ -35,9 +36,14 @@ static const char *keys_expected(char *out, size_t size, const co_key *key)
         [CO_KEY_VALUE] = "a value",
     };
     const bool named = key->type != CO_KEY_CHOICE && key->choices;
-    size_t used = (size_t)snprintf(out, size, "%s%s%s", named ? key->choices[0] : "",
-                                   named ? ", or " : "", kinds[key->type]);
+    size_t used;
 
+    if (key->type == CO_KEY_VALUE && key->choices) {
+        snprintf(out, size, "%s", key->choices[0]);
+        return out;
+    }
+    used = (size_t)snprintf(out, size, "%s%s%s", named ? key->choices[0] : "", named ? ", or " : "",
+                            kinds[key->type]);
     if (key->type == CO_KEY_CHOICE)
         for (const char *const *choice = key->choices; *choice && used < size; choice++)
             used += (size_t)snprintf(out + used, size - used, "%s%s",
@@ -52,9 +58,12 @@ static co_status keys_fail(const keys_reader *r, const co_key *key, const co_val
     char expected[256];
 
     keys_expected(expected, sizeof(expected), key);
-    if (value->kind == CO_VALUE_SCALAR)
-        return co_value_fail(value, "%s: key '%s': expected %s, got '%s'", r->what, key->name,
-                             expected, value->text);
+    if (value->kind == CO_VALUE_SCALAR) {
+        const char *hint = co_hint_name(key->name, value->text);
+
+        return co_value_fail(value, "%s: key '%s': expected %s, got '%s'%s%s", r->what, key->name,
+                             expected, value->text, hint ? "; " : "", hint ? hint : "");
+    }
     return co_value_fail(value, "%s: key '%s': expected %s, got %s", r->what, key->name, expected,
                          value->kind == CO_VALUE_MAP    ? "a map"
                          : value->kind == CO_VALUE_LIST ? "a list"
@@ -221,20 +230,50 @@ static const co_key *keys_find(const co_key *keys, const char *name)
     return NULL;
 }
 
+static co_status keys_unknown_of(const char *what, const char *const *names, size_t n,
+                                 const co_value *value, const char *name)
+{
+    char list[1024] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < n && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", names[i]);
+    return co_value_fail(value, "%s: unknown key '%s'; there %s %s", what, name,
+                         n == 1 ? "is" : "are", list);
+}
+
 static co_status keys_unknown(const keys_reader *r, const co_key *keys, const co_value *value,
                               const char *name)
 {
-    const char *names[KEYS_MAX_NAMES] = {NULL}, *near;
+    const char *names[KEYS_MAX_NAMES] = {NULL}, *near, *hint;
+    char text[CO_HINT_TEXT];
     size_t n = 0;
 
     for (const co_key *key = keys; key && key->name && n < KEYS_MAX_NAMES; key++)
         names[n++] = key->name;
     near = co_nearest(name, names, n);
+    hint = near && co_hint_same(near, name) ? NULL : co_hint_key(text, r->what, name);
+    if (hint)
+        return co_value_fail(value, "%s: unknown key '%s'; %s", r->what, name, hint);
     if (near)
         return co_value_fail(value, "%s: unknown key '%s'; did you mean '%s'?", r->what, name,
                              near);
-    return co_value_fail(value, "%s: unknown key '%s'%s%s", r->what, name,
-                         n ? "; the first known one is " : "; it takes no keys", n ? names[0] : "");
+    if (n == 0)
+        return co_value_fail(value, "%s: unknown key '%s'; it takes no keys", r->what, name);
+    if (strcmp(r->what, "config") == 0)
+        return co_value_fail(value, "%s: unknown key '%s'; `cohort list config` explains them",
+                             r->what, name);
+    return keys_unknown_of(r->what, names, n, value, name);
+}
+
+/* A bare value where a map belongs is most often meant for its first key. */
+static co_status keys_fail_shape(const co_value *value, const co_key *keys, const char *what)
+{
+    if (value->kind == CO_VALUE_SCALAR && keys && keys->name)
+        return co_value_fail(value,
+                             "%s: expected `key: value` lines or {key: value}, such as {%s: %s}",
+                             what, keys->name, value->text);
+    return co_value_fail(value, "%s: expected `key: value` lines or {key: value}", what);
 }
 
 co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
@@ -244,7 +283,7 @@ co_status co_keys_read(void *self, const co_key *keys, const co_value *map, cons
     bool empty = !map || map->kind == CO_VALUE_NULL;
 
     if (!empty && map->kind != CO_VALUE_MAP)
-        return co_value_fail(map, "%s: expected `key: value` lines or {key: value}", what);
+        return keys_fail_shape(map, keys, what);
     for (size_t i = 0; !empty && i < map->n; i++)
         if (!keys_find(keys, map->key[i]) && strcmp(map->key[i], "name") != 0)
             return keys_unknown(&r, keys, map->item[i], map->key[i]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/hints.h"
 
 const co_value *co_value_get(const co_value *map, const char *key)
 {
@@ -118,7 +119,7 @@ const char *co_nearest(const char *name, const char *const *names, size_t n)
     size_t limit = strlen(name) < 4 ? 1 : strlen(name) / 3 + 1, nearest = limit + 1;
 
     for (size_t i = 0; i < n; i++) {
-        size_t distance = value_distance(name, names[i], limit);
+        size_t distance = co_hint_same(name, names[i]) ? 0 : value_distance(name, names[i], limit);
 
         if (distance < nearest) {
             nearest = distance;
@@ -133,10 +134,12 @@ co_status co_value_unknown(const co_value *value, const char *what, const char *
 {
     const co_value *inner = co_value_get(value, "name");
     const co_value *at = inner ? inner : value;
-    const char *near = co_nearest(name, names, n);
+    const char *near = co_nearest(name, names, n), *hint = co_hint_name(what, name);
     char list[1024] = "";
     size_t used = 0;
 
+    if (hint && !(near && co_hint_same(near, name)))
+        return co_value_fail(at, "unknown %s '%s'; %s", what, name, hint);
     if (near)
         return co_value_fail(at, "unknown %s '%s'; did you mean '%s'?", what, name, near);
     for (size_t i = 0; i < n && used < sizeof(list); i++)

@@ -22,15 +22,20 @@ static const char *const dataset_on_bad[] = {"error", "skip", NULL};
 
 const co_key co_dataset_common_keys[] = {
     {"path", CO_KEY_STRING, DATASET(path), "~", 0, 0, NULL, "folder or file that holds the data"},
-    {"normalize", CO_KEY_VALUE, DATASET(normalize_value), "~", 0, 0, NULL,
+    {"normalize", CO_KEY_VALUE, DATASET(normalize_value), "~", 0, 0,
+     CO_KEY_TAKES(
+         "a map of mean and std, or one of imagenet, cifar10, cifar100, mnist, fashion-mnist"),
      "{mean: m, std: s} of values from 0 to 1, one number or one per channel: (x - m) / s; or the "
      "name of a set that they are known of: imagenet, cifar10, cifar100, mnist, fashion-mnist"},
-    {"resize", CO_KEY_VALUE, DATASET(resize_value), "~", 0, 0, NULL,
+    {"resize", CO_KEY_VALUE, DATASET(resize_value), "~", 0, 0,
+     CO_KEY_TAKES("a size, a list of two, or a map of size and mode"),
      "size, [height, width], or {size: ..., mode: bilinear | pad}; images of different sizes: one "
      "number is the shorter side's, and the middle square is taken"},
     {"center_crop", CO_KEY_INTS, DATASET(center_crop), "~", 1, 1 << 14, NULL,
      "the middle of the image, after resize: side, or [height, width]"},
-    {"augment", CO_KEY_VALUE, DATASET(augment_value), "~", 0, 0, NULL,
+    {"augment", CO_KEY_VALUE, DATASET(augment_value), "~", 0, 0,
+     CO_KEY_TAKES(
+         "a name of `cohort list augmentations`, {name: ..., key: value}, or a list of these"),
      "random changes to training samples: a list of names, or of {name: ..., key: value}"},
     {"scaled_decode", CO_KEY_BOOL, DATASET(scaled), "true", 0, 0, NULL,
      "decode large JPEGs of the training split at 1/2, 1/4 or 1/8, which is faster and up to a "

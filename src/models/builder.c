@@ -147,11 +147,13 @@ static const co_key builder_residual_keys[] = {
     {.name = "body",
      .type = CO_KEY_VALUE,
      .offset = offsetof(builder_residual, body),
+     .choices = CO_KEY_TAKES("a list of layers"),
      .help = "layers whose output is added to their input"},
     {.name = "shortcut",
      .type = CO_KEY_VALUE,
      .offset = offsetof(builder_residual, shortcut),
      .fallback = "~",
+     .choices = CO_KEY_TAKES("a list of layers"),
      .help = "layers that the input goes through before the sum; absent: none"},
     CO_KEYS_END,
 };

@@ -50,6 +50,7 @@ static const co_key sync_keys[] = {
      .type = CO_KEY_VALUE,
      .offset = offsetof(sync_state, compress_value),
      .fallback = "~",
+     .choices = CO_KEY_TAKES("a name of `cohort list compressors`, or {name: ..., key: value}"),
      .help =
          "what gradients travel as: a name of `cohort list compressors`, or {name, key: value}"},
     {.name = "update",

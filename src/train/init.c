@@ -15,10 +15,11 @@ typedef struct init {
     const co_value *skip;
 } init;
 
-static const co_key init_keys[] = {
+const co_key co_init_keys[] = {
     {"weights", CO_KEY_STRING, offsetof(init, weights), NULL, 0, 0, NULL,
      "file whose names and shapes are those of the model"},
-    {"skip", CO_KEY_VALUE, offsetof(init, skip), "~", 0, 0, NULL,
+    {"skip", CO_KEY_VALUE, offsetof(init, skip), "~", 0, 0,
+     CO_KEY_TAKES("a layer, or a list of them"),
      "layers that keep their drawn weights, whatever the file has of them"},
     CO_KEYS_END,
 };
@@ -94,7 +95,7 @@ co_status co_init_load(co_model *model, const co_spec *spec)
     if (spec->init->kind == CO_VALUE_SCALAR)
         self.weights = spec->init->text;
     else
-        CO_TRY(co_keys_read(&self, init_keys, spec->init, "init", arena));
+        CO_TRY(co_keys_read(&self, co_init_keys, spec->init, "init", arena));
     CO_TRY(init_read_skip(&skip, name, self.skip, model, arena));
     CO_TRY(co_model_load_except(model, self.weights, &skip));
     model->given = true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/backends.h"
+#include "core/hints.h"
 #include "core/mem.h"
 #include "models/models.h"
 #include "train/metrics.h"
@@ -49,6 +50,14 @@ static co_status model_create_store(co_model *model)
     return st;
 }
 
+static co_status model_unknown_backend(const char *name)
+{
+    const char *hint = co_hint_name("backend", name);
+
+    return co_fail(CO_E_USAGE, "unknown backend '%s'; `cohort list kernels` shows them%s%s", name,
+                   hint ? "; " : "", hint ? hint : "");
+}
+
 co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options)
 {
@@ -57,8 +66,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     co_status st;
 
     if (!backends)
-        return co_fail(CO_E_USAGE, "unknown backend '%s'; `cohort list kernels` shows them",
-                       options->backend);
+        return model_unknown_backend(options->backend);
     model = co_calloc(1, sizeof(*model));
     if (!model)
         return CO_E_NOMEM;

@@ -12,6 +12,7 @@
 
 #include "core/mem.h"
 #include "core/thread.h"
+#include "train/init.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
@@ -21,20 +22,25 @@ static const char *const spec_log[] = {"run", "ranks", "lines", NULL};
 #define SPEC(field) offsetof(co_spec, field)
 
 const co_key co_spec_keys[] = {
-    {"model", CO_KEY_VALUE, SPEC(model), "~", 0, 0, NULL,
+    {"model", CO_KEY_VALUE, SPEC(model), "~", 0, 0,
+     CO_KEY_TAKES("a name of `cohort list models`, or {name: ..., key: value}"),
      "network: a name, or {name: ..., key: value}"},
-    {"layers", CO_KEY_VALUE, SPEC(layers), "~", 0, 0, NULL,
+    {"layers", CO_KEY_VALUE, SPEC(layers), "~", 0, 0,
+     CO_KEY_TAKES("a list of layers of `cohort list ops`, each a name or {name: {key: value}}"),
      "network written out, instead of model"},
-    {"loss", CO_KEY_VALUE, SPEC(loss), "~", 0, 0, NULL,
+    {"loss", CO_KEY_VALUE, SPEC(loss), "~", 0, 0,
+     CO_KEY_TAKES("nll_loss, cross_entropy, or {name: cross_entropy, label_smoothing: 0.1}"),
      "nll_loss or cross_entropy; by default what the last layer asks for"},
-    {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, NULL,
+    {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, CO_KEY_TAKES("a file, or a map of the keys"),
      "first weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
      "drawn"},
-    {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0, NULL,
+    {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0,
+     CO_KEY_TAKES("a name of `cohort list datasets`, or {name: ..., path: ..., key: value}"),
      "data set: a name, or {name: ..., path: ..., key: value}"},
-    {"partition", CO_KEY_VALUE, SPEC(partition), "~", 0, 0, NULL,
+    {"partition", CO_KEY_VALUE, SPEC(partition), "~", 0, 0,
+     CO_KEY_TAKES("a kind of `cohort list partitions`, or {kind: ..., key: value}"),
      "how ranks share the data: global (default) or {kind: random, ratios: [...]}"},
-    {"test_partition", CO_KEY_VALUE, SPEC(test_partition), "~", 0, 0, NULL,
+    {"test_partition", CO_KEY_VALUE, SPEC(test_partition), "~", 0, 0, CO_KEY_TAKES("as partition"),
      "how ranks share the test split: by default equally; no total depends on it"},
     {"ranks", CO_KEY_INT, SPEC(ranks), "1", 1, 1024, NULL, "ranks to start; -n wins"},
     {"batch", CO_KEY_INT, SPEC(batch), "128", 1, 1 << 24, NULL, "samples per step over all ranks"},
@@ -49,19 +55,24 @@ const co_key co_spec_keys[] = {
     {"epochs", CO_KEY_INT, SPEC(epochs), "10", 1, 1 << 24, NULL, "passes over the data"},
     {"max_steps", CO_KEY_INT, SPEC(max_steps), "0", 0, 1e15, NULL,
      "stop after this many steps; 0: after the epochs"},
-    {"optimizer", CO_KEY_VALUE, SPEC(optimizer), "~", 0, 0, NULL,
+    {"optimizer", CO_KEY_VALUE, SPEC(optimizer), "~", 0, 0,
+     CO_KEY_TAKES("a name of `cohort list optimizers`, or {name: ..., lr: ..., key: value}"),
      "sgd (default), adam, ...: a name or {name: ..., lr: ...}"},
-    {"schedule", CO_KEY_VALUE, SPEC(schedule), "~", 0, 0, NULL,
+    {"schedule", CO_KEY_VALUE, SPEC(schedule), "~", 0, 0,
+     CO_KEY_TAKES("a name of `cohort list schedules`, or {name: ..., key: value}"),
      "learning rate over time: constant (default), step, ..."},
-    {"clip", CO_KEY_VALUE, SPEC(clip), "~", 0, 0, NULL,
+    {"clip", CO_KEY_VALUE, SPEC(clip), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
      "gradient clipping: {norm: 1.0} or {value: 0.5}"},
-    {"ema", CO_KEY_VALUE, SPEC(ema), "~", 0, 0, NULL,
+    {"ema", CO_KEY_VALUE, SPEC(ema), "~", 0, 0,
+     CO_KEY_TAKES("a map of the keys; {} is all defaults"),
      "moving average of the weights, to evaluate and keep: {decay: 0.999}"},
-    {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0, NULL,
+    {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0,
+     CO_KEY_TAKES("a name of `cohort list strategies`, or {name: ..., key: value}"),
      "how ranks are kept together: sync (default)"},
     {"sync_batch_norm", CO_KEY_BOOL, SPEC(sync_batch_norm), "false", 0, 0, NULL,
      "statistics of batch norm over the batches of all ranks, at every step"},
-    {"precision", CO_KEY_VALUE, SPEC(precision_value), "fp32", 0, 0, NULL,
+    {"precision", CO_KEY_VALUE, SPEC(precision_value), "fp32", 0, 0,
+     CO_KEY_TAKES("a level, or a map of the keys"),
      "numbers of 16 bits: fp32 (none), bf16, O0 to O3, or {level: O2, dtype: bf16, ...}"},
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
@@ -70,15 +81,16 @@ const co_key co_spec_keys[] = {
      "auto: also Winograd's algorithm, where it is faster; direct: never"},
     {"threads", CO_KEY_INT, SPEC(threads), "0", 0, 1024, NULL,
      "compute threads of a rank; 0: its share of the cores"},
-    {"loader", CO_KEY_VALUE, SPEC(loader), "~", 0, 0, NULL,
+    {"loader", CO_KEY_VALUE, SPEC(loader), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
      "reading ahead: {threads: 1, depth: 4}"},
     {"evaluate", CO_KEY_BOOL, SPEC(evaluate), "true", 0, 0, NULL,
      "measure the test split after every epoch"},
     {"evaluate_every", CO_KEY_INT, SPEC(evaluate_every), "1", 1, 1 << 24, NULL,
      "epochs from one such measurement to the next; the last epoch has one always"},
-    {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, NULL,
+    {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
      "end the run when the test split is this good: {accuracy: 0.75}"},
-    {"checkpoint", CO_KEY_VALUE, SPEC(checkpoint), "~", 0, 0, NULL,
+    {"checkpoint", CO_KEY_VALUE, SPEC(checkpoint), "~", 0, 0,
+     CO_KEY_TAKES("a time as `every` has it, off, or a map of the keys"),
      "what is kept to go on from: {every: 1 epoch, keep: 3, best: true}, or off"},
     {"log", CO_KEY_CHOICE, SPEC(log), "run", 0, 0, spec_log,
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
@@ -159,6 +171,17 @@ static const co_key spec_stop_keys[] = {
     {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), NULL, 0, 0, NULL,
      "test accuracy, as a fraction of 1"},
     CO_KEYS_END,
+};
+
+const co_spec_map co_spec_maps[] = {
+    {"init", co_init_keys},
+    {"clip", spec_clip_keys},
+    {"ema", spec_ema_keys},
+    {"precision", co_precision_keys},
+    {"loader", spec_loader_keys},
+    {"stop_at", spec_stop_keys},
+    {"checkpoint", co_saver_policy_keys},
+    {NULL, NULL},
 };
 
 static co_status spec_read_stop(co_spec *spec, co_arena *arena)

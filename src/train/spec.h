@@ -56,6 +56,12 @@ typedef enum co_spec_on_failure {
 } co_spec_on_failure;
 
 extern const co_key co_spec_keys[];
+/* Of those keys the maps that are no plugin's, each with its keys; ended by a NULL. */
+typedef struct co_spec_map {
+    const char *name;
+    const co_key *keys;
+} co_spec_map;
+extern const co_spec_map co_spec_maps[];
 
 /* Config file or text, --set, -n; all keys checked, also those of the plugins. */
 co_status co_spec_load(co_spec *out, const co_train_options *options);

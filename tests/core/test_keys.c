@@ -178,8 +178,9 @@ static void a_scalar_is_no_map(void **state)
     assert_int_equal(co_keys_read(&s, settings_keys, co_value_get(co_config_root(config), "job"),
                                   "job", co_config_arena(config)),
                      CO_E_USAGE);
-    assert_string_equal(co_error_message(),
-                        "c.yaml:1:6: job: expected `key: value` lines or {key: value}");
+    assert_string_equal(
+        co_error_message(),
+        "c.yaml:1:6: job: expected `key: value` lines or {key: value}, such as {nesterov: fast}");
     co_config_destroy(config);
 }
 

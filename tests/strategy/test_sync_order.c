@@ -273,7 +273,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
          "bad.yaml:1:36: strategy sync: key 'bucket_mib': expected auto, or a number from "
          "0.0001 to 4096, got '-1'"},
         {"strategy: {name: sync, bucket: 1}",
-         "bad.yaml:1:32: strategy sync: unknown key 'bucket'; the first known one is reduction"},
+         "bad.yaml:1:32: strategy sync: unknown key 'bucket'; there are reduction, "},
     };
     recorder r = make_recorder();
 
