@@ -12,6 +12,7 @@
 #include "cli/machine.h"
 #include "core/fs.h"
 #include "core/log.h"
+#include "core/plural.h"
 
 #define COMPARE_PLOT_SECONDS 120 /* for gnuplot */
 
@@ -91,7 +92,7 @@ static co_status compare_verdict(const compare_plan *plan)
     if (!failed)
         return CO_OK;
     return co_fail(CO_E_FAILED, "%zu of %zu cells failed: %s on %d rank%s%s%s: %s%s%s%s", failed,
-                   report->n_cell, first->strategy, first->ranks, first->ranks == 1 ? "" : "s",
+                   report->n_cell, first->strategy, first->ranks, co_plural((uint64_t)first->ranks),
                    first->seed ? ", seed " : "", first->seed ? first->seed : "", first->why,
                    failed > 1 ? "; for the others see " : "", failed > 1 ? plan->dir : "",
                    failed > 1 ? "/table.txt" : "");

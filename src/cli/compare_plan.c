@@ -13,6 +13,7 @@
 #include "cli/machine.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/thread.h"
 #include "strategy/strategy.h"
 
@@ -227,7 +228,7 @@ static co_status plan_name_machine(compare_plan *plan)
     machine_cpu_name(cpu, sizeof(cpu));
     plan->report.machine =
         co_arena_printf(co_config_arena(plan->config), "%s, %d core%s",
-                        cpu[0] ? cpu : "unknown processor", cores, cores == 1 ? "" : "s");
+                        cpu[0] ? cpu : "unknown processor", cores, co_plural((uint64_t)cores));
     return plan->report.machine ? CO_OK : CO_E_NOMEM;
 }
 

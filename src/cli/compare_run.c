@@ -13,6 +13,7 @@
 #include "cli/compare.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "telemetry/format.h"
 
 #define RUN_MAX_NAME 40    /* of a strategy, so that the line does not wrap */
@@ -44,7 +45,7 @@ static void run_print_name(const run_progress *p)
     int width = snprintf(n, sizeof(n), "%zu", p->report->n_cell);
 
     printf("%s[%*zu/%s] %.*s, %d rank%s%s%s", p->terminal ? "\r\033[K" : "", width, p->at + 1, n,
-           RUN_MAX_NAME, cell->strategy, cell->ranks, cell->ranks == 1 ? "" : "s",
+           RUN_MAX_NAME, cell->strategy, cell->ranks, co_plural((uint64_t)cell->ranks),
            cell->seed ? ", seed " : "", cell->seed ? cell->seed : "");
 }
 

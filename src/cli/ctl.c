@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "core/plural.h"
 #include "launch/control.h"
 #include "telemetry/format.h"
 
@@ -40,9 +41,10 @@ static void ctl_print_status(const json_t *answer)
     char rate[32];
     size_t i;
 
-    printf("step %lld of %lld, epoch %lld, %lld ranks, %s samples/s, %.0f s\n",
+    printf("step %lld of %lld, epoch %lld, %lld rank%s, %s samples/s, %.0f s\n",
            ctl_count(answer, "step"), ctl_count(answer, "total_steps"),
            ctl_count(answer, "epoch") + 1, ctl_count(answer, "ranks"),
+           co_plural((uint64_t)ctl_count(answer, "ranks")),
            co_format_rate(rate, sizeof(rate),
                           json_is_number(speed) ? json_number_value(speed) : (double)NAN),
            json_number_value(json_object_get(answer, "wall_seconds")));

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "data/pack_convert.h"
 #include "telemetry/format.h"
 
@@ -198,8 +199,8 @@ static void data_pack_print(const data_pack *p, uint64_t size)
 
     if (p->options->quiet)
         return;
-    printf("%s: %s samples, %s from %s, in %s\n", p->target,
-           co_format_count(count, sizeof(count), p->done),
+    printf("%s: %s sample%s, %s from %s, in %s\n", p->target,
+           co_format_count(count, sizeof(count), p->done), co_plural(p->done),
            co_format_bytes(after, sizeof(after), size),
            co_format_bytes(before, sizeof(before), p->bytes_in),
            co_format_seconds(time, sizeof(time), seconds));

@@ -17,6 +17,7 @@
 #include "comm/mpi.h"
 #include "comm/transports.h"
 #include "core/isa.h"
+#include "core/plural.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "export/export.h"
@@ -322,8 +323,9 @@ static co_status doctor_run(const void *options, int n, const char *const *argum
             printf("\n%s\n", doctor_checks[i].title);
         doctor_checks[i].check(&d);
     }
-    printf("\n%d ok, %d to know, %d warnings, %d failures\n", d.count[DOCTOR_OK],
-           d.count[DOCTOR_NOTE], d.count[DOCTOR_WARN], d.count[DOCTOR_FAIL]);
+    printf("\n%d ok, %d to know, %d warning%s, %d failure%s\n", d.count[DOCTOR_OK],
+           d.count[DOCTOR_NOTE], d.count[DOCTOR_WARN], co_plural((uint64_t)d.count[DOCTOR_WARN]),
+           d.count[DOCTOR_FAIL], co_plural((uint64_t)d.count[DOCTOR_FAIL]));
     if (d.count[DOCTOR_FAIL])
         return co_fail(CO_E_UNSUPPORTED, "training with several ranks will not work here; see the "
                                          "lines marked FAIL");

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "optim/optim.h"
 #include "telemetry/format.h"
 
@@ -219,7 +220,7 @@ static void inspect_print_memory(const cli_network *net)
     printf("store        %s a rank: weights, gradients and %d optimizer state%s\n",
            co_format_bytes(all, sizeof(all),
                            ((uint64_t)arrays * store->n + store->n_buffer) * sizeof(float)),
-           store->n_state, store->n_state == 1 ? "" : "s");
+           store->n_state, co_plural((uint64_t)store->n_state));
     printf("activations  %s a rank at %" PRIu64 " samples (%s if no memory were used twice)\n",
            co_format_bytes(used, sizeof(used), plan_used), net->batch,
            co_format_bytes(unshared, sizeof(unshared), plan_unshared));
@@ -240,7 +241,7 @@ static co_status inspect_network(cli_network *net, const char *path)
            co_spec_plugin_name(spec->data, ""), co_shape_format(shape, sizeof(shape), &net->sample),
            net->classes);
     printf("batch        %" PRIu64 " over %" PRId64 " rank%s\n",
-           co_spec_batch(spec, (int)spec->ranks), spec->ranks, spec->ranks == 1 ? "" : "s");
+           co_spec_batch(spec, (int)spec->ranks), spec->ranks, co_plural((uint64_t)spec->ranks));
     printf("optimizer    %s, strategy %s\n\n", co_optim_ops(optim)->name,
            co_spec_plugin_name(spec->strategy, "sync"));
     inspect_print_layers(net);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "core/plural.h"
 #include "telemetry/format.h"
 #include "train/checkpoint.h"
 
@@ -15,12 +16,15 @@ static void inspect_print_place(const co_manifest *m)
     const co_run_point *point = m->point;
 
     printf("model        %s, %" PRIu64 " parameters\n", m->model, m->parameter_count);
-    printf("data         %s, %" PRIu64 " training samples\n", m->dataset, m->train_samples);
+    printf("data         %s, %" PRIu64 " training sample%s\n", m->dataset, m->train_samples,
+           co_plural(m->train_samples));
     printf("strategy     %s, made by %" PRIu64 " rank%s, seed %" PRIu64 "\n", m->strategy, m->ranks,
-           m->ranks == 1 ? "" : "s", m->seed);
-    printf("place        step %" PRIu64 ": %" PRIu64 " of %" PRIu64 " steps of epoch %" PRIu64
-           ", %" PRIu64 " samples a step\n",
-           point->step, point->epoch_step, point->steps_per_epoch, point->epoch + 1, point->batch);
+           co_plural((uint64_t)m->ranks), m->seed);
+    printf("place        step %" PRIu64 ": %" PRIu64 " of %" PRIu64 " step%s of epoch %" PRIu64
+           ", %" PRIu64 " sample%s a step\n",
+           point->step, point->epoch_step, point->steps_per_epoch,
+           co_plural(point->steps_per_epoch), point->epoch + 1, point->batch,
+           co_plural(point->batch));
     printf("time         %.1f s, %.1f s of it in steps\n", point->wall_seconds,
            point->train_seconds + point->epoch_seconds);
     if (isfinite(m->test_accuracy))

@@ -13,6 +13,7 @@
 
 #include "cli/child.h"
 #include "cli/machine.h"
+#include "core/plural.h"
 #include "telemetry/format.h"
 
 #define VIEW_WIDTH        100 /* columns of a line */
@@ -78,7 +79,8 @@ static void view_print_ranks(FILE *out, const partition_view *v)
         fputc('\n', out);
     }
     if (v->ranks > VIEW_MAX_ROWS)
-        fprintf(out, "  ... and %d more ranks\n", v->ranks - VIEW_MAX_ROWS);
+        fprintf(out, "  ... and %d more rank%s\n", v->ranks - VIEW_MAX_ROWS,
+                co_plural((uint64_t)(v->ranks - VIEW_MAX_ROWS)));
 }
 
 /* One label's bar, cut at the sums of the ranks' samples so far. */
@@ -162,9 +164,9 @@ static void view_print_proof(FILE *out, const partition_view *v)
 
     for (uint64_t i = 0; i < v->count; i++)
         once += v->uses[i] == 1;
-    fprintf(out, "\nAn epoch takes %s samples in %s step%s",
-            co_format_count(taken, sizeof(taken), v->taken),
-            co_format_count(steps, sizeof(steps), v->steps), v->steps == 1 ? "" : "s");
+    fprintf(out, "\nAn epoch takes %s sample%s in %s step%s",
+            co_format_count(taken, sizeof(taken), v->taken), co_plural(v->taken),
+            co_format_count(steps, sizeof(steps), v->steps), co_plural((uint64_t)v->steps));
     if (once == v->count) {
         fprintf(out, ": each of the set exactly once.\n");
         return;
@@ -185,7 +187,7 @@ void partition_view_print(FILE *out, const partition_view *view)
     fprintf(out, "partition    %s\n", view->partition);
     fprintf(out, "batch        %s over %d rank%s\n",
             co_format_count(batch, sizeof(batch), view->batch), view->ranks,
-            view->ranks == 1 ? "" : "s");
+            co_plural((uint64_t)view->ranks));
     view_print_ranks(out, view);
     view_print_labels(out, view);
     view_print_proof(out, view);

@@ -21,6 +21,7 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "launch/notes.h"
 #include "train/checkpoint.h"
 #include "train/rundir.h"
@@ -263,9 +264,10 @@ static bool job_again(job *j, int dead, const cli_guard *guard)
     j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
     snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
     co_log(CO_LOG_WARN,
-           "%s; %d of %d ranks start again from the last checkpoint (restart %d of "
+           "%s; %d of %d rank%s start again from the last checkpoint (restart %d of "
            "%lld)",
-           j->cause, j->ranks, before, j->last.count, (long long)j->spec.max_restarts);
+           j->cause, j->ranks, before, co_plural((uint64_t)before), j->last.count,
+           (long long)j->spec.max_restarts);
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include "comm/transports.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 
 #define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
 
@@ -221,7 +222,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
     if (n == 0)
         snprintf(out, size, "waiting in %s", name);
     else
-        snprintf(out, size, "waiting in %s for rank%s%s", name, n == 1 ? "" : "s", ranks);
+        snprintf(out, size, "waiting in %s for rank%s%s", name, co_plural((uint64_t)n), ranks);
 }
 
 /* What MPI may still write to must stay: a collective under way cannot be called back. It happens

@@ -7,6 +7,7 @@
 #include "comm/shm_internal.h"
 #include "comm/transports.h"
 #include "core/mem.h"
+#include "core/plural.h"
 
 static bool shm_probe(const char **why)
 {
@@ -112,7 +113,7 @@ static void shm_describe_wait(const co_request *request, char *out, size_t size)
         snprintf(out, size, "waiting in %s", co_comm_coll_name(args->coll));
     else
         snprintf(out, size, "waiting in %s for rank%s%s", co_comm_coll_name(args->coll),
-                 n == 1 ? "" : "s", ranks);
+                 co_plural((uint64_t)n), ranks);
 }
 
 static void shm_fail(co_comm *comm, int rank, co_status status, const char *cause)

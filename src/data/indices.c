@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/plural.h"
 
 #define INDICES_DIGITS 10 /* of UINT32_MAX */
 
@@ -108,17 +109,18 @@ static co_status indices_read(uint64_t *size, indices_reader *r, const uint8_t *
         r->line++;
         if (*r->at != '#') {
             if (rank == ranks)
-                return co_fail(CO_E_USAGE,
-                               "%s:%zu: a line for rank %d, but there are %d ranks (0 to %d)",
-                               r->name, r->line, rank, ranks, ranks - 1);
+                return co_fail(
+                    CO_E_USAGE,
+                    "%s:%zu: a line for rank %d, but there are %d rank%s; give one per rank",
+                    r->name, r->line, rank, ranks, co_plural((uint64_t)ranks));
             CO_TRY(indices_read_line(r));
             size[rank++] = (uint64_t)(r->order - first);
         }
         r->at = newline ? newline + 1 : end;
     }
     if (rank < ranks)
-        return co_fail(CO_E_USAGE, "%s: lines for %d ranks, but there are %d; give one per rank",
-                       r->name, rank, ranks);
+        return co_fail(CO_E_USAGE, "%s: lines for %d rank%s, but there are %d; give one per rank",
+                       r->name, rank, co_plural((uint64_t)rank), ranks);
     return CO_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "data/data.h"
 
 #define PARTITION_MAX_NAMES 64
@@ -104,9 +105,10 @@ co_status co_partition_cut(co_parts *out, const co_sampler_options *options)
 
 co_status co_partition_too_many_ranks(const co_sampler_options *options)
 {
-    return co_fail(
-        CO_E_USAGE, "%d ranks are more than the %llu samples to train on; start at most %llu",
-        options->ranks, (unsigned long long)options->count, (unsigned long long)options->count);
+    return co_fail(CO_E_USAGE,
+                   "%d ranks are more than the %llu sample%s to train on; start at most %llu",
+                   options->ranks, (unsigned long long)options->count, co_plural(options->count),
+                   (unsigned long long)options->count);
 }
 
 co_status co_partition_needs_labels(const char *name, const co_sampler_options *options)

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "data/data.h"
 #include "data/partition.h"
 
@@ -18,7 +19,8 @@ typedef struct partition_labels {
 } partition_labels;
 
 static const co_key partition_labels_keys[] = {
-    {"labels", CO_KEY_VALUE, offsetof(partition_labels, labels), NULL, 0, 0, NULL,
+    {"labels", CO_KEY_VALUE, offsetof(partition_labels, labels), NULL, 0, 0,
+     CO_KEY_TAKES("a list of labels for each rank"),
      "labels of each rank, such as [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]; [] for none"},
     CO_KEYS_END,
 };
@@ -84,9 +86,9 @@ static co_status labels_open(labels_owners *o, const co_value *lists,
                                     "such as [[0, 1], [2, 3]]");
     if (lists->n != o->ranks)
         return co_value_fail(lists,
-                             "partition labels: labels for %zu ranks, but there are %zu; give one "
+                             "partition labels: labels for %zu rank%s, but there are %zu; give one "
                              "list per rank",
-                             lists->n, o->ranks);
+                             lists->n, co_plural(lists->n), o->ranks);
     for (size_t r = 0; r < o->ranks; r++)
         CO_TRY(labels_read_rank(o, lists->item[r], r));
     return CO_OK;

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "core/plural.h"
 #include "data/partition.h"
 
 #define RATIOS_TOLERANCE 1e-4
@@ -20,8 +21,8 @@ co_status co_ratios_check(const co_reals *ratios, int ranks, const char *name)
     double sum = 0;
 
     if (ratios->n && ratios->n != (size_t)ranks)
-        return co_fail(CO_E_USAGE, "partition %s: %zu ratios for %d ranks; give one per rank", name,
-                       ratios->n, ranks);
+        return co_fail(CO_E_USAGE, "partition %s: %zu ratio%s for %d rank%s; give one per rank",
+                       name, ratios->n, co_plural(ratios->n), ranks, co_plural((uint64_t)ranks));
     for (int r = 0; r < ranks; r++)
         sum += ratios_of(ratios, ranks, r);
     if (fabs(sum - 1) > RATIOS_TOLERANCE)

@@ -13,6 +13,7 @@
 #include "comm/watch.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/thread.h"
 #include "launch/dying.h"
 #include "launch/supervise.h"
@@ -101,8 +102,8 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
     int index = launch_env(local_rank), count = launch_env(local_size);
 
     if (options->ranks && options->ranks != co_comm_size(comm))
-        return co_fail(CO_E_USAGE, "%d ranks asked for, but mpiexec has started %d; leave out -n",
-                       options->ranks, co_comm_size(comm));
+        return co_fail(CO_E_USAGE, "%d rank%s asked for, but mpiexec has started %d; leave out -n",
+                       options->ranks, co_plural((uint64_t)options->ranks), co_comm_size(comm));
     if (index < 0 || count <= index || launch_bound_already())
         count = 1;
     CO_TRY(launch_bind(options, index, count));

@@ -10,6 +10,7 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "report/plots.h"
 
 #define PLOTS_MAX_PATH  4352
@@ -208,7 +209,7 @@ static void plots_put_about(const plots *p)
     plots_about_batch(batch, sizeof(batch), report);
     if (known && known->epochs > 0)
         snprintf(epochs, sizeof(epochs), ", %.0f epoch%s", known->epochs,
-                 known->epochs == 1 ? "" : "s");
+                 co_plural((uint64_t)known->epochs));
     snprintf(text, sizeof(text), "%s%s%s%s%s (%s)", known ? known->model : "",
              known && known->dataset[0] ? " on " : "", known ? known->dataset : "", batch, epochs,
              report->config ? report->config : "");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plural.h"
 #include "report/plots.h"
 
 #define PLOTS_MAX_NAME  40 /* of a strategy, in the legend */
@@ -274,7 +275,7 @@ static void plots_put_course(const plots *p, bool *first, const plots_line *line
             plots_colours[line->strategy % PLOTS_COLOURS]);
     fprintf(p->out, "pt %zu ps 0.9 title ", line->nth % 6 * 2 + 5);
     plots_put_text(p->out, cell->strategy, PLOTS_MAX_NAME);
-    fprintf(p->out, ".', %d rank%s'", cell->ranks, cell->ranks == 1 ? "" : "s");
+    fprintf(p->out, ".', %d rank%s'", cell->ranks, co_plural((uint64_t)cell->ranks));
 }
 
 static void plots_put_by_time(plots *p, plots_course course, const char *name, const char *title,

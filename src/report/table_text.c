@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/plural.h"
 #include "report/report.h"
 #include "telemetry/format.h"
 
@@ -159,7 +160,7 @@ void co_report_print(FILE *out, const co_report *report)
         if (!cell->why[0])
             continue;
         fprintf(out, "%s%s, %d rank%s%s%s: %s\n", failed ? "" : "\n", cell->strategy, cell->ranks,
-                cell->ranks == 1 ? "" : "s", cell->seed ? ", seed " : "",
+                co_plural((uint64_t)cell->ranks), cell->seed ? ", seed " : "",
                 cell->seed ? cell->seed : "", cell->why);
         failed = true;
     }

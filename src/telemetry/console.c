@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "telemetry/format.h"
 #include "telemetry/telemetry.h"
 
@@ -223,7 +224,7 @@ static co_status console_bad_line(console *self, const co_event *event)
         return CO_OK;
     return console_line(self, "  %s bad sample%s skipped, others with their labels took the places",
                         co_format_count(bad, sizeof(bad), event->bad_samples),
-                        event->bad_samples == 1 ? "" : "s");
+                        co_plural((uint64_t)event->bad_samples));
 }
 
 /* As the scripts of PyTorch's tutorials on distributed training print it. */
@@ -256,8 +257,8 @@ static co_status console_end(console *self, const co_event *event)
         snprintf(test, sizeof(test), "test accuracy %s, ",
                  co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 4));
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
-    return console_line(self, "done: %s%s steps in %s of training, %s samples/s%s", test, steps,
-                        seconds, rate, bound);
+    return console_line(self, "done: %s%s step%s in %s of training, %s samples/s%s", test, steps,
+                        co_plural(event->step), seconds, rate, bound);
 }
 
 static co_status console_event(co_sink *sink, const co_event *event)
@@ -315,16 +316,18 @@ static co_status console_greet(console *self)
 
     if (info->restarts || info->resizes)
         return console_line(self, "%d rank%s go%s on behind step %s", info->ranks,
-                            info->ranks == 1 ? "" : "s", info->ranks == 1 ? "es" : "",
+                            co_plural((uint64_t)info->ranks), info->ranks == 1 ? "es" : "",
                             co_format_count(steps, sizeof(steps), info->first_step));
-    CO_TRY(console_line(self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model,
-                        info->dataset,
-                        co_format_count(parameters, sizeof(parameters), info->parameter_count),
-                        info->ranks, info->ranks == 1 ? "" : "s", info->strategy, info->transport));
-    return console_line(self, "%s training and %s test samples, %" PRIu64 " a step, %s steps",
+    CO_TRY(console_line(
+        self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model, info->dataset,
+        co_format_count(parameters, sizeof(parameters), info->parameter_count), info->ranks,
+        co_plural((uint64_t)info->ranks), info->strategy, info->transport));
+    co_format_count(test, sizeof(test), info->test_samples);
+    return console_line(self, "%s training and %s test sample%s, %" PRIu64 " a step, %s step%s",
                         co_format_count(train, sizeof(train), info->train_samples),
-                        co_format_count(test, sizeof(test), info->test_samples), info->batch,
-                        co_format_count(steps, sizeof(steps), info->total_steps));
+                        info->test_samples ? test : "no", co_plural(info->test_samples),
+                        info->batch, co_format_count(steps, sizeof(steps), info->total_steps),
+                        co_plural(info->total_steps));
 }
 
 co_status co_sink_console_open(co_sink **out, const co_run_info *info)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/plural.h"
 #include "telemetry/profile.h"
 
 #define TABLE_BAR   6
@@ -108,7 +109,8 @@ static void table_head(FILE *out, const co_profile *profile)
                 table_number(number, co_profile_flops(profile) / profile->step_seconds * 1e-9),
                 100 * co_profile_step_reached(profile));
     fputc('\n', out);
-    fprintf(out, "roof of %d thread%s: %s GFLOP/s", roof->threads, roof->threads == 1 ? "" : "s",
+    fprintf(out, "roof of %d thread%s: %s GFLOP/s", roof->threads,
+            co_plural((uint64_t)roof->threads),
             table_number(number, roof->flops_per_second * 1e-9));
     if (roof->bf16_flops_per_second > 0)
         fprintf(out, ", bf16 %s", table_number(number, roof->bf16_flops_per_second * 1e-9));

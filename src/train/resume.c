@@ -10,6 +10,7 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "telemetry/telemetry.h"
 #include "train/checkpoint.h"
 #include "train/rundir.h"
@@ -104,7 +105,7 @@ static co_status resume_tell(co_resume_kind *kind, const co_state *state, const 
                run_dir, step, total);
     else
         co_log(CO_LOG_INFO, "%s: goes on behind step %llu of %llu, made by %d rank%s", run_dir,
-               step, total, state->ranks, state->ranks == 1 ? "" : "s");
+               step, total, state->ranks, co_plural((uint64_t)state->ranks));
     return CO_OK;
 }
 

@@ -12,7 +12,9 @@
 #include <cohort/launch.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "train/distributed.h"
@@ -24,6 +26,8 @@
 #include "train/session.h"
 #include "train/state.h"
 #include "train/trainer.h"
+
+#define RUN_CROWDED 4 /* ranks of a core from which on a word is said */
 
 /* What each rank will make for itself can be made. */
 co_status co_job_check_ranks(const co_job *job, int ranks)
@@ -183,11 +187,25 @@ static co_launch_options run_launch_options(const co_job *job, const co_train_op
                                .threads = job->replica != NULL};
 }
 
+/* A few more ranks than cores are common in studies; many more are a slip, and a slow one. */
+static void run_warn_crowded(const co_job *job)
+{
+    const int cores = co_thread_cores();
+
+    if (!job->under_mpi && job->spec.ranks > (int64_t)RUN_CROWDED * cores)
+        co_log(CO_LOG_WARN,
+               "%lld ranks share %d core%s and take turns on %s: a step takes longer than with "
+               "-n %d, and each rank needs memory of its own",
+               (long long)job->spec.ranks, cores, co_plural((uint64_t)cores),
+               cores == 1 ? "it" : "them", cores);
+}
+
 static co_status run_launch(co_job *job, const co_train_options *options,
                             const co_launch_policy *policy, co_rank_fn fn)
 {
     const co_launch_options launch = run_launch_options(job, options);
 
+    run_warn_crowded(job);
     return co_launch_with(&launch, policy, fn, job);
 }
 

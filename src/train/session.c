@@ -18,6 +18,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "train/saver.h"
 #include "train/session_internal.h"
 
@@ -38,7 +39,8 @@ co_status session_can_resize(const co_session *s, int ranks)
     const co_spec *spec = &s->job->spec;
 
     if (ranks < 1 || ranks > s->capacity)
-        return co_fail(CO_E_USAGE, "%d ranks: this run can have 1 to %d", ranks, s->capacity);
+        return co_fail(CO_E_USAGE, "%d rank%s: this run can have 1 to %d", ranks,
+                       co_plural((uint64_t)ranks), s->capacity);
     if (!session_parts_stay(spec))
         return co_fail(CO_E_USAGE, "with this partition the parts of the data depend on the number "
                                    "of ranks; `partition: global` or `shards` let it change");
@@ -239,11 +241,6 @@ static bool session_signalled(void *arg, co_status status)
     return true;
 }
 
-static const char *session_plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* What ends a run in the same way again if it is tried again. */
 static bool session_is_accident(co_status status)
 {
@@ -273,7 +270,7 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
     }
     if (s->restarts == spec->max_restarts) {
         snprintf(why, sizeof(why), "given up after %d restart%s (max_restarts)", s->restarts,
-                 session_plural(s->restarts));
+                 co_plural((uint64_t)s->restarts));
         return session_give_up(end, why);
     }
     if (shrink && *ranks == 1)
@@ -283,7 +280,7 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
     s->lost_rank = end->rank;
     snprintf(s->cause, sizeof(s->cause), "%s", end->cause);
     co_log(CO_LOG_WARN, "%s; %d rank%s go%s on behind step %llu (restart %d of %lld)", end->cause,
-           *ranks, session_plural(*ranks), *ranks == 1 ? "es" : "", (unsigned long long)step,
+           *ranks, co_plural((uint64_t)*ranks), *ranks == 1 ? "es" : "", (unsigned long long)step,
            s->restarts, (long long)spec->max_restarts);
     return true;
 }
