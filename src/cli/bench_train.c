@@ -11,7 +11,7 @@ typedef struct bench_train_options {
 static const bench_train_options bench_train_defaults = {.steps = 100, .warmup = 20, .rounds = 5};
 
 static const cli_argument bench_train_arguments[] = {
-    {"CONFIG", false, "what to train: a YAML file"},
+    {"CONFIG", false, "what to train: a YAML file, or a name of `cohort list configs`"},
     {NULL, false, NULL},
 };
 

@@ -119,6 +119,22 @@ co_status cli_network_open(cli_network *out, const co_train_options *options);
 co_status cli_network_compile(cli_network *net);
 void cli_network_close(cli_network *net);
 
+/* --- configs.c --- */
+
+#define CLI_MAX_PATH 4096
+
+/* The file that CONFIG means: `name` itself where there is such a file, else the config of that
+   name that came with the program, which is told. CO_E_USAGE: neither, and what looks like it. */
+co_status cli_config_find(char out[CLI_MAX_PATH], const char *name);
+/* Names of those that came with the program, a line each. */
+void cli_configs_print(void);
+
+/* --- inspect_run.c --- */
+
+/* Whether a folder is a run's, and what it holds. */
+bool cli_inspect_is_run(const char *dir);
+co_status cli_inspect_run(const char *dir);
+
 /* --- inspect_checkpoint.c --- */
 
 /* Shows a checkpoint's folder, after checking all of it. */

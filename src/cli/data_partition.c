@@ -22,7 +22,7 @@ typedef struct data_partition_options {
 } data_partition_options;
 
 static const cli_argument data_partition_arguments[] = {
-    {"CONFIG", false, "a config file"},
+    {"CONFIG", false, "a YAML file, or a name of `cohort list configs`"},
     {NULL, false, NULL},
 };
 

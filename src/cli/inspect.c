@@ -25,7 +25,7 @@ typedef struct inspect_options {
 } inspect_options;
 
 static const cli_argument inspect_arguments[] = {
-    {"FILE", false, "a .safetensors file, or a config (YAML)"},
+    {"FILE|DIR", false, "a .safetensors file, a config, a run directory or a checkpoint's folder"},
     {NULL, false, NULL},
 };
 
@@ -221,8 +221,8 @@ static void inspect_print_memory(const cli_network *net)
            co_format_bytes(all, sizeof(all),
                            ((uint64_t)arrays * store->n + store->n_buffer) * sizeof(float)),
            store->n_state, co_plural((uint64_t)store->n_state));
-    printf("activations  %s a rank at %" PRIu64 " samples (%s if no memory were used twice)\n",
-           co_format_bytes(used, sizeof(used), plan_used), net->batch,
+    printf("activations  %s a rank at %" PRIu64 " sample%s (%s if no memory were used twice)\n",
+           co_format_bytes(used, sizeof(used), plan_used), net->batch, co_plural(net->batch),
            co_format_bytes(unshared, sizeof(unshared), plan_unshared));
 }
 
@@ -282,7 +282,9 @@ static co_status inspect_is_weights(bool *out, const char *path)
     FILE *file;
 
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return co_fail(CO_E_USAGE, "%s is a folder; name a file, e.g. %s/final.safetensors", path,
+        return co_fail(CO_E_USAGE,
+                       "%s is a folder, but neither a run's nor a checkpoint's; name a "
+                       ".safetensors file or a config",
                        path);
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return co_fail(CO_E_USAGE, "%s is not a regular file", path);
@@ -305,22 +307,28 @@ static bool inspect_is_checkpoint(const char *path)
 
 static co_status inspect_run(const void *options, int n, const char *const *argument)
 {
+    char path[CLI_MAX_PATH];
     bool weights;
 
     (void)n;
     if (inspect_is_checkpoint(argument[0]))
         return cli_inspect_checkpoint(argument[0]);
-    CO_TRY(inspect_is_weights(&weights, argument[0]));
-    return weights ? inspect_weights(argument[0], options) : inspect_config(argument[0], options);
+    if (cli_inspect_is_run(argument[0]))
+        return cli_inspect_run(argument[0]);
+    CO_TRY(cli_config_find(path, argument[0]));
+    CO_TRY(inspect_is_weights(&weights, path));
+    return weights ? inspect_weights(path, options) : inspect_config(path, options);
 }
 
 const co_command co_command_inspect = {
     .name = "inspect",
-    .summary = "look into a weights file, a checkpoint, or at the network that a config makes",
+    .summary = "look into weights, a run, a checkpoint, or at the network that a config makes",
     .about =
         "Of a .safetensors file: its metadata and each tensor with type, shape, mean, deviation,\n"
         "least and largest element; values that are not finite are counted. `sha256` is of the\n"
         "tensors' bytes in name order, as in summary.json.\n"
+        "\n"
+        "Of a run directory: its config, how far it came, its result and its checkpoints.\n"
         "\n"
         "Of a checkpoint (a folder): what it is of, where in the run, and whether all its bytes "
         "are\n"
@@ -330,6 +338,7 @@ const co_command co_command_inspect = {
         "that runs it, and the memory that a rank needs for weights and activations. The data is\n"
         "opened for its shape; without it, say what it is like (see the last example).",
     .example =
+        "  cohort inspect runs/first\n"
         "  cohort inspect runs/first/final.safetensors\n"
         "  cohort inspect runs/first/checkpoints/step-938\n"
         "  cohort inspect configs/mnist-net.yaml -n 4\n"

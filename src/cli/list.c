@@ -86,10 +86,12 @@ static bool list_has_kernel(const co_backend *backend, const char *op)
 /* Which backend runs each layer of a config, and what the ones before it said against it. */
 static co_status list_layer_kernels(const list_options *o)
 {
-    const co_train_options options = {.config_path = o->config, .set = o->set.text};
+    char path[CLI_MAX_PATH];
+    const co_train_options options = {.config_path = path, .set = o->set.text};
     cli_network net;
     co_status st;
 
+    CO_TRY(cli_config_find(path, o->config));
     CO_TRY(cli_network_open(&net, &options));
     st = cli_network_compile(&net);
     for (int i = 0; i < net.model->graph->n_node && st == CO_OK; i++) {
@@ -214,7 +216,21 @@ static co_status list_sinks(const list_options *o)
 static co_status list_config(const list_options *o)
 {
     (void)o;
-    co_keys_print(stdout, co_spec_keys, 0);
+    for (const co_key *key = co_spec_keys; key->name; key++) {
+        const co_key one[] = {*key, CO_KEYS_END};
+
+        co_keys_print(stdout, one, 0);
+        for (const co_spec_map *map = co_spec_maps; map->name; map++)
+            if (strcmp(map->name, key->name) == 0)
+                co_keys_print(stdout, map->keys, 4);
+    }
+    return CO_OK;
+}
+
+static co_status list_configs(const list_options *o)
+{
+    (void)o;
+    cli_configs_print();
     return CO_OK;
 }
 
@@ -223,6 +239,7 @@ static const struct {
     co_status (*print)(const list_options *o);
 } list_kinds[] = {
     {"config", "keys at the top of a config file", list_config},
+    {"configs", "those that came with the program, for `cohort train NAME`", list_configs},
     {"models", "networks, for `model:`", list_models},
     {"ops", "operators, for `layers:`", list_ops},
     {"kernels", "compute backends, for `backend:`, and what they can run", list_kernels},
@@ -270,9 +287,9 @@ static co_status list_run(const void *options, int n, const char *const *argumen
 const co_command co_command_list = {
     .name = "list",
     .summary = "what this build offers, with each plugin's config keys",
-    .about = "Lists: config, models, ops, kernels, datasets, partitions, optimizers, schedules,\n"
-             "strategies, compressors, transports, sinks. Each key of a config is printed with\n"
-             "what it means, what it takes and its default.",
+    .about = "Lists: config, configs, models, ops, kernels, datasets, augmentations, partitions,\n"
+             "optimizers, schedules, strategies, compressors, transports, sinks. Each key of a\n"
+             "config is printed with what it means, what it takes and its default.",
     .example = "  cohort list optimizers\n"
                "  cohort list kernels --config configs/mnist-net.yaml --why",
     .arguments = list_arguments,

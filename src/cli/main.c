@@ -115,8 +115,21 @@ static const co_command *main_find(int *words, int argc, const char *const *argv
     return NULL;
 }
 
+/* A CONFIG may be the name of one that came with the program; `path` then holds its file. */
+static co_status main_find_config(char path[CLI_MAX_PATH], cli_parsed *parsed,
+                                  const co_command *command)
+{
+    for (int i = 0; i < parsed->n_argument; i++)
+        if (strcmp(command->arguments[i].name, "CONFIG") == 0) {
+            CO_TRY(cli_config_find(path, parsed->argument[i]));
+            parsed->argument[i] = path;
+        }
+    return CO_OK;
+}
+
 static co_status main_run(const co_command *command, int argc, const char *const *argv)
 {
+    char config[CLI_MAX_PATH];
     cli_parsed parsed = {0};
     co_status st;
 
@@ -127,6 +140,8 @@ static co_status main_run(const co_command *command, int argc, const char *const
         memcpy(parsed.options, command->defaults, command->options_size);
     if (st == CO_OK)
         st = cli_parse(&parsed, command, argc, argv);
+    if (st == CO_OK && !parsed.help)
+        st = main_find_config(config, &parsed, command);
     if (st == CO_OK && parsed.help)
         cli_print_help(stdout, command);
     else if (st == CO_OK)

@@ -6,7 +6,7 @@
 static const train_options train_defaults = {.profile_steps = -1, .profile_skip = -1};
 
 static const cli_argument train_arguments[] = {
-    {"CONFIG", false, "what to train: a YAML file"},
+    {"CONFIG", false, "what to train: a YAML file, or a name of `cohort list configs`"},
     {NULL, false, NULL},
 };
 

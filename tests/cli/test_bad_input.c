@@ -312,7 +312,7 @@ static void eval_refuses_what_does_not_fit(void **state)
     program_assert_error(program_line("inspect cut.safetensors"), 3, "cut.safetensors");
     program_assert_error(program_line("inspect tiny.safetensors"), 3, "tiny.safetensors");
     program_assert_error(program_line("inspect nowhere.safetensors"), 3, "nowhere");
-    program_assert_error(program_line("inspect out"), 2, "is a folder");
+    program_assert_error(program_line("inspect ."), 2, "is a folder");
     program_assert_error(program_line("inspect out/final.safetensors -n 2"), 2, "--set");
     program_remove("out");
 }

@@ -158,7 +158,7 @@ static void usage_errors_say_what_to_do(void **state)
         {"list colours", "there is no list 'colours'"},
         {"list optimizer", "did you mean 'optimizers'"},
         {"list models --why", "belong to `cohort list kernels`"},
-        {"inspect", "FILE is missing"},
+        {"inspect", "FILE|DIR is missing"},
         {"bench comm --op alreduce", "did you mean allreduce"},
         {"bench comm --min-bytes 1024 --max-bytes 512", "larger than --max-bytes"},
         {"bench train", "CONFIG is missing"},
