@@ -96,10 +96,9 @@ const co_key co_spec_keys[] = {
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
      "steps between step events in metrics.jsonl"},
-    {"tensorboard", CO_KEY_VALUE, SPEC(tensorboard_value), "false", 0, 0, NULL,
-     "write events.out.tfevents.* into the run directory, which TensorBoard reads: true, or "
-     "{names: "
-     "imagenet}"},
+    {"tensorboard", CO_KEY_VALUE, SPEC(tensorboard_value), "false", 0, 0,
+     CO_KEY_TAKES("true, false, or a map of the keys"),
+     "write events.out.tfevents.* into the run directory, which TensorBoard reads"},
     {"timeout", CO_KEY_INT, SPEC(timeout_s), "300", 1, 1 << 20, NULL,
      "longest wait for another rank, in seconds"},
     {"on_failure", CO_KEY_CHOICE, SPEC(on_failure), "stop", 0, 0, spec_on_failure,
@@ -181,6 +180,7 @@ const co_spec_map co_spec_maps[] = {
     {"loader", spec_loader_keys},
     {"stop_at", spec_stop_keys},
     {"checkpoint", co_saver_policy_keys},
+    {"tensorboard", spec_board_keys},
     {NULL, NULL},
 };
 
