@@ -87,6 +87,10 @@ void cli_print_help(FILE *out, const co_command *command);
 /* Whether this process speaks for the run: under mpiexec every rank comes back from a launch. */
 bool cli_is_root(void);
 
+/* CO_E_USAGE, with what to type instead, for one of several processes that no MPI launcher has
+   started. `command` and its CONFIG are what was typed. */
+co_status cli_check_started(const char *command, const char *config);
+
 /* What a file of the user's is that a command replaces. */
 typedef enum cli_output { CLI_ONNX, CLI_SAFETENSORS, CLI_PACK, CLI_PLOT } cli_output;
 /* A file of that kind alone is replaced, and none of `inputs`, which NULL ends. */

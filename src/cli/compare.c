@@ -144,6 +144,7 @@ static co_status compare_run(const void *options, int n, const char *const *argu
     (void)n;
     if (co_launch_under_mpi())
         return co_fail(CO_E_USAGE, "a comparison starts its ranks itself; leave out mpiexec");
+    CO_TRY(cli_check_started("compare", argument[0]));
     if (!o->strategies || !o->ranks)
         return co_fail(CO_E_USAGE, "--%s is missing, e.g. --strategies sync -n 1,2",
                        o->strategies ? "ranks" : "strategies");

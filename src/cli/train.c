@@ -63,6 +63,7 @@ static co_status train_run(const void *options, int n, const char *const *argume
     co_train_summary summary;
 
     (void)n;
+    CO_TRY(cli_check_started("train", argument[0]));
     CO_TRY(train_check_profile(o));
     if (o->mpiexec)
         return train_mpiexec(o, argument[0]);
