@@ -25,6 +25,9 @@ co_status co_resume_prepare(const char *run_dir, const co_job *job, const co_sta
    elsewhere. */
 co_status co_resume_enter(int *lock, co_job *job);
 
+/* What a resume makes of a change of a top-level key, in words. */
+const char *co_resume_rule_text(const char *key);
+
 /* What of `config`, a checkpoint's, is another now. Refused keys fail; others are told on
    stderr. */
 co_status co_resume_compare(const co_spec *now, const char *config, const char *folder);

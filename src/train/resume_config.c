@@ -17,6 +17,7 @@ typedef enum resume_rule {
     RESUME_NAME,  /* the plugin's name; its keys may change */
     RESUME_PATH,  /* all but `path` */
     RESUME_GIVEN, /* given or not */
+    RESUME_TOLD,  /* may change, and is told */
     RESUME_SILENT /* of no weight for the result, or checked elsewhere */
 } resume_rule;
 
@@ -34,6 +35,28 @@ static const struct {
     {"threads", RESUME_SILENT},   {"loader", RESUME_SILENT},         {"checkpoint", RESUME_SILENT},
     {"init", RESUME_SILENT},
 };
+
+static resume_rule resume_rule_of(const char *key)
+{
+    for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]); i++)
+        if (strcmp(key, resume_rules[i].key) == 0)
+            return resume_rules[i].rule;
+    return RESUME_TOLD;
+}
+
+const char *co_resume_rule_text(const char *key)
+{
+    static const char *const texts[] = {
+        [RESUME_SAME] = "must be the same",
+        [RESUME_NAME] = "must have the same name; its keys may change",
+        [RESUME_PATH] = "must be the same but for `path`",
+        [RESUME_GIVEN] = "must be given or left out as before; its keys may change",
+        [RESUME_TOLD] = "may change, and is told",
+        [RESUME_SILENT] = "may change",
+    };
+
+    return texts[resume_rule_of(key)];
+}
 
 static const co_value *resume_get(const co_value *value, const char *key)
 {
@@ -158,22 +181,16 @@ static co_status resume_compare_key(resume_report *report, const co_spec *then, 
                                     const co_key *key)
 {
     char *before = resume_text(then, key), *after = resume_text(now, key);
-    bool ruled = false;
-    resume_rule rule = RESUME_SAME;
+    const resume_rule rule = resume_rule_of(key->name);
 
     if (!before || !after) {
         free(before);
         free(after);
         return co_fail(CO_E_NOMEM, "out of memory");
     }
-    for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]) && !ruled; i++) {
-        ruled = strcmp(key->name, resume_rules[i].key) == 0;
-        rule = resume_rules[i].rule;
-    }
-    if (ruled && rule != RESUME_SILENT && !resume_same(then, now, key, rule, before, after))
+    if (rule < RESUME_TOLD && !resume_same(then, now, key, rule, before, after))
         resume_refuse(report, key->name, before, after);
-    else if ((!ruled || rule != RESUME_SILENT) &&
-             !resume_same(then, now, key, RESUME_SAME, before, after))
+    else if (rule != RESUME_SILENT && !resume_same(then, now, key, RESUME_SAME, before, after))
         co_log(CO_LOG_INFO, "the config has changed: %s: %s -> %s", key->name, before, after);
     free(before);
     free(after);
