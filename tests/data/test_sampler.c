@@ -306,7 +306,7 @@ static void bad_options_are_refused(void **state)
         {10, 10, 2, "{kind: random, ratios: [0.5, 0.6]}", "add up to 1.1, expected 1"},
         {10, 10, 2, "{kind: random, ratios: [0.5, 0.4]}", "add up to 0.9, expected 1"},
         {10, 10, 2, "{kind: random, ratios: [1.5, -0.5]}", "ratios"},
-        {10, 10, 2, "{kind: random, ratios: [1]}", "1 ratios for 2 ranks"},
+        {10, 10, 2, "{kind: random, ratios: [1]}", "1 ratio for 2 ranks"},
         {10, 10, 2, "{kind: random, ratios: [0.5, 0.25, 0.25]}", "3 ratios for 2 ranks"},
         {10, 10, 2, "{kind: random, seed: -2}", "seed"},
         {10, 10, 2, "{kind: random, ratios: [half, half]}", "ratios"},
