@@ -37,7 +37,12 @@ run()
         tail -n 5 "$work/log" >&2
         exit 1
     }
-    sed -n 's/.*"test_accuracy": *\([0-9.e+-]*\).*/\1/p' "$work/run/summary.json"
+    accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9][0-9.e+-]*\).*/\1/p' "$work/run/summary.json")
+    [ -n "$accuracy" ] || { # null: nothing was measured
+        echo "accuracy: no test_accuracy with $precision" >&2
+        exit 1
+    }
+    echo "$accuracy"
     rm -rf "$work/run"
 }
 

@@ -24,7 +24,6 @@
 #define FILES_PRECIOUS  "the only copy\n"
 #define FILES_CONFIG    FIXTURES_CONFIG "seed: 3\n"
 #define FILES_MANY      ((off_t)1 << 40)
-#define FILES_TIMEOUT_S 60 /* a command takes a tenth of a second; it would wait for ever */
 
 typedef enum files_kind {
     FILES_FIFO,
@@ -42,7 +41,6 @@ static const char *const files_names[FILES_KINDS] = {
 
 static const program_result *files_run(const char *line)
 {
-    const program_options options = {.timeout_s = FILES_TIMEOUT_S};
     const char *args[PROGRAM_MAX_ARGS] = {NULL};
     static char text[1024];
     int n = 0;
@@ -50,7 +48,7 @@ static const program_result *files_run(const char *line)
     snprintf(text, sizeof(text), "%s", line);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         args[n++] = word;
-    return program_run(args, &options);
+    return program_run(args, NULL);
 }
 
 static void files_shell(const char *command)

@@ -355,7 +355,7 @@ static int setup(void **state)
         "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}\n");
     program_write_text(
         "kill.sh", "dir=$1; shift\n\"$@\" & job=$!\ni=0\n"
-                   "while [ $i -lt 600 ] && [ \"$(cat $dir/metrics.jsonl 2>/dev/null | wc -l)\" "
+                   "while [ $i -lt 6000 ] && [ \"$(cat $dir/metrics.jsonl 2>/dev/null | wc -l)\" "
                    "-lt 60 ]; do sleep 0.05; i=$((i + 1)); done\n"
                    "kill -9 $(sed -n 's/begun \\([0-9]*\\) .*/\\1/p' $dir/.ranks/1)\n"
                    "wait $job\n");
