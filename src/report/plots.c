@@ -78,7 +78,7 @@ co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,
     return co_spread_of(value, n);
 }
 
-static double plots_course_seconds(const co_report *report, size_t begin, size_t end, size_t k)
+double plots_course_seconds(const co_report *report, size_t begin, size_t end, size_t k)
 {
     double value[CO_REPORT_MAX_SEEDS];
     size_t n = 0;

@@ -50,6 +50,8 @@ void plots_put_text(FILE *out, const char *text, size_t max);
 co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_column column);
 co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,
                               plots_course course, size_t k);
+/* When point `k` was measured: the mean. */
+double plots_course_seconds(const co_report *report, size_t begin, size_t end, size_t k);
 /* The points that the longest course of a group has. */
 size_t plots_course_length(const co_report *report, size_t begin, size_t end);
 void plots_put_header(const plots *p);

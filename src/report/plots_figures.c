@@ -22,10 +22,10 @@ static const char *const plots_colours[] = {"#0072b2", "#d55e00", "#009e73", "#c
 
 #define PLOTS_COLOURS (sizeof(plots_colours) / sizeof(plots_colours[0]))
 
-static const char plots_no_spread[] = "";
 static const char plots_points_spread[] = "; points: mean over the seeds, bars: min to max";
 static const char plots_bands_spread[] = "lines: mean over the seeds, bands: min to max";
 static const char plots_side_by_side[] = "points of the same number of ranks stand side by side";
+static const char plots_averaged[] = "a vertical end: the average of the weights, after training";
 static const char plots_dashed[] = "dashed: predicted, N / (1 + T_sync / T_comp)";
 
 static bool plots_has_spread(const plots *p)
@@ -203,7 +203,7 @@ static void plots_put_speedup(plots *p)
         most = fmax(most, p->report->cell[i].ranks);
     plots_range(&low, &high, p, PLOTS_SPEEDUP);
     snprintf(note, sizeof(note), "%s%s", plots_dashed,
-             plots_has_spread(p) ? plots_points_spread : plots_no_spread);
+             plots_has_spread(p) ? plots_points_spread : "");
     plots_begin(p, "speedup", "Speedup over one rank", note, 0);
     plots_put_ranks_axis(p, plots_has_spread(p) ? PLOTS_ASIDE : 0);
     fprintf(p->out,
@@ -236,7 +236,7 @@ static void plots_put_by_ranks(plots *p, plots_column column, const char *name, 
     plots_sort(p);
     plots_range(&low, &high, p, column);
     snprintf(note, sizeof(note), "%s%s", plots_side_by_side,
-             plots_has_spread(p) ? plots_points_spread : plots_no_spread);
+             plots_has_spread(p) ? plots_points_spread : "");
     plots_begin(p, name, title, note, 0);
     plots_put_ranks_axis(p, PLOTS_ASIDE);
     if (column == PLOTS_MIB)
@@ -264,6 +264,36 @@ static void plots_course_range(double *low, double *high, const plots *p, plots_
     }
 }
 
+/* The index of a last point that was measured anew after training, at no time of its own; 0: none.
+   It is that of averaged weights. */
+static size_t plots_anew(const co_report *report, const plots_line *line)
+{
+    const size_t n = plots_course_length(report, line->begin, line->end);
+
+    if (n < 2 || plots_course_seconds(report, line->begin, line->end, n - 1) !=
+                     plots_course_seconds(report, line->begin, line->end, n - 2))
+        return 0;
+    return n - 1;
+}
+
+/* From min to max: a band along the course, and a bar where the course has no width. */
+static void plots_put_band(const plots *p, bool *first, const plots_line *line, plots_course course)
+{
+    const char *colour = plots_colours[line->strategy % PLOTS_COLOURS];
+    const size_t anew = plots_anew(p->report, line);
+    const int at = PLOTS_AT(course);
+
+    fprintf(p->out,
+            "%s$curve_%zu using 1:%d:%d with filledcurves fc rgb '%s' fs transparent solid 0.18 "
+            "noborder notitle",
+            plots_comma(first), line->begin, at + 1, at + 2, colour);
+    if (anew)
+        fprintf(p->out,
+                "%s$curve_%zu using 1:%d:%d:%d every ::%zu with yerrorbars lw 1.5 pt 0 lc rgb '%s' "
+                "notitle",
+                plots_comma(first), line->begin, at, at + 1, at + 2, anew, colour);
+}
+
 /* A colour is a strategy, a pattern of dashes a number of ranks. */
 static void plots_put_course(const plots *p, bool *first, const plots_line *line,
                              plots_course course)
@@ -281,8 +311,9 @@ static void plots_put_course(const plots *p, bool *first, const plots_line *line
 static void plots_put_by_time(plots *p, plots_course course, const char *name, const char *title,
                               const char *label)
 {
+    char note[PLOTS_MAX_NOTE];
+    bool first = true, anew = false;
     double low, high;
-    bool first = true;
 
     p->n_line = 0;
     plots_add_courses(p, course);
@@ -290,18 +321,17 @@ static void plots_put_by_time(plots *p, plots_course course, const char *name, c
         return;
     plots_sort(p);
     plots_course_range(&low, &high, p, course);
-    plots_begin(p, name, title, plots_has_spread(p) ? plots_bands_spread : plots_no_spread,
-                p->n_line);
+    for (size_t i = 0; i < p->n_line; i++)
+        anew = anew || plots_anew(p->report, &p->line[i]);
+    snprintf(note, sizeof(note), "%s%s%s", plots_has_spread(p) ? plots_bands_spread : "",
+             plots_has_spread(p) && anew ? "; " : "", anew ? plots_averaged : "");
+    plots_begin(p, name, title, note, p->n_line);
     fprintf(p->out, "  set xlabel 'training time, without start-up and evaluation [s]'\n"
                     "  set xrange [0:*]\n"
                     "  set xtics auto\n");
     plots_put_y_axis(p, label, low, high);
     for (size_t i = 0; i < p->n_line && plots_has_spread(p); i++)
-        fprintf(p->out,
-                "%s$curve_%zu using 1:%d:%d with filledcurves fc rgb '%s' fs transparent solid "
-                "0.18 noborder notitle",
-                plots_comma(&first), p->line[i].begin, PLOTS_AT(course) + 1, PLOTS_AT(course) + 2,
-                plots_colours[p->line[i].strategy % PLOTS_COLOURS]);
+        plots_put_band(p, &first, &p->line[i], course);
     for (size_t i = 0; i < p->n_line; i++)
         plots_put_course(p, &first, &p->line[i], course);
     plots_end(p);

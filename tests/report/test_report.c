@@ -352,6 +352,13 @@ static void plots_say_what_they_show(void **state)
     assert_order(text, "set output 'loss.'", "$strategy_0 using", "$strategy_1 using");
     assert_order(text, "set output 'loss-time.'", "with filledcurves", "with linespoints");
     assert_order(text, "set output 'accuracy-time.'", "set yrange [0:", "plot"); /* from 0.3 */
+    assert_null(strstr(text, "a vertical end"));
+    co_free(text);
+    for (size_t i = 0; i < report.n_cell; i++) /* weights that were averaged after training */
+        point[i][1].train_seconds = point[i][0].train_seconds;
+    assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
+    text = report_read("plots.gp");
+    assert_order(text, "a vertical end", "with filledcurves", "every ::1 with yerrorbars");
     co_free(text);
 }
 
