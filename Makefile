@@ -10,6 +10,7 @@ SETUP ?= scripts/setup.sh
 DESTDIR ?=
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+PAGES = README.md $(wildcard docs/*.md)
 CTEST = ctest --output-on-failure -j $(JOBS)
 SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/dev/null | sort)
 
@@ -20,7 +21,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints \
-         test-hosts test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install uninstall clean
 
@@ -44,7 +45,7 @@ tests: ## build the release and its tests
 demo: ## train Fashion-MNIST on two ranks, from a fresh machine
 	@$(SETUP) build optional demo
 	@$(program)
-	build/cohort train configs/fashion-mnist.yaml -n 2
+	build/cohort train configs/fashion-mnist.yaml -n 2 --run-dir runs/first $(if $(wildcard runs/first),--resume)
 
 test: tests ## build, run the tests
 	@cd build && $(CTEST) -LE slow
@@ -66,6 +67,12 @@ test-checkpoints: all ## 300 times SIGKILL while checkpoints are written
 
 test-busy: tests ## the tests beside two busy loops, those with a clock 20 times; ROUNDS=n, REPEATS=n
 	@scripts/busy.sh build $(or $(ROUNDS),3) $(or $(REPEATS),20)
+
+test-docs: all ## the outputs that README and docs show beside those of today, slow ones too
+	@for page in $(PAGES); do scripts/docs_outputs.sh check all $$page build || exit 1; done
+
+docs-outputs: all ## write today's outputs into README and docs where they differ
+	@for page in $(PAGES); do scripts/docs_outputs.sh update all $$page build || exit 1; done
 
 test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
 	@$(SETUP) hosts
