@@ -265,6 +265,8 @@ co_status co_comm_alloc(void **out, co_comm *comm, size_t bytes)
     *out = NULL;
     if (!comm)
         return co_fail(CO_E_USAGE, "alloc: no communicator");
+    if (bytes > PTRDIFF_MAX)
+        return co_fail(CO_E_USAGE, "alloc: %zu bytes are more than memory can hold", bytes);
     if (comm->ops->alloc && bytes)
         *out = comm->ops->alloc(comm, bytes);
     if (!*out)
@@ -280,8 +282,7 @@ void co_comm_free(co_comm *comm, void *data, size_t bytes)
 
 void co_comm_abort(co_comm *comm, co_status status, const char *cause)
 {
-    comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status,
-                     cause ? cause : "no cause given");
+    comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status, cause ? cause : "");
 }
 
 void co_comm_destroy(co_comm *comm)

@@ -19,6 +19,8 @@ typedef struct co_comm_cause {
     char text[CO_COMM_CAUSE_SIZE];
 } co_comm_cause;
 
+/* The text itself, or words for one that is empty or NULL. */
+const char *co_comm_cause_text(const char *text);
 void co_comm_cause_set(co_comm_cause *cause, int rank, co_status status, const char *text);
 /* Fail with it, as world rank `rank` sees it: what others did wrong alone is CO_E_PEER here. */
 co_status co_comm_cause_fail(const co_comm_cause *cause, int rank);

@@ -55,11 +55,16 @@ void co_comm_list_rank(char *out, size_t size, int *n, int rank)
     snprintf(out + used, size - used, "%s%d", (*n)++ == 0 ? " " : ", ", rank);
 }
 
+const char *co_comm_cause_text(const char *text)
+{
+    return text && text[0] ? text : "it failed without saying why (co_fail)";
+}
+
 void co_comm_cause_set(co_comm_cause *cause, int rank, co_status status, const char *text)
 {
     cause->status = status;
     cause->rank = rank;
-    snprintf(cause->text, sizeof(cause->text), "%s", text);
+    snprintf(cause->text, sizeof(cause->text), "%s", co_comm_cause_text(text));
 }
 
 co_status co_comm_cause_fail(const co_comm_cause *cause, int rank)

@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,29 +32,32 @@ uint64_t co_mem_count(void)
     return atomic_load(&mem_count);
 }
 
-/* Total bytes, at least 1 so that NULL always means failure; 0 when the request must fail. */
-static size_t mem_check(size_t count, size_t size)
+/* *bytes in all, at least 1 so that NULL always means failure, and SIZE_MAX where that is too
+   little to say how many; false when the request must fail. */
+static bool mem_check(size_t *bytes, size_t count, size_t size)
 {
-    size_t bytes;
     uint64_t k = atomic_fetch_add_explicit(&mem_count, 1, memory_order_relaxed) + 1;
 
-    if (k == atomic_load_explicit(&mem_fail_at, memory_order_relaxed) ||
-        __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
-        return 0;
-    return bytes ? bytes : 1;
+    if (__builtin_mul_overflow(count, size, bytes))
+        *bytes = SIZE_MAX;
+    if (*bytes == 0)
+        *bytes = 1;
+    return k != atomic_load_explicit(&mem_fail_at, memory_order_relaxed) && *bytes <= PTRDIFF_MAX;
 }
 
 static void *mem_result(void *ptr, size_t bytes)
 {
+    const char *least = bytes == SIZE_MAX ? "at least " : "";
     struct rlimit limit;
 
     if (ptr)
         return ptr;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes; ulimit -v allows %zu MiB in all)",
+        co_fail(CO_E_NOMEM,
+                "out of memory (asked for %s%zu bytes; ulimit -v allows %zu MiB in all)", least,
                 bytes, (size_t)limit.rlim_cur >> 20);
     else
-        co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes)", bytes);
+        co_fail(CO_E_NOMEM, "out of memory (asked for %s%zu bytes)", least, bytes);
     return NULL;
 }
 
@@ -86,20 +90,20 @@ static void mem_ask_large(void *ptr, size_t bytes)
 
 void *co_calloc(size_t count, size_t size)
 {
-    size_t bytes = mem_check(count, size);
-    void *ptr = bytes ? calloc(1, bytes) : NULL;
+    size_t bytes;
+    void *ptr = mem_check(&bytes, count, size) ? calloc(1, bytes) : NULL;
 
-    if (bytes >= MEM_HUGE_BYTES)
+    if (ptr && bytes >= MEM_HUGE_BYTES)
         mem_ask_large(ptr, bytes);
     return mem_result(ptr, bytes);
 }
 
 void *co_realloc(void *ptr, size_t count, size_t size)
 {
-    size_t bytes = mem_check(count, size);
+    size_t bytes;
 
-    ptr = bytes ? realloc(ptr, bytes) : NULL;
-    if (bytes >= MEM_HUGE_BYTES)
+    ptr = mem_check(&bytes, count, size) ? realloc(ptr, bytes) : NULL;
+    if (ptr && bytes >= MEM_HUGE_BYTES)
         mem_advise(ptr, bytes, MADV_DONTDUMP);
     return mem_result(ptr, bytes);
 }
@@ -116,11 +120,11 @@ char *co_strdup(const char *text)
 
 void *co_calloc_aligned(size_t count, size_t size)
 {
-    size_t bytes = mem_check(count, size), align = MEM_ALIGN;
+    size_t bytes, align = MEM_ALIGN;
     void *ptr = NULL;
 
-    if (!bytes)
-        return mem_result(NULL, 0);
+    if (!mem_check(&bytes, count, size))
+        return mem_result(NULL, bytes);
     if (bytes >= MEM_HUGE_BYTES)
         align = MEM_HUGE_PAGE;
     if (posix_memalign(&ptr, align, bytes) != 0)

@@ -86,7 +86,8 @@ static co_status yaml_scalar(co_value *value, yaml_reader *r, struct fy_event *e
     return CO_OK;
 }
 
-static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event, int depth);
+static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event,
+                            const co_value *place, int depth);
 
 /* Append to a list or map whose arrays grow by doubling inside the arena. */
 static co_status yaml_append(co_value *to, yaml_reader *r, const char *key, co_value *item)
@@ -110,6 +111,12 @@ static co_status yaml_append(co_value *to, yaml_reader *r, const char *key, co_v
     return CO_OK;
 }
 
+static void yaml_place(co_value *value, const struct fy_mark *mark, const co_value *place)
+{
+    value->line = mark ? mark->line + 1 : place ? place->line : 1;
+    value->column = mark ? mark->column + 1 : place ? place->column : 1;
+}
+
 static co_status yaml_list(co_value *list, yaml_reader *r, int depth)
 {
     for (;;) {
@@ -121,7 +128,7 @@ static co_status yaml_list(co_value *list, yaml_reader *r, int depth)
         if (!event)
             return yaml_fail_parse(r);
         if (!end)
-            st = yaml_value(&item, r, event, depth);
+            st = yaml_value(&item, r, event, list, depth);
         fy_parser_event_free(r->parser, event);
         if (end || st != CO_OK)
             return st;
@@ -152,7 +159,7 @@ static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
     for (;;) {
         struct fy_event *event = yaml_next(r);
         const char *key = NULL;
-        co_value *item = NULL;
+        co_value *item = NULL, place = {.source = r->source};
         co_status st = CO_OK;
         bool end = event && event->type == FYET_MAPPING_END;
 
@@ -160,13 +167,14 @@ static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
             return yaml_fail_parse(r);
         if (!end)
             st = yaml_key(&key, r, event, map);
+        yaml_place(&place, event ? fy_event_start_mark(event) : NULL, map);
         fy_parser_event_free(r->parser, event);
         if (end || st != CO_OK)
             return st;
         event = yaml_next(r);
         if (!event)
             return yaml_fail_parse(r);
-        st = yaml_value(&item, r, event, depth);
+        st = yaml_value(&item, r, event, &place, depth);
         fy_parser_event_free(r->parser, event);
         if (st != CO_OK)
             return st;
@@ -174,7 +182,10 @@ static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
     }
 }
 
-static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event, int depth)
+/* `place`: where the event has none, as that of a value that is left out: its key's, or the list's;
+   NULL: the beginning. */
+static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event,
+                            const co_value *place, int depth)
 {
     const struct fy_mark *mark = fy_event_start_mark(event);
     co_value *value = co_arena_alloc(r->arena, 1, sizeof(*value));
@@ -182,8 +193,7 @@ static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *eve
     if (!value)
         return CO_E_NOMEM;
     value->source = r->source;
-    value->line = mark ? mark->line + 1 : 1;
-    value->column = mark ? mark->column + 1 : 1;
+    yaml_place(value, mark, place);
     *out = value;
     CO_TRY(yaml_refuse_extras(r, event));
     if (depth >= CO_CONFIG_MAX_DEPTH)
@@ -210,7 +220,7 @@ static co_status yaml_document(co_value **out, yaml_reader *r)
         if (event->type == FYET_DOCUMENT_START && ++documents > 1)
             st = yaml_fail_at(r, event, "a config is one document; remove the second '---'");
         else if (event->type >= FYET_MAPPING_START)
-            st = yaml_value(out, r, event, 0);
+            st = yaml_value(out, r, event, NULL, 0);
         fy_parser_event_free(r->parser, event);
         if (end || st != CO_OK)
             return st;

@@ -7,7 +7,8 @@
 co_status co_buffer_reserve(uint8_t **out, co_buffer *buffer, size_t n)
 {
     if (n > buffer->size) {
-        const size_t size = n + n / 4; /* the next larger one may fit as well */
+        /* The next larger one may fit as well. */
+        const size_t size = n <= PTRDIFF_MAX / 2 ? n + n / 4 : n;
 
         co_buffer_free(buffer);
         buffer->at = co_calloc(size, 1);

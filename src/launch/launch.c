@@ -66,6 +66,18 @@ static co_status launch_attach(co_comm **comm, const co_launch_options *options,
     return CO_OK;
 }
 
+/* A cause is never empty. */
+static co_status launch_call(co_rank_fn fn, co_comm *comm, void *arg)
+{
+    co_status st;
+
+    (void)co_fail(CO_OK, "%s", ""); /* what failed before is no cause of this */
+    st = fn(comm, arg);
+    if (st == CO_OK || co_error_message()[0])
+        return st;
+    return co_fail(st, "it failed without saying why (co_fail)");
+}
+
 co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, co_rank_fn fn,
                       void *arg)
 {
@@ -77,7 +89,7 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
     if (st == CO_OK)
         st = launch_prepare(comm, options);
     if (st == CO_OK)
-        st = fn(comm, arg);
+        st = launch_call(fn, comm, arg);
     if (st == CO_OK)
         co_watch_go(co_shm_watch(shm, rank), CO_WATCH_LEFT);
     else
@@ -108,7 +120,7 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
         count = 1;
     CO_TRY(launch_bind(options, index, count));
     CO_TRY(launch_prepare(comm, options));
-    return fn(comm, arg);
+    return launch_call(fn, comm, arg);
 }
 
 static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, void *arg)
@@ -148,7 +160,7 @@ static co_status launch_here(const co_launch_options *options, co_rank_fn fn, vo
     CO_TRY(co_comm_create_self(&comm));
     st = launch_prepare(comm, options);
     if (st == CO_OK)
-        st = fn(comm, arg);
+        st = launch_call(fn, comm, arg);
     co_comm_destroy(comm);
     return st;
 }

@@ -125,6 +125,8 @@ static bool alloc_of_a_group(co_comm *comm)
     co_comm_free(comm, base, 3000 * sizeof(float));
     co_comm_free(comm, NULL, 5);
     CHECK(co_comm_alloc(&base, NULL, 8) == CO_E_USAGE);
+    CHECK(co_comm_alloc(&base, comm, SIZE_MAX) == CO_E_USAGE && !base);
+    CHECK(strstr(co_error_message(), "18446744073709551615 bytes are more than memory can hold"));
     return true;
 }
 

@@ -169,6 +169,9 @@ static void impossible_sizes_fail(void **state)
     assert_null(co_calloc((size_t)1 << 33, (size_t)1 << 33));
     assert_null(co_calloc_aligned((size_t)1 << 33, (size_t)1 << 33));
     assert_null(co_calloc_aligned(SIZE_MAX, 1));
+    assert_non_null(strstr(co_error_message(), "asked for at least 18446744073709551615 bytes"));
+    assert_null(co_calloc_aligned(SIZE_MAX - 64, 1));
+    assert_non_null(strstr(co_error_message(), "asked for 18446744073709551551 bytes"));
     assert_null(co_realloc(NULL, SIZE_MAX, SIZE_MAX));
 }
 

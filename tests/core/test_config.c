@@ -91,6 +91,29 @@ static void values_and_their_places(void **state)
     co_config_destroy(NULL);
 }
 
+/* As whoever complains of it will say. */
+static void what_is_left_out_has_a_place(void **state)
+{
+    static const struct {
+        const char *text;
+        int line, column;
+    } cases[] = {{"a: 1\nbatch:\nb: 2\n", 2, 1},
+                 {"a: 1\n  \nbatch:", 3, 1},
+                 {"a: 1\nb: 2\nbatch: ~\n", 3, 8},
+                 {"a: 1\nbatch: # none\n", 2, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        co_config *config = parse(cases[i].text);
+        const co_value *value = co_value_get(co_config_root(config), "batch");
+
+        assert_int_equal(value->kind, CO_VALUE_NULL);
+        assert_int_equal(value->line, cases[i].line);
+        assert_int_equal(value->column, cases[i].column);
+        co_config_destroy(config);
+    }
+}
+
 static void an_empty_text_is_an_empty_config(void **state)
 {
     static const char *const texts[] = {"", "\n\n", "# nothing\n", "---\n", "~", "--- {}\n..."};
@@ -345,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_their_places),
+        cmocka_unit_test(what_is_left_out_has_a_place),
         cmocka_unit_test(an_empty_text_is_an_empty_config),
         cmocka_unit_test(bad_texts_are_refused_at_their_place),
         cmocka_unit_test(sizes_are_limited),

@@ -221,6 +221,25 @@ static void threads_run_in_the_caller(void **state)
     assert_string_equal(co_error_message(), "rank 1: sample 7 is damaged");
 }
 
+static co_status say_nothing(co_comm *world, void *arg)
+{
+    (void)arg;
+    return co_comm_rank(world) == 0 ? CO_E_FAILED : co_comm_barrier(world);
+}
+
+static void a_cause_is_never_empty(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        const co_launch_options options = {
+            .ranks = 1 + k / 2, .fork_one = k % 2, .threads = k == 3, .timeout_ms = 60000};
+
+        assert_int_equal(co_launch(&options, say_nothing, NULL), CO_E_FAILED);
+        if (!strstr(co_error_message(), "it failed without saying why"))
+            fail_msg("%d: %s", k, co_error_message());
+    }
+}
+
 static void a_rank_that_fails_ends_the_others(void **state)
 {
     (void)state;
@@ -320,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup(signals_end_all_ranks, clear_shared),
         cmocka_unit_test_setup(ranks_die_with_the_launcher, clear_shared),
         cmocka_unit_test_setup(ranks_share_the_cores, clear_shared_for_threads),
+        cmocka_unit_test(a_cause_is_never_empty),
         cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared_for_threads),
         cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared_for_threads),
         cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared_for_threads),
