@@ -225,6 +225,33 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
         snprintf(out, size, "waiting in %s for rank%s%s", name, co_plural((uint64_t)n), ranks);
 }
 
+static void mpi_tell_saving(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+
+    co_mpi_lock();
+    if (c->cause.status == CO_OK)
+        co_mpi_note_saving(c);
+    co_mpi_unlock();
+}
+
+static bool mpi_is_saving(const co_request *request)
+{
+    mpi_comm *c = (mpi_comm *)request->comm;
+    const mpi_request *r;
+    uint32_t next;
+    bool saving = false;
+
+    co_mpi_lock();
+    co_mpi_read_notes(c);
+    r = (const mpi_request *)c->collectives.head;
+    next = r ? r->descriptor.sequence + 1 : c->sequence + 1;
+    for (int p = 0; p < c->base.size; p++)
+        saving = saving || c->saving[p] == next;
+    co_mpi_unlock();
+    return saving;
+}
+
 /* What MPI may still write to must stay: a collective under way cannot be called back. It happens
    only when the communicator is dead, so near the end of the process. */
 static void mpi_destroy_request(co_request *request)
@@ -306,10 +333,11 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
     size = (size_t)c->base.size;
     c->sends = co_calloc(size, sizeof(*c->sends));
     c->receives = co_calloc(size, sizeof(*c->receives));
-    c->waiting = co_calloc(size, sizeof(*c->waiting));
+    c->waiting = co_calloc(2 * size, sizeof(*c->waiting));
     *out = &c->base;
     if (!c->sends || !c->receives || !c->waiting)
         return CO_E_NOMEM;
+    c->saving = c->waiting + size;
     CO_TRY(co_mpi_ops_create(c));
     return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
 }
@@ -401,6 +429,8 @@ const co_comm_ops co_transport_mpi = {
     .post = mpi_post,
     .progress = mpi_progress,
     .describe_wait = mpi_describe_wait,
+    .tell_saving = mpi_tell_saving,
+    .is_saving = mpi_is_saving,
     .destroy_request = mpi_destroy_request,
     .split = co_mpi_split,
     .set_timeout = co_mpi_set_timeout,

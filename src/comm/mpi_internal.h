@@ -38,7 +38,9 @@ typedef struct mpi_comm {
     int pending;                     /* messages */
     struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
-    uint32_t *waiting, note;
+    uint32_t *waiting, note[2];
+    /* Who has said to be saving before which collective; [size], behind `waiting`, sequence + 1. */
+    uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; mpi_op.c: of BF16 and F16 */
     mpi_host host;
@@ -93,7 +95,9 @@ MPI_Datatype co_mpi_type(co_dtype dtype);
 
 /* mpi_note.c: tell the others, once, when this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
-/* What others have told: c->waiting. */
+/* The same of the next operation, for which this rank will be late. */
+void co_mpi_note_saving(mpi_comm *c);
+/* What others have told: c->waiting, c->saving. */
 void co_mpi_read_notes(mpi_comm *c);
 /* All that were sent, before the communicator goes: a message to one that is free would turn up in
    the next one that MPI gives the same number. Collective. */

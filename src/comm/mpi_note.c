@@ -1,11 +1,30 @@
 /*
  * mpi_note.c - who waits in which collective. MPI does not say who is missing from one, so those
- * who wait long say that they do, and a rank whose time is up knows the others.
+ * who wait long say that they do, and a rank whose time is up knows the others. Who saves says that
+ * it will be late.
  */
 #include "comm/mpi_internal.h"
 #include "core/clock.h"
 
 #define NOTE_NS 100000000 /* who waits longer tells the others */
+
+enum { NOTE_WAITING, NOTE_SAVING };
+
+/* To all others: the kind, and the operation's sequence + 1. */
+static co_status note_send(mpi_comm *c, uint32_t note[2])
+{
+    c->notes_sent++; /* to each */
+    for (int p = 0; p < c->base.size; p++) {
+        MPI_Request sent;
+
+        if (p == c->base.rank)
+            continue;
+        CO_TRY(co_mpi_check(MPI_Isend(note, 2, MPI_UINT32_T, p, CO_MPI_TAG_NOTE, c->check, &sent),
+                            "a note"));
+        CO_TRY(co_mpi_check(MPI_Request_free(&sent), "a note"));
+    }
+    return CO_OK;
+}
 
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
 {
@@ -16,29 +35,34 @@ co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
     if (r->noted || now - r->since_ns < (limit < NOTE_NS ? limit : NOTE_NS))
         return CO_OK;
     r->noted = true;
-    c->note = r->descriptor.sequence + 1;
-    c->notes_sent++; /* to each */
-    for (int p = 0; p < c->base.size; p++) {
-        MPI_Request sent;
+    c->note[0] = NOTE_WAITING;
+    c->note[1] = r->descriptor.sequence + 1;
+    return note_send(c, c->note);
+}
 
-        if (p == c->base.rank)
-            continue;
-        CO_TRY(co_mpi_check(
-            MPI_Isend(&c->note, 1, MPI_UINT32_T, p, CO_MPI_TAG_NOTE, c->check, &sent), "a note"));
-        CO_TRY(co_mpi_check(MPI_Request_free(&sent), "a note"));
-    }
-    return CO_OK;
+/* What fails here the next operation finds. */
+void co_mpi_note_saving(mpi_comm *c)
+{
+    if (c->saving_note[1] == c->sequence + 1)
+        return;
+    c->saving_note[0] = NOTE_SAVING;
+    c->saving_note[1] = c->sequence + 1;
+    (void)note_send(c, c->saving_note);
+    co_mpi_read_notes(c); /* they are on their way: nobody calls MPI while this rank saves */
 }
 
 /* One that has arrived; false: none, or a failure. */
 static bool note_read(mpi_comm *c, int from)
 {
     MPI_Status status;
-    uint32_t note;
+    uint32_t note[2];
 
-    if (MPI_Recv(&note, 1, MPI_UINT32_T, from, CO_MPI_TAG_NOTE, c->check, &status) != MPI_SUCCESS)
+    if (MPI_Recv(note, 2, MPI_UINT32_T, from, CO_MPI_TAG_NOTE, c->check, &status) != MPI_SUCCESS)
         return false;
-    c->waiting[status.MPI_SOURCE] = note;
+    if (note[0] == NOTE_SAVING)
+        c->saving[status.MPI_SOURCE] = note[1];
+    else
+        c->waiting[status.MPI_SOURCE] = note[1];
     c->notes_read++;
     return true;
 }

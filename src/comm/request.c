@@ -106,6 +106,25 @@ static uint64_t request_late_beat(const co_request *request)
     return oldest == UINT64_MAX ? 0 : oldest;
 }
 
+/* A sync tells nothing of how it gets on, and disks may be slow. */
+static bool request_waits_for_saving(const co_request *request, uint64_t waited_ns)
+{
+    const co_comm *comm = request->comm;
+    const uint64_t limit_ns = (uint64_t)comm->timeout_ms * 1000000 * CO_WATCH_SAVING;
+
+    if (waited_ns >= limit_ns)
+        return false;
+    for (int p = 0; comm->ops->late && p < comm->size; p++) {
+        const co_watch *watch = comm->ops->late(request, p);
+
+        if (watch && p != comm->rank &&
+            atomic_load(&((co_watch *)watch)->phase) == CO_PHASE_SAVING &&
+            !co_watch_is_stopped(watch))
+            return true;
+    }
+    return comm->ops->is_saving && comm->ops->is_saving(request);
+}
+
 /* The one rank that all wait for; the one that waits, where it is not alone or waits itself. */
 static int request_culprit(const co_request *request)
 {
@@ -192,7 +211,8 @@ static co_status request_wait_long(co_request *request)
         const uint64_t waited_ns = now_ns - start_ns;
         int gone = -1;
 
-        if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns) {
+        if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns &&
+            !request_waits_for_saving(request, waited_ns)) {
             st = request_time_out(request, waited_ns);
             break;
         }

@@ -48,6 +48,8 @@ void co_watch_phase(co_comm *comm, co_phase phase)
     co_watch *w = comm->watch;
     uint64_t now;
 
+    if (phase == CO_PHASE_SAVING && comm->ops->tell_saving)
+        comm->ops->tell_saving(comm);
     if (!w)
         return;
     now = co_clock_ns();

@@ -15,8 +15,9 @@
 
 #include "core/log.h"
 
-#define CO_WATCH_OPS  32   /* a power of two */
-#define CO_WATCH_LEFT (-1) /* the rank has come to its end, as it should */
+#define CO_WATCH_OPS    32   /* a power of two */
+#define CO_WATCH_SAVING 10   /* saving may take that many times as long as any other wait */
+#define CO_WATCH_LEFT   (-1) /* the rank has come to its end, as it should */
 
 typedef enum co_phase {
     CO_PHASE_STARTING = 0,

@@ -14,9 +14,6 @@
 #include "core/open.h"
 #include "core/process.h"
 
-/* Saving may take that many times as long as any other wait. */
-#define SAVING_LIMITS 10
-
 /* The value behind `key` at the start of a line; `otherwise` where there is no such file or line.
    Numbers of files under /proc and /sys. */
 static uint64_t death_number(const char *path, const char *key, uint64_t otherwise)
@@ -109,7 +106,7 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
         return false;
     /* A sync tells nothing of how it gets on, and disks may be slow. */
     if (phase == CO_PHASE_SAVING &&
-        now < atomic_load(&watch->phase_ns) + SAVING_LIMITS * limit_ns &&
+        now < atomic_load(&watch->phase_ns) + CO_WATCH_SAVING * limit_ns &&
         !co_watch_is_stopped(watch))
         atomic_store(&watch->beat_ns, now);
     if (beat != dog->beat_ns || atomic_load(&watch->waiting)) {

@@ -203,6 +203,7 @@ co_status co_saver_now(co_saver *saver, trainer *t)
     if (!saver)
         return CO_OK;
     CO_TRY(saver_take(saver, t, (double)NAN));
+    co_watch_phase(t->comm, CO_PHASE_SAVING); /* behind what all have done together */
     return co_comm_rank(t->comm) == 0 ? saver_join(saver) : CO_OK;
 }
 

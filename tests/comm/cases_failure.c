@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/cases.h"
+#include "comm/watch.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "waits.h"
@@ -165,6 +166,27 @@ static bool failure_timeout(co_comm *comm)
     return failure_late(comm, false) && failure_late(comm, true);
 }
 
+/* Who saves has more time than others: the last rank, which does not come for two limits. */
+static bool failure_patience(co_comm *comm)
+{
+    const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
+    co_comm *part;
+
+    if (co_comm_size(comm) > 3)
+        return true;
+    CHECK_OK(co_comm_split(&part, comm, 0, 0));
+    CHECK_OK(co_comm_set_timeout(part, WAITS_SHORT_MS));
+    CHECK_OK(co_comm_barrier(part));
+    if (rank == last) {
+        co_watch_phase(part, CO_PHASE_SAVING);
+        co_clock_sleep_us(WAITS_SHORT_MS * 2500u);
+        co_watch_phase(part, CO_PHASE_COMPUTING);
+    }
+    CHECK_OK(co_comm_barrier(part));
+    co_comm_destroy(part);
+    return true;
+}
+
 /* Over MPI an abort ends the processes, which is tested on its own. */
 static bool failure_abort(co_comm *comm)
 {
@@ -281,6 +303,7 @@ const comm_case comm_cases_failure[] = {
     {"mismatch", failure_mismatch, 2},
     {"message_mismatch", failure_message_mismatch, 2},
     {"timeout", failure_timeout, 2},
+    {"patience", failure_patience, 2},
     {"in_flight", failure_in_flight, 2},
     {"abort", failure_abort, 2},
     {"abort_together", failure_abort_together, 2},

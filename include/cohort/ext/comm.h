@@ -75,6 +75,10 @@ typedef struct co_comm_ops {
     /* Whether the oldest operation waits for `rank`, and what that rank is doing. NULL: it does
        not wait for it, or nobody can look at it from here. NULL function: nobody ever can. */
     const struct co_watch *(*late)(const co_request *request, int rank);
+    /* This rank is about to save something, and will be late for its next operation; whether the
+       oldest operation waits for one that has said so. NULL: `late` tells of all ranks. */
+    void (*tell_saving)(co_comm *comm);
+    bool (*is_saving)(const co_request *request);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
     /* comm->timeout_ms has changed; NULL: nobody else has to know. */
