@@ -424,18 +424,25 @@ static void one_job_at_a_time(void **state)
 }
 
 /* Files stand where the folders of checkpoints are made: none can be written. */
+/* In the folder of a run that ended before its first checkpoint. */
 static void put_in_the_way(void)
 {
+    FILE *lock;
+
     assert_int_equal(mkdir(folder_path("run"), 0777), 0);
     assert_int_equal(mkdir(folder_path("run/checkpoints"), 0777), 0);
-    for (int step = 1; step <= 16; step++) {
+    lock = fopen(folder_path("run/.lock"), "w");
+    assert_non_null(lock);
+    fprintf(lock, "%10d cohort\n", 1);
+    assert_int_equal(fclose(lock), 0);
+    for (int step = 1; step <= 16;
+         step++) { /* a folder in a folder is no checkpoint's, and stays */
         char name[64];
-        FILE *file;
 
         snprintf(name, sizeof(name), "run/checkpoints/.new-step-%d", step);
-        file = fopen(folder_path(name), "w");
-        assert_non_null(file);
-        assert_int_equal(fclose(file), 0);
+        assert_int_equal(mkdir(folder_path(name), 0777), 0);
+        snprintf(name, sizeof(name), "run/checkpoints/.new-step-%d/x", step);
+        assert_int_equal(mkdir(folder_path(name), 0777), 0);
     }
 }
 
