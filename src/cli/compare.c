@@ -44,9 +44,10 @@ static const cli_option compare_option_table[] = {
 /* gnuplot's words go to plots.log, which is kept if there are any. */
 static co_status compare_run_gnuplot(const char *dir, const cli_guard *guard)
 {
-    static const char *const argv[] = {"gnuplot", CO_REPORT_SCRIPT, NULL};
+    /* The script is UTF-8; in another locale gnuplot complains. */
+    static const char *const argv[] = {"env", "LC_ALL=C.UTF-8", "gnuplot", CO_REPORT_SCRIPT, NULL};
     cli_child child = {
-        .file = "gnuplot", .argv = argv, .folder = dir, .limit_seconds = COMPARE_PLOT_SECONDS};
+        .file = "env", .argv = argv, .folder = dir, .limit_seconds = COMPARE_PLOT_SECONDS};
     cli_ending ending = {0};
     char path[4352];
     co_status st;

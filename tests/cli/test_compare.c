@@ -406,6 +406,7 @@ int main(int argc, char **argv)
     };
     int failed;
 
+    setenv("LC_ALL", "C", 1); /* plots are UTF-8 all the same */
     if (program_init(argc > 1 ? argv[1] : NULL) != 0)
         return 1;
     failed = cmocka_run_group_tests(tests, compare_setup, compare_teardown);
