@@ -69,10 +69,10 @@ test-busy: tests ## the tests beside two busy loops, those with a clock 20 times
 	@scripts/busy.sh build $(or $(ROUNDS),3) $(or $(REPEATS),20)
 
 test-docs: all ## the outputs that README and docs show beside those of today, slow ones too
-	@for page in $(PAGES); do scripts/docs_outputs.sh check all $$page build || exit 1; done
+	@for page in $(PAGES); do scripts/docs_outputs.sh check all $$page build || [ $$? = 77 ] || exit 1; done
 
 docs-outputs: all ## write today's outputs into README and docs where they differ
-	@for page in $(PAGES); do scripts/docs_outputs.sh update all $$page build || exit 1; done
+	@for page in $(PAGES); do scripts/docs_outputs.sh update all $$page build || [ $$? = 77 ] || exit 1; done
 
 test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
 	@$(SETUP) hosts
