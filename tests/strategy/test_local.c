@@ -214,7 +214,8 @@ static void bad_configs_are_refused_at_their_place(void **state)
          "bad.yaml:1:43: strategy local: outer: key 'momentum': expected a number from 0 to 1, "
          "got '2'"},
         {"strategy: {name: local, outer: 0.9}",
-         "bad.yaml:1:32: strategy local: outer: expected `key: value` lines or {key: value}"},
+         "bad.yaml:1:32: strategy local: outer: expected `key: value` lines or {key: value}, "
+         "such as {momentum: 0.9}"},
         {"strategy: {name: local, perid: 2}",
          "bad.yaml:1:32: strategy local: unknown key 'perid'; did you mean 'period'?"},
     };
