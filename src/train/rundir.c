@@ -100,6 +100,14 @@ static const struct {
     {"profile.json", false}, {"trace.json", false},        {"checkpoints", false},
 };
 
+/* A socket is nobody's work: a dead run has left it, and control.c takes it away. */
+static bool rundir_is_there(const char *file)
+{
+    struct stat info;
+
+    return lstat(file, &info) == 0 && !S_ISSOCK(info.st_mode);
+}
+
 /* A folder of somebody's own files stays as it is. */
 static co_status rundir_check_owner(bool *ours, const char *path)
 {
@@ -108,7 +116,7 @@ static co_status rundir_check_owner(bool *ours, const char *path)
         char file[RUNDIR_MAX_PATH];
 
         CO_TRY(rundir_join(file, path, rundir_files[i].name));
-        if (co_fs_exists(file))
+        if (rundir_is_there(file))
             return co_fail(CO_E_USAGE,
                            "%s is there, and not from a run: training would overwrite it; give "
                            "another --run-dir, or move it away",
