@@ -13,6 +13,7 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/plural.h"
+#include "core/text.h"
 
 #define COMPARE_PLOT_SECONDS 120 /* for gnuplot */
 
@@ -113,7 +114,7 @@ static co_status compare_report(compare_plan *plan, const cli_guard *guard,
     if (plots)
         CO_TRY(compare_plot(plan, guard, options));
     if (!options->quiet)
-        printf("results: %s (table.txt, table.csv, table.json%s)\n", plan->dir,
+        printf("results: %s (table.txt, table.csv, table.json%s)\n", CO_SHOW(plan->dir),
                plots ? ", " CO_REPORT_SCRIPT " and its plots" : "");
     return CO_OK;
 }

@@ -14,6 +14,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "core/thread.h"
 #include "strategy/strategy.h"
 
@@ -67,8 +68,8 @@ static co_status plan_title(const char **out, const compare_plan *plan, const co
         CO_TRY(co_spec_text(&value, &spec, map->item[i]));
         title = co_arena_printf(arena, "%s %s=%s", title, map->key[i], value);
     }
-    *out = title;
-    return title ? CO_OK : CO_E_NOMEM;
+    *out = title ? co_arena_strdup(arena, CO_SHOW(title)) : NULL;
+    return *out ? CO_OK : CO_E_NOMEM;
 }
 
 /* Letters that need no quotes in a shell; never two blanks or the like together. */

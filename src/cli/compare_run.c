@@ -14,6 +14,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "telemetry/format.h"
 
 #define RUN_MAX_NAME 40    /* of a strategy, so that the line does not wrap */
@@ -112,7 +113,8 @@ static void run_print_result(const run_progress *p, bool kept)
         if (cell->test_accuracy >= 0)
             printf(", test accuracy %.4f", cell->test_accuracy);
     } else {
-        printf(": %s: %s", cell->state == CO_CELL_FAILED ? "failed" : "stopped", cell->why);
+        printf(": %s: %s", cell->state == CO_CELL_FAILED ? "failed" : "stopped",
+               CO_SHOW(cell->why));
     }
     if (kept)
         printf(" (from before)");

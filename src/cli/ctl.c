@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "launch/control.h"
 #include "telemetry/format.h"
 
@@ -54,7 +55,7 @@ static void ctl_print_status(const json_t *answer)
     if (json_is_integer(checkpoint))
         printf("last checkpoint that was asked for: step %lld\n", ctl_count(answer, "saved_step"));
     if (json_is_string(stopping))
-        printf("stopping: %s\n", json_string_value(stopping));
+        printf("stopping: %s\n", CO_SHOW(json_string_value(stopping)));
     json_array_foreach(json_object_get(answer, "phases"), i, item)
     {
         const char *phase = json_string_value(json_object_get(item, "phase"));
@@ -80,7 +81,7 @@ static co_status ctl_print(const char *reply, bool as_json)
     else if (as_json)
         printf("%s\n", reply);
     else if (done)
-        printf("%s\n", done);
+        printf("%s\n", CO_SHOW(done));
     else
         ctl_print_status(answer);
     json_decref(answer);

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/data.h"
 #include "telemetry/format.h"
 
@@ -124,7 +125,8 @@ static co_status data_info_print_labels(const co_dataset *data)
         const char *name = co_dataset_class_name(data, (int32_t)c);
 
         printf("  %5" PRId64 "           %8s%s%s\n", c,
-               co_format_count(text, sizeof(text), count[c]), name ? "  " : "", name ? name : "");
+               co_format_count(text, sizeof(text), count[c]), name ? "  " : "",
+               name ? CO_SHOW(name) : "");
     }
     if (classes > DATA_INFO_MAX_ROWS)
         printf("  ... and %" PRId64 " more classes\n", classes - DATA_INFO_MAX_ROWS);

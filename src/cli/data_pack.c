@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "data/pack_convert.h"
 #include "telemetry/format.h"
 
@@ -199,7 +200,7 @@ static void data_pack_print(const data_pack *p, uint64_t size)
 
     if (p->options->quiet)
         return;
-    printf("%s: %s sample%s, %s from %s, in %s\n", p->target,
+    printf("%s: %s sample%s, %s from %s, in %s\n", CO_SHOW(p->target),
            co_format_count(count, sizeof(count), p->done), co_plural(p->done),
            co_format_bytes(after, sizeof(after), size),
            co_format_bytes(before, sizeof(before), p->bytes_in),

@@ -18,6 +18,7 @@
 #include "comm/transports.h"
 #include "core/isa.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "export/export.h"
@@ -54,7 +55,7 @@ static void doctor_say(doctor *d, doctor_level level, const char *what, const ch
 /* Stands below the line that it helps. */
 static void doctor_remedy(const char *text)
 {
-    printf("%-5s %-14s -> %s\n", "", "", text);
+    printf("%-5s %-14s -> %s\n", "", "", CO_SHOW(text));
 }
 
 static void doctor_check_cpu(doctor *d)

@@ -9,6 +9,7 @@
 #include <cohort/train.h>
 
 #include "cli/source.h"
+#include "core/text.h"
 #include "telemetry/format.h"
 
 typedef struct eval_options {
@@ -70,7 +71,7 @@ static void eval_print(const co_eval_summary *result, const char *weights)
 {
     char count[32], real[32];
 
-    printf("weights        %s\n", weights);
+    printf("weights        %s\n", CO_SHOW(weights));
     printf("test samples   %s\n", co_format_count(count, sizeof(count), result->count));
     printf("loss           %s\n", co_format_real(real, sizeof(real), result->loss, 4));
     printf("accuracy       %s\n", co_format_real(real, sizeof(real), result->accuracy, 4));

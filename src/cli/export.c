@@ -11,6 +11,7 @@
 #include "cli/source.h"
 #include "core/arena.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/normalize.h"
 #include "export/export.h"
 
@@ -158,8 +159,8 @@ static co_status export_network(const cli_network *net, const char *path, const 
     for (size_t i = 0; i < metadata.n; i++)
         if (strncmp(metadata.text[2 * i], EXPORT_OURS, strlen(EXPORT_OURS)) == 0)
             printf("%-14s  %s\n", metadata.text[2 * i] + strlen(EXPORT_OURS),
-                   metadata.text[2 * i + 1]);
-    printf("written         %s\n", path);
+                   CO_SHOW(metadata.text[2 * i + 1]));
+    printf("written         %s\n", CO_SHOW(path));
     return CO_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/source.h"
+#include "core/text.h"
 #include "telemetry/format.h"
 
 typedef struct import_options {
@@ -72,12 +73,12 @@ static co_status import_save(const cli_network *net, const char *from, const cha
     char count[32], shape[64];
 
     CO_TRY(co_model_save(net->model, to));
-    printf("weights     %s\n", from);
-    printf("model       %s, %s parameters\n", co_spec_model_name(&net->spec),
+    printf("weights     %s\n", CO_SHOW(from));
+    printf("model       %s, %s parameters\n", CO_SHOW(co_spec_model_name(&net->spec)),
            co_format_count(count, sizeof(count), co_model_parameter_count(net->model)));
     printf("sample      %s, %" PRId64 " classes\n",
            co_shape_format(shape, sizeof(shape), &net->sample), net->model->classes);
-    printf("written     %s\n", to);
+    printf("written     %s\n", CO_SHOW(to));
     return CO_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "optim/optim.h"
 #include "telemetry/format.h"
 
@@ -100,7 +101,7 @@ static void inspect_print_tensor(const co_named_tensor *t, const char *stored, i
     const inspect_moments m = inspect_measure(t);
     char shape[64], count[32], odd[32];
 
-    printf("%-*s  %-4s %-18s %12s", width, t->name, stored,
+    printf("%-*s  %-4s %-18s %12s", width, CO_SHOW(t->name), stored,
            co_shape_format(shape, sizeof(shape), &t->shape),
            co_format_count(count, sizeof(count), (uint64_t)co_shape_count(&t->shape)));
     if (m.n)
@@ -115,7 +116,7 @@ static void inspect_print_metadata(const co_safetensors *file)
     const char *key, *value;
 
     for (size_t i = 0; co_safetensors_metadata_at(file, i, &key, &value); i++)
-        printf("metadata   %s: %s\n", key, value);
+        printf("metadata   %s: %s\n", CO_SHOW(key), CO_SHOW(value));
 }
 
 static co_status inspect_print_weights(const co_safetensors *file, const char *path)
@@ -136,7 +137,7 @@ static co_status inspect_print_weights(const co_safetensors *file, const char *p
             width = (int)strlen(tensors[i].name);
     }
     co_safetensors_sha256(sha256, tensors, n);
-    printf("file       %s\n", path);
+    printf("file       %s\n", CO_SHOW(path));
     inspect_print_metadata(file);
     printf("tensors    %zu\n", n);
     printf("elements   %s\n", co_format_count(text, sizeof(text), elements));
@@ -198,7 +199,7 @@ static void inspect_print_layers(const cli_network *net)
         const co_node *node = &graph->node[i];
         char shape[64], count[32];
 
-        printf("%-20s %-16s %-16s %12s  %s\n", node->name, node->op->name,
+        printf("%-20s %-16s %-16s %12s  %s\n", CO_SHOW(node->name), node->op->name,
                inspect_sample_shape(shape, sizeof(shape), &graph->var[node->out[0]].shape),
                co_format_count(count, sizeof(count), inspect_node_parameters(graph, node)),
                co_plan_backend(net->plan, i, NULL));
@@ -235,8 +236,8 @@ static co_status inspect_network(cli_network *net, const char *path)
     CO_TRY(cli_network_compile(net));
     /* It puts its state arrays into the store, which are counted. */
     CO_TRY(co_optim_create(&optim, spec->optimizer, spec->config, net->model->store));
-    printf("config       %s\n", path);
-    printf("model        %s\n", co_spec_model_name(spec));
+    printf("config       %s\n", CO_SHOW(path));
+    printf("model        %s\n", CO_SHOW(co_spec_model_name(spec)));
     printf("data         %s: samples %s, %" PRId64 " classes\n",
            co_spec_plugin_name(spec->data, ""), co_shape_format(shape, sizeof(shape), &net->sample),
            net->classes);

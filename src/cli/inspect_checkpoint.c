@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "telemetry/format.h"
 #include "train/checkpoint.h"
 
@@ -15,11 +16,11 @@ static void inspect_print_place(const co_manifest *m)
 {
     const co_run_point *point = m->point;
 
-    printf("model        %s, %" PRIu64 " parameters\n", m->model, m->parameter_count);
-    printf("data         %s, %" PRIu64 " training sample%s\n", m->dataset, m->train_samples,
-           co_plural(m->train_samples));
-    printf("strategy     %s, made by %" PRIu64 " rank%s, seed %" PRIu64 "\n", m->strategy, m->ranks,
-           co_plural((uint64_t)m->ranks), m->seed);
+    printf("model        %s, %" PRIu64 " parameters\n", CO_SHOW(m->model), m->parameter_count);
+    printf("data         %s, %" PRIu64 " training sample%s\n", CO_SHOW(m->dataset),
+           m->train_samples, co_plural(m->train_samples));
+    printf("strategy     %s, made by %" PRIu64 " rank%s, seed %" PRIu64 "\n", CO_SHOW(m->strategy),
+           m->ranks, co_plural((uint64_t)m->ranks), m->seed);
     printf("place        step %" PRIu64 ": %" PRIu64 " of %" PRIu64 " step%s of epoch %" PRIu64
            ", %" PRIu64 " sample%s a step\n",
            point->step, point->epoch_step, point->steps_per_epoch,
@@ -38,16 +39,16 @@ co_status cli_inspect_checkpoint(const char *folder)
     co_manifest m;
 
     CO_TRY(co_checkpoint_open(&m, folder));
-    printf("checkpoint   %s, by Cohort %s\n", folder, m.cohort);
+    printf("checkpoint   %s, by Cohort %s\n", CO_SHOW(folder), CO_SHOW(m.cohort));
     inspect_print_place(&m);
     for (int i = 0; i < m.n_file; i++) {
         char bytes[32];
 
-        printf("%-12s %s, %s, SHA-256 as written\n", i ? "" : "files", m.file[i].name,
+        printf("%-12s %s, %s, SHA-256 as written\n", i ? "" : "files", CO_SHOW(m.file[i].name),
                co_format_bytes(bytes, sizeof(bytes), m.file[i].bytes));
     }
     for (int i = 0; i < m.n_array; i++)
-        printf("%-12s %s%s\n", i ? "" : "state", m.array[i].name,
+        printf("%-12s %s%s\n", i ? "" : "state", CO_SHOW(m.array[i].name),
                m.array[i].copies > 1 ? ", one for each rank" : "");
     co_manifest_free(&m);
     return CO_OK;

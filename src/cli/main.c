@@ -3,6 +3,8 @@
  * exit code and a message becomes the last block on stderr.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -193,12 +195,28 @@ static co_status main_dispatch(int argc, const char *const *argv)
     return command ? main_run(command, argc - words, argv + words) : main_help(argc, argv);
 }
 
+/* As that of `| head -1`: it has what it wanted. */
+static bool main_reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
+}
+
+/* A file that is opened later would get a number of these, and what is printed with it. */
+static void main_open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return;
+}
+
 /* What is still in the buffer may not fit on the disk, or its reader may be gone. */
 static co_status main_flush(co_status st)
 {
     bool failed = fflush(stdout) != 0 || ferror(stdout);
 
-    if (failed && st == CO_OK)
+    if (failed && st == CO_OK && !main_reader_is_gone())
         return co_fail(CO_E_IO, "cannot write to standard output: %s", strerror(errno));
     return st;
 }
@@ -227,6 +245,7 @@ int main(int argc, char **argv)
     /* A reader that went away and a file that grows too large are errors of a write, not ends. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    main_open_standard();
     st = main_dispatch(argc - 1, (const char *const *)argv + 1);
     st = main_flush(st);
     if (main_is_told_by_root(st))

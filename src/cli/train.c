@@ -2,6 +2,7 @@
 #include <cohort/train.h>
 
 #include "cli/train_mpiexec.h"
+#include "core/text.h"
 
 static const train_options train_defaults = {.profile_steps = -1, .profile_skip = -1};
 
@@ -71,7 +72,8 @@ static co_status train_run(const void *options, int n, const char *const *argume
         return co_fail(CO_E_USAGE, "--hosts goes with --mpiexec, which starts ranks there");
     CO_TRY(co_train(&summary, &run));
     if (!o->quiet && !summary.stopped && cli_is_root())
-        printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n", summary.run_dir);
+        printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n",
+               CO_SHOW(summary.run_dir));
     return CO_OK;
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/text.h"
+
 /* The one global beside the error message. Ranks may be threads. */
 static _Thread_local int log_rank = -1;
 static _Thread_local co_log_tail *log_tail;
@@ -51,7 +53,7 @@ void co_log(co_log_level level, const char *fmt, ...)
 {
     static const char *const names[] = {"error: ", "warning: ", ""};
     const int rank = log_rank;
-    char line[2304], who[32] = "";
+    char line[2304], words[2304], who[32] = "";
     size_t used;
     va_list args;
 
@@ -59,8 +61,9 @@ void co_log(co_log_level level, const char *fmt, ...)
         snprintf(who, sizeof(who), "rank %d: ", rank);
     used = (size_t)snprintf(line, sizeof(line), "cohort: %s%s", who, names[level]);
     va_start(args, fmt);
-    vsnprintf(line + used, sizeof(line) - used - 1, fmt, args);
+    vsnprintf(words, sizeof(words), fmt, args);
     va_end(args);
+    co_text_show(line + used, sizeof(line) - used - 1, words);
     if (log_tail)
         log_keep(line);
     used = 0;

@@ -6,7 +6,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "core/text.h"
 
 #define STATUS_MESSAGE_SIZE 2000
 #define STATUS_STR_(x)      #x
@@ -34,10 +35,7 @@ co_status(co_fail)(co_status status, const char *fmt, ...)
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
     /* What comes out of files must neither break the line nor steer a terminal. */
-    for (char *c = message; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    memcpy(status_message, message, sizeof(message));
+    co_text_show(status_message, sizeof(status_message), message);
     status_last = status;
     return status;
 }

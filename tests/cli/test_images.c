@@ -94,6 +94,38 @@ static void test_pack_says_what_it_did(void **state)
                          "said.pack: holds no training split");
 }
 
+/* Names of folders are anybody's: a line stays a line, and a terminal what it was. */
+static void test_odd_class_names(void **state)
+{
+    static const char *const classes[] = {"\x1b[2Ja\nb", "exe\xe2\x80\xaegpj", "K\xc3\xa4se"};
+    const program_result *r;
+
+    (void)state;
+    mkdir("odd", 0700);
+    for (int split = 0; split < 2; split++) {
+        char path[256];
+
+        snprintf(path, sizeof(path), "odd/%s", split ? "val" : "train");
+        mkdir(path, 0700);
+        for (unsigned i = 0; i < 3; i++) {
+            snprintf(path, sizeof(path), "odd/%s/%s", split ? "val" : "train", classes[i]);
+            mkdir(path, 0700);
+            strcat(path, "/0.jpg");
+            put_picture(path, 20, i);
+        }
+    }
+    r = program_line("data info '{name: imagefolder, path: odd, resize: 16}'");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "  \\x1b[2Ja\\nb\n"));
+    assert_non_null(strstr(r->out, "  exe\\u202egpj\n"));
+    assert_non_null(strstr(r->out, "  K\xc3\xa4se\n"));
+    assert_null(strchr(r->out, '\x1b'));
+    program_write_text("odd/train/\x1b[2Ja\nb/1.jpg", "no picture");
+    r = program_line("data info '{name: imagefolder, path: odd, resize: 16}'");
+    program_assert_error(r, 3, "\\x1b[2Ja\\nb/1.jpg");
+    assert_null(strchr(r->err, '\x1b'));
+}
+
 static void test_bad_packs(void **state)
 {
     char *bytes;
@@ -188,11 +220,9 @@ static void test_bad_images_are_skipped(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pack_trains_the_same),
-        cmocka_unit_test(test_pack_says_what_it_did),
-        cmocka_unit_test(test_bad_packs),
-        cmocka_unit_test(test_pack_leaves_nothing),
-        cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_pack_trains_the_same),   cmocka_unit_test(test_pack_says_what_it_did),
+        cmocka_unit_test(test_odd_class_names),        cmocka_unit_test(test_bad_packs),
+        cmocka_unit_test(test_pack_leaves_nothing),    cmocka_unit_test(test_bad_images),
         cmocka_unit_test(test_bad_images_are_skipped),
     };
     int failed;

@@ -1,0 +1,86 @@
+/*
+ * text.c - text of others, made fit for a terminal.
+ */
+#include "core/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The character at `at` and its bytes, 0 where they are no UTF-8 (RFC 3629). */
+static size_t text_decode(uint32_t *code, const char *at)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *c = (const unsigned char *)at;
+    const size_t n = c[0] < 0x80             ? 1
+                     : (c[0] & 0xe0) == 0xc0 ? 2
+                     : (c[0] & 0xf0) == 0xe0 ? 3
+                     : (c[0] & 0xf8) == 0xf0 ? 4
+                                             : 0;
+
+    if (n <= 1) {
+        *code = c[0];
+        return n;
+    }
+    *code = c[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((c[i] & 0xc0) != 0x80) /* the end of the text is none either */
+            return 0;
+        *code = *code << 6 | (c[i] & 0x3f);
+    }
+    return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : n;
+}
+
+/* Controls, ends of lines, marks of direction, what has no width, and what is no character. */
+static bool text_is_plain(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfdd0, 0xfdef},
+        {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0x10ffff},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return false;
+    return true;
+}
+
+/* How the bytes at `at` are shown, and how many they are. */
+static size_t text_piece(char piece[16], const char *at)
+{
+    uint32_t code;
+    const size_t n = text_decode(&code, at);
+
+    if (n > 0 && text_is_plain(code))
+        snprintf(piece, 16, "%.*s", (int)n, at);
+    else if (*at == '\n' || *at == '\t' || *at == '\r')
+        snprintf(piece, 16, "\\%c", *at == '\n' ? 'n' : *at == '\t' ? 't' : 'r');
+    else if (n < 2)
+        snprintf(piece, 16, "\\x%02x", (unsigned char)*at);
+    else
+        snprintf(piece, 16, "\\u%04x", (unsigned)code);
+    return n ? n : 1;
+}
+
+const char *co_text_show(char *out, size_t size, const char *text)
+{
+    size_t used = 0, whole = 0; /* up to where "..." has room behind */
+    char piece[16];
+
+    while (*text) {
+        const size_t n = text_piece(piece, text), length = strlen(piece);
+
+        if (used + length >= size) {
+            memcpy(out + whole, "...", 4);
+            return out;
+        }
+        memcpy(out + used, piece, length);
+        used += length;
+        whole = used + 4 <= size ? used : whole;
+        text += n;
+    }
+    out[used] = '\0';
+    return out;
+}

@@ -1,0 +1,94 @@
+/*
+ * test_pipe.c - nobody reads what a run prints: it goes on into its run directory.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fixtures.h"
+#include "cli/program.h"
+
+#define PIPE_CONFIG FIXTURES_CONFIG "log_every: 1\n"
+
+/* `script` has "$@", the program and its words; the run goes to the end, quietly. */
+static void pipe_runs(const char *script, const char *more, const char *value)
+{
+    const char *args[] = {"train", "pipe.yaml", "-n", "2", "--run-dir", "run", more, value, NULL};
+    const program_options options = {.before = {"bash", "-c", script, "pipe", NULL}};
+    const program_result *r;
+    json_t *summary;
+
+    print_message("  %s%s%s\n", script, more ? " " : "", more ? more : "");
+    program_remove("run");
+    program_write_text("pipe.yaml", PIPE_CONFIG);
+    if (!more)
+        args[6] = NULL;
+    r = program_run(args, &options);
+    program_assert_success(r);
+    assert_string_equal(r->err, "");
+    summary = program_summary("run");
+    assert_non_null(json_object_get(summary, "train_loss"));
+    json_decref(summary);
+    assert_true(program_exists("run/checkpoints/step-16/manifest.json"));
+    assert_true(program_exists("run/final.safetensors"));
+}
+
+static const char *const pipe_scripts[] = {
+    "set -o pipefail; \"$@\" | head -1 >/dev/null", /* a reader that goes */
+    "set -o pipefail; \"$@\" | true",
+    "set -o pipefail; \"$@\" 2>&1 | true", /* of both */
+    "\"$@\" >&-",                          /* never one: no file gets its number */
+    "\"$@\" <&- >&- 2>&-",
+};
+
+static void a_run_goes_on_without_a_reader(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(pipe_scripts) / sizeof(pipe_scripts[0]); i++)
+        pipe_runs(pipe_scripts[i], NULL, NULL);
+    pipe_runs(pipe_scripts[0], "--set", "log=lines");
+}
+
+/* The launcher keeps an open standard output for its ranks. */
+static void a_run_of_mpiexec_goes_on_without_a_reader(void **state)
+{
+    (void)state;
+    program_need_mpi();
+    pipe_runs(pipe_scripts[0], "--mpiexec", PROGRAM_MPIEXEC_LINE);
+    pipe_runs(pipe_scripts[1], "--mpiexec", PROGRAM_MPIEXEC_LINE);
+}
+
+/* A full disk is told all the same. */
+static void what_cannot_be_written_is_an_error(void **state)
+{
+    const char *args[] = {"list", "models", NULL};
+    const program_options full = {.stdout_path = "/dev/full"};
+    const program_options gone = {
+        .before = {"bash", "-c", "set -o pipefail; \"$@\" | true", "pipe", NULL}};
+
+    (void)state;
+    program_assert_error(program_run(args, &full), 1, "standard output");
+    program_assert_success(program_run(args, &gone));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_goes_on_without_a_reader),
+        cmocka_unit_test(a_run_of_mpiexec_goes_on_without_a_reader),
+        cmocka_unit_test(what_cannot_be_written_is_an_error),
+    };
+    int failed;
+
+    if (program_init(argc > 1 ? argv[1] : NULL) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    program_fini();
+    return failed;
+}

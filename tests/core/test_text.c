@@ -1,0 +1,102 @@
+/*
+ * test_text.c - what a terminal gets to see of text that others have written.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+static void assert_shown(const char *text, const char *shown)
+{
+    char again[256];
+
+    assert_string_equal(CO_SHOW(text), shown);
+    assert_string_equal(co_text_show(again, sizeof(again), shown), shown);
+}
+
+static void printable_text_stays(void **state)
+{
+    (void)state;
+    assert_shown("", "");
+    assert_shown("T-shirt/top 100% \\ ~", "T-shirt/top 100% \\ ~");
+    /* of 2, 3 and 4 bytes */
+    assert_shown("K\xc3\xa4se \xe7\x8a\xac", "K\xc3\xa4se \xe7\x8a\xac");
+    assert_shown("\xf0\x9f\x90\x88", "\xf0\x9f\x90\x88");
+}
+
+static void what_steers_a_terminal_is_spelt_out(void **state)
+{
+    (void)state;
+    assert_shown("a\nb\tc\rd", "a\\nb\\tc\\rd");
+    assert_shown("\x1b[31mred\x1b[0m\x07\x7f", "\\x1b[31mred\\x1b[0m\\x07\\x7f");
+    assert_shown("\xc2\x9b"
+                 "31m",
+                 "\\u009b31m"); /* CSI in one character */
+    assert_shown("exe\xe2\x80\xae"
+                 "gpj",
+                 "exe\\u202egpj"); /* from right to left */
+    assert_shown("a\xe2\x80\xa8"
+                 "b\xe2\x80\x8b"
+                 "c",
+                 "a\\u2028b\\u200bc");            /* a line, no width */
+    assert_shown("\xf3\xa0\x80\x81", "\\ue0001"); /* a tag */
+}
+
+static void bytes_that_are_no_characters_are_spelt_out(void **state)
+{
+    (void)state;
+    assert_shown("\xff\xfe", "\\xff\\xfe");
+    assert_shown("\xc3", "\\xc3"); /* cut off */
+    assert_shown("\xe7\x8a", "\\xe7\\x8a");
+    assert_shown("\xc0\x8a", "\\xc0\\x8a");                   /* a line end in two bytes */
+    assert_shown("\xe0\x82\x9b", "\\xe0\\x82\\x9b");          /* too long */
+    assert_shown("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* half of a pair */
+    assert_shown("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above the last */
+    assert_shown("\xc3(", "\\xc3(");
+}
+
+/* Whatever the room is, whole pieces and an end. */
+static void what_does_not_fit_is_cut(void **state)
+{
+    static const char text[] = "ab\xe7\x8a\xac\nK\x1b"
+                               "cdefgh";
+    const char *whole = CO_SHOW(text);
+
+    (void)state;
+    for (size_t size = 4; size < 40; size++) {
+        char *out = malloc(size);
+        size_t n;
+
+        assert_non_null(out);
+        assert_ptr_equal(co_text_show(out, size, text), out);
+        n = strlen(out);
+        assert_true(n < size);
+        if (size > strlen(whole)) {
+            assert_string_equal(out, whole);
+        } else {
+            assert_string_equal(out + n - 3, "...");
+            assert_memory_equal(out, whole, n - 3);
+        }
+        free(out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(printable_text_stays),
+        cmocka_unit_test(what_steers_a_terminal_is_spelt_out),
+        cmocka_unit_test(bytes_that_are_no_characters_are_spelt_out),
+        cmocka_unit_test(what_does_not_fit_is_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
