@@ -52,42 +52,45 @@ co_status co_rundir_write_config(const char *path, const co_spec *spec)
     return co_atomic_commit(out);
 }
 
-/* A run's own sign: the lock that it has left, with its words. */
-static bool rundir_is_locked_by_us(const char *path)
+/* A run's own sign: the lock that it has left, with its words. CO_E_NOMEM alone is an error. */
+static co_status rundir_is_locked_by_us(bool *ours, const char *path)
 {
     const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = RUNDIR_MAX_LOCK};
     char file[RUNDIR_MAX_PATH];
     uint8_t *text = NULL;
-    bool ours = false;
     size_t size;
+    co_status st = rundir_join(file, path, ".lock");
 
-    if (rundir_join(file, path, ".lock") == CO_OK &&
-        co_fs_read_as(&text, &size, file, &rule) == CO_OK) {
+    *ours = false;
+    if (st == CO_OK)
+        st = co_fs_read_as(&text, &size, file, &rule);
+    if (st == CO_OK) {
         const char *digits = (const char *)text;
         const size_t n = strspn(digits, " 0123456789");
 
-        ours = n > 0 && strcmp(digits + n, RUNDIR_SIGN) == 0;
+        *ours = n > 0 && strcmp(digits + n, RUNDIR_SIGN) == 0;
     }
     co_free(text);
-    return ours;
+    return st == CO_E_NOMEM ? st : CO_OK;
 }
 
 /* Or a checkpoint, where a copy has left out what begins with a dot. */
-static bool rundir_is_ours(const char *path)
+static co_status rundir_is_ours(bool *ours, const char *path)
 {
     char dir[RUNDIR_MAX_PATH], folder[CO_CHECKPOINT_MAX_PATH], file[CO_CHECKPOINT_MAX_PATH];
     uint64_t *steps = NULL;
-    bool ours = rundir_is_locked_by_us(path);
     size_t n = 0;
+    co_status st;
 
-    if (ours || rundir_join(dir, path, "checkpoints") != CO_OK ||
-        co_checkpoint_list(&steps, &n, dir) != CO_OK)
-        return ours;
-    for (size_t i = 0; i < n && !ours; i++)
-        ours = co_checkpoint_path(folder, dir, steps[i]) == CO_OK &&
-               co_checkpoint_join(file, folder, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(file);
+    CO_TRY(rundir_is_locked_by_us(ours, path));
+    if (*ours || rundir_join(dir, path, "checkpoints") != CO_OK)
+        return CO_OK;
+    st = co_checkpoint_list(&steps, &n, dir);
+    for (size_t i = 0; st == CO_OK && i < n && !*ours; i++)
+        *ours = co_checkpoint_path(folder, dir, steps[i]) == CO_OK &&
+                co_checkpoint_join(file, folder, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(file);
     co_free(steps);
-    return ours;
+    return st == CO_E_NOMEM ? st : CO_OK;
 }
 
 /* What a run writes, and which of it one leaves that has not begun. */
@@ -111,7 +114,7 @@ static bool rundir_is_there(const char *file)
 /* A folder of somebody's own files stays as it is. */
 static co_status rundir_check_owner(bool *ours, const char *path)
 {
-    *ours = rundir_is_ours(path);
+    CO_TRY(rundir_is_ours(ours, path));
     for (size_t i = 0; i < sizeof(rundir_files) / sizeof(rundir_files[0]) && !*ours; i++) {
         char file[RUNDIR_MAX_PATH];
 
