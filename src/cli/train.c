@@ -1,13 +1,18 @@
 /* train.c - `cohort train`: run a config. */
 #include <cohort/train.h>
 
+#include <stdio.h>
+
 #include "cli/train_mpiexec.h"
+#include "core/fs.h"
 #include "core/text.h"
+
+#define TRAIN_MAX_PATH 4096
 
 static const train_options train_defaults = {.profile_steps = -1, .profile_skip = -1};
 
 static const cli_argument train_arguments[] = {
-    {"CONFIG", false, "what to train: a YAML file, or a name of `cohort list configs`"},
+    {"CONFIG", true, "a YAML file, or a name of `cohort list configs`; to go on: the run's own"},
     {NULL, false, NULL},
 };
 
@@ -49,10 +54,33 @@ static co_status train_check_profile(const train_options *o)
     return CO_OK;
 }
 
+/* The config that is named, or the one that the run in --run-dir was started with. */
+static co_status train_config(char out[TRAIN_MAX_PATH], const train_options *o, const char *named)
+{
+    const char *dir = o->run_dir ? o->run_dir : "";
+    const int length = named ? snprintf(out, TRAIN_MAX_PATH, "%s", named)
+                             : snprintf(out, TRAIN_MAX_PATH, "%s/config.yaml", dir);
+
+    if (!named && !o->resume)
+        return co_fail(CO_E_USAGE, "CONFIG is missing: name what to train, or go on with a run by "
+                                   "--resume --run-dir DIR");
+    if (!named && !o->run_dir)
+        return co_fail(CO_E_USAGE, "--resume: say which run to go on with, by --run-dir DIR");
+    if (length < 0 || length >= TRAIN_MAX_PATH)
+        return co_fail(CO_E_USAGE, "the path of the config is too long");
+    if (!named && !co_fs_exists(out))
+        return co_fail(CO_E_USAGE,
+                       "%s: holds no config.yaml of a run to go on with; name the CONFIG, or "
+                       "another --run-dir",
+                       o->run_dir);
+    return CO_OK;
+}
+
 static co_status train_run(const void *options, int n, const char *const *argument)
 {
     const train_options *o = options;
-    const co_train_options run = {.config_path = argument[0],
+    char config[TRAIN_MAX_PATH];
+    const co_train_options run = {.config_path = config,
                                   .set = o->set.text,
                                   .ranks = (int)o->ranks,
                                   .run_dir = o->run_dir,
@@ -64,10 +92,11 @@ static co_status train_run(const void *options, int n, const char *const *argume
     co_train_summary summary;
 
     (void)n;
-    CO_TRY(cli_check_started("train", argument[0]));
+    CO_TRY(train_config(config, o, argument[0]));
+    CO_TRY(cli_check_started("train", config));
     CO_TRY(train_check_profile(o));
     if (o->mpiexec)
-        return train_mpiexec(o, argument[0]);
+        return train_mpiexec(o, config);
     if (o->hosts)
         return co_fail(CO_E_USAGE, "--hosts goes with --mpiexec, which starts ranks there");
     CO_TRY(co_train(&summary, &run));
@@ -92,7 +121,8 @@ const co_command co_command_train = {
         "and,\n"
         "last, summary.json. A directory that holds an earlier run is refused, unless --resume "
         "goes\n"
-        "on with it: then the same command line starts a run and picks it up again. Paths in a\n"
+        "on with it: then the same command line starts a run and picks it up again, and without\n"
+        "CONFIG it goes on by the config.yaml that it was started with. Paths in a\n"
         "config are relative to the current directory.\n"
         "\n"
         "--profile adds profile.json, the time of each kernel and of what is in none, on each "
@@ -103,6 +133,7 @@ const co_command co_command_train = {
     .example = "  cohort train configs/fashion-mnist.yaml -n 2\n"
                "  cohort train configs/mnist-net.yaml -n 2 --set optimizer.lr=0.05 --set epochs=3\n"
                "  cohort train configs/mnist-net.yaml -n 2 --run-dir runs/first --resume\n"
+               "  cohort train --resume --run-dir runs/first\n"
                "  mpiexec -n 8 cohort train configs/mnist-net.yaml --run-dir runs/eight",
     .arguments = train_arguments,
     .options = train_option_table,

@@ -87,6 +87,23 @@ static bool resume_has_reached(const co_job *job, const co_run_point *point)
     return wanted > 0 && point->last.has_test && point->last.test_accuracy >= wanted;
 }
 
+/* A config with which the run would have ended before this has no end that it could come to. */
+static co_status resume_check_end(const co_run_point *point, const char *run_dir, const co_job *job)
+{
+    const unsigned long long step = point->step, total = resume_total(job, point);
+    const bool by_steps = total < point->steps_per_epoch * (uint64_t)job->spec.epochs;
+
+    if (step <= total)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s: the run has made %llu steps, %llu epochs of them whole, and the config "
+                   "ends it behind step %llu (%s: %lld); let that be as much at least, or leave it "
+                   "as the run was started",
+                   run_dir, step, step / (unsigned long long)point->steps_per_epoch, total,
+                   by_steps ? "max_steps" : "epochs",
+                   (long long)(by_steps ? job->spec.max_steps : job->spec.epochs));
+}
+
 /* Says where the run goes on. */
 static co_status resume_tell(co_resume_kind *kind, const co_state *state, const char *run_dir,
                              const co_job *job)
@@ -95,6 +112,7 @@ static co_status resume_tell(co_resume_kind *kind, const co_state *state, const 
     const unsigned long long step = point->step, total = resume_total(job, point);
     bool done;
 
+    CO_TRY(resume_check_end(point, run_dir, job));
     CO_TRY(resume_exists(&done, run_dir, "summary.json"));
     *kind = done && (step >= total || resume_has_reached(job, point)) ? CO_RESUME_COMPLETE
                                                                       : CO_RESUME_STATE;

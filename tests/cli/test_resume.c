@@ -1,0 +1,121 @@
+/*
+ * test_resume.c - go on with a run by its own config, and with a config that ends before the run
+ * is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fixtures.h"
+#include "cli/program.h"
+
+/* 8 steps an epoch. */
+#define RESUME_CONFIG FIXTURES_CONFIG "log_every: 1\n"
+
+static void the_run_s_own_config_is_taken(void **state)
+{
+    char whole[65], parts[65];
+
+    (void)state;
+    program_assert_success(program_line(
+        "train good.yaml -n 2 -s optimizer.lr=0.05 -s epochs=3 --quiet --run-dir whole"));
+    program_assert_success(program_line("train good.yaml -n 2 -s optimizer.lr=0.05 -s epochs=3 "
+                                        "-s max_steps=9 --quiet --run-dir parts"));
+    /* the ranks and the changed keys, too */
+    program_assert_success(program_line("train --resume --run-dir parts -s max_steps=0 --quiet"));
+    program_weights(whole, "whole");
+    program_weights(parts, "parts");
+    assert_string_equal(whole, parts);
+    /* and a run that is complete says so */
+    program_assert_success(program_line("train --resume --run-dir parts"));
+    program_remove("whole");
+    program_remove("parts");
+}
+
+static void over_mpi_too(void **state)
+{
+    const char *args[] = {"train", "--resume",    "--run-dir", "mpi",
+                          "-s",    "max_steps=0", "--quiet",   NULL};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    program_need_mpi();
+    program_assert_success(
+        program_line("train good.yaml -n 2 -s max_steps=9 --quiet --run-dir mpi"));
+    program_assert_success(program_run(args, &options));
+    program_remove("mpi");
+}
+
+static void who_names_neither_is_told(void **state)
+{
+    (void)state;
+    program_assert_error(program_line("train"), 2, "CONFIG is missing");
+    program_assert_error(program_line("train --run-dir r"), 2, "CONFIG is missing");
+    program_assert_error(program_line("train --resume"), 2, "--run-dir DIR");
+    program_assert_error(program_line("train --resume --run-dir nowhere"), 2,
+                         "nowhere: holds no config.yaml");
+}
+
+/* In the middle of a run, and of one that is complete; nothing is written. */
+static void check_behind(const char *run, const char *set, const char *words)
+{
+    char line[256], name[128], *before, *after;
+
+    snprintf(name, sizeof(name), "%s/metrics.jsonl", run);
+    before = program_read(name);
+    snprintf(line, sizeof(line), "train --resume --run-dir %s %s", run, set);
+    program_assert_error(program_line(line), 2, words);
+    after = program_read(name);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void an_end_behind_the_run_is_refused(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("train good.yaml -s epochs=5 -s max_steps=20 -s "
+                                        "'checkpoint=4 steps' --quiet --run-dir cut"));
+    check_behind("cut", "-s max_steps=0 -s epochs=1",
+                 "cut: the run has made 20 steps, 2 epochs of them whole, and the config ends it "
+                 "behind step 8 (epochs: 1)");
+    check_behind("cut", "-s max_steps=19", "behind step 19 (max_steps: 19)");
+    check_behind("cut", "-s epochs=2", "behind step 16 (epochs: 2)");
+    program_assert_success(program_line("train --resume --run-dir cut --quiet"));
+    program_assert_success(program_line("train --resume --run-dir cut -s max_steps=21 --quiet"));
+    program_assert_success(
+        program_line("train --resume --run-dir cut -s max_steps=0 -s epochs=3 --quiet"));
+    check_behind("cut", "-s epochs=2", "behind step 16 (epochs: 2)");
+    program_remove("cut");
+}
+
+static int resume_setup(void **state)
+{
+    (void)state;
+    program_write_text("good.yaml", RESUME_CONFIG);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_run_s_own_config_is_taken),
+        cmocka_unit_test(over_mpi_too),
+        cmocka_unit_test(who_names_neither_is_told),
+        cmocka_unit_test(an_end_behind_the_run_is_refused),
+    };
+    int failed;
+
+    if (program_init(argc > 1 ? argv[1] : NULL) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, resume_setup, NULL);
+    program_fini();
+    return failed;
+}
