@@ -30,8 +30,11 @@ static void inspect_print_place(const co_manifest *m)
            point->train_seconds + point->epoch_seconds);
     if (isfinite(m->test_accuracy))
         printf("accuracy     %.4f on the test split\n", m->test_accuracy);
-    if (point->best_accuracy >= 0)
-        printf("best so far  %.4f\n", point->best_accuracy);
+    if (point->best.figures.step > 0)
+        printf("best so far  %.4f in epoch %" PRIu64 "\n", point->best.figures.test_accuracy,
+               point->best.figures.epoch + 1);
+    else if (point->best.figures.test_accuracy >= 0)
+        printf("best so far  %.4f\n", point->best.figures.test_accuracy);
 }
 
 co_status cli_inspect_checkpoint(const char *folder)

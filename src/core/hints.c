@@ -100,7 +100,9 @@ static const hint_key hint_keys[] = {
     {"sync_bn sync_batchnorm syncbn convert_sync_batchnorm", "sync_batch_norm", "true"},
     {"ema_decay model_ema_decay", "ema.decay", "0.999"},
     {"model_ema use_ema", "ema", "{}"},
-    {"early_stopping target_accuracy early_stop stop_accuracy", "stop_at.accuracy", "0.75"},
+    {"target_accuracy stop_accuracy", "stop_at.accuracy", "0.75"},
+    {"patience early_stopping early_stop early_stopping_patience early_stop_patience",
+     "stop_at.patience", "5"},
     {"validate validation val do_eval eval", "evaluate", "true"},
     {"eval_every eval_interval eval_freq val_interval val_every check_val_every_n_epoch "
      "evaluation_interval",

@@ -248,16 +248,31 @@ static co_status console_rank_lines(console *self, const co_event *event)
     return CO_OK;
 }
 
+/* "" where no epoch was better than what the run has come to. */
+static const char *console_best(char *out, size_t size, const co_event *event)
+{
+    const co_best_figures *best = &event->best;
+    char accuracy[32];
+
+    *out = '\0';
+    if (best->step > 0 && best->test_accuracy > event->test_accuracy)
+        snprintf(out, size, " (best %s in epoch %" PRIu64 ")",
+                 co_format_real(accuracy, sizeof(accuracy), best->test_accuracy, 4),
+                 best->epoch + 1);
+    return out;
+}
+
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], accuracy[32], test[64] = "", bound[48];
+    char steps[32], seconds[32], rate[32], accuracy[32], best[64], test[128] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
     if (event->has_test)
-        snprintf(test, sizeof(test), "test accuracy %s, ",
-                 co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 4));
+        snprintf(test, sizeof(test), "test accuracy %s%s, ",
+                 co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 4),
+                 console_best(best, sizeof(best), event));
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
     return console_line(self, "done: %s%s step%s in %s of training, %s samples/s%s", test, steps,
                         co_plural(event->step), seconds, rate, bound);

@@ -51,6 +51,28 @@ static int summary_put_reached(json_t *object, double seconds)
     return seconds > 0 ? json_put_real(object, "reached_seconds", seconds) : 0;
 }
 
+/* Absent where every step was made. */
+static int summary_put_stop(json_t *object, co_stop_reason reason)
+{
+    static const char *const names[] = {
+        [CO_STOP_REACHED] = "accuracy",
+        [CO_STOP_PATIENCE] = "patience",
+    };
+
+    return reason != CO_STOP_NONE ? json_put_text(object, "stopped_by", names[reason]) : 0;
+}
+
+/* Absent where no epoch was evaluated, or by a version that kept the accuracy alone. */
+static int summary_put_best(json_t *object, const co_best_figures *best)
+{
+    if (best->step == 0)
+        return 0;
+    return json_put_count(object, "best_epoch", best->epoch) |
+           json_put_count(object, "best_step", best->step) |
+           json_put_real(object, "best_test_loss", best->test_loss) |
+           json_put_real(object, "best_test_accuracy", best->test_accuracy);
+}
+
 /* NULL when out of memory. */
 static json_t *summary_build(const co_summary *summary)
 {
@@ -77,7 +99,9 @@ static json_t *summary_build(const co_summary *summary)
                       last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds
                                               : (double)NAN) |
         json_put_real(object, "samples_per_second", last->samples_per_second) |
-        json_put_results(object, last) | json_put_count(object, "bad_samples", last->bad_samples) |
+        json_put_results(object, last) | summary_put_best(object, &last->best) |
+        summary_put_stop(object, summary->stop_reason) |
+        json_put_count(object, "bad_samples", last->bad_samples) |
         json_put_count(object, "parameter_count", info->parameter_count) |
         json_put_count(object, "bytes_sent", last->bytes_sent) |
         json_put_count(object, "restarts", (uint64_t)info->restarts) |

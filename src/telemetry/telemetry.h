@@ -65,6 +65,20 @@ typedef struct co_recent_figures {
     double read_samples_per_second, read_bytes_per_second;
 } co_recent_figures;
 
+/* The evaluation with the highest accuracy. */
+typedef struct co_best_figures {
+    uint64_t step, epoch; /* as in co_event; step 0: unknown, by an earlier version */
+    double test_accuracy; /* -1: there was no evaluation */
+    double test_loss;
+} co_best_figures;
+
+/* What ended a run before its last step. */
+typedef enum co_stop_reason {
+    CO_STOP_NONE,
+    CO_STOP_REACHED, /* the accuracy of stop_at */
+    CO_STOP_PATIENCE
+} co_stop_reason;
+
 typedef struct co_event {
     co_event_kind kind;
     uint64_t epoch;            /* 0-based */
@@ -86,6 +100,7 @@ typedef struct co_event {
                                           of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
+    co_best_figures best;                                /* END: of any epoch's evaluation */
     double test_samples_per_second, test_step_seconds;   /* EPOCH: likewise, of the evaluation */
     double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
     uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
@@ -134,7 +149,8 @@ typedef struct co_summary {
     const char *weights_sha256;
     uint64_t shards;        /* 0: auto */
     double reached_seconds; /* to the accuracy of stop_at; 0: not reached, or not asked for */
-    double start_seconds;   /* from process start to the first step */
+    co_stop_reason stop_reason;
+    double start_seconds; /* from process start to the first step */
     const co_straggler *straggler;
     int n_straggler;
     const char *counts_name; /* what the strategy has counted; NULL: nothing */

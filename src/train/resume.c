@@ -80,11 +80,9 @@ static uint64_t resume_total(const co_job *job, const co_run_point *point)
     return most && most < total ? most : total;
 }
 
-static bool resume_has_reached(const co_job *job, const co_run_point *point)
+static bool resume_has_stopped(const co_job *job, const co_run_point *point)
 {
-    const double wanted = job->spec.stop_accuracy;
-
-    return wanted > 0 && point->last.has_test && point->last.test_accuracy >= wanted;
+    return co_best_find_stop(&point->best, &job->spec, &point->last) != CO_STOP_NONE;
 }
 
 /* A config with which the run would have ended before this has no end that it could come to. */
@@ -114,7 +112,7 @@ static co_status resume_tell(co_resume_kind *kind, const co_state *state, const 
 
     CO_TRY(resume_check_end(point, run_dir, job));
     CO_TRY(resume_exists(&done, run_dir, "summary.json"));
-    *kind = done && (step >= total || resume_has_reached(job, point)) ? CO_RESUME_COMPLETE
+    *kind = done && (step >= total || resume_has_stopped(job, point)) ? CO_RESUME_COMPLETE
                                                                       : CO_RESUME_STATE;
     if (*kind == CO_RESUME_COMPLETE)
         co_log(CO_LOG_INFO,

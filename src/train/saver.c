@@ -188,7 +188,8 @@ co_status co_saver_epoch(co_saver *saver, trainer *t, double test_accuracy, bool
         CO_TRY(saver_ask_clock(&due, saver, t));
     else
         due = (policy->unit == CO_SAVER_STEPS ? t->step : t->epoch) % policy->every == 0;
-    if (due || (best && policy->best) || t->step >= t->info.total_steps || t->reached_seconds > 0)
+    if (due || (best && policy->best) || t->step >= t->info.total_steps ||
+        t->stop_reason != CO_STOP_NONE)
         return saver_take(saver, t, test_accuracy);
     return CO_OK;
 }

@@ -88,7 +88,8 @@ const co_key co_spec_keys[] = {
     {"evaluate_every", CO_KEY_INT, SPEC(evaluate_every), "1", 1, 1 << 24, NULL,
      "epochs from one such measurement to the next; the last epoch has one always"},
     {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
-     "end the run when the test split is this good: {accuracy: 0.75}"},
+     "end the run when the test split is this good, or gets no better: {accuracy: 0.75, patience: "
+     "5}"},
     {"checkpoint", CO_KEY_VALUE, SPEC(checkpoint), "~", 0, 0,
      CO_KEY_TAKES("a time as `every` has it, off, or a map of the keys"),
      "what is kept to go on from: {every: 1 epoch, keep: 3, best: true}, or off"},
@@ -166,9 +167,15 @@ static co_status spec_read_tensorboard(co_spec *spec, co_arena *arena)
     return co_value_fail(value, "tensorboard: expected true, false or {names: imagenet}");
 }
 
+static const char *const spec_stop_metric[] = {"accuracy", "loss", NULL};
+
 static const co_key spec_stop_keys[] = {
-    {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), NULL, 0, 0, NULL,
-     "test accuracy, as a fraction of 1"},
+    {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), "0", 0, 0, NULL,
+     "test accuracy, as a fraction of 1; 0: none"},
+    {"patience", CO_KEY_INT, SPEC(stop_patience), "0", 0, 1 << 24, NULL,
+     "evaluations in a row without a better one; 0: any number"},
+    {"metric", CO_KEY_CHOICE, SPEC(stop_metric), "accuracy", 0, 0, spec_stop_metric,
+     "which `patience` waits for: a higher test accuracy, or a lower loss"},
     CO_KEYS_END,
 };
 
@@ -189,7 +196,11 @@ static co_status spec_read_stop(co_spec *spec, co_arena *arena)
     if (!spec->stop_at)
         return CO_OK;
     CO_TRY(co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena));
-    if (!(spec->stop_accuracy > 0 && spec->stop_accuracy <= 1))
+    if (spec->stop_accuracy == 0 && spec->stop_patience == 0)
+        return co_value_fail(spec->stop_at,
+                             "stop_at: give it accuracy, a fraction above 0 such as 0.75, or "
+                             "patience, evaluations without a better one such as 5");
+    if (!(spec->stop_accuracy >= 0 && spec->stop_accuracy <= 1))
         return co_value_fail(spec->stop_at,
                              "stop_at: accuracy is a fraction above 0 and up to 1, such as 0.75 "
                              "for 75%%; got %g",

@@ -36,6 +36,8 @@ typedef struct co_spec {
     int board_names;            /* co_board_names */
     int64_t evaluate_every;     /* epochs */
     double stop_accuracy;       /* of `stop_at`; 0: never */
+    int64_t stop_patience;      /* likewise, evaluations; 0: any number */
+    int stop_metric;            /* co_spec_metric: what they wait for */
     const co_value *checkpoint; /* NULL: defaults */
     co_saver_policy saver;      /* of `checkpoint` */
 } co_spec;
@@ -48,6 +50,9 @@ typedef enum co_spec_convolution {
 
 /* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
 typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS, CO_SPEC_LOG_LINES } co_spec_log;
+
+/* What gets better: the accuracy of the test split, or its loss. */
+typedef enum co_spec_metric { CO_SPEC_METRIC_ACCURACY = 0, CO_SPEC_METRIC_LOSS } co_spec_metric;
 
 typedef enum co_spec_on_failure {
     CO_SPEC_STOP = 0,

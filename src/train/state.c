@@ -181,7 +181,7 @@ static void state_set_point(co_state *state, const trainer *t)
         .epoch_seconds = seconds,
         .wall_seconds = trainer_wall_seconds(t),
         .spent = trainer_spent(t),
-        .best_accuracy = t->best_accuracy,
+        .best = t->best,
         .last = t->last,
     };
     state->point.last.rank = NULL;
@@ -453,7 +453,7 @@ static void state_put_point(trainer *t, const co_state *state)
     t->epoch_seconds = point->epoch_seconds;
     t->earlier_seconds = point->wall_seconds;
     t->earlier = point->spent;
-    t->best_accuracy = point->best_accuracy;
+    t->best = point->best;
     t->last = point->last;
     t->last.rank = NULL;
     t->seen = own.seen;

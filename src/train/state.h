@@ -28,6 +28,7 @@
 #define CO_TRAIN_STATE_H
 
 #include "telemetry/telemetry.h"
+#include "train/best.h"
 #include "train/distributed.h"
 #include "train/ranks.h"
 #include "train/recent.h"
@@ -53,7 +54,7 @@ typedef struct co_run_point {
     double epoch_seconds;            /* in steps of this epoch */
     double wall_seconds;             /* of the run, with its earlier parts */
     co_spent spent;                  /* likewise */
-    double best_accuracy; /* of the test split, of any epoch's end so far; -1: none yet */
+    co_best best; /* of any epoch's end so far */
     co_event last;        /* figures of the last complete epoch; step 0: there is none */
 } co_run_point;
 

@@ -129,7 +129,7 @@ co_status trainer_open(trainer *t)
     CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
-    t->best_accuracy = -1;
+    t->best = co_best_none();
     if (t->job->state)
         CO_TRY(co_state_restore(t, t->job->state));
     co_recent_open(t);
@@ -350,21 +350,6 @@ static bool trainer_evaluates(const trainer *t)
     return t->job->test && ((t->epoch + 1) % every == 0 || t->step >= t->info.total_steps);
 }
 
-/* Whether the accuracy is there that the run was to stop at: the same on all ranks, as they have
-   added up the same counts. */
-static void trainer_check_reached(trainer *t, const co_event *event)
-{
-    const double wanted = t->job->spec.stop_accuracy;
-    char line[128];
-
-    if (wanted <= 0 || !event->has_test || event->test_accuracy < wanted)
-        return;
-    t->reached_seconds = event->wall_seconds;
-    snprintf(line, sizeof(line), "reached a test accuracy of %.4f (stop_at: %g) after %.1f s",
-             event->test_accuracy, wanted, event->wall_seconds);
-    trainer_say(t, line);
-}
-
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
 static co_status trainer_end_epoch(trainer *t)
 {
@@ -390,14 +375,12 @@ static co_status trainer_end_epoch(trainer *t)
     }
     CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
-    t->improved = event.has_test && event.test_accuracy > t->best_accuracy;
-    if (t->improved)
-        t->best_accuracy = event.test_accuracy;
+    t->improved = co_best_take(&t->best, &t->job->spec, &event);
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
         CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
     event.rank = t->rank;
     CO_TRY(trainer_emit(t, &event));
-    trainer_check_reached(t, &event);
+    co_best_check(t, &event);
     return CO_OK;
 }
 
@@ -474,9 +457,9 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         st = co_saver_create(&t.saver, &t);
     if (st == CO_OK && job->state && t.epoch_step == 0)
-        trainer_check_reached(&t, &t.last);
+        co_best_check(&t, &t.last);
     /* A state may be of the last step, in an epoch that is not evaluated yet. */
-    while (st == CO_OK && t.reached_seconds == 0 &&
+    while (st == CO_OK && t.stop_reason == CO_STOP_NONE &&
            (t.step < t.info.total_steps || t.epoch_step > 0)) {
         st = trainer_epoch(&t);
         if (t.leaving)

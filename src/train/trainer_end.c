@@ -33,6 +33,8 @@ co_status trainer_save(trainer *t)
                           .weights_sha256 = out->weights_sha256,
                           .start_seconds = t->start_seconds,
                           .reached_seconds = t->reached_seconds,
+                          .stop_reason =
+                              t->step < t->info.total_steps ? t->stop_reason : CO_STOP_NONE,
                           .straggler = t->straggler,
                           .n_straggler = t->n_straggler,
                           .shards = (uint64_t)t->job->spec.shards,
@@ -45,6 +47,7 @@ co_status trainer_save(trainer *t)
     summary.checkpoints = t->job->result->saver.made;
     summary.checkpoint_failures = t->job->result->saver.failed;
     event.kind = CO_EVENT_END;
+    event.best = t->best.figures;
     trainer_set_spent(&event, t); /* with what the strategy did at the end */
     event.samples_per_second = trainer_rate(t->samples, t->train_seconds);
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));

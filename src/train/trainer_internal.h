@@ -45,12 +45,13 @@ typedef struct trainer {
     double earlier_seconds; /* of the run, likewise */
     co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
-    double best_accuracy;   /* of the test split so far; -1: none */
+    co_best best;
     uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
     co_result seen;         /* of this epoch so far, on this rank */
     co_recent recent;
     co_event last; /* of the last epoch */
     co_step_figures last_step;
+    co_stop_reason stop_reason;
     double reached_seconds; /* until the accuracy of stop_at was there; 0: it is not yet */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */
     co_rank_means means;

@@ -29,12 +29,15 @@ static const char config[] =
     "optimizer: {name: sgd, lr: 0.5}\n"
     "threads: 1\n";
 
-/* Test accuracies by epoch; -1 where there was no measurement. */
+/* Test accuracies and losses by epoch; -1 where there was no measurement. */
 typedef struct curve {
-    double accuracy[EPOCHS];
+    double accuracy[EPOCHS], loss[EPOCHS];
     int epochs;
     co_train_summary summary;
     bool reached; /* summary.json says when */
+    char stopped_by[16];
+    int best_epoch; /* -1: not said */
+    double best_accuracy;
 } curve;
 
 static void read_curve(curve *c, const char *run_dir)
@@ -53,6 +56,7 @@ static void read_curve(curve *c, const char *run_dir)
         assert_non_null(object);
         if (strcmp(json_string_value(json_object_get(object, "event")), "epoch") == 0) {
             assert_true(c->epochs < EPOCHS);
+            c->loss[c->epochs] = json_number_value(json_object_get(object, "test_loss"));
             c->accuracy[c->epochs++] = accuracy ? json_real_value(accuracy) : -1;
         }
         json_decref(object);
@@ -62,22 +66,41 @@ static void read_curve(curve *c, const char *run_dir)
     summary = json_load_file(path, 0, NULL);
     assert_non_null(summary);
     c->reached = json_number_value(json_object_get(summary, "reached_seconds")) > 0;
+    if (json_object_get(summary, "stopped_by"))
+        snprintf(c->stopped_by, sizeof(c->stopped_by), "%s",
+                 json_string_value(json_object_get(summary, "stopped_by")));
+    c->best_epoch = json_object_get(summary, "best_epoch")
+                        ? (int)json_integer_value(json_object_get(summary, "best_epoch"))
+                        : -1;
+    c->best_accuracy = json_number_value(json_object_get(summary, "best_test_accuracy"));
     json_decref(summary);
 }
 
-static curve train(int ranks, const char *const *set)
+static int runs;
+
+/* In a directory of its own, or on in the last one. */
+static curve train_on(int ranks, const char *const *set, bool resume)
 {
-    static int runs;
     char run_dir[256];
-    const co_train_options options = {
-        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+    const co_train_options options = {.config_text = config,
+                                      .set = set,
+                                      .ranks = ranks,
+                                      .run_dir = run_dir,
+                                      .resume = resume,
+                                      .quiet = true};
     curve c = {.epochs = 0};
 
-    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
+    runs += !resume;
+    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs);
     if (co_train(&c.summary, &options) != CO_OK)
         fail_msg("%s", co_error_message());
     read_curve(&c, run_dir);
     return c;
+}
+
+static curve train(int ranks, const char *const *set)
+{
+    return train_on(ranks, set, false);
 }
 
 static void a_run_ends_where_it_is_good_enough(void **state)
@@ -93,7 +116,7 @@ static void a_run_ends_where_it_is_good_enough(void **state)
             char stop_at[64];
             const char *const set[] = {strategies[s], stop_at,
                                        "checkpoint={every: 100 epochs, best: false}", NULL};
-            char checkpoint[400];
+            char checkpoint[1200];
             int first = 0;
             curve stopped;
 
@@ -124,6 +147,73 @@ static void what_is_not_reached_stops_nothing(void **state)
     assert_false(c.reached);
 }
 
+/* Epochs of a run whose whole course is `c`, with so much patience. */
+static int epochs_with(const curve *c, int patience, bool by_loss)
+{
+    int best = 0, e = 1;
+
+    for (; e < c->epochs && e - best <= patience; e++)
+        if (by_loss ? c->loss[e] < c->loss[best] : c->accuracy[e] > c->accuracy[best])
+            best = e;
+    return e - best > patience ? e : c->epochs;
+}
+
+static int best_of(const curve *c)
+{
+    int best = 0;
+
+    for (int e = 1; e < c->epochs; e++)
+        if (c->accuracy[e] > c->accuracy[best])
+            best = e;
+    return best;
+}
+
+static void ends_by(const curve *c, int epochs)
+{
+    assert_int_equal(c->epochs, epochs);
+    assert_string_equal(c->stopped_by, epochs < EPOCHS ? "patience" : "");
+    assert_false(c->reached);
+    assert_int_equal(c->best_epoch, best_of(c));
+    assert_true(c->best_accuracy == c->accuracy[best_of(c)]);
+}
+
+/* On any number of ranks; in the middle of an epoch a run is left and goes on as if it had not. */
+static void patience_is_counted_in_evaluations(void **state)
+{
+    static const char *const metric[] = {"accuracy", "loss"};
+    const char *const rough = "optimizer.lr=4"; /* up and down */
+    int early = 0;
+
+    (void)state;
+    for (int patience = 1; patience <= 3; patience++)
+        for (int by_loss = 0; by_loss <= 1; by_loss++) {
+            const int ranks = patience;
+            const char *const whole_set[] = {rough, NULL};
+            const curve whole = train(ranks, whole_set);
+            const int epochs = epochs_with(&whole, patience, by_loss);
+            char stop_at[64], max_steps[32];
+            const char *const set[] = {rough, stop_at, NULL};
+            const char *const cut[] = {rough, stop_at, max_steps, NULL};
+            curve c;
+
+            snprintf(stop_at, sizeof(stop_at), "stop_at={patience: %d, metric: %s}", patience,
+                     metric[by_loss]);
+            snprintf(max_steps, sizeof(max_steps), "max_steps=%d", 4 * epochs - 2);
+            c = train(ranks, set);
+            ends_by(&c, epochs);
+            (void)train(ranks, cut);
+            c = train_on(ranks, set, true);
+            ends_by(&c, epochs);
+            /* what is complete stays so; with more patience it goes on */
+            c = train_on(ranks, set, true);
+            ends_by(&c, epochs);
+            c = train_on(ranks, whole_set, true);
+            assert_int_equal(c.epochs, EPOCHS);
+            early += epochs < EPOCHS;
+        }
+    assert_true(early > 0);
+}
+
 static void epochs_between_are_not_measured(void **state)
 {
     const char *const all[] = {"epochs=7", NULL}, *const some[] = {"epochs=7", "evaluate_every=3",
@@ -146,9 +236,13 @@ static void bad_stops_are_refused(void **state)
         {{"stop_at={accuracy: 75}", NULL, NULL},
          "accuracy is a fraction above 0 and up to 1, such "
          "as 0.75 for 75%; got 75"},
-        {{"stop_at={accuracy: 0}", NULL, NULL}, "accuracy is a fraction above 0"},
+        {{"stop_at={accuracy: 0}", NULL, NULL}, "give it accuracy, a fraction above 0"},
         {{"stop_at={accuracy: .nan}", NULL, NULL}, "accuracy"},
-        {{"stop_at={}", NULL, NULL}, "the key 'accuracy' is missing"},
+        {{"stop_at={}", NULL, NULL},
+         "give it accuracy, a fraction above 0 such as 0.75, or patience"},
+        {{"stop_at={patience: -1}", NULL, NULL}, "patience"},
+        {{"stop_at={patience: 2, metric: top5}", NULL, NULL}, "accuracy, loss"},
+        {{"stop_at={metric: loss}", NULL, NULL}, "give it accuracy"},
         {{"stop_at={loss: 1}", NULL, NULL}, "unknown key 'loss'"},
         {{"stop_at={accuracy: 0.5}", "evaluate=false", NULL}, "nothing is measured"},
         {{"evaluate_every=0", NULL, NULL}, "evaluate_every"},
@@ -170,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_ends_where_it_is_good_enough),
         cmocka_unit_test(what_is_not_reached_stops_nothing),
+        cmocka_unit_test(patience_is_counted_in_evaluations),
         cmocka_unit_test(epochs_between_are_not_measured),
         cmocka_unit_test(bad_stops_are_refused),
     };
