@@ -85,6 +85,7 @@ mask() {
         -e 's/N U N U/N U/g' \
         -e 's/,? (the best, the latest|the best|the latest)//g' \
         -e 's/[#0-9.=-]{4,}/BAR/g' \
+        -e 's/ \(best N in epoch N\)//' \
         -e 's/[[:space:]]+/ /g' -e 's/ $//' "$1"
 }
 

@@ -33,19 +33,21 @@ static void dying_handler(int number, siginfo_t *info, void *context)
         raise(number);
 }
 
-static void dying_take_stack(void)
+static co_status dying_take_stack(void)
 {
     const long size = sysconf(_SC_SIGSTKSZ);
     stack_t stack = {.ss_size = size > SIGSTKSZ ? (size_t)size : (size_t)SIGSTKSZ}, before;
 
     if (sigaltstack(NULL, &before) != 0 || !(before.ss_flags & SS_DISABLE))
-        return;
+        return CO_OK;
     dying_stack = stack.ss_sp = co_calloc(1, stack.ss_size);
-    if (dying_stack)
-        (void)sigaltstack(&stack, NULL);
+    if (!dying_stack)
+        return CO_E_NOMEM;
+    (void)sigaltstack(&stack, NULL);
+    return CO_OK;
 }
 
-void co_dying_tell(co_watch *watch, int ranks)
+co_status co_dying_tell(co_watch *watch, int ranks)
 {
     static const int numbers[] = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
                                   SIGFPE,  SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};
@@ -57,10 +59,11 @@ void co_dying_tell(co_watch *watch, int ranks)
     dying_process = getpid();
     atomic_store(&dying_watch, watch);
     if (!watch)
-        return;
-    dying_take_stack();
+        return CO_OK;
+    CO_TRY(dying_take_stack());
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
             before.sa_handler == SIG_DFL)
             (void)sigaction(numbers[i], &action, NULL);
+    return CO_OK;
 }

@@ -70,7 +70,14 @@ static co_watch *generation_watch(const generation *g, int process)
 
 static co_status generation_run(const generation *g, int process)
 {
-    co_dying_tell(generation_watch(g, process), g->options->threads ? g->ranks : 1);
+    const int rank = g->options->threads ? 0 : process;
+    const co_status st =
+        co_dying_tell(generation_watch(g, process), g->options->threads ? g->ranks : 1);
+
+    if (st != CO_OK) {
+        co_shm_abort(g->shm, rank, st, co_error_message());
+        return st;
+    }
     return g->options->threads ? co_rank_threads(g->options, g->shm, g->fn, g->arg)
                                : co_rank_run(g->options, g->shm, process, g->fn, g->arg);
 }
