@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "core/hints.h"
+#include "core/yaml.h"
 
 const co_value *co_value_get(const co_value *map, const char *key)
 {
@@ -163,8 +164,12 @@ static bool value_needs_quotes(const co_value *value)
            (text[0] && (text[strlen(text) - 1] == ':' || text[strlen(text) - 1] == ' '));
 }
 
+/* In a long text "!" is spelt out, as with what is around it it might look like a tag that is too
+   long to be read back. */
 static void value_write_text(FILE *out, const char *text, bool quotes)
 {
+    const bool spell = strlen(text) > CO_YAML_MAX_SLOW / 8;
+
     if (!quotes) {
         fputs(text, out);
         return;
@@ -173,7 +178,7 @@ static void value_write_text(FILE *out, const char *text, bool quotes)
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c == '"' || *c == '\\')
             fprintf(out, "\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7f)
+        else if (*c < 0x20 || *c == 0x7f || (*c == '!' && spell))
             fprintf(out, "\\x%02x", *c);
         else
             fputc(*c, out);

@@ -263,6 +263,53 @@ static co_status yaml_check_text(const char *text, size_t size, const char *sour
     return CO_OK;
 }
 
+static bool yaml_is_break(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+static bool yaml_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || yaml_is_break(c);
+}
+
+/* Bytes of what begins at `at` and takes the parser the square of its length: blank lines (in a
+   block of text), a directive, which ends with its line, a tag, which ends at a blank. 0: nothing
+   of these. Counts no further than is needed to refuse it. */
+static size_t yaml_slow_length(const char *text, size_t size, size_t at)
+{
+    const bool start = at == 0 || (at == 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0);
+    const bool blank = yaml_is_break(text[at]);
+    const bool directive = text[at] == '%' && (start || yaml_is_break(text[at - 1]));
+    const bool tag = text[at] == '!' && (start || strchr(" \t\r\n[]{},:\"'", text[at - 1]));
+    size_t n = 0;
+
+    if (!blank && !directive && !tag)
+        return 0;
+    while (n <= CO_YAML_MAX_SLOW && at + n < size &&
+           (directive ? !yaml_is_break(text[at + n]) : yaml_is_blank(text[at + n]) == blank))
+        n++;
+    return n;
+}
+
+static co_status yaml_check_time(const char *text, size_t size, const char *source)
+{
+    int line = 1;
+
+    for (size_t at = 0, n; at < size; at += n ? n : 1) {
+        n = yaml_slow_length(text, size, at);
+        if (n > CO_YAML_MAX_SLOW)
+            return co_fail(CO_E_USAGE, "%s:%d: more than %d %s; no config needs that", source, line,
+                           CO_YAML_MAX_SLOW,
+                           text[at] == '%'   ? "bytes of a directive (%NAME)"
+                           : text[at] == '!' ? "bytes of a tag (!name)"
+                                             : "bytes of blank lines");
+        for (size_t i = at; i < at + (n ? n : 1); i++)
+            line += text[i] == '\n';
+    }
+    return CO_OK;
+}
+
 co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_t size,
                         const char *source)
 {
@@ -276,6 +323,7 @@ co_status co_yaml_parse(co_value **out, co_arena *arena, const char *text, size_
         return CO_E_NOMEM;
     **out = (co_value){.kind = CO_VALUE_NULL, .source = source, .line = 1, .column = 1};
     CO_TRY(yaml_check_text(text, size, source));
+    CO_TRY(yaml_check_time(text, size, source));
     fy_diag_cfg_default(&diag_cfg);
     diag_cfg.fp = NULL;
     reader.diag = fy_diag_create(&diag_cfg);

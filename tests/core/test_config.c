@@ -177,6 +177,75 @@ static void bad_texts_are_refused_at_their_place(void **state)
     }
 }
 
+/* `from`, `unit` so many times, `to`; what libfyaml would read for hours if there were enough. */
+static co_status parse_repeated(const char *from, const char *unit, int times, const char *to)
+{
+    co_config *config = NULL;
+    size_t size = 0;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &size);
+    co_status st;
+
+    assert_non_null(out);
+    fputs(from, out);
+    for (int i = 0; i < times; i++)
+        fputs(unit, out);
+    fputs(to, out);
+    assert_int_equal(fclose(out), 0);
+    st = co_config_parse(&config, text, size, "c.yaml");
+    co_config_destroy(config);
+    free(text);
+    return st;
+}
+
+static void what_takes_the_parser_hours_is_refused(void **state)
+{
+    static const struct {
+        const char *from, *unit, *to, *message;
+    } slow[] = {
+        {"%", "=", "", "c.yaml:1: more than 1024 bytes of a directive (%NAME)"},
+        {"\xef\xbb\xbf%", "=", "", "c.yaml:1: more than 1024 bytes of a directive"},
+        {"a: 1\n...\n%F ", "x ", "\n", "c.yaml:3: more than 1024 bytes of a directive"},
+        {"a: !", "%41", " b\n", "c.yaml:1: more than 1024 bytes of a tag (!name)"},
+        {"a: [1,!<", "x", "> b]\n", "c.yaml:1: more than 1024 bytes of a tag"},
+        {"b: 1\na: |\n ", " \n", "", "c.yaml:2: more than 1024 bytes of blank lines"},
+    };
+    static const struct {
+        const char *from, *unit, *to;
+    } fine[] = {{"a: ", "x!%", "\n"},      {"a: \"100 % of ", "x %", "\"\n"},
+                {"# ", "! % ", "\n"},      {"a: [", "x!,", "x]\n"},
+                {"", "# !\n", "a: 1\n"},   {"a: |\n", "  x\n", ""},
+                {"a: \"", " x\n ", "\"\n"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+        if (parse_repeated(slow[i].from, slow[i].unit, 300000, slow[i].to) != CO_E_USAGE ||
+            !strstr(co_error_message(), slow[i].message))
+            fail_msg("%s: %s", slow[i].from, co_error_message());
+    }
+    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+        if (parse_repeated(fine[i].from, fine[i].unit, 2000, fine[i].to) != CO_OK)
+            fail_msg("%s: %s", fine[i].from, co_error_message());
+}
+
+/* A text may look like a tag only when it is written. */
+static void long_texts_read_back(void **state)
+{
+    char text[1536] = "a: {b: \"\\x21", *first;
+    co_config *config, *again;
+
+    (void)state;
+    memset(text + strlen(text), 'x', 1500 - strlen(text));
+    memcpy(text + 1500, "\"}\n", 4);
+    config = parse(text);
+    first = strdup(written(config));
+    again = parse(first);
+    assert_string_equal(written(again), first);
+    free(first);
+    co_config_destroy(again);
+    co_config_destroy(config);
+}
+
 /* `unit` n times, and `end` behind it. */
 static char *repeated(const char *unit, size_t n, const char *end)
 {
@@ -371,11 +440,13 @@ int main(void)
         cmocka_unit_test(what_is_left_out_has_a_place),
         cmocka_unit_test(an_empty_text_is_an_empty_config),
         cmocka_unit_test(bad_texts_are_refused_at_their_place),
+        cmocka_unit_test(what_takes_the_parser_hours_is_refused),
         cmocka_unit_test(sizes_are_limited),
         cmocka_unit_test(files_that_are_no_config),
         cmocka_unit_test(set_changes_and_adds),
         cmocka_unit_test(set_refuses),
         cmocka_unit_test(writing_reads_back),
+        cmocka_unit_test(long_texts_read_back),
         cmocka_unit_test(no_memory_is_an_error),
     };
 
