@@ -21,7 +21,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints \
-         test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install uninstall clean
 
@@ -61,6 +61,12 @@ test-accuracy: all ## accuracy of each level of `precision` beside fp32; SEEDS=n
 
 test-faults: tests ## FAULTS=300 runs in which a rank dies, with a core dump or without, hangs or finds its disk full
 	@build/tests/faults/faults build/tests/faults/faulty $(or $(FAULTS),300) $(or $(SEED),1)
+
+test-mutations: ## MUTATIONS=1000 damaged files for each reader of untrusted bytes, under the sanitizers; SEED=n
+	@$(SETUP) build optional test
+	@cmake --preset asan-ubsan -DCOHORT_ONEDNN=ON $(CMAKE_ARGS)
+	@cmake --build --preset asan-ubsan --target fuzz/all -j $(JOBS)
+	@scripts/mutations.sh build-asan-ubsan $(or $(MUTATIONS),1000) $(or $(SEED),1)
 
 test-checkpoints: all ## 300 times SIGKILL while checkpoints are written
 	@tests/checkpoints/kills.sh build/cohort $(or $(KILLS),300)

@@ -3,40 +3,36 @@
  *
  * Stands in for libFuzzer's main, so that ctest replays each corpus in every build. A crash or a
  * sanitizer's report is the verdict; so is an argument that cannot be read, or no input at all.
+ * After --mutations the inputs are damaged files, and a crash is counted: mutations.c.
  */
+#include "driver.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static int driver_path(const char *path, unsigned *count);
-
 /* A block of exactly the file's size, so that the address sanitizer sees a read past its end. */
-static int driver_file(const char *path, size_t size, unsigned *count)
+static int driver_file(const char *path, size_t size, driver_use *use, void *context)
 {
     FILE *file = fopen(path, "rb");
     uint8_t *data = malloc(size ? size : 1);
     int status = -1;
 
     if (file != NULL && data != NULL && fread(data, 1, size, file) == size) {
-        (void)LLVMFuzzerTestOneInput(data, size);
-        *count += 1;
-        status = 0;
+        status = use(context, data, size);
     } else {
         fprintf(stderr, "driver: %s: %s\n", path, strerror(errno));
+        free(data);
     }
-    free(data);
     if (file != NULL)
         (void)fclose(file);
     return status;
 }
 
-static int driver_folder(const char *path, unsigned *count)
+static int driver_folder(const char *path, driver_use *use, void *context)
 {
     struct dirent **entry = NULL;
     char name[4096];
@@ -46,7 +42,7 @@ static int driver_folder(const char *path, unsigned *count)
     for (int i = 0; i < n; i++) {
         if (entry[i]->d_name[0] != '.') {
             (void)snprintf(name, sizeof name, "%s/%s", path, entry[i]->d_name);
-            if (driver_path(name, count) != 0)
+            if (driver_files(name, use, context) != 0)
                 status = -1;
         }
         free(entry[i]);
@@ -55,7 +51,7 @@ static int driver_folder(const char *path, unsigned *count)
     return status;
 }
 
-static int driver_path(const char *path, unsigned *count)
+int driver_files(const char *path, driver_use *use, void *context)
 {
     struct stat info;
 
@@ -64,8 +60,18 @@ static int driver_path(const char *path, unsigned *count)
         return -1;
     }
     if (S_ISDIR(info.st_mode))
-        return driver_folder(path, count);
-    return driver_file(path, (size_t)info.st_size, count);
+        return driver_folder(path, use, context);
+    return driver_file(path, (size_t)info.st_size, use, context);
+}
+
+static int driver_replay(void *context, uint8_t *data, size_t size)
+{
+    unsigned *count = context;
+
+    (void)LLVMFuzzerTestOneInput(data, size);
+    free(data);
+    *count += 1;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -73,8 +79,10 @@ int main(int argc, char **argv)
     unsigned count = 0;
     int status = 0;
 
+    if (argc > 1 && strcmp(argv[1], "--mutations") == 0)
+        return driver_mutations(argc - 2, argv + 2);
     for (int i = 1; i < argc; i++) {
-        if (driver_path(argv[i], &count) != 0)
+        if (driver_files(argv[i], driver_replay, &count) != 0)
             status = 1;
     }
     printf("%s: %u inputs\n", argv[0], count);
