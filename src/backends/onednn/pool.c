@@ -1,8 +1,5 @@
 /*
- * pool.c - maxpool, avgpool and adaptive_avgpool by oneDNN's pooling.
- *
- * oneDNN knows windows of one size only, so adaptive pooling runs here where the output divides
- * the input.
+ * pool.c - maxpool and avgpool by oneDNN's pooling.
  */
 #include "backends/onednn/onednn.h"
 
@@ -21,14 +18,6 @@ static void pool_read_attr(pool *self, const co_call *call)
         self->stride[i] = a->s[i];
         self->padding[i] = a->p[i];
     }
-}
-
-static void pool_read_adaptive(pool *self, const co_call *call)
-{
-    const co_adaptive_pool_attr *a = call->attr;
-
-    for (int i = 0; i < 2; i++)
-        self->kernel[i] = self->stride[i] = call->in[0]->shape.dim[2 + i] / a->o[i];
 }
 
 static co_status pool_plan(co_call *call)
@@ -113,26 +102,6 @@ static co_status pool_plan_avg(co_call *call)
     return pool_plan(call);
 }
 
-static bool pool_supports_adaptive(const co_call *call, const char **why)
-{
-    const co_adaptive_pool_attr *a = call->attr;
-    const int64_t *in = call->in[0]->shape.dim;
-
-    if (!onednn_takes(call, why))
-        return false;
-    *why = "its windows differ in size";
-    return in[2] % a->o[0] == 0 && in[3] % a->o[1] == 0;
-}
-
-static co_status pool_plan_adaptive(co_call *call)
-{
-    pool *self = call->self;
-
-    pool_read_adaptive(self, call);
-    self->alg = dnnl_pooling_avg_exclude_padding;
-    return pool_plan(call);
-}
-
 const co_kernel co_onednn_maxpool = {
     .op = "maxpool",
     .self_size = sizeof(pool),
@@ -152,19 +121,6 @@ const co_kernel co_onednn_avgpool = {
     .half = ONEDNN_HALF,
     .supports = onednn_takes,
     .plan = pool_plan_avg,
-    .plan_backward = pool_plan_backward,
-    .bind = onednn_bind,
-    .forward = onednn_forward,
-    .backward = onednn_backward,
-    .fini = onednn_fini,
-};
-
-const co_kernel co_onednn_adaptive_avgpool = {
-    .op = "adaptive_avgpool",
-    .self_size = sizeof(pool),
-    .half = ONEDNN_HALF,
-    .supports = pool_supports_adaptive,
-    .plan = pool_plan_adaptive,
     .plan_backward = pool_plan_backward,
     .bind = onednn_bind,
     .forward = onednn_forward,
