@@ -54,8 +54,8 @@ typedef struct co_run_point {
     double epoch_seconds;            /* in steps of this epoch */
     double wall_seconds;             /* of the run, with its earlier parts */
     co_spent spent;                  /* likewise */
-    co_best best; /* of any epoch's end so far */
-    co_event last;        /* figures of the last complete epoch; step 0: there is none */
+    co_best best;                    /* of any epoch's end so far */
+    co_event last;                   /* figures of the last complete epoch; step 0: there is none */
 } co_run_point;
 
 /* What belongs to one rank. */

@@ -46,8 +46,8 @@ typedef struct trainer {
     co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
     co_best best;
-    uint64_t bad_before;    /* samples of earlier epochs that others stood in for, on this rank */
-    co_result seen;         /* of this epoch so far, on this rank */
+    uint64_t bad_before; /* samples of earlier epochs that others stood in for, on this rank */
+    co_result seen;      /* of this epoch so far, on this rank */
     co_recent recent;
     co_event last; /* of the last epoch */
     co_step_figures last_step;

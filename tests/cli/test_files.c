@@ -20,10 +20,10 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
-#define FILES_STEP      "run/checkpoints/step-8/"
-#define FILES_PRECIOUS  "the only copy\n"
-#define FILES_CONFIG    FIXTURES_CONFIG "seed: 3\n"
-#define FILES_MANY      ((off_t)1 << 40)
+#define FILES_STEP     "run/checkpoints/step-8/"
+#define FILES_PRECIOUS "the only copy\n"
+#define FILES_CONFIG   FIXTURES_CONFIG "seed: 3\n"
+#define FILES_MANY     ((off_t)1 << 40)
 
 typedef enum files_kind {
     FILES_FIFO,

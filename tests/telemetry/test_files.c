@@ -314,10 +314,14 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(jsonl_writes_the_steps_that_are_due),  FILES_TEST(jsonl_takes_no_number_as_null),
-        FILES_TEST(jsonl_names_a_missing_folder), FILES_TEST(full_disk_leaves_whole_lines),
-        FILES_TEST(summary_has_every_field),      FILES_TEST(full_disk_leaves_no_summary),
-        FILES_TEST(no_memory_is_an_error),        FILES_TEST(jsonl_keeps_ranks_apart),
+        FILES_TEST(jsonl_writes_the_steps_that_are_due),
+        FILES_TEST(jsonl_takes_no_number_as_null),
+        FILES_TEST(jsonl_names_a_missing_folder),
+        FILES_TEST(full_disk_leaves_whole_lines),
+        FILES_TEST(summary_has_every_field),
+        FILES_TEST(full_disk_leaves_no_summary),
+        FILES_TEST(no_memory_is_an_error),
+        FILES_TEST(jsonl_keeps_ranks_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
