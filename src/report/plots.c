@@ -36,20 +36,19 @@ void plots_put_text(FILE *out, const char *text, size_t max)
 
 /* ---- the figures ---- */
 
+/* An axis in powers of ten knows no 0. */
 static double plots_value(const co_cell *cell, plots_column column)
 {
-    switch (column) {
-    case PLOTS_SPEEDUP:
-        return cell->speedup;
-    case PLOTS_PREDICTED:
-        return cell->predicted;
-    case PLOTS_ACCURACY:
-        return cell->test_accuracy;
-    case PLOTS_LOSS:
-        return cell->test_loss;
-    default: /* an axis in powers of ten knows no 0 */
-        return cell->bytes_sent > 0 ? cell->bytes_sent / (1 << 20) : NAN;
-    }
+    static const co_figure figures[PLOTS_COLUMNS] = {
+        [PLOTS_SPEEDUP] = CO_FIGURE_SPEEDUP,        [PLOTS_PREDICTED] = CO_FIGURE_PREDICTED,
+        [PLOTS_ACCURACY] = CO_FIGURE_TEST_ACCURACY, [PLOTS_LOSS] = CO_FIGURE_TEST_LOSS,
+        [PLOTS_MIB] = CO_FIGURE_BYTES_SENT,
+    };
+    const double value = co_figure_of(cell, figures[column]);
+
+    if (column != PLOTS_MIB)
+        return value;
+    return value > 0 ? value / (1 << 20) : NAN;
 }
 
 co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_column column)
