@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/image.h"
+#include "image/image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

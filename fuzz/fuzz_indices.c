@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/indices.h"
+#include "data/sample_lists.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

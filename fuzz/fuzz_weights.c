@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "train/model.h"
+#include "model/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,13 +16,19 @@ optim: tensor core
 comm: core
 launch: comm core
 strategy: comm tensor core
-data: core
+image: core
+data: image core
 checkpoint: tensor core
 export: checkpoint ops graph tensor core
 telemetry: core
 report: telemetry core
-train: launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
-cli: train report export launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+profile: telemetry data comm graph core
+model: profile backends models ops optim comm graph tensor core
+step: model profile strategy optim comm tensor core train telemetry
+state: step model checkpoint telemetry data comm tensor core train
+control: state step model launch telemetry data comm core train
+train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
+cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor core
 '
 
 find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '

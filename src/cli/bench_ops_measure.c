@@ -10,7 +10,7 @@
 #include "core/rng.h"
 #include "core/sort.h"
 #include "core/thread.h"
-#include "train/profile_row.h"
+#include "profile/row.h"
 
 #define MEASURE_LEAST 5
 #define MEASURE_MOST  1000

@@ -15,7 +15,7 @@
 #include <cohort/status.h>
 
 #include "graph/plan.h"
-#include "train/model.h"
+#include "model/model.h"
 #include "train/spec.h"
 
 typedef enum cli_option_type {

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "core/plural.h"
 #include "core/text.h"
-#include "launch/control.h"
+#include "launch/control_socket.h"
 #include "telemetry/format.h"
 
 #define CTL_TIMEOUT_MS 10000

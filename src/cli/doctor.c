@@ -14,7 +14,7 @@
 #include "backends/backends.h"
 #include "cli/cli.h"
 #include "cli/machine.h"
-#include "comm/mpi.h"
+#include "comm/mpi/mpi.h"
 #include "comm/transports.h"
 #include "core/isa.h"
 #include "core/plural.h"

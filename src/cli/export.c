@@ -12,8 +12,8 @@
 #include "core/arena.h"
 #include "core/mem.h"
 #include "core/text.h"
-#include "data/normalize.h"
 #include "export/export.h"
+#include "image/normalize.h"
 
 typedef struct export_options {
     const char *config, *checkpoint, *shape;

@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "core/plural.h"
 #include "core/text.h"
+#include "state/checkpoint.h"
 #include "telemetry/format.h"
-#include "train/checkpoint.h"
 
 static void inspect_print_place(const co_manifest *m)
 {

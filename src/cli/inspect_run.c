@@ -13,8 +13,8 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "state/checkpoint.h"
 #include "telemetry/format.h"
-#include "train/checkpoint.h"
 
 #define RUN_MAX_SUMMARY ((size_t)1 << 20)
 

@@ -12,7 +12,7 @@
 
 #include "core/fs.h"
 #include "data/data.h"
-#include "train/checkpoint.h"
+#include "state/checkpoint.h"
 
 #define SOURCE_MAX_SIZE    65536 /* of an image's side, and its channels */
 #define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may lie */

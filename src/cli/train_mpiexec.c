@@ -3,8 +3,8 @@
  * has died.
  *
  * Under MPI a death ends all ranks, so there is nothing to keep but what is on the disk. Who died,
- * and where, is what the ranks' notes say (launch/notes.h): mpiexec's exit code and text differ
- * from one MPI to the next. Must not train: all the ranks are mpiexec's.
+ * and where, is what the ranks' notes say (launch/rank_notes.h): mpiexec's exit code and text
+ * differ from one MPI to the next. Must not train: all the ranks are mpiexec's.
  */
 #include "cli/train_mpiexec.h"
 
@@ -22,8 +22,8 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
-#include "launch/notes.h"
-#include "train/checkpoint.h"
+#include "launch/rank_notes.h"
+#include "state/checkpoint.h"
 #include "train/rundir.h"
 
 #define JOB_MAX_PATH  4352

@@ -5,9 +5,9 @@
 #include <cohort/data.h>
 
 #include "core/config.h"
-#include "data/augment.h"
-#include "data/image.h"
 #include "data/partition.h"
+#include "image/augment.h"
+#include "image/image.h"
 
 /* NULL-ended, in the order that `cohort list datasets` prints. */
 extern const co_dataset_ops *const co_dataset_formats[];

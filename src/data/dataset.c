@@ -1,8 +1,8 @@
 /*
  * dataset.c - a data set from its config: what every format shares.
  *
- * Settles names, the common keys, and the size of a sample; draw.c reads one. Must not know order,
- * batches or threads.
+ * Settles names, the common keys, and the size of a sample; read_sample.c reads one. Must not know
+ * order, batches or threads.
  */
 #include <assert.h>
 #include <stdio.h>

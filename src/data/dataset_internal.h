@@ -1,12 +1,13 @@
-/* dataset_internal.h - an open data set, shared by opening (dataset.c) and reading (draw.c). */
+/* dataset_internal.h - an open data set, shared by opening (dataset.c) and reading (read_sample.c).
+ */
 #ifndef CO_DATA_DATASET_INTERNAL_H
 #define CO_DATA_DATASET_INTERNAL_H
 
-#include "data/augment.h"
 #include "data/data.h"
-#include "data/frame.h"
-#include "data/normalize.h"
-#include "data/resize.h"
+#include "image/augment.h"
+#include "image/normalize.h"
+#include "image/resize.h"
+#include "image/resize_crop.h"
 
 #define CO_DATASET_NAME 1024 /* bytes of a sample's name in messages */
 

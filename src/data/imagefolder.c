@@ -14,8 +14,8 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "data/folder_names.h"
 #include "data/formats.h"
-#include "data/names.h"
 
 #define IMAGEFOLDER_MAX_FILE    ((off_t)256 << 20)
 #define IMAGEFOLDER_MAX_CLASSES 100000

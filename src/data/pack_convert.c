@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "data/frame.h"
-#include "data/image_encode.h"
+#include "image/encode.h"
+#include "image/resize_crop.h"
 
 #define CONVERT_NAME 4096
 

@@ -6,8 +6,8 @@
  */
 #include "core/fs.h"
 #include "core/mem.h"
-#include "data/indices.h"
 #include "data/partition.h"
+#include "data/sample_lists.h"
 
 /* Far more than any list needs. */
 #define PARTITION_FILE_MAX ((size_t)1 << 30)

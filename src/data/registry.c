@@ -1,5 +1,5 @@
 /*
- * registry.c - every data set format, partition and augmentation by name.
+ * registry.c - every data set format and partition by name.
  */
 #include <string.h>
 
@@ -19,11 +19,6 @@ const co_partition_ops *const co_partitions[] = {
     &co_partition_file,       NULL,
 };
 
-const co_augment_ops *const co_augmentations[] = {
-    &co_augment_random_resized_crop, &co_augment_horizontal_flip, &co_augment_random_crop,
-    &co_augment_color_jitter,        &co_augment_cutout,          NULL,
-};
-
 const co_dataset_ops *co_dataset_find(const char *name)
 {
     for (const co_dataset_ops *const *ops = co_dataset_formats; *ops; ops++)
@@ -35,14 +30,6 @@ const co_dataset_ops *co_dataset_find(const char *name)
 const co_partition_ops *co_partition_find(const char *name)
 {
     for (const co_partition_ops *const *ops = co_partitions; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
-
-const co_augment_ops *co_augmentation_find(const char *name)
-{
-    for (const co_augment_ops *const *ops = co_augmentations; *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
             return *ops;
     return NULL;

@@ -19,7 +19,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "launch/dying.h"
+#include "launch/crash_handler.h"
 
 /* How long ranks may take to notice that the run is over before they are killed. A rank sees it
    in its next collective; one that is stuck or stopped never does. */

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "launch/death.h"
+#include "launch/rank_process.h"
 #include "launch/supervise.h"
 
 typedef struct generation {

@@ -9,13 +9,13 @@
 
 #include <cohort/ext/comm.h>
 
-#include "comm/mpi.h"
+#include "comm/mpi/mpi.h"
 #include "comm/watch.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/thread.h"
-#include "launch/dying.h"
+#include "launch/crash_handler.h"
 #include "launch/supervise.h"
 
 #define MAX_RANKS 1024

@@ -8,8 +8,8 @@
 
 #include <cohort/launch.h>
 
-#include "comm/shm.h"
-#include "launch/control.h"
+#include "comm/shm/shm.h"
+#include "launch/control_socket.h"
 
 /* How a generation of ranks has ended. */
 typedef struct co_launch_end {

@@ -4,7 +4,7 @@
 
 #include <cohort/launch.h>
 
-#include "comm/shm.h"
+#include "comm/shm/shm.h"
 #include "launch/policy.h"
 
 /* Fork the ranks, wait for all of them; on the first failure, death or signal end the rest. Then

@@ -3,8 +3,8 @@
  */
 #include "comm/tree.h"
 #include "comm/watch.h"
-#include "train/metrics.h"
-#include "train/model.h"
+#include "model/metrics.h"
+#include "model/model.h"
 #include "train/trainer.h"
 
 #include <string.h>

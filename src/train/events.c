@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "core/clock.h"
-#include "train/distributed.h"
-#include "train/model.h"
+#include "model/model.h"
+#include "step/distributed.h"
 #include "train/trainer_internal.h"
 
 co_spent trainer_spent(const trainer *t)

@@ -11,8 +11,8 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "state/checkpoint.h"
 #include "telemetry/telemetry.h"
-#include "train/checkpoint.h"
 #include "train/rundir.h"
 
 static co_status resume_exists(bool *out, const char *run_dir, const char *file)

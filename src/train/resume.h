@@ -2,7 +2,7 @@
 #ifndef CO_TRAIN_RESUME_H
 #define CO_TRAIN_RESUME_H
 
-#include "train/state.h"
+#include "state/state.h"
 
 typedef enum co_resume_kind {
     CO_RESUME_FRESH,   /* there is nothing to go on from */

@@ -11,20 +11,20 @@
 #include <cohort/ext/strategy.h>
 #include <cohort/launch.h>
 
+#include "control/session.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/thread.h"
 #include "data/data.h"
-#include "train/distributed.h"
-#include "train/init.h"
-#include "train/metrics.h"
+#include "model/initial_weights.h"
+#include "model/metrics.h"
+#include "state/state.h"
+#include "step/distributed.h"
 #include "train/resume.h"
 #include "train/run_mpi.h"
 #include "train/rundir.h"
-#include "train/session.h"
-#include "train/state.h"
 #include "train/trainer.h"
 
 #define RUN_CROWDED 4 /* ranks of a core from which on a word is said */
@@ -93,9 +93,11 @@ static co_status run_check_apart(const co_spec *spec)
 /* The weights that the config wants to start from, in the model and its copies. */
 static co_status run_init(const co_job *job)
 {
-    CO_TRY(co_init_load(job->model, &job->spec));
-    for (int64_t rank = 0; job->replica && rank < job->spec.ranks; rank++)
-        CO_TRY(co_init_load(job->replica[rank], &job->spec));
+    const co_spec *spec = &job->spec;
+
+    CO_TRY(co_init_load(job->model, spec->init, spec->config));
+    for (int64_t rank = 0; job->replica && rank < spec->ranks; rank++)
+        CO_TRY(co_init_load(job->replica[rank], spec->init, spec->config));
     return CO_OK;
 }
 

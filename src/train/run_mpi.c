@@ -10,9 +10,9 @@
 #include <cohort/version.h>
 
 #include "core/mem.h"
-#include "launch/listener.h"
-#include "launch/notes.h"
-#include "train/state.h"
+#include "launch/rank_notes.h"
+#include "launch/signal_thread.h"
+#include "state/state.h"
 
 /* Over MPI there is one generation of ranks: whoever started it may start another. */
 static co_status run_check_mpi(const co_job *job, const co_train_options *options)

@@ -103,7 +103,7 @@ static const struct {
     {"profile.json", false}, {"trace.json", false},        {"checkpoints", false},
 };
 
-/* A socket is nobody's work: a dead run has left it, and control.c takes it away. */
+/* A socket is nobody's work: a dead run has left it, and control_socket.c takes it away. */
 static bool rundir_is_there(const char *file)
 {
     struct stat info;

@@ -2,7 +2,7 @@
 #ifndef CO_TRAIN_RUNDIR_H
 #define CO_TRAIN_RUNDIR_H
 
-#include "train/model.h"
+#include "model/model.h"
 #include "train/spec.h"
 
 /* An empty `path` (size bytes) is filled with runs/<model>-<date>-<time>, a folder that is made for

@@ -12,7 +12,7 @@
 
 #include "core/mem.h"
 #include "core/thread.h"
-#include "train/init.h"
+#include "model/initial_weights.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};

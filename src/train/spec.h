@@ -8,9 +8,9 @@
 #include <cohort/train.h>
 
 #include "core/config.h"
-#include "train/ema.h"
-#include "train/policy.h"
-#include "train/precision.h"
+#include "model/precision.h"
+#include "state/save_policy.h"
+#include "step/ema.h"
 
 typedef struct co_spec {
     co_config *config; /* owned */

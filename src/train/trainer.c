@@ -11,20 +11,20 @@
 #include <string.h>
 
 #include "comm/watch.h"
+#include "control/mpi_requests.h"
+#include "control/session.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/thread.h"
 #include "data/data.h"
-#include "launch/listener.h"
+#include "launch/signal_thread.h"
+#include "model/metrics.h"
+#include "state/state.h"
+#include "step/distributed.h"
 #include "telemetry/telemetry.h"
-#include "train/ask_mpi.h"
-#include "train/distributed.h"
-#include "train/lateness.h"
-#include "train/metrics.h"
 #include "train/resume.h"
 #include "train/rundir.h"
-#include "train/session.h"
-#include "train/state.h"
+#include "train/stragglers.h"
 #include "train/trainer_internal.h"
 
 static co_status trainer_open_sinks(trainer *t)

@@ -2,7 +2,7 @@
 #ifndef CO_TRAIN_TRAINER_H
 #define CO_TRAIN_TRAINER_H
 
-#include "train/model.h"
+#include "model/model.h"
 #include "train/spec.h"
 
 #define CO_BENCH_MAX_ROUNDS 100
@@ -45,7 +45,8 @@ typedef struct co_job {
     struct co_state *snapshot; /* borrowed; where checkpoints are taken, shared by all ranks; NULL:
                                   rank 0 has one of its own */
     const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
-    struct co_listener *listener; /* borrowed; over MPI; NULL: nobody listens (launch/listener.h) */
+    struct co_listener
+        *listener; /* borrowed; over MPI; NULL: nobody listens (launch/signal_thread.h) */
     struct co_notes_restart *restart; /* borrowed; over MPI: why ranks run again; NULL: no notes */
     struct co_session *session;       /* borrowed; NULL: one generation of ranks (session.h) */
 } co_job;

@@ -6,8 +6,8 @@
 
 #include "comm/watch.h"
 #include "data/data.h"
+#include "step/distributed.h"
 #include "telemetry/telemetry.h"
-#include "train/distributed.h"
 #include "train/rundir.h"
 #include "train/trainer_internal.h"
 

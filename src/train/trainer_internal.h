@@ -2,13 +2,13 @@
 #ifndef CO_TRAIN_TRAINER_INTERNAL_H
 #define CO_TRAIN_TRAINER_INTERNAL_H
 
+#include "control/agree_stop.h"
+#include "profile/profiler.h"
+#include "state/rank_means.h"
+#include "state/recent_steps.h"
+#include "state/saver.h"
+#include "step/shards.h"
 #include "telemetry/telemetry.h"
-#include "train/profiler.h"
-#include "train/ranks.h"
-#include "train/recent.h"
-#include "train/saver.h"
-#include "train/shards.h"
-#include "train/stop.h"
 #include "train/trainer.h"
 
 #define TRAINER_MAX_SINKS      4

@@ -3,7 +3,7 @@
  */
 #include "core/mem.h"
 #include "data/data.h"
-#include "train/profile_write.h"
+#include "profile/write.h"
 #include "train/trainer_internal.h"
 
 co_status trainer_profile_open(trainer *t)

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "comm/cases.h"
-#include "comm/mpi.h"
+#include "comm/mpi/mpi.h"
 #include "comm/reduce.h"
-#include "comm/shm.h"
+#include "comm/shm/shm.h"
 #include "core/mem.h"
 
 #define TEST_MAX_RANKS  8

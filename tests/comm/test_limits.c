@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "comm/shm_internal.h"
+#include "comm/shm/internal.h"
 
 #define LIMIT ((size_t)2 << 30)
 #define MIB   ((size_t)1 << 20)

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "comm/shm_internal.h"
+#include "comm/shm/internal.h"
 #include "core/thread.h"
 
 #define RANKS 2

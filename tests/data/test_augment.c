@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/augment.h"
-#include "data/color.h"
+#include "image/augment.h"
+#include "image/color.h"
 
 #define H     ((int64_t)4)
 #define W     ((int64_t)6)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/color.h"
+#include "image/color.h"
 
 #define SIZE ((size_t)72) /* (3, 4, 6) */
 

@@ -15,8 +15,8 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/data.h"
-#include "data/frame.h"
 #include "data/pack_convert.h"
+#include "image/resize_crop.h"
 #include "pictures.h"
 
 enum { SIDE = 40, SAMPLE = 3 * SIDE * SIDE, FULL = 8 };

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/frame.h"
+#include "image/resize_crop.h"
 
 static co_ints list_of(const int64_t v[2])
 {

@@ -14,7 +14,7 @@
 #include <jpeglib.h>
 
 #include "core/mem.h"
-#include "data/image_internal.h"
+#include "image/internal.h"
 #include "pictures.h"
 
 #define NAME "picture.jpg"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "data/image_internal.h"
-#include "data/lookup.h"
+#include "image/internal.h"
+#include "image/lookup_table.h"
 
 static double triangle(double x)
 {

@@ -8,9 +8,9 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/data.h"
-#include "data/image_encode.h"
 #include "data/pack_convert.h"
 #include "data/pack_format.h"
+#include "image/encode.h"
 #include "pictures.h"
 
 enum { TRAIN = 40, TEST = 7, BYTES = 3 * 4 * 5, CLASSES = 3 };

@@ -24,7 +24,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "launch/dying.h"
+#include "launch/crash_handler.h"
 #include "waits.h"
 
 #define RANKS      3

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/augment.h"
 #include "data/data.h"
 #include "data/partition.h"
+#include "image/augment.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "model/model.h"
 #include "ops/ops.h"
-#include "train/model.h"
 
 typedef struct peer {
     const char *const *argument;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "backends/backends.h"
-#include "comm/shm.h"
+#include "comm/shm/shm.h"
 #include "core/mem.h"
 
 #define COUNTED_RANKS 2

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "comm/shm.h"
+#include "comm/shm/shm.h"
 #include "waits.h"
 
 /* A test's own rank begins with it. */

@@ -16,8 +16,8 @@
 #include "checkpoint/manifest.h"
 #include "core/mem.h"
 #include "folder.h"
-#include "train/checkpoint.h"
-#include "train/model.h"
+#include "model/model.h"
+#include "state/checkpoint.h"
 
 #define MAX_TENSORS 64
 #define MAX_NAME    64

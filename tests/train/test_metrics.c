@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "train/metrics.h"
-#include "train/ranks.h"
+#include "model/metrics.h"
+#include "state/rank_means.h"
 
 static void counts_by_place(void **state)
 {

@@ -15,9 +15,9 @@
 #include <cohort.h>
 
 #include "folder.h"
-#include "train/distributed.h"
-#include "train/model.h"
-#include "train/scaler.h"
+#include "model/model.h"
+#include "step/distributed.h"
+#include "step/loss_scale.h"
 
 /* ---- the key ---- */
 

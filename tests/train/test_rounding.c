@@ -16,9 +16,9 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "model/model.h"
 #include "optim/optim.h"
-#include "train/distributed.h"
-#include "train/model.h"
+#include "step/distributed.h"
 
 #define O3_BF16 "precision={level: O3, dtype: bf16}"
 #define O3_FP16 "precision={level: O3, rounding: stochastic}"

@@ -20,8 +20,8 @@
 #include <cohort.h>
 
 #include "core/rng.h"
+#include "model/model.h"
 #include "tensor/store.h"
-#include "train/model.h"
 #include "waits.h"
 
 #define SPLITS     50 /* by default */

@@ -21,8 +21,8 @@
 #include "core/arena.h"
 #include "core/mem.h"
 #include "data/data.h"
-#include "train/policy.h"
-#include "train/state.h"
+#include "state/save_policy.h"
+#include "state/state.h"
 #include "train/trainer_internal.h"
 #include "waits.h"
 

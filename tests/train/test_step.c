@@ -12,7 +12,7 @@
 
 #include <cohort.h>
 
-#include "comm/shm.h"
+#include "comm/shm/shm.h"
 #include "core/mem.h"
 
 #define RANKS 3

@@ -15,7 +15,7 @@
 
 #include "core/mem.h"
 #include "folder.h"
-#include "train/model.h"
+#include "model/model.h"
 
 #define LAYERS                                                                                     \
     "[conv2d: {out: 2, kernel: 3, name: conv}, batchnorm: {name: bn}, flatten, "                   \

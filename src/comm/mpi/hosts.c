@@ -1,0 +1,163 @@
+/*
+ * hosts.c - which ranks of an MPI world share a host, and the memory that they share.
+ *
+ * Where all ranks are on one host MPI only starts them: operations are those of shared memory.
+ * Every rank comes to the same answer here, so that no rank sends where another one writes. Must
+ * not know how data moves.
+ */
+#include <stdlib.h>
+
+#include "comm/mpi/internal.h"
+#include "comm/mpi/mpi.h"
+#include "comm/shm/shm.h"
+#include "comm/watch.h"
+#include "core/log.h"
+
+#define HOST_ENV "COHORT_RANKS_PER_HOST"
+
+/* Ranks of this host, by their order in the world. For tests every K of them may be taken for a
+   host of their own. */
+static co_status host_find(MPI_Comm *out, MPI_Comm world)
+{
+    const char *text = getenv(HOST_ENV);
+    const int each = text ? atoi(text) : 0;
+    MPI_Comm all;
+    int rank, code;
+
+    if (text && each < 1)
+        return co_fail(CO_E_USAGE, HOST_ENV ": '%s'; give 1 or more, or leave it unset", text);
+    CO_TRY(co_mpi_check(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &all),
+                        "finding hosts"));
+    if (each == 0) {
+        *out = all;
+        return CO_OK;
+    }
+    MPI_Comm_rank(all, &rank);
+    code = MPI_Comm_split(all, rank / each, 0, out);
+    MPI_Comm_free(&all);
+    return co_mpi_check(code, "finding hosts");
+}
+
+static co_status host_sum(int *total, MPI_Comm comm, int mine)
+{
+    return co_mpi_check(MPI_Allreduce(&mine, total, 1, MPI_INT, MPI_SUM, comm), "counting hosts");
+}
+
+/* Whether there is nobody to share with, on any host. */
+static bool host_is_apart(const mpi_comm *c)
+{
+    return c->host.hosts == c->base.size && c->base.size > 1;
+}
+
+/* One rank makes the memory, the others join it; a failure is told by *why, not returned. */
+static co_status host_share(mpi_host *h, MPI_Comm host, int rank, int size, const char **why)
+{
+    co_shm_address address = {.region = -1};
+
+    *why = "";
+    if (rank == 0 && co_shm_create_open(&h->shm, &address, size) != CO_OK)
+        *why = co_error_message();
+    CO_TRY(co_mpi_check(MPI_Bcast(&address, sizeof(address), MPI_BYTE, 0, host), "an address"));
+    if (rank > 0 && address.region < 0)
+        return CO_OK; /* as rank 0 says */
+    if (rank > 0 && co_shm_join(&h->shm, &address, size) != CO_OK)
+        *why = co_error_message();
+    return CO_OK;
+}
+
+static co_status host_open(mpi_comm *c, MPI_Comm host)
+{
+    const char *why;
+    int rank, size, good;
+
+    MPI_Comm_rank(host, &rank);
+    MPI_Comm_size(host, &size);
+    CO_TRY(host_sum(&c->host.hosts, c->check, rank == 0));
+    if (host_is_apart(c))
+        return CO_OK;
+    CO_TRY(host_share(&c->host, host, rank, size, &why));
+    if (*why)
+        co_log(CO_LOG_WARN, "ranks of this host talk over MPI alone, which is slower: %s", why);
+    CO_TRY(host_sum(&good, c->check, c->host.shm != NULL));
+    if (good < c->base.size)
+        return CO_OK;
+    CO_TRY(co_shm_attach(&c->host.ranks, c->host.shm, rank));
+    co_watch_attach(c->host.ranks, c->host.ranks->watch, c->world_rank);
+    c->base.watch = c->host.ranks->watch;
+    if (size == c->base.size) {
+        co_mpi_hand_over(c);
+        return CO_OK;
+    }
+    /* It tells of operations of the world, and the helper runs those of the host. */
+    c->host.ranks->watch = NULL;
+    CO_TRY(co_comm_split(&c->host.spread, c->host.ranks, 0, 0));
+    if (size == 1)
+        return CO_OK;
+    CO_TRY(co_comm_split(&c->host.near, c->host.ranks, 0, 0));
+    c->host.near->watch = c->base.watch; /* it is the rank itself that waits there */
+    return CO_OK;
+}
+
+co_status co_mpi_host_open(mpi_comm *c)
+{
+    MPI_Comm host;
+    co_status st;
+
+    CO_TRY(host_find(&host, c->check));
+    st = host_open(c, host);
+    MPI_Comm_free(&host);
+    return st;
+}
+
+/* Communicators of the ranks of this host that go to the new one. There may be no room for more of
+   them; then no host uses any. */
+static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, int color, int key)
+{
+    co_status st = co_comm_split(&h->ranks, ranks, color, key);
+
+    if (st == CO_OK && part && h->ranks && h->ranks->size < part->base.size)
+        st = co_comm_split(&h->spread, h->ranks, 0, 0);
+    return st == CO_E_USAGE ? CO_OK : st;
+}
+
+static void host_close(mpi_host *h)
+{
+    co_comm_destroy(h->near);
+    co_comm_destroy(h->spread);
+    co_comm_destroy(h->ranks);
+    co_shm_destroy(h->shm);
+    *h = (mpi_host){.hosts = h->hosts};
+}
+
+co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key)
+{
+    mpi_host own = {.hosts = 0}, *h = part ? &part->host : &own;
+    bool whole;
+    int good;
+
+    if (!c->host.ranks)
+        return CO_OK;
+    CO_TRY(host_split(h, part, c->host.ranks, color, key));
+    if (!part)
+        return CO_OK;
+    whole = h->ranks && h->ranks->size == part->base.size;
+    CO_TRY(host_sum(&h->hosts, part->check, h->ranks && h->ranks->rank == 0));
+    CO_TRY(host_sum(&good, part->check, whole || h->spread));
+    if (good < part->base.size || host_is_apart(part))
+        host_close(h);
+    else if (whole)
+        co_mpi_hand_over(part);
+    return CO_OK;
+}
+
+struct co_watch *co_mpi_watch(const co_comm *comm, int i)
+{
+    const mpi_host *h = &((const mpi_comm *)comm)->host;
+
+    return h->ranks && i < h->ranks->size ? co_shm_watch(h->shm, i) : NULL;
+}
+
+void co_mpi_host_close(mpi_comm *c)
+{
+    host_close(&c->host);
+}

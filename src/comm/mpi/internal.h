@@ -1,0 +1,142 @@
+/* internal.h - one operation over MPI, as its life cycle and its data see it. */
+#ifndef CO_COMM_MPI_INTERNAL_H
+#define CO_COMM_MPI_INTERNAL_H
+
+#include <mpi.h>
+
+#include "comm/comm_internal.h"
+
+#define CO_MPI_TAG_HEADER 1
+#define CO_MPI_TAG_DATA   2
+#define CO_MPI_TAG_NOTE   3
+
+/* sequence, collective, type, reduction, root, count; then their complements, so that one maximum
+   finds both the largest and the smallest. */
+#define CO_MPI_FIELDS 6
+
+/* Ranks of a communicator that share memory. */
+typedef struct mpi_host {
+    struct co_shm *shm; /* owned; of the world's communicator alone */
+    co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
+    co_comm *spread;    /* owned: the same ones; NULL: none needed */
+    co_comm *near;      /* owned: the same ones, for whoever asks; of the world alone; NULL: none */
+    int hosts;          /* 0: not counted */
+    bool whole;         /* no rank is elsewhere: `ranks` does all operations */
+} mpi_host;
+
+typedef struct mpi_comm {
+    co_comm base;
+    /* owned. Descriptors are compared as soon as they are posted, data moves later: on one
+       communicator ranks could start the two in different orders. */
+    MPI_Comm check, data;
+    int world_rank;
+    co_comm_cause cause;
+    uint32_t sequence;
+    co_comm_queue collectives;
+    co_comm_queue finished;          /* complete, and not said to be */
+    co_comm_queue *sends, *receives; /* owned, [size] */
+    int pending;                     /* messages */
+    struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
+    /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
+    uint32_t *waiting, note[2];
+    /* Who has said to be saving before which collective; [size], behind `waiting`, sequence + 1. */
+    uint32_t *saving, saving_note[2];
+    int notes_sent, notes_read;
+    MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
+    mpi_host host;
+    struct mpi_pipe *pipe;     /* owned; all-reduces over several hosts; NULL: there is one */
+    struct mpi_helper *helper; /* owned; NULL: none */
+} mpi_comm;
+
+typedef struct mpi_request {
+    co_comm_link link;
+    co_coll_descriptor descriptor;
+    MPI_Request check, data; /* MPI_REQUEST_NULL: not under way */
+    uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
+    bool checked, noted;
+    uint64_t since_ns; /* when this rank first looked at it in vain */
+    size_t moved;      /* elements done, of co_mpi_elements */
+    size_t piece;      /* elements under way */
+    int stage;         /* of the piece */
+    size_t entered;    /* elements of an all-reduce that are in the pipe, or through it */
+} mpi_request;
+
+co_status co_mpi_check(int code, const char *what);
+/* check.c: what ranks tell each other of an operation, [2 * CO_MPI_FIELDS]. */
+void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
+/* Whether descriptors have been compared; they are the same then. */
+co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
+
+/* All that is under way gets on; what is complete goes to c->finished. Locked. */
+co_status co_mpi_advance(mpi_comm *c);
+
+/* progress_thread.c: MPI is in the hands of one thread at a time, whatever the communicator. */
+void co_mpi_lock(void);
+void co_mpi_unlock(void);
+/* Of the world's communicator. */
+co_status co_mpi_helper_open(mpi_comm *c);
+void co_mpi_helper_close(mpi_comm *c);
+/* An operation has begun; locked. */
+void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args);
+
+/* Elements that an operation moves in pieces: `count`, or that for each block; 0: nothing. */
+size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
+/* Start moving the next piece; sets request->piece. */
+co_status co_mpi_start_piece(mpi_comm *c, mpi_request *request);
+/* What is under way has arrived; *done: that was the last stage of the piece. */
+co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
+/* After the last piece. */
+void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
+
+/* Make a buffer of malloc's at least `need` bytes long. */
+co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need);
+
+MPI_Datatype co_mpi_type(co_dtype dtype);
+
+/* waiting_ranks.c: tell the others, once, when this rank has waited long in `request`. */
+co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
+/* The same of the next operation, for which this rank will be late. */
+void co_mpi_note_saving(mpi_comm *c);
+/* What others have told: c->waiting, c->saving. */
+void co_mpi_read_notes(mpi_comm *c);
+/* All that were sent, before the communicator goes: a message to one that is free would turn up in
+   the next one that MPI gives the same number. Collective. */
+void co_mpi_read_last_notes(mpi_comm *c);
+
+/* reduce_ops.c: how MPI combines elements. MPI knows no floats of 16 bits, so ours are made with
+   the communicator. AVG is a sum here. */
+co_status co_mpi_ops_create(mpi_comm *c);
+void co_mpi_ops_free(mpi_comm *c);
+MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
+
+/* tree.c: a piece of n elements of a tree all-reduce, in two stages. */
+co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
+co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
+void co_mpi_tree_free(mpi_comm *c);
+
+/* hosts.c: of the world; of a communicator split off `c`, NULL where this rank is in none; both
+   collective. */
+co_status co_mpi_host_open(mpi_comm *c);
+co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
+void co_mpi_host_close(mpi_comm *c);
+
+/* one_host.c: its operations are those of `ranks`. */
+void co_mpi_hand_over(mpi_comm *c);
+/* Of mpi.c, the same wherever ranks are. */
+co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key);
+void co_mpi_set_timeout(co_comm *comm);
+void *co_mpi_alloc(co_comm *comm, size_t bytes);
+bool co_mpi_free(co_comm *comm, void *data, size_t bytes);
+void co_mpi_abort(co_comm *comm, co_status status, const char *cause);
+void co_mpi_destroy(co_comm *comm);
+
+/* end_mpiexec.c: the job is about to be aborted. */
+void co_mpi_end_launcher(void);
+
+/* pipeline.c: all-reduces over several hosts. */
+co_status co_mpi_pipe_open(mpi_comm *c);
+void co_mpi_pipe_close(mpi_comm *c, bool alive);
+/* Lets all that are posted advance; their `moved` says how far they are. */
+co_status co_mpi_pipe_progress(mpi_comm *c);
+
+#endif

@@ -1,0 +1,480 @@
+/*
+ * mpi.c - a communicator over MPI: its life, and operations in the order posted. Those of ranks
+ * that are all on one host go another way (one_host.c).
+ *
+ * Each collective first compares descriptors with one small reduction, so that a mismatch is an
+ * error instead of whatever MPI makes of it; then collectives.c moves the data, and pipeline.c that
+ * of all-reduces. A message is a header, compared by the receiver, then its data.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/mpi/internal.h"
+#include "comm/mpi/mpi.h"
+#include "comm/transports.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/plural.h"
+
+#define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
+
+/* MPI itself is one per process; whether it is ours to finalize has to be so too. */
+static bool mpi_is_ours;
+
+bool co_mpi_available(const char **why)
+{
+    (void)why;
+    return true;
+}
+
+char *co_mpi_library(char *out, size_t size)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+
+    /* The first line up to a comma, with blanks for tabs: all that a person asks for. */
+    if (MPI_Get_library_version(text, &n) != MPI_SUCCESS)
+        n = 0;
+    text[strcspn(text, ",\n")] = '\0';
+    for (char *tab = text; (tab = strchr(tab, '\t')) != NULL;)
+        *tab = ' ';
+    snprintf(out, size, "%s", text);
+    return out;
+}
+
+co_status co_mpi_check(int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+
+    if (code == MPI_SUCCESS)
+        return CO_OK;
+    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
+        n = 0;
+    return co_fail(CO_E_FAILED, "MPI failed in %s: %.*s", what, n, text);
+}
+
+/* ---- operations begin ---- */
+
+static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
+{
+    r->descriptor = co_comm_descriptor(&r->link.base.args, c->sequence++);
+    co_mpi_describe_fields(r->mine, &r->descriptor);
+    co_comm_queue_push(&c->collectives, &r->link);
+    return co_mpi_check(MPI_Iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, MPI_UINT64_T, MPI_MAX,
+                                       c->check, &r->check),
+                        "comparing descriptors");
+}
+
+static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    int code;
+
+    r->descriptor = co_comm_descriptor(args, 0);
+    c->pending++;
+    if (args->coll == CO_COLL_SEND) {
+        co_comm_queue_push(&c->sends[args->peer], &r->link);
+        code = MPI_Isend(&r->descriptor, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER,
+                         c->data, &r->check);
+    } else {
+        co_comm_queue_push(&c->receives[args->peer], &r->link);
+        code = MPI_Irecv(r->mine, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER, c->data,
+                         &r->check);
+    }
+    return co_mpi_check(code, "a message's header");
+}
+
+/* ---- progress ---- */
+
+/* One piece after another, each in one stage or two. */
+static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
+{
+    int arrived;
+    bool ended;
+
+    while (r->moved < elements) {
+        if (r->data == MPI_REQUEST_NULL)
+            CO_TRY(co_mpi_start_piece(c, r));
+        CO_TRY(co_mpi_check(MPI_Test(&r->data, &arrived, MPI_STATUS_IGNORE),
+                            co_comm_coll_name(r->link.base.args.coll)));
+        if (!arrived)
+            return CO_OK;
+        CO_TRY(co_mpi_end_stage(&ended, c, r));
+        r->moved += ended ? r->piece : 0;
+    }
+    co_mpi_finish_data(c, &r->link.base.args);
+    return CO_OK;
+}
+
+/* Advance the oldest request of its queue; *done says whether it is complete. */
+static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
+{
+    const size_t elements = co_mpi_elements(c, &r->link.base.args);
+
+    CO_TRY(co_mpi_compare(done, c, r));
+    if (!*done)
+        return CO_OK;
+    if (r->link.base.args.coll == CO_COLL_ALLREDUCE)
+        CO_TRY(co_mpi_pipe_progress(c));
+    else
+        CO_TRY(mpi_move(c, r, elements));
+    *done = r->moved == elements;
+    return CO_OK;
+}
+
+static co_status mpi_advance_queue(mpi_comm *c, co_comm_queue *queue, int *pending)
+{
+    while (queue->head) {
+        co_comm_link *link;
+        bool done;
+
+        CO_TRY(mpi_advance(&done, c, (mpi_request *)queue->head));
+        if (!done)
+            return CO_OK;
+        link = queue->head;
+        co_comm_queue_pop(queue);
+        co_comm_queue_push(&c->finished, link);
+        if (pending)
+            (*pending)--;
+    }
+    return CO_OK;
+}
+
+co_status co_mpi_advance(mpi_comm *c)
+{
+    if (c->cause.status != CO_OK)
+        return co_comm_cause_fail(&c->cause, c->world_rank);
+    CO_TRY(mpi_advance_queue(c, &c->collectives, NULL));
+    for (int p = 0; c->pending && p < c->base.size; p++) {
+        CO_TRY(mpi_advance_queue(c, &c->sends[p], &c->pending));
+        CO_TRY(mpi_advance_queue(c, &c->receives[p], &c->pending));
+    }
+    if (c->collectives.head)
+        CO_TRY(co_mpi_note_waiting(c, (mpi_request *)c->collectives.head));
+    return CO_OK;
+}
+
+static co_status mpi_progress(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    co_status st;
+
+    co_mpi_lock();
+    st = co_mpi_advance(c);
+    /* Here and not by the helper: who reads `done` reads what was received before it. */
+    for (; c->finished.head; co_comm_queue_pop(&c->finished))
+        c->finished.head->base.done = true;
+    co_mpi_unlock();
+    return st;
+}
+
+static co_status mpi_start(mpi_comm *c, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    co_status st;
+
+    co_mpi_lock();
+    if (c->cause.status != CO_OK)
+        st = co_comm_cause_fail(&c->cause, c->world_rank);
+    else if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV)
+        st = mpi_start_message(c, r);
+    else
+        st = mpi_start_collective(c, r);
+    if (st == CO_OK)
+        co_mpi_helper_wake(c, args);
+    co_mpi_unlock();
+    return st;
+}
+
+static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *args)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    mpi_request *r;
+
+    r = co_comm_take_request(comm, sizeof(*r), args);
+    if (!r)
+        return CO_E_NOMEM;
+    r->check = r->data = MPI_REQUEST_NULL;
+    *out = &r->link.base;
+    return mpi_start(c, r);
+}
+
+static void mpi_describe_wait(const co_request *request, char *out, size_t size)
+{
+    mpi_comm *c = (mpi_comm *)request->comm;
+    const mpi_request *r;
+    const char *name = co_comm_coll_name(request->args.coll);
+    char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
+    int n = 0;
+
+    co_mpi_lock();
+    r = (const mpi_request *)c->collectives.head;
+    if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
+        co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
+    } else if (r) {
+        co_mpi_read_notes(c);
+        for (int p = 0; p < c->base.size; p++)
+            if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
+                co_comm_list_rank(ranks, sizeof(ranks), &n, p);
+    }
+    co_mpi_unlock();
+    if (n == 0)
+        snprintf(out, size, "waiting in %s", name);
+    else
+        snprintf(out, size, "waiting in %s for rank%s%s", name, co_plural((uint64_t)n), ranks);
+}
+
+static void mpi_tell_saving(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+
+    co_mpi_lock();
+    if (c->cause.status == CO_OK)
+        co_mpi_note_saving(c);
+    co_mpi_unlock();
+}
+
+static bool mpi_is_saving(const co_request *request)
+{
+    mpi_comm *c = (mpi_comm *)request->comm;
+    const mpi_request *r;
+    uint32_t next;
+    bool saving = false;
+
+    co_mpi_lock();
+    co_mpi_read_notes(c);
+    r = (const mpi_request *)c->collectives.head;
+    next = r ? r->descriptor.sequence + 1 : c->sequence + 1;
+    for (int p = 0; p < c->base.size; p++)
+        saving = saving || c->saving[p] == next;
+    co_mpi_unlock();
+    return saving;
+}
+
+/* What MPI may still write to must stay: a collective under way cannot be called back. It happens
+   only when the communicator is dead, so near the end of the process. */
+static void mpi_destroy_request(co_request *request)
+{
+    if (request->done)
+        co_comm_give_request(request);
+}
+
+/* ---- the communicator ---- */
+
+static void mpi_fail(co_comm *comm, int rank, co_status status, const char *cause)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+
+    (void)rank; /* this one: nobody looks at others */
+    co_mpi_lock();
+    if (c->cause.status == CO_OK)
+        co_comm_cause_set(&c->cause, c->world_rank, status, cause);
+    co_mpi_unlock();
+}
+
+void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
+    co_mpi_end_launcher();
+    co_mpi_lock(); /* for good */
+    MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
+}
+
+static bool mpi_is_alive(const mpi_comm *c)
+{
+    return c->host.whole ? c->host.ranks->ops->progress(c->host.ranks) == CO_OK
+                         : c->cause.status == CO_OK;
+}
+
+/* Freeing is collective, so the communicators of a dead one are left to the end of the process. */
+void co_mpi_destroy(co_comm *comm)
+{
+    mpi_comm *c = (mpi_comm *)comm;
+    int finalized = 0;
+    bool alive;
+
+    co_mpi_helper_close(c);
+    MPI_Finalized(&finalized);
+    alive = mpi_is_alive(c) && !finalized;
+    co_mpi_lock();
+    co_mpi_pipe_close(c, alive);
+    if (alive) {
+        co_mpi_read_last_notes(c);
+        MPI_Comm_free(&c->check);
+        MPI_Comm_free(&c->data);
+        co_mpi_ops_free(c);
+        co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
+    }
+    co_mpi_host_close(c);
+    co_mpi_unlock();
+    co_free(c->sends);
+    co_free(c->receives);
+    co_free(c->waiting);
+    co_free(c);
+}
+
+/* Takes over `check`. */
+static co_status mpi_open(co_comm **out, MPI_Comm check)
+{
+    mpi_comm *c = co_calloc(1, sizeof(*c));
+    size_t size;
+
+    if (!c)
+        return CO_E_NOMEM;
+    c->base = (co_comm){.ops = &co_transport_mpi, .timeout_ms = CO_COMM_TIMEOUT_MS};
+    c->check = check;
+    MPI_Comm_set_errhandler(check, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(check, &c->base.rank);
+    MPI_Comm_size(check, &c->base.size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &c->world_rank);
+    size = (size_t)c->base.size;
+    c->sends = co_calloc(size, sizeof(*c->sends));
+    c->receives = co_calloc(size, sizeof(*c->receives));
+    c->waiting = co_calloc(2 * size, sizeof(*c->waiting));
+    *out = &c->base;
+    if (!c->sends || !c->receives || !c->waiting)
+        return CO_E_NOMEM;
+    c->saving = c->waiting + size;
+    CO_TRY(co_mpi_ops_create(c));
+    return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
+}
+
+static co_status mpi_split_locked(co_comm **out, mpi_comm *c, int color, int key)
+{
+    MPI_Comm part;
+
+    CO_TRY(co_mpi_check(MPI_Comm_split(c->check, color < 0 ? MPI_UNDEFINED : color, key, &part),
+                        "split"));
+    if (color >= 0)
+        CO_TRY(mpi_open(out, part));
+    CO_TRY(co_mpi_host_split((mpi_comm *)*out, c, color, key));
+    return *out ? co_mpi_pipe_open((mpi_comm *)*out) : CO_OK;
+}
+
+static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
+{
+    co_status st;
+
+    /* Also compares descriptors: from here on all ranks are in the same call. */
+    CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
+    co_mpi_lock();
+    st = mpi_split_locked(out, (mpi_comm *)comm, color, key);
+    co_mpi_unlock();
+    return st;
+}
+
+/* What is half made stays as it is: giving it back would take all its ranks. */
+co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key)
+{
+    const co_status st = mpi_split_any(out, comm, color, key);
+
+    if (st != CO_OK)
+        *out = NULL;
+    return st;
+}
+
+void co_mpi_set_timeout(co_comm *comm)
+{
+    const mpi_comm *c = (const mpi_comm *)comm;
+
+    if (c->host.ranks)
+        c->host.ranks->timeout_ms = comm->timeout_ms;
+    if (c->host.spread)
+        c->host.spread->timeout_ms = comm->timeout_ms;
+    if (c->host.near)
+        c->host.near->timeout_ms = comm->timeout_ms;
+}
+
+static co_comm *mpi_near(co_comm *comm)
+{
+    return ((mpi_comm *)comm)->host.near;
+}
+
+void *co_mpi_alloc(co_comm *comm, size_t bytes)
+{
+    co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+    void *data = NULL;
+
+    co_mpi_lock();
+    if (ranks)
+        data = ranks->ops->alloc(ranks, bytes);
+    co_mpi_unlock();
+    return data;
+}
+
+bool co_mpi_free(co_comm *comm, void *data, size_t bytes)
+{
+    co_comm *ranks = ((mpi_comm *)comm)->host.ranks;
+    bool is_ours;
+
+    co_mpi_lock();
+    is_ours = ranks && ranks->ops->free(ranks, data, bytes);
+    co_mpi_unlock();
+    return is_ours;
+}
+
+static bool mpi_probe(const char **why)
+{
+    return co_mpi_available(why);
+}
+
+const co_comm_ops co_transport_mpi = {
+    .name = "mpi",
+    .summary = "ranks on many machines, started by mpiexec or srun",
+    .polled = true,
+    .probe = mpi_probe,
+    .post = mpi_post,
+    .progress = mpi_progress,
+    .describe_wait = mpi_describe_wait,
+    .tell_saving = mpi_tell_saving,
+    .is_saving = mpi_is_saving,
+    .destroy_request = mpi_destroy_request,
+    .split = co_mpi_split,
+    .set_timeout = co_mpi_set_timeout,
+    .near = mpi_near,
+    .alloc = co_mpi_alloc,
+    .free = co_mpi_free,
+    .fail = mpi_fail,
+    .abort = co_mpi_abort,
+    .destroy = co_mpi_destroy,
+};
+
+co_status co_comm_create_mpi(co_comm **out)
+{
+    int initialized = 0, finalized = 0, provided;
+    MPI_Comm world;
+    co_status st;
+
+    *out = NULL;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (finalized)
+        return co_fail(CO_E_USAGE, "MPI has been finalized; it cannot start twice");
+    if (!initialized) {
+        CO_TRY(co_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "init"));
+        mpi_is_ours = true;
+    }
+    CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
+    st = mpi_open(out, world);
+    if (st == CO_OK)
+        st = co_mpi_host_open((mpi_comm *)*out);
+    if (st == CO_OK)
+        st = co_mpi_pipe_open((mpi_comm *)*out);
+    if (st == CO_OK)
+        st = co_mpi_helper_open((mpi_comm *)*out);
+    if (st != CO_OK)
+        *out = NULL; /* as after a split */
+    return st;
+}
+
+void co_mpi_finalize(void)
+{
+    int finalized = 0;
+
+    MPI_Finalized(&finalized);
+    if (mpi_is_ours && !finalized)
+        MPI_Finalize();
+}

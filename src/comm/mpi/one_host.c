@@ -1,0 +1,76 @@
+/*
+ * one_host.c - a communicator over MPI whose ranks are all on one host: MPI starts and ends them,
+ * and every operation is that of the communicator over the memory which they share.
+ *
+ * Requests are the other communicator's own, so waiting for them is its too.
+ */
+#include "comm/mpi/internal.h"
+
+static co_comm *shared_ranks(co_comm *comm)
+{
+    return ((mpi_comm *)comm)->host.ranks;
+}
+
+static co_status shared_post(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    return ranks->ops->post(request, ranks, args);
+}
+
+static co_status shared_run(co_comm *comm, const co_coll_args *args)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    return ranks->ops->run(ranks, args);
+}
+
+static co_status shared_progress(co_comm *comm)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    return ranks->ops->progress(ranks);
+}
+
+static co_status shared_window(void **base, co_comm *comm, size_t bytes)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    return ranks->ops->window(base, ranks, bytes);
+}
+
+static void shared_free_window(co_comm *comm, void *base, size_t bytes)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    ranks->ops->free_window(ranks, base, bytes);
+}
+
+static void shared_fail(co_comm *comm, int rank, co_status status, const char *cause)
+{
+    co_comm *ranks = shared_ranks(comm);
+
+    ranks->ops->fail(ranks, rank, status, cause);
+}
+
+void co_mpi_hand_over(mpi_comm *c)
+{
+    static const co_comm_ops ops = {
+        .name = "mpi",
+        .post = shared_post,
+        .run = shared_run,
+        .progress = shared_progress,
+        .split = co_mpi_split,
+        .set_timeout = co_mpi_set_timeout,
+        .window = shared_window,
+        .free_window = shared_free_window,
+        .alloc = co_mpi_alloc,
+        .free = co_mpi_free,
+        .fail = shared_fail,
+        .abort = co_mpi_abort,
+        .destroy = co_mpi_destroy,
+    };
+
+    c->base.ops = &ops;
+    c->host.whole = true;
+}

@@ -1,0 +1,275 @@
+/*
+ * pipeline.c - pieces of all-reduces on their way through the stages of pipeline.h, several at a
+ * time.
+ *
+ * A rank looks after them when it posts, waits or calls co_comm_progress; between such calls MPI
+ * may move what is under way, so the more of it there is the less is left to wait for. Must not
+ * know what MPI call moves a slice (sum_over_hosts.c).
+ */
+#include "comm/mpi/pipeline.h"
+
+#include "core/mem.h"
+
+enum { PIPE_REDUCE, PIPE_EXCHANGE, PIPE_GATHER, PIPE_SPREAD, PIPE_END };
+
+/* ---- its life ---- */
+
+/* Hosts are in the order of their first ranks, whichever of its ranks asks. */
+static co_status pipe_first_rank(int *first, const mpi_comm *c)
+{
+    int32_t rank = c->base.rank;
+
+    if (c->host.ranks)
+        CO_TRY(co_comm_bcast(c->host.ranks, &rank, 1, CO_I32, 0));
+    *first = rank;
+    return CO_OK;
+}
+
+static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
+{
+    const int local = c->host.ranks ? c->host.ranks->rank : 0;
+    int size[2], most[2], first;
+
+    size[0] = c->host.ranks ? c->host.ranks->size : 1;
+    size[1] = -size[0];
+    CO_TRY(co_mpi_check(MPI_Allreduce(size, most, 2, MPI_INT, MPI_MAX, c->check), "counting"));
+    p->slices = most[0] == -most[1] ? size[0] : 1;
+    CO_TRY(pipe_first_rank(&first, c));
+    CO_TRY(co_mpi_check(
+        MPI_Comm_split(c->check, local < p->slices ? local : MPI_UNDEFINED, first, &p->exchange),
+        "making a communicator"));
+    if (p->exchange == MPI_COMM_NULL)
+        return CO_OK;
+    MPI_Comm_set_errhandler(p->exchange, MPI_ERRORS_RETURN);
+    MPI_Comm_size(p->exchange, &p->hosts);
+    MPI_Comm_rank(p->exchange, &p->me);
+    return co_mpi_check(MPI_Comm_dup(p->exchange, &p->gather), "making a communicator");
+}
+
+co_status co_mpi_pipe_open(mpi_comm *c)
+{
+    mpi_pipe *p;
+
+    if (c->host.whole)
+        return CO_OK;
+    p = c->pipe = co_calloc(1, sizeof(*p));
+    if (!p)
+        return CO_E_NOMEM;
+    p->exchange = p->gather = MPI_COMM_NULL;
+    CO_TRY(pipe_open_comms(p, c));
+    for (int i = 0; i < MPI_PIPE_PIECES; i++) {
+        p->piece[i].data = MPI_REQUEST_NULL;
+        p->piece[i].count = co_calloc((size_t)p->hosts + 1, 4 * sizeof(int));
+        if (!p->piece[i].count)
+            return CO_E_NOMEM;
+        p->spare[p->n_spare++] = &p->piece[i];
+    }
+    return CO_OK;
+}
+
+void co_mpi_pipe_close(mpi_comm *c, bool alive)
+{
+    mpi_pipe *p = c->pipe;
+
+    if (!p)
+        return;
+    for (int i = 0; i < MPI_PIPE_PIECES; i++)
+        co_request_destroy(p->piece[i].host);
+    c->pipe = NULL;
+    if (!alive) /* MPI may still be writing into its buffers */
+        return;
+    for (int i = 0; i < MPI_PIPE_PIECES; i++) {
+        co_free(p->piece[i].count);
+        co_free(p->piece[i].slice);
+        co_free(p->piece[i].in);
+    }
+    if (p->gather != MPI_COMM_NULL)
+        MPI_Comm_free(&p->gather);
+    if (p->exchange != MPI_COMM_NULL)
+        MPI_Comm_free(&p->exchange);
+    co_free(p);
+}
+
+/* ---- between ranks of a host ---- */
+
+static const co_coll_args *pipe_args(const mpi_piece *piece)
+{
+    return &piece->request->link.base.args;
+}
+
+static unsigned char *pipe_out(const mpi_piece *piece)
+{
+    return (unsigned char *)pipe_args(piece)->out + piece->at * co_mpi_piece_esize(piece);
+}
+
+static const unsigned char *pipe_in(const mpi_piece *piece)
+{
+    return (const unsigned char *)pipe_args(piece)->in + piece->at * co_mpi_piece_esize(piece);
+}
+
+/* An average is a sum until the end. */
+static co_reduce_op pipe_op(const mpi_piece *piece)
+{
+    return pipe_args(piece)->op == CO_AVG ? CO_SUM : pipe_args(piece)->op;
+}
+
+static co_status pipe_reduce(mpi_comm *c, mpi_piece *piece)
+{
+    const co_dtype dtype = pipe_args(piece)->dtype;
+    const size_t bytes = piece->n * co_mpi_piece_esize(piece);
+    co_comm *ranks = c->host.ranks;
+
+    if (!ranks) {
+        piece->work = pipe_out(piece);
+        piece->from = pipe_in(piece);
+        return CO_OK;
+    }
+    if (piece->sliced) {
+        CO_TRY(co_mpi_grow(&piece->slice, &piece->slice_bytes, bytes / (size_t)ranks->size));
+        piece->from = piece->work = piece->slice;
+        return co_comm_ireduce_scatter(&piece->host, ranks, piece->work, pipe_in(piece),
+                                       piece->n_work, dtype, pipe_op(piece));
+    }
+    piece->from = piece->work = ranks->rank == 0 ? pipe_out(piece) : NULL;
+    return co_comm_ireduce(&piece->host, ranks, piece->work, pipe_in(piece), piece->n, dtype,
+                           pipe_op(piece), 0);
+}
+
+static co_status pipe_spread(mpi_comm *c, mpi_piece *piece)
+{
+    const co_dtype dtype = pipe_args(piece)->dtype;
+
+    if (!c->host.ranks)
+        return CO_OK;
+    if (piece->sliced)
+        return co_comm_iallgather(&piece->host, c->host.spread, pipe_out(piece), piece->work,
+                                  piece->n_work, dtype);
+    return co_comm_ibcast(&piece->host, c->host.spread, pipe_out(piece), piece->n, dtype, 0);
+}
+
+/* ---- the stages ---- */
+
+/* The oldest request of which something has not entered; NULL: none, or nothing may enter yet. */
+static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
+{
+    mpi_request *r = (mpi_request *)c->collectives.head;
+    bool arrived;
+
+    *out = NULL;
+    while (r && r->link.base.args.coll == CO_COLL_ALLREDUCE &&
+           r->entered == r->link.base.args.count)
+        r = (mpi_request *)r->link.next;
+    if (!r || r->link.base.args.coll != CO_COLL_ALLREDUCE)
+        return CO_OK;
+    CO_TRY(co_mpi_compare(&arrived, c, r));
+    if (arrived)
+        *out = r;
+    return CO_OK;
+}
+
+/* Slices are of equal length: what is over is a piece by itself. */
+static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
+{
+    const co_coll_args *args = &r->link.base.args;
+    const size_t unit = (size_t)p->slices * MPI_PIPE_LINE, left = args->count - r->entered;
+    const size_t most = MPI_PIPE_BYTES / co_dtype_size(args->dtype);
+
+    piece->request = r;
+    piece->at = r->entered;
+    piece->n = left < most ? left : most;
+    piece->sliced = p->slices > 1 && piece->n >= unit;
+    if (piece->sliced)
+        piece->n = piece->n / unit * unit;
+    piece->n_work = piece->sliced ? piece->n / (size_t)p->slices : piece->n;
+    r->entered += piece->n;
+}
+
+static mpi_piece *pipe_piece(mpi_pipe *p, int stage)
+{
+    return p->order[p->next[stage] % MPI_PIPE_PIECES];
+}
+
+static co_status pipe_enter(bool *moved, mpi_comm *c)
+{
+    mpi_pipe *p = c->pipe;
+    mpi_request *r;
+
+    if (p->n_spare == 0)
+        return CO_OK;
+    CO_TRY(pipe_candidate(&r, c));
+    if (!r)
+        return CO_OK;
+    p->order[p->next[PIPE_REDUCE] % MPI_PIPE_PIECES] = p->spare[--p->n_spare];
+    pipe_cut(pipe_piece(p, PIPE_REDUCE), p, r);
+    CO_TRY(pipe_reduce(c, pipe_piece(p, PIPE_REDUCE)));
+    p->next[PIPE_REDUCE]++;
+    *moved = true;
+    return CO_OK;
+}
+
+/* Whether what the stage before has started is over. */
+static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
+{
+    int arrived = 1;
+
+    *is_free = true;
+    if (piece->host) {
+        CO_TRY(co_request_test(is_free, piece->host));
+        if (!*is_free)
+            return CO_OK;
+        co_request_destroy(piece->host);
+        piece->host = NULL;
+    }
+    if (piece->data != MPI_REQUEST_NULL)
+        CO_TRY(co_mpi_check(MPI_Test(&piece->data, &arrived, MPI_STATUS_IGNORE), "allreduce"));
+    *is_free = arrived;
+    return CO_OK;
+}
+
+static co_status pipe_start(mpi_comm *c, mpi_piece *piece, int stage)
+{
+    switch (stage) {
+    case PIPE_EXCHANGE:
+        return piece->work ? co_mpi_across_exchange(c->pipe, piece) : CO_OK;
+    case PIPE_GATHER:
+        if (!piece->work)
+            return CO_OK;
+        co_mpi_across_add(c->pipe, piece, c->base.size);
+        return co_mpi_across_gather(c->pipe, piece);
+    case PIPE_SPREAD:
+        return pipe_spread(c, piece);
+    default:
+        piece->request->moved += piece->n;
+        c->pipe->spare[c->pipe->n_spare++] = piece;
+        return CO_OK;
+    }
+}
+
+static co_status pipe_advance(bool *moved, mpi_comm *c, int stage)
+{
+    mpi_pipe *p = c->pipe;
+    bool is_free;
+
+    if (p->next[stage] == p->next[stage - 1])
+        return CO_OK;
+    CO_TRY(pipe_is_free(&is_free, pipe_piece(p, stage)));
+    if (!is_free)
+        return CO_OK;
+    CO_TRY(pipe_start(c, pipe_piece(p, stage), stage));
+    p->next[stage]++;
+    *moved = true;
+    return CO_OK;
+}
+
+co_status co_mpi_pipe_progress(mpi_comm *c)
+{
+    bool moved = true;
+
+    while (moved) {
+        moved = false;
+        for (int stage = PIPE_END; stage > PIPE_REDUCE; stage--)
+            CO_TRY(pipe_advance(&moved, c, stage));
+        CO_TRY(pipe_enter(&moved, c));
+    }
+    return CO_OK;
+}

@@ -1,0 +1,140 @@
+/*
+ * progress_thread.c - a thread that looks after large operations over several hosts while the rank
+ * computes.
+ *
+ * MPI moves data when it is called, and a rank in a long kernel does not call it: of a network's
+ * time little would hide behind the backward pass. The thread sleeps between two short looks, so it
+ * takes some hundredths of a core while data moves, and nothing else. What it adds up it adds in
+ * the order that the rank itself would, in its floating-point mode.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "comm/mpi/internal.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/thread.h"
+
+#define HELPER_NAP_US 200
+#define HELPER_IDLE   50 /* looks at nothing until it has to be woken, which takes microseconds */
+#define HELPER_BYTES  ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
+
+struct mpi_helper {
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool closing;
+    int awake;           /* looks until it sleeps */
+    uint64_t float_mode; /* of the rank's thread */
+};
+
+/* MPI is one per process, and so is the turn in it. */
+static pthread_mutex_t helper_turn = PTHREAD_MUTEX_INITIALIZER;
+
+void co_mpi_lock(void)
+{
+    pthread_mutex_lock(&helper_turn);
+}
+
+void co_mpi_unlock(void)
+{
+    pthread_mutex_unlock(&helper_turn);
+}
+
+/* What fails here the rank finds when it looks itself. */
+static void helper_look(mpi_comm *c)
+{
+    struct mpi_helper *h = c->helper;
+
+    if (!c->collectives.head && c->pending == 0)
+        return;
+    co_thread_set_float_mode(h->float_mode);
+    if (co_mpi_advance(c) != CO_OK) {
+        if (c->cause.status == CO_OK)
+            co_comm_cause_set(&c->cause, c->world_rank, co_error_status(), co_error_message());
+        h->awake = 0;
+    } else if (c->collectives.head || c->pending) {
+        h->awake = HELPER_IDLE;
+    }
+}
+
+static void *helper_thread(void *arg)
+{
+    mpi_comm *c = arg;
+    struct mpi_helper *h = c->helper;
+
+    co_mpi_lock();
+    while (!h->closing) {
+        if (h->awake == 0) {
+            pthread_cond_wait(&h->wake, &helper_turn);
+            continue;
+        }
+        co_mpi_unlock(); /* first: perhaps the rank waits for what it has begun */
+        co_clock_sleep_us(HELPER_NAP_US);
+        co_mpi_lock();
+        h->awake--;
+        helper_look(c);
+    }
+    co_mpi_unlock();
+    return NULL;
+}
+
+/* Signals are the rank's. */
+static int helper_start(mpi_comm *c)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&c->helper->thread, NULL, helper_thread, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+co_status co_mpi_helper_open(mpi_comm *c)
+{
+    int level, error;
+
+    MPI_Query_thread(&level);
+    if (c->host.whole || c->base.size == 1 || level < MPI_THREAD_SERIALIZED)
+        return CO_OK;
+    c->helper = co_calloc(1, sizeof(*c->helper));
+    if (!c->helper)
+        return CO_E_NOMEM;
+    pthread_cond_init(&c->helper->wake, NULL);
+    error = helper_start(c);
+    if (!error)
+        return CO_OK;
+    co_free(c->helper);
+    c->helper = NULL;
+    return co_fail(CO_E_FAILED, "cannot start a thread for MPI: %s", strerror(error));
+}
+
+void co_mpi_helper_close(mpi_comm *c)
+{
+    struct mpi_helper *h = c->helper;
+
+    if (!h)
+        return;
+    co_mpi_lock();
+    h->closing = true;
+    pthread_cond_signal(&h->wake);
+    co_mpi_unlock();
+    pthread_join(h->thread, NULL);
+    pthread_cond_destroy(&h->wake);
+    co_free(h);
+    c->helper = NULL;
+}
+
+void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args)
+{
+    struct mpi_helper *h = c->helper;
+
+    if (!h || args->count < HELPER_BYTES / co_dtype_size(args->dtype))
+        return;
+    h->float_mode = co_thread_float_mode();
+    if (h->awake == 0)
+        pthread_cond_signal(&h->wake);
+    h->awake = HELPER_IDLE;
+}

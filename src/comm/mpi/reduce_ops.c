@@ -1,0 +1,71 @@
+/*
+ * reduce_ops.c - how MPI combines two elements of a type.
+ *
+ * MPI has operations for the types that C has. For floats of 16 bits they are our own loops, which
+ * MPI calls; it tells such a function nothing but the data, so there is one for each type and
+ * operation.
+ */
+#include "comm/mpi/internal.h"
+#include "comm/reduce.h"
+#include "core/half.h"
+
+#define OP_FUNCTION(name, dtype, op)                                                               \
+    static void op_##name(void *in, void *inout, int *n, MPI_Datatype *type)                       \
+    {                                                                                              \
+        (void)type;                                                                                \
+        co_reduce_pair(inout, in, inout, (size_t)*n, dtype, op);                                   \
+    }
+
+OP_FUNCTION(sum_bf16, CO_BF16, CO_SUM)
+OP_FUNCTION(prod_bf16, CO_BF16, CO_PROD)
+OP_FUNCTION(min_bf16, CO_BF16, CO_MIN)
+OP_FUNCTION(max_bf16, CO_BF16, CO_MAX)
+OP_FUNCTION(sum_f16, CO_F16, CO_SUM)
+OP_FUNCTION(prod_f16, CO_F16, CO_PROD)
+OP_FUNCTION(min_f16, CO_F16, CO_MIN)
+OP_FUNCTION(max_f16, CO_F16, CO_MAX)
+
+co_status co_mpi_ops_create(mpi_comm *c)
+{
+    static MPI_User_function *const function[2][CO_REDUCE_OP_COUNT] = {
+        {[CO_SUM] = op_sum_bf16,
+         [CO_PROD] = op_prod_bf16,
+         [CO_MIN] = op_min_bf16,
+         [CO_MAX] = op_max_bf16,
+         [CO_AVG] = op_sum_bf16},
+        {[CO_SUM] = op_sum_f16,
+         [CO_PROD] = op_prod_f16,
+         [CO_MIN] = op_min_f16,
+         [CO_MAX] = op_max_f16,
+         [CO_AVG] = op_sum_f16},
+    };
+
+    for (int half = 0; half < 2; half++)
+        for (int op = 0; op < CO_REDUCE_OP_COUNT; op++)
+            CO_TRY(co_mpi_check(MPI_Op_create(function[half][op], 1, &c->half[half][op]),
+                                "making an operation"));
+    return CO_OK;
+}
+
+void co_mpi_ops_free(mpi_comm *c)
+{
+    for (int half = 0; half < 2; half++)
+        for (int op = 0; op < CO_REDUCE_OP_COUNT; op++)
+            MPI_Op_free(&c->half[half][op]);
+}
+
+MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op)
+{
+    if (co_dtype_is_half(dtype))
+        return c->half[dtype == CO_F16][op];
+    switch (op) {
+    case CO_PROD:
+        return MPI_PROD;
+    case CO_MIN:
+        return MPI_MIN;
+    case CO_MAX:
+        return MPI_MAX;
+    default:
+        return MPI_SUM;
+    }
+}

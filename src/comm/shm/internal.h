@@ -1,0 +1,223 @@
+/*
+ * internal.h - how the shared region is laid out, and what one rank knows of it.
+ *
+ * region  = verdict of the region, the watch of each rank, then contexts; context 0 is the world's.
+ * context = one communicator: verdict, counters and slots of each rank, a ring for each pair.
+ *
+ * A collective is a number of steps, numbered on from one collective to the next, of one chunk
+ * each. In step s a rank puts its chunk into its slot s % SHM_SLOTS; a slot is free again when
+ * all ranks have released the step that was in it. All words that ranks write for each other
+ * are C11 atomics, released by the writer and acquired by the reader.
+ */
+#ifndef CO_COMM_SHM_INTERNAL_H
+#define CO_COMM_SHM_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "comm/comm_internal.h"
+#include "comm/shm/shm.h"
+#include "comm/watch.h"
+
+#define SHM_LINE      128 /* two cache lines: the prefetcher fetches them in pairs */
+#define SHM_MAX_RANKS 1024
+#define SHM_CONTEXTS  32 /* communicators at one time, the world among them */
+#define SHM_SLOTS     8
+#define SHM_TINY      16
+#define SHM_SMALL     4096 /* up to here one phase less is faster than a shared reduction */
+#define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
+
+/* The first failure. Each writer takes an entry of its own and fills it in before it tries to be
+   the first, so a writer that dies on the way blocks nobody. Every rank writes at most once, and
+   the launcher, so there are ranks + 1 entries. */
+typedef struct shm_verdict {
+    _Atomic uint32_t entries; /* taken so far */
+    _Atomic uint32_t first;   /* 1 + the entry that came first; 0: none */
+    co_comm_cause cause[];
+} shm_verdict;
+
+typedef struct shm_context {
+    _Atomic uint32_t taken;
+    _Atomic uint32_t left;   /* members that have destroyed their communicator */
+    _Atomic int64_t windows; /* addresses of windows given out so far; of the world's context */
+} shm_context;
+
+typedef struct shm_counters {
+    _Alignas(SHM_LINE) _Atomic int member; /* 1 + the member's rank in the world; 0: not here yet */
+    _Alignas(SHM_LINE) _Atomic uint64_t reduced;  /* steps whose slice this rank has reduced */
+    _Alignas(SHM_LINE) _Atomic uint64_t released; /* steps in which this rank reads no more */
+} shm_counters;
+
+typedef struct shm_slot {
+    _Alignas(SHM_LINE) _Atomic uint64_t step; /* 1 + the step whose chunk is here */
+    co_coll_descriptor descriptor;
+    /* Of an all-reduce: 1 + where in the windows the chunk is, and where its rank wants the sum.
+       0: in this slot; nowhere, it fetches it. */
+    uint64_t in, out;
+    _Alignas(16) unsigned char tiny[SHM_TINY];   /* of a small reduction: what comes in this line */
+    _Alignas(64) unsigned char small[SHM_SMALL]; /* more than that */
+    _Alignas(SHM_LINE) unsigned char data[SHM_CHUNK];
+} shm_slot;
+
+/* Bytes from one rank to another. */
+typedef struct shm_ring {
+    _Alignas(SHM_LINE) _Atomic uint64_t read; /* bytes taken out so far */
+    _Alignas(SHM_LINE) _Atomic uint64_t written;
+    _Alignas(SHM_LINE) unsigned char data[];
+} shm_ring;
+
+struct co_shm {
+    int ranks;
+    bool crowded; /* more ranks than cores */
+    int file;     /* owned: the region's, where ranks join it by address; -1: they inherit it */
+    int windows;  /* owned file in memory, without a name; -1: this kernel has none */
+    unsigned char *window_base; /* owned mapping of it as a whole; NULL: none */
+    size_t window_bytes;
+    unsigned char *base; /* owned mapping */
+    size_t size;
+    size_t context_size, ring_bytes;                   /* of any context; of a ring's data */
+    size_t watches_at, contexts;                       /* from the start of the region */
+    size_t counters_at, slots_at, rings_at, ring_step; /* from the start of a context */
+};
+
+typedef struct shm_request shm_request;
+typedef struct shm_comm shm_comm;
+
+enum { SHM_PUT, SHM_REDUCE, SHM_GET, SHM_PHASES };
+
+/* One rank's end of a context. */
+struct shm_comm {
+    co_comm base;
+    co_shm *shm; /* borrowed */
+    int context, world_rank;
+    unsigned char *at;    /* start of the context */
+    shm_verdict *verdict; /* its own */
+    /* collectives */
+    uint32_t sequence;
+    uint64_t posted;             /* steps of all collectives so far */
+    uint64_t smalls;             /* of them those of small operations */
+    uint64_t step[SHM_PHASES];   /* the next step of each phase */
+    shm_request *on[SHM_PHASES]; /* whose step it is; NULL: nothing posted */
+    shm_request *last;
+    int arrived, collected; /* ranks seen to have put, and reduced, the step that waits */
+    uint64_t free_until;    /* slots of steps below are free to put into */
+    /* messages, per peer */
+    int pending;
+    co_comm_queue *sends, *receives; /* owned, [size] */
+};
+
+struct shm_request {
+    co_comm_link link;
+    co_coll_descriptor descriptor;
+    const struct shm_coll *coll; /* NULL: a message */
+    uint64_t first, steps;
+    uint64_t small; /* of a small operation: its chunk is slot->small of the slot of this step */
+    size_t chunk;   /* elements of a step, for each block */
+    size_t esize;
+    size_t moved; /* message bytes so far, with the header */
+    bool shared;  /* ranks bring each other the sum; known when all chunks have arrived */
+};
+
+static inline shm_counters *co_shm_counters(const shm_comm *c, int rank)
+{
+    return (shm_counters *)(c->at + c->shm->counters_at) + rank;
+}
+
+static inline shm_slot *co_shm_slot(const shm_comm *c, int rank, uint64_t step)
+{
+    return (shm_slot *)(c->at + c->shm->slots_at) + (size_t)rank * SHM_SLOTS + step % SHM_SLOTS;
+}
+
+static inline shm_ring *co_shm_ring(const shm_comm *c, int from, int to)
+{
+    const size_t pair = (size_t)from * (size_t)c->shm->ranks + (size_t)to;
+
+    return (shm_ring *)(c->at + c->shm->rings_at + pair * c->shm->ring_step);
+}
+
+static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
+{
+    return (shm_verdict *)shm->base;
+}
+
+/* A file in memory without a name, empty; -1, as errno says: none. EFBIG: a limit on lengths. */
+int co_shm_file(void);
+/* `file`: as long as the region or still empty, the region's to close once this has succeeded; -1:
+   memory for the children of this process. */
+co_status co_shm_map(co_shm **out, int ranks, int file);
+
+shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
+
+/* The first cause, or NULL. */
+static inline const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
+{
+    const uint32_t first =
+        atomic_load_explicit(&((shm_verdict *)verdict)->first, memory_order_acquire);
+
+    return first ? &verdict->cause[first - 1] : NULL;
+}
+
+/* `rank`: of the world, at fault. */
+void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
+                    const char *text);
+
+/* A free context; -1: there is none. */
+int co_shm_context_take(co_shm *shm);
+/* One that nobody has used. */
+void co_shm_context_give_back(co_shm *shm, int context);
+/* One member goes; the last one clears the context and gives it back. */
+void co_shm_context_leave(co_shm *shm, int context, int members);
+unsigned char *co_shm_context_at(const co_shm *shm, int context);
+
+void co_shm_window_open(co_shm *shm);
+/* Those of another process; `file` is the region's to close from now on, -1: there are none. */
+void co_shm_window_join(co_shm *shm, int file);
+void co_shm_window_close(co_shm *shm);
+/* Addresses for memory of all ranks, not used so far: an offset, or one of the two below. */
+enum { SHM_NO_MEMORY = -1, SHM_NO_ADDRESSES = -2 };
+int64_t co_shm_window_take(co_shm *shm, size_t bytes);
+void *co_shm_window_at(const co_shm *shm, int64_t offset);
+/* The memory behind addresses, zero; false: there is not enough. */
+bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes);
+/* It goes; the addresses do not come back. */
+void co_shm_window_empty(void *base, size_t bytes);
+/* Whether [data, data + bytes) is in a window. */
+bool co_shm_window_has(const co_shm *shm, const void *data, size_t bytes);
+/* What to take for a window of `bytes` that several ranks give back with co_shm_window_leave. */
+size_t co_shm_window_size(size_t bytes);
+void co_shm_window_leave(void *base, size_t bytes, int members);
+
+/* One step of one collective, as its functions below see it. */
+typedef struct shm_step {
+    shm_comm *c;
+    const shm_request *request;
+    const co_coll_args *args;
+    uint64_t step;
+    size_t offset, n; /* first element of the chunk within a block; elements */
+    int rank, size;
+} shm_step;
+
+typedef void (*shm_step_fn)(const shm_step *s);
+
+typedef struct shm_coll {
+    bool small;  /* in slot->small; no `reduce` unless a rank wants the sum brought */
+    bool blocks; /* a slot holds a part of each rank's block */
+    bool parts;  /* a slot holds a piece of each of the rank's parts of a tree */
+    shm_step_fn put, reduce, get;
+} shm_coll;
+
+/* How an operation on so many bytes goes: one for all ranks, whose arguments are the same. */
+const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks);
+
+/* Whether all of it is done; else it is on its way as if posted. In any case it is written down in
+   the rank's watch. */
+bool co_shm_coll_run(shm_comm *c, shm_request *request);
+/* The first chunks are on their way when it returns. */
+void co_shm_coll_post(shm_comm *c, shm_request *request);
+co_status co_shm_coll_progress(shm_comm *c);
+/* Whether the oldest collective waits for this rank. */
+bool co_shm_coll_is_missing(const shm_comm *c, int rank);
+
+void co_shm_p2p_post(shm_comm *c, shm_request *request);
+co_status co_shm_p2p_progress(shm_comm *c);
+
+#endif

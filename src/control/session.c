@@ -1,0 +1,357 @@
+/*
+ * session.c - the launcher's side of a run: which generation of ranks comes next, and from where.
+ *
+ * A commit is two copies away from being overwritten: a rank writes into the slot of commit k + 2
+ * only behind a collective of a step that every rank enters after its commit k + 1. So the last
+ * commit that all ranks have made is whole, whenever one of them dies. Where ranks are not in step
+ * they commit when an epoch ends, with a barrier.
+ *
+ * Must not compute, nor wait for ranks.
+ */
+#include "control/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "control/session_internal.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/plural.h"
+#include "state/saver.h"
+
+#define SESSION_MAX_RANKS 1024
+
+/* Whether the data is cut in the same way for any number of ranks. */
+static bool session_parts_stay(const co_spec *spec)
+{
+    const co_value *kind = spec->partition;
+
+    if (kind && kind->kind == CO_VALUE_MAP)
+        kind = co_value_get(kind, "kind");
+    return spec->shards || !kind || strcmp(kind->text, "global") == 0;
+}
+
+co_status session_can_resize(const co_session *s, int ranks)
+{
+    const co_spec *spec = &s->job->spec;
+
+    if (ranks < 1 || ranks > s->capacity)
+        return co_fail(CO_E_USAGE, "%d rank%s: this run can have 1 to %d", ranks,
+                       co_plural((uint64_t)ranks), s->capacity);
+    if (!session_parts_stay(spec))
+        return co_fail(CO_E_USAGE, "with this partition the parts of the data depend on the number "
+                                   "of ranks; `partition: global` or `shards` let it change");
+    if (spec->batch_per_rank)
+        return co_fail(CO_E_USAGE, "with batch_per_rank the batch depends on the number of ranks; "
+                                   "give `batch` to let it change");
+    if (!s->each_step)
+        return co_fail(CO_E_USAGE,
+                       "with the strategy '%s' ranks hold what others do not; only one that keeps "
+                       "them in step, such as sync, lets their number change",
+                       co_spec_plugin_name(spec->strategy, "sync"));
+    return co_job_check_ranks(s->job, ranks);
+}
+
+static co_status session_check(const co_session *s)
+{
+    const co_spec *spec = &s->job->spec;
+
+    if (spec->on_failure != CO_SPEC_SHRINK || spec->ranks == 1)
+        return CO_OK;
+    if (session_can_resize(s, (int)spec->ranks - 1) != CO_OK) {
+        const char *why = co_error_message();
+
+        return co_fail(CO_E_USAGE, "on_failure: shrink: %s; or choose respawn", why);
+    }
+    return CO_OK;
+}
+
+static co_status session_map(co_session *s)
+{
+    void *base;
+
+    s->shared_bytes = sizeof(session_shared) + (size_t)s->capacity * sizeof(session_rank);
+    base = co_map(s->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    if (!base)
+        return co_fail(CO_E_NOMEM, "out of memory (asked for %zu bytes that ranks share)",
+                       s->shared_bytes);
+    s->shared = base;
+    return CO_OK;
+}
+
+static co_status session_make(co_session *s)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const int ranks = (int)s->job->spec.ranks, room = cores > 4 ? (int)cores * 4 : 16;
+    co_state_shape *shape = co_calloc(1, sizeof(*shape));
+    co_status st = shape ? CO_OK : CO_E_NOMEM;
+
+    s->ranks = ranks;
+    s->capacity = ranks > room ? ranks : room;
+    s->capacity = s->capacity > SESSION_MAX_RANKS ? SESSION_MAX_RANKS : s->capacity;
+    s->commits = s->job->spec.on_failure != CO_SPEC_STOP;
+    s->each_step = s->job->in_step;
+    if (st == CO_OK)
+        st = session_check(s);
+    if (st == CO_OK)
+        st = session_map(s);
+    if (st == CO_OK)
+        st = co_state_shape_of(shape, s->job, s->capacity);
+    for (int i = 0; i < 2 && st == CO_OK; i++)
+        st = co_state_create(&s->slot[i], shape, true);
+    if (st == CO_OK && s->job->spec.saver.unit != CO_SAVER_OFF)
+        st = co_state_create(&s->job->snapshot, shape, true);
+    co_free(shape);
+    return st;
+}
+
+co_status co_session_open(co_session **out, co_job *job)
+{
+    co_session *s = co_calloc(1, sizeof(*s));
+    co_status st;
+
+    if (!s)
+        return CO_E_NOMEM;
+    s->job = job;
+    s->base = job->state;
+    st = session_make(s);
+    if (st != CO_OK) {
+        co_session_close(s);
+        return st;
+    }
+    job->session = s;
+    *out = s;
+    return CO_OK;
+}
+
+void co_session_close(co_session *session)
+{
+    if (!session)
+        return;
+    co_control_close(session->control);
+    for (int i = 0; i < 2; i++)
+        co_state_destroy(session->slot[i]);
+    if (session->shared)
+        munmap(session->shared, session->shared_bytes);
+    co_state_destroy(session->job->snapshot);
+    session->job->snapshot = NULL;
+    session->job->session = NULL;
+    session->job->state = session->base;
+    co_free(session);
+}
+
+uint64_t session_committed(const co_session *s)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int r = 0; r < s->ranks; r++) {
+        const uint64_t n = atomic_load(&s->shared->rank[r].committed);
+
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
+/* No rank is alive: the next ones begin where the last commit is, with nothing asked of them. */
+static void session_settle(co_session *s)
+{
+    s->committed = session_committed(s);
+    s->shm = NULL;
+    s->job->state = s->committed ? s->slot[s->committed % 2] : s->base;
+}
+
+static void session_prepare(co_session *s, int ranks)
+{
+    const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
+
+    s->ranks = ranks;
+    s->job->spec.ranks = ranks;
+    s->rate.seen_ns = 0;
+    atomic_store(&s->shared->left, false);
+    atomic_store(&s->shared->asked, asked << 8);
+    for (int r = 0; r < s->capacity; r++) {
+        session_rank *rank = &s->shared->rank[r];
+
+        atomic_store(&rank->entered, 0);
+        atomic_store(&rank->agreed, 0);
+        atomic_store(&rank->handled, asked);
+        atomic_store(&rank->committed, s->committed);
+    }
+}
+
+/* ---- what the launcher calls ---- */
+
+static void session_started(void *arg, const co_shm *shm, int ranks)
+{
+    co_session *s = arg;
+
+    (void)ranks;
+    s->shm = shm;
+}
+
+void session_ask_leave(co_session *s)
+{
+    s->leave = true;
+}
+
+static void session_stop(co_session *s, const char *why)
+{
+    if (!s->stopping)
+        s->stopping = why;
+    session_ask_leave(s);
+}
+
+/* One request at a time: ranks agree on a place for the one that they have all met. */
+static void session_post(co_session *s)
+{
+    const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
+    session_ask ask = SESSION_ASK_SAVE;
+
+    if (!s->leave && !s->save)
+        return;
+    for (int r = 0; r < s->ranks; r++)
+        if (atomic_load(&s->shared->rank[r].handled) != asked)
+            return;
+    if (s->leave)
+        ask = s->stopping ? SESSION_ASK_STOP : SESSION_ASK_LEAVE;
+    *(ask == SESSION_ASK_SAVE ? &s->save : &s->leave) = false;
+    atomic_store(&s->shared->asked, (asked + 1) << 8 | ask);
+}
+
+static void session_tick(void *arg)
+{
+    co_session *s = arg;
+    const double limit = (double)s->job->spec.max_seconds;
+
+    co_shown_measure(&s->rate, &s->shared->shown);
+    if (limit > 0 && !s->stopping && co_clock_seconds(s->job->start_ns, co_clock_ns()) >= limit)
+        session_stop(s, "the time limit (max_seconds) is reached");
+    session_post(s);
+}
+
+static bool session_signalled(void *arg, co_status status)
+{
+    co_session *s = arg;
+
+    s->stopped_by = status;
+    session_stop(s, status == CO_E_INTERRUPTED ? "interrupted" : "terminated");
+    return true;
+}
+
+/* What ends a run in the same way again if it is tried again. */
+static bool session_is_accident(co_status status)
+{
+    return status == CO_E_PEER || status == CO_E_TIMEOUT || status == CO_E_NOMEM;
+}
+
+static bool session_give_up(const co_launch_end *end, const char *why)
+{
+    co_fail(end->status, "%s; %s", end->cause, why);
+    return false;
+}
+
+static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
+{
+    const co_spec *spec = &s->job->spec;
+    const uint64_t failed_at = s->failed_at, step = s->job->state ? s->job->state->point.step : 0;
+    const bool shrink = spec->on_failure == CO_SPEC_SHRINK;
+    char why[128];
+
+    if (spec->on_failure == CO_SPEC_STOP || !session_is_accident(end->status) || s->stopped_by)
+        return false;
+    s->failed_at = s->committed + 1;
+    if (failed_at == s->failed_at) {
+        snprintf(why, sizeof(why), "given up: step %llu has failed twice",
+                 (unsigned long long)step + 1);
+        return session_give_up(end, why);
+    }
+    if (s->restarts == spec->max_restarts) {
+        snprintf(why, sizeof(why), "given up after %d restart%s (max_restarts)", s->restarts,
+                 co_plural((uint64_t)s->restarts));
+        return session_give_up(end, why);
+    }
+    if (shrink && *ranks == 1)
+        return session_give_up(end, "no rank is left to go on with");
+    *ranks -= shrink;
+    s->restarts++;
+    s->lost_rank = end->rank;
+    snprintf(s->cause, sizeof(s->cause), "%s", end->cause);
+    co_log(CO_LOG_WARN, "%s; %d rank%s go%s on behind step %llu (restart %d of %lld)", end->cause,
+           *ranks, co_plural((uint64_t)*ranks), *ranks == 1 ? "es" : "", (unsigned long long)step,
+           s->restarts, (long long)spec->max_restarts);
+    return true;
+}
+
+static bool session_again(void *arg, int *ranks, const co_launch_end *end)
+{
+    co_session *s = arg;
+
+    session_settle(s);
+    if (end->status == CO_OK) {
+        const bool stopped = (atomic_load(&s->shared->asked) & 255) == SESSION_ASK_STOP;
+
+        if (!atomic_load(&s->shared->left) || stopped)
+            return false;
+        s->leave = s->stopping != NULL; /* they have left to go on, and are to stop by now */
+        if (s->wanted)
+            *ranks = s->wanted;
+        s->resizes++;
+        s->cause[0] = '\0';
+    } else if (!session_restart(s, ranks, end)) {
+        return false;
+    }
+    s->wanted = 0;
+    session_prepare(s, *ranks);
+    return true;
+}
+
+co_status co_session_policy(const co_launch_policy **out, co_session *session, const char *run_dir)
+{
+    CO_TRY(co_control_open(&session->control, run_dir, session_answer, session));
+    session->policy = (co_launch_policy){.arg = session,
+                                         .control = session->control,
+                                         .started = session_started,
+                                         .tick = session_tick,
+                                         .signalled = session_signalled,
+                                         .again = session_again};
+    *out = &session->policy;
+    return CO_OK;
+}
+
+/* What ranks have left behind, of a run that is not over: a checkpoint, so that it can go on. */
+static co_status session_keep(const co_session *s, co_status launched)
+{
+    char cause[1800];
+
+    if (launched == CO_OK && !atomic_load(&s->shared->left))
+        return CO_OK;
+    snprintf(cause, sizeof(cause), "%s", co_error_message());
+    if (co_saver_rescue(s->job) != CO_OK) {
+        co_log(CO_LOG_WARN, "no checkpoint of the last step: %s", co_error_message());
+        return launched == CO_OK ? CO_E_IO : co_fail(launched, "%s", cause);
+    }
+    return launched == CO_OK ? CO_OK : co_fail(launched, "%s", cause);
+}
+
+co_status co_session_verdict(co_session *s, co_status launched)
+{
+    const uint64_t step = s->job->state ? s->job->state->point.step : 0;
+
+    if (s->committed > 0)
+        launched = session_keep(s, launched);
+    if (launched != CO_OK || !s->stopping || !atomic_load(&s->shared->left))
+        return launched;
+    s->job->result->train.stopped = true;
+    s->job->result->train.steps = step;
+    if (s->stopped_by != CO_OK)
+        return co_fail(s->stopped_by, "%s after step %llu%s", s->stopping, (unsigned long long)step,
+                       atomic_load(&s->shared->shown.saved) == step + 1
+                           ? ", which is saved: --resume "
+                             "goes on from it"
+                           : "");
+    co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step, s->stopping);
+    return CO_OK;
+}

@@ -1,0 +1,71 @@
+/* session_internal.h - a run over generations of ranks, as its three files see it. */
+#ifndef CO_CONTROL_SESSION_INTERNAL_H
+#define CO_CONTROL_SESSION_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "control/answers.h"
+#include "control/session.h"
+#include "state/state.h"
+
+/* What the launcher asks of ranks. */
+typedef enum session_ask {
+    SESSION_ASK_NOTHING = 0,
+    SESSION_ASK_SAVE,  /* a checkpoint, and go on */
+    SESSION_ASK_LEAVE, /* to go on as another number of ranks */
+    SESSION_ASK_STOP   /* a checkpoint, and leave for good */
+} session_ask;
+
+/* One rank's words; written by it alone while it lives. */
+typedef struct session_rank {
+    _Alignas(64) _Atomic uint64_t entered; /* steps of the run begun */
+    _Atomic uint64_t agreed;               /* request << 40 | 1 + steps made when it met it */
+    _Atomic uint64_t handled;              /* the last request that is done with */
+    _Atomic uint64_t committed;            /* commits of the run so far */
+} session_rank;
+
+typedef struct session_shared {
+    _Atomic uint64_t asked; /* number of the request << 8 | session_ask */
+    _Atomic bool left;      /* by rank 0: this generation has left in good order */
+    co_shown shown;
+    _Atomic uint64_t commit_ns[2]; /* of each slot */
+    session_rank rank[];
+} session_shared;
+
+/* Fields that ranks read are not changed while any lives. */
+struct co_session {
+    co_job *job; /* borrowed */
+    session_shared *shared;
+    size_t shared_bytes;
+    co_state *slot[2];           /* owned; commit k lies in slot k % 2 */
+    const struct co_state *base; /* what the run begins with; NULL: nothing; borrowed */
+    int capacity;                /* most ranks */
+    bool each_step;              /* commit after each step; else after each epoch, or never */
+    bool commits;
+    uint64_t committed; /* commits when this generation began */
+
+    /* of the launcher alone */
+    co_launch_policy policy;
+    co_control *control; /* owned */
+    const co_shm *shm;   /* of the generation at work; NULL: none; borrowed */
+    int ranks, wanted;   /* at work; asked for, 0: no change */
+    int restarts, resizes;
+    int lost_rank;        /* of the last restart */
+    char cause[512];      /* why this generation was started after a failure; "" otherwise */
+    uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
+    co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
+    const char *stopping; /* why ranks are to leave for good; NULL: they are not */
+    bool leave, save;     /* to be asked, as soon as nothing else is */
+    co_shown_rate rate;
+};
+
+/* Commits that all of the ranks have made. */
+uint64_t session_committed(const co_session *s);
+/* The launcher asks ranks to leave, for good or for another number of ranks. */
+void session_ask_leave(co_session *s);
+/* Whether the run can go on with that many; else why not, as error. */
+co_status session_can_resize(const co_session *s, int ranks);
+/* Answers what comes over the socket. */
+void session_answer(void *arg, char *reply, size_t size, const char *request);
+
+#endif

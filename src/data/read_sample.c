@@ -1,0 +1,137 @@
+/*
+ * read_sample.c - from a sample's stored bytes to the floats that a network gets.
+ *
+ * bytes -> decoded or resampled, where the sizes differ -> augmented -> a table normalises them ->
+ * augmented as floats. Must not know where bytes come from, nor order, batches or threads.
+ */
+#include "core/mem.h"
+#include "data/dataset_internal.h"
+
+/* The stored bytes: images carry their own size, pixels are as many as the data set has said. */
+static co_status draw_stored(co_bytes *out, const co_dataset *data, uint64_t i,
+                             co_data_scratch *scratch)
+{
+    const size_t size = (size_t)co_shape_count(&data->info.shape);
+    char name[CO_DATASET_NAME];
+
+    CO_TRY(data->ops->read(data->self, out, &scratch->stored, i));
+    if (data->info.encoded || (out->at && out->n >= size))
+        return CO_OK;
+    co_dataset_sample_name(data, name, sizeof(name), i);
+    return co_fail(CO_E_DATA, "%s: %zu bytes; a sample has %zu", name, out->at ? out->n : 0, size);
+}
+
+/* The box that is taken of an image of this size. */
+static co_status draw_box(co_image_box *out, const co_dataset *data, int64_t height, int64_t width,
+                          const co_augment_place *place, const char *name)
+{
+    if (!place || data->augment.n_box == 0)
+        return co_frame_box(out, &data->frame, height, width, name);
+    co_augment_box(&data->augment, out, height, width, place);
+    return CO_OK;
+}
+
+/* What is to become of the image, but for the box; returns how many augmentations of bytes this
+   leaves nothing to do for. When it does for all of them, the result is floats. */
+static size_t draw_want(co_image_want *out, const co_dataset *data, const co_augment_place *place,
+                        bool past)
+{
+    size_t done = 0;
+
+    *out = (co_image_want){.channels = data->shape.dim[0],
+                           .height = data->shape.dim[1],
+                           .width = data->shape.dim[2],
+                           .scaled = data->scaled};
+    if (place)
+        done = co_augment_mirrors(&out->mirror, &data->augment, place);
+    if (!place || done == data->augment.n_bytes)
+        out->table = data->table;
+    out->past = past && (!place || data->augment.n_box + done == data->augment.n);
+    return done;
+}
+
+/* The part of the image that is taken, decoded or resampled: (C, H, W). */
+static co_status draw_frame(void *out, co_image_want *want, const co_dataset *data,
+                            const co_bytes *bytes, uint64_t i, const co_augment_place *place,
+                            co_data_scratch *scratch)
+{
+    const co_shape *stored = &data->info.shape;
+    const co_pixels pixels = {
+        .at = bytes->at,
+        .plane = (size_t)(stored->dim[1] * stored->dim[2]),
+        .row = (size_t)stored->dim[2],
+        .column = 1,
+        .channels = stored->dim[0],
+        .height = stored->dim[1],
+        .width = stored->dim[2],
+    };
+    char name[CO_DATASET_NAME];
+    co_image_info image;
+
+    co_dataset_sample_name(data, name, sizeof(name), i);
+    if (!scratch->image)
+        CO_TRY(co_image_scratch_create(&scratch->image));
+    if (!data->info.encoded) {
+        CO_TRY(draw_box(&want->box, data, stored->dim[1], stored->dim[2], place, name));
+        return co_image_resample(out, want, &pixels, scratch->image);
+    }
+    CO_TRY(co_image_probe(&image, bytes->at, bytes->n, name));
+    CO_TRY(draw_box(&want->box, data, (int64_t)image.height, (int64_t)image.width, place, name));
+    return co_image_decode(out, want, scratch->image, bytes->at, bytes->n, name);
+}
+
+co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
+                          const co_augment_place *place, co_data_scratch *scratch)
+{
+    const co_shape *shape = dataset->framed ? &dataset->shape : &dataset->info.shape;
+    const size_t size = (size_t)co_shape_count(shape);
+    uint8_t *block[3] = {NULL};
+    co_image_want want = {0};
+    size_t done = 0;
+    co_bytes bytes;
+
+    if (dataset->augment.n == 0)
+        place = NULL;
+    CO_TRY(draw_stored(&bytes, dataset, i, scratch));
+    scratch->bytes += bytes.n;
+    if (dataset->framed)
+        done = draw_want(&want, dataset, place, scratch->past);
+    if (!want.table && (dataset->framed || place)) {
+        CO_TRY(co_buffer_reserve(&block[0], &scratch->pixels, 3 * size));
+        block[1] = block[0] + size;
+        block[2] = block[1] + size;
+    }
+    if (dataset->framed) {
+        CO_TRY(draw_frame(want.table ? (void *)out : block[2], &want, dataset, &bytes, i, place,
+                          scratch));
+        bytes.at = block[2];
+    }
+    if (place && !want.table)
+        bytes.at = co_augment_bytes(&dataset->augment, bytes.at, block, shape, place, done);
+    if (!want.table)
+        co_resize_apply(out, &dataset->resize, bytes.at, dataset->table);
+    if (place)
+        co_augment_floats(&dataset->augment, out, &dataset->shape, place);
+    return CO_OK;
+}
+
+co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
+{
+    co_data_scratch scratch = {0};
+    co_status st;
+
+    if (i >= co_dataset_count(dataset))
+        return co_fail(CO_E_USAGE, "there is no sample %llu; the data set has %llu",
+                       (unsigned long long)i, (unsigned long long)co_dataset_count(dataset));
+    st = co_dataset_draw(dataset, out, i, NULL, &scratch);
+    co_data_scratch_free(&scratch);
+    return st;
+}
+
+void co_data_scratch_free(co_data_scratch *scratch)
+{
+    co_image_scratch_destroy(scratch->image);
+    co_buffer_free(&scratch->stored);
+    co_buffer_free(&scratch->pixels);
+    *scratch = (co_data_scratch){0};
+}

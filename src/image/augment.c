@@ -1,0 +1,154 @@
+/*
+ * augment.c - the list of augmentations of a config, and carrying it out.
+ *
+ * Settles their order and where their random numbers come from. Must not know what any of them
+ * does.
+ */
+#include "image/augment.h"
+
+#include <string.h>
+
+#define AUGMENT_MAX       16 /* of a list */
+#define AUGMENT_MAX_NAMES 32
+
+static co_status augment_find(const co_augment_ops **out, const char *name, const co_value *value)
+{
+    const char *names[AUGMENT_MAX_NAMES];
+    size_t n = 0;
+
+    *out = co_augmentation_find(name);
+    if (*out)
+        return CO_OK;
+    for (const co_augment_ops *const *a = co_augmentations; *a && n < AUGMENT_MAX_NAMES; a++)
+        names[n++] = (*a)->name;
+    return co_value_unknown(value, "augmentation", name, names, n);
+}
+
+static co_status augment_read_one(struct co_augment_one *one, const co_value *value,
+                                  co_config *config)
+{
+    co_arena *arena = co_config_arena(config);
+    const co_value *map;
+    const char *name = NULL;
+    char *what;
+
+    CO_TRY(co_value_plugin(&name, &map, value, "augment"));
+    CO_TRY(augment_find(&one->ops, name, value));
+    what = co_arena_printf(arena, "augmentation %s", name);
+    one->value = value;
+    one->self = co_arena_alloc(arena, 1, one->ops->self_size);
+    if (!what || !one->self)
+        return CO_E_NOMEM;
+    return co_keys_read(one->self, one->ops->keys, map, what, arena);
+}
+
+/* 0: a box, 1: bytes, 2: floats; a sample goes through them in this order. */
+static int augment_stage(const struct co_augment_one *one)
+{
+    return one->ops->box ? 0 : one->ops->bytes ? 1 : 2;
+}
+
+static co_status augment_check_order(co_augment *augment)
+{
+    for (size_t i = 0; i < augment->n; i++) {
+        const struct co_augment_one *one = &augment->one[i];
+        const int stage = augment_stage(one);
+
+        if (i && stage < augment_stage(one - 1))
+            return co_value_fail(one->value, "augment: '%s' cannot come after '%s'; put it before",
+                                 one->ops->name, one[-1].ops->name);
+        if (i && stage == 0)
+            return co_value_fail(one->value,
+                                 "augment: '%s' chooses the part of the image that is "
+                                 "taken, as '%s' does; keep one of them",
+                                 one->ops->name, one[-1].ops->name);
+        augment->n_box += stage == 0;
+        augment->n_bytes += stage == 1;
+    }
+    return CO_OK;
+}
+
+co_status co_augment_read(co_augment *out, const co_value *value, co_config *config)
+{
+    const bool list = value && value->kind == CO_VALUE_LIST;
+
+    *out = (co_augment){0};
+    if (!value || value->kind == CO_VALUE_NULL)
+        return CO_OK;
+    out->n = list ? value->n : 1;
+    if (out->n > AUGMENT_MAX)
+        return co_value_fail(value, "augment: more than %d augmentations", AUGMENT_MAX);
+    out->one = co_arena_alloc(co_config_arena(config), out->n, sizeof(*out->one));
+    if (!out->one)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < out->n; i++)
+        CO_TRY(augment_read_one(&out->one[i], list ? value->item[i] : value, config));
+    return augment_check_order(out);
+}
+
+co_status co_augment_check(const co_augment *augment, const co_shape *shape)
+{
+    for (size_t i = 0; i < augment->n; i++) {
+        const struct co_augment_one *one = &augment->one[i];
+
+        if (one->ops->check)
+            CO_TRY(co_value_place(one->ops->check(one->self, shape), one->value));
+    }
+    return CO_OK;
+}
+
+static co_rng augment_rng(const co_augment_place *place, size_t i)
+{
+    return (co_rng){place->seed, CO_RNG_AUGMENT | (uint32_t)i << 8, (uint32_t)place->epoch,
+                    (uint32_t)place->sample};
+}
+
+void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height, int64_t width,
+                    const co_augment_place *place)
+{
+    const co_rng rng = augment_rng(place, 0);
+
+    augment->one[0].ops->box(augment->one[0].self, out, height, width, &rng);
+}
+
+size_t co_augment_mirrors(bool *mirror, const co_augment *augment, const co_augment_place *place)
+{
+    size_t k = 0;
+
+    *mirror = false;
+    for (; k < augment->n_bytes; k++) {
+        const struct co_augment_one *one = &augment->one[augment->n_box + k];
+        const co_rng rng = augment_rng(place, augment->n_box + k);
+
+        if (!one->ops->mirrors)
+            break;
+        *mirror ^= one->ops->mirrors(one->self, &rng);
+    }
+    return k;
+}
+
+const uint8_t *co_augment_bytes(const co_augment *augment, const uint8_t *in, uint8_t *block[2],
+                                const co_shape *shape, const co_augment_place *place, size_t skip)
+{
+    const size_t end = augment->n_box + augment->n_bytes;
+
+    for (size_t i = augment->n_box + skip; i < end; i++) {
+        const struct co_augment_one *one = &augment->one[i];
+        const co_rng rng = augment_rng(place, i);
+        uint8_t *out = in == block[0] ? block[1] : block[0];
+
+        if (one->ops->bytes(one->self, out, in, shape, &rng))
+            in = out;
+    }
+    return in;
+}
+
+void co_augment_floats(const co_augment *augment, float *inout, const co_shape *shape,
+                       const co_augment_place *place)
+{
+    for (size_t i = augment->n_box + augment->n_bytes; i < augment->n; i++) {
+        const co_rng rng = augment_rng(place, i);
+
+        augment->one[i].ops->floats(augment->one[i].self, inout, shape, &rng);
+    }
+}

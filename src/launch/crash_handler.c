@@ -1,0 +1,69 @@
+/*
+ * crash_handler.c - a handler for signals that dump core: it notes the signal where others look,
+ * and lets it do what it would have done.
+ *
+ * Whoever has a handler of its own for a signal keeps it: sanitizers, some MPI libraries. Must not
+ * know what follows from the note.
+ */
+#include "launch/crash_handler.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+/* A handler is given nothing, so this is the process's own. */
+static co_watch *_Atomic dying_watch;
+static int dying_ranks;
+static pid_t dying_process; /* children that it forks have its handlers, and are not it */
+static void *dying_stack;   /* for a stack that has overflowed */
+
+/* Where the signal struck the core shows, as the signal comes again when this returns. */
+static void dying_handler(int number, siginfo_t *info, void *context)
+{
+    co_watch *watch = atomic_load(&dying_watch);
+
+    (void)context;
+    for (int i = 0; watch && getpid() == dying_process && i < dying_ranks; i++)
+        co_watch_go(&watch[i], number);
+    if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info) != 0)
+        raise(number);
+}
+
+static co_status dying_take_stack(void)
+{
+    const long size = sysconf(_SC_SIGSTKSZ);
+    stack_t stack = {.ss_size = size > SIGSTKSZ ? (size_t)size : (size_t)SIGSTKSZ}, before;
+
+    if (sigaltstack(NULL, &before) != 0 || !(before.ss_flags & SS_DISABLE))
+        return CO_OK;
+    dying_stack = stack.ss_sp = co_calloc(1, stack.ss_size);
+    if (!dying_stack)
+        return CO_E_NOMEM;
+    (void)sigaltstack(&stack, NULL);
+    return CO_OK;
+}
+
+co_status co_dying_tell(co_watch *watch, int ranks)
+{
+    static const int numbers[] = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+                                  SIGFPE,  SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};
+    struct sigaction action = {.sa_sigaction = dying_handler,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    struct sigaction before;
+
+    dying_ranks = ranks;
+    dying_process = getpid();
+    atomic_store(&dying_watch, watch);
+    if (!watch)
+        return CO_OK;
+    CO_TRY(dying_take_stack());
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
+            before.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &action, NULL);
+    return CO_OK;
+}

@@ -1,0 +1,14 @@
+/* initial_weights.h - the config's `init`: weights that training starts from. */
+#ifndef CO_MODEL_INITIAL_WEIGHTS_H
+#define CO_MODEL_INITIAL_WEIGHTS_H
+
+#include "model/model.h"
+
+/* Keys of `init` as a map. */
+extern const co_key co_init_keys[];
+
+/* Put the weights that `value`, the config's `init`, names into the model; nothing where it is
+ * NULL. */
+co_status co_init_load(co_model *model, const co_value *value, co_config *config);
+
+#endif

@@ -1,0 +1,380 @@
+/*
+ * model.c - a network with its weights: create, forward, backward.
+ *
+ * Must not know optimizers, strategies or the loop.
+ */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "backends/backends.h"
+#include "core/hints.h"
+#include "core/mem.h"
+#include "model/metrics.h"
+#include "models/models.h"
+#include "profile/profiler.h"
+
+#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch, as of any other tensor */
+
+co_status co_model_setup(co_model *model, int threads)
+{
+    for (const co_backend *const *b = model->backends; *b; b++)
+        if ((*b)->setup)
+            CO_TRY((*b)->setup(threads > 0 ? threads : 1));
+    return CO_OK;
+}
+
+/* The store says what is in it, so that nobody who sees the store alone needs the graph. */
+static co_status model_create_store(co_model *model)
+{
+    const co_graph *graph = model->graph;
+    co_store_tensor *tensor = co_calloc((size_t)graph->n_param + 1, sizeof(*tensor));
+    size_t n = 0;
+    co_status st;
+
+    if (!tensor)
+        return CO_E_NOMEM;
+    for (int i = graph->n_node - 1; i >= 0; i--) /* in the order of co_graph_finish */
+        for (int k = 0; k < graph->node[i].n_param; k++) {
+            const co_param *param = &graph->param[graph->node[i].param[k]];
+            const size_t rows =
+                param->spec.shape.ndim > 0 ? (size_t)param->spec.shape.dim[0] : param->count;
+
+            if (!param->spec.buffer && param->count > 0)
+                tensor[n++] = (co_store_tensor){param->offset, rows, param->count / rows};
+        }
+    st = co_store_create(&model->store, graph->n_store, graph->n_buffer);
+    if (st == CO_OK)
+        st = co_store_set_tensors(model->store, tensor, n);
+    co_free(tensor);
+    return st;
+}
+
+static co_status model_unknown_backend(const char *name)
+{
+    const char *hint = co_hint_name("backend", name);
+
+    return co_fail(CO_E_USAGE, "unknown backend '%s'; `cohort list kernels` shows them%s%s", name,
+                   hint ? "; " : "", hint ? hint : "");
+}
+
+co_status co_model_create_from(co_model **out, const co_model_values *values,
+                               const co_model_options *options)
+{
+    const co_backend *const *backends = co_backends_find(options->backend);
+    co_model *model;
+    co_status st;
+
+    if (!backends)
+        return model_unknown_backend(options->backend);
+    model = co_calloc(1, sizeof(*model));
+    if (!model)
+        return CO_E_NOMEM;
+    model->config = values->config;
+    model->backends = backends;
+    model->seed = options->seed;
+    model->loss_scale = 1;
+    model->direct_convolution = options->direct_convolution;
+    st = co_precision_read(&model->precision, values->precision, co_config_arena(values->config));
+    if (st == CO_OK)
+        st = co_model_build(&model->graph, values->model, values->layers, values->loss,
+                            values->config, &options->sample, options->classes);
+    if (st == CO_OK)
+        st = model_create_store(model);
+    if (st != CO_OK) {
+        co_model_destroy(model);
+        return st;
+    }
+    model->classes = model->graph->var[model->graph->output].shape.dim[1];
+    co_graph_init(model->graph, model->store, model->seed);
+    *out = model;
+    return CO_OK;
+}
+
+co_status co_model_create(co_model **out, const co_model_options *options)
+{
+    co_model_values values = {NULL};
+    const co_value *root = NULL;
+    co_status st;
+
+    CO_TRY(co_config_parse(&values.config, "{}", 2, "model"));
+    st = co_config_add_text(&root, values.config, options->model);
+    if (st == CO_OK && root->kind == CO_VALUE_LIST)
+        values.layers = root;
+    else
+        values.model = root;
+    if (st == CO_OK && options->loss)
+        st = co_config_add_text(&values.loss, values.config, options->loss);
+    if (st == CO_OK && options->precision)
+        st = co_config_add_text(&values.precision, values.config, options->precision);
+    if (st == CO_OK)
+        st = co_model_create_from(out, &values, options);
+    if (st != CO_OK) {
+        co_config_destroy(values.config);
+        return st;
+    }
+    (*out)->owns_config = true;
+    st = co_model_setup(*out, options->threads);
+    if (st != CO_OK) {
+        co_model_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+void co_model_drop_plans(co_model *model)
+{
+    for (int i = 0; i < 2; i++)
+        while (model->plans[i]) {
+            model_plan *entry = model->plans[i];
+
+            model->plans[i] = entry->next;
+            co_plan_destroy(entry->plan);
+            co_free(entry);
+        }
+    model->last = NULL;
+}
+
+void co_model_destroy(co_model *model)
+{
+    if (!model)
+        return;
+    co_model_drop_plans(model);
+    co_store_destroy(model->store);
+    co_graph_destroy(model->graph);
+    if (model->owns_config)
+        co_config_destroy(model->config);
+    co_free(model);
+}
+
+uint64_t co_model_parameter_count(const co_model *model)
+{
+    return co_graph_param_count(model->graph);
+}
+
+/* The plan for this batch size; compiled when it is met for the first time. */
+static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
+{
+    const co_plan_options options = {.batch = (int64_t)batch,
+                                     .training = training,
+                                     .backends = model->backends,
+                                     .direct_convolution = model->direct_convolution,
+                                     .over_ranks = model->norm_comm != NULL,
+                                     .precision = model->precision.plan};
+    model_plan *entry;
+    co_status st;
+
+    for (entry = model->plans[training]; entry; entry = entry->next)
+        if (co_plan_batch(entry->plan) == options.batch) {
+            *out = entry->plan;
+            return CO_OK;
+        }
+    entry = co_calloc(1, sizeof(*entry));
+    if (!entry)
+        return CO_E_NOMEM;
+    co_profiler_enter(model->profiler, CO_PROFILE_COMPILE);
+    st = co_plan_create(&entry->plan, model->graph, model->store, &options);
+    co_profiler_leave(model->profiler);
+    if (st != CO_OK) {
+        co_free(entry);
+        return st;
+    }
+    co_profiler_watch_plan(model->profiler, entry->plan);
+    entry->next = model->plans[training];
+    model->plans[training] = entry;
+    *out = entry->plan;
+    return CO_OK;
+}
+
+size_t co_model_sample_size(const co_model *model)
+{
+    return (size_t)co_shape_count(&model->graph->var[model->graph->input].shape);
+}
+
+co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, size_t sample)
+{
+    co_batch slice = *batch;
+
+    slice.count = count;
+    slice.input += begin * sample;
+    slice.label += begin;
+    slice.sample += begin;
+    return slice;
+}
+
+void co_model_sync_batch_norm(co_model *model, co_comm *comm)
+{
+    co_model_drop_plans(model);
+    model->norm_comm = comm && co_comm_size(comm) > 1 ? comm : NULL;
+}
+
+static co_status model_reduce(void *arg, double *v, size_t n)
+{
+    return co_comm_allreduce(arg, v, v, n, CO_F64, CO_SUM);
+}
+
+/* Random streams depend on where in the run a sample is used, not on who uses it. */
+static co_run model_run(const co_model *model, const co_batch *batch)
+{
+    co_run run = {.seed = model->seed, .sample = batch->sample};
+
+    run.step = (uint32_t)(batch->epoch << 20) + (uint32_t)batch->step;
+    run.grad_scale = batch->global ? model->loss_scale / (float)batch->global : 0.0f;
+    run.reduce = model->norm_comm ? model_reduce : NULL;
+    run.reduce_arg = model->norm_comm;
+    return run;
+}
+
+/* A rank without samples, where statistics are of all ranks: it goes through the same plan as the
+   others, for a sample that does not count, so that it meets them at every sum. */
+static co_run model_phantom_run(const co_model *model, const co_batch *batch)
+{
+    static const uint32_t sample[1] = {0};
+    co_run run = model_run(model, batch);
+
+    run.sample = sample;
+    run.grad_scale = 0;
+    run.phantom = true;
+    return run;
+}
+
+static co_status model_phantom_forward(co_model *model, const co_batch *batch)
+{
+    const co_run run = model_phantom_run(model, batch);
+    const co_shape *shape = &model->graph->var[model->graph->input].shape;
+    co_plan *plan = NULL;
+
+    CO_TRY(model_find_plan(&plan, model, 1, true));
+    memset(co_plan_input(plan), 0, (size_t)co_shape_count(shape) * sizeof(float));
+    memset(co_plan_label(plan), 0, sizeof(int32_t));
+    CO_TRY(co_plan_forward(plan, &run));
+    model->last = plan;
+    return CO_OK;
+}
+
+/* Labels are places in rows of scores. The largest of them as unsigned numbers, in which negative
+   ones are largest of all, costs a fraction of the copy that follows. */
+static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
+{
+    const uint64_t classes = (uint64_t)model->classes;
+    uint32_t most = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        most = (uint32_t)label[i] > most ? (uint32_t)label[i] : most;
+    if (most < classes)
+        return CO_OK;
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)label[i] >= classes)
+            return co_fail(CO_E_USAGE, "batch: label %llu is %d; the network's classes are 0 to %d",
+                           (unsigned long long)i, (int)label[i], (int)(classes - 1));
+    return CO_OK;
+}
+
+static co_status model_check_count(const co_model *model, uint64_t count)
+{
+    const size_t sample = co_model_sample_size(model);
+
+    if (count <= MODEL_MAX_ELEMENTS / sample)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "batch: %llu samples of %zu values each are more than memory can hold; at most "
+                   "2^40 values in all",
+                   (unsigned long long)count, sample);
+}
+
+static co_status model_check_batch(const co_model *model, const co_batch *batch, bool training)
+{
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(model_check_count(model, batch->count));
+    if (!batch->input || !batch->label || (training && !batch->sample))
+        return co_fail(CO_E_USAGE, "batch: %llu samples without %s",
+                       (unsigned long long)batch->count,
+                       !batch->input   ? "input"
+                       : !batch->label ? "labels"
+                                       : "indices (`sample`), which dropout draws by");
+    if (training && batch->global < batch->count)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
+                       "gradient is divided by it",
+                       (unsigned long long)batch->count, (unsigned long long)batch->global);
+    return model_check_labels(model, batch->label, batch->count);
+}
+
+static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
+                                   bool training)
+{
+    const co_run run = model_run(model, batch);
+    co_plan *plan = NULL;
+    size_t sample;
+
+    memset(out, 0, sizeof(*out));
+    if (training)
+        model->last = NULL;
+    CO_TRY(model_check_batch(model, batch, training));
+    if (batch->count == 0)
+        return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
+    CO_TRY(model_find_plan(&plan, model, batch->count, training));
+    sample = co_model_sample_size(model);
+    co_profiler_enter(model->profiler, CO_PROFILE_GATHER);
+    memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
+    memcpy(co_plan_label(plan), batch->label, batch->count * sizeof(int32_t));
+    co_profiler_leave(model->profiler);
+    co_profiler_enter(model->profiler, CO_PROFILE_TO_LOSS);
+    CO_TRY(co_plan_forward(plan, &run));
+    co_profiler_leave(model->profiler);
+    if (training)
+        model->last = plan;
+    co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
+    co_metrics_count(out, co_plan_output(plan), co_plan_loss(plan), batch->label, batch->count,
+                     (size_t)model->classes);
+    if (model->confusion && !training)
+        co_metrics_confuse(model->confusion, co_plan_output(plan), batch->label, batch->count,
+                           (size_t)model->classes);
+    co_profiler_leave(model->profiler);
+    return CO_OK;
+}
+
+co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch)
+{
+    return model_run_forward(out, model, batch, true);
+}
+
+co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch)
+{
+    return model_run_forward(out, model, batch, false);
+}
+
+co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
+{
+    const co_run run = {.seed = model->seed};
+    co_plan *plan = NULL;
+
+    if (count == 0)
+        return CO_OK;
+    CO_TRY(model_check_count(model, count));
+    if (!input || !out)
+        return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
+                       input ? "room for their scores" : "input");
+    CO_TRY(model_find_plan(&plan, model, count, false));
+    memcpy(co_plan_input(plan), input, count * co_model_sample_size(model) * sizeof(float));
+    memset(co_plan_label(plan), 0, count * sizeof(int32_t)); /* for a loss that nobody reads */
+    CO_TRY(co_plan_forward(plan, &run));
+    memcpy(out, co_plan_output(plan), count * (size_t)model->classes * sizeof(float));
+    return CO_OK;
+}
+
+co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
+                            co_ready_fn ready, void *arg)
+{
+    const bool phantom = batch->count == 0 && model->norm_comm;
+    co_run run = phantom ? model_phantom_run(model, batch) : model_run(model, batch);
+
+    if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
+        return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
+    run.accumulate = accumulate;
+    co_profiler_enter(model->profiler, CO_PROFILE_TO_GRADS);
+    CO_TRY(co_plan_backward(model->last, &run, ready, arg));
+    co_profiler_leave(model->profiler);
+    return CO_OK;
+}

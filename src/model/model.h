@@ -1,0 +1,92 @@
+/*
+ * model.h - a network with its weights, for the rest of src/train.
+ */
+#ifndef CO_MODEL_MODEL_H
+#define CO_MODEL_MODEL_H
+
+#include <cohort/ext/kernel.h>
+#include <cohort/safetensors.h>
+#include <cohort/train.h>
+
+#include "core/config.h"
+#include "graph/plan.h"
+#include "model/precision.h"
+#include "optim/optim.h"
+
+/* A compiled batch size; a model keeps one plan for each it has met. */
+typedef struct model_plan {
+    co_plan *plan; /* owned */
+    struct model_plan *next;
+} model_plan;
+
+struct co_model {
+    co_config *config; /* owned if `owns_config`: holds the attributes of the layers */
+    bool owns_config;
+    co_graph *graph; /* owned */
+    co_store *store; /* owned */
+    const co_backend *const *backends;
+    bool direct_convolution;
+    co_precision precision;
+    float loss_scale; /* of the gradients that backward gives; 1: none */
+    uint64_t seed;
+    co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
+    bool given;           /* its first weights come from a file, not from the seed */
+    int64_t classes;      /* scores per sample */
+    int64_t *confusion;   /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
+    model_plan *plans[2]; /* lists: evaluation, training */
+    struct co_profiler *profiler; /* borrowed; watches the plans; NULL: nobody does */
+    co_plan *last;                /* of the last training forward; NULL: it had no samples */
+};
+
+/* The same as co_model_options with values of a config, which is borrowed. */
+typedef struct co_model_values {
+    const co_value *model, *layers, *loss, *precision;
+    co_config *config;
+} co_model_values;
+
+/* Without co_model_setup, so that a launcher can make the model before it forks. */
+co_status co_model_create_from(co_model **out, const co_model_values *values,
+                               const co_model_options *options);
+/* Ready the backends for `threads` cores in this process. */
+co_status co_model_setup(co_model *model, int threads);
+
+/* Elements of one sample. */
+size_t co_model_sample_size(const co_model *model);
+/* Samples begin .. begin + count of a batch. */
+co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, size_t sample);
+/* Backward of the last forward; `accumulate`: add to the gradients of earlier micro-batches. */
+co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
+                            co_ready_fn ready, void *arg);
+
+/* Plans hold pointers into the store: when its arrays have moved, they are made anew. */
+void co_model_drop_plans(co_model *model);
+
+/* Weights and running statistics as named tensors in one allocation, in order of building. */
+co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
+/* Where the trained tensors lie in the store, in one allocation, in order of the store. */
+co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
+
+/* Metadata of a weights file: one sample's channels, height and width ("3,32,32"), and the scores
+   that the network gives. */
+#define CO_MODEL_SAMPLE_KEY  "cohort.sample"
+#define CO_MODEL_CLASSES_KEY "cohort.classes"
+
+/* The tensor PREFIX + the parameter's name, or its former name where the file lacks that; NULL:
+   neither is there. */
+const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
+                                     const co_param *param);
+
+/* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
+typedef struct co_layer_names {
+    size_t n;
+    const char *const *name;
+} co_layer_names;
+
+/* As co_model_load, but for the layers `fresh` (NULL: none): they keep their values, and what the
+   file has of them does not matter. */
+co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh);
+/* The same from a file that is open; `name` stands for it in messages. */
+co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
+                             const co_layer_names *fresh);
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * weights.c - a model's weights and running statistics, to and from a file and over ranks.
+ *
+ * Loading is strict, as load_state_dict is in PyTorch: what the file lacks, has besides or has in
+ * another shape is listed in one error, and then nothing of the file has been taken over.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/model.h"
+
+/* PyTorch counts the batches that a batch norm has seen; only its cumulative average, which Cohort
+   has not, makes use of it. */
+#define WEIGHTS_COUNTER "num_batches_tracked"
+
+static float *weights_data(const co_model *model, const co_param *param)
+{
+    return (param->spec.buffer ? model->store->buffer : model->store->param) + param->offset;
+}
+
+co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model)
+{
+    const co_graph *graph = model->graph;
+    co_named_tensor *tensors = co_calloc((size_t)graph->n_param, sizeof(*tensors));
+
+    if (!tensors)
+        return CO_E_NOMEM;
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        tensors[i] = (co_named_tensor){.name = param->name,
+                                       .dtype = CO_F32,
+                                       .shape = param->spec.shape,
+                                       .data = weights_data(model, param),
+                                       .bytes = param->count * sizeof(float)};
+    }
+    *out = tensors;
+    *n = (size_t)graph->n_param;
+    return CO_OK;
+}
+
+co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
+{
+    const co_graph *graph = model->graph;
+    co_segment *segment = co_calloc((size_t)graph->n_param + 1, sizeof(*segment));
+
+    if (!segment)
+        return CO_E_NOMEM;
+    *n = 0;
+    for (int i = graph->n_node - 1; i >= 0; i--) {
+        const co_node *node = &graph->node[i];
+
+        for (int k = 0; k < node->n_param; k++) {
+            const co_param *param = &graph->param[node->param[k]];
+            co_param_kind kind = CO_PARAM_WEIGHT;
+
+            if (param->spec.buffer)
+                continue;
+            if (node->op->is_norm)
+                kind = CO_PARAM_NORM;
+            else if (param->spec.shape.ndim == 1)
+                kind = CO_PARAM_BIAS;
+            segment[(*n)++] = (co_segment){param->offset, param->count, kind};
+        }
+    }
+    *out = segment;
+    return CO_OK;
+}
+
+/* "3,32,32" of (N, 3, 32, 32). */
+static void weights_format_sizes(char *out, size_t size, const co_shape *shape)
+{
+    size_t used = 0;
+
+    for (int i = 1; i < shape->ndim; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i > 1 ? "," : "",
+                                 shape->dim[i]);
+}
+
+co_status co_model_save(const co_model *model, const char *path)
+{
+    const co_shape *input = &model->graph->var[model->graph->input].shape;
+    char sample[80], classes[24];
+    const char *const metadata[] = {
+        "format", "pt", CO_MODEL_SAMPLE_KEY, sample, CO_MODEL_CLASSES_KEY, classes, NULL};
+    co_named_tensor *tensors = NULL;
+    size_t n = 0;
+    co_status st;
+
+    weights_format_sizes(sample, sizeof(sample), input);
+    snprintf(classes, sizeof(classes), "%" PRId64, model->classes);
+    CO_TRY(co_model_tensors(&tensors, &n, model));
+    st = co_safetensors_write(path, tensors, n, metadata);
+    co_free(tensors);
+    return st;
+}
+
+/* ---- what does not fit ---- */
+
+#define WEIGHTS_LISTED 5 /* names of each kind that an error lists */
+
+typedef enum weights_fault {
+    WEIGHTS_MISSING,
+    WEIGHTS_UNEXPECTED,
+    WEIGHTS_SHAPE,
+    WEIGHTS_TYPE,
+    WEIGHTS_FAULTS
+} weights_fault;
+
+typedef struct weights_report {
+    size_t n[WEIGHTS_FAULTS];
+    char text[WEIGHTS_FAULTS][350]; /* the first names of each kind */
+    char layer[64];                 /* of the first tensor of another shape */
+    bool wrapped;                   /* an unexpected name begins as DistributedDataParallel's do */
+} weights_report;
+
+static void weights_add(weights_report *report, weights_fault fault, const char *name,
+                        const char *detail)
+{
+    char *text = report->text[fault];
+    const size_t used = strlen(text), left = sizeof(report->text[fault]) - used;
+
+    if (report->n[fault]++ < WEIGHTS_LISTED)
+        snprintf(text + used, left, "%s%.40s%s", used ? ", " : "", name, detail);
+}
+
+static void weights_compare(weights_report *report, const co_named_tensor *tensor,
+                            const co_param *param)
+{
+    char want[48], got[48], detail[128];
+
+    if (!tensor) {
+        weights_add(report, WEIGHTS_MISSING, param->name, "");
+    } else if (!co_shape_equal(&tensor->shape, &param->spec.shape)) {
+        snprintf(detail, sizeof(detail), " %s for %s",
+                 co_shape_format(got, sizeof(got), &tensor->shape),
+                 co_shape_format(want, sizeof(want), &param->spec.shape));
+        weights_add(report, WEIGHTS_SHAPE, param->name, detail);
+        if (!report->layer[0])
+            snprintf(report->layer, sizeof(report->layer), "%.*s",
+                     (int)strlen(param->name) - (int)strlen(param->spec.name) - 1, param->name);
+    } else if (tensor->dtype != CO_F32 && tensor->dtype != CO_F64) {
+        snprintf(detail, sizeof(detail), " %s", co_dtype_name(tensor->dtype));
+        weights_add(report, WEIGHTS_TYPE, param->name, detail);
+    }
+}
+
+/* What helps, when a tensor has another shape: weights to start from may be those of other classes.
+ */
+static void weights_hint(char *out, size_t size, const weights_report *report, bool starting)
+{
+    out[0] = '\0';
+    if (report->wrapped)
+        snprintf(out, size,
+                 "; 'module.' comes from DistributedDataParallel: save "
+                 "model.module.state_dict()");
+    else if (report->n[WEIGHTS_SHAPE] && starting)
+        snprintf(out, size, "; init.skip names layers that begin afresh, e.g. skip: [%s]",
+                 report->layer);
+    else if (report->n[WEIGHTS_SHAPE])
+        snprintf(out, size, "; does the config have the classes and sizes of this file?");
+}
+
+static co_status weights_refuse(const weights_report *report, const char *path, bool starting)
+{
+    static const char *const kinds[WEIGHTS_FAULTS] = {"missing", "unexpected", "of another shape",
+                                                      "not of floats"};
+    char text[1600] = "", hint[160];
+
+    for (int i = 0; i < WEIGHTS_FAULTS; i++) {
+        const size_t used = strlen(text), n = report->n[i];
+        char more[32] = "";
+
+        if (n > WEIGHTS_LISTED)
+            snprintf(more, sizeof(more), " and %zu more", n - WEIGHTS_LISTED);
+        if (n)
+            snprintf(text + used, sizeof(text) - used, "%s%zu %s: %s%s", used ? "; " : "", n,
+                     kinds[i], report->text[i], more);
+    }
+    if (!text[0])
+        return CO_OK;
+    weights_hint(hint, sizeof(hint), report, starting);
+    return co_fail(CO_E_DATA, "%.160s does not fit the model; tensors %s%s", path, text, hint);
+}
+
+const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
+                                     const co_param *param)
+{
+    const char *const names[] = {param->name, param->former};
+    const co_named_tensor *tensor = NULL;
+
+    for (int i = 0; i < 2 && names[i] && !tensor; i++) {
+        char name[512];
+
+        snprintf(name, sizeof(name), "%s%s", prefix, names[i]);
+        tensor = co_safetensors_find(file, name);
+    }
+    return tensor;
+}
+
+/* Whether `name` is, or lies below, one of the layers. */
+static bool weights_is_below(const char *name, const co_layer_names *layers)
+{
+    for (size_t i = 0; layers && i < layers->n; i++) {
+        const size_t length = strlen(layers->name[i]);
+
+        if (strncmp(name, layers->name[i], length) == 0 &&
+            (name[length] == '.' || name[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* The parameter of this name, now or formerly. */
+static const co_param *weights_find(const co_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (strcmp(param->name, name) == 0 || (param->former && strcmp(param->former, name) == 0))
+            return param;
+    }
+    return NULL;
+}
+
+/* Nothing would read it: a name that no parameter has, or a former one beside today's. */
+static bool weights_is_unexpected(const co_graph *graph, const co_safetensors *file,
+                                  const co_named_tensor *tensor)
+{
+    const co_param *param = weights_find(graph, tensor->name);
+
+    return !param || co_param_find(file, "", param) != tensor;
+}
+
+/* "bn1.num_batches_tracked" where the model has bn1.running_mean. */
+static bool weights_is_counter(const co_graph *graph, const co_named_tensor *tensor)
+{
+    const char *dot = strrchr(tensor->name, '.');
+    char mean[256];
+
+    if (!dot || strcmp(dot + 1, WEIGHTS_COUNTER) != 0 || dot - tensor->name > 200)
+        return false;
+    snprintf(mean, sizeof(mean), "%.*s.running_mean", (int)(dot - tensor->name), tensor->name);
+    return weights_find(graph, mean) != NULL;
+}
+
+static co_status weights_check(const co_model *model, const co_safetensors *file, const char *path,
+                               const co_layer_names *fresh)
+{
+    const co_graph *graph = model->graph;
+    weights_report report = {.layer = ""};
+
+    for (int i = 0; i < graph->n_param; i++)
+        if (!weights_is_below(graph->param[i].name, fresh))
+            weights_compare(&report, co_param_find(file, "", &graph->param[i]), &graph->param[i]);
+    for (size_t i = 0; i < co_safetensors_count(file); i++) {
+        const co_named_tensor *tensor = co_safetensors_tensor(file, i);
+
+        if (!weights_is_below(tensor->name, fresh) && !weights_is_counter(graph, tensor) &&
+            weights_is_unexpected(graph, file, tensor)) {
+            weights_add(&report, WEIGHTS_UNEXPECTED, tensor->name, "");
+            report.wrapped |= strncmp(tensor->name, "module.", 7) == 0;
+        }
+    }
+    return weights_refuse(&report, path, fresh != NULL);
+}
+
+/* ---- loading ---- */
+
+static void weights_copy(float *to, const co_named_tensor *from, size_t count)
+{
+    const uint8_t *at = from->data;
+
+    if (from->dtype == CO_F32) {
+        memcpy(to, at, count * sizeof(*to));
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double value;
+
+        memcpy(&value, at + i * sizeof(value), sizeof(value)); /* the file promises no alignment */
+        to[i] = (float)value;
+    }
+}
+
+co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
+                             const co_layer_names *fresh)
+{
+    const co_graph *graph = model->graph;
+
+    CO_TRY(weights_check(model, file, name, fresh));
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (!weights_is_below(param->name, fresh))
+            weights_copy(weights_data(model, param), co_param_find(file, "", param), param->count);
+    }
+    return CO_OK;
+}
+
+co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh)
+{
+    co_safetensors *file = NULL;
+    co_status st;
+
+    CO_TRY(co_safetensors_open(&file, path));
+    st = co_model_load_from(model, file, path, fresh);
+    co_safetensors_close(file);
+    return st;
+}
+
+co_status co_model_load(co_model *model, const char *path)
+{
+    return co_model_load_except(model, path, NULL);
+}
+
+co_status co_model_broadcast(co_model *model, co_comm *comm, int root)
+{
+    co_store *store = model->store;
+
+    CO_TRY(co_comm_bcast(comm, store->param, store->n, CO_F32, root));
+    return co_comm_bcast(comm, store->buffer, store->n_buffer, CO_F32, root);
+}

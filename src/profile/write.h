@@ -1,0 +1,20 @@
+/* write.h - the profiles of all ranks, written down. */
+#ifndef CO_PROFILE_WRITE_H
+#define CO_PROFILE_WRITE_H
+
+#include "profile/profiler.h"
+#include "telemetry/telemetry.h"
+
+typedef struct co_profile_job {
+    const co_profiler *profiler;
+    co_comm *comm;
+    const co_roof *roof;
+    const co_run_info *info;
+    const char *run_dir;
+    FILE *table; /* rank 0; NULL: none */
+} co_profile_job;
+
+/* Rank 0 writes profile.json and trace.json into the run directory. Collective. */
+co_status co_profile_write(const co_profile_job *job);
+
+#endif

@@ -1,0 +1,446 @@
+/*
+ * checkpoint.c - a state of a run as files, and files as a state.
+ *
+ * Settles how arrays of the flat store become named tensors. Must not know when checkpoints are
+ * made, nor which are kept.
+ */
+#include "state/checkpoint.h"
+
+#include <cohort/version.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/mem.h"
+
+#define POINT(name, kind, field)                                                                   \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), false                               \
+    }
+#define POINT_LATER(name, kind, field)                                                             \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), true                                \
+    }
+#define RANK(name, kind, field)                                                                    \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false                              \
+    }
+#define LATER(name, kind, field)                                                                   \
+    {                                                                                              \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true                               \
+    }
+#define SPAN(name, field)                                                                          \
+    LATER(name "_count", COUNT, field.sum.count),                                                  \
+        LATER(name "_loss_sum", REAL, field.sum.loss_sum),                                         \
+        LATER(name "_correct", COUNT, field.sum.correct),                                          \
+        LATER(name "_correct5", COUNT, field.sum.correct5),                                        \
+        LATER(name "_steps", COUNT, field.steps), LATER(name "_samples", COUNT, field.samples),    \
+        LATER(name "_read_samples", COUNT, field.reads.samples),                                   \
+        LATER(name "_read_bytes", COUNT, field.reads.bytes),                                       \
+        LATER(name "_begin_seconds", REAL, field.begin_seconds)
+#define NUMBERS_END                                                                                \
+    {                                                                                              \
+        NULL, CO_NUMBER_COUNT, 0, false                                                            \
+    }
+
+static const co_number checkpoint_point[] = {
+    POINT("epoch", COUNT, epoch),
+    POINT("epoch_step", COUNT, epoch_step),
+    POINT("step", COUNT, step),
+    POINT("samples", COUNT, samples),
+    POINT("epoch_samples", COUNT, epoch_samples),
+    POINT("batch", COUNT, batch),
+    POINT("steps_per_epoch", COUNT, steps_per_epoch),
+    POINT("train_seconds", REAL, train_seconds),
+    POINT("epoch_seconds", REAL, epoch_seconds),
+    POINT("wall_seconds", REAL, wall_seconds),
+    POINT_LATER("compute_seconds", REAL, spent.compute_seconds),
+    POINT_LATER("sync_seconds", REAL, spent.sync_seconds),
+    POINT_LATER("data_wait_seconds", REAL, spent.data_wait_seconds),
+    POINT_LATER("bytes_sent", COUNT, spent.bytes_sent),
+    POINT("best_accuracy", REAL, best.figures.test_accuracy),
+    POINT_LATER("best_loss", REAL, best.figures.test_loss),
+    POINT_LATER("best_step", COUNT, best.figures.step),
+    POINT_LATER("best_epoch", COUNT, best.figures.epoch),
+    POINT_LATER("least_loss", REAL, best.least_loss),
+    POINT_LATER("measured", FLAG, best.measured),
+    POINT_LATER("waited", COUNT, best.waited),
+    POINT("last_epoch", COUNT, last.epoch),
+    POINT("last_step", COUNT, last.step),
+    POINT("last_epoch_step", COUNT, last.epoch_step),
+    POINT("last_wall_seconds", REAL, last.wall_seconds),
+    POINT("last_train_seconds", REAL, last.train_seconds),
+    POINT_LATER("last_data_wait_seconds", REAL, last.data_wait_seconds),
+    POINT("last_samples_per_second", REAL, last.samples_per_second),
+    POINT("last_lr", REAL, last.lr),
+    POINT("last_train_loss", REAL, last.train_loss),
+    POINT("last_train_accuracy", REAL, last.train_accuracy),
+    POINT("last_train_accuracy_top5", REAL, last.train_accuracy_top5),
+    POINT("last_bad_samples", COUNT, last.bad_samples),
+    POINT("last_has_test", FLAG, last.has_test),
+    POINT("last_test_loss", REAL, last.test_loss),
+    POINT("last_test_accuracy", REAL, last.test_accuracy),
+    POINT("last_test_accuracy_top5", REAL, last.test_accuracy_top5),
+    NUMBERS_END,
+};
+
+static const co_number checkpoint_rank[] = {
+    RANK("count", COUNT, seen.count),
+    RANK("loss_sum", REAL, seen.loss_sum),
+    RANK("correct", COUNT, seen.correct),
+    RANK("correct5", COUNT, seen.correct5),
+    RANK("batches", COUNT, means.batches),
+    RANK("batch_loss_sum", REAL, means.loss_sum),
+    RANK("batch_accuracy_sum", REAL, means.accuracy_sum),
+    RANK("updates", COUNT, updates),
+    RANK("counter0", COUNT, count[0]),
+    RANK("counter1", COUNT, count[1]),
+    RANK("counter2", COUNT, count[2]),
+    RANK("counter3", COUNT, count[3]),
+    LATER("loss_scale", REAL, scaler.scale),
+    LATER("clean_steps", COUNT, scaler.clean),
+    LATER("skipped_steps", COUNT, scaler.skipped),
+    LATER("skipped_in_row", COUNT, scaler.in_row),
+    SPAN("recent", recent.last),
+    SPAN("exact", recent.all),
+    NUMBERS_END,
+};
+
+_Static_assert(CO_STRATEGY_MAX_COUNTERS == 4, "a line for each in checkpoint_rank");
+_Static_assert(CO_STATE_MAX_ARRAYS <= CO_MANIFEST_MAX_ARRAYS, "all have room in a manifest");
+
+const co_manifest_layout co_checkpoint_layout = {checkpoint_point, checkpoint_rank,
+                                                 sizeof(co_run_point), sizeof(co_rank_point)};
+
+/* Tensors of one file, as they come together. */
+typedef struct checkpoint_file {
+    const co_graph *graph;
+    co_arena *arena; /* owned: names, means */
+    co_named_tensor *tensor;
+    size_t n, room;
+} checkpoint_file;
+
+static co_status checkpoint_file_open(checkpoint_file *out, const co_graph *graph, size_t arrays)
+{
+    *out = (checkpoint_file){.graph = graph, .arena = co_arena_create()};
+    out->room = arrays * (size_t)graph->n_param;
+    out->tensor =
+        out->arena ? co_arena_alloc(out->arena, out->room + 1, sizeof(*out->tensor)) : NULL;
+    return out->tensor ? CO_OK : CO_E_NOMEM;
+}
+
+/* The tensors of a copy that lies at `data`, laid out as param or as buffer. */
+static co_status checkpoint_add(checkpoint_file *file, const char *prefix, const float *data,
+                                bool buffer)
+{
+    for (int i = 0; i < file->graph->n_param; i++) {
+        const co_param *param = &file->graph->param[i];
+        const char *name;
+
+        if (param->spec.buffer != buffer)
+            continue;
+        name = co_arena_printf(file->arena, "%s%s", prefix, param->name);
+        if (!name)
+            return CO_E_NOMEM;
+        if (file->n == file->room)
+            return co_fail(CO_E_FAILED, "a checkpoint has more tensors than were counted");
+        file->tensor[file->n++] = (co_named_tensor){.name = name,
+                                                    .dtype = CO_F32,
+                                                    .shape = param->spec.shape,
+                                                    .data = data + param->offset,
+                                                    .bytes = param->count * sizeof(float)};
+    }
+    return CO_OK;
+}
+
+static bool checkpoint_is_one(const co_state *state, int array)
+{
+    if (co_state_copies(state, array) == 1)
+        return true;
+    return co_state_is_common(state, array) &&
+           !(array == CO_STATE_PARAM && co_state_steps_on(state));
+}
+
+/* What all ranks have, or the mean of what they have. */
+static co_status checkpoint_add_mean(checkpoint_file *file, const co_state *state, int i)
+{
+    const co_state_array *array = &state->shape.array[i];
+    float *mean;
+
+    if (checkpoint_is_one(state, i))
+        return checkpoint_add(file, "", array->data, array->buffer);
+    mean = co_arena_alloc(file->arena, array->n, sizeof(*mean));
+    if (!mean)
+        return CO_E_NOMEM;
+    co_state_mean(mean, state, i, 0, array->n);
+    return checkpoint_add(file, "", mean, array->buffer);
+}
+
+static co_status checkpoint_add_copies(checkpoint_file *file, const co_state *state, int i)
+{
+    const co_state_array *array = &state->shape.array[i];
+    const bool one = checkpoint_is_one(state, i);
+
+    for (int r = 0; r < (one ? 1 : state->ranks); r++) {
+        const char *prefix = one ? co_arena_printf(file->arena, "%s/", array->name)
+                                 : co_arena_printf(file->arena, "%d/%s/", r, array->name);
+
+        if (!prefix)
+            return CO_E_NOMEM;
+        CO_TRY(checkpoint_add(file, prefix, array->data + (size_t)r * array->n, array->buffer));
+    }
+    return CO_OK;
+}
+
+static co_status checkpoint_write(co_manifest *manifest, const checkpoint_file *file,
+                                  const char *folder, const char *name)
+{
+    static const char *const metadata[] = {"format", "pt", NULL};
+    char path[CO_CHECKPOINT_MAX_PATH];
+
+    CO_TRY(co_checkpoint_join(path, folder, name));
+    CO_TRY(co_safetensors_write(path, file->tensor, file->n, metadata));
+    return co_manifest_add_file(manifest, folder, name);
+}
+
+/* Two arrays, weights and running statistics, as a file that a model loads. */
+static co_status checkpoint_write_model(co_manifest *manifest, const co_state *state,
+                                        const co_graph *graph, const char *folder, const char *name,
+                                        int first)
+{
+    checkpoint_file file;
+    co_status st = checkpoint_file_open(&file, graph, 2);
+
+    if (st == CO_OK)
+        st = checkpoint_add_mean(&file, state, first);
+    if (st == CO_OK)
+        st = checkpoint_add_mean(&file, state, first + 1);
+    if (st == CO_OK)
+        st = checkpoint_write(manifest, &file, folder, name);
+    co_arena_destroy(file.arena);
+    return st;
+}
+
+/* Weights that all ranks share are in the other file. */
+static co_status checkpoint_write_state(co_manifest *manifest, const co_state *state,
+                                        const co_graph *graph, const char *folder)
+{
+    const size_t copies = (size_t)state->shape.n_array * (size_t)state->ranks;
+    checkpoint_file file;
+    co_status st = checkpoint_file_open(&file, graph, copies);
+
+    for (int i = 0; i < state->shape.n_array && st == CO_OK; i++)
+        if (i >= CO_STATE_MORE || !checkpoint_is_one(state, i))
+            st = checkpoint_add_copies(&file, state, i);
+    if (st == CO_OK)
+        st = checkpoint_write(manifest, &file, folder, CO_CHECKPOINT_STATE);
+    co_arena_destroy(file.arena);
+    return st;
+}
+
+static void checkpoint_text(char out[CO_MANIFEST_MAX_TEXT], const char *text)
+{
+    snprintf(out, CO_MANIFEST_MAX_TEXT, "%s", text);
+}
+
+static co_status checkpoint_describe(co_manifest *out, const co_state *state, const co_job *job)
+{
+    const co_spec *spec = &job->spec;
+
+    out->ranks = (uint64_t)state->ranks;
+    out->seed = (uint64_t)spec->seed;
+    out->train_samples = co_dataset_count(job->train);
+    out->parameter_count = co_model_parameter_count(job->model);
+    checkpoint_text(out->cohort, co_version());
+    checkpoint_text(out->model, co_spec_model_name(spec));
+    checkpoint_text(out->dataset, co_spec_plugin_name(spec->data, ""));
+    checkpoint_text(out->strategy, co_spec_plugin_name(spec->strategy, "sync"));
+    checkpoint_text(out->precision, co_spec_precision_name(spec));
+    for (int i = 0; i < state->shape.n_array; i++) {
+        checkpoint_text(out->array[i].name, state->shape.array[i].name);
+        out->array[i].copies = checkpoint_is_one(state, i) ? 1 : (uint64_t)state->ranks;
+    }
+    out->n_array = state->shape.n_array;
+    out->point = co_calloc(1, sizeof(co_run_point));
+    out->rank = co_calloc((size_t)state->ranks, sizeof(co_rank_point));
+    if (!out->point || !out->rank)
+        return CO_E_NOMEM;
+    memcpy(out->point, &state->point, sizeof(co_run_point));
+    memcpy(out->rank, state->rank, (size_t)state->ranks * sizeof(co_rank_point));
+    return co_spec_write_text(&out->config, &job->spec);
+}
+
+static co_status checkpoint_fill(co_manifest *manifest, const char *folder, const co_state *state,
+                                 const co_job *job)
+{
+    const co_graph *graph = job->model->graph;
+
+    CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_WEIGHTS,
+                                  CO_STATE_PARAM));
+    if (job->spec.ema)
+        CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_EMA,
+                                      CO_STATE_MORE));
+    CO_TRY(checkpoint_write_state(manifest, state, graph, folder));
+    return co_manifest_write(manifest, folder, &co_checkpoint_layout);
+}
+
+co_status co_checkpoint_save(const char *dir, const co_state *state, const co_job *job,
+                             double test_accuracy)
+{
+    co_manifest manifest = {.test_accuracy = test_accuracy};
+    char folder[CO_CHECKPOINT_MAX_PATH];
+    co_status st = checkpoint_describe(&manifest, state, job);
+
+    if (st == CO_OK)
+        st = co_checkpoint_begin(folder, dir, state->point.step);
+    if (st == CO_OK)
+        st = checkpoint_fill(&manifest, folder, state, job);
+    if (st == CO_OK)
+        st = co_checkpoint_commit(dir, state->point.step);
+    if (st != CO_OK)
+        co_checkpoint_clean(dir); /* a full disk gets its room back */
+    co_manifest_free(&manifest);
+    return st;
+}
+
+co_status co_checkpoint_open(co_manifest *out, const char *folder)
+{
+    co_status st;
+
+    CO_TRY(co_manifest_read(out, folder, &co_checkpoint_layout));
+    st = co_manifest_check_files(out, folder);
+    if (st != CO_OK)
+        co_manifest_free(out);
+    return st;
+}
+
+static co_status checkpoint_get_tensor(float *to, const co_safetensors *file, const char *prefix,
+                                       const co_param *param, const char *folder)
+{
+    const co_named_tensor *tensor = co_param_find(file, prefix, param);
+    char want[64], got[64];
+
+    if (!tensor)
+        return co_fail(CO_E_DATA, "%s: has no tensor '%s%s'; is it a checkpoint of this model?",
+                       folder, prefix, param->name);
+    if (tensor->dtype != CO_F32 || !co_shape_equal(&tensor->shape, &param->spec.shape))
+        return co_fail(CO_E_DATA, "%s: tensor '%s' is %s %s, the model wants f32 %s", folder,
+                       tensor->name, co_dtype_name(tensor->dtype),
+                       co_shape_format(got, sizeof(got), &tensor->shape),
+                       co_shape_format(want, sizeof(want), &param->spec.shape));
+    memcpy(to, tensor->data, tensor->bytes);
+    return CO_OK;
+}
+
+static co_status checkpoint_get_copy(float *to, const co_safetensors *file, const char *prefix,
+                                     bool buffer, const co_graph *graph, const char *folder)
+{
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (param->spec.buffer == buffer)
+            CO_TRY(checkpoint_get_tensor(to + param->offset, file, prefix, param, folder));
+    }
+    return CO_OK;
+}
+
+/* `file`: weights, state. */
+static co_status checkpoint_get_array(co_state *state, int i, co_safetensors *const file[2],
+                                      const co_manifest *manifest, const co_graph *graph,
+                                      const char *folder)
+{
+    co_state_array *array = &state->shape.array[i];
+    const bool one = manifest->array[i].copies == 1, plain = one && i < CO_STATE_MORE;
+
+    array->own = array->own && !one;
+    if (!one && !array->own)
+        return co_fail(CO_E_DATA, "%s: has a copy of '%s' for each rank, and the strategy has one",
+                       folder, array->name);
+    for (int r = 0; r < co_state_copies(state, i); r++) {
+        char prefix[64] = "";
+
+        if (!plain && one)
+            snprintf(prefix, sizeof(prefix), "%s/", array->name);
+        else if (!plain)
+            snprintf(prefix, sizeof(prefix), "%d/%s/", r, array->name);
+        CO_TRY(checkpoint_get_copy(array->data + (size_t)r * array->n, file[plain ? 0 : 1], prefix,
+                                   array->buffer, graph, folder));
+    }
+    return CO_OK;
+}
+
+static co_status checkpoint_check_arrays(const co_state_shape *shape, const co_manifest *manifest,
+                                         const char *folder)
+{
+    bool same = shape->n_array == manifest->n_array;
+
+    for (int i = 0; same && i < shape->n_array; i++)
+        same = strcmp(shape->array[i].name, manifest->array[i].name) == 0;
+    if (same)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "%s: does not hold the arrays that this optimizer, this strategy and this "
+                   "average have; resume with the config that it was made with",
+                   folder);
+}
+
+static co_status checkpoint_fill_state(co_state *state, const co_manifest *manifest,
+                                       const char *folder, const co_graph *graph)
+{
+    static const char *const names[2] = {CO_CHECKPOINT_WEIGHTS, CO_CHECKPOINT_STATE};
+    co_safetensors *file[2] = {NULL, NULL};
+    char path[CO_CHECKPOINT_MAX_PATH];
+    co_status st = CO_OK;
+
+    for (int i = 0; i < 2 && st == CO_OK; i++) {
+        st = co_checkpoint_join(path, folder, names[i]);
+        if (st == CO_OK && !co_manifest_has_file(manifest, names[i]))
+            st = co_fail(CO_E_DATA, "%s: its manifest does not name %s", folder, names[i]);
+        if (st == CO_OK)
+            st = co_safetensors_open_own(&file[i], path);
+    }
+    for (int i = 0; i < state->shape.n_array && st == CO_OK; i++)
+        st = checkpoint_get_array(state, i, file, manifest, graph, folder);
+    co_safetensors_close(file[0]);
+    co_safetensors_close(file[1]);
+    return st;
+}
+
+/* A position that a run can be at; its parts would else be taken for sizes. */
+static co_status checkpoint_check_point(const co_manifest *m, const char *folder)
+{
+    const co_run_point *point = m->point;
+
+    if (point->steps_per_epoch > 0 && point->epoch_step <= point->steps_per_epoch &&
+        point->epoch <= point->step &&
+        point->step == point->epoch * point->steps_per_epoch + point->epoch_step)
+        return CO_OK;
+    return co_fail(CO_E_DATA, "%s: step %llu is not step %llu of epoch %llu; it is damaged", folder,
+                   (unsigned long long)point->step, (unsigned long long)point->epoch_step,
+                   (unsigned long long)point->epoch);
+}
+
+co_status co_checkpoint_load(co_state **out, const co_manifest *manifest, const char *folder,
+                             const co_job *job)
+{
+    co_state_shape shape;
+    co_state *state = NULL;
+    co_status st;
+
+    CO_TRY(checkpoint_check_point(manifest, folder));
+    CO_TRY(co_state_shape_of(&shape, job, (int)manifest->ranks));
+    CO_TRY(checkpoint_check_arrays(&shape, manifest, folder));
+    CO_TRY(co_state_create(&state, &shape, false));
+    state->ranks = (int)manifest->ranks;
+    memcpy(&state->point, manifest->point, sizeof(state->point));
+    memcpy(state->rank, manifest->rank, manifest->ranks * sizeof(co_rank_point));
+    st = checkpoint_fill_state(state, manifest, folder, job->model->graph);
+    if (st != CO_OK) {
+        co_state_destroy(state);
+        return st;
+    }
+    *out = state;
+    return CO_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * checkpoint.h - a state of a run in a folder, and back.
+ *
+ *   weights.safetensors   weights and running statistics under the model's names; where ranks have
+ *                         their own, the mean over ranks
+ *   ema.safetensors       with `ema` alone: their moving average, likewise
+ *   state.safetensors     the optimizer's state and what else goes from step to step, as
+ *                         "<array>/<tensor>", or "<rank>/<array>/<tensor>" where ranks differ
+ *   manifest.json         the position, the config, checksums (checkpoint/manifest.h)
+ *
+ * Every tensor is under its name, so nothing depends on how the store is laid out.
+ */
+#ifndef CO_STATE_CHECKPOINT_H
+#define CO_STATE_CHECKPOINT_H
+
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
+#include "state/state.h"
+
+#define CO_CHECKPOINT_WEIGHTS "weights.safetensors"
+#define CO_CHECKPOINT_EMA     "ema.safetensors"
+#define CO_CHECKPOINT_STATE   "state.safetensors"
+
+extern const co_manifest_layout co_checkpoint_layout; /* co_run_point, co_rank_point */
+
+/* Write DIR/step-<n>, whole or not at all. May run beside training: reads the state, the model's
+   graph and the config, and nothing else. `test_accuracy`: NaN where these weights were not
+   measured. */
+co_status co_checkpoint_save(const char *dir, const co_state *state, const co_job *job,
+                             double test_accuracy);
+
+/* Read and check a folder: manifest and checksums. CO_E_DATA names what is wrong. */
+co_status co_checkpoint_open(co_manifest *out, const char *folder);
+/* Its state on the heap, for a model that is made from the same config. */
+co_status co_checkpoint_load(co_state **out, const co_manifest *manifest, const char *folder,
+                             const co_job *job);
+
+/* Keep the latest `keep` checkpoints and the best; the others go. Never removes the last one. */
+co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best);
+
+/* A checkpoint's folder. `which`: "latest", "best" (by accuracy on the test split, of equal ones
+   the earliest), or a step's number, in the run directory `run_dir`. Only manifests are read, and
+   damaged ones passed over. CO_E_DATA: there is none. */
+co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_dir,
+                             const char *which);
+/* The file of a checkpoint's folder whose accuracy its manifest tells: the moving average where
+   there is one, else the weights. */
+co_status co_checkpoint_weights(char out[CO_CHECKPOINT_MAX_PATH], const char *folder);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * rank_means.c - the figures of an epoch rank by rank: one gather at its end.
+ */
+#include "state/rank_means.h"
+
+#include <math.h>
+
+void co_rank_means_add(co_rank_means *means, const co_result *batch)
+{
+    if (batch->count == 0)
+        return;
+    means->batches++;
+    means->loss_sum += batch->loss_sum / (double)batch->count;
+    means->accuracy_sum += (double)batch->correct / (double)batch->count;
+}
+
+static double ranks_mean(double sum, uint64_t n)
+{
+    return n ? sum / (double)n : (double)NAN;
+}
+
+co_status co_ranks_gather(co_rank_figures *out, co_comm *comm, const co_rank_means *means,
+                          const co_result *test)
+{
+    const co_result none = {0}, *tested = test ? test : &none;
+    const co_rank_figures own = {
+        .train_loss = ranks_mean(means->loss_sum, means->batches),
+        .train_accuracy = ranks_mean(means->accuracy_sum, means->batches),
+        .test_loss = ranks_mean(tested->loss_sum, tested->count),
+        .test_accuracy = ranks_mean((double)tested->correct, tested->count),
+    };
+
+    return co_comm_gather(comm, out, &own, sizeof(own) / sizeof(double), CO_F64, 0);
+}

@@ -1,0 +1,196 @@
+/*
+ * recent_steps.c - loss, accuracy and speed of the last steps.
+ *
+ * Two spans of steps are added up: those since the last event of all ranks, and those since
+ * `log_every` last made one due. Where ranks meet in every step they are the same. Elsewhere an
+ * event that is due is rank 0's, and where ranks meet next there is one of all ranks, for all steps
+ * since the last such. Must not know a strategy by name, nor what a sink makes of the figures.
+ */
+#include "state/recent_steps.h"
+
+#include <math.h>
+
+#include "model/metrics.h"
+#include "step/distributed.h"
+#include "train/trainer_internal.h"
+
+static double recent_seconds(const trainer *t)
+{
+    return t->train_seconds + trainer_epoch_seconds(t);
+}
+
+static void recent_begin(co_recent_span *span, double seconds)
+{
+    *span = (co_recent_span){.begin_seconds = seconds};
+}
+
+void co_recent_open(trainer *t)
+{
+    const double seconds = t->train_seconds + t->epoch_seconds;
+    co_recent_spans *spans = &t->recent.spans;
+
+    if (spans->all.steps == 0)
+        recent_begin(&spans->all, seconds);
+    if (spans->last.steps == 0)
+        recent_begin(&spans->last, seconds);
+}
+
+void co_recent_close(trainer *t)
+{
+    const co_status st = co_error_status();
+
+    /* This rank failed in the middle of a step: the others need not wait for it. */
+    if (t->recent.request)
+        co_comm_abort(t->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+    co_request_destroy(t->recent.request);
+    t->recent.request = NULL;
+}
+
+/* What readers have done since this was asked last. */
+static void recent_count_reads(co_recent *recent, const co_loader *loader)
+{
+    const co_loader_reads now = co_loader_read_so_far(loader);
+    co_recent_span *const span[] = {&recent->spans.all, &recent->spans.last};
+
+    for (int i = 0; i < 2; i++) {
+        span[i]->reads.samples += now.samples - recent->reads.samples;
+        span[i]->reads.bytes += now.bytes - recent->reads.bytes;
+    }
+    recent->reads = now;
+}
+
+static void recent_set_term(double *term, const co_recent_span *span, const co_result *step)
+{
+    co_result sum = span->sum;
+
+    if (step)
+        co_metrics_add(&sum, step);
+    term[CO_RECENT_COUNT] = (double)sum.count;
+    term[CO_RECENT_LOSS] = sum.loss_sum;
+    term[CO_RECENT_CORRECT] = (double)sum.correct;
+    term[CO_RECENT_CORRECT5] = (double)sum.correct5;
+    term[CO_RECENT_READ_SAMPLES] = (double)span->reads.samples;
+    term[CO_RECENT_READ_BYTES] = (double)span->reads.bytes;
+}
+
+co_status co_recent_post(trainer *t, const co_result *step)
+{
+    co_recent *recent = &t->recent;
+    const co_recent_spans *spans = &recent->spans;
+    const bool owed = spans->last.steps < spans->all.steps; /* rank 0 has spoken for itself */
+
+    recent_count_reads(recent, t->train.loader);
+    recent->due = (t->step + 1) % (uint64_t)t->job->spec.log_every == 0;
+    recent->exchanged = (recent->due || owed) &&
+                        (co_comm_size(t->comm) == 1 || co_distributed_meets(t->distributed));
+    if (!recent->exchanged)
+        return CO_OK;
+    recent_set_term(recent->term, &spans->all, step);
+    if (co_comm_size(t->comm) == 1)
+        return CO_OK;
+    return co_comm_iallreduce(&recent->request, t->comm, recent->term, recent->term,
+                              CO_RECENT_TERMS, CO_F64, CO_SUM);
+}
+
+static double recent_rate(double n, double seconds)
+{
+    return seconds > 0 ? n / seconds : (double)NAN;
+}
+
+static void recent_set_figures(co_recent_figures *out, const trainer *t, const co_recent_span *span,
+                               double seconds)
+{
+    const double *term = t->recent.term;
+    const double n = term[CO_RECENT_COUNT] > 0 ? term[CO_RECENT_COUNT] : (double)NAN;
+    const double span_seconds = seconds - span->begin_seconds;
+
+    *out = (co_recent_figures){
+        .steps = span->steps,
+        .rank0 = !t->recent.exchanged,
+        .loss = term[CO_RECENT_LOSS] / n,
+        .accuracy = term[CO_RECENT_CORRECT] / n,
+        .accuracy_top5 = t->info.classes > 5 ? term[CO_RECENT_CORRECT5] / n : -1,
+        .samples_per_second = recent_rate((double)span->samples, span_seconds),
+        .read_samples_per_second = recent_rate(term[CO_RECENT_READ_SAMPLES], span_seconds),
+        .read_bytes_per_second = recent_rate(term[CO_RECENT_READ_BYTES], span_seconds)};
+}
+
+static void recent_add(co_recent_span *span, const co_result *step, uint64_t samples)
+{
+    if (step)
+        co_metrics_add(&span->sum, step);
+    span->steps++;
+    span->samples += samples;
+}
+
+/* The sums of all ranks. With shards what they have of the step came another way. */
+static co_status recent_receive(trainer *t, const co_result *step)
+{
+    double more[CO_RECENT_TERMS];
+    const co_recent_span none = {.steps = 0};
+
+    if (t->recent.request)
+        CO_TRY(co_request_wait(t->recent.request));
+    co_request_destroy(t->recent.request);
+    t->recent.request = NULL;
+    if (!t->shards.tree)
+        return CO_OK;
+    recent_set_term(more, &none, step);
+    for (int i = 0; i < CO_RECENT_TERMS; i++)
+        t->recent.term[i] += more[i];
+    return CO_OK;
+}
+
+co_status co_recent_finish(trainer *t, const co_result *step, uint64_t samples)
+{
+    co_recent *recent = &t->recent;
+    co_recent_spans *spans = &recent->spans;
+    const bool whole = t->shards.tree != NULL;
+    double seconds;
+
+    recent_add(&spans->all, whole && co_comm_rank(t->comm) != 0 ? NULL : step, samples);
+    recent_add(&spans->last, whole && co_comm_rank(t->comm) != 0 ? NULL : step, samples);
+    recent->figures.steps = 0;
+    if (!recent->due && !recent->exchanged)
+        return CO_OK;
+    seconds = recent_seconds(t);
+    if (recent->exchanged) {
+        CO_TRY(recent_receive(t, step));
+        recent_set_figures(&recent->figures, t, &spans->all, seconds);
+        recent_begin(&spans->all, seconds);
+    } else {
+        recent_set_term(recent->term, &spans->last, NULL);
+        recent_set_figures(&recent->figures, t, &spans->last, seconds);
+    }
+    if (recent->due)
+        recent_begin(&spans->last, seconds);
+    return CO_OK;
+}
+
+static void recent_empty(co_recent_span *span)
+{
+    span->sum = (co_result){.count = 0};
+    span->reads = (co_loader_reads){0, 0};
+}
+
+co_recent_spans co_recent_empty(const co_recent_spans *spans)
+{
+    co_recent_spans out = *spans;
+
+    recent_empty(&out.all);
+    recent_empty(&out.last);
+    return out;
+}
+
+static void recent_join(co_recent_span *sum, const co_recent_span *part)
+{
+    co_metrics_add(&sum->sum, &part->sum);
+    sum->reads.samples += part->reads.samples;
+    sum->reads.bytes += part->reads.bytes;
+}
+
+void co_recent_add(co_recent_spans *sum, const co_recent_spans *part)
+{
+    recent_join(&sum->all, &part->all);
+    recent_join(&sum->last, &part->last);
+}

@@ -1,0 +1,63 @@
+/*
+ * recent_steps.h - loss, accuracy and speed of the last steps, over all ranks, for step events.
+ *
+ * Each rank adds up its own; where ranks meet in a step anyhow, a few numbers travel beside the
+ * strategy's, and the sums of all are there when the step is made.
+ */
+#ifndef CO_STATE_RECENT_STEPS_H
+#define CO_STATE_RECENT_STEPS_H
+
+#include <cohort/train.h>
+
+#include "data/data.h"
+#include "telemetry/telemetry.h"
+
+/* Steps since some moment. */
+typedef struct co_recent_span {
+    co_result sum;           /* of this rank's samples; with shards of all, on rank 0 alone */
+    uint64_t steps, samples; /* samples: of all ranks */
+    co_loader_reads reads;   /* by this rank's readers meanwhile */
+    double begin_seconds;    /* of training, at its beginning */
+} co_recent_span;
+
+/* `all`: since the figures of all ranks were last known; `last`: since an event was last due. */
+typedef struct co_recent_spans {
+    co_recent_span all, last;
+} co_recent_spans;
+
+enum {
+    CO_RECENT_COUNT,
+    CO_RECENT_LOSS,
+    CO_RECENT_CORRECT,
+    CO_RECENT_CORRECT5,
+    CO_RECENT_READ_SAMPLES,
+    CO_RECENT_READ_BYTES,
+    CO_RECENT_TERMS
+};
+
+typedef struct co_recent {
+    co_recent_spans spans;
+    co_loader_reads reads;        /* of this rank so far, as already counted */
+    bool due, exchanged;          /* in this step: by its number; over all ranks */
+    double term[CO_RECENT_TERMS]; /* what this rank adds, in the end the sum of all */
+    co_request *request;          /* owned */
+    co_recent_figures figures;    /* of the step that has just been made */
+} co_recent;
+
+struct trainer;
+
+/* The trainer is where it begins, at the start of a run or behind a state. */
+void co_recent_open(struct trainer *t);
+void co_recent_close(struct trainer *t);
+/* Every sample of this rank has gone forward; `step`: its figures, NULL with shards. Before the
+   gradient's last part is on its way. Ranks call it in the same place. */
+co_status co_recent_post(struct trainer *t, const co_result *step);
+/* The gradient has been exchanged. `step`: as before, or with shards the figures of all ranks;
+   `samples` of all ranks. Sets t->recent.figures. */
+co_status co_recent_finish(struct trainer *t, const co_result *step, uint64_t samples);
+/* Another number of ranks goes on with what ranks had: of one, the same steps without its sums; the
+   sums of one more into them. */
+co_recent_spans co_recent_empty(const co_recent_spans *spans);
+void co_recent_add(co_recent_spans *sum, const co_recent_spans *part);
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * retention.c - which checkpoints stay, and which one is meant. Nothing is written down about it:
+ * what is latest and what is best is found from the folders each time, so no crash can make it
+ * wrong.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "state/checkpoint.h"
+
+typedef struct keep_entry {
+    uint64_t step;
+    double accuracy; /* NaN: not measured */
+    bool good;       /* its manifest can be read */
+} keep_entry;
+
+static co_status keep_look(keep_entry **out, size_t *n, const char *dir)
+{
+    uint64_t *steps = NULL;
+
+    CO_TRY(co_checkpoint_list(&steps, n, dir));
+    *out = co_calloc(*n, sizeof(**out));
+    if (!*out) {
+        co_free(steps);
+        return CO_E_NOMEM;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        char folder[CO_CHECKPOINT_MAX_PATH];
+        co_manifest manifest = {.test_accuracy = (double)NAN};
+
+        (*out)[i].step = steps[i];
+        if (co_checkpoint_path(folder, dir, steps[i]) == CO_OK)
+            (*out)[i].good = co_manifest_read(&manifest, folder, &co_checkpoint_layout) == CO_OK;
+        (*out)[i].accuracy = (*out)[i].good ? manifest.test_accuracy : (double)NAN;
+        co_manifest_free(&manifest);
+    }
+    co_free(steps);
+    return CO_OK;
+}
+
+/* Of equal ones the earliest, which stands last. SIZE_MAX: none was measured. */
+static size_t keep_best(const keep_entry *entry, size_t n)
+{
+    size_t best = SIZE_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        if (entry[i].good && isfinite(entry[i].accuracy) &&
+            (best == SIZE_MAX || entry[i].accuracy >= entry[best].accuracy))
+            best = i;
+    return best;
+}
+
+co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
+{
+    keep_entry *entry = NULL;
+    uint64_t kept = 0;
+    co_status st = CO_OK;
+    size_t n = 0, spared;
+
+    CO_TRY(keep_look(&entry, &n, dir));
+    spared = best ? keep_best(entry, n) : SIZE_MAX;
+    for (size_t i = 0; i < n && st == CO_OK; i++) {
+        /* Damaged ones count for nothing, and go when there are enough good ones behind them. */
+        if (kept >= keep && i != spared)
+            st = co_checkpoint_remove(dir, entry[i].step);
+        kept += entry[i].good;
+    }
+    co_free(entry);
+    return st;
+}
+
+static co_status keep_choose(uint64_t *step, const keep_entry *entry, size_t n, const char *dir,
+                             const char *which)
+{
+    const bool latest = strcmp(which, "latest") == 0, best = strcmp(which, "best") == 0;
+    char *end;
+    uint64_t number = strtoull(which, &end, 10);
+    size_t at = best ? keep_best(entry, n) : SIZE_MAX;
+
+    for (size_t i = 0; i < n && at == SIZE_MAX && !best; i++)
+        if (entry[i].good && (latest || (*end == '\0' && entry[i].step == number)))
+            at = i;
+    if (at == SIZE_MAX)
+        return co_fail(latest || best || *end == '\0' ? CO_E_DATA : CO_E_USAGE,
+                       "%s: has no checkpoint '%s'%s", dir, which,
+                       latest || best || *end == '\0' ? "" : "; say latest, best, or a step");
+    *step = entry[at].step;
+    return CO_OK;
+}
+
+co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_dir,
+                             const char *which)
+{
+    char dir[CO_CHECKPOINT_MAX_PATH];
+    keep_entry *entry = NULL;
+    uint64_t step = 0;
+    size_t n = 0;
+    co_status st;
+
+    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(keep_look(&entry, &n, dir));
+    st = keep_choose(&step, entry, n, dir, which);
+    co_free(entry);
+    return st == CO_OK ? co_checkpoint_path(out, dir, step) : st;
+}
+
+co_status co_checkpoint_weights(char out[CO_CHECKPOINT_MAX_PATH], const char *folder)
+{
+    co_manifest manifest;
+    const char *name;
+    co_status st;
+
+    CO_TRY(co_manifest_read(&manifest, folder, &co_checkpoint_layout));
+    name = co_manifest_has_file(&manifest, CO_CHECKPOINT_EMA) ? CO_CHECKPOINT_EMA
+                                                              : CO_CHECKPOINT_WEIGHTS;
+    st = co_manifest_check_file(&manifest, folder, name);
+    co_manifest_free(&manifest);
+    return st == CO_OK ? co_checkpoint_join(out, folder, name) : st;
+}

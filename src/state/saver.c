@@ -1,0 +1,252 @@
+/*
+ * saver.c - when a checkpoint is due, and the thread that writes it.
+ *
+ * Ranks decide alike from the number of steps and epochs; where the clock decides, rank 0 tells the
+ * others. A write that fails costs nothing but itself: older checkpoints stay, the run goes on
+ * with a warning, and says so in its summary and by its exit code; or it stops, if the config asks
+ * for that.
+ */
+#include "state/saver.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "comm/watch.h"
+#include "core/clock.h"
+#include "core/fs.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "state/checkpoint.h"
+#include "train/trainer_internal.h"
+
+#define SAVER_NICE 10
+
+struct co_saver {
+    const co_saver_policy *policy; /* borrowed */
+    const co_job *job;             /* borrowed */
+    co_state *state;               /* shared: the launcher's; else owned by rank 0 */
+    bool owns_state;
+    char dir[CO_CHECKPOINT_MAX_PATH];
+    uint64_t saved_step; /* of the last snapshot; UINT64_MAX: none */
+    uint64_t last_ns;    /* when it was taken */
+    /* Rank 0: the write under way, and what became of the earlier ones. */
+    pthread_t thread;
+    bool writing;
+    double test_accuracy;
+    co_status status;
+    char error[512];
+};
+
+co_status co_saver_create(co_saver **out, trainer *t)
+{
+    const co_saver_policy *policy = &t->job->spec.saver;
+    const bool root = co_comm_rank(t->comm) == 0;
+    co_saver *saver;
+    co_state_shape shape;
+
+    if (policy->unit == CO_SAVER_OFF)
+        return CO_OK;
+    saver = *out = co_calloc(1, sizeof(*saver));
+    if (!saver)
+        return CO_E_NOMEM;
+    saver->policy = policy;
+    saver->job = t->job;
+    saver->state = t->job->snapshot;
+    saver->saved_step = UINT64_MAX;
+    saver->last_ns = co_clock_ns();
+    if (root) {
+        CO_TRY(co_checkpoint_join(saver->dir, t->job->result->train.run_dir, "checkpoints"));
+        co_checkpoint_clean(saver->dir);
+    }
+    if (!root || saver->state)
+        return CO_OK;
+    CO_TRY(co_state_shape_of(&shape, t->job, co_comm_size(t->comm)));
+    saver->owns_state = true;
+    return co_state_create(&saver->state, &shape, false);
+}
+
+static co_status saver_write(co_saver *saver)
+{
+    CO_TRY(co_checkpoint_save(saver->dir, saver->state, saver->job, saver->test_accuracy));
+    return co_checkpoint_prune(saver->dir, (uint64_t)saver->policy->keep, saver->policy->best);
+}
+
+static void *saver_thread(void *arg)
+{
+    co_saver *saver = arg;
+
+    /* Of this thread alone: it shares a core with the ranks' work. */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), SAVER_NICE);
+    saver->status = saver_write(saver);
+    if (saver->status != CO_OK)
+        snprintf(saver->error, sizeof(saver->error), "%s", co_error_message());
+    return NULL;
+}
+
+/* Rank 0: the write under way has ended. */
+static co_status saver_join(co_saver *saver)
+{
+    co_saver_counts *counts = &saver->job->result->saver;
+
+    if (!saver->writing)
+        return CO_OK;
+    pthread_join(saver->thread, NULL);
+    saver->writing = false;
+    counts->made += saver->status == CO_OK;
+    if (saver->status == CO_OK)
+        return CO_OK;
+    counts->failed++;
+    memcpy(counts->error, saver->error, sizeof(counts->error));
+    if (saver->policy->on_error == CO_SAVER_STOP)
+        return co_fail(saver->status, "no checkpoint: %s", saver->error);
+    co_log(CO_LOG_WARN, "no checkpoint at step %llu: %s; training goes on",
+           (unsigned long long)saver->saved_step, saver->error);
+    return saver->status;
+}
+
+/* A failure that the config lets pass. */
+static co_status saver_forgive(const co_saver *saver, co_status st)
+{
+    return saver->policy->on_error == CO_SAVER_GO_ON ? CO_OK : st;
+}
+
+static co_status saver_start_writing(co_saver *saver)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&saver->thread, NULL, saver_thread, saver);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return co_fail(CO_E_FAILED, "cannot start a thread to write a checkpoint: %s",
+                       strerror(error));
+    saver->writing = true;
+    return CO_OK;
+}
+
+/* `test_accuracy`: NaN: not measured. */
+static co_status saver_take(co_saver *saver, trainer *t, double test_accuracy)
+{
+    const bool root = co_comm_rank(t->comm) == 0;
+
+    if (saver->saved_step == t->step)
+        return CO_OK;
+    co_watch_phase(t->comm, CO_PHASE_SAVING);
+    if (root)
+        CO_TRY(saver_forgive(saver, saver_join(saver)));
+    if (saver->state && saver->state->shared)
+        CO_TRY(co_comm_barrier(t->comm)); /* nobody writes into what is still read */
+    CO_TRY(co_state_capture(saver->state, t));
+    saver->saved_step = t->step;
+    saver->last_ns = co_clock_ns();
+    saver->test_accuracy = test_accuracy;
+    return root ? saver_start_writing(saver) : CO_OK;
+}
+
+/* Whether the clock says so, on every rank. */
+static co_status saver_ask_clock(bool *due, co_saver *saver, const trainer *t)
+{
+    uint8_t flag = co_clock_seconds(saver->last_ns, co_clock_ns()) >= (double)saver->policy->every;
+
+    CO_TRY(co_comm_bcast(t->comm, &flag, 1, CO_U8, 0));
+    *due = flag != 0;
+    return CO_OK;
+}
+
+co_status co_saver_step(co_saver *saver, trainer *t)
+{
+    bool due = false;
+
+    if (!saver)
+        return CO_OK;
+    if (saver->policy->unit == CO_SAVER_STEPS)
+        due = t->step % saver->policy->every == 0;
+    /* Ranks that run apart are asked when they meet, at the end of an epoch. */
+    else if (saver->policy->unit == CO_SAVER_SECONDS && co_distributed_is_settled(t->distributed))
+        CO_TRY(saver_ask_clock(&due, saver, t));
+    return due ? saver_take(saver, t, (double)NAN) : CO_OK;
+}
+
+co_status co_saver_epoch(co_saver *saver, trainer *t, double test_accuracy, bool best)
+{
+    const co_saver_policy *policy;
+    bool due = false;
+
+    if (!saver)
+        return CO_OK;
+    policy = saver->policy;
+    if (policy->unit == CO_SAVER_SECONDS)
+        CO_TRY(saver_ask_clock(&due, saver, t));
+    else
+        due = (policy->unit == CO_SAVER_STEPS ? t->step : t->epoch) % policy->every == 0;
+    if (due || (best && policy->best) || t->step >= t->info.total_steps ||
+        t->stop_reason != CO_STOP_NONE)
+        return saver_take(saver, t, test_accuracy);
+    return CO_OK;
+}
+
+co_status co_saver_last(co_saver *saver, trainer *t)
+{
+    return saver ? saver_take(saver, t, (double)NAN) : CO_OK;
+}
+
+co_status co_saver_now(co_saver *saver, trainer *t)
+{
+    if (!saver)
+        return CO_OK;
+    CO_TRY(saver_take(saver, t, (double)NAN));
+    co_watch_phase(t->comm, CO_PHASE_SAVING); /* behind what all have done together */
+    return co_comm_rank(t->comm) == 0 ? saver_join(saver) : CO_OK;
+}
+
+co_status co_saver_finish(co_saver *saver)
+{
+    return saver ? saver_forgive(saver, saver_join(saver)) : CO_OK;
+}
+
+co_status co_saver_verdict(const co_job *job)
+{
+    const co_saver_counts *counts = &job->result->saver;
+
+    if (counts->failed == 0)
+        return CO_OK;
+    return co_fail(CO_E_IO,
+                   "the run is complete, but %llu of its %llu checkpoints could not be written; "
+                   "the last to fail: %s",
+                   (unsigned long long)counts->failed,
+                   (unsigned long long)(counts->failed + counts->made), counts->error);
+}
+
+void co_saver_destroy(co_saver *saver)
+{
+    if (!saver)
+        return;
+    (void)saver_join(saver); /* its failure is counted */
+    if (saver->owns_state)
+        co_state_destroy(saver->state);
+    co_free(saver);
+}
+
+co_status co_saver_rescue(const co_job *job)
+{
+    const co_saver_policy *policy = &job->spec.saver;
+    char dir[CO_CHECKPOINT_MAX_PATH], folder[CO_CHECKPOINT_MAX_PATH];
+
+    if (policy->unit == CO_SAVER_OFF || !job->state)
+        return CO_OK;
+    CO_TRY(co_checkpoint_join(dir, job->result->train.run_dir, "checkpoints"));
+    CO_TRY(co_checkpoint_path(folder, dir, job->state->point.step));
+    if (co_fs_exists(folder))
+        return CO_OK;
+    CO_TRY(co_checkpoint_save(dir, job->state, job, (double)NAN));
+    return co_checkpoint_prune(dir, (uint64_t)policy->keep, policy->best);
+}

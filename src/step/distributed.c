@@ -1,0 +1,483 @@
+/*
+ * distributed.c - one update: gradients over all ranks, clipped, applied at the scheduled rate.
+ *
+ * Brings a strategy, an optimizer and a schedule together over one flat store. Must not know
+ * data, epochs or metrics.
+ */
+#include <string.h>
+
+#include <cohort/ext/comm.h>
+
+#include "comm/tree.h"
+#include "core/clock.h"
+#include "core/half.h"
+#include "core/mem.h"
+#include "profile/profiler.h"
+#include "step/distributed_internal.h"
+
+static void distributed_draw_weights(void *owner, uint64_t offset)
+{
+    const co_model *model = owner;
+
+    co_graph_init(model->graph, model->store, model->seed + offset);
+}
+
+static co_status distributed_set_segments(co_distributed *d)
+{
+    co_segment *segment = NULL;
+    size_t n = 0;
+    co_status st;
+
+    CO_TRY(co_model_segments(&segment, &n, d->options.model));
+    st = co_optim_set_segments(d->optim, segment, n);
+    co_free(segment);
+    return st;
+}
+
+/* A gradient that waits for a later step would wait with the scale of its own. */
+static bool distributed_keeps_gradients(const co_strategy *strategy)
+{
+    return strategy->late || (co_strategy_is_common(strategy) && !strategy->ops->rescale &&
+                              co_strategy_carry(strategy, 0));
+}
+
+static co_status distributed_open_scaler(co_distributed *d)
+{
+    co_scaler_init(&d->scaler, &d->options.model->precision);
+    if (!co_scaler_is_on(&d->scaler) || !distributed_keeps_gradients(d->strategy))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
+                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
+                   d->strategy->ops->name);
+}
+
+static size_t distributed_grad_bytes(const co_distributed *d)
+{
+    return d->options.model->store->n * sizeof(float);
+}
+
+/* Where ranks share memory the sum over them is taken where the gradients are. */
+static co_status distributed_lend_grad(co_distributed *d)
+{
+    co_comm *comm = d->options.comm;
+    void *grad;
+
+    if (co_comm_size(comm) == 1 || !comm->ops->alloc)
+        return CO_OK;
+    CO_TRY(co_comm_alloc(&grad, comm, distributed_grad_bytes(d)));
+    d->grad = grad;
+    co_store_lend_grad(d->options.model->store, grad);
+    co_model_drop_plans(d->options.model);
+    return CO_OK;
+}
+
+static void distributed_take_grad(co_distributed *d)
+{
+    if (!d->grad)
+        return;
+    co_store_lend_grad(d->options.model->store, NULL);
+    co_model_drop_plans(d->options.model);
+    co_comm_free(d->options.comm, d->grad, distributed_grad_bytes(d));
+}
+
+static co_status distributed_check(const co_distributed_options *o)
+{
+    if (!(o->clip_norm >= 0 && o->clip_value >= 0))
+        return co_fail(CO_E_USAGE, "clip_norm %g, clip_value %g: 0, for none, or more",
+                       o->clip_norm, o->clip_value);
+    if (o->tree && o->tree->ranks != co_comm_size(o->comm))
+        return co_fail(CO_E_USAGE, "the tree is for %d ranks, the communicator has %d",
+                       o->tree->ranks, co_comm_size(o->comm));
+    return CO_OK;
+}
+
+co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
+                                     const co_distributed_options *options)
+{
+    const co_progress lengths = {.steps_per_epoch = options->steps_per_epoch,
+                                 .total_steps = options->total_steps};
+    co_store *store = options->model->store;
+    const float *param = store->param;
+    co_distributed *d;
+    co_status st;
+
+    CO_TRY(distributed_check(options));
+    d = co_calloc(1, sizeof(*d));
+    if (!d)
+        return CO_E_NOMEM;
+    d->options = *options;
+    d->config = values->config;
+    st = co_optim_create(&d->optim, values->optimizer, values->config, store);
+    if (st == CO_OK)
+        st = distributed_set_segments(d);
+    if (st == CO_OK)
+        st = co_optim_set_batch(d->optim, options->batch);
+    if (st == CO_OK)
+        st = co_schedule_create(&d->schedule, values->schedule, values->config);
+    if (st == CO_OK)
+        st = co_schedule_check(d->schedule, &lengths);
+    if (st == CO_OK)
+        st = distributed_lend_grad(d);
+    if (st == CO_OK)
+        st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
+                                store, options->tree);
+    if (st == CO_OK) {
+        d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
+        d->strategy->owner = options->model;
+        d->strategy->whole_tensors = co_optim_ops(d->optim)->per_tensor;
+        st = co_strategy_start(d->strategy);
+    }
+    if (st == CO_OK)
+        st = distributed_open_scaler(d);
+    if (st == CO_OK)
+        st = co_optim_check_range(d->optim, d->strategy->update_begin, d->strategy->update_end);
+    if (store->param != param)
+        co_model_drop_plans(options->model);
+    if (st != CO_OK) {
+        co_distributed_destroy(d);
+        return st;
+    }
+    *out = d;
+    return CO_OK;
+}
+
+/* Books the time since `start_ns` as the strategy's; passes on `st`. */
+static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_status st)
+{
+    d->sync_ns += co_clock_ns() - start_ns;
+    return st;
+}
+
+co_strategy_merge co_distributed_merge(const co_distributed *d)
+{
+    return co_strategy_merge_of(d->strategy);
+}
+
+uint64_t *co_distributed_counters(const co_distributed *d, size_t *n)
+{
+    return co_strategy_counters(d->strategy, n);
+}
+
+bool co_distributed_owns_weights(const co_distributed *d)
+{
+    return d->strategy->own_weights;
+}
+
+co_status co_distributed_settle(co_distributed *d)
+{
+    return distributed_synced(d, co_clock_ns(), co_strategy_settle(d->strategy));
+}
+
+bool co_distributed_is_settled(const co_distributed *d)
+{
+    return !d->strategy->ops->settle;
+}
+
+uint64_t co_distributed_updates(const co_distributed *d)
+{
+    return d->updates;
+}
+
+co_status co_distributed_resume(co_distributed *d, uint64_t step, uint64_t updates)
+{
+    d->step = (co_strategy_step){.step = step};
+    d->updates = updates;
+    return co_strategy_resume(d->strategy, step);
+}
+
+static co_status distributed_add_text(const co_value **out, co_config *config, const char *text)
+{
+    *out = NULL;
+    return text ? co_config_add_text(out, config, text) : CO_OK;
+}
+
+co_status co_distributed_create(co_distributed **out, const co_distributed_options *options)
+{
+    co_distributed_values values = {NULL};
+    co_status st;
+
+    CO_TRY(co_config_parse(&values.config, "{}", 2, "optimizer"));
+    st = distributed_add_text(&values.optimizer, values.config, options->optimizer);
+    if (st == CO_OK)
+        st = distributed_add_text(&values.schedule, values.config, options->schedule);
+    if (st == CO_OK)
+        st = distributed_add_text(&values.strategy, values.config, options->strategy);
+    if (st == CO_OK)
+        st = co_distributed_create_from(out, &values, options);
+    if (st == CO_OK)
+        (*out)->owns_config = true;
+    else
+        co_config_destroy(values.config);
+    return st;
+}
+
+void co_distributed_destroy(co_distributed *d)
+{
+    const float *param;
+
+    if (!d)
+        return;
+    param = d->options.model->store->param;
+    co_strategy_destroy(d->strategy);
+    if (d->options.model->store->param != param)
+        co_model_drop_plans(d->options.model);
+    distributed_take_grad(d);
+    co_schedule_destroy(d->schedule);
+    co_optim_destroy(d->optim);
+    if (d->owns_config)
+        co_config_destroy(d->config);
+    co_free(d);
+}
+
+static co_profiler *distributed_profiler(const co_distributed *d)
+{
+    return d->options.model->profiler;
+}
+
+/* How this step's update takes the gradient, which is there. */
+static co_grad_rule distributed_rule(const co_distributed *d)
+{
+    co_grad_rule rule = CO_GRAD_PLAIN;
+
+    rule.scale = (float)(1 / d->scaler.state.scale);
+    if (d->options.clip_value > 0)
+        co_clip_value(&rule, d->options.clip_value);
+    if (d->options.clip_norm > 0)
+        co_clip_norm(&rule, d->options.model->store, d->options.clip_norm);
+    return rule;
+}
+
+/* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
+   have weights of their own, each for itself, so that the errors of an average fall. */
+static void distributed_round(const co_distributed *d, size_t begin, size_t end)
+{
+    const co_precision *p = &d->scaler.precision;
+    float *param = d->options.model->store->param + begin;
+    const bool local = co_strategy_is_local(d->strategy, d->step.step);
+    const co_rng rng = {.seed = d->options.model->seed,
+                        .stream = CO_RNG_ROUND,
+                        .step = (uint32_t)d->step.step,
+                        .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
+
+    if (p->rounding == CO_ROUNDING_STOCHASTIC)
+        co_half_stochastic(param, end - begin, p->plan.low, &rng, begin);
+    else if (p->rounding == CO_ROUNDING_NEAREST)
+        co_half_nearest(param, param, end - begin, p->plan.low);
+}
+
+/* One range, by the rule of this step. */
+static co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
+{
+    CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end, &d->update));
+    distributed_round(d, begin, end);
+    return CO_OK;
+}
+
+/* The same from within the strategy, whose time this is not. */
+static co_status distributed_update_early(void *arg, size_t begin, size_t end)
+{
+    const uint64_t start_ns = co_clock_ns();
+    co_distributed *d = arg;
+    co_status st;
+
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
+    st = distributed_update_range(d, begin, end);
+    co_profiler_leave(distributed_profiler(d));
+    d->sync_ns -= co_clock_ns() - start_ns;
+    return st;
+}
+
+/* Before the first gradient of a step: what can be known of its update. A range may be updated as
+   soon as its sum is there, unless a norm or an overflow anywhere has a say in it. */
+static void distributed_begin_step(co_distributed *d)
+{
+    const co_progress progress = {.step = d->step.step,
+                                  .steps_per_epoch = d->options.steps_per_epoch,
+                                  .total_steps = d->options.total_steps};
+    const bool early =
+        !co_scaler_is_on(&d->scaler) && d->options.clip_norm <= 0 && !d->strategy->whole_tensors;
+
+    if (d->begun)
+        return;
+    d->begun = true;
+    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
+    d->update = (co_optim_step){.number = d->updates + 1, .lr = d->lr};
+    if (early)
+        d->update.rule = distributed_rule(d);
+    d->strategy->update = early ? distributed_update_early : NULL;
+    d->strategy->updater = d;
+    d->strategy->updated = false;
+}
+
+static co_status distributed_ready(void *arg, size_t begin, size_t end)
+{
+    const uint64_t start_ns = co_clock_ns();
+    co_distributed *d = arg;
+    co_status st;
+
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_POST);
+    st = co_strategy_grad_ready(d->strategy, begin, end);
+    co_profiler_leave(distributed_profiler(d));
+    return distributed_synced(d, start_ns, st);
+}
+
+co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
+{
+    co_batch part = *batch;
+
+    d->options.model->loss_scale = (float)d->scaler.state.scale;
+    distributed_begin_step(d);
+    d->step.local += batch->count;
+    d->step.global = batch->global;
+    if (batch->count == 0 && !d->options.model->norm_comm)
+        return CO_OK;
+    if (co_strategy_is_local(d->strategy, d->step.step))
+        part.global = batch->local ? batch->local : batch->count;
+    CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
+                             more ? NULL : distributed_ready, d));
+    d->has_gradient = true;
+    return CO_OK;
+}
+
+/* A rank, or a shard, without samples has computed nothing. */
+static void distributed_complete_gradient(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+
+    if (!d->has_gradient)
+        memset(store->grad, 0, store->n * sizeof(float));
+    d->has_gradient = false;
+}
+
+co_status co_distributed_next_shard(co_distributed *d)
+{
+    const uint64_t start_ns = co_clock_ns();
+
+    distributed_complete_gradient(d);
+    return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
+}
+
+/* Whether this step may not move weights. Ranks that go from step to step together decide together:
+   each looks at what it would update, and one that has seen an overflow stops all. */
+static co_status distributed_find_overflow(bool *out, co_distributed *d)
+{
+    const co_strategy *s = d->strategy;
+    const bool common = co_strategy_is_common(s);
+    const double before = d->scaler.state.scale;
+    int32_t bad = d->overflow;
+
+    *out = false;
+    if (!co_scaler_is_on(&d->scaler))
+        return CO_OK;
+    if (!bad && s->update_begin < s->update_end)
+        bad = !co_grad_is_finite(d->options.model->store->grad + s->update_begin,
+                                 s->update_end - s->update_begin);
+    d->overflow = false;
+    if (common && co_comm_size(d->options.comm) > 1)
+        CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));
+    *out = bad != 0;
+    CO_TRY(co_scaler_update(&d->scaler, *out));
+    if (d->scaler.state.scale != before)
+        co_strategy_rescale(d->strategy, d->scaler.state.scale / before);
+    return CO_OK;
+}
+
+static co_status distributed_update(co_distributed *d)
+{
+    const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
+
+    if (begin >= end)
+        return CO_OK;
+    d->updates++;
+    return d->strategy->updated ? CO_OK : distributed_update_range(d, begin, end);
+}
+
+co_status co_distributed_step(co_distributed *d)
+{
+    bool overflow = false;
+    uint64_t start_ns;
+
+    distributed_begin_step(d);
+    distributed_complete_gradient(d);
+    start_ns = co_clock_ns();
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
+    CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
+    co_profiler_leave(distributed_profiler(d));
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
+    if (!d->strategy->updated)
+        d->update.rule = distributed_rule(d);
+    CO_TRY(distributed_find_overflow(&overflow, d));
+    if (!overflow)
+        CO_TRY(distributed_update(d));
+    co_profiler_leave(distributed_profiler(d));
+    start_ns = co_clock_ns();
+    co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
+    CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
+    co_profiler_leave(distributed_profiler(d));
+    d->step = (co_strategy_step){.step = d->step.step + 1};
+    d->begun = false;
+    return CO_OK;
+}
+
+bool co_distributed_is_local(const co_distributed *d)
+{
+    return co_strategy_is_local(d->strategy, d->step.step);
+}
+
+bool co_distributed_meets(const co_distributed *d)
+{
+    return co_strategy_meets(d->strategy, d->step.step);
+}
+
+bool co_distributed_ends_with_finish(const co_distributed *d)
+{
+    return d->strategy->ops->finish != NULL;
+}
+
+co_status co_distributed_finish(co_distributed *d)
+{
+    const uint64_t start_ns = co_clock_ns();
+
+    return distributed_synced(d, start_ns, co_strategy_finish(d->strategy));
+}
+
+co_strategy_counts co_distributed_report(const co_distributed *d)
+{
+    return co_strategy_report(d->strategy);
+}
+
+co_scaler *co_distributed_scaler(co_distributed *d)
+{
+    return &d->scaler;
+}
+
+void co_distributed_note_overflow(co_distributed *d)
+{
+    d->overflow = true;
+}
+
+bool co_distributed_skipped(const co_distributed *d)
+{
+    return d->scaler.overflow;
+}
+
+uint64_t co_distributed_skipped_steps(const co_distributed *d)
+{
+    return d->scaler.state.skipped;
+}
+
+double co_distributed_loss_scale(const co_distributed *d)
+{
+    return d->scaler.state.scale;
+}
+
+double co_distributed_lr(const co_distributed *d)
+{
+    return d->lr;
+}
+
+uint64_t co_distributed_sync_ns(const co_distributed *d)
+{
+    return d->sync_ns;
+}

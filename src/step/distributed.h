@@ -1,0 +1,78 @@
+/* distributed.h - the distributed optimizer, for the rest of src/train. */
+#ifndef CO_STEP_DISTRIBUTED_H
+#define CO_STEP_DISTRIBUTED_H
+
+#include <cohort/ext/strategy.h>
+#include <cohort/train.h>
+
+#include "core/config.h"
+#include "step/loss_scale.h"
+
+#define CO_DISTRIBUTED_MAX_NAME 32
+
+/* The config text of co_distributed_options as values of a config, which is borrowed. */
+typedef struct co_distributed_values {
+    const co_value *optimizer, *schedule, *strategy;
+    co_config *config;
+    int shards; /* to be checked with; 0: auto */
+} co_distributed_values;
+
+co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
+                                     const co_distributed_options *options);
+
+/* Whether ranks hold weights of their own now. */
+bool co_distributed_is_local(const co_distributed *distributed);
+/* Whether all ranks wait for each other in the step under way. */
+bool co_distributed_meets(const co_distributed *distributed);
+/* Whether co_distributed_finish may move the weights. */
+bool co_distributed_ends_with_finish(const co_distributed *distributed);
+/* An array that goes from step to step beside the weights and running statistics: the optimizer's
+   state or the strategy's carry, as long as the store. */
+typedef struct co_distributed_array {
+    char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
+    float *data;
+    bool own;   /* each rank has its own */
+    bool share; /* and that is its part of a sum over ranks */
+    bool carry; /* of the strategy; else of the optimizer */
+} co_distributed_array;
+/* Array i; false behind the last. */
+bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
+/* What the strategy's finish would make of ranks' weights now (ext/strategy.h). */
+co_strategy_merge co_distributed_merge(const co_distributed *distributed);
+/* The strategy's counters of this rank; NULL: none. */
+uint64_t *co_distributed_counters(const co_distributed *distributed, size_t *n);
+/* Whether each rank may have weights of its own after an update. */
+bool co_distributed_owns_weights(const co_distributed *distributed);
+/* Finish what is under way between two steps, so that what is named above is all. Collective. */
+co_status co_distributed_settle(co_distributed *distributed);
+/* Whether settling costs nothing: the ranks are in step and nothing is under way. */
+bool co_distributed_is_settled(const co_distributed *distributed);
+/* Updates that this rank's optimizer has made. */
+uint64_t co_distributed_updates(const co_distributed *distributed);
+/* Go on behind `step` steps, `updates` of them updates: all arrays and counters have been put back.
+   Collective. */
+co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates);
+
+/* The loss scale. A checkpoint keeps its state. */
+co_scaler *co_distributed_scaler(co_distributed *distributed);
+/* This rank's loss in the step under way is not a number: its gradients have overflowed, whatever
+   they look like. */
+void co_distributed_note_overflow(co_distributed *distributed);
+
+/* What the strategy has counted; after co_distributed_finish. */
+co_strategy_counts co_distributed_report(const co_distributed *distributed);
+
+/* Time that this rank has spent in its strategy since the first step: posting, reducing, waiting.
+ */
+uint64_t co_distributed_sync_ns(const co_distributed *distributed);
+
+/* The arrays that a config will have, before there is any model: `out` (max), without data. */
+co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
+                              const co_distributed_values *values);
+/* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
+   without (co_strategy_needs), whether ranks hold the same weights after every step, and whether
+   they meet in every step and leave nothing under way. */
+co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
+                               const co_distributed_values *values);
+
+#endif

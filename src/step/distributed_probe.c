@@ -1,0 +1,98 @@
+/*
+ * distributed_probe.c - what a config says of a distributed optimizer before there is a model, and
+ * which arrays it carries from step to step.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "step/distributed_internal.h"
+
+/* A distributed optimizer over a store without layers, in this process alone, not started. */
+typedef struct distributed_probe {
+    co_comm *self;
+    co_store *store;
+    co_tree *tree; /* NULL: no shards */
+    co_distributed d;
+} distributed_probe;
+
+static co_status distributed_probe_open(distributed_probe *probe,
+                                        const co_distributed_values *values)
+{
+    co_distributed *d = &probe->d;
+
+    memset(probe, 0, sizeof(*probe));
+    CO_TRY(co_comm_create_self(&probe->self));
+    CO_TRY(co_store_create(&probe->store, CO_STORE_ALIGN, 0));
+    CO_TRY(co_optim_create(&d->optim, values->optimizer, values->config, probe->store));
+    CO_TRY(co_schedule_create(&d->schedule, values->schedule, values->config));
+    if (values->shards)
+        CO_TRY(co_tree_create(&probe->tree, values->shards, 1));
+    return co_strategy_create(&d->strategy, values->strategy, values->config, probe->self,
+                              probe->store, probe->tree);
+}
+
+static void distributed_probe_close(distributed_probe *probe)
+{
+    co_strategy_destroy(probe->d.strategy);
+    co_tree_destroy(probe->tree);
+    co_schedule_destroy(probe->d.schedule);
+    co_optim_destroy(probe->d.optim);
+    co_store_destroy(probe->store);
+    co_comm_destroy(probe->self);
+}
+
+co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
+                               const co_distributed_values *values)
+{
+    distributed_probe probe;
+    co_status st = distributed_probe_open(&probe, values);
+
+    if (st == CO_OK) {
+        *needs = probe.d.strategy->ops->needs;
+        *common = co_strategy_is_common(probe.d.strategy);
+        *in_step = *common && *needs == 0 && co_distributed_is_settled(&probe.d);
+    }
+    distributed_probe_close(&probe);
+    return st;
+}
+
+/* Array i; `store` is the one that optimizer and strategy were made for. */
+static bool distributed_array(co_distributed_array *out, const co_distributed *d,
+                              const co_store *store, int i)
+{
+    const int states = co_optim_state_count(d->optim);
+
+    if (i < states) {
+        snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
+        out->data = co_optim_state(d->optim, store, i);
+        out->own = d->strategy->own_state;
+        out->share = out->carry = false;
+        return true;
+    }
+    out->carry = true;
+    out->data = co_strategy_carry(d->strategy, (size_t)(i - states));
+    out->own = out->share = co_strategy_carry_is_share(d->strategy, (size_t)(i - states));
+    snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
+    return out->data != NULL;
+}
+
+bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d, int i)
+{
+    return distributed_array(out, d, d->options.model->store, i);
+}
+
+co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
+                              const co_distributed_values *values)
+{
+    distributed_probe probe;
+    co_status st = distributed_probe_open(&probe, values);
+
+    *n = 0;
+    if (st == CO_OK) {
+        *own_weights = probe.d.strategy->own_weights;
+        while (*n < max && distributed_array(&out[*n], &probe.d, probe.store, *n))
+            out[(*n)++].data = NULL;
+    }
+    distributed_probe_close(&probe);
+    return st;
+}

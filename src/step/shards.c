@@ -1,0 +1,97 @@
+/*
+ * shards.c - running statistics and figures of a step, the same for any number of ranks.
+ *
+ * A shard moves the running statistics on from where they were before the step; the new ones are
+ * the mean over shards, weighted by their samples. Loss and counts are sums over shards. All of it
+ * is one short array that the tree sums as it does the gradient. Must not know the loop.
+ */
+#include "step/shards.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+
+enum { SHARDS_LOSS, SHARDS_CORRECT, SHARDS_CORRECT5, SHARDS_COUNT, SHARDS_FIGURES };
+
+static size_t shards_size(const co_shards *shards)
+{
+    return shards->store->n_buffer + SHARDS_FIGURES;
+}
+
+co_status co_shards_open(co_shards *shards, const co_tree *tree, co_comm *comm, co_store *store)
+{
+    const int rank = co_comm_rank(comm);
+
+    if (!tree)
+        return CO_OK;
+    shards->tree = tree;
+    shards->comm = comm;
+    shards->store = store;
+    shards->first = co_tree_first(tree, rank);
+    shards->n = co_tree_first(tree, rank + 1) - shards->first;
+    shards->start = co_calloc(store->n_buffer + 1, sizeof(*shards->start));
+    shards->term = co_calloc_aligned(shards_size(shards), sizeof(*shards->term));
+    if (!shards->start || !shards->term)
+        return CO_E_NOMEM;
+    return co_tree_sum_init(&shards->sum, tree, rank, shards_size(shards));
+}
+
+void co_shards_close(co_shards *shards)
+{
+    const co_status st = co_error_status();
+
+    /* This rank failed in the middle of a step: the others need not wait for it. */
+    if (shards->request)
+        co_comm_abort(shards->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+    co_request_destroy(shards->request);
+    co_tree_sum_fini(&shards->sum);
+    co_free(shards->start);
+    co_free(shards->term);
+    memset(shards, 0, sizeof(*shards));
+}
+
+void co_shards_start(co_shards *shards)
+{
+    memcpy(shards->start, shards->store->buffer, shards->store->n_buffer * sizeof(float));
+    co_tree_sum_start(&shards->sum);
+}
+
+co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
+                                 bool last)
+{
+    const size_t n = shards->store->n_buffer, size = shards_size(shards);
+    const double share = global ? (double)figures->count / (double)global : 0;
+    float *term = shards->term;
+
+    for (size_t i = 0; i < n; i++)
+        term[i] = figures->count ? (float)(share * (double)shards->store->buffer[i]) : 0;
+    term[n + SHARDS_LOSS] = (float)figures->loss_sum;
+    term[n + SHARDS_CORRECT] = (float)figures->correct;
+    term[n + SHARDS_CORRECT5] = (float)figures->correct5;
+    term[n + SHARDS_COUNT] = (float)figures->count;
+    memcpy(shards->store->buffer, shards->start, n * sizeof(float));
+    if (!last) {
+        co_tree_sum_push(&shards->sum, term);
+        return CO_OK;
+    }
+    co_tree_sum_close(&shards->sum, term, 0, size);
+    (void)co_tree_sum_parts(shards->part, &shards->sum, term, 0);
+    return co_comm_itree_allreduce(&shards->request, shards->comm, shards->tree, term, shards->part,
+                                   size, CO_F32);
+}
+
+co_status co_shards_finish(co_result *out, co_shards *shards)
+{
+    const size_t n = shards->store->n_buffer;
+    const float *figure = shards->term + n;
+
+    CO_TRY(co_request_wait(shards->request));
+    co_request_destroy(shards->request);
+    shards->request = NULL;
+    memcpy(shards->store->buffer, shards->term, n * sizeof(float));
+    *out = (co_result){.count = (uint64_t)figure[SHARDS_COUNT],
+                       .loss_sum = (double)figure[SHARDS_LOSS],
+                       .correct = (uint64_t)figure[SHARDS_CORRECT],
+                       .correct5 = (uint64_t)figure[SHARDS_CORRECT5]};
+    return CO_OK;
+}

@@ -1,0 +1,133 @@
+/*
+ * loader_setup.c - which samples a rank gets, and reading them ahead.
+ */
+#include <string.h>
+
+#include "core/thread.h"
+#include "data/data.h"
+#include "train/trainer.h"
+
+/* Evaluation needs no gradients, so larger batches cost little memory. */
+#define FEED_TEST_BATCH_PER_RANK 250
+/* With shards a batch is the same for any number of ranks, and one of them may have it all. */
+#define FEED_TEST_BATCH_PER_SHARD 64
+#define FEED_TEST_BATCH_MOST      1024
+
+static uint64_t feed_test_batch(const co_spec *spec, int ranks)
+{
+    const uint64_t shards = (uint64_t)spec->shards;
+    uint64_t batch = shards * FEED_TEST_BATCH_PER_SHARD;
+
+    if (!shards)
+        return FEED_TEST_BATCH_PER_RANK * (uint64_t)ranks;
+    if (batch > FEED_TEST_BATCH_MOST)
+        batch = FEED_TEST_BATCH_MOST;
+    return batch < FEED_TEST_BATCH_PER_RANK ? FEED_TEST_BATCH_PER_RANK : batch;
+}
+
+co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split)
+{
+    *out = (co_sampler_options){.count = co_dataset_count(dataset),
+                                .batch = co_spec_batch(spec, ranks),
+                                .ranks = spec->shards ? (int)spec->shards : ranks,
+                                .seed = (uint64_t)spec->seed,
+                                .dataset = dataset};
+    if (split == CO_SPLIT_TRAIN)
+        return co_spec_text(&out->partition, spec, spec->partition);
+    out->batch = feed_test_batch(spec, ranks);
+    out->sequential = true;
+    return co_spec_text(&out->partition, spec, spec->test_partition);
+}
+
+/* `pad` takes some samples twice, `file` may leave some out: a total must depend on neither. */
+static co_status feed_check_test(const co_sampler *sampler, uint64_t count, int ranks)
+{
+    uint64_t taken = 0;
+
+    for (int r = 0; r < ranks; r++)
+        taken += co_sampler_part(sampler, r);
+    if (taken == count)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "test_partition: measures %llu samples, but the test split has %llu; let each "
+                   "be measured once",
+                   (unsigned long long)taken, (unsigned long long)count);
+}
+
+co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
+                          int ranks, co_split split)
+{
+    co_sampler_options sampling;
+    co_status st;
+
+    CO_TRY(co_feed_options(&sampling, spec, dataset, ranks, split));
+    CO_TRY(co_sampler_create(out, &sampling));
+    if (split == CO_SPLIT_TRAIN)
+        return CO_OK;
+    st = feed_check_test(*out, sampling.count, sampling.ranks);
+    if (st != CO_OK) {
+        co_sampler_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* To the sampler, shards are what ranks are otherwise; a rank reads those that it computes. */
+static co_status feed_share_shards(co_tree **out, co_loader_options *loading, const co_spec *spec,
+                                   const co_comm *comm)
+{
+    const int rank = co_comm_rank(comm);
+
+    if (!spec->shards)
+        return CO_OK;
+    CO_TRY(co_spec_check_ranks(spec, co_comm_size(comm)));
+    CO_TRY(co_tree_create(out, (int)spec->shards, co_comm_size(comm)));
+    loading->rank = co_tree_first(*out, rank);
+    loading->parts = co_tree_first(*out, rank + 1) - loading->rank;
+    return CO_OK;
+}
+
+/* Copying bytes keeps one thread busy for a fraction of a step, decoding can take any number. */
+static int feed_threads(const co_spec *spec, const co_dataset *dataset)
+{
+    if (spec->loader_threads >= 0)
+        return (int)spec->loader_threads;
+    return co_dataset_stored(dataset)->encoded ? co_thread_cores() : 1;
+}
+
+co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
+                       const co_comm *comm, co_split split, const co_batch *first)
+{
+    co_loader_options loading = {.dataset = dataset,
+                                 .rank = co_comm_rank(comm),
+                                 .threads = feed_threads(spec, dataset),
+                                 .depth = (int)spec->loader_depth,
+                                 .seed = (uint64_t)spec->seed,
+                                 .first_epoch = first ? first->epoch : 0,
+                                 .first_step = first ? first->step : 0};
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
+    loading.sampler = out->sampler;
+    out->readers = loading.threads;
+    if (loading.first_step == co_sampler_steps(out->sampler)) { /* an epoch to be evaluated alone */
+        loading.first_step = 0;
+        loading.first_epoch++;
+    }
+    st = feed_share_shards(&out->tree, &loading, spec, comm);
+    if (st == CO_OK)
+        st = co_loader_create(&out->loader, &loading);
+    if (st != CO_OK)
+        co_feed_close(out);
+    return st;
+}
+
+void co_feed_close(co_feed *feed)
+{
+    co_loader_destroy(feed->loader);
+    co_sampler_destroy(feed->sampler);
+    co_tree_destroy(feed->tree);
+    memset(feed, 0, sizeof(*feed));
+}
