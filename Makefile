@@ -16,6 +16,10 @@ SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/d
 
 # build a preset with its tests: $(call build,preset)
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)
+# the tests of a build and then those that were skipped, with the reasons: $(call run,folder,options of ctest)
+run = cd $(1) && rm -f tests.xml && { \
+    $(CTEST) --output-junit "$$PWD/tests.xml" --test-output-size-passed 1000000 $(2); \
+    status=$$?; ../scripts/skips.sh tests.xml; exit $$status; }
 # the release, without
 program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
@@ -48,10 +52,10 @@ demo: ## train Fashion-MNIST on two ranks, from a fresh machine
 	build/cohort train configs/fashion-mnist.yaml -n 2 --run-dir runs/first $(if $(wildcard runs/first),--resume)
 
 test: tests ## build, run the tests
-	@cd build && $(CTEST) -LE slow
+	@$(call run,build,-LE slow)
 
 test-all: tests ## the same with the slow tests, which train to full accuracy
-	@cd build && $(CTEST)
+	@$(call run,build)
 
 test-exact: all ## the same bits on any number of ranks, over shm and mpi: the whole table
 	@scripts/exact.sh build
@@ -87,12 +91,12 @@ test-hosts: all ## training over several hosts, made of namespaces, with sshd; n
 asan: ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(SETUP) build optional test
 	@$(call build,asan-ubsan)
-	@cd build-asan-ubsan && $(CTEST) -LE 'slow|style'
+	@$(call run,build-asan-ubsan,-LE 'slow|style')
 
 tsan: ## tests with several threads, ranks over MPI too, under the thread sanitizer
 	@$(SETUP) build optional test
 	@$(call build,tsan)
-	@cd build-tsan && $(CTEST) -L threads -LE slow
+	@$(call run,build-tsan,-L threads -LE slow)
 
 fuzz: ## fuzz each reader of untrusted bytes for FUZZ_SECONDS
 	@$(SETUP) build fuzz

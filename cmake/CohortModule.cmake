@@ -36,10 +36,25 @@ function(co_module name)
   set_property(GLOBAL APPEND PROPERTY COHORT_MODULES co_${name})
 endfunction()
 
+# co_add_test(name COMMAND command... [TIMEOUT s] [PROCESSORS n] [LABELS label...] [ENVIRONMENT ...])
+#   The one way to a ctest entry. Exit status 77: skipped, and the output says why. TIMEOUT where it
+#   needs more than COHORT_TEST_SECONDS. LABELS: `clock` where it measures time or waits for a limit,
+#   `threads` for `make tsan`.
+function(co_add_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT arg_TIMEOUT OR arg_TIMEOUT LESS COHORT_TEST_SECONDS)
+    set(arg_TIMEOUT ${COHORT_TEST_SECONDS})
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} COMMAND_EXPAND_LISTS)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+                       SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()
+
 # co_test(name SOURCES a.c ... MODULES module ... [TIMEOUT s] [PROCESSORS n] [LABELS ...] [ARGS ...])
-#   A cmocka program and its ctest entry; its exit status is the verdict. TIMEOUT where it needs more
-#   than COHORT_TEST_SECONDS. LABELS: `clock` where it measures time or waits for a limit, `threads`
-#   for `make tsan`.
+#   A cmocka program and its ctest entry, skipped where every test of the program was (tests/skips/skips.c).
 function(co_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "SOURCES;MODULES;LABELS;ARGS" ${ARGN})
   co_missing(missing ${arg_MODULES})
@@ -53,16 +68,7 @@ function(co_test name)
     list(APPEND mods co_${mod})
   endforeach()
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(test_${name} PRIVATE co_flags ${mods} cmocka m Threads::Threads)
-  add_test(NAME ${name} COMMAND test_${name} ${arg_ARGS})
-  if(NOT arg_TIMEOUT OR arg_TIMEOUT LESS COHORT_TEST_SECONDS)
-    set(arg_TIMEOUT ${COHORT_TEST_SECONDS})
-  endif()
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS})
-  if(arg_LABELS)
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
-  endif()
+  target_link_libraries(test_${name} PRIVATE co_flags ${mods} test_skips cmocka m Threads::Threads)
+  co_add_test(${name} COMMAND test_${name} ${arg_ARGS} TIMEOUT ${arg_TIMEOUT}
+              PROCESSORS ${arg_PROCESSORS} LABELS ${arg_LABELS})
 endfunction()

@@ -70,7 +70,7 @@ table()
 }
 
 [ -d "$data/mnist" ] && [ -d "$data/cifar10" ] || {
-    echo "accuracy: no MNIST and CIFAR-10 in $data; left out"
+    echo "skipped: no MNIST and CIFAR-10 in $data"
     exit 77
 }
 if [ "$seeds" = quick ]; then

@@ -66,7 +66,7 @@ shm()
 mpi()
 {
     command -v mpiexec >/dev/null && "$cohort" list transports | grep -q '^mpi' || {
-        echo "$name: no MPI here, or none built in; left out"
+        echo "skipped: $name: no MPI here, or none built in"
         return 0
     }
     for n in "$@"; do
@@ -199,7 +199,7 @@ optimizer: {name: sgd, lr: 0.01, momentum: 0.9}"
     killed 630 5 3
     killed 630 1 8
 else
-    echo "mnist-net: no MNIST in $data; left out"
+    echo "skipped: mnist-net: no MNIST in $data"
 fi
 
 if [ -f "$data/cifar10/exact/train_first4000_exact.bin.gz" ]; then
@@ -220,7 +220,7 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4}"
     killed 120 5 3
     killed 120 1 8
 else
-    echo "resnet9: no CIFAR-10 in $data; left out"
+    echo "skipped: resnet9: no CIFAR-10 in $data"
 fi
 [ $status -eq 0 ] && echo "all the same" || echo "bits differ" >&2
 exit $status

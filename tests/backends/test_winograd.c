@@ -152,7 +152,7 @@ static void far_sizes(void **state)
         open_conv(&own, &sizes[i], false, 1);
         if (!wino_supports(&own.call)) {
             close_conv(&own);
-            print_message("this machine lacks AVX-512\n");
+            print_message("skipped: this machine lacks AVX-512\n");
             skip();
         }
         open_conv(&direct, &sizes[i], true, 1);

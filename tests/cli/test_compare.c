@@ -136,8 +136,10 @@ static void plots_are_pictures(void **state)
 
     (void)state;
     assert_page_has("all/plots.gp", "sync reduction=mean");
-    if (!compare_has_gnuplot())
+    if (!compare_has_gnuplot()) {
+        print_message("skipped: no gnuplot here\n");
         skip();
+    }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[64];
 

@@ -122,16 +122,22 @@ static void assert_reaches(size_t i, const char *ranks, const char *set)
 static void every_config_learns(void **state)
 {
     const char *mnist = configs_mnist();
-    program_result const *r = program_line("data info fashion-mnist");
+    const bool fashion = program_line("data info fashion-mnist")->exit_code == 0;
+    size_t reached = 0;
 
     (void)state;
-    for (size_t i = 0; i < CONFIGS; i++)
+    for (size_t i = 0; i < CONFIGS; i++) {
         if (configs_all[i].accuracy == 0)
             continue;
-        else if (configs_all[i].mnist ? !mnist : r->exit_code != 0)
-            print_message("%s: skipped, its data is not here\n", configs_all[i].name);
-        else
-            assert_reaches(i, "2", configs_all[i].mnist ? mnist : NULL);
+        if (configs_all[i].mnist ? !mnist : !fashion) {
+            print_message("skipped: the data of %s is not here\n", configs_all[i].name);
+            continue;
+        }
+        assert_reaches(i, "2", configs_all[i].mnist ? mnist : NULL);
+        reached++;
+    }
+    if (reached == 0)
+        skip();
 }
 
 int main(int argc, char **argv)

@@ -193,8 +193,10 @@ static void other_users_are_refused(void **state)
     pid_t pid, other;
 
     (void)state;
-    if (geteuid() != 0)
+    if (geteuid() != 0) {
+        print_message("skipped: only root can act as another user\n");
         skip();
+    }
     pid = ctl_start("1", "log_every=1000");
     ctl_await("step", 5);
     /* Even where the file's mode would let them in. */

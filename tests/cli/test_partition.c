@@ -99,6 +99,7 @@ static void a_picture_is_drawn_or_missed_clearly(void **state)
     (void)state;
     if (!gnuplot) {
         program_assert_error(r, 1, "install gnuplot");
+        print_message("skipped: no gnuplot here\n");
         skip();
     }
     program_assert_success(r);

@@ -243,7 +243,7 @@ static void check_real(const char *keys, co_split split, uint64_t count, uint64_
     char config[1200];
 
     if (!path) {
-        print_message("no CIFAR-10 in $COHORT_DATA or ../shared/data\n");
+        print_message("skipped: no CIFAR-10 in $COHORT_DATA or ../shared/data\n");
         skip();
     }
     snprintf(config, sizeof(config), "{name: cifar10, path: \"%s\"%s}", path, keys);

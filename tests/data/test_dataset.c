@@ -407,7 +407,7 @@ static void fashion_mnist_is_whole(void **state)
 {
     (void)state;
     if (access("/usr/share/datasets/fashion-mnist", R_OK) != 0) {
-        print_message("Fashion-MNIST (dataset-fashion-mnist) is not installed\n");
+        print_message("skipped: Fashion-MNIST (dataset-fashion-mnist) is not installed\n");
         skip();
     }
     check_real("fashion-mnist", CO_SPLIT_TRAIN, 60000, 80794196444447784u, 8087486427u);
@@ -421,7 +421,7 @@ static void mnist_is_whole(void **state)
 
     (void)state;
     if (!path) {
-        print_message("no MNIST in $COHORT_DATA or ../shared/data\n");
+        print_message("skipped: no MNIST in $COHORT_DATA or ../shared/data\n");
         skip();
     }
     snprintf(config, sizeof(config), "{name: mnist, path: \"%s\"}", path);

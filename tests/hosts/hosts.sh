@@ -12,14 +12,14 @@ how=${2:-all}
 . "$(dirname "$0")/../../scripts/hosts.sh"
 why=$(hosts_missing)
 [ -z "$why" ] || {
-    echo "hosts: skipped: $why"
+    echo "skipped: $why"
     exit 77
 }
 case $("$cohort" doctor 2>/dev/null | grep 'MPI library' || :) in
 *MPICH*) mpi=mpich ;;
 *Open*MPI*) mpi=openmpi ;;
 *)
-    echo "hosts: skipped: this build has no MPI"
+    echo "skipped: this build has no MPI"
     exit 77
     ;;
 esac

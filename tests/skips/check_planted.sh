@@ -1,0 +1,43 @@
+#!/bin/sh
+# check_planted.sh PLANTED SOURCE - the exit status of a test program says whether it passed, failed or
+# was skipped, for every number of failures, and scripts/skips.sh lists what was skipped and why.
+set -eu
+planted=$1 source=$2
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cohort-skips-XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM HUP
+
+# expect STATUS SKIPPED PASSED FAILED
+expect()
+{
+    status=0
+    "$planted" "$2" "$3" "$4" >"$folder/output" 2>&1 || status=$?
+    [ "$status" = "$1" ] || {
+        echo "$2 skipped, $3 passed, $4 failed: exit status $status, not $1"
+        exit 1
+    }
+}
+expect 0 0 2 0
+expect 77 2 0 0
+expect 0 1 1 0
+expect 1 1 0 1
+expect 1 0 1 77
+expect 1 0 0 256
+
+cat >"$folder/CTestTestfile.cmake" <<END
+add_test(whole "$planted" 2 0 0)
+add_test(part "$planted" 1 1 0)
+add_test(none "$planted" 0 1 0)
+add_test(script sh -c "echo began; echo; echo 'skipped: no sshd here'; exit 77")
+set_tests_properties(whole part none script PROPERTIES SKIP_RETURN_CODE 77)
+END
+cd "$folder"
+ctest --output-junit "$folder/tests.xml" --test-output-size-passed 1000000 >/dev/null
+"$source/scripts/skips.sh" tests.xml >said
+cat >expected <<END
+2 tests skipped, and parts of 1 more:
+  part: planted_skip: no <device> here
+  script: no sshd here
+  whole: no <device> here
+END
+diff expected said

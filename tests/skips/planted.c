@@ -1,0 +1,44 @@
+/*
+ * planted.c - planted SKIPPED PASSED FAILED: so many tests that end in these ways, for
+ * check_planted.sh.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MAX_TESTS 512
+
+static void planted_skip(void **state)
+{
+    (void)state;
+    print_message("skipped: no <device> here\n");
+    skip();
+}
+
+static void planted_pass(void **state)
+{
+    (void)state;
+}
+
+static void planted_failure(void **state)
+{
+    (void)state;
+    fail();
+}
+
+int main(int argc, char **argv)
+{
+    static const CMUnitTestFunction kinds[] = {planted_skip, planted_pass, planted_failure};
+    static const char *const names[] = {"planted_skip", "planted_pass", "planted_failure"};
+    static struct CMUnitTest tests[MAX_TESTS];
+    size_t n = 0;
+
+    for (int k = 0; k < 3 && k + 1 < argc; k++)
+        for (int i = 0; i < atoi(argv[k + 1]) && n < MAX_TESTS; i++)
+            tests[n++] = (struct CMUnitTest){.name = names[k], .test_func = kinds[k]};
+    return _cmocka_run_group_tests("planted", tests, n, NULL, NULL);
+}
