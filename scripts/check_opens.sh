@@ -10,8 +10,8 @@ allowed='
 src/core/open.c: the place itself
 src/core/fs.c: mkostemp(: a new file under a name that nobody has
 src/cli/main.c: "/dev/null": in place of a standard stream that is closed
-src/cli/child.c: "/dev/null": between fork and exec
-src/cli/train_hosts.c: "/dev/null": what a probe says is not read
+src/launch/child.c: "/dev/null": between fork and exec
+src/launch/hosts.c: "/dev/null": what a probe says is not read
 src/comm/shm/join.c: O_RDWR: memory of another rank under /proc, checked by device and inode
 src/comm/mpi/end_mpiexec.c: errors: in a fork of a process with threads, where calls of a signal handler alone are safe
 '

@@ -43,20 +43,20 @@ static const cli_option compare_option_table[] = {
 };
 
 /* gnuplot's words go to plots.log, which is kept if there are any. */
-static co_status compare_run_gnuplot(const char *dir, const cli_guard *guard)
+static co_status compare_run_gnuplot(const char *dir, const co_child_guard *guard)
 {
     /* The script is UTF-8; in another locale gnuplot complains. */
     static const char *const argv[] = {"env", "LC_ALL=C.UTF-8", "gnuplot", CO_REPORT_SCRIPT, NULL};
-    cli_child child = {
+    co_child child = {
         .file = "env", .argv = argv, .folder = dir, .limit_seconds = COMPARE_PLOT_SECONDS};
-    cli_ending ending = {0};
+    co_child_ending ending = {0};
     char path[4352];
     co_status st;
 
     snprintf(path, sizeof(path), "%s/plots.log", dir);
     (void)unlink(path); /* of the last time */
     CO_TRY(co_open_fresh(&child.log, path));
-    st = cli_child_run(&ending, guard, &child);
+    st = co_child_run(&ending, guard, &child);
     if (lseek(child.log, 0, SEEK_END) == 0)
         remove(path);
     close(child.log);
@@ -65,7 +65,7 @@ static co_status compare_run_gnuplot(const char *dir, const cli_guard *guard)
     return st;
 }
 
-static co_status compare_plot(const compare_plan *plan, const cli_guard *guard,
+static co_status compare_plot(const compare_plan *plan, const co_child_guard *guard,
                               const compare_options *options)
 {
     char gnuplot[4096];
@@ -101,7 +101,7 @@ static co_status compare_verdict(const compare_plan *plan)
 }
 
 /* Tables and plots of what there is, also after an interruption. */
-static co_status compare_report(compare_plan *plan, const cli_guard *guard,
+static co_status compare_report(compare_plan *plan, const co_child_guard *guard,
                                 const compare_options *options, bool plots)
 {
     co_report_relate(&plan->report);
@@ -119,7 +119,7 @@ static co_status compare_report(compare_plan *plan, const cli_guard *guard,
     return CO_OK;
 }
 
-static co_status compare_all(compare_plan *plan, const cli_guard *guard,
+static co_status compare_all(compare_plan *plan, const co_child_guard *guard,
                              const compare_options *options)
 {
     co_status st, reported;
@@ -140,7 +140,7 @@ static co_status compare_run(const void *options, int n, const char *const *argu
 {
     const compare_options *o = options;
     compare_plan plan;
-    cli_guard guard;
+    co_child_guard guard;
     co_status st;
 
     (void)n;
@@ -153,9 +153,9 @@ static co_status compare_run(const void *options, int n, const char *const *argu
     if (o->resume && !o->out)
         return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to go on with");
     CO_TRY(compare_plan_open(&plan, argument[0], o));
-    cli_guard_enter(&guard);
+    co_child_guard_enter(&guard);
     st = compare_all(&plan, &guard, o);
-    cli_guard_leave(&guard);
+    co_child_guard_leave(&guard);
     compare_plan_close(&plan);
     return st;
 }

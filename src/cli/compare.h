@@ -7,8 +7,8 @@
 #ifndef CO_CLI_COMPARE_H
 #define CO_CLI_COMPARE_H
 
-#include "cli/child.h"
 #include "cli/cli.h"
+#include "launch/child.h"
 #include "report/report.h"
 
 typedef struct compare_options {
@@ -48,7 +48,7 @@ co_status compare_plan_clear(const co_cell *cell);
 
 /* Run the cells that wait. A cell that fails says why and is no failure of this. The status of a
    signal: the cell under way is CO_CELL_STOPPED. */
-co_status compare_run_cells(compare_plan *plan, const cli_guard *guard,
+co_status compare_run_cells(compare_plan *plan, const co_child_guard *guard,
                             const compare_options *options);
 
 #endif

@@ -142,7 +142,8 @@ static bool run_find_error(char *out, size_t size, const char *log)
 }
 
 /* A cell that ended otherwise than well: why. */
-static void run_explain(co_cell *cell, const cli_ending *ending, const compare_options *options)
+static void run_explain(co_cell *cell, const co_child_ending *ending,
+                        const compare_options *options)
 {
     char path[RUN_MAX_PATH];
     uint8_t *log = NULL;
@@ -216,15 +217,15 @@ static co_status run_open_log(int *out, const co_cell *cell)
 }
 
 /* Anything but CO_OK ends the comparison: nobody wants the other cells, or none could run. */
-static co_status run_cell(compare_plan *plan, run_progress *p, const cli_guard *guard,
+static co_status run_cell(compare_plan *plan, run_progress *p, const co_child_guard *guard,
                           const compare_options *options)
 {
     co_cell *cell = &plan->report.cell[p->at];
-    cli_child child = {.file = RUN_SELF,
-                       .limit_seconds = (double)options->limit_seconds,
-                       .tick = run_tick,
-                       .arg = p};
-    cli_ending ending = {0};
+    co_child child = {.file = RUN_SELF,
+                      .limit_seconds = (double)options->limit_seconds,
+                      .tick = run_tick,
+                      .arg = p};
+    co_child_ending ending = {0};
     const char **argv;
     co_status st;
 
@@ -232,7 +233,7 @@ static co_status run_cell(compare_plan *plan, run_progress *p, const cli_guard *
     CO_TRY(run_open_log(&child.log, cell));
     child.argv = argv;
     run_tick(p, 0);
-    st = cli_child_run(&ending, guard, &child);
+    st = co_child_run(&ending, guard, &child);
     close(child.log);
     if (st != CO_OK) {
         cell->state = CO_CELL_STOPPED;
@@ -257,7 +258,7 @@ static bool run_is_terminal(void)
     return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-co_status compare_run_cells(compare_plan *plan, const cli_guard *guard,
+co_status compare_run_cells(compare_plan *plan, const co_child_guard *guard,
                             const compare_options *options)
 {
     const co_report *report = &plan->report;

@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/child.h"
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/text.h"
 #include "data/pack_convert.h"
+#include "launch/child.h"
 #include "telemetry/format.h"
 
 #define DATA_PACK_TICK_NS UINT64_C(200000000)
@@ -58,7 +58,7 @@ typedef struct data_pack {
     co_pack_writer *writer;           /* owned */
     uint64_t done, total, bytes_in;
     uint64_t start_ns, shown_ns;
-    cli_guard guard;
+    co_child_guard guard;
     bool terminal;
 } data_pack;
 
@@ -253,9 +253,9 @@ static co_status data_pack_run(const void *options, int n, const char *const *ar
         cli_data_close(&source);
         return st;
     }
-    cli_guard_enter(&p.guard);
+    co_child_guard_enter(&p.guard);
     st = data_pack_all(&p, &source);
-    cli_guard_leave(&p.guard);
+    co_child_guard_leave(&p.guard);
     cli_data_close(&source);
     return st;
 }

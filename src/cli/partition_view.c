@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/child.h"
 #include "cli/machine.h"
 #include "core/plural.h"
+#include "launch/child.h"
 #include "telemetry/format.h"
 
 #define VIEW_WIDTH        100 /* columns of a line */
@@ -248,16 +248,16 @@ static co_status view_run_gnuplot(FILE *script, const char *path)
 {
     char name[32];
     const char *const argv[] = {"gnuplot", name, NULL};
-    const cli_child child = {
+    const co_child child = {
         .file = "gnuplot", .argv = argv, .log = STDERR_FILENO, .limit_seconds = VIEW_PLOT_SECONDS};
-    cli_ending ending;
-    cli_guard guard;
+    co_child_ending ending;
+    co_child_guard guard;
     co_status st;
 
     snprintf(name, sizeof(name), "/dev/fd/%d", fileno(script));
-    cli_guard_enter(&guard);
-    st = cli_child_run(&ending, &guard, &child);
-    cli_guard_leave(&guard);
+    co_child_guard_enter(&guard);
+    st = co_child_run(&ending, &guard, &child);
+    co_child_guard_leave(&guard);
     if (st == CO_OK && ending.wait != 0)
         st = co_fail(CO_E_IO, "%s: gnuplot could not draw it", path);
     return st;

@@ -1,75 +1,50 @@
 /*
- * train_mpiexec.c - start a job by mpiexec, and start it again from its last checkpoint when a rank
- * has died.
- *
- * Under MPI a death ends all ranks, so there is nothing to keep but what is on the disk. Who died,
- * and where, is what the ranks' notes say (launch/rank_notes.h): mpiexec's exit code and text
- * differ from one MPI to the next. Must not train: all the ranks are mpiexec's.
+ * train_mpiexec.c - `cohort train --mpiexec`: from options and config to what a launcher of MPI is
+ * to run on each rank. Must not train: all the ranks are the launcher's.
  */
 #include "cli/train_mpiexec.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cohort/launch.h>
 
-#include "cli/child.h"
-#include "cli/train_hosts.h"
 #include "core/clock.h"
 #include "core/fs.h"
-#include "core/log.h"
 #include "core/mem.h"
-#include "core/plural.h"
-#include "launch/rank_notes.h"
+#include "launch/mpiexec.h"
 #include "state/checkpoint.h"
 #include "train/rundir.h"
 
-#define JOB_MAX_PATH  4352
-#define JOB_SIGNALLED 128 /* exit codes above it are signals, */
-#define JOB_SIGNALS   64  /* so many of them */
-#define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
-#define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
+#define MPIEXEC_MAX_PATH 4352
+#define MPIEXEC_WORDS    16 /* of a rank's command, but for its --set */
 
-typedef struct job {
+typedef struct mpiexec {
     const train_options *options;
     const char *config;
     co_spec spec;
-    co_arena *arena;  /* borrowed, the spec's config's */
-    const char *self; /* this program */
+    co_arena *arena; /* borrowed, the spec's config's */
     char run_dir[1024];
-    char notes[JOB_MAX_PATH];
-    int ranks;
-    train_hosts hosts;
-    co_note *note;           /* owned, (ranks at the start): of the last start */
-    co_notes_restart last;   /* restarts so far, and why the last one */
-    uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
-    double start;            /* on co_clock_ns, in seconds */
-    double look_at, over_at; /* since this start: the next look; when ranks had ended; 0: not */
-    bool overdue;            /* it was ended, as it did not end by itself */
-    char cause[1400];
-} job;
+    char notes[MPIEXEC_MAX_PATH];
+} mpiexec;
 
-/* ---- the command ---- */
-
-/* LAUNCHER cohort train --run-dir=DIR --notes=DIR ... -- CONFIG */
-static co_status job_command(const char ***out, const job *j, bool resume)
+/* PROGRAM train --run-dir=DIR --notes=DIR ... -- CONFIG */
+static co_status mpiexec_program(const char *const **out, const mpiexec *m, const char *self,
+                                 bool resume)
 {
-    const train_options *o = j->options;
-    const size_t room = TRAIN_HOSTS_WORDS + 16 + 2 * (size_t)o->set.n;
-    const char **argv = co_arena_alloc(j->arena, room, sizeof(*argv));
-    const char *dir = co_arena_printf(j->arena, "--run-dir=%s", j->run_dir);
-    const char *notes = co_arena_printf(j->arena, "--notes=%s", j->notes);
+    const train_options *o = m->options;
+    const char **argv =
+        co_arena_alloc(m->arena, MPIEXEC_WORDS + 2 * (size_t)o->set.n, sizeof(*argv));
+    const char *dir = co_arena_printf(m->arena, "--run-dir=%s", m->run_dir);
+    const char *notes = co_arena_printf(m->arena, "--notes=%s", m->notes);
     const char *steps =
-        co_arena_printf(j->arena, "--profile-steps=%lld", (long long)o->profile_steps);
-    const char *skip = co_arena_printf(j->arena, "--profile-skip=%lld", (long long)o->profile_skip);
+        co_arena_printf(m->arena, "--profile-steps=%lld", (long long)o->profile_steps);
+    const char *skip = co_arena_printf(m->arena, "--profile-skip=%lld", (long long)o->profile_skip);
     int n = 0;
 
     if (!argv || !dir || !notes || !steps || !skip)
         return CO_E_NOMEM;
-    CO_TRY(train_hosts_launcher(argv, &n, &j->hosts, j->ranks));
-    argv[n++] = j->self;
+    argv[n++] = self;
     argv[n++] = "train";
     argv[n++] = dir;
     argv[n++] = notes;
@@ -89,42 +64,60 @@ static co_status job_command(const char ***out, const job *j, bool resume)
         argv[n++] = o->set.text[i];
     }
     argv[n++] = "--";
-    argv[n++] = j->config;
+    argv[n++] = m->config;
     argv[n] = NULL;
     *out = argv;
     return CO_OK;
 }
 
-/* ---- what a job has come to ---- */
-
-/* The rank that went first, as far as the notes tell; -1: none. One without a last word has died;
-   one that failed says why. */
-static int job_find_dead(const job *j)
+static co_status mpiexec_find_self(const char **out, co_arena *arena)
 {
-    int failed = -1;
-    bool any = false;
+    char path[MPIEXEC_MAX_PATH];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-    for (int r = 0; r < j->ranks; r++)
-        any = any || j->note[r].kind != CO_NOTE_NONE;
-    for (int r = 0; r < j->ranks && any; r++) {
-        if (j->note[r].kind <= CO_NOTE_BEGUN)
-            return r;
-        if (failed < 0 && j->note[r].kind == CO_NOTE_FAILED)
-            failed = r;
-    }
-    return failed;
+    if (n < 0)
+        return co_fail(CO_E_FAILED, "cannot tell where this program is");
+    path[n] = '\0';
+    *out = co_arena_strdup(arena, path);
+    return *out ? CO_OK : CO_E_NOMEM;
 }
 
-/* The latest that any rank knows of. */
-static uint64_t job_step(const job *j)
+static co_status mpiexec_set_dir(mpiexec *m)
 {
+    const char *given = m->options->run_dir;
+
+    if (m->options->resume && !given)
+        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
+    if (given && strlen(given) >= sizeof(m->run_dir))
+        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
+    snprintf(m->run_dir, sizeof(m->run_dir), "%s", given ? given : "");
+    if (!m->options->resume)
+        CO_TRY(co_rundir_check(m->run_dir, sizeof(m->run_dir), &m->spec));
+    snprintf(m->notes, sizeof(m->notes), "%s/.ranks", m->run_dir);
+    return CO_OK;
+}
+
+static co_status mpiexec_check(const co_spec *spec)
+{
+    CO_TRY(co_spec_check_ranks(spec, (int)spec->ranks));
+    if (spec->on_failure == CO_SPEC_SHRINK && spec->batch_per_rank)
+        return co_fail(CO_E_USAGE, "on_failure: shrink: with batch_per_rank the batch depends on "
+                                   "the number of ranks; give `batch`, or choose respawn");
+    if (spec->on_failure != CO_SPEC_STOP && spec->saver.unit == CO_SAVER_OFF)
+        return co_fail(CO_E_USAGE, "on_failure: over MPI a run starts again from its last "
+                                   "checkpoint; `checkpoint: off` leaves none");
+    return CO_OK;
+}
+
+/* 1 + step of the latest checkpoint. */
+static uint64_t mpiexec_reached(void *arg)
+{
+    const mpiexec *m = arg;
     char dir[CO_CHECKPOINT_MAX_PATH];
     uint64_t step = 0, *steps = NULL;
     size_t n = 0;
 
-    for (int r = 0; r < j->ranks; r++)
-        step = j->note[r].step > step ? j->note[r].step : step;
-    if (step == 0 && co_checkpoint_join(dir, j->run_dir, "checkpoints") == CO_OK &&
+    if (co_checkpoint_join(dir, m->run_dir, "checkpoints") == CO_OK &&
         co_checkpoint_list(&steps, &n, dir) == CO_OK) {
         step = n ? steps[0] + 1 : 0;
         co_free(steps);
@@ -132,317 +125,54 @@ static uint64_t job_step(const job *j)
     return step;
 }
 
-/* Ranks without a last word. Where the launcher ends the others by SIGKILL, as MPICH's does, they
-   cannot say one either. *one_host: they were together. */
-static int job_count_silent(bool *one_host, const job *j)
+static co_status mpiexec_start(mpiexec *m, const co_child_guard *guard)
 {
-    const char *host = NULL;
-    int n = 0;
+    const train_options *o = m->options;
+    const co_spec *spec = &m->spec;
+    co_mpiexec job = {.launcher = o->mpiexec,
+                      .hosts = o->hosts,
+                      .ranks = (int)spec->ranks,
+                      .notes = m->notes,
+                      .on_failure = spec->on_failure == CO_SPEC_SHRINK    ? CO_MPIEXEC_SHRINK
+                                    : spec->on_failure == CO_SPEC_RESPAWN ? CO_MPIEXEC_RESPAWN
+                                                                          : CO_MPIEXEC_STOP,
+                      .max_restarts = spec->max_restarts,
+                      .max_seconds = spec->max_seconds,
+                      .reached = mpiexec_reached,
+                      .arg = m,
+                      .arena = m->arena};
+    const char *self = NULL;
 
-    *one_host = true;
-    for (int r = 0; r < j->ranks; r++) {
-        if (j->note[r].kind > CO_NOTE_BEGUN)
-            continue;
-        *one_host = *one_host && (!host || strcmp(host, j->note[r].host) == 0);
-        host = j->note[r].host;
-        n++;
-    }
-    return n;
-}
-
-/* "rank 1 (process 5 on n2) has", "one or more of 3 ranks have". */
-static const char *job_silent(char *out, size_t size, const job *j, int dead)
-{
-    const co_note *note = &j->note[dead];
-    bool one_host;
-    const int n = job_count_silent(&one_host, j);
-
-    if (n == 1)
-        snprintf(out, size, "rank %d (process %ld on %s) has", dead, note->pid, note->host);
-    else
-        snprintf(out, size, "one or more of %d ranks%s%s have", n, one_host ? " on " : "",
-                 one_host ? note->host : "");
-    return out;
-}
-
-static const char *job_ending(char *out, size_t size, const job *j, int code)
-{
-    if (j->overdue)
-        snprintf(out, size, "had not noticed %d s after the others", JOB_GRACE_S);
-    else if (code > JOB_SIGNALLED && code <= JOB_SIGNALLED + JOB_SIGNALS)
-        snprintf(out, size, "says signal %d", code - JOB_SIGNALLED);
-    else
-        snprintf(out, size, "says exit code %d", code);
-    return out;
-}
-
-/* One line into j->cause. Returns whether another start may go better. */
-static bool job_explain(co_status *status, job *j, int dead, int code)
-{
-    const co_note *note = dead < 0 ? NULL : &j->note[dead];
-    char ending[64], who[320];
-
-    *status = CO_E_PEER;
-    if (note && note->kind == CO_NOTE_FAILED) {
-        snprintf(j->cause, sizeof(j->cause), "rank %d (process %ld on %s): %s", dead, note->pid,
-                 note->host, note->message);
-        *status = note->status;
-        return note->status == CO_E_PEER || note->status == CO_E_TIMEOUT ||
-               note->status == CO_E_NOMEM;
-    }
-    if (note && note->kind == CO_NOTE_BEGUN) {
-        snprintf(j->cause, sizeof(j->cause), "%s died in or behind step %llu; its launcher %s",
-                 job_silent(who, sizeof(who), j, dead), (unsigned long long)job_step(j),
-                 job_ending(ending, sizeof(ending), j, code));
-        return true;
-    }
-    if (note || code > JOB_SIGNALLED) {
-        snprintf(j->cause, sizeof(j->cause),
-                 "a rank has died before it had begun; its launcher says exit code %d", code);
-        return true;
-    }
-    *status = CO_E_FAILED;
-    if (code == 127) {
-        snprintf(j->cause, sizeof(j->cause),
-                 "--mpiexec: '%s' cannot be started; is it installed, and "
-                 "in PATH?",
-                 j->options->mpiexec);
-        return false;
-    }
-    /* Before ranks began: a config that is wrong, a launcher that cannot start. Said above. */
-    *status = code == 2 ? CO_E_USAGE : code == 3 ? CO_E_DATA : code == 4 ? CO_E_PEER : CO_E_FAILED;
-    snprintf(j->cause, sizeof(j->cause), "the job has ended with exit code %d; see above", code);
-    return code == 4;
-}
-
-/* ---- again ---- */
-
-/* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
-   which cannot be reached any more; where that is none, one rank fewer. */
-static co_status job_shrink(job *j, int dead, bool one_host, const cli_guard *guard)
-{
-    const int before = j->hosts.n;
-    int ranks = 0;
-
-    if (one_host && dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN)
-        train_hosts_drop(&j->hosts, j->note[dead].host);
-    else
-        CO_TRY(train_hosts_drop_lost(&j->hosts, guard, j->self));
-    for (int r = 0; r < j->ranks; r++)
-        ranks += !*j->note[r].host || train_hosts_has(&j->hosts, j->note[r].host);
-    j->ranks = j->hosts.n < before ? ranks : j->ranks - 1;
-    return CO_OK;
-}
-
-static bool job_give_up(job *j, const char *why)
-{
-    const size_t n = strlen(j->cause);
-
-    snprintf(j->cause + n, sizeof(j->cause) - n, "; given up: %s", why);
-    return false;
-}
-
-/* Whether there is another start, and with whom. */
-static bool job_again(job *j, int dead, const cli_guard *guard)
-{
-    const uint64_t failed_at = job_step(j) + 1;
-    const int before = j->ranks;
-    bool one_host;
-    const int lost = job_count_silent(&one_host, j) > 1 ? -1 : dead;
-
-    if (j->spec.on_failure == CO_SPEC_STOP)
-        return false;
-    if (j->failed_at == failed_at)
-        return job_give_up(j, "the same step has failed twice");
-    j->failed_at = failed_at;
-    if (j->last.count == j->spec.max_restarts)
-        return job_give_up(j, "max_restarts is reached");
-    if (j->spec.on_failure == CO_SPEC_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
-        return job_give_up(j, co_error_message());
-    if (j->ranks < 1)
-        return job_give_up(j, "no rank is left to go on with");
-    j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
-    snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
-    co_log(CO_LOG_WARN,
-           "%s; %d of %d rank%s start again from the last checkpoint (restart %d of "
-           "%lld)",
-           j->cause, j->ranks, before, co_plural((uint64_t)before), j->last.count,
-           (long long)j->spec.max_restarts);
-    return true;
-}
-
-/* ---- one job ---- */
-
-static double job_seconds(const job *j)
-{
-    return (double)co_clock_ns() * 1e-9 - j->start;
-}
-
-/* A rank has failed, which ends all; or all have left. */
-static bool job_is_over(const job *j)
-{
-    bool left = true;
-
-    for (int r = 0; r < j->ranks; r++) {
-        if (j->note[r].kind == CO_NOTE_FAILED)
-            return true;
-        left = left && j->note[r].kind == CO_NOTE_LEFT;
-    }
-    return left;
-}
-
-/* A launcher may wait for ever to hear from a host that is gone. */
-static bool job_tick(void *arg, double seconds)
-{
-    job *j = arg;
-
-    if (seconds < j->look_at)
-        return false;
-    j->look_at = seconds + JOB_LOOK_S;
-    co_notes_read(j->note, j->notes, j->ranks);
-    if (j->over_at == 0 && job_is_over(j))
-        j->over_at = seconds;
-    j->overdue = j->over_at > 0 && seconds - j->over_at > JOB_GRACE_S;
-    return j->overdue;
-}
-
-static co_status job_run_once(int *code, co_status *asked, job *j, const cli_guard *guard,
-                              bool resume)
-{
-    cli_ending ending = {0};
-    cli_child child = {.log = -1, .ask = SIGUSR1, .tick = job_tick, .arg = j};
-    const char **argv;
-
-    CO_TRY(job_command(&argv, j, resume));
-    CO_TRY(co_notes_create(j->notes, &j->last));
-    child.file = argv[0];
-    child.argv = argv;
-    j->look_at = j->over_at = 0;
-    j->overdue = false;
-    if (j->spec.max_seconds) {
-        child.limit_seconds = (double)j->spec.max_seconds - job_seconds(j);
-        child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;
-    }
-    *asked = cli_child_run(&ending, guard, &child);
-    if (*asked == CO_E_FAILED)
-        return *asked;
-    *code =
-        WIFSIGNALED(ending.wait) ? JOB_SIGNALLED + WTERMSIG(ending.wait) : WEXITSTATUS(ending.wait);
-    co_notes_read(j->note, j->notes, j->ranks);
-    return CO_OK;
-}
-
-/* All ranks have left together: at the end, or as asked, in the words of rank 0. */
-static co_status job_left(const job *j, co_status asked)
-{
-    const co_note *note = &j->note[0];
-    const char *after = strstr(note->message, " after step ");
-
-    if (note->status == CO_OK)
-        return CO_OK;
-    if (asked == CO_OK && j->spec.max_seconds && job_seconds(j) >= (double)j->spec.max_seconds) {
-        co_log(CO_LOG_WARN, "stopped%.*s: the time limit (max_seconds) is reached",
-               after ? (int)strcspn(after, ",") : 0, after ? after : "");
-        return CO_OK;
-    }
-    asked = asked == CO_OK ? note->status : asked;
-    return co_fail(asked, "%s%s", asked == CO_E_INTERRUPTED ? "interrupted" : "terminated",
-                   after ? after : "");
-}
-
-static co_status job_run(job *j, const cli_guard *guard)
-{
-    bool resume = j->options->resume;
-
-    for (;;) {
-        co_status asked = CO_OK, status;
-        int code = 0, dead;
-        bool accident;
-
-        CO_TRY(job_run_once(&code, &asked, j, guard, resume));
-        if (j->note[0].kind == CO_NOTE_LEFT || code == 0)
-            return job_left(j, asked);
-        if (asked != CO_OK) /* they have not left in good order */
-            return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
-        dead = job_find_dead(j);
-        accident = job_explain(&status, j, dead, code);
-        if (!accident || !job_again(j, dead, guard))
-            return co_fail(status, "%s", j->cause);
-        resume = true;
-    }
-}
-
-/* ---- before ---- */
-
-static co_status job_find_self(job *j)
-{
-    char path[JOB_MAX_PATH];
-    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    if (n < 0)
-        return co_fail(CO_E_FAILED, "cannot tell where this program is");
-    path[n] = '\0';
-    j->self = co_arena_strdup(j->arena, path);
-    return j->self ? CO_OK : CO_E_NOMEM;
-}
-
-static co_status job_set_dir(job *j)
-{
-    const char *given = j->options->run_dir;
-
-    if (j->options->resume && !given)
-        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
-    if (given && strlen(given) >= sizeof(j->run_dir))
-        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
-    snprintf(j->run_dir, sizeof(j->run_dir), "%s", given ? given : "");
-    if (!j->options->resume)
-        CO_TRY(co_rundir_check(j->run_dir, sizeof(j->run_dir), &j->spec));
-    snprintf(j->notes, sizeof(j->notes), "%s/.ranks", j->run_dir);
-    return CO_OK;
-}
-
-static co_status job_prepare(job *j)
-{
-    j->arena = co_config_arena(j->spec.config);
-    j->ranks = (int)j->spec.ranks;
-    j->note = co_calloc((size_t)j->ranks, sizeof(*j->note));
-    if (!j->note)
-        return CO_E_NOMEM;
-    CO_TRY(co_spec_check_ranks(&j->spec, j->ranks));
-    if (j->spec.on_failure == CO_SPEC_SHRINK && j->spec.batch_per_rank)
-        return co_fail(CO_E_USAGE, "on_failure: shrink: with batch_per_rank the batch depends on "
-                                   "the number of ranks; give `batch`, or choose respawn");
-    if (j->spec.on_failure != CO_SPEC_STOP && j->spec.saver.unit == CO_SAVER_OFF)
-        return co_fail(CO_E_USAGE, "on_failure: over MPI a run starts again from its last "
-                                   "checkpoint; `checkpoint: off` leaves none");
-    CO_TRY(job_find_self(j));
-    CO_TRY(train_hosts_read(&j->hosts, j->arena, j->options->mpiexec, j->options->hosts));
-    return job_set_dir(j);
+    CO_TRY(mpiexec_find_self(&self, m->arena));
+    CO_TRY(mpiexec_program(&job.program, m, self, o->resume));
+    CO_TRY(mpiexec_program(&job.again, m, self, true));
+    return co_mpiexec_run(&job, guard);
 }
 
 co_status train_mpiexec(const train_options *o, const char *config)
 {
     const co_train_options load = {
         .config_path = config, .set = o->set.text, .ranks = (int)o->ranks};
-    job j = {.options = o, .config = config, .start = (double)co_clock_ns() * 1e-9};
+    mpiexec m = {.options = o, .config = config};
     bool made = false;
-    cli_guard guard;
+    co_child_guard guard;
     co_status st;
 
     if (co_launch_under_mpi())
         return co_fail(CO_E_USAGE, "--mpiexec: mpiexec has started this process already");
-    CO_TRY(co_spec_load(&j.spec, &load));
-    st = job_prepare(&j);
+    CO_TRY(co_spec_load(&m.spec, &load));
+    m.arena = co_config_arena(m.spec.config);
+    st = mpiexec_check(&m.spec);
+    if (st == CO_OK)
+        st = mpiexec_set_dir(&m);
     if (st == CO_OK) {
-        made = !o->run_dir || !co_fs_exists(j.run_dir);
-        cli_guard_enter(&guard);
-        st = job_run(&j, &guard);
-        co_notes_remove(j.notes);
+        made = !o->run_dir || !co_fs_exists(m.run_dir);
+        co_child_guard_enter(&guard);
+        st = mpiexec_start(&m, &guard);
         if (made) /* and empty: the job has not begun */
-            (void)rmdir(j.run_dir);
-        cli_guard_leave(&guard);
+            (void)rmdir(m.run_dir);
+        co_child_guard_leave(&guard);
     }
-    co_free(j.note);
-    co_spec_unload(&j.spec);
+    co_spec_unload(&m.spec);
     return st;
 }

@@ -5,7 +5,7 @@
  * take its time or have been started by a script, which ends alone. So a process waits for the end
  * of a pipe that only the master holds. Must not know what it ends.
  */
-#include "cli/keeper.h"
+#include "launch/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,12 +54,12 @@ static void keeper_watch(int line, pid_t leader)
     kill(-leader, SIGKILL);
 }
 
-void cli_keeper_start(cli_keeper *keeper, pid_t leader)
+void co_keeper_start(co_keeper *keeper, pid_t leader)
 {
     sigset_t all, before;
     int ends[2];
 
-    *keeper = (cli_keeper){.line = -1};
+    *keeper = (co_keeper){.line = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
     sigfillset(&all); /* Ctrl-C is not for it */
@@ -76,10 +76,10 @@ void cli_keeper_start(cli_keeper *keeper, pid_t leader)
     if (keeper->pid > 0)
         return;
     close(ends[1]);
-    *keeper = (cli_keeper){.line = -1};
+    *keeper = (co_keeper){.line = -1};
 }
 
-void cli_keeper_end(cli_keeper *keeper)
+void co_keeper_end(co_keeper *keeper)
 {
     if (keeper->pid <= 0)
         return;
@@ -87,5 +87,5 @@ void cli_keeper_end(cli_keeper *keeper)
     close(keeper->line);
     while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
-    *keeper = (cli_keeper){.line = -1};
+    *keeper = (co_keeper){.line = -1};
 }

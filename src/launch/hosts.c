@@ -1,8 +1,8 @@
 /*
- * train_hosts.c - which hosts a job has, and which of them the launcher still reaches. Must not
+ * hosts.c - which hosts a job has, and which of them the launcher still reaches. Must not
  * know what ranks do there.
  */
-#include "cli/train_hosts.h"
+#include "launch/hosts.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -29,16 +29,15 @@ static co_status hosts_split(const char **out, int *n, int max, co_arena *arena,
     return CO_OK;
 }
 
-co_status train_hosts_read(train_hosts *out, co_arena *arena, const char *mpiexec,
-                           const char *hosts)
+co_status co_hosts_read(co_hosts *out, co_arena *arena, const char *mpiexec, const char *hosts)
 {
     out->arena = arena;
     out->mpiexec = mpiexec;
     out->n = 0;
-    return hosts ? hosts_split(out->name, &out->n, TRAIN_HOSTS_MAX, arena, hosts, ", ") : CO_OK;
+    return hosts ? hosts_split(out->name, &out->n, CO_HOSTS_MAX, arena, hosts, ", ") : CO_OK;
 }
 
-static const char *hosts_join(const train_hosts *h)
+static const char *hosts_join(const co_hosts *h)
 {
     const char *text = "";
 
@@ -47,14 +46,14 @@ static const char *hosts_join(const train_hosts *h)
     return text;
 }
 
-co_status train_hosts_launcher(const char **argv, int *n, const train_hosts *h, int ranks)
+co_status co_hosts_launcher(const char **argv, int *n, const co_hosts *h, int ranks)
 {
     const char *number = co_arena_printf(h->arena, "%d", ranks), *hosts = hosts_join(h);
     bool has_ranks = false, has_hosts = h->n == 0;
 
     if (!number || !hosts)
         return CO_E_NOMEM;
-    CO_TRY(hosts_split(argv, n, TRAIN_HOSTS_WORDS - 4, h->arena, h->mpiexec, " \t\n"));
+    CO_TRY(hosts_split(argv, n, CO_HOSTS_WORDS - 4, h->arena, h->mpiexec, " \t\n"));
     if (*n == 0)
         return co_fail(CO_E_USAGE,
                        "--mpiexec: name the command that starts ranks, such as mpiexec");
@@ -88,7 +87,7 @@ static bool hosts_are_one(const char *a, const char *b)
     return n == m && strncmp(a, b, n) == 0;
 }
 
-static int hosts_find(const train_hosts *h, const char *name)
+static int hosts_find(const co_hosts *h, const char *name)
 {
     for (int i = 0; i < h->n; i++)
         if (hosts_are_one(h->name[i], name))
@@ -96,18 +95,18 @@ static int hosts_find(const train_hosts *h, const char *name)
     return -1;
 }
 
-bool train_hosts_has(const train_hosts *hosts, const char *name)
+bool co_hosts_has(const co_hosts *hosts, const char *name)
 {
     return hosts_find(hosts, name) >= 0;
 }
 
-static void hosts_remove(train_hosts *h, int at)
+static void hosts_remove(co_hosts *h, int at)
 {
     memmove(&h->name[at], &h->name[at + 1], (size_t)(h->n - at - 1) * sizeof(h->name[0]));
     h->n--;
 }
 
-void train_hosts_drop(train_hosts *hosts, const char *name)
+void co_hosts_drop(co_hosts *hosts, const char *name)
 {
     const int at = hosts_find(hosts, name);
 
@@ -124,24 +123,24 @@ static bool hosts_tick(void *arg, double seconds)
 }
 
 /* Start a program that ends at once there, as the launcher would start a rank. */
-static co_status hosts_reach(bool *out, const train_hosts *h, int at, const cli_guard *guard,
+static co_status hosts_reach(bool *out, const co_hosts *h, int at, const co_child_guard *guard,
                              const char *program)
 {
-    train_hosts one = {.arena = h->arena, .mpiexec = h->mpiexec, .name = {h->name[at]}, .n = 1};
-    const char *argv[TRAIN_HOSTS_WORDS + 3];
+    co_hosts one = {.arena = h->arena, .mpiexec = h->mpiexec, .name = {h->name[at]}, .n = 1};
+    const char *argv[CO_HOSTS_WORDS + 3];
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    cli_child child = {.argv = argv, .log = null, .ask = SIGTERM, .tick = hosts_tick};
-    cli_ending ending = {0};
+    co_child child = {.argv = argv, .log = null, .ask = SIGTERM, .tick = hosts_tick};
+    co_child_ending ending = {0};
     co_status st;
     int n = 0;
 
-    st = train_hosts_launcher(argv, &n, &one, 1);
+    st = co_hosts_launcher(argv, &n, &one, 1);
     if (st == CO_OK) {
         argv[n++] = program;
         argv[n++] = "--version";
         argv[n] = NULL;
         child.file = argv[0];
-        st = cli_child_run(&ending, guard, &child);
+        st = co_child_run(&ending, guard, &child);
     }
     if (null >= 0)
         close(null);
@@ -149,9 +148,9 @@ static co_status hosts_reach(bool *out, const train_hosts *h, int at, const cli_
     return st;
 }
 
-co_status train_hosts_drop_lost(train_hosts *hosts, const cli_guard *guard, const char *program)
+co_status co_hosts_drop_lost(co_hosts *hosts, const co_child_guard *guard, const char *program)
 {
-    bool reached[TRAIN_HOSTS_MAX], any = false;
+    bool reached[CO_HOSTS_MAX], any = false;
 
     for (int i = 0; i < hosts->n && hosts->n > 1; i++) {
         CO_TRY(hosts_reach(&reached[i], hosts, i, guard, program));

@@ -1,6 +1,6 @@
 /* child.h - run another program to its end, without a shell, and stay in charge of it. */
-#ifndef CO_CLI_CHILD_H
-#define CO_CLI_CHILD_H
+#ifndef CO_LAUNCH_CHILD_H
+#define CO_LAUNCH_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -9,13 +9,13 @@
 
 /* Ctrl-C and requests to end are held back from create to destroy, so that none comes between two
    programs unseen. */
-typedef struct cli_guard {
+typedef struct co_child_guard {
     sigset_t watched, before;
-} cli_guard;
-void cli_guard_enter(cli_guard *guard);
-void cli_guard_leave(const cli_guard *guard);
+} co_child_guard;
+void co_child_guard_enter(co_child_guard *guard);
+void co_child_guard_leave(const co_child_guard *guard);
 
-typedef struct cli_child {
+typedef struct co_child {
     const char *file;        /* a path, or a name that is looked up in PATH */
     const char *const *argv; /* NULL-ended */
     const char *folder;      /* where it works; NULL: here */
@@ -28,17 +28,17 @@ typedef struct cli_child {
     /* Twice a second; true: end it, soon and for good. NULL: nothing. */
     bool (*tick)(void *arg, double seconds);
     void *arg;
-} cli_child;
+} co_child;
 
-typedef struct cli_ending {
+typedef struct co_child_ending {
     bool late; /* the limit ended it */
     int wait;  /* status of waitpid */
     double seconds;
-} cli_ending;
+} co_child_ending;
 
 /* CO_OK however it ends. CO_E_INTERRUPTED, CO_E_TERMINATED: this process was told to end, and the
    child has ended before. The child dies with this process; with `ask` it is told by SIGTERM, and
    has seconds, then what it has started dies too. */
-co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child);
+co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const co_child *child);
 
 #endif

@@ -4,7 +4,7 @@
  * Signals are waited for with a limit, so there is no handler and no global state. Must not know
  * what the program is for.
  */
-#include "cli/child.h"
+#include "launch/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,15 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/keeper.h"
 #include "core/clock.h"
 #include "core/process.h"
+#include "launch/keeper.h"
 
 #define CHILD_TICK_NS       500000000 /* between two calls of `tick` */
 #define CHILD_GRACE_SECONDS 6.0       /* from the request to end until it is killed */
 
 typedef struct child_run {
-    const cli_child *child;
+    const co_child *child;
     pid_t pid;
     uint64_t start_ns;
     double asked_at; /* seconds after the start when it was told to end; < 0: not */
@@ -32,7 +32,7 @@ typedef struct child_run {
     bool late;
 } child_run;
 
-void cli_guard_enter(cli_guard *guard)
+void co_child_guard_enter(co_child_guard *guard)
 {
     co_process_requests(&guard->watched);
     sigaddset(&guard->watched, SIGCHLD);
@@ -40,7 +40,7 @@ void cli_guard_enter(cli_guard *guard)
     sigprocmask(SIG_BLOCK, &guard->watched, &guard->before);
 }
 
-void cli_guard_leave(const cli_guard *guard)
+void co_child_guard_leave(const co_child_guard *guard)
 {
     const struct timespec now = {0};
 
@@ -51,7 +51,7 @@ void cli_guard_leave(const cli_guard *guard)
 }
 
 /* In the child. What goes wrong before the program runs is said in its name. */
-static _Noreturn void child_become(const cli_child *child, const cli_guard *guard, pid_t parent)
+static _Noreturn void child_become(const co_child *child, const co_child_guard *guard, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
 
@@ -102,7 +102,7 @@ static void child_kill(const child_run *run)
 }
 
 /* Wait for the next signal, or until it is time for the next tick. */
-static void child_wait(child_run *run, const cli_guard *guard)
+static void child_wait(child_run *run, const co_child_guard *guard)
 {
     const struct timespec limit = {.tv_nsec = CHILD_TICK_NS};
     int signal = sigtimedwait(&guard->watched, NULL, &limit);
@@ -122,11 +122,11 @@ static void child_wait(child_run *run, const cli_guard *guard)
         child_end(run, SIGTERM);
 }
 
-co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child *child)
+co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const co_child *child)
 {
     child_run run = {.child = child, .start_ns = co_clock_ns(), .asked_at = -1};
     pid_t parent = getpid(), got;
-    cli_keeper keeper = {.line = -1};
+    co_keeper keeper = {.line = -1};
 
     fflush(NULL); /* else the child would write the same buffered text again */
     run.pid = fork();
@@ -135,10 +135,10 @@ co_status cli_child_run(cli_ending *out, const cli_guard *guard, const cli_child
     if (run.pid < 0)
         return co_fail(CO_E_FAILED, "cannot start %s: %s", child->file, strerror(errno));
     if (child->ask)
-        cli_keeper_start(&keeper, run.pid);
+        co_keeper_start(&keeper, run.pid);
     while ((got = waitpid(run.pid, &out->wait, WNOHANG)) == 0)
         child_wait(&run, guard);
-    cli_keeper_end(&keeper);
+    co_keeper_end(&keeper);
     if (got < 0)
         return co_fail(CO_E_FAILED, "lost sight of %s: %s", child->file, strerror(errno));
     out->late = run.late;

@@ -1,0 +1,339 @@
+/*
+ * mpiexec.c - start a job by mpiexec, and start it again from its last checkpoint when a rank has
+ * died.
+ *
+ * Under MPI a death ends all ranks, so there is nothing to keep but what is on the disk. Who died,
+ * and where, is what the ranks' notes say (launch/rank_notes.h): mpiexec's exit code and text
+ * differ from one MPI to the next. Must not train: all the ranks are mpiexec's.
+ */
+#include "launch/mpiexec.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/plural.h"
+#include "launch/hosts.h"
+#include "launch/rank_notes.h"
+
+#define JOB_SIGNALLED 128 /* exit codes above it are signals, */
+#define JOB_SIGNALS   64  /* so many of them */
+#define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
+#define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
+
+typedef struct job {
+    const co_mpiexec *m;
+    int ranks;
+    co_hosts hosts;
+    co_note *note;           /* owned, (ranks at the start): of the last start */
+    co_notes_restart last;   /* restarts so far, and why the last one */
+    uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
+    double start;            /* on co_clock_ns, in seconds */
+    double look_at, over_at; /* since this start: the next look; when ranks had ended; 0: not */
+    bool overdue;            /* it was ended, as it did not end by itself */
+    char cause[1400];
+} job;
+
+/* LAUNCHER PROGRAM ... */
+static co_status job_command(const char ***out, const job *j, bool again)
+{
+    const char *const *program = again ? j->m->again : j->m->program;
+    size_t words = 0;
+    const char **argv;
+    int n = 0;
+
+    while (program[words])
+        words++;
+    argv = co_arena_alloc(j->m->arena, CO_HOSTS_WORDS + words + 1, sizeof(*argv));
+    if (!argv)
+        return CO_E_NOMEM;
+    CO_TRY(co_hosts_launcher(argv, &n, &j->hosts, j->ranks));
+    memcpy(argv + n, program, (words + 1) * sizeof(*argv));
+    *out = argv;
+    return CO_OK;
+}
+
+/* ---- what a job has come to ---- */
+
+/* The rank that went first, as far as the notes tell; -1: none. One without a last word has died;
+   one that failed says why. */
+static int job_find_dead(const job *j)
+{
+    int failed = -1;
+    bool any = false;
+
+    for (int r = 0; r < j->ranks; r++)
+        any = any || j->note[r].kind != CO_NOTE_NONE;
+    for (int r = 0; r < j->ranks && any; r++) {
+        if (j->note[r].kind <= CO_NOTE_BEGUN)
+            return r;
+        if (failed < 0 && j->note[r].kind == CO_NOTE_FAILED)
+            failed = r;
+    }
+    return failed;
+}
+
+/* The latest that any rank knows of. */
+static uint64_t job_step(const job *j)
+{
+    uint64_t step = 0;
+
+    for (int r = 0; r < j->ranks; r++)
+        step = j->note[r].step > step ? j->note[r].step : step;
+    return step == 0 && j->m->reached ? j->m->reached(j->m->arg) : step;
+}
+
+/* Ranks without a last word. Where the launcher ends the others by SIGKILL, as MPICH's does, they
+   cannot say one either. *one_host: they were together. */
+static int job_count_silent(bool *one_host, const job *j)
+{
+    const char *host = NULL;
+    int n = 0;
+
+    *one_host = true;
+    for (int r = 0; r < j->ranks; r++) {
+        if (j->note[r].kind > CO_NOTE_BEGUN)
+            continue;
+        *one_host = *one_host && (!host || strcmp(host, j->note[r].host) == 0);
+        host = j->note[r].host;
+        n++;
+    }
+    return n;
+}
+
+/* "rank 1 (process 5 on n2) has", "one or more of 3 ranks have". */
+static const char *job_silent(char *out, size_t size, const job *j, int dead)
+{
+    const co_note *note = &j->note[dead];
+    bool one_host;
+    const int n = job_count_silent(&one_host, j);
+
+    if (n == 1)
+        snprintf(out, size, "rank %d (process %ld on %s) has", dead, note->pid, note->host);
+    else
+        snprintf(out, size, "one or more of %d ranks%s%s have", n, one_host ? " on " : "",
+                 one_host ? note->host : "");
+    return out;
+}
+
+static const char *job_ending(char *out, size_t size, const job *j, int code)
+{
+    if (j->overdue)
+        snprintf(out, size, "had not noticed %d s after the others", JOB_GRACE_S);
+    else if (code > JOB_SIGNALLED && code <= JOB_SIGNALLED + JOB_SIGNALS)
+        snprintf(out, size, "says signal %d", code - JOB_SIGNALLED);
+    else
+        snprintf(out, size, "says exit code %d", code);
+    return out;
+}
+
+/* One line into j->cause. Returns whether another start may go better. */
+static bool job_explain(co_status *status, job *j, int dead, int code)
+{
+    const co_note *note = dead < 0 ? NULL : &j->note[dead];
+    char ending[64], who[320];
+
+    *status = CO_E_PEER;
+    if (note && note->kind == CO_NOTE_FAILED) {
+        snprintf(j->cause, sizeof(j->cause), "rank %d (process %ld on %s): %s", dead, note->pid,
+                 note->host, note->message);
+        *status = note->status;
+        return note->status == CO_E_PEER || note->status == CO_E_TIMEOUT ||
+               note->status == CO_E_NOMEM;
+    }
+    if (note && note->kind == CO_NOTE_BEGUN) {
+        snprintf(j->cause, sizeof(j->cause), "%s died in or behind step %llu; its launcher %s",
+                 job_silent(who, sizeof(who), j, dead), (unsigned long long)job_step(j),
+                 job_ending(ending, sizeof(ending), j, code));
+        return true;
+    }
+    if (note || code > JOB_SIGNALLED) {
+        snprintf(j->cause, sizeof(j->cause),
+                 "a rank has died before it had begun; its launcher says exit code %d", code);
+        return true;
+    }
+    *status = CO_E_FAILED;
+    if (code == 127) {
+        snprintf(j->cause, sizeof(j->cause),
+                 "--mpiexec: '%s' cannot be started; is it installed, and "
+                 "in PATH?",
+                 j->m->launcher);
+        return false;
+    }
+    /* Before ranks began: a config that is wrong, a launcher that cannot start. Said above. */
+    *status = code == 2 ? CO_E_USAGE : code == 3 ? CO_E_DATA : code == 4 ? CO_E_PEER : CO_E_FAILED;
+    snprintf(j->cause, sizeof(j->cause), "the job has ended with exit code %d; see above", code);
+    return code == 4;
+}
+
+/* ---- again ---- */
+
+/* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
+   which cannot be reached any more; where that is none, one rank fewer. */
+static co_status job_shrink(job *j, int dead, bool one_host, const co_child_guard *guard)
+{
+    const int before = j->hosts.n;
+    int ranks = 0;
+
+    if (one_host && dead >= 0 && j->note[dead].kind == CO_NOTE_BEGUN)
+        co_hosts_drop(&j->hosts, j->note[dead].host);
+    else
+        CO_TRY(co_hosts_drop_lost(&j->hosts, guard, j->m->program[0]));
+    for (int r = 0; r < j->ranks; r++)
+        ranks += !*j->note[r].host || co_hosts_has(&j->hosts, j->note[r].host);
+    j->ranks = j->hosts.n < before ? ranks : j->ranks - 1;
+    return CO_OK;
+}
+
+static bool job_give_up(job *j, const char *why)
+{
+    const size_t n = strlen(j->cause);
+
+    snprintf(j->cause + n, sizeof(j->cause) - n, "; given up: %s", why);
+    return false;
+}
+
+/* Whether there is another start, and with whom. */
+static bool job_again(job *j, int dead, const co_child_guard *guard)
+{
+    const uint64_t failed_at = job_step(j) + 1;
+    const int before = j->ranks;
+    bool one_host;
+    const int lost = job_count_silent(&one_host, j) > 1 ? -1 : dead;
+
+    if (j->m->on_failure == CO_MPIEXEC_STOP)
+        return false;
+    if (j->failed_at == failed_at)
+        return job_give_up(j, "the same step has failed twice");
+    j->failed_at = failed_at;
+    if (j->last.count == j->m->max_restarts)
+        return job_give_up(j, "max_restarts is reached");
+    if (j->m->on_failure == CO_MPIEXEC_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
+        return job_give_up(j, co_error_message());
+    if (j->ranks < 1)
+        return job_give_up(j, "no rank is left to go on with");
+    j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
+    snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
+    co_log(CO_LOG_WARN,
+           "%s; %d of %d rank%s start again from the last checkpoint (restart %d of "
+           "%lld)",
+           j->cause, j->ranks, before, co_plural((uint64_t)before), j->last.count,
+           (long long)j->m->max_restarts);
+    return true;
+}
+
+/* ---- one job ---- */
+
+static double job_seconds(const job *j)
+{
+    return (double)co_clock_ns() * 1e-9 - j->start;
+}
+
+/* A rank has failed, which ends all; or all have left. */
+static bool job_is_over(const job *j)
+{
+    bool left = true;
+
+    for (int r = 0; r < j->ranks; r++) {
+        if (j->note[r].kind == CO_NOTE_FAILED)
+            return true;
+        left = left && j->note[r].kind == CO_NOTE_LEFT;
+    }
+    return left;
+}
+
+/* A launcher may wait for ever to hear from a host that is gone. */
+static bool job_tick(void *arg, double seconds)
+{
+    job *j = arg;
+
+    if (seconds < j->look_at)
+        return false;
+    j->look_at = seconds + JOB_LOOK_S;
+    co_notes_read(j->note, j->m->notes, j->ranks);
+    if (j->over_at == 0 && job_is_over(j))
+        j->over_at = seconds;
+    j->overdue = j->over_at > 0 && seconds - j->over_at > JOB_GRACE_S;
+    return j->overdue;
+}
+
+static co_status job_run_once(int *code, co_status *asked, job *j, const co_child_guard *guard,
+                              bool again)
+{
+    co_child_ending ending = {0};
+    co_child child = {.log = -1, .ask = SIGUSR1, .tick = job_tick, .arg = j};
+    const char **argv;
+
+    CO_TRY(job_command(&argv, j, again));
+    CO_TRY(co_notes_create(j->m->notes, &j->last));
+    child.file = argv[0];
+    child.argv = argv;
+    j->look_at = j->over_at = 0;
+    j->overdue = false;
+    if (j->m->max_seconds) {
+        child.limit_seconds = (double)j->m->max_seconds - job_seconds(j);
+        child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;
+    }
+    *asked = co_child_run(&ending, guard, &child);
+    if (*asked == CO_E_FAILED)
+        return *asked;
+    *code =
+        WIFSIGNALED(ending.wait) ? JOB_SIGNALLED + WTERMSIG(ending.wait) : WEXITSTATUS(ending.wait);
+    co_notes_read(j->note, j->m->notes, j->ranks);
+    return CO_OK;
+}
+
+/* All ranks have left together: at the end, or as asked, in the words of rank 0. */
+static co_status job_left(const job *j, co_status asked)
+{
+    const co_note *note = &j->note[0];
+    const char *after = strstr(note->message, " after step ");
+
+    if (note->status == CO_OK)
+        return CO_OK;
+    if (asked == CO_OK && j->m->max_seconds && job_seconds(j) >= (double)j->m->max_seconds) {
+        co_log(CO_LOG_WARN, "stopped%.*s: the time limit (max_seconds) is reached",
+               after ? (int)strcspn(after, ",") : 0, after ? after : "");
+        return CO_OK;
+    }
+    asked = asked == CO_OK ? note->status : asked;
+    return co_fail(asked, "%s%s", asked == CO_E_INTERRUPTED ? "interrupted" : "terminated",
+                   after ? after : "");
+}
+
+static co_status job_run(job *j, const co_child_guard *guard)
+{
+    for (bool again = false;; again = true) {
+        co_status asked = CO_OK, status;
+        int code = 0, dead;
+        bool accident;
+
+        CO_TRY(job_run_once(&code, &asked, j, guard, again));
+        if (j->note[0].kind == CO_NOTE_LEFT || code == 0)
+            return job_left(j, asked);
+        if (asked != CO_OK) /* they have not left in good order */
+            return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
+        dead = job_find_dead(j);
+        accident = job_explain(&status, j, dead, code);
+        if (!accident || !job_again(j, dead, guard))
+            return co_fail(status, "%s", j->cause);
+    }
+}
+
+co_status co_mpiexec_run(const co_mpiexec *m, const co_child_guard *guard)
+{
+    job j = {.m = m, .ranks = m->ranks, .start = (double)co_clock_ns() * 1e-9};
+    co_status st = co_hosts_read(&j.hosts, m->arena, m->launcher, m->hosts);
+
+    if (st != CO_OK)
+        return st;
+    j.note = co_calloc((size_t)m->ranks, sizeof(*j.note));
+    st = j.note ? job_run(&j, guard) : CO_E_NOMEM;
+    co_notes_remove(m->notes);
+    co_free(j.note);
+    return st;
+}
