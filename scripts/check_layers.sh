@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 # module: what it may include besides itself
 rules='
 core:
-tensor: core
+device: core
+tensor: device core
 graph: tensor core
 ops: graph tensor core
 backends: ops graph tensor core

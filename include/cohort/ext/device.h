@@ -1,0 +1,114 @@
+/*
+ * ext/device.h - what the author of a device fills in: memory, and work in order.
+ *
+ * A device has memory of three kinds. A queue does what it was given one thing after another, while
+ * whoever gave it goes on; a fence is a point of a queue, which the host can ask for and another
+ * queue can wait for. That is all the order there is: two queues that no fence ties together know
+ * nothing of each other.
+ *
+ * NULL is the host, for each of the three: its memory is plain memory, its only queue is the
+ * caller, who has done everything when a call returns, and its fences are always reached.
+ *
+ * tests/device/laws.c holds a device to this contract.
+ */
+#ifndef COHORT_EXT_DEVICE_H
+#define COHORT_EXT_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cohort/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct co_device co_device;
+typedef struct co_queue co_queue;
+typedef struct co_fence co_fence;
+typedef struct co_capture co_capture;
+
+/** Every block begins at a multiple of so many bytes. */
+#define CO_DEVICE_ALIGN 64
+
+typedef enum co_memory {
+    CO_MEMORY_HOST,   /* the host's, which the device may copy from and to at its leisure */
+    CO_MEMORY_PINNED, /* the host's, readied for the device: copies run beside the host's work */
+    CO_MEMORY_DEVICE  /* the device's; where host_memory is false nobody else may touch it */
+} co_memory;
+
+/**
+ * Threads: memory, queues and fences may be made and freed by any thread at any time. A queue is
+ * used by one thread at a time, and so is a fence, but that any thread may ask whether it is
+ * reached while nobody records it.
+ *
+ * Errors: what returns co_status says itself what is wrong with the call. CO_OK of copy, fill and
+ * replay means accepted; what goes wrong later `reached` says, of every fence of the device from
+ * then on.
+ */
+typedef struct co_device_ops {
+    const char *name, *summary;
+    /** All memory is the host's to touch, once the work on it is done. */
+    bool host_memory;
+    /** `bytes` zeroed bytes, a block of its own even if 0. CO_E_NOMEM. */
+    co_status (*alloc)(void **out, co_device *device, size_t bytes, co_memory kind);
+    /** `kind` as it was made, NULL allowed; no work on it is left. */
+    void (*free)(co_device *device, void *block, co_memory kind);
+    /** The values do not matter any more: the memory may serve others until something is written
+     *  there again; what is read until then is undefined. NULL: nothing to gain. */
+    void (*forget)(co_device *device, void *at, size_t bytes);
+
+    /** Ordered work of the device. *out may stay NULL where the caller does it all at once. */
+    co_status (*queue_create)(co_queue **out, co_device *device);
+    /** What is left in it is done or dropped when this returns. */
+    void (*queue_destroy)(co_queue *queue);
+    /** `bytes` bytes, 0 allowed, in any direction between memory of the host and of this device,
+     *  which do not overlap. Both are the queue's until it has passed: `from` must not be written
+     *  nor freed, `to` not be read. */
+    co_status (*copy)(co_queue *queue, void *to, const void *from, size_t bytes);
+    /** Each byte becomes `byte`; otherwise as copy. */
+    co_status (*fill)(co_queue *queue, void *to, int byte, size_t bytes);
+
+    /** A fence that is reached, as it stands at no point yet. *out may stay NULL where all are. */
+    co_status (*fence_create)(co_fence **out, co_device *device);
+    /** It is reached, and every queue that follows it has passed it. */
+    void (*fence_destroy)(co_fence *fence);
+    /** The fence stands behind all that the queue has been given so far. Where it stood before is
+     *  reached, or in the same queue. */
+    co_status (*record)(co_fence *fence, co_queue *queue);
+    /** What the queue is given from now on waits for the point at which the fence stands now, even
+     *  if it is recorded again. The host does not wait. */
+    co_status (*follow)(co_queue *queue, const co_fence *fence);
+    /** Whether all before the fence is done, so that the host sees what was written. */
+    co_status (*reached)(bool *out, const co_fence *fence);
+
+    /** Call `body` once, keep the copies and fills that it gives the queue, and do none of them. It
+     *  gives this queue nothing else and no other queue anything. NULL, as the three belong
+     * together: the device cannot, and who would replay gives the queue the same work again. */
+    co_status (*capture)(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
+                         void *arg);
+    /** All of it again, in the same order, on the same memory; on any queue of the device. */
+    co_status (*replay)(co_capture *capture, co_queue *queue);
+    /** No replay of it is under way. */
+    void (*capture_destroy)(co_capture *capture);
+} co_device_ops;
+
+/** A device puts each of these first in its own struct. */
+struct co_device {
+    const co_device_ops *ops;
+};
+struct co_queue {
+    co_device *device; /* borrowed */
+    co_fence *end;     /* of whoever created it, who waits with it */
+};
+struct co_fence {
+    co_device *device; /* borrowed */
+};
+struct co_capture {
+    co_device *device; /* borrowed */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

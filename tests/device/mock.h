@@ -1,0 +1,33 @@
+/*
+ * mock.h - a device without any hardware, on which what is wrong on a real one goes wrong too: the
+ * host dies when it touches the device's memory, and every queue has a worker thread that lets some
+ * time pass before each thing it does.
+ */
+#ifndef TESTS_DEVICE_MOCK_H
+#define TESTS_DEVICE_MOCK_H
+
+#include "device/device.h"
+
+/* How memory is kept from the host. */
+typedef enum mock_way {
+    /* A protection key, whose rights each thread has of its own: only workers have them. Not on
+       every machine. */
+    MOCK_KEYS,
+    /* Addresses that nobody may touch; a worker knows where else the same memory lies. */
+    MOCK_TWICE
+} mock_way;
+
+/* CO_E_UNSUPPORTED: this machine has no such way. */
+co_status mock_open(co_device **out, mock_way way);
+/* Nothing of the device is left; takes NULL. */
+void mock_close(co_device *device);
+
+/* No worker begins anything new until it goes on. */
+void mock_hold(co_device *device);
+void mock_go_on(co_device *device);
+/* Whatever is queued from now on is lost, and the device says so. */
+void mock_break(co_device *device);
+/* Copies and fills done so far, on all queues. */
+uint64_t mock_done(co_device *device);
+
+#endif
