@@ -49,9 +49,9 @@ static co_status rank_main(co_comm *world, void *arg)
                                 .count = POINTS,
                                 .local = POINTS,
                                 .global = POINTS * (uint64_t)size,
-                                .input = point[0],
-                                .label = label,
-                                .sample = sample};
+                                .sample = sample,
+                                .field = {{CO_FIELD_INPUT, CO_F32, {1, {2}}, point[0]},
+                                          {CO_FIELD_LABEL, CO_I32, {0}, label}}};
         co_result result;
 
         for (int i = 0; i < POINTS; i++) {

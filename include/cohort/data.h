@@ -79,23 +79,30 @@ CO_API co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t
 typedef struct co_loader co_loader;
 
 /** One rank's part of one global batch. Everything is borrowed until the next co_loader_next. A
- *  program may fill one with arrays of its own: what is said here of them is checked where they are
- *  used (CO_E_USAGE), but for their lengths and the values of `input`, which nobody looks at. A NaN
- *  or an infinity there goes through the network as through any arithmetic: the sample's loss and
- *  scores are mostly NaN, which count as wrong, and in training so become the weights, unless a
- * loss scale (co_model_options.precision) leaves the step out. */
+ *  program may fill one with arrays of its own:
+ *      {.count = n, .local = n, .global = n, .sample = sample,
+ *       .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 28, 28}}, pixels},
+ *                 {CO_FIELD_LABEL, CO_I32, {0}, labels}}}
+ *  What is said here of them is checked where they are used (CO_E_USAGE), but for their lengths and
+ *  the values of floats, which nobody looks at. A NaN or an infinity there goes through the network
+ *  as through any arithmetic: the sample's loss and scores are mostly NaN, which count as wrong,
+ *  and in training so become the weights, unless a loss scale (co_model_options.precision) leaves
+ *  the step out. A network takes those fields that it has inputs for: `input`, and what its loss
+ *  compares with, `label` (from 0 to the network's scores - 1) or `target`. */
 typedef struct co_batch {
-    uint64_t epoch, step;    /* step within the epoch */
-    uint64_t count;          /* samples here; may be 0, and the arrays NULL */
-    uint64_t global;         /* samples over all ranks, at least count: the gradient's divisor */
-    uint64_t local;          /* samples of this rank in the step: count, or more of a micro-batch */
-    const float *input;      /* (count, C, H, W) */
-    const int32_t *label;    /* (count), from 0 to the network's scores - 1 */
+    uint64_t epoch, step; /* step within the epoch */
+    uint64_t count;       /* samples here; may be 0, and the arrays NULL */
+    uint64_t global;      /* samples over all ranks, at least count: the gradient's divisor */
+    uint64_t local;       /* samples of this rank in the step: count, or more of a micro-batch */
+    co_field field[CO_MAX_FIELDS]; /* the first without a name ends them */
     const uint32_t *sample;  /* (count) indices into the data set, or any numbers: dropout draws by
                                 them; training alone */
     uint64_t bad;            /* samples that others stand in for (`on_bad_sample: skip`) */
     const char *bad_message; /* why, of the first of them; NULL: none */
 } co_batch;
+
+/** The field of that name; NULL: it has none. */
+CO_API const co_field *co_batch_find(const co_batch *batch, const char *name);
 
 typedef struct co_loader_options {
     const co_dataset *dataset; /* borrowed */

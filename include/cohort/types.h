@@ -45,6 +45,22 @@ CO_API int64_t co_shape_count(const co_shape *shape);
 CO_API char *co_shape_format(char *out, size_t size, const co_shape *shape);
 CO_API bool co_shape_equal(const co_shape *a, const co_shape *b);
 
+/** Names of the fields of a batch that Cohort itself knows. */
+#define CO_FIELD_INPUT  "input"  /* F32: what the network gets */
+#define CO_FIELD_LABEL  "label"  /* I32 (N): the class of each sample, from 0 */
+#define CO_FIELD_TARGET "target" /* F32: the values that the network is to give */
+
+#define CO_MAX_FIELDS 8
+
+/** What the samples of a batch have of one kind: (count, ...) row-major, `shape` for each sample,
+ *  without the count; ndim 0 is one number. */
+typedef struct co_field {
+    const char *name; /* CO_FIELD_INPUT, CO_FIELD_LABEL, ..., or any other of a data set */
+    co_dtype dtype;
+    co_shape shape;
+    const void *data;
+} co_field;
+
 #ifdef __cplusplus
 }
 #endif

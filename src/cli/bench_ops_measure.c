@@ -22,16 +22,17 @@ typedef struct measure {
     uint64_t ns; /* for each step */
 } measure;
 
-/* Values as after a normalisation, labels of all classes. */
+/* Values as after a normalisation, labels of all classes; values to be given stay 0. */
 static void measure_fill(measure *m, const cli_network *net, int64_t batch)
 {
     const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST};
     const uint64_t count = (uint64_t)(co_shape_count(&net->sample) * batch);
-    int32_t *label = co_plan_label(m->plan);
+    int32_t *label = co_plan_input(m->plan, CO_FIELD_LABEL);
 
-    co_rng_normal(co_plan_input(m->plan), &rng, 0, count);
+    co_rng_normal(co_plan_input(m->plan, CO_FIELD_INPUT), &rng, 0, count);
     for (int64_t i = 0; i < batch; i++) {
-        label[i] = (int32_t)(i % net->classes);
+        if (label)
+            label[i] = (int32_t)(i % net->classes);
         m->sample[i] = (uint32_t)i;
     }
     m->run = (co_run){.seed = 1, .sample = m->sample, .grad_scale = 1.0f / (float)batch};

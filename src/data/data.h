@@ -57,6 +57,9 @@ bool co_dataset_scales(const co_dataset *dataset);
 /* Whether another sample takes the place of one whose bytes are no image (`on_bad_sample`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
 
+/* Samples begin .. begin + count of a batch. */
+co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count);
+
 /* What reading samples needs over and over; each reading thread has its own. Zero is empty. */
 typedef struct co_data_scratch {
     co_buffer stored, pixels;

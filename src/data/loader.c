@@ -16,30 +16,14 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "data/data.h"
+#include "data/loader_slot.h"
 
 #define LOADER_DEPTH     4
-#define LOADER_MESSAGE   512
 #define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
 #define LOADER_MAX_CLAIM 64 /* samples */
 #define LOADER_WARNINGS  3  /* of bad samples, in all */
 /* Bytes of the ring from which on a batch is out of the caches before it is read. */
 #define LOADER_PAST ((size_t)16 << 20)
-
-typedef struct loader_slot {
-    co_batch batch;
-    float *input;     /* (most, C, H, W), owned */
-    int32_t *label;   /* (most), owned */
-    uint32_t *sample; /* (most), owned */
-    uint64_t claimed; /* samples, under plan_lock */
-    /* under queue_lock */
-    uint64_t done; /* samples */
-    bool ready;
-    co_status status; /* of the reads, with its message: that of a thread is its own */
-    char message[LOADER_MESSAGE];
-    uint64_t first_bad; /* place in the batch */
-    char bad_message[LOADER_MESSAGE];
-} loader_slot;
 
 /* Samples of one batch that a reader works on. */
 typedef struct loader_claim {
@@ -132,7 +116,7 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
 {
     const uint64_t count = co_dataset_count(l->dataset), bad = slot->sample[k];
     const int32_t label = slot->label[k];
-    char last[LOADER_MESSAGE];
+    char last[LOADER_SLOT_MESSAGE];
 
     for (uint64_t i = bad + 1; i < bad + count; i++) {
         const uint32_t sample = (uint32_t)(i % count);
@@ -152,7 +136,7 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
 /* The message names the sample; what to do about it is a matter of data sets. */
 static co_status loader_refuse(void)
 {
-    char why[LOADER_MESSAGE];
+    char why[LOADER_SLOT_MESSAGE];
 
     snprintf(why, sizeof(why), "%s", co_error_message());
     return co_fail(CO_E_DATA, "%s; mend it, or go on without it: data.on_bad_sample: skip", why);
@@ -291,24 +275,14 @@ static uint64_t loader_most(const co_loader *l)
 static co_status loader_make_slots(co_loader *l)
 {
     const uint64_t most = loader_most(l);
-    size_t floats;
 
     l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
     if (!l->slot)
         return CO_E_NOMEM;
-    if (co_mul_size(&floats, most, l->sample_size) != 0)
-        return co_fail(CO_E_NOMEM, "out of memory");
-    l->past = floats > LOADER_PAST / sizeof(float) / l->n_slot;
+    for (size_t i = 0; i < l->n_slot; i++)
+        CO_TRY(loader_slot_make(&l->slot[i], l->dataset, most));
+    l->past = most * l->sample_size > LOADER_PAST / sizeof(float) / l->n_slot;
     l->scratch.past = l->past;
-    for (size_t i = 0; i < l->n_slot; i++) {
-        loader_slot *slot = &l->slot[i];
-
-        slot->batch.input = slot->input = co_calloc_aligned(floats, sizeof(*slot->input));
-        slot->batch.label = slot->label = co_calloc(most, sizeof(*slot->label));
-        slot->batch.sample = slot->sample = co_calloc(most, sizeof(*slot->sample));
-        if (!slot->input || !slot->label || !slot->sample)
-            return CO_E_NOMEM;
-    }
     return CO_OK;
 }
 
@@ -407,11 +381,8 @@ void co_loader_destroy(co_loader *loader)
     if (!loader)
         return;
     loader_stop(loader);
-    for (size_t i = 0; loader->slot && i < loader->n_slot; i++) {
-        co_free(loader->slot[i].input);
-        co_free(loader->slot[i].label);
-        co_free(loader->slot[i].sample);
-    }
+    for (size_t i = 0; loader->slot && i < loader->n_slot; i++)
+        loader_slot_free(&loader->slot[i]);
     co_data_scratch_free(&loader->scratch);
     co_free(loader->slot);
     co_free(loader->thread);

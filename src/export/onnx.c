@@ -253,8 +253,9 @@ static co_status onnx_fill(onnx_builder *b, const co_export *export)
 {
     const co_graph *graph = b->graph;
     Onnx__GraphProto *proto = b->proto;
+    const int input = co_graph_find_input(graph, CO_FIELD_INPUT);
 
-    b->value[graph->input] = "input";
+    b->value[input] = "input";
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
         const float *from = param->spec.buffer ? export->store->buffer : export->store->param;
@@ -269,7 +270,7 @@ static co_status onnx_fill(onnx_builder *b, const co_export *export)
         b->value[node->out[0]] = node->out[0] == graph->output ? "output" : onnx_name(b, node, "");
         CO_TRY(onnx_write_op(b, node));
     }
-    proto->input[0] = onnx_describe(b, "input", &graph->var[graph->input].shape);
+    proto->input[0] = onnx_describe(b, "input", &graph->var[input].shape);
     proto->output[0] = onnx_describe(b, "output", &graph->var[graph->output].shape);
     proto->n_input = proto->n_output = 1;
     return b->failed ? CO_E_NOMEM : CO_OK;

@@ -330,16 +330,15 @@ static co_status compile_pin(co_plan *plan, int var)
 co_status plan_compile_forward(co_plan *plan)
 {
     const co_graph *graph = plan->graph;
-    const int inputs[] = {graph->input, graph->label};
 
-    for (int i = 0; i < 2; i++) {
-        const co_var *var = &graph->var[inputs[i]];
-        plan_tensor *t = plan_new_tensor(plan, &var->shape, var->dtype);
+    for (int i = 0; i < graph->n_input; i++) {
+        const int var = graph->input[i].var;
+        plan_tensor *t = plan_new_tensor(plan, &graph->var[var].shape, graph->var[var].dtype);
 
         if (!t)
             return CO_E_NOMEM;
-        plan->value[inputs[i]] = t;
-        CO_TRY(compile_pin(plan, inputs[i]));
+        plan->value[var] = t;
+        CO_TRY(compile_pin(plan, var));
     }
     for (int i = 0; i < graph->n_node; i++)
         if (!plan->node_call[i])

@@ -36,29 +36,51 @@ static co_status graph_add_var(int *out, co_graph *graph, const co_shape *shape,
     return CO_OK;
 }
 
-co_status co_graph_create(co_graph **out, const co_shape *sample)
+co_status co_graph_create(co_graph **out)
 {
     co_graph *graph = co_calloc(1, sizeof(*graph));
-    co_shape input = {.ndim = sample->ndim + 1, .dim = {1}}, label = {1, {1}};
-    co_status st = CO_OK;
 
     if (!graph)
         return CO_E_NOMEM;
-    memcpy(input.dim + 1, sample->dim, (size_t)sample->ndim * sizeof(sample->dim[0]));
     graph->output = graph->loss = -1;
     graph->arena = co_arena_create();
-    if (!graph->arena)
-        st = CO_E_NOMEM;
-    if (st == CO_OK)
-        st = graph_add_var(&graph->input, graph, &input, CO_F32, -1);
-    if (st == CO_OK)
-        st = graph_add_var(&graph->label, graph, &label, CO_I32, -1);
-    if (st != CO_OK) {
+    if (!graph->arena) {
         co_graph_destroy(graph);
-        return st;
+        return CO_E_NOMEM;
     }
     *out = graph;
     return CO_OK;
+}
+
+co_status co_graph_add_input(int *out, co_graph *graph, const char *name, const co_shape *sample,
+                             co_dtype dtype)
+{
+    co_shape shape = {.ndim = sample->ndim + 1, .dim = {1}};
+    co_graph_input *input = &graph->input[graph->n_input];
+
+    if (sample->ndim >= CO_MAX_DIMS)
+        return co_fail(CO_E_USAGE, "input '%s': a sample has at most %d dimensions, not %d", name,
+                       CO_MAX_DIMS - 1, sample->ndim);
+    if (co_graph_find_input(graph, name) >= 0 || graph->n_input == CO_GRAPH_MAX_INPUT)
+        return co_fail(CO_E_USAGE,
+                       "input '%s': a network has one input of that name, and %d in all", name,
+                       CO_GRAPH_MAX_INPUT);
+    memcpy(shape.dim + 1, sample->dim, (size_t)sample->ndim * sizeof(sample->dim[0]));
+    input->name = co_arena_strdup(graph->arena, name);
+    if (!input->name)
+        return CO_E_NOMEM;
+    CO_TRY(graph_add_var(&input->var, graph, &shape, dtype, -1));
+    *out = input->var;
+    graph->n_input++;
+    return CO_OK;
+}
+
+int co_graph_find_input(const co_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_input; i++)
+        if (strcmp(graph->input[i].name, name) == 0)
+            return graph->input[i].var;
+    return -1;
 }
 
 void co_graph_destroy(co_graph *graph)
@@ -152,6 +174,23 @@ co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *n
     graph->node[graph->n_node++] = node;
     *out = node.out[0];
     return CO_OK;
+}
+
+co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
+                            const void *attr, int output)
+{
+    const co_shape label = {0};
+    co_shape values = graph->var[output].shape;
+    int in[2] = {output, -1};
+
+    values.ndim--;
+    memmove(values.dim, values.dim + 1, (size_t)values.ndim * sizeof(values.dim[0]));
+    graph->output = output;
+    if (op->target == CO_TARGET_LABEL)
+        CO_TRY(co_graph_add_input(&in[1], graph, CO_FIELD_LABEL, &label, CO_I32));
+    if (op->target == CO_TARGET_VALUES)
+        CO_TRY(co_graph_add_input(&in[1], graph, CO_FIELD_TARGET, &values, CO_F32));
+    return co_graph_add(out, graph, op, name, attr, in);
 }
 
 co_status co_graph_finish(co_graph *graph)

@@ -35,29 +35,48 @@ typedef struct co_node {
     size_t range_begin, range_end; /* of its gradients in the store; equal: none */
 } co_node;
 
+/* What a batch brings: field `name` goes into tensor `var`. */
+typedef struct co_graph_input {
+    const char *name;
+    int var;
+} co_graph_input;
+
+#define CO_GRAPH_MAX_INPUT 4
+
 typedef struct co_graph {
     co_arena *arena; /* owned: everything below */
     int n_var, n_node, n_param;
     co_var *var;
-    co_node *node;            /* in topological order: the order of building */
-    co_param *param;          /* in order of building: PyTorch's state_dict order */
-    int input;                /* var: (N, C, H, W) */
-    int label;                /* var: (N) int32 */
-    int output;               /* var: (N, classes): logits or log-probabilities */
+    co_node *node;   /* in topological order: the order of building */
+    co_param *param; /* in order of building: PyTorch's state_dict order */
+    int n_input;
+    co_graph_input input[CO_GRAPH_MAX_INPUT];
+    int output;               /* var: (N, outputs): logits, log-probabilities or values */
     int loss;                 /* var: (N), or -1 until a loss node is added */
     size_t n_store, n_buffer; /* elements; set by co_graph_finish */
     int cap_var, cap_node, cap_param;
 } co_graph;
 
-/* `sample` is (C, H, W). */
-co_status co_graph_create(co_graph **out, const co_shape *sample);
+co_status co_graph_create(co_graph **out);
 void co_graph_destroy(co_graph *graph);
+
+/* An input by the name of the batch's field; names are unique. `sample` is the shape of one sample:
+ *out is a var with the batch in front. */
+co_status co_graph_add_input(int *out, co_graph *graph, const char *name, const co_shape *sample,
+                             co_dtype dtype);
+/* The var of an input; -1: there is none of that name. */
+int co_graph_find_input(const co_graph *graph, const char *name);
 
 /* Append a node. `attr` is copied. `name` may be NULL for nodes without parameters (then
    "<op><index>"); names are unique. *out is its first output var. An impossible shape is
    CO_E_USAGE naming the node. */
 co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
                        const void *attr, const int *in);
+
+/* Append the loss: var `output` becomes the graph's output, and what `op` compares it with one more
+   input (co_op.target). *out is the loss of each sample. */
+co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
+                            const void *attr, int output);
 
 /* Place parameters in the order in which backward finishes them. No node may be added after. */
 co_status co_graph_finish(co_graph *graph);

@@ -81,14 +81,11 @@ int64_t co_plan_batch(const co_plan *plan)
     return plan->options.batch;
 }
 
-float *co_plan_input(co_plan *plan)
+void *co_plan_input(co_plan *plan, const char *name)
 {
-    return plan->plain[plan->graph->input]->tensor.data;
-}
+    const int var = co_graph_find_input(plan->graph, name);
 
-int32_t *co_plan_label(co_plan *plan)
-{
-    return plan->plain[plan->graph->label]->tensor.data;
+    return var < 0 ? NULL : plan->plain[var]->tensor.data;
 }
 
 const float *co_plan_output(const co_plan *plan)

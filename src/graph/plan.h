@@ -36,10 +36,10 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
 void co_plan_destroy(co_plan *plan);
 
 int64_t co_plan_batch(const co_plan *plan);
-/* Where to put the input, (N, C, H, W) plain, and the labels, (N). */
-float *co_plan_input(co_plan *plan);
-int32_t *co_plan_label(co_plan *plan);
-/* After forward: output (N, classes) plain and loss of each sample (N). */
+/* Where to put an input of the graph, plain, with the plan's batch in front; NULL: it has none of
+   that name. */
+void *co_plan_input(co_plan *plan, const char *name);
+/* After forward: output (N, outputs) plain and loss of each sample (N). */
 const float *co_plan_output(const co_plan *plan);
 const float *co_plan_loss(const co_plan *plan);
 

@@ -25,7 +25,8 @@ void co_metrics_count(co_result *out, const float *score, const float *loss, con
     memset(out, 0, sizeof(*out));
     out->count = n;
     for (uint64_t i = 0; i < n; i++) {
-        size_t place = metrics_rank_of(score + i * classes, (size_t)label[i], classes);
+        const size_t place =
+            label ? metrics_rank_of(score + i * classes, (size_t)label[i], classes) : classes;
 
         out->loss_sum += (double)loss[i];
         out->correct += place == 0;

@@ -5,7 +5,8 @@
 #include <cohort/train.h>
 
 /* Count one batch: scores (n, classes), loss (n), label (n). A sample is right (top-k) when
-   fewer than k classes score higher, ties to the lower class; never when its score is NaN. */
+   fewer than k classes score higher, ties to the lower class; never when its score is NaN. Without
+   labels (NULL) none is. */
 void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
                       uint64_t n, size_t classes);
 /* Add 1 to confusion[label][class that scores highest], (classes, classes), for each sample; ties

@@ -186,20 +186,34 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     return CO_OK;
 }
 
-size_t co_model_sample_size(const co_model *model)
+/* Of one sample: what an input of the network is without the batch. */
+static co_shape model_input_shape(const co_model *model, int var)
 {
-    return (size_t)co_shape_count(&model->graph->var[model->graph->input].shape);
+    co_shape shape = model->graph->var[var].shape;
+
+    shape.ndim--;
+    memmove(shape.dim, shape.dim + 1, (size_t)shape.ndim * sizeof(shape.dim[0]));
+    return shape;
 }
 
-co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, size_t sample)
+co_shape co_model_sample(const co_model *model)
 {
-    co_batch slice = *batch;
+    return model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));
+}
 
-    slice.count = count;
-    slice.input += begin * sample;
-    slice.label += begin;
-    slice.sample += begin;
-    return slice;
+size_t co_model_sample_size(const co_model *model)
+{
+    const co_shape sample = co_model_sample(model);
+
+    return (size_t)co_shape_count(&sample);
+}
+
+/* Bytes of `count` samples of an input. */
+static size_t model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count)
+{
+    const co_var *var = &model->graph->var[input->var];
+
+    return (size_t)count * (size_t)co_shape_count(&var->shape) * co_dtype_size(var->dtype);
 }
 
 void co_model_sync_batch_norm(co_model *model, co_comm *comm)
@@ -241,12 +255,13 @@ static co_run model_phantom_run(const co_model *model, const co_batch *batch)
 static co_status model_phantom_forward(co_model *model, const co_batch *batch)
 {
     const co_run run = model_phantom_run(model, batch);
-    const co_shape *shape = &model->graph->var[model->graph->input].shape;
+    const co_graph *graph = model->graph;
     co_plan *plan = NULL;
 
     CO_TRY(model_find_plan(&plan, model, 1, true));
-    memset(co_plan_input(plan), 0, (size_t)co_shape_count(shape) * sizeof(float));
-    memset(co_plan_label(plan), 0, sizeof(int32_t));
+    for (int i = 0; i < graph->n_input; i++)
+        memset(co_plan_input(plan, graph->input[i].name), 0,
+               model_input_bytes(model, &graph->input[i], 1));
     CO_TRY(co_plan_forward(plan, &run));
     model->last = plan;
     return CO_OK;
@@ -282,23 +297,93 @@ static co_status model_check_count(const co_model *model, uint64_t count)
                    (unsigned long long)count, sample);
 }
 
+/* A field fits an input of the same type and sizes; dimensions of 1 do not matter. */
+static bool model_fits(const co_field *field, co_dtype dtype, const co_shape *want)
+{
+    int k = 0;
+
+    for (int i = 0; i < field->shape.ndim; i++) {
+        if (field->shape.dim[i] == 1)
+            continue;
+        while (k < want->ndim && want->dim[k] == 1)
+            k++;
+        if (k == want->ndim || want->dim[k++] != field->shape.dim[i])
+            return false;
+    }
+    while (k < want->ndim && want->dim[k] == 1)
+        k++;
+    return k == want->ndim && field->dtype == dtype;
+}
+
+static co_status model_check_field(const co_model *model, const co_batch *batch,
+                                   const co_graph_input *input)
+{
+    const co_field *field = co_batch_find(batch, input->name);
+    const co_dtype dtype = model->graph->var[input->var].dtype;
+    const co_shape want = model_input_shape(model, input->var);
+    char shape[64], wanted[64];
+
+    if (!field || !field->data)
+        return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
+                       (unsigned long long)batch->count, input->name);
+    if (field->shape.ndim < 0 || field->shape.ndim > CO_MAX_DIMS ||
+        !model_fits(field, dtype, &want))
+        return co_fail(CO_E_USAGE,
+                       "batch: samples of the field '%s' are %s of %s; the network takes %s of %s",
+                       input->name, co_shape_format(shape, sizeof(shape), &field->shape),
+                       co_dtype_name(field->dtype), co_shape_format(wanted, sizeof(wanted), &want),
+                       co_dtype_name(dtype));
+    if (strcmp(input->name, CO_FIELD_LABEL) != 0)
+        return CO_OK;
+    return model_check_labels(model, field->data, batch->count);
+}
+
 static co_status model_check_batch(const co_model *model, const co_batch *batch, bool training)
 {
+    const co_graph *graph = model->graph;
+
     if (batch->count == 0)
         return CO_OK;
     CO_TRY(model_check_count(model, batch->count));
-    if (!batch->input || !batch->label || (training && !batch->sample))
-        return co_fail(CO_E_USAGE, "batch: %llu samples without %s",
-                       (unsigned long long)batch->count,
-                       !batch->input   ? "input"
-                       : !batch->label ? "labels"
-                                       : "indices (`sample`), which dropout draws by");
+    if (training && !batch->sample)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples without indices (`sample`), which dropout draws by",
+                       (unsigned long long)batch->count);
     if (training && batch->global < batch->count)
         return co_fail(CO_E_USAGE,
                        "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
                        "gradient is divided by it",
                        (unsigned long long)batch->count, (unsigned long long)batch->global);
-    return model_check_labels(model, batch->label, batch->count);
+    for (int i = 0; i < graph->n_input; i++)
+        CO_TRY(model_check_field(model, batch, &graph->input[i]));
+    return CO_OK;
+}
+
+static void model_feed(co_model *model, co_plan *plan, const co_batch *batch)
+{
+    const co_graph *graph = model->graph;
+
+    for (int i = 0; i < graph->n_input; i++) {
+        const co_graph_input *input = &graph->input[i];
+
+        memcpy(co_plan_input(plan, input->name), co_batch_find(batch, input->name)->data,
+               model_input_bytes(model, input, batch->count));
+    }
+}
+
+static void model_count(co_result *out, co_model *model, const co_plan *plan, const co_batch *batch,
+                        bool training)
+{
+    const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
+    const size_t classes = (size_t)model->classes;
+    const float *score = co_plan_output(plan);
+
+    if (co_graph_find_input(model->graph, CO_FIELD_LABEL) < 0)
+        label = NULL;
+    co_metrics_count(out, score, co_plan_loss(plan), label ? label->data : NULL, batch->count,
+                     classes);
+    if (label && model->confusion && !training)
+        co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
 }
 
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
@@ -306,7 +391,6 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
 {
     const co_run run = model_run(model, batch);
     co_plan *plan = NULL;
-    size_t sample;
 
     memset(out, 0, sizeof(*out));
     if (training)
@@ -315,10 +399,8 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (batch->count == 0)
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
-    sample = co_model_sample_size(model);
     co_profiler_enter(model->profiler, CO_PROFILE_GATHER);
-    memcpy(co_plan_input(plan), batch->input, batch->count * sample * sizeof(float));
-    memcpy(co_plan_label(plan), batch->label, batch->count * sizeof(int32_t));
+    model_feed(model, plan, batch);
     co_profiler_leave(model->profiler);
     co_profiler_enter(model->profiler, CO_PROFILE_TO_LOSS);
     CO_TRY(co_plan_forward(plan, &run));
@@ -326,11 +408,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (training)
         model->last = plan;
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
-    co_metrics_count(out, co_plan_output(plan), co_plan_loss(plan), batch->label, batch->count,
-                     (size_t)model->classes);
-    if (model->confusion && !training)
-        co_metrics_confuse(model->confusion, co_plan_output(plan), batch->label, batch->count,
-                           (size_t)model->classes);
+    model_count(out, model, plan, batch, training);
     co_profiler_leave(model->profiler);
     return CO_OK;
 }
@@ -348,6 +426,7 @@ co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *bat
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
 {
     const co_run run = {.seed = model->seed};
+    const co_graph *graph = model->graph;
     co_plan *plan = NULL;
 
     if (count == 0)
@@ -357,8 +436,15 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
         return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
                        input ? "room for their scores" : "input");
     CO_TRY(model_find_plan(&plan, model, count, false));
-    memcpy(co_plan_input(plan), input, count * co_model_sample_size(model) * sizeof(float));
-    memset(co_plan_label(plan), 0, count * sizeof(int32_t)); /* for a loss that nobody reads */
+    for (int i = 0; i < graph->n_input; i++) { /* zeros: for a loss that nobody reads */
+        const size_t bytes = model_input_bytes(model, &graph->input[i], count);
+        void *to = co_plan_input(plan, graph->input[i].name);
+
+        if (strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0)
+            memcpy(to, input, bytes);
+        else
+            memset(to, 0, bytes);
+    }
     CO_TRY(co_plan_forward(plan, &run));
     memcpy(out, co_plan_output(plan), count * (size_t)model->classes * sizeof(float));
     return CO_OK;

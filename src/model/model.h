@@ -50,10 +50,9 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
 /* Ready the backends for `threads` cores in this process. */
 co_status co_model_setup(co_model *model, int threads);
 
-/* Elements of one sample. */
+/* The shape of one sample's input, and its elements. */
+co_shape co_model_sample(const co_model *model);
 size_t co_model_sample_size(const co_model *model);
-/* Samples begin .. begin + count of a batch. */
-co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count, size_t sample);
 /* Backward of the last forward; `accumulate`: add to the gradients of earlier micro-batches. */
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg);

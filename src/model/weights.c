@@ -69,19 +69,19 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
     return CO_OK;
 }
 
-/* "3,32,32" of (N, 3, 32, 32). */
+/* "3,32,32" of (3, 32, 32). */
 static void weights_format_sizes(char *out, size_t size, const co_shape *shape)
 {
     size_t used = 0;
 
-    for (int i = 1; i < shape->ndim; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i > 1 ? "," : "",
+    for (int i = 0; i < shape->ndim; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i > 0 ? "," : "",
                                  shape->dim[i]);
 }
 
 co_status co_model_save(const co_model *model, const char *path)
 {
-    const co_shape *input = &model->graph->var[model->graph->input].shape;
+    const co_shape input = co_model_sample(model);
     char sample[80], classes[24];
     const char *const metadata[] = {
         "format", "pt", CO_MODEL_SAMPLE_KEY, sample, CO_MODEL_CLASSES_KEY, classes, NULL};
@@ -89,7 +89,7 @@ co_status co_model_save(const co_model *model, const char *path)
     size_t n = 0;
     co_status st;
 
-    weights_format_sizes(sample, sizeof(sample), input);
+    weights_format_sizes(sample, sizeof(sample), &input);
     snprintf(classes, sizeof(classes), "%" PRId64, model->classes);
     CO_TRY(co_model_tensors(&tensors, &n, model));
     st = co_safetensors_write(path, tensors, n, metadata);

@@ -81,7 +81,9 @@ static co_status builder_append(int *out, co_builder *b, const co_op *op, const 
         return co_value_fail(place, "a network of more than %d layers", BUILDER_MAX_LAYERS);
     CO_TRY(builder_spread(&attrs, op, arena));
     CO_TRY(co_keys_read(attr, op->keys, attrs, op->name, arena));
-    return co_value_place(co_graph_add(out, b->graph, op, name, attr, in), place);
+    return co_value_place(op->is_loss ? co_graph_add_loss(out, b->graph, op, name, attr, in[0])
+                                      : co_graph_add(out, b->graph, op, name, attr, in),
+                          place);
 }
 
 co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs)
@@ -210,7 +212,7 @@ co_status co_build_layers(co_builder *b, const co_value *list)
 co_status co_build_loss(co_builder *b, const co_value *loss)
 {
     co_graph *graph = b->graph;
-    const int last = graph->var[b->x].producer, in[] = {b->x, graph->label};
+    const int last = graph->var[b->x].producer;
     const bool log_probabilities = last >= 0 && graph->node[last].op == &co_op_log_softmax;
     const char *name = log_probabilities ? "nll_loss" : "cross_entropy";
     const co_value *map = NULL;
@@ -223,6 +225,5 @@ co_status co_build_loss(co_builder *b, const co_value *loss)
     if (op == &co_op_nll_loss && !log_probabilities)
         return co_value_fail(loss, "nll_loss needs log-probabilities: end the network with "
                                    "log_softmax, or use cross_entropy");
-    graph->output = b->x;
-    return builder_append(&out, b, op, "loss", map, in, loss);
+    return builder_append(&out, b, op, "loss", map, &b->x, loss);
 }

@@ -128,9 +128,10 @@ co_status co_model_build(co_graph **out, const co_value *model, const co_value *
     co_status st;
 
     CO_TRY(model_check_data(sample, classes));
-    CO_TRY(co_graph_create(&b.graph, sample));
-    b.x = b.graph->input;
-    st = model ? model_add_named(&b, model) : co_build_layers(&b, layers);
+    CO_TRY(co_graph_create(&b.graph));
+    st = co_graph_add_input(&b.x, b.graph, CO_FIELD_INPUT, sample, CO_F32);
+    if (st == CO_OK)
+        st = model ? model_add_named(&b, model) : co_build_layers(&b, layers);
     if (st == CO_OK)
         st = model_check_output(&b, classes, model ? model : layers);
     if (st == CO_OK)

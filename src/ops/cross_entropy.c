@@ -36,6 +36,7 @@ const co_op co_op_cross_entropy = {
     .saves = CO_SAVES_IN,
     .grad_in = 1,
     .is_loss = true,
+    .target = CO_TARGET_LABEL,
     .shape = rules_shape_loss,
     .work = cross_entropy_work,
 };

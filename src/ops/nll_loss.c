@@ -12,5 +12,6 @@ const co_op co_op_nll_loss = {
     .saves = CO_SAVES_IN,
     .grad_in = 1,
     .is_loss = true,
+    .target = CO_TARGET_LABEL,
     .shape = rules_shape_loss,
 };

@@ -3,6 +3,7 @@
  */
 #include "comm/tree.h"
 #include "comm/watch.h"
+#include "data/data.h"
 #include "model/metrics.h"
 #include "model/model.h"
 #include "train/trainer.h"
@@ -23,12 +24,11 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 static co_status evaluate_shards(co_result *shard, co_model *model, const co_batch *batch,
                                  const co_feed *feed, int rank)
 {
-    const size_t sample = co_model_sample_size(model);
     uint64_t begin = 0;
 
     for (int s = co_tree_first(feed->tree, rank); s < co_tree_first(feed->tree, rank + 1); s++) {
         const uint64_t count = co_sampler_local(feed->sampler, batch->step, s);
-        const co_batch part = co_batch_slice(batch, begin, count, sample);
+        const co_batch part = co_batch_slice(batch, begin, count);
         co_result figures;
 
         CO_TRY(co_model_evaluate(&figures, model, &part));

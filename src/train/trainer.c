@@ -189,12 +189,11 @@ static co_status trainer_check_weights(const trainer *t)
    shards of this rank follow. */
 static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, bool more)
 {
-    const size_t sample = co_model_sample_size(t->job->model);
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
     for (uint64_t k = 0; k < parts; k++) {
         const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
-        const co_batch slice = co_batch_slice(batch, begin, end - begin, sample);
+        const co_batch slice = co_batch_slice(batch, begin, end - begin);
         const bool last = k + 1 == parts;
         co_result part;
 
@@ -214,13 +213,12 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
 /* The same, shard by shard; `seen`: of all of this rank's. */
 static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
 {
-    const size_t sample = co_model_sample_size(t->job->model);
     uint64_t begin = 0;
 
     co_shards_start(&t->shards);
     for (int i = 0; i < t->shards.n; i++) {
         const uint64_t count = co_sampler_local(t->train.sampler, batch->step, t->shards.first + i);
-        const co_batch shard = co_batch_slice(batch, begin, count, sample);
+        const co_batch shard = co_batch_slice(batch, begin, count);
         const bool more = i + 1 < t->shards.n;
         co_result figures = {0};
 

@@ -51,7 +51,7 @@ static void read_epoch(float (*out)[FLOATS], const co_dataset *data, int ranks, 
         for (uint64_t step = 0; step < co_sampler_steps(sampler); step++) {
             assert_int_equal(co_loader_next(&b, loader), CO_OK);
             for (uint64_t i = 0; i < b.count; i++)
-                memcpy(out[b.sample[i]], b.input + i * FLOATS, sizeof(*out));
+                memcpy(out[b.sample[i]], (const float *)b.field[0].data + i * FLOATS, sizeof(*out));
         }
         co_loader_destroy(loader);
         co_sampler_destroy(sampler);

@@ -52,6 +52,25 @@ static void feed_close(feed *f)
 
 static const char config[] = "{name: synthetic, shape: [1, 6, 5], samples: 97}";
 
+static const float *inputs(const co_batch *batch)
+{
+    const co_field *field = co_batch_find(batch, CO_FIELD_INPUT);
+
+    assert_int_equal(field->dtype, CO_F32);
+    assert_int_equal(co_shape_count(&field->shape), SIZE);
+    return field->data;
+}
+
+static const int32_t *labels(const co_batch *batch)
+{
+    const co_field *field = co_batch_find(batch, CO_FIELD_LABEL);
+
+    assert_int_equal(field->dtype, CO_I32);
+    assert_int_equal(field->shape.ndim, 0);
+    assert_null(co_batch_find(batch, CO_FIELD_TARGET));
+    return field->data;
+}
+
 static void assert_batch(const co_batch *batch, const co_dataset *data, co_sampler *reference,
                          int rank)
 {
@@ -64,8 +83,8 @@ static void assert_batch(const co_batch *batch, const co_dataset *data, co_sampl
     assert_memory_equal(batch->sample, sample, batch->count * sizeof(*sample));
     for (uint64_t i = 0; i < batch->count; i++) {
         assert_int_equal(co_dataset_read(data, want, sample[i]), CO_OK);
-        assert_memory_equal(batch->input + i * SIZE, want, sizeof(want));
-        assert_int_equal(batch->label[i], co_dataset_label(data, sample[i]));
+        assert_memory_equal(inputs(batch) + i * SIZE, want, sizeof(want));
+        assert_int_equal(labels(batch)[i], co_dataset_label(data, sample[i]));
     }
 }
 
@@ -114,9 +133,9 @@ static void a_batch_is_not_overwritten_while_borrowed(void **state)
         feed_open(&f, config, sampling(1, NULL), (co_loader_options){.threads = 3, .depth = depth});
         for (int n = 0; n < 8; n++) {
             assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
-            memcpy(first, batch.input, batch.count * SIZE * sizeof(float));
+            memcpy(first, inputs(&batch), batch.count * SIZE * sizeof(float));
             co_clock_sleep_us(2000); /* readers fill all they may */
-            assert_memory_equal(first, batch.input, batch.count * SIZE * sizeof(float));
+            assert_memory_equal(first, inputs(&batch), batch.count * SIZE * sizeof(float));
         }
         feed_close(&f);
     }
@@ -246,8 +265,8 @@ static void count_good(uint64_t seen[COUNT], const co_batch *batch, const co_dat
         float want[SIZE];
 
         assert_int_equal(co_dataset_read(data, want, batch->sample[i]), CO_OK);
-        assert_memory_equal(batch->input + i * SIZE, want, sizeof(want));
-        assert_int_equal(batch->label[i], batch->sample[i] % 5);
+        assert_memory_equal(inputs(batch) + i * SIZE, want, sizeof(want));
+        assert_int_equal(labels(batch)[i], batch->sample[i] % 5);
         seen[batch->sample[i]]++;
     }
 }

@@ -71,19 +71,21 @@ static int add(co_graph *g, const co_op *op, int a, int b)
 static co_graph *make_graph(bool also)
 {
     const co_shape sample = {3, {3, 2, 2}};
+    const co_cross_entropy_attr loss = {0};
     co_graph *g = NULL;
     int x, y, z;
 
-    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
-    x = add(g, &co_op_batchnorm, g->input, 0);
+    assert_int_equal(co_graph_create(&g), CO_OK);
+    assert_int_equal(co_graph_add_input(&x, g, CO_FIELD_INPUT, &sample, CO_F32), CO_OK);
+    x = add(g, &co_op_batchnorm, x, 0);
     y = add(g, &co_op_relu, x, 0);
     z = add(g, &co_op_batchnorm, y, 0);
     z = add(g, &co_op_add, y, z);
     if (also)
         z = add(g, &co_op_add, x, z);
     z = add(g, &co_op_relu, z, 0);
-    g->output = add(g, &co_op_flatten, z, 0);
-    add(g, &co_op_cross_entropy, g->output, g->label);
+    z = add(g, &co_op_flatten, z, 0);
+    assert_int_equal(co_graph_add_loss(&z, g, &co_op_cross_entropy, NULL, &loss, z), CO_OK);
     assert_int_equal(co_graph_finish(g), CO_OK);
     return g;
 }
@@ -148,7 +150,7 @@ static void check_case(const fuse_case *c, bool no_reuse)
     assert_string_equal(steps, c->forward);
     write_steps(steps, plan, true);
     assert_string_equal(steps, c->backward);
-    memset(co_plan_label(plan), 0, BATCH * sizeof(int32_t));
+    memset(co_plan_input(plan, CO_FIELD_LABEL), 0, BATCH * sizeof(int32_t));
     assert_int_equal(co_plan_forward(plan, &run), CO_OK);
     assert_int_equal(co_plan_backward(plan, &run, note_range, &done), CO_OK);
     assert_int_equal(done, store->n);

@@ -42,10 +42,12 @@ static co_graph *make_graph(void)
 {
     const co_shape sample = {3, {2, 9, 9}};
     co_graph *g = NULL;
+    const co_cross_entropy_attr loss = {0};
     int x, y;
 
-    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
-    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3, padding: 1}", g->input, 0);
+    assert_int_equal(co_graph_create(&g), CO_OK);
+    assert_int_equal(co_graph_add_input(&x, g, CO_FIELD_INPUT, &sample, CO_F32), CO_OK);
+    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3, padding: 1}", x, 0);
     x = add(g, "batchnorm", "bn1", NULL, x, 0);
     x = add(g, "relu", NULL, NULL, x, 0);
     y = add(g, "conv2d", "conv2", "{out: 6, kernel: 3, padding: 1}", x, 0);
@@ -57,8 +59,8 @@ static co_graph *make_graph(void)
     x = add(g, "flatten", NULL, NULL, x, 0);
     x = add(g, "linear", "fc1", "{out: 7}", x, 0);
     x = add(g, "relu", NULL, NULL, x, 0);
-    g->output = add(g, "linear", "fc2", "{out: 3}", x, 0);
-    add(g, "cross_entropy", NULL, NULL, g->output, g->label);
+    x = add(g, "linear", "fc2", "{out: 3}", x, 0);
+    assert_int_equal(co_graph_add_loss(&x, g, &co_op_cross_entropy, NULL, &loss, x), CO_OK);
     assert_int_equal(co_graph_finish(g), CO_OK);
     return g;
 }
@@ -75,10 +77,12 @@ static co_store *make_store(const co_graph *g)
 static void fill(co_plan *plan)
 {
     const co_rng rng = {.seed = 3, .stream = CO_RNG_TEST};
+    int32_t *label = co_plan_input(plan, CO_FIELD_LABEL);
 
-    co_rng_normal(co_plan_input(plan), &rng, 0, BATCH * 2 * 9 * 9);
+    assert_null(co_plan_input(plan, CO_FIELD_TARGET));
+    co_rng_normal(co_plan_input(plan, CO_FIELD_INPUT), &rng, 0, BATCH * 2 * 9 * 9);
     for (int i = 0; i < BATCH; i++)
-        co_plan_label(plan)[i] = i % 3;
+        label[i] = i % 3;
 }
 
 static const uint32_t samples[BATCH] = {4, 8, 15, 16, 23};
@@ -207,14 +211,21 @@ static void plan_says_why_nothing_runs_a_node(void **state)
 static void graph_refuses_what_cannot_be(void **state)
 {
     const co_shape sample = {3, {2, 9, 9}};
+    const co_shape deep = {CO_MAX_DIMS, {1, 1, 1, 1, 1}};
     co_graph *g = NULL;
-    int x, out, in[2];
+    int input, x, out, in[2];
 
     (void)state;
-    assert_int_equal(co_graph_create(&g, &sample), CO_OK);
-    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3}", g->input, 0);
+    assert_int_equal(co_graph_create(&g), CO_OK);
+    assert_int_equal(co_graph_add_input(&out, g, "deep", &deep, CO_F32), CO_E_USAGE);
+    assert_int_equal(co_graph_add_input(&input, g, CO_FIELD_INPUT, &sample, CO_F32), CO_OK);
+    assert_int_equal(co_graph_add_input(&out, g, CO_FIELD_INPUT, &sample, CO_F32), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "input 'input'"));
+    assert_int_equal(co_graph_find_input(g, CO_FIELD_INPUT), input);
+    assert_int_equal(co_graph_find_input(g, CO_FIELD_LABEL), -1);
+    x = add(g, "conv2d", "conv1", "{out: 6, kernel: 3}", input, 0);
     in[0] = x;
-    in[1] = g->input;
+    in[1] = input;
     assert_int_equal(co_graph_add(&out, g, &co_op_add, "sum", NULL, in), CO_E_USAGE);
     assert_non_null(strstr(co_error_message(), "layer sum: "));
     assert_int_equal(co_graph_add(&out, g, &co_op_relu, "conv1", NULL, in), CO_E_USAGE);

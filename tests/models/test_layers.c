@@ -65,8 +65,8 @@ static void forward(float out[2], models_test *t)
     count_up(store, t->graph, "a.weight", 1);
     count_up(store, t->graph, "b.weight", -1);
     assert_int_equal(co_plan_create(&plan, t->graph, store, &options), CO_OK);
-    memcpy(co_plan_input(plan), (const float[]){1, 10, 100}, 3 * sizeof(float));
-    co_plan_label(plan)[0] = 0;
+    memcpy(co_plan_input(plan, CO_FIELD_INPUT), (const float[]){1, 10, 100}, 3 * sizeof(float));
+    *(int32_t *)co_plan_input(plan, CO_FIELD_LABEL) = 0;
     assert_int_equal(co_plan_forward(plan, &run), CO_OK);
     memcpy(out, co_plan_output(plan), 2 * sizeof(float));
     co_plan_destroy(plan);

@@ -158,7 +158,7 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
                                    const char *attrs)
 {
     const co_op *op = co_op_find(word);
-    const int in[2] = {*x, op && op->is_loss ? h->graph->label : *kept};
+    const int in[2] = {*x, *kept};
     const co_value *value = NULL;
     co_arena *arena = co_config_arena(h->config);
     const char *name;
@@ -179,7 +179,7 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
     if (op->keys)
         CO_TRY(co_keys_read(attr, op->keys, value, word, arena));
     if (op->is_loss)
-        h->graph->output = *x;
+        return co_graph_add_loss(x, h->graph, op, name, attr, *x);
     return co_graph_add(x, h->graph, op, name, attr, in);
 }
 
@@ -201,6 +201,12 @@ static char *harness_next_layer(char **word, char **attrs, char *text)
     return rest;
 }
 
+/* Elements of the output. */
+static size_t harness_outputs(const harness *h)
+{
+    return (size_t)(h->batch * co_shape_count(&h->graph->var[h->graph->output].shape));
+}
+
 static co_status harness_build(harness *h, const co_shape *sample, const char *net)
 {
     const harness_attr attr = {h};
@@ -208,21 +214,23 @@ static co_status harness_build(harness *h, const co_shape *sample, const char *n
     int x, kept;
 
     CO_TRY(co_config_parse(&h->config, "", 0, "case"));
-    CO_TRY(co_graph_create(&h->graph, sample));
+    CO_TRY(co_graph_create(&h->graph));
+    CO_TRY(co_graph_add_input(&x, h->graph, CO_FIELD_INPUT, sample, CO_F32));
     text = co_arena_strdup(co_config_arena(h->config), net);
     if (!text)
         return CO_E_NOMEM;
-    CO_TRY(co_graph_add(&x, h->graph, &source_op, "source", &attr, &h->graph->input));
+    CO_TRY(co_graph_add(&x, h->graph, &source_op, "source", &attr, &x));
     kept = x;
     while (text) {
         text = harness_next_layer(&word, &attrs, text);
         CO_TRY(harness_add_layer(&x, &kept, h, word, attrs));
     }
-    if (h->graph->loss < 0) {
-        h->graph->output = x;
-        CO_TRY(co_graph_add(&x, h->graph, &project_op, "project", &attr, &x));
-    }
+    if (h->graph->loss < 0)
+        CO_TRY(co_graph_add_loss(&x, h->graph, &project_op, "project", &attr, x));
     CO_TRY(co_graph_finish(h->graph));
+    h->target = co_calloc(harness_outputs(h), sizeof(*h->target));
+    if (!h->target)
+        return CO_E_NOMEM;
     return co_store_create(&h->store, h->graph->n_store, h->graph->n_buffer);
 }
 
@@ -253,6 +261,7 @@ void harness_destroy(harness *h)
     co_store_destroy(h->store);
     co_graph_destroy(h->graph);
     co_config_destroy(h->config);
+    co_free(h->target);
     co_free(h->label);
     co_free(h->sample);
     co_free(h);
@@ -319,6 +328,8 @@ void harness_fill(harness *h, uint64_t seed)
         h->sample[n] = (uint32_t)(1000 + 13 * n);
         h->label[n] = (int32_t)((7 * n + 3) % scores->dim[scores->ndim - 1]);
     }
+    for (size_t e = 0; e < harness_outputs(h); e++)
+        h->target[e] = (float)((5 * e + 3) % 9) / 8;
 }
 
 /* --- running --- */
@@ -352,12 +363,18 @@ co_run harness_run(const harness *h)
 co_status harness_forward(double *objective, harness *h, co_plan *plan)
 {
     const co_run run = harness_run(h);
-    const co_shape *in = &h->graph->var[h->graph->input].shape;
+    const co_shape *in =
+        &h->graph->var[co_graph_find_input(h->graph, CO_FIELD_INPUT)].shape; /* dim[0] is 1 */
+    void *label = co_plan_input(plan, CO_FIELD_LABEL);
+    void *target = co_plan_input(plan, CO_FIELD_TARGET);
     double sum = 0;
 
-    /* in->dim[0] is 1 */
-    memset(co_plan_input(plan), 0, (size_t)(h->batch * co_shape_count(in)) * sizeof(float));
-    memcpy(co_plan_label(plan), h->label, (size_t)h->batch * sizeof(*h->label));
+    memset(co_plan_input(plan, CO_FIELD_INPUT), 0,
+           (size_t)(h->batch * co_shape_count(in)) * sizeof(float));
+    if (label)
+        memcpy(label, h->label, (size_t)h->batch * sizeof(*h->label));
+    if (target)
+        memcpy(target, h->target, harness_outputs(h) * sizeof(*h->target));
     CO_TRY(co_plan_forward(plan, &run));
     for (int64_t n = 0; n < h->batch; n++)
         sum += co_plan_loss(plan)[n];
@@ -401,7 +418,6 @@ static co_status harness_execute(harness *h, co_plan *plan, bool training, bool 
 
 co_status harness_measure(harness_result *out, harness *h, const harness_mode *mode, bool twice)
 {
-    const co_shape *shape = &h->graph->var[h->graph->output].shape;
     float *buffer = harness_copy(h->store->buffer, h->store->n_buffer);
     co_plan *plan = NULL;
     co_status st = buffer ? harness_plan(&plan, h, mode) : CO_E_NOMEM;
@@ -410,7 +426,7 @@ co_status harness_measure(harness_result *out, harness *h, const harness_mode *m
     if (st == CO_OK)
         st = harness_execute(h, plan, mode->training, twice);
     if (st == CO_OK) {
-        out->n_out = (size_t)(h->batch * co_shape_count(shape));
+        out->n_out = harness_outputs(h);
         out->n_loss = (size_t)h->batch;
         out->n_grad = mode->training ? h->store->n : 0;
         out->n_buffer = h->store->n_buffer;

@@ -22,6 +22,7 @@ typedef struct harness {
     int layers;        /* of the text */
     uint32_t *sample;  /* owned (batch): indices in a data set */
     int32_t *label;    /* owned (batch) */
+    float *target;     /* owned (batch, outputs), 0 to 1 */
     const float *row;  /* (batch, outputs) what project multiplies by; NULL: random */
     double projection; /* the objective in double, where project is the loss */
     float grad_scale;

@@ -4,9 +4,10 @@
  *   peer_model auto|direct[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
  *
  * The first word is the config's key `convolution`, then `precision`; MODEL and LOSS are config
- * text. BATCH holds `input` (N, C, H, W) and `label` (N, int32). OUT gets `eval.output`, computed
- * first, with the running statistics of WEIGHTS; then, of one training step without dropout,
- * `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running statistics after it.
+ * text. BATCH holds `input` (N, ...) and `label` (N, int32) or `target` (N, ...). OUT gets
+ * `eval.output`, computed first, with the running statistics of WEIGHTS; then, of one training step
+ * without dropout, `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running
+ * statistics after it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +34,19 @@ static void peer_drop_nothing(const co_graph *graph)
             ((co_dropout_attr *)(void *)(uintptr_t)graph->node[i].attr)->p = 0;
 }
 
+/* The shape of a sample. */
+static co_shape peer_sample(const co_named_tensor *tensor)
+{
+    co_shape shape = tensor->shape;
+
+    shape.ndim--;
+    memmove(shape.dim, shape.dim + 1, (size_t)shape.ndim * sizeof(shape.dim[0]));
+    return shape;
+}
+
 static co_status peer_open(peer *p)
 {
-    const co_named_tensor *input, *label;
+    const co_named_tensor *input, *label, *target;
     const bool direct = strncmp(p->argument[0], "direct", 6) == 0;
     const char *comma = strchr(p->argument[0], ',');
     co_model_options options = {.direct_convolution = direct,
@@ -48,9 +59,10 @@ static co_status peer_open(peer *p)
     CO_TRY(co_safetensors_open(&p->file, p->argument[4]));
     input = co_safetensors_find(p->file, "input");
     label = co_safetensors_find(p->file, "label");
-    if (!input || !label)
-        return co_fail(CO_E_DATA, "%s: no input, or no label", p->argument[4]);
-    options.sample = (co_shape){3, {input->shape.dim[1], input->shape.dim[2], input->shape.dim[3]}};
+    target = co_safetensors_find(p->file, "target");
+    if (!input || (!label && !target))
+        return co_fail(CO_E_DATA, "%s: no input, or no label and no target", p->argument[4]);
+    options.sample = peer_sample(input);
     options.classes = 1;
     CO_TRY(co_model_create(&p->model, &options));
     peer_drop_nothing(p->model->graph);
@@ -65,9 +77,12 @@ static co_status peer_open(peer *p)
     p->batch = (co_batch){.count = (uint64_t)input->shape.dim[0],
                           .global = (uint64_t)input->shape.dim[0],
                           .local = (uint64_t)input->shape.dim[0],
-                          .input = input->data,
-                          .label = label->data,
-                          .sample = sample};
+                          .sample = sample,
+                          .field = {{CO_FIELD_INPUT, CO_F32, options.sample, input->data}}};
+    if (label)
+        p->batch.field[1] = (co_field){CO_FIELD_LABEL, CO_I32, {0}, label->data};
+    else
+        p->batch.field[1] = (co_field){CO_FIELD_TARGET, CO_F32, peer_sample(target), target->data};
     return CO_OK;
 }
 

@@ -37,9 +37,9 @@ static void arrays_open(arrays *a)
     a->batch = (co_batch){.count = COUNT,
                           .global = COUNT,
                           .local = COUNT,
-                          .input = a->input[0],
-                          .label = a->label,
-                          .sample = a->sample};
+                          .sample = a->sample,
+                          .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 2, 2}}, a->input[0]},
+                                    {CO_FIELD_LABEL, CO_I32, {0}, a->label}}};
 }
 
 static void assert_refused(co_status st, const char *message)
@@ -84,11 +84,13 @@ static void a_batch_is_whole(void **state)
     (void)state;
     arrays_open(&a);
     batch = a.batch;
-    batch.input = NULL;
-    assert_refused(co_model_evaluate(&result, a.model, &batch), "67 samples without input");
+    batch.field[0].data = NULL;
+    assert_refused(co_model_evaluate(&result, a.model, &batch),
+                   "67 samples without the field 'input'");
     batch = a.batch;
-    batch.label = NULL;
-    assert_refused(co_model_evaluate(&result, a.model, &batch), "67 samples without labels");
+    batch.field[1].name = NULL;
+    assert_refused(co_model_evaluate(&result, a.model, &batch),
+                   "67 samples without the field 'label'");
     batch = a.batch;
     batch.sample = NULL;
     assert_refused(co_model_forward(&result, a.model, &batch), "without indices");
@@ -100,6 +102,34 @@ static void a_batch_is_whole(void **state)
     batch.count = batch.global = UINT64_MAX / 4;
     assert_refused(co_model_forward(&result, a.model, &batch), "more than memory can hold");
     assert_int_equal(co_model_forward(&result, a.model, &(co_batch){.count = 0}), CO_OK);
+    co_model_destroy(a.model);
+}
+
+static void fields_fit_the_network(void **state)
+{
+    co_result result;
+    co_batch batch;
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    batch = a.batch;
+    batch.field[0].shape = (co_shape){3, {2, 2, 1}};
+    assert_int_equal(co_model_evaluate(&result, a.model, &batch), CO_OK);
+    batch.field[0].shape = (co_shape){1, {4}};
+    assert_refused(co_model_evaluate(&result, a.model, &batch),
+                   "samples of the field 'input' are (4) of f32; the network takes (1, 2, 2)");
+    batch.field[0].shape.ndim = -1;
+    assert_refused(co_model_evaluate(&result, a.model, &batch), "the field 'input'");
+    batch = a.batch;
+    batch.field[1].dtype = CO_I64;
+    assert_refused(co_model_evaluate(&result, a.model, &batch),
+                   "samples of the field 'label' are () of i64; the network takes () of i32");
+    batch = a.batch; /* in another order, and with one that nobody asks for */
+    batch.field[0] = (co_field){"weight", CO_F64, {1, {3}}, NULL};
+    batch.field[2] = a.batch.field[0];
+    assert_int_equal(co_model_evaluate(&result, a.model, &batch), CO_OK);
+    assert_int_equal(result.count, COUNT);
     co_model_destroy(a.model);
 }
 
@@ -211,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_label_beyond_the_classes_is_named),
         cmocka_unit_test(a_batch_is_whole),
+        cmocka_unit_test(fields_fit_the_network),
         cmocka_unit_test(scores_need_samples_and_room),
         cmocka_unit_test(a_nan_goes_through),
         cmocka_unit_test(sizes_of_a_model_are_bounded),

@@ -181,8 +181,8 @@ static co_status step(bool *skipped, co_model *model, co_distributed *d, const c
     const co_batch batch = {.count = BATCH / RANKS,
                             .global = BATCH,
                             .local = BATCH / RANKS,
-                            .input = input,
-                            .label = label,
+                            .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 8, 8}}, input},
+                                      {CO_FIELD_LABEL, CO_I32, {0}, label}},
                             .sample = sample,
                             .step = number};
     co_result result;

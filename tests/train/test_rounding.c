@@ -173,8 +173,8 @@ static void step(co_model *model, co_distributed *d, uint64_t number)
     const co_batch batch = {.count = BATCH,
                             .global = BATCH,
                             .local = BATCH,
-                            .input = input,
-                            .label = label,
+                            .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 8, 8}}, input},
+                                      {CO_FIELD_LABEL, CO_I32, {0}, label}},
                             .sample = sample,
                             .step = number};
     co_result result;

@@ -288,9 +288,9 @@ static co_batch gather(one *o, split *s, co_sampler *sampler, uint64_t epoch, ui
     return (co_batch){.count = n,
                       .global = n,
                       .local = n,
-                      .input = o->input,
-                      .label = o->label,
-                      .sample = o->sample};
+                      .sample = o->sample,
+                      .field = {{CO_FIELD_INPUT, CO_F32, *co_dataset_shape(s->data), o->input},
+                                {CO_FIELD_LABEL, CO_I32, {0}, o->label}}};
 }
 
 /* Norm of the difference, relative to that of b. */

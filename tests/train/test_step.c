@@ -161,7 +161,11 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
     CO_TRY(co_model_broadcast(s.model, comm, 0));
     CO_TRY(co_model_evaluate(
         &result, s.model,
-        &(co_batch){.count = 1, .global = 1, .input = pixel, .label = &label, .sample = &sample}));
+        &(co_batch){.count = 1,
+                    .global = 1,
+                    .sample = &sample,
+                    .field = {{CO_FIELD_INPUT, CO_F32, *co_dataset_shape(s.data), pixel},
+                              {CO_FIELD_LABEL, CO_I32, {0}, &label}}}));
     t->loss = result.loss_sum;
     setup_close(&s);
     return CO_OK;

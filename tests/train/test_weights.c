@@ -257,12 +257,14 @@ static void scores_are_what_evaluation_measures(void **state)
                                                                  .classes = 10,
                                                                  .seed = 1}),
                      CO_OK);
-    assert_int_equal(
-        co_model_evaluate(
-            &result, model,
-            &(co_batch){
-                .count = N, .global = N, .input = input[0], .label = label, .sample = sample}),
-        CO_OK);
+    assert_int_equal(co_model_evaluate(
+                         &result, model,
+                         &(co_batch){.count = N,
+                                     .global = N,
+                                     .sample = sample,
+                                     .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 28, 28}}, input[0]},
+                                               {CO_FIELD_LABEL, CO_I32, {0}, label}}}),
+                     CO_OK);
     assert_int_equal(co_model_predict(score[0][0], model, input[0], N), CO_OK);
     assert_int_equal(co_model_predict(score[1][0], model, input[0], 0), CO_OK);
     for (int i = 0; i < N; i++) {

@@ -51,6 +51,13 @@ typedef enum co_op_precision {
     CO_PRECISION_WIDE        /* loses most: in floats */
 } co_op_precision;
 
+/** What a loss compares its input 0 with. It is its input 1, which every batch brings. */
+typedef enum co_target {
+    CO_TARGET_NONE = 0,
+    CO_TARGET_LABEL, /* field "label", I32 (N): the class of each sample, from 0 */
+    CO_TARGET_VALUES /* field "target", F32: of the shape of input 0 */
+} co_target;
+
 typedef struct co_op {
     const char *name;
     const char *summary;
@@ -66,7 +73,8 @@ typedef struct co_op {
                          may do it on their result (ext/kernel.h, fuses) */
     bool pools;       /* one input, no parameters, fewer elements: likewise, in floats */
     co_op_precision precision;
-    bool is_loss; /* out 0 is the loss of each sample, (N): the root of backward */
+    bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
+    co_target target; /* of a loss */
 
     /** Check attributes once, and fill in what depends on others (NULL: nothing to do). */
     co_status (*check)(void *attr);
