@@ -84,8 +84,15 @@ typedef struct co_cross_entropy_attr {
     double label_smoothing;
 } co_cross_entropy_attr;
 
+/* mse_loss: in values (N, ...), targets of the same shape; out (N) = mean of (in - target)^2 over
+   the elements of a sample.
+   bce_with_logits_loss: in logits (N, ...), targets of the same shape, each from 0 to 1; out (N) =
+   mean of -t log s(in) - (1 - t) log(1 - s(in)), s the sigmoid: each element a yes or no of its
+   own. No attributes. */
+
 extern const co_op co_op_conv2d, co_op_linear, co_op_maxpool, co_op_avgpool, co_op_adaptive_avgpool,
     co_op_relu, co_op_add, co_op_flatten, co_op_batchnorm, co_op_dropout, co_op_dropout2d,
-    co_op_scale, co_op_log_softmax, co_op_nll_loss, co_op_cross_entropy;
+    co_op_scale, co_op_log_softmax, co_op_nll_loss, co_op_cross_entropy, co_op_mse_loss,
+    co_op_bce_with_logits_loss;
 
 #endif

@@ -154,6 +154,19 @@ co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr)
     return CO_OK;
 }
 
+co_status rules_shape_values_loss(co_shape *out, const co_shape *in, const void *attr)
+{
+    char text[RULES_SHAPE_TEXT], target[RULES_SHAPE_TEXT];
+
+    (void)attr;
+    CO_TRY(rules_need_size(&in[0], "predictions"));
+    if (!co_shape_equal(&in[0], &in[1]))
+        return co_fail(CO_E_USAGE, "the network gives %s, the targets are %s; they must agree",
+                       rules_format(text, &in[0]), rules_format(target, &in[1]));
+    *out = (co_shape){1, {in[0].dim[0]}};
+    return CO_OK;
+}
+
 co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr)
 {
     (void)attr;

@@ -68,6 +68,8 @@ int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
 
 /* Losses: predictions (N, C), labels (N) -> (N). */
 co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr);
+/* Losses: predictions (N, ...), targets of the same shape -> (N). */
+co_status rules_shape_values_loss(co_shape *out, const co_shape *in, const void *attr);
 
 /* Ops that change values but not the shape. */
 co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr);

@@ -339,7 +339,8 @@ static const struct {
     {"model: mlp\nloss: relu",
      {3, {1, 28, 28}},
      10,
-     "net.yaml:2:7: unknown loss 'relu'; there are nll_loss, cross_entropy"},
+     "net.yaml:2:7: unknown loss 'relu'; there are nll_loss, cross_entropy, mse_loss, "
+     "bce_with_logits_loss"},
     {"model: mlp\nloss: {name: cross_entropy, label_smoothing: 2}",
      {3, {1, 28, 28}},
      10,

@@ -73,7 +73,7 @@ static void worked_check(const worked_case *c)
     assert_int_equal(harness_measure(&result, h, &train, false), CO_OK);
     assert_true(result.n_out <= sizeof(row) / sizeof(row[0]));
     worked_expect(&cursor, result.out, result.n_out, "output");
-    if (strstr(c->net, "nll") || strstr(c->net, "entropy"))
+    if (strstr(c->net, "loss") || strstr(c->net, "entropy"))
         worked_expect(&cursor, result.loss, result.n_loss, "loss");
     for (int buffers = 0; buffers < 2; buffers++)
         for (int p = 0; p < h->graph->n_param; p++) {

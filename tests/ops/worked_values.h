@@ -1,4 +1,4 @@
-/* worked_values.h - made by worked_values.py with PyTorch 1.13.0a0; see there. */
+/* worked_values.h - made by worked_values.py with PyTorch 2.15.0; see there. */
 #ifndef CO_TESTS_OPS_WORKED_VALUES_H
 #define CO_TESTS_OPS_WORKED_VALUES_H
 
@@ -247,6 +247,36 @@ static const float worked_20[] = {
 0.6875f, -0.3125f
 };
 
+static const float worked_21[] = {
+-0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f,
+-0.1875f, 0.79492188f, 0.40722656f, 0.99804688f, -0.53125f, -0.625f, -0.15625f, 0.3125f, -0.5f,
+-0.03125f, -0.125f, -0.375f, -0.46875f, 0, -0.8125f, -0.34375f, -0.6875f, -0.25f, 0.1875f, 0.625f,
+-0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f, -0.1875f
+};
+
+static const float worked_22[] = {
+-0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f,
+-0.1875f, 0.69726562f, 0.76953125f, -0.35416667f, -0.41666667f, -0.10416667f, 0.20833333f,
+-0.33333333f, -0.020833333f, -0.083333333f, -0.25f, -0.3125f, 0, -0.54166667f, -0.22916667f,
+-0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f,
+-0.1875f
+};
+
+static const float worked_23[] = {
+-0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f,
+-0.1875f, 0.81058473f, 0.66818128f, 0.80645178f, -0.01010264f, -0.14054413f, 0.011684538f,
+0.16283872f, -0.05441665f, 0.097654979f, -0.031885167f, 0.031885167f, -0.097654979f, 0.05441665f,
+-0.16283872f, -0.011684538f, -0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f,
+-0.0625f, 0.375f, -0.625f, -0.1875f
+};
+
+static const float worked_24[] = {
+-41.25f, -15, 11.25f, 37.5f, -22.5f, 3.75f, 30, -30, -3.75f, 22.5f, -37.5f, -11.25f, 15.160126f,
+12.582001f, -3.75f, -9.9999969f, 4.9998699f, 10, -6.25f, 8.5202263f, 2.5f, -2.5f, -8.5202263f,
+6.25f, -10, -4.9998699f, -41.25f, -15, 11.25f, 37.5f, -22.5f, 3.75f, 30, -30, -3.75f, 22.5f,
+-37.5f, -11.25f
+};
+
 static const worked_case worked_cases[] = {
 {"conv2d",
  "conv2d {out: 3, kernel: 3}",
@@ -312,6 +342,18 @@ static const worked_case worked_cases[] = {
 {"cross_entropy smoothed",
  "cross_entropy {label_smoothing: 0.125}",
  3, {1, {5}}, worked_20, 48},
+{"mse_loss",
+ "mse_loss",
+ 3, {1, {4}}, worked_21, 39},
+{"mse_loss of images",
+ "mse_loss",
+ 2, {3, {1, 2, 3}}, worked_22, 38},
+{"bce_with_logits_loss",
+ "bce_with_logits_loss",
+ 3, {1, {4}}, worked_23, 39},
+{"bce_with_logits_loss of images",
+ "scale {factor: 60}; bce_with_logits_loss",
+ 2, {3, {1, 2, 3}}, worked_24, 38},
 };
 
 #endif

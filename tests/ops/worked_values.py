@@ -31,6 +31,14 @@ def entropy(x, labels, smoothing=0.0):
     return F.cross_entropy(x, labels, reduction="none", label_smoothing=smoothing)
 
 
+def mse(x, target):
+    return F.mse_loss(x, target, reduction="none").flatten(1).mean(1)
+
+
+def bce(x, target):
+    return F.binary_cross_entropy_with_logits(x, target, reduction="none").flatten(1).mean(1)
+
+
 def norm(momentum=0.1, eps=1e-5):
     return lambda x, p, b, train: F.batch_norm(x, b[0], b[1], p[0], p[1], train, momentum, eps)
 
@@ -82,6 +90,11 @@ CASES = [
     ("cross_entropy", "cross_entropy", 3, (5,), [], [], plain(lambda x, p: x), entropy),
     ("cross_entropy smoothed", "cross_entropy {label_smoothing: 0.125}", 3, (5,), [], [],
      plain(lambda x, p: x), lambda x, labels: entropy(x, labels, 0.125)),
+    ("mse_loss", "mse_loss", 3, (4,), [], [], plain(lambda x, p: x), mse),
+    ("mse_loss of images", "mse_loss", 2, (1, 2, 3), [], [], plain(lambda x, p: x), mse),
+    ("bce_with_logits_loss", "bce_with_logits_loss", 3, (4,), [], [], plain(lambda x, p: x), bce),
+    ("bce_with_logits_loss of images", "scale {factor: 60}; bce_with_logits_loss", 2, (1, 2, 3),
+     [], [], plain(lambda x, p: 60 * x), bce),
 ]
 
 
@@ -97,7 +110,9 @@ def run(batch, sample, params, buffers, output, loss):
     y = output(x, p, b, True)
     if loss:
         labels = torch.tensor([(7 * n + 3) % y.shape[1] for n in range(batch)])
-        losses = loss(y, labels)
+        targets = torch.tensor([(5 * e + 3) % 9 / 8 for e in range(y.numel())],
+                               dtype=torch.float64).reshape(y.shape)
+        losses = loss(y, targets if loss in (mse, bce) else labels)
         losses.sum().backward()
     else:
         losses = torch.zeros(0)

@@ -133,6 +133,56 @@ static void fields_fit_the_network(void **state)
     co_model_destroy(a.model);
 }
 
+/* Losses of values: what forward gives is PyTorch's mean over all elements, and training learns. */
+static void a_model_learns_values(void **state)
+{
+    static const char *const losses[] = {"mse_loss", "bce_with_logits_loss"};
+    enum { N = 8 };
+    float input[N][2], target[N][3];
+    uint32_t sample[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        sample[i] = (uint32_t)i;
+        input[i][0] = (float)(i % 2);
+        input[i][1] = (float)(i / 2 % 2);
+        for (int k = 0; k < 3; k++)
+            target[i][k] = (i >> (k % 2)) % 2 ? 1.0f : 0.0f;
+    }
+    for (int k = 0; k < 2; k++) {
+        const co_model_options values = {
+            .model = "[linear: 3]", .loss = losses[k], .sample = {1, {2}}, .classes = 3, .seed = 1};
+        const co_batch batch = {.count = N,
+                                .local = N,
+                                .global = N,
+                                .sample = sample,
+                                .field = {{CO_FIELD_INPUT, CO_F32, {1, {2}}, input},
+                                          {CO_FIELD_TARGET, CO_F32, {1, {3}}, target}}};
+        co_distributed *optimizer;
+        co_result first = {0}, result;
+        co_model *model;
+        co_comm *comm;
+
+        assert_int_equal(co_model_create(&model, &values), CO_OK);
+        assert_int_equal(co_comm_create_self(&comm), CO_OK);
+        assert_int_equal(
+            co_distributed_create(
+                &optimizer,
+                &(co_distributed_options){.model = model, .comm = comm, .optimizer = "{lr: 0.5}"}),
+            CO_OK);
+        for (int step = 0; step < 200; step++) {
+            assert_int_equal(co_model_forward(&result, model, &batch), CO_OK);
+            first = step ? first : result;
+            assert_int_equal(co_distributed_backward(optimizer, &batch, false), CO_OK);
+            assert_int_equal(co_distributed_step(optimizer), CO_OK);
+        }
+        assert_true(result.loss_sum < first.loss_sum / 2);
+        co_distributed_destroy(optimizer);
+        co_comm_destroy(comm);
+        co_model_destroy(model);
+    }
+}
+
 static void scores_need_samples_and_room(void **state)
 {
     float score[2][CLASSES];
@@ -242,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_label_beyond_the_classes_is_named),
         cmocka_unit_test(a_batch_is_whole),
         cmocka_unit_test(fields_fit_the_network),
+        cmocka_unit_test(a_model_learns_values),
         cmocka_unit_test(scores_need_samples_and_room),
         cmocka_unit_test(a_nan_goes_through),
         cmocka_unit_test(sizes_of_a_model_are_bounded),
