@@ -56,8 +56,11 @@ list(JOIN LIBJPEG_LDFLAGS " " libjpeg)
 list(JOIN LIBPNG_LDFLAGS " " libpng)
 set(COHORT_PC_LIBS "${fyaml} ${jansson} ${hwloc} ${libdeflate} ${libjpeg} ${libpng}")
 if(COHORT_ONEDNN)
-  find_package(OpenMP REQUIRED COMPONENTS C) # sets the number of oneDNN's threads
-  string(APPEND COHORT_PC_LIBS " -ldnnl ${OpenMP_C_FLAGS}")
+  string(APPEND COHORT_PC_LIBS " -ldnnl")
+endif()
+find_package(OpenMP QUIET COMPONENTS C) # for loops that threads share
+if(OpenMP_C_FOUND)
+  string(APPEND COHORT_PC_LIBS " ${OpenMP_C_FLAGS}")
 endif()
 if(COHORT_MPI)
   string(APPEND COHORT_PC_LIBS " -lmpi")

@@ -11,7 +11,8 @@ device: core
 tensor: device core
 graph: tensor core
 ops: graph tensor core
-backends: ops graph tensor core
+kernels: core
+backends: kernels ops graph tensor core
 models: ops graph tensor core
 optim: tensor core
 comm: core

@@ -25,7 +25,7 @@ static inline float *make_numbers(uint32_t item, int64_t n)
 /* Of a list that begins with AVX-512's loops and AVX2's, how many this machine cannot run. */
 static inline int count_too_new(void)
 {
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
     return !co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
 #else
     return 0;

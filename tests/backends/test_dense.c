@@ -13,28 +13,28 @@
 #include <string.h>
 
 #include "backends/backends_test.h"
-#include "backends/onednn/dense.h"
+#include "kernels/gemm/gemm.h"
 
 #define MOST_ROWS 15
 #define MOST_K    35
 
-static const dense_loops *const *find_all(void)
+static const gemm_loops *const *find_all(void)
 {
-    static const dense_loops *const all[] = {
-#ifdef CO_ONEDNN_X86
-        &dense_loops_avx512, &dense_loops_avx2,
+    static const gemm_loops *const all[] = {
+#ifdef CO_KERNELS_X86
+        &gemm_loops_avx512, &gemm_loops_avx2,
 #endif
         NULL};
 
     return all + count_too_new();
 }
 
-static dense_rows make_rows(uint32_t item, int64_t n, int64_t columns)
+static gemm_rows make_rows(uint32_t item, int64_t n, int64_t columns)
 {
-    return (dense_rows){make_numbers(item, n * (columns + 1)), n, columns + 1};
+    return (gemm_rows){make_numbers(item, n * (columns + 1)), n, columns + 1};
 }
 
-static float at(const dense_rows *rows, int64_t row, int64_t column)
+static float at(const gemm_rows *rows, int64_t row, int64_t column)
 {
     return rows->at[row * rows->step + column];
 }
@@ -46,10 +46,10 @@ static void near(double got, double want, const char *what)
 }
 
 /* mode 0: a bias, 1: none, 2: added to what is there. */
-static void check_multiply(const dense_loops *loops, int64_t n, int64_t o, int64_t k, int mode)
+static void check_multiply(const gemm_loops *loops, int64_t n, int64_t o, int64_t k, int mode)
 {
-    dense_rows x = make_rows(1, n, k), w = make_rows(2, o, k), y = make_rows(3, n, o);
-    dense_rows before = make_rows(3, n, o);
+    gemm_rows x = make_rows(1, n, k), w = make_rows(2, o, k), y = make_rows(3, n, o);
+    gemm_rows before = make_rows(3, n, o);
     float *bias = make_numbers(4, o);
 
     loops->multiply(&y, &x, &w, mode == 0 ? bias : NULL, k, mode == 2);
@@ -73,18 +73,18 @@ static void check_multiply(const dense_loops *loops, int64_t n, int64_t o, int64
 static void multiply_is_a_product(void **state)
 {
     (void)state;
-    for (const dense_loops *const *l = find_all(); *l; l++)
+    for (const gemm_loops *const *l = find_all(); *l; l++)
         for (int64_t n = 1; n <= MOST_ROWS; n++)
             for (int64_t o = 1; o <= 9; o++)
                 for (int64_t k = 1; k <= MOST_K; k++)
                     check_multiply(*l, n, o, k, (int)((n + o + k) % 3));
 }
 
-static void check_add_up(const dense_loops *loops, int64_t rows, int64_t columns, int64_t l,
+static void check_add_up(const gemm_loops *loops, int64_t rows, int64_t columns, int64_t l,
                          bool add)
 {
-    dense_rows from = make_rows(5, l, columns), to = make_rows(6, rows, columns);
-    dense_rows before = make_rows(6, rows, columns);
+    gemm_rows from = make_rows(5, l, columns), to = make_rows(6, rows, columns);
+    gemm_rows before = make_rows(6, rows, columns);
     float *panel = make_numbers(7, l * loops->width), *number = make_numbers(8, l * rows);
 
     loops->pack(panel, &from, columns);
@@ -109,7 +109,7 @@ static void check_add_up(const dense_loops *loops, int64_t rows, int64_t columns
 static void add_up_is_a_sum_of_rows(void **state)
 {
     (void)state;
-    for (const dense_loops *const *l = find_all(); *l; l++)
+    for (const gemm_loops *const *l = find_all(); *l; l++)
         for (int64_t rows = 1; rows <= (*l)->rows; rows++)
             for (int64_t columns = 1; columns <= (*l)->width; columns++)
                 for (int64_t depth = 1; depth <= 9; depth += 4)

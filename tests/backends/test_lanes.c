@@ -13,17 +13,17 @@
 #include <string.h>
 
 #include "backends/backends_test.h"
-#include "backends/native/native.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "kernels/sample_lanes/sample_lanes.h"
 
-static void near(double got, double want, const native_lanes *lanes)
+static void near(double got, double want, const lanes_loops *lanes)
 {
     if (!(fabs(got - want) <= 1e-5 * fabs(want) + 1e-5))
         fail_msg("%s: %.8g, not %.8g", lanes->name, got, want);
 }
 
-static void pack_and_back(const native_lanes *lanes)
+static void pack_and_back(const lanes_loops *lanes)
 {
     const int64_t n = 2 * lanes->lanes - 1, count = 13;
     float *x = make_numbers(1, n * count), *packed = make_numbers(2, 2 * lanes->lanes * count);
@@ -44,7 +44,7 @@ static void pack_and_back(const native_lanes *lanes)
 }
 
 /* x[c][row][column] in the image, or 0; lane l */
-static double pixel(const float *x, const native_window *s, int64_t c, int64_t row, int64_t column,
+static double pixel(const float *x, const lanes_window *s, int64_t c, int64_t row, int64_t column,
                     int64_t l, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
@@ -54,7 +54,7 @@ static double pixel(const float *x, const native_window *s, int64_t c, int64_t r
     return (double)x[((c * s->h + row) * width + column + s->pad_w) * lanes + l];
 }
 
-static float *make_planes(const native_window *s, int64_t lanes)
+static float *make_planes(const lanes_window *s, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
     float *x = make_numbers(4, s->c * s->h * width * lanes);
@@ -68,7 +68,7 @@ static float *make_planes(const native_window *s, int64_t lanes)
     return x;
 }
 
-static void check_correlate(const native_lanes *lanes, const native_window *s, const float *x)
+static void check_correlate(const lanes_loops *lanes, const lanes_window *s, const float *x)
 {
     const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes;
     float *w = make_numbers(5, s->o * taps), *bias = make_numbers(6, s->o),
@@ -93,8 +93,7 @@ static void check_correlate(const native_lanes *lanes, const native_window *s, c
     co_free(y);
 }
 
-static void check_correlate_weight(const native_lanes *lanes, const native_window *s,
-                                   const float *x)
+static void check_correlate_weight(const lanes_loops *lanes, const lanes_window *s, const float *x)
 {
     const int64_t taps = s->c * s->kh * s->kw, n = lanes->lanes, plane = s->oh * s->ow;
     float *dy = make_numbers(8, s->o * plane * n), *sum = make_numbers(9, s->o * taps * n);
@@ -131,11 +130,11 @@ static void check_correlate_weight(const native_lanes *lanes, const native_windo
 }
 
 /* Every size of tile: 1 to 11 channels, 1 to 9 columns, 1 to 7 taps. */
-static void correlate_sizes(const native_lanes *lanes)
+static void correlate_sizes(const lanes_loops *lanes)
 {
     for (int64_t o = 1; o <= 11; o++)
         for (int64_t ow = 1; ow <= 9; ow++) {
-            native_window s = {.c = 2, .o = o, .oh = 3, .ow = ow, .kh = 2, .step_h = 1};
+            lanes_window s = {.c = 2, .o = o, .oh = 3, .ow = ow, .kh = 2, .step_h = 1};
             float *x;
 
             s.kw = 1 + (o + ow) % 7;
@@ -153,7 +152,7 @@ static void correlate_sizes(const native_lanes *lanes)
         }
 }
 
-static void check_maxpool(const native_lanes *lanes, const native_pool *p)
+static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
 {
     const int64_t n = lanes->lanes;
     float *x = make_numbers(10, p->h * p->w * n), *y = make_numbers(11, p->oh * p->ow * n);
@@ -194,9 +193,9 @@ static void check_maxpool(const native_lanes *lanes, const native_pool *p)
     co_free(place);
 }
 
-static void maxpool_windows(const native_lanes *lanes)
+static void maxpool_windows(const lanes_loops *lanes)
 {
-    static const native_pool pool[] = {
+    static const lanes_pool pool[] = {
         {8, 6, 4, 3, 2, 2, 2, 2, 0, 0}, {9, 7, 4, 3, 2, 2, 2, 2, 0, 0},
         {9, 8, 5, 4, 3, 3, 2, 2, 1, 1}, {7, 5, 3, 2, 1, 2, 3, 3, 0, 0},
         {6, 6, 6, 4, 3, 3, 1, 1, 1, 0}, {4, 5, 3, 3, 2, 2, 2, 2, 1, 1},
@@ -207,7 +206,7 @@ static void maxpool_windows(const native_lanes *lanes)
 }
 
 /* What is zero, above or not, gets no gradient: its maximum stands nowhere. */
-static void check_relu_place(const native_lanes *lanes, const float *x, int64_t n)
+static void check_relu_place(const lanes_loops *lanes, const float *x, int64_t n)
 {
     const int64_t all = n * lanes->lanes;
     float *y = make_numbers(16, all), *bare = make_numbers(16, all);
@@ -223,14 +222,14 @@ static void check_relu_place(const native_lanes *lanes, const float *x, int64_t 
     assert_memory_equal(y, bare, (size_t)all * sizeof(*y));
     for (int64_t i = 0; i < all; i++) {
         assert_true(isnan(x[i]) ? isnan(y[i]) : y[i] == (x[i] > 0 ? x[i] : 0));
-        assert_int_equal(place[i], x[i] <= 0 ? NATIVE_NOWHERE : i % 4);
+        assert_int_equal(place[i], x[i] <= 0 ? LANES_NOWHERE : i % 4);
     }
     co_free(y);
     co_free(bare);
     co_free(place);
 }
 
-static void elements(const native_lanes *lanes)
+static void elements(const lanes_loops *lanes)
 {
     const int64_t n = 5, all = n * lanes->lanes;
     float *x = make_numbers(14, all), *z = make_numbers(15, all), *y = make_numbers(16, all),
@@ -267,12 +266,12 @@ static void elements(const native_lanes *lanes)
     co_free(drop);
 }
 
-static void sums(const native_lanes *lanes)
+static void sums(const lanes_loops *lanes)
 {
     const int64_t n = 7;
     float *x = make_numbers(18, n * lanes->lanes), *z = make_numbers(19, n * lanes->lanes);
-    _Alignas(64) float sum[NATIVE_MAX_LANES] = {0}, squares[NATIVE_MAX_LANES] = {0};
-    _Alignas(64) float products[NATIVE_MAX_LANES] = {0};
+    _Alignas(64) float sum[LANES_MOST] = {0}, squares[LANES_MOST] = {0};
+    _Alignas(64) float products[LANES_MOST] = {0};
 
     lanes->sum(sum, x, n);
     lanes->sum_squares(squares, x, 0.5f, n);
@@ -294,28 +293,28 @@ static void sums(const native_lanes *lanes)
 }
 
 /* x of sample l in (h, w, c) with padding */
-static double seen(const float *split, const native_sparse *s, int64_t l, int64_t at)
+static double seen(const float *split, const lanes_sparse *s, int64_t l, int64_t at)
 {
     return (double)split[l * s->sample + at];
 }
 
-static void check_spots(const native_lanes *lanes, const native_sparse *s, int64_t kw,
+static void check_spots(const lanes_loops *lanes, const lanes_sparse *s, int64_t kw,
                         const float *split, const float *dy)
 {
     const int64_t n = lanes->lanes, size = s->kh * s->part;
-    const native_spots spots = {co_calloc_aligned((size_t)(n * s->room), sizeof(float)),
-                                co_calloc_aligned((size_t)(n * s->room), sizeof(int32_t)),
-                                co_calloc_aligned((size_t)(n * s->o), sizeof(int32_t))};
+    const lanes_spots spots = {co_calloc_aligned((size_t)(n * s->room), sizeof(float)),
+                               co_calloc_aligned((size_t)(n * s->room), sizeof(int32_t)),
+                               co_calloc_aligned((size_t)(n * s->o), sizeof(int32_t))};
     float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
     float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
     float *w = make_numbers(22, s->o * size),
           *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
     double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
     double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
-    native_spots second;
+    lanes_spots second;
 
     assert_true(spots.value && spots.at && spots.end && bias_sum && sum && dx && want && want_dx);
-    second = (native_spots){spots.value + s->room, spots.at + s->room, spots.end + s->o};
+    second = (lanes_spots){spots.value + s->room, spots.at + s->room, spots.end + s->o};
     lanes->list(&spots, bias_sum, dy, NULL, s);
     lanes->sparse_weight(sum, split, &spots, n, s);
     lanes->sparse_data(dx, w, &second, s);
@@ -350,12 +349,12 @@ static void check_spots(const native_lanes *lanes, const native_sparse *s, int64
 }
 
 /* Every number of rows and vectors of a channel's weight up to 7. */
-static void spots(const native_lanes *lanes)
+static void spots(const lanes_loops *lanes)
 {
     for (int64_t kh = 1; kh <= 7; kh++)
         for (int64_t vectors = 1; vectors <= 7; vectors++) {
             const int64_t n = lanes->lanes, kw = kh % 2 + 1, c = vectors * n / kw - kh % 3;
-            native_sparse s = {.c = c, .h = kh + 3, .w = kw + 2, .o = 3, .kh = kh, .pad_h = kh % 2};
+            lanes_sparse s = {.c = c, .h = kh + 3, .w = kw + 2, .o = 3, .kh = kh, .pad_h = kh % 2};
             float *x, *split, *back, *dy;
 
             s.pad_w = kh % 3 / 2;
@@ -391,15 +390,15 @@ static void spots(const native_lanes *lanes)
 }
 
 /* Marks are those of the one sequence of random numbers that there is for an item. */
-static void marks(const native_lanes *lanes)
+static void marks(const lanes_loops *lanes)
 {
     const int64_t n = 9;
     const co_rng rng = {0x123456789abcdef, CO_RNG_TEST | 5 << 8, 77, 0};
     int32_t *mark = co_calloc_aligned((size_t)(n * lanes->lanes), sizeof(*mark));
-    uint32_t item[NATIVE_MAX_LANES];
+    uint32_t item[LANES_MOST];
 
     assert_non_null(mark);
-    for (uint32_t l = 0; l < NATIVE_MAX_LANES; l++)
+    for (uint32_t l = 0; l < LANES_MOST; l++)
         item[l] = l * 0x10000001u;
     lanes->mark(mark, &rng, item, 1u << 23, n);
     for (int64_t l = 0; l < lanes->lanes; l++) {
@@ -416,8 +415,8 @@ static void marks(const native_lanes *lanes)
 static void lanes_hold_on_every_instruction_set(void **state)
 {
     (void)state;
-    for (const native_lanes *const *l = native_find_all(); *l; l++) {
-        assert_true((*l)->lanes <= NATIVE_MAX_LANES);
+    for (const lanes_loops *const *l = lanes_find_all(); *l; l++) {
+        assert_true((*l)->lanes <= LANES_MOST);
         pack_and_back(*l);
         correlate_sizes(*l);
         maxpool_windows(*l);

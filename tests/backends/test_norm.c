@@ -12,9 +12,9 @@
 #include <math.h>
 
 #include "backends/backends_test.h"
-#include "backends/onednn/norm.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "kernels/batchnorm/batchnorm.h"
 
 #define VECTORS 301 /* no multiple of a chunk or of an unrolled loop, but of a small plane */
 #define FAR     300.0f
@@ -22,7 +22,7 @@
 static const norm_loops *const *find_all(void)
 {
     static const norm_loops *const all[] = {
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
         &norm_loops_avx512, &norm_loops_avx2,
 #endif
         &norm_loops_basic, NULL};

@@ -13,19 +13,19 @@
 #include <string.h>
 
 #include "backends/backends_test.h"
-#include "backends/onednn/taps.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "kernels/small_conv/small_conv.h"
 
 #define PIXELS       3
 #define BLOCKS       3
 #define MOST_SAMPLES 19
 
-static const taps_loops *const *find_all(void)
+static const small_conv_loops *const *find_all(void)
 {
-    static const taps_loops *const all[] = {
-#ifdef CO_ONEDNN_X86
-        &taps_loops_avx512, &taps_loops_avx2,
+    static const small_conv_loops *const all[] = {
+#ifdef CO_KERNELS_X86
+        &small_conv_loops_avx512, &small_conv_loops_avx2,
 #endif
         NULL};
 
@@ -48,28 +48,30 @@ static void near(double got, double want, const char *what)
         fail_msg("%s: %.9g instead of %.9g", what, got, want);
 }
 
-static taps_image image(const taps_loops *loops)
+static small_conv_image image(const small_conv_loops *loops)
 {
     const int64_t block = PIXELS * loops->lanes;
 
-    return (taps_image){.blocks = BLOCKS, .block = block, .sample = BLOCKS * block};
+    return (small_conv_image){.blocks = BLOCKS, .block = block, .sample = BLOCKS * block};
 }
 
 /* Place of a channel of a pixel of a sample. */
-static int64_t place(const taps_image *is, int lanes, int64_t sample, int64_t channel, int64_t at)
+static int64_t place(const small_conv_image *is, int lanes, int64_t sample, int64_t channel,
+                     int64_t at)
 {
     return sample * is->sample + channel / lanes * is->block + at + channel % lanes;
 }
 
 /* y of the pixel at `to` from pixels 2 and 0, by taps 1 and 0; `blocks` of its blocks from the
    first on. */
-static void check_multiply(const taps_loops *loops, int64_t samples, int64_t blocks, bool biased)
+static void check_multiply(const small_conv_loops *loops, int64_t samples, int64_t blocks,
+                           bool biased)
 {
     const int lanes = loops->lanes;
-    const taps_image is = image(loops);
+    const small_conv_image is = image(loops);
     const int64_t channels = BLOCKS * lanes, panel = 2 * channels * lanes, to = lanes;
-    const taps_pair pair[] = {{2 * lanes, (int32_t)(channels * lanes)}, {0, 0}};
-    const taps_sum sum = {pair, 2, samples};
+    const small_conv_pair pair[] = {{2 * lanes, (int32_t)(channels * lanes)}, {0, 0}};
+    const small_conv_sum sum = {pair, 2, samples};
     float *x = make(1, samples * is.sample), *y = make(2, samples * is.sample);
     float *before = make(2, samples * is.sample);
     float *w = make(3, blocks * panel), *bias = make(4, channels);
@@ -92,13 +94,13 @@ static void check_multiply(const taps_loops *loops, int64_t samples, int64_t blo
     co_free(x), co_free(y), co_free(before), co_free(w), co_free(bias);
 }
 
-static void check_gradient(const taps_loops *loops, int64_t samples, int64_t blocks)
+static void check_gradient(const small_conv_loops *loops, int64_t samples, int64_t blocks)
 {
     const int lanes = loops->lanes;
-    const taps_image is = image(loops);
+    const small_conv_image is = image(loops);
     const int64_t channels = BLOCKS * lanes, panel = channels * lanes;
-    const taps_pair pair[] = {{2 * lanes, lanes}, {0, 2 * lanes}};
-    const taps_sum sum = {pair, 2, samples};
+    const small_conv_pair pair[] = {{2 * lanes, lanes}, {0, 2 * lanes}};
+    const small_conv_sum sum = {pair, 2, samples};
     float *x = make(1, samples * is.sample), *dy = make(2, samples * is.sample);
     float *dw = make(3, blocks * panel);
 
@@ -116,9 +118,9 @@ static void check_gradient(const taps_loops *loops, int64_t samples, int64_t blo
     co_free(x), co_free(dy), co_free(dw);
 }
 
-static void check_add_up(const taps_loops *loops, int64_t samples)
+static void check_add_up(const small_conv_loops *loops, int64_t samples)
 {
-    const taps_image is = image(loops);
+    const small_conv_image is = image(loops);
     float *dy = make(1, samples * is.sample), *sum = make(2, loops->lanes);
 
     for (int add = 0; add < 2; add++) {
@@ -137,7 +139,7 @@ static void check_add_up(const taps_loops *loops, int64_t samples)
 static void loops_multiply_and_add(void **state)
 {
     (void)state;
-    for (const taps_loops *const *loops = find_all(); *loops; loops++)
+    for (const small_conv_loops *const *loops = find_all(); *loops; loops++)
         for (int64_t samples = 1; samples <= MOST_SAMPLES; samples++) {
             for (int64_t blocks = 1; blocks <= 2; blocks++) {
                 check_multiply(*loops, samples, blocks, samples % 2 != 0);
@@ -169,14 +171,15 @@ static void block(float *blocked, float *plain, int lanes, bool back)
 
 /* A pixel from two others, and the gradient of the weight between these and it; SAME_CHANNELS in
    and out. All plain; y (samples, channels, pixels), w and dw (channel of x, channel of y). */
-static void run_plain(const taps_loops *loops, float *y, float *dw, float *x, const float *w)
+static void run_plain(const small_conv_loops *loops, float *y, float *dw, float *x, const float *w)
 {
     const int lanes = loops->lanes;
     const int64_t blocks = SAME_CHANNELS / lanes, panel = SAME_CHANNELS * lanes;
     const int64_t n = SAME_SAMPLES * SAME_CHANNELS * PIXELS;
-    const taps_image is = {blocks, PIXELS * lanes, blocks * PIXELS * lanes};
-    const taps_pair pixels[] = {{2 * lanes, 0}, {0, 0}}, both[] = {{2 * lanes, lanes}, {0, lanes}};
-    const taps_sum made = {pixels, 2, SAME_SAMPLES}, grown = {both, 2, SAME_SAMPLES};
+    const small_conv_image is = {blocks, PIXELS * lanes, blocks * PIXELS * lanes};
+    const small_conv_pair pixels[] = {{2 * lanes, 0}, {0, 0}},
+                          both[] = {{2 * lanes, lanes}, {0, lanes}};
+    const small_conv_sum made = {pixels, 2, SAME_SAMPLES}, grown = {both, 2, SAME_SAMPLES};
     float *xs = make(1, n), *ys = make(1, n), *ws = make(1, blocks * panel);
 
     block(xs, x, lanes, false);
@@ -206,7 +209,7 @@ static void instruction_sets_give_the_same_bits(void **state)
     const int64_t n = SAME_SAMPLES * SAME_CHANNELS * PIXELS, m = SAME_CHANNELS * SAME_CHANNELS;
     float *x = make(1, n), *w = make(2, m), *y[2] = {make(3, n), make(4, n)};
     float *dw[2] = {make(5, m), make(6, m)};
-    const taps_loops *const *loops = find_all();
+    const small_conv_loops *const *loops = find_all();
 
     (void)state;
     for (int i = 0; loops[0] && loops[i]; i++) {
@@ -220,12 +223,12 @@ static void instruction_sets_give_the_same_bits(void **state)
 }
 
 /* A weight to (taps, in, lanes), from there to (taps, out, lanes), and back to where it was. */
-static void check_weight(const taps_loops *loops, int64_t kernel, int64_t used)
+static void check_weight(const small_conv_loops *loops, int64_t kernel, int64_t used)
 {
     const int lanes = loops->lanes;
     const int64_t out = 2 * lanes, in = 3 * lanes, panel = used * in * lanes;
     int64_t tap[16], number[16];
-    const taps_weight shape = {
+    const small_conv_weight shape = {
         .out = out, .in = in, .kernel = kernel, .taps = used, .tap = tap, .number = number};
     float *w = make(1, out * in * kernel), *packed = make(2, out * in * used);
     float *turned = make(3, out * in * used), *back = make(4, out * in * kernel);
@@ -261,7 +264,7 @@ static void check_weight(const taps_loops *loops, int64_t kernel, int64_t used)
 static void weights_there_and_back(void **state)
 {
     (void)state;
-    for (const taps_loops *const *loops = find_all(); *loops; loops++)
+    for (const small_conv_loops *const *loops = find_all(); *loops; loops++)
         for (int64_t used = 1; used <= 9; used++) {
             check_weight(*loops, 9, used);
             check_weight(*loops, used, used);

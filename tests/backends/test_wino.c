@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "backends/backends_test.h"
-#include "backends/native/native.h"
 #include "core/mem.h"
+#include "kernels/sample_lanes/sample_lanes.h"
 
 #define ROOM_END 1234.5f
 
 /* Planes whose columns of padding are zeros. */
-static float *make_planes(const native_window *s, int64_t lanes)
+static float *make_planes(const lanes_window *s, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
     float *x = make_numbers(2, s->c * s->h * width * lanes);
@@ -31,7 +31,7 @@ static float *make_planes(const native_window *s, int64_t lanes)
 }
 
 /* Output i of the definition; and in *scale, the sum of its products' sizes. */
-static double define(const float *x, const float *w, const native_window *s, int64_t i, int64_t n,
+static double define(const float *x, const float *w, const lanes_window *s, int64_t i, int64_t n,
                      double *scale)
 {
     const int64_t width = s->w + 2 * s->pad_w, v = i / n % s->ow, u = i / n / s->ow % s->oh;
@@ -53,10 +53,10 @@ static double define(const float *x, const float *w, const native_window *s, int
     return sum;
 }
 
-static void check(const native_lanes *lanes, const native_window *s)
+static void check(const lanes_loops *lanes, const lanes_window *s)
 {
     const int64_t n = lanes->lanes, count = s->o * s->oh * s->ow * n;
-    const int64_t size = lanes->wino_room(s), form = 64 * native_wino_stride(s);
+    const int64_t size = lanes->wino_room(s), form = 64 * lanes_winograd_stride(s);
     float *x = make_planes(s, n), *w = make_numbers(3, s->o * s->c * 25),
           *bias = make_numbers(4, s->o);
     float *room = make_numbers(5, size + 1), *u = make_numbers(6, form + 1),
@@ -87,10 +87,10 @@ static void check(const native_lanes *lanes, const native_window *s)
 static void wino_is_the_correlation(void **state)
 {
     (void)state;
-    for (const native_lanes *const *l = native_find_all(); *l; l++)
+    for (const lanes_loops *const *l = lanes_find_all(); *l; l++)
         for (int64_t o = 1; o <= 12; o++)
             for (int64_t ow = 1; ow <= 22; ow += 1 + o % 3) {
-                native_window s = {.o = o, .ow = ow, .kh = 5, .kw = 5, .step_h = 1, .step_w = 1};
+                lanes_window s = {.o = o, .ow = ow, .kh = 5, .kw = 5, .step_h = 1, .step_w = 1};
 
                 s.c = 1 + (o + ow) % 6;
                 s.oh = 1 + (o * 5 + ow) % 9;
@@ -107,20 +107,20 @@ static void wino_is_the_correlation(void **state)
 static void rows_may_be_of_a_larger_output(void **state)
 {
     (void)state;
-    for (const native_lanes *const *l = native_find_all(); *l; l++)
+    for (const lanes_loops *const *l = lanes_find_all(); *l; l++)
         for (int64_t u = 0; u < 12; u++) {
-            const native_window s = {.c = 1 + u % 2,
-                                     .h = 12,
-                                     .w = 12,
-                                     .o = 3,
-                                     .oh = u < 10 ? 3 : 12 - u,
-                                     .ow = 12,
-                                     .kh = 5,
-                                     .kw = 5,
-                                     .step_h = 1,
-                                     .step_w = 1,
-                                     .pad_h = 2 - u,
-                                     .pad_w = 2};
+            const lanes_window s = {.c = 1 + u % 2,
+                                    .h = 12,
+                                    .w = 12,
+                                    .o = 3,
+                                    .oh = u < 10 ? 3 : 12 - u,
+                                    .ow = 12,
+                                    .kh = 5,
+                                    .kw = 5,
+                                    .step_h = 1,
+                                    .step_w = 1,
+                                    .pad_h = 2 - u,
+                                    .pad_w = 2};
 
             check(*l, &s);
         }
@@ -128,35 +128,35 @@ static void rows_may_be_of_a_larger_output(void **state)
 
 static void it_pays_where_channels_share_forms(void **state)
 {
-    native_window s = {.c = 10,
-                       .h = 12,
-                       .w = 12,
-                       .o = 20,
-                       .oh = 8,
-                       .ow = 8,
-                       .kh = 5,
-                       .kw = 5,
-                       .step_h = 1,
-                       .step_w = 1};
+    lanes_window s = {.c = 10,
+                      .h = 12,
+                      .w = 12,
+                      .o = 20,
+                      .oh = 8,
+                      .ow = 8,
+                      .kh = 5,
+                      .kw = 5,
+                      .step_h = 1,
+                      .step_w = 1};
 
     (void)state;
-    assert_true(native_wino_pays(&s));
+    assert_true(lanes_winograd_pays(&s));
     s.kw = 3;
-    assert_false(native_wino_pays(&s));
+    assert_false(lanes_winograd_pays(&s));
     s.kw = 5;
     s.step_w = 2;
-    assert_false(native_wino_pays(&s));
+    assert_false(lanes_winograd_pays(&s));
     s.step_w = 1;
     s.c = 1;
-    assert_true(native_wino_pays(&s));
+    assert_true(lanes_winograd_pays(&s));
     s.o = 1;
-    assert_false(native_wino_pays(&s));
+    assert_false(lanes_winograd_pays(&s));
     s.c = 2;
-    assert_false(native_wino_pays(&s));
+    assert_false(lanes_winograd_pays(&s));
     s.o = s.c = 20;
-    assert_true(native_wino_pays(&s));
+    assert_true(lanes_winograd_pays(&s));
     s.oh = s.ow = 1;
-    assert_false(native_wino_pays(&s));
+    assert_false(lanes_winograd_pays(&s));
 }
 
 int main(void)

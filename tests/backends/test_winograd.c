@@ -150,7 +150,7 @@ static void far_sizes(void **state)
         conv direct, own, threads;
 
         open_conv(&own, &sizes[i], false, 1);
-        if (!wino_supports(&own.call)) {
+        if (!winograd43_supports(&own.call)) {
             close_conv(&own);
             print_message("skipped: this machine lacks AVX-512\n");
             skip();

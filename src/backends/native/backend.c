@@ -7,7 +7,7 @@
 
 static void backend_describe(char *out, size_t size)
 {
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
 
     snprintf(out, size, "%s, %d samples a vector", lanes->name, lanes->lanes);
 }

@@ -29,7 +29,7 @@ static batchnorm_size batchnorm_sizes(const co_call *call)
     batchnorm_size s = {.n = in->shape.dim[0],
                         .c = in->shape.dim[1],
                         .plane = native_count(in) / in->shape.dim[1],
-                        .lanes = native_choose()->lanes,
+                        .lanes = lanes_choose()->lanes,
                         .blocked = native_is_blocked(in)};
 
     s.spans = s.blocked ? native_blocks(in) : s.n;
@@ -61,14 +61,14 @@ static double batchnorm_fold(const float *part, const batchnorm_size *s, int64_t
 /* sum (x - shift) (z - shift_z) over single values; z NULL: sum (x - shift) */
 static double batchnorm_rest(const float *x, float shift, const float *z, float shift_z, int64_t n)
 {
-    double part[NATIVE_MAX_LANES] = {0}, sum = 0;
+    double part[LANES_MOST] = {0}, sum = 0;
 
     for (int64_t i = 0; i < n; i++) {
         const double d = (double)(x[i] - shift);
 
-        part[i % NATIVE_MAX_LANES] += z ? d * (double)(z[i] - shift_z) : d;
+        part[i % LANES_MOST] += z ? d * (double)(z[i] - shift_z) : d;
     }
-    for (int l = 0; l < NATIVE_MAX_LANES; l++)
+    for (int l = 0; l < LANES_MOST; l++)
         sum += part[l];
     return sum;
 }
@@ -78,10 +78,10 @@ static double batchnorm_sum(const float *x, const batchnorm_size *s, int64_t cha
     double sum = 0;
 
     for (int64_t b = 0; b < s->spans; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        _Alignas(64) float part[LANES_MOST] = {0};
         const float *span = x + batchnorm_at(s, b, channel);
 
-        native_choose()->sum(part, span, s->vectors);
+        lanes_choose()->sum(part, span, s->vectors);
         sum += batchnorm_fold(part, s, b) + batchnorm_rest(span, 0, NULL, 0, s->rest);
     }
     return sum;
@@ -94,10 +94,10 @@ static double batchnorm_squares(const float *x, float mean, const batchnorm_size
     double sum = 0;
 
     for (int64_t b = 0; b < s->spans; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        _Alignas(64) float part[LANES_MOST] = {0};
         const float *span = x + batchnorm_at(s, b, channel);
 
-        native_choose()->sum_squares(part, span, mean, s->vectors);
+        lanes_choose()->sum_squares(part, span, mean, s->vectors);
         sum += batchnorm_fold(part, s, b) + batchnorm_rest(span, mean, span, mean, s->rest);
     }
     return sum;
@@ -110,10 +110,10 @@ static double batchnorm_products(const float *x, float mean, const float *dy,
     double sum = 0;
 
     for (int64_t b = 0; b < s->spans; b++) {
-        _Alignas(64) float part[NATIVE_MAX_LANES] = {0};
+        _Alignas(64) float part[LANES_MOST] = {0};
         const int64_t at = batchnorm_at(s, b, channel);
 
-        native_choose()->sum_products(part, x + at, mean, dy + at, s->vectors);
+        lanes_choose()->sum_products(part, x + at, mean, dy + at, s->vectors);
         sum += batchnorm_fold(part, s, b) + batchnorm_rest(x + at, mean, dy + at, 0, s->rest);
     }
     return sum;
@@ -126,7 +126,7 @@ static void batchnorm_combine(float *y, const float *x, float a, const float *z,
     for (int64_t k = 0; k < s->spans; k++) {
         const int64_t at = batchnorm_at(s, k, channel);
 
-        native_choose()->combine(y + at, x + at, a, z ? z + at : NULL, b, c, s->vectors);
+        lanes_choose()->combine(y + at, x + at, a, z ? z + at : NULL, b, c, s->vectors);
         for (int64_t i = at; i < at + s->rest; i++)
             y[i] = a * x[i] + (z ? b * z[i] : 0) + c;
     }
@@ -279,7 +279,7 @@ static const float *batchnorm_grad_out(const co_call *call)
         return native_grad_out(call);
     if (!native_is_blocked(dy))
         return dy->data;
-    native_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], native_count(dy));
+    lanes_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], native_count(dy));
     return call->scratch;
 }
 

@@ -15,14 +15,14 @@
 #define CONV2D_MIN_WASTE 1.25
 
 typedef struct conv2d {
-    native_window forward, data;
+    lanes_window forward, data;
     /* In scratch during backward; 0 bytes where not needed. */
     size_t dy_pad, x_pad, mirrored, sum, bias_sum;
-    native_sparse sparse;
+    lanes_sparse sparse;
     size_t sparse_room; /* 0: only with all of the output's gradient */
     /* With max pooling behind: where the maxima were lies in the workspace. */
     bool pooled, relu;
-    native_pool pool;
+    lanes_pool pool;
     size_t place;      /* in the workspace */
     size_t rows, full; /* in scratch: rows that a window sees; during backward, dy of a block */
     int64_t band;      /* rows of windows at a time */
@@ -39,7 +39,7 @@ typedef struct conv2d {
    a network, with its few channels, fill up the output's alone. */
 static double conv2d_waste(int64_t in, int64_t out)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
     const int64_t whole_in = (in + lanes - 1) / lanes * lanes;
     const int64_t whole_out = (out + lanes - 1) / lanes * lanes;
     const double waste = (double)whole_out / (double)out;
@@ -75,7 +75,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
     if (!conv2d_suits(in, a->out))
         return false;
     *why = "the batch leaves too many lanes empty";
-    if (4 * in->shape.dim[0] < 3 * native_blocks(in) * native_choose()->lanes)
+    if (4 * in->shape.dim[0] < 3 * native_blocks(in) * lanes_choose()->lanes)
         return false;
     *why = "its input lies in another backend's layout";
     return !in->layout || native_is_blocked(in);
@@ -86,7 +86,7 @@ static void conv2d_describe(conv2d *self, const co_call *call)
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *out = call->made.dim;
 
-    self->forward = (native_window){
+    self->forward = (lanes_window){
         .c = in[1],
         .h = in[2],
         .w = in[3],
@@ -112,9 +112,9 @@ static void conv2d_describe(conv2d *self, const co_call *call)
 }
 
 /* Bytes of one block with padding columns; 0 if there are none. */
-static size_t conv2d_pad_bytes(const native_window *s)
+static size_t conv2d_pad_bytes(const lanes_window *s)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
 
     return s->pad_w ? (size_t)(s->c * s->h * (s->w + 2 * s->pad_w) * lanes) * sizeof(float) : 0;
 }
@@ -125,14 +125,14 @@ static size_t conv2d_aligned(size_t bytes)
 }
 
 /* Bytes of a weight's form, and of them with the room to work. */
-static size_t conv2d_form_bytes(const native_window *s)
+static size_t conv2d_form_bytes(const lanes_window *s)
 {
-    return (size_t)(NATIVE_WINO_PLACES * native_wino_stride(s)) * sizeof(float);
+    return (size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) * sizeof(float);
 }
 
-static size_t conv2d_wino_bytes(const native_window *s)
+static size_t conv2d_wino_bytes(const lanes_window *s)
 {
-    return conv2d_form_bytes(s) + (size_t)native_choose()->wino_room(s) * sizeof(float);
+    return conv2d_form_bytes(s) + (size_t)lanes_choose()->wino_room(s) * sizeof(float);
 }
 
 /* maxpool, and a relu before or behind it. */
@@ -145,8 +145,8 @@ static bool conv2d_fuses(const co_call *call)
     if ((!first && call->fused[1] != &co_op_maxpool) || (other && other != &co_op_relu))
         return false;
     return pool->p[0] == 0 && pool->p[1] == 0 && pool->k[0] <= pool->s[0] &&
-           pool->k[1] <= pool->s[1] && pool->k[0] < NATIVE_NOWHERE && pool->k[1] < NATIVE_NOWHERE &&
-           pool->k[0] * pool->k[1] < NATIVE_NOWHERE;
+           pool->k[1] <= pool->s[1] && pool->k[0] < LANES_NOWHERE && pool->k[1] < LANES_NOWHERE &&
+           pool->k[0] * pool->k[1] < LANES_NOWHERE;
 }
 
 /* Rows of windows that fill tiles of Winograd's algorithm. */
@@ -154,14 +154,14 @@ static int64_t conv2d_band(const conv2d *self)
 {
     int64_t band = 1;
 
-    while (self->wino && band * self->pool.sh % NATIVE_WINO_ROWS != 0)
+    while (self->wino && band * self->pool.sh % LANES_WINOGRAD_ROWS != 0)
         band++;
     return band < self->pool.oh ? band : self->pool.oh;
 }
 
-static size_t conv2d_block_bytes(const native_window *s, int64_t rows)
+static size_t conv2d_block_bytes(const lanes_window *s, int64_t rows)
 {
-    return (size_t)(s->o * rows * s->ow * native_choose()->lanes) * sizeof(float);
+    return (size_t)(s->o * rows * s->ow * lanes_choose()->lanes) * sizeof(float);
 }
 
 static co_status conv2d_plan(co_call *call)
@@ -171,7 +171,7 @@ static co_status conv2d_plan(co_call *call)
     conv2d_describe(self, call);
     native_block(call->out[0]);
     call->workspace_bytes = self->place = conv2d_aligned(native_room(call->in[0]));
-    self->wino = !call->direct_convolution && native_wino_pays(&self->forward);
+    self->wino = !call->direct_convolution && lanes_winograd_pays(&self->forward);
     self->form = conv2d_aligned(conv2d_pad_bytes(&self->forward));
     self->rows = self->form + (self->wino ? conv2d_wino_bytes(&self->forward) : 0);
     call->scratch_bytes = self->rows;
@@ -192,7 +192,7 @@ static co_status conv2d_plan(co_call *call)
 static co_status conv2d_plan_backward(co_call *call)
 {
     conv2d *self = call->self;
-    const size_t lane_bytes = (size_t)native_choose()->lanes * sizeof(float);
+    const size_t lane_bytes = (size_t)lanes_choose()->lanes * sizeof(float);
     const size_t count = (size_t)co_shape_count(&call->param[0].shape);
     size_t end;
 
@@ -206,7 +206,7 @@ static co_status conv2d_plan_backward(co_call *call)
     if (self->pooled)
         end += conv2d_block_bytes(&self->forward, self->forward.oh);
     self->wino_data =
-        call->grad_in[0] && !call->direct_convolution && native_wino_pays(&self->data);
+        call->grad_in[0] && !call->direct_convolution && lanes_winograd_pays(&self->data);
     self->data_form = conv2d_aligned(end);
     if (self->wino_data)
         end = self->data_form + conv2d_wino_bytes(&self->data);
@@ -222,9 +222,9 @@ static co_status conv2d_plan_backward(co_call *call)
 }
 
 /* The planes of one block with padding columns: x itself where there are none, else in `room`. */
-static const float *conv2d_pad(float *room, const float *x, const native_window *s)
+static const float *conv2d_pad(float *room, const float *x, const lanes_window *s)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
     const size_t edge = (size_t)(s->pad_w * lanes), row = (size_t)(s->w * lanes);
     float *to = room;
 
@@ -240,10 +240,10 @@ static const float *conv2d_pad(float *room, const float *x, const native_window 
 }
 
 /* The output rows of window `s`, of one block. */
-static void conv2d_correlate(float *y, const co_call *call, const float *x, const native_window *s)
+static void conv2d_correlate(float *y, const co_call *call, const float *x, const lanes_window *s)
 {
     const conv2d *self = call->self;
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
     char *form = (char *)call->scratch + self->form;
     float *room = (float *)(void *)(form + conv2d_form_bytes(s));
@@ -258,11 +258,11 @@ static void conv2d_correlate(float *y, const co_call *call, const float *x, cons
 static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
 {
     const conv2d *self = call->self;
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     float *rows = (float *)(void *)((char *)call->scratch + self->rows);
     const int64_t wide = self->pool.ow * lanes->lanes;
-    native_window s = self->forward;
-    native_pool pool = self->pool;
+    lanes_window s = self->forward;
+    lanes_pool pool = self->pool;
 
     for (int64_t u = 0; u < self->pool.oh; u += self->band) {
         pool.oh = self->pool.oh - u < self->band ? self->pool.oh - u : self->band;
@@ -283,8 +283,8 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
 static co_status conv2d_forward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
-    const native_window *s = &self->forward;
-    const native_lanes *lanes = native_choose();
+    const lanes_window *s = &self->forward;
+    const lanes_loops *lanes = lanes_choose();
     const float *x = native_read(call->in[0], call->workspace);
     const int64_t step = native_count(call->out[0]) * lanes->lanes;
     float *y = call->out[0]->data;
@@ -307,7 +307,7 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
 }
 
 /* to[c][o][i][j] = weight[o][c][kh - 1 - i][kw - 1 - j] */
-static void conv2d_mirror(float *to, const float *weight, const native_window *s)
+static void conv2d_mirror(float *to, const float *weight, const lanes_window *s)
 {
     const int64_t taps = s->kh * s->kw;
 
@@ -326,10 +326,10 @@ static void conv2d_backward_data(float *dx, const co_call *call, const float *dy
     float *room = (float *)(void *)(form + conv2d_form_bytes(&self->data));
 
     if (self->wino_data)
-        native_choose()->wino(dx, room, from, (float *)(void *)form, NULL, &self->data);
+        lanes_choose()->wino(dx, room, from, (float *)(void *)form, NULL, &self->data);
     else
-        native_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
-                                   &self->data);
+        lanes_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
+                                  &self->data);
 }
 
 static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy)
@@ -338,16 +338,16 @@ static void conv2d_backward_weight(const co_call *call, const float *x, const fl
     char *scratch = call->scratch;
     const float *from = conv2d_pad((float *)(void *)(scratch + self->x_pad), x, &self->forward);
 
-    native_choose()->correlate_weight((float *)(void *)(scratch + self->sum),
-                                      (float *)(void *)(scratch + self->bias_sum), dy, from,
-                                      &self->forward);
+    lanes_choose()->correlate_weight((float *)(void *)(scratch + self->sum),
+                                     (float *)(void *)(scratch + self->bias_sum), dy, from,
+                                     &self->forward);
 }
 
 /* Block `b` of the gradient of what the convolution itself made. */
 static const float *conv2d_spread(const co_call *call, const native_grad *dy, int64_t b)
 {
     const conv2d *self = call->self;
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     const int64_t plane = self->forward.oh * self->forward.ow * lanes->lanes;
     const int64_t pooled = self->pool.oh * self->pool.ow * lanes->lanes;
     float *full = (float *)(void *)((char *)call->scratch + self->full);
@@ -367,8 +367,8 @@ static void conv2d_backward_full(const co_call *call, const float *x, const nati
                                  const co_run *run)
 {
     const conv2d *self = call->self;
-    const native_window *s = &self->forward;
-    const native_lanes *lanes = native_choose();
+    const lanes_window *s = &self->forward;
+    const lanes_loops *lanes = lanes_choose();
     const int64_t count = co_shape_count(&call->param[0].shape);
     const int64_t step = s->c * s->h * s->w * lanes->lanes;
     char *scratch = call->scratch;

@@ -40,7 +40,7 @@ static bool dropout_supports(const co_call *call, const char **why)
 /* Bytes of marks (draws, lanes) of one block. */
 static size_t dropout_mark_bytes(const co_call *call)
 {
-    return (size_t)dropout_draws(call) * NATIVE_MAX_LANES * sizeof(int32_t);
+    return (size_t)dropout_draws(call) * LANES_MOST * sizeof(int32_t);
 }
 
 /* Scratch: the marks; then the same, plain, or an incoming gradient. */
@@ -71,19 +71,19 @@ static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, 
 {
     const co_dropout_attr *a = call->attr;
     const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step, 0};
-    const int64_t lanes = native_choose()->lanes, n = call->in[0]->shape.dim[0];
-    uint32_t sample[NATIVE_MAX_LANES] = {0};
+    const int64_t lanes = lanes_choose()->lanes, n = call->in[0]->shape.dim[0];
+    uint32_t sample[LANES_MOST] = {0};
 
     for (int64_t l = 0; l < lanes && block * lanes + l < n; l++)
         sample[l] = run->sample[block * lanes + l];
-    native_choose()->mark(drop, &rng, sample, (uint32_t)ceil(a->p * 16777216.0),
-                          dropout_draws(call));
+    lanes_choose()->mark(drop, &rng, sample, (uint32_t)ceil(a->p * 16777216.0),
+                         dropout_draws(call));
 }
 
 static void dropout_apply(float *y, const float *x, const co_call *call, const co_run *run)
 {
     const co_dropout_attr *a = call->attr;
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     const int64_t draws = dropout_draws(call), span = dropout_span(call);
     const float scale = (float)(1 / (1 - a->p));
     int32_t *drop = call->scratch;
@@ -102,10 +102,10 @@ static void dropout_apply(float *y, const float *x, const co_call *call, const c
 static void dropout_apply_plain(float *y, const float *x, const co_call *call, const co_run *run)
 {
     const co_dropout_attr *a = call->attr;
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     const int64_t draws = dropout_draws(call), n = call->in[0]->shape.dim[0];
     const float scale = (float)(1 / (1 - a->p));
-    int32_t *drop = call->scratch, *plain = drop + draws * NATIVE_MAX_LANES;
+    int32_t *drop = call->scratch, *plain = drop + draws * LANES_MOST;
 
     for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
         const int64_t left = n - b * lanes->lanes, rows = left < lanes->lanes ? left : lanes->lanes;

@@ -14,7 +14,7 @@ static int64_t elementwise_vectors(const co_tensor *tensor)
 static co_status elementwise_relu(co_call *call, const co_run *run)
 {
     (void)run;
-    native_choose()->relu(call->out[0]->data, call->in[0]->data, elementwise_vectors(call->in[0]));
+    lanes_choose()->relu(call->out[0]->data, call->in[0]->data, elementwise_vectors(call->in[0]));
     return CO_OK;
 }
 
@@ -22,8 +22,8 @@ static co_status elementwise_relu_backward(co_call *call, const co_run *run)
 {
     (void)run;
     if (call->grad_in[0])
-        native_choose()->relu_gradient(call->grad_in[0]->data, call->out[0]->data,
-                                       native_grad_out(call), elementwise_vectors(call->out[0]));
+        lanes_choose()->relu_gradient(call->grad_in[0]->data, call->out[0]->data,
+                                      native_grad_out(call), elementwise_vectors(call->out[0]));
     return CO_OK;
 }
 
@@ -40,8 +40,8 @@ const co_kernel co_native_relu = {
 static co_status elementwise_add(co_call *call, const co_run *run)
 {
     (void)run;
-    native_choose()->add(call->out[0]->data, call->in[0]->data, call->in[1]->data,
-                         elementwise_vectors(call->in[0]));
+    lanes_choose()->add(call->out[0]->data, call->in[0]->data, call->in[1]->data,
+                        elementwise_vectors(call->in[0]));
     return CO_OK;
 }
 
@@ -72,7 +72,7 @@ static co_status elementwise_flatten(co_call *call, const co_run *run)
     const co_tensor *in = call->in[0];
 
     (void)run;
-    native_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
+    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
     return CO_OK;
 }
 
@@ -84,7 +84,7 @@ static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
     if (dx && native_is_blocked(dy))
         memmove(dx->data, dy->data, dx->bytes);
     else if (dx)
-        native_choose()->pack(dx->data, dy->data, dy->shape.dim[0], native_count(dy));
+        lanes_choose()->pack(dx->data, dy->data, dy->shape.dim[0], native_count(dy));
     return CO_OK;
 }
 

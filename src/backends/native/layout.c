@@ -4,30 +4,6 @@
 #include <string.h>
 
 #include "backends/native/native.h"
-#include "core/isa.h"
-
-const native_lanes *const *native_find_all(void)
-{
-    static const native_lanes *const all[] = {
-#ifdef CO_NATIVE_X86
-        &native_lanes_avx512,
-        &native_lanes_avx2,
-#endif
-        &native_lanes_basic,
-        NULL,
-    };
-
-#ifdef CO_NATIVE_X86
-    return all + !co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
-#else
-    return all;
-#endif
-}
-
-const native_lanes *native_choose(void)
-{
-    return *native_find_all();
-}
 
 int64_t native_count(const co_tensor *tensor)
 {
@@ -36,14 +12,14 @@ int64_t native_count(const co_tensor *tensor)
 
 int64_t native_blocks(const co_tensor *tensor)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
 
     return (tensor->shape.dim[0] + lanes - 1) / lanes;
 }
 
 size_t native_bytes(const co_tensor *tensor)
 {
-    return (size_t)(native_blocks(tensor) * native_count(tensor) * native_choose()->lanes) *
+    return (size_t)(native_blocks(tensor) * native_count(tensor) * lanes_choose()->lanes) *
            sizeof(float);
 }
 
@@ -78,7 +54,7 @@ const float *native_read(const co_tensor *tensor, float *room)
 {
     if (native_is_blocked(tensor))
         return tensor->data;
-    native_choose()->pack(room, tensor->data, tensor->shape.dim[0], native_count(tensor));
+    lanes_choose()->pack(room, tensor->data, tensor->shape.dim[0], native_count(tensor));
     return room;
 }
 
@@ -89,7 +65,7 @@ const float *native_grad_out(const co_call *call)
 
 void native_clear_rest(const co_tensor *tensor)
 {
-    const int64_t lanes = native_choose()->lanes, rest = tensor->shape.dim[0] % lanes;
+    const int64_t lanes = lanes_choose()->lanes, rest = tensor->shape.dim[0] % lanes;
     const int64_t count = native_count(tensor);
     float *last = (float *)tensor->data + (native_blocks(tensor) - 1) * count * lanes;
 
@@ -120,7 +96,7 @@ static co_status layout_unpack(co_call *call, const co_run *run)
     const co_tensor *in = call->in[0];
 
     (void)run;
-    native_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
+    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
     return CO_OK;
 }
 

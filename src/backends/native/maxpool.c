@@ -4,9 +4,9 @@
  */
 #include "backends/native/native.h"
 
-native_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const int64_t *out)
+lanes_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const int64_t *out)
 {
-    return (native_pool){
+    return (lanes_pool){
         .h = in[2],
         .w = in[3],
         .oh = out[2],
@@ -20,7 +20,7 @@ native_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const
     };
 }
 
-static native_pool maxpool_windows(const co_call *call)
+static lanes_pool maxpool_windows(const co_call *call)
 {
     return native_describe_pool(call->attr, call->in[0]->shape.dim, call->out[0]->shape.dim);
 }
@@ -45,8 +45,8 @@ static co_status maxpool_plan(co_call *call)
 
 static co_status maxpool_forward(co_call *call, const co_run *run)
 {
-    const native_lanes *lanes = native_choose();
-    const native_pool pool = maxpool_windows(call);
+    const lanes_loops *lanes = lanes_choose();
+    const lanes_pool pool = maxpool_windows(call);
     const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
     const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
     const float *x = call->in[0]->data;
@@ -61,8 +61,8 @@ static co_status maxpool_forward(co_call *call, const co_run *run)
 
 static co_status maxpool_backward(co_call *call, const co_run *run)
 {
-    const native_lanes *lanes = native_choose();
-    const native_pool pool = maxpool_windows(call);
+    const lanes_loops *lanes = lanes_choose();
+    const lanes_pool pool = maxpool_windows(call);
     const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
     const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
     const uint8_t *place = call->workspace;

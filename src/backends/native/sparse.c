@@ -26,13 +26,13 @@ typedef struct sparse_layout {
 
 typedef struct sparse_room {
     float *x, *dx, *sum, *bias_sum, *weight;
-    native_spots spots;
+    lanes_spots spots;
 } sparse_room;
 
 /* Vectors of one channel's weight when `fold` rows of taps lie as channels. */
 static int64_t sparse_vectors(int64_t fold, int64_t kh, int64_t kw)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
 
     return (kh + fold - 1) / fold * ((kw * fold + lanes - 1) / lanes);
 }
@@ -51,7 +51,7 @@ static int64_t sparse_fold(const co_call *call)
     return best;
 }
 
-static void sparse_describe_pool(native_sparse *out, const native_pool *pool)
+static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
 {
     out->pooled = true;
     out->window_w = (int32_t)pool->kw;
@@ -61,22 +61,22 @@ static void sparse_describe_pool(native_sparse *out, const native_pool *pool)
     out->stride_w *= pool->sw;
 }
 
-void native_sparse_describe(native_sparse *out, const co_call *call, const native_pool *pool)
+void native_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
 
-    *out = (native_sparse){.h = in[2],
-                           .w = in[3],
-                           .o = dim[1],
-                           .oh = dim[2],
-                           .ow = dim[3],
-                           .pad_h = a->p[0],
-                           .pad_w = a->p[1],
-                           .stride_h = a->s[0],
-                           .stride_w = a->s[1],
-                           .fold = sparse_fold(call)};
+    *out = (lanes_sparse){.h = in[2],
+                          .w = in[3],
+                          .o = dim[1],
+                          .oh = dim[2],
+                          .ow = dim[3],
+                          .pad_h = a->p[0],
+                          .pad_w = a->p[1],
+                          .stride_h = a->s[0],
+                          .stride_w = a->s[1],
+                          .fold = sparse_fold(call)};
     out->c = in[1] * out->fold;
     out->kh = (a->k[0] + out->fold - 1) / out->fold;
     out->plane = out->fold > 1 ? out->w : out->h * out->w;
@@ -99,9 +99,9 @@ static size_t sparse_take(size_t *size, int64_t n, size_t element)
     return begin;
 }
 
-static sparse_layout sparse_lay_out(const native_sparse *s, bool data)
+static sparse_layout sparse_lay_out(const lanes_sparse *s, bool data)
 {
-    const int64_t lanes = native_choose()->lanes, samples = s->sample * lanes;
+    const int64_t lanes = lanes_choose()->lanes, samples = s->sample * lanes;
     const int64_t taps = s->o * s->kh * s->part;
     sparse_layout l = {0};
 
@@ -116,7 +116,7 @@ static sparse_layout sparse_lay_out(const native_sparse *s, bool data)
     return l;
 }
 
-static sparse_room sparse_enter(char *scratch, const native_sparse *s, bool data)
+static sparse_room sparse_enter(char *scratch, const lanes_sparse *s, bool data)
 {
     const sparse_layout l = sparse_lay_out(s, data);
 
@@ -130,7 +130,7 @@ static sparse_room sparse_enter(char *scratch, const native_sparse *s, bool data
                                    .end = (int32_t *)(void *)(scratch + l.end)}};
 }
 
-size_t native_sparse_room(const native_sparse *sparse, const co_call *call)
+size_t native_sparse_room(const lanes_sparse *sparse, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
 
@@ -139,9 +139,9 @@ size_t native_sparse_room(const native_sparse *sparse, const co_call *call)
     return sparse_lay_out(sparse, call->grad_in[0] != NULL).size;
 }
 
-bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const native_grad *dy)
+bool native_sparse_pays(const lanes_sparse *sparse, const co_call *call, const native_grad *dy)
 {
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
     const co_conv2d_attr *a = call->attr;
     const int64_t block = sparse->spots * lanes->lanes;
     const double weight = (double)(call->in[0]->shape.dim[1] * a->k[0] * a->k[1]);
@@ -159,12 +159,12 @@ bool native_sparse_pays(const native_sparse *sparse, const co_call *call, const 
 }
 
 /* Where weight[c][i][j] of one o lies among its vectors, (i, (j, c)). */
-static int64_t sparse_place(const native_sparse *s, int64_t c, int64_t i, int64_t j)
+static int64_t sparse_place(const lanes_sparse *s, int64_t c, int64_t i, int64_t j)
 {
     return i / s->fold * s->part + j * s->c + c * s->fold + i % s->fold;
 }
 
-static void sparse_pack_weight(float *to, const float *weight, const native_sparse *s,
+static void sparse_pack_weight(float *to, const float *weight, const lanes_sparse *s,
                                const int64_t *k)
 {
     memset(to, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
@@ -175,7 +175,7 @@ static void sparse_pack_weight(float *to, const float *weight, const native_spar
 }
 
 /* The same back: grad = or += sum. */
-static void sparse_put_weight(float *grad, const float *sum, const native_sparse *s,
+static void sparse_put_weight(float *grad, const float *sum, const lanes_sparse *s,
                               const int64_t *k, bool add)
 {
     for (int64_t o = 0; o < s->o; o++, sum += s->kh * s->part)
@@ -185,31 +185,31 @@ static void sparse_put_weight(float *grad, const float *sum, const native_sparse
 }
 
 /* The spots of sample l and of those behind it. */
-static native_spots sparse_spots(const sparse_room *room, const native_sparse *s, int64_t l)
+static lanes_spots sparse_spots(const sparse_room *room, const lanes_sparse *s, int64_t l)
 {
-    return (native_spots){room->spots.value + l * s->room, room->spots.at + l * s->room,
-                          room->spots.end + l * s->o};
+    return (lanes_spots){room->spots.value + l * s->room, room->spots.at + l * s->room,
+                         room->spots.end + l * s->o};
 }
 
-static void sparse_add_weight(const sparse_room *room, const native_sparse *s)
+static void sparse_add_weight(const sparse_room *room, const lanes_sparse *s)
 {
-    const int64_t lanes = native_choose()->lanes;
+    const int64_t lanes = lanes_choose()->lanes;
     const int64_t fit = SPARSE_PASS_BYTES / (s->sample * (int64_t)sizeof(float));
 
     for (int64_t l = 0; l<lanes; l += fit> 1 ? fit : 1) {
         const int64_t n = lanes - l < fit ? lanes - l : fit > 1 ? fit : 1;
-        const native_spots spots = sparse_spots(room, s, l);
+        const lanes_spots spots = sparse_spots(room, s, l);
 
-        native_choose()->sparse_weight(room->sum, room->x + l * s->sample, &spots, n, s);
+        lanes_choose()->sparse_weight(room->sum, room->x + l * s->sample, &spots, n, s);
     }
 }
 
-static void sparse_make_data(float *dx, const sparse_room *room, const native_sparse *s)
+static void sparse_make_data(float *dx, const sparse_room *room, const lanes_sparse *s)
 {
-    const native_lanes *lanes = native_choose();
+    const lanes_loops *lanes = lanes_choose();
 
     for (int64_t l = 0; l < lanes->lanes; l++) {
-        const native_spots spots = sparse_spots(room, s, l);
+        const lanes_spots spots = sparse_spots(room, s, l);
 
         memset(room->dx + l * s->sample, 0, (size_t)s->sample * sizeof(float));
         lanes->sparse_data(room->dx + l * s->sample, room->weight, &spots, s);
@@ -217,11 +217,11 @@ static void sparse_make_data(float *dx, const sparse_room *room, const native_sp
     lanes->join(dx, room->dx, s);
 }
 
-void native_sparse_backward(const native_sparse *sparse, co_call *call, const float *x,
+void native_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
                             const native_grad *grad, char *room, const co_run *run)
 {
-    const native_lanes *lanes = native_choose();
-    const native_sparse *s = sparse;
+    const lanes_loops *lanes = lanes_choose();
+    const lanes_sparse *s = sparse;
     const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
     const int64_t image = native_count(call->in[0]) * lanes->lanes;
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;

@@ -8,17 +8,11 @@
  * and so along the width: the windows that hold a pixel are found as the pixels of a window are.
  * Values of one pixel that lie together are added up together, in fp32, window row by window row.
  */
-#include <omp.h>
 #include <string.h>
 
 #include "backends/onednn/onednn.h"
 #include "core/half.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define ADAPTIVE_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
-#else
-#define ADAPTIVE_THREADS omp_get_max_threads()
-#endif
+#include "core/parallel.h"
 
 #define ADAPTIVE_TOGETHER 512 /* values added up in one go */
 #define ADAPTIVE_IMAGES   16  /* that a thread takes at once, pixel by pixel */
@@ -203,8 +197,8 @@ static void adaptive_make(const co_call *call, const adaptive_work *w)
     int threads;
 
     onednn_use_threads(self->base.small);
-    threads = ADAPTIVE_THREADS;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    threads = co_parallel_threads(0);
+    CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < self->images; i += ADAPTIVE_IMAGES) {
         const int64_t end = i + ADAPTIVE_IMAGES < self->images ? i + ADAPTIVE_IMAGES : self->images;
 

@@ -2,11 +2,11 @@
  * backend.c - the list of oneDNN's kernels, the number of threads they run on, and oneDNN's
  * failures as ours.
  */
-#include <omp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "backends/onednn/onednn.h"
+#include "core/parallel.h"
 
 /* OpenMP keeps a thread count for each thread, and a plan may run on any: each run sets its own
    to the process's. 0: OpenMP's choice. */
@@ -20,10 +20,7 @@ static co_status backend_setup(int threads)
 
 void onednn_use_threads(bool small)
 {
-    const int threads = small ? 1 : atomic_load_explicit(&backend_threads, memory_order_relaxed);
-
-    if (threads > 0 && omp_get_max_threads() != threads)
-        omp_set_num_threads(threads);
+    co_parallel_use(small ? 1 : atomic_load_explicit(&backend_threads, memory_order_relaxed));
 }
 
 /* oneDNN's names of the levels: each set of flags holds those of the older ones. */

@@ -193,7 +193,7 @@ static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, con
 /* Whether the loops for small images run it: oneDNN has Winograd's algorithm for AVX-512 alone. */
 static bool conv2d_is_small(const conv2d *self, const co_call *call)
 {
-    const taps_loops *loops = taps_choose(call);
+    const small_conv_loops *loops = small_conv_choose(call);
 
     return loops && (loops->lanes < CONV2D_BLOCK || self->trimmed || !onednn_suits_winograd(call));
 }
@@ -209,10 +209,10 @@ static co_status conv2d_plan(co_call *call)
 
     CO_TRY(onednn_begin(call));
     conv2d_read_attr(self, call);
-    if (!self->trimmed && wino_supports(call))
-        return wino_plan(&self->own, call, &self->base);
+    if (!self->trimmed && winograd43_supports(call))
+        return winograd43_plan(&self->own, call, &self->base);
     if (conv2d_is_small(self, call))
-        return taps_plan(&self->taps, call);
+        return small_conv_plan(&self->taps, call);
     CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
     dst = (onednn_operand){.base = &call->out[0]->data};
     dst.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
@@ -386,9 +386,9 @@ static co_status conv2d_plan_backward(co_call *call)
     conv2d *self = call->self;
 
     if (self->own.loops)
-        return wino_plan_backward(&self->own, call, &self->base);
+        return winograd43_plan_backward(&self->own, call, &self->base);
     if (self->taps.loops)
-        return taps_plan_backward(&self->taps, call);
+        return small_conv_plan_backward(&self->taps, call);
     CO_TRY(conv2d_plan_backward_weights(self, call));
     return call->grad_in[0] ? conv2d_plan_backward_data(self, call) : CO_OK;
 }
@@ -399,8 +399,8 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
 
     CO_TRY(onednn_forward(call, run));
     if (self->taps.loops)
-        taps_forward(&self->taps, call);
-    return self->own.loops ? wino_forward(&self->own, call) : CO_OK;
+        small_conv_forward(&self->taps, call);
+    return self->own.loops ? winograd43_forward(&self->own, call) : CO_OK;
 }
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
@@ -411,13 +411,13 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
         memset(call->grad_param[0].data, 0, call->grad_param[0].bytes);
     CO_TRY(onednn_backward(call, run));
     if (self->taps.loops)
-        taps_backward(&self->taps, call, run);
-    return self->own.loops ? wino_backward(&self->own, call, run->accumulate) : CO_OK;
+        small_conv_backward(&self->taps, call, run);
+    return self->own.loops ? winograd43_backward(&self->own, call, run->accumulate) : CO_OK;
 }
 
 static void conv2d_fini(co_call *call)
 {
-    taps_fini(&((conv2d *)call->self)->taps);
+    small_conv_fini(&((conv2d *)call->self)->taps);
     onednn_fini(call);
 }
 

@@ -3,42 +3,36 @@
  * caches and shared by threads. Each sum is taken by one thread in one order, so the number of
  * threads changes no bit.
  */
-#include <omp.h>
 #include <string.h>
 
 #include "backends/onednn/dense.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define DENSE_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
-#else
-#define DENSE_THREADS omp_get_max_threads()
-#endif
+#include "core/parallel.h"
 
 /* Elements of a row, below which sums over it and panels of it are too short. */
-#define DENSE_LEAST 192
+#define GEMM_LEAST 192
 /* Samples, beyond which a forward pass no longer pays: turning the weights costs little then. */
-#define DENSE_MOST 192
+#define GEMM_MOST 192
 /* With BF16, samples up to which products of floats are faster all the same, where the weight is
    too large for a cache: measured. */
-#define DENSE_HALF        48
-#define DENSE_HALF_WEIGHT (1 << 22)
-#define DENSE_LONG        1024      /* elements of a row that are multiplied in one go, about */
-#define DENSE_SAMPLES     128       /* rows of x that stay in a second-level cache meanwhile */
-#define DENSE_OUTPUTS     32        /* rows of w that a thread takes at once: whole tiles */
-#define DENSE_PANELS      (1 << 16) /* floats of panels of x that stay there */
-#define DENSE_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
+#define GEMM_HALF        48
+#define GEMM_HALF_WEIGHT (1 << 22)
+#define GEMM_LONG        1024      /* elements of a row that are multiplied in one go, about */
+#define GEMM_SAMPLES     128       /* rows of x that stay in a second-level cache meanwhile */
+#define GEMM_OUTPUTS     32        /* rows of w that a thread takes at once: whole tiles */
+#define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay there */
+#define GEMM_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
 
-#ifdef CO_ONEDNN_X86
-static const dense_loops *dense_find_loops(const co_call *call)
+#ifdef CO_KERNELS_X86
+static const gemm_loops *gemm_find_loops(const co_call *call)
 {
     if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
         return NULL;
     if (onednn_has(CO_ISA_AVX512))
-        return &dense_loops_avx512;
-    return onednn_has(CO_ISA_AVX2) ? &dense_loops_avx2 : NULL;
+        return &gemm_loops_avx512;
+    return onednn_has(CO_ISA_AVX2) ? &gemm_loops_avx2 : NULL;
 }
 #else
-static const dense_loops *dense_find_loops(const co_call *call)
+static const gemm_loops *gemm_find_loops(const co_call *call)
 {
     (void)call;
     return NULL;
@@ -47,70 +41,70 @@ static const dense_loops *dense_find_loops(const co_call *call)
 
 /* --- planning --- */
 
-static int64_t dense_divide_up(int64_t n, int64_t by)
+static int64_t gemm_divide_up(int64_t n, int64_t by)
 {
     return (n + by - 1) / by;
 }
 
-static int64_t dense_least(int64_t a, int64_t b)
+static int64_t gemm_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* Samples, outputs and inputs of the layer. */
-typedef struct dense_size {
+typedef struct gemm_size {
     int64_t n, out, in;
-} dense_size;
+} gemm_size;
 
-static dense_size dense_measure(const co_call *call)
+static gemm_size gemm_measure(const co_call *call)
 {
-    return (dense_size){call->in[0]->shape.dim[0], call->out[0]->shape.dim[1],
-                        call->in[0]->shape.dim[1]};
+    return (gemm_size){call->in[0]->shape.dim[0], call->out[0]->shape.dim[1],
+                       call->in[0]->shape.dim[1]};
 }
 
 /* Elements of a row at a time; all, or whole vectors. */
-static int64_t dense_length(const dense_size *size)
+static int64_t gemm_length(const gemm_size *size)
 {
-    const int64_t parts = dense_divide_up(size->in, DENSE_LONG);
+    const int64_t parts = gemm_divide_up(size->in, GEMM_LONG);
 
-    return parts == 1 ? size->in : dense_divide_up(dense_divide_up(size->in, parts), 64) * 64;
+    return parts == 1 ? size->in : gemm_divide_up(gemm_divide_up(size->in, parts), 64) * 64;
 }
 
 /* Panels of x at a time. */
-static int64_t dense_group(const dense *self, const dense_size *size)
+static int64_t gemm_group(const dense *self, const gemm_size *size)
 {
-    const int64_t width = self->loops->width, all = dense_divide_up(size->in, width);
-    const int64_t most = DENSE_PANELS / (width * size->n);
+    const int64_t width = self->loops->width, all = gemm_divide_up(size->in, width);
+    const int64_t most = GEMM_PANELS / (width * size->n);
 
-    return dense_least(most > 1 ? most : 1, all);
+    return gemm_least(most > 1 ? most : 1, all);
 }
 
-static size_t dense_take_scratch(onednn_self *base, onednn_program *program, int64_t floats)
+static size_t gemm_take_scratch(onednn_self *base, onednn_program *program, int64_t floats)
 {
     const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
     return onednn_scratch(base, program, &md).offset;
 }
 
-bool dense_choose(dense *self, const co_call *call)
+bool gemm_choose(dense *self, const co_call *call)
 {
-    if (call->in[0]->shape.dim[1] >= DENSE_LEAST)
-        self->loops = dense_find_loops(call);
-    self->threads = DENSE_THREADS;
-    return self->loops && call->in[0]->shape.dim[0] <= DENSE_MOST;
+    if (call->in[0]->shape.dim[1] >= GEMM_LEAST)
+        self->loops = gemm_find_loops(call);
+    self->threads = co_parallel_threads(0);
+    return self->loops && call->in[0]->shape.dim[0] <= GEMM_MOST;
 }
 
-bool dense_beats_half(const co_call *call)
+bool gemm_beats_half(const co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim;
 
-    return in[0] <= DENSE_HALF && in[1] >= DENSE_LEAST &&
-           in[1] * call->out[0]->shape.dim[1] >= DENSE_HALF_WEIGHT;
+    return in[0] <= GEMM_HALF && in[1] >= GEMM_LEAST &&
+           in[1] * call->out[0]->shape.dim[1] >= GEMM_HALF_WEIGHT;
 }
 
-co_status dense_plan(dense *self, co_call *call, onednn_self *base)
+co_status gemm_plan(dense *self, co_call *call, onednn_self *base)
 {
-    const dense_size size = dense_measure(call);
+    const gemm_size size = gemm_measure(call);
     const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
     const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
 
@@ -119,16 +113,16 @@ co_status dense_plan(dense *self, co_call *call, onednn_self *base)
     self->src = onednn_tensor(call->in[0]);
     CO_TRY(onednn_convert(&self->src, base, &base->forward, &src));
     onednn_set_format(call->out[0], &base->out, &dst);
-    if (dense_length(&size) < size.in)
-        self->forward_at = dense_take_scratch(base, &base->forward, size.n * dense_length(&size));
+    if (gemm_length(&size) < size.in)
+        self->forward_at = gemm_take_scratch(base, &base->forward, size.n * gemm_length(&size));
     return CO_OK;
 }
 
 /* Numbers of dy by rows of the weight; panels of x; numbers of dy by samples; a panel of the weight
    for each thread. */
-co_status dense_plan_backward(dense *self, co_call *call, onednn_self *base)
+co_status gemm_plan_backward(dense *self, co_call *call, onednn_self *base)
 {
-    const dense_size size = dense_measure(call);
+    const gemm_size size = gemm_measure(call);
     const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
     const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
     const int64_t width = self->loops->width, numbers = size.n * size.out;
@@ -140,155 +134,155 @@ co_status dense_plan_backward(dense *self, co_call *call, onednn_self *base)
     CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &dst));
     if (call->grad_in[0])
         onednn_set_format(call->grad_in[0], &base->grad_in, &src);
-    self->backward_at = dense_take_scratch(base, &base->backward,
-                                           dense_divide_up(numbers, width) * width +
-                                               dense_group(self, &size) * width * size.n +
-                                               self->threads * DENSE_DEPTH * width);
+    self->backward_at = gemm_take_scratch(base, &base->backward,
+                                          gemm_divide_up(numbers, width) * width +
+                                              gemm_group(self, &size) * width * size.n +
+                                              self->threads * GEMM_DEPTH * width);
     return CO_OK;
 }
 
 /* --- running --- */
 
-static float *dense_address(const onednn_operand *x)
+static float *gemm_address(const onednn_operand *x)
 {
     return (float *)(void *)((char *)*x->base + x->offset);
 }
 
 /* Rows `begin` to `end` of some, from column `k` on. */
-static dense_rows dense_cut(const dense_rows *rows, int64_t begin, int64_t end, int64_t k)
+static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int64_t k)
 {
-    return (dense_rows){rows->at + begin * rows->step + k, end - begin, rows->step};
+    return (gemm_rows){rows->at + begin * rows->step + k, end - begin, rows->step};
 }
 
 /* y (+)= x w' for `length` columns from `k` on, all samples. */
-static void dense_multiply(const dense *self, const co_call *call, const dense_rows *x, int64_t k,
-                           int64_t length)
+static void gemm_multiply(const dense *self, const co_call *call, const gemm_rows *x, int64_t k,
+                          int64_t length)
 {
-    const dense_size size = dense_measure(call);
-    const dense_rows w = {call->param[0].data, size.out, size.in};
-    const dense_rows y = {call->out[0]->data, size.n, size.out};
+    const gemm_size size = gemm_measure(call);
+    const gemm_rows w = {call->param[0].data, size.out, size.in};
+    const gemm_rows y = {call->out[0]->data, size.n, size.out};
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
 
-#pragma omp parallel for schedule(static) num_threads(self->threads) if (self->threads > 1)
-    for (int64_t o = 0; o < size.out; o += DENSE_OUTPUTS) {
-        const int64_t end = dense_least(o + DENSE_OUTPUTS, size.out);
-        const dense_rows ws = dense_cut(&w, o, end, k);
+    CO_PARALLEL_FOR(self->threads)
+    for (int64_t o = 0; o < size.out; o += GEMM_OUTPUTS) {
+        const int64_t end = gemm_least(o + GEMM_OUTPUTS, size.out);
+        const gemm_rows ws = gemm_cut(&w, o, end, k);
 
-        for (int64_t n = 0; n < size.n; n += DENSE_SAMPLES) {
-            const int64_t last = dense_least(n + DENSE_SAMPLES, size.n);
-            const dense_rows xs = dense_cut(x, n, last, 0), ys = dense_cut(&y, n, last, o);
+        for (int64_t n = 0; n < size.n; n += GEMM_SAMPLES) {
+            const int64_t last = gemm_least(n + GEMM_SAMPLES, size.n);
+            const gemm_rows xs = gemm_cut(x, n, last, 0), ys = gemm_cut(&y, n, last, o);
 
             self->loops->multiply(&ys, &xs, &ws, bias && k == 0 ? bias + o : NULL, length, k > 0);
         }
     }
 }
 
-void dense_forward(const dense *self, const co_call *call)
+void gemm_forward(const dense *self, const co_call *call)
 {
-    const dense_size size = dense_measure(call);
-    const int64_t length = dense_length(&size);
-    const dense_rows x = {dense_address(&self->src), size.n, size.in};
+    const gemm_size size = gemm_measure(call);
+    const int64_t length = gemm_length(&size);
+    const gemm_rows x = {gemm_address(&self->src), size.n, size.in};
     float *room = (float *)(void *)((char *)call->scratch + self->forward_at);
 
     if (length == size.in) {
-        dense_multiply(self, call, &x, 0, length);
+        gemm_multiply(self, call, &x, 0, length);
         return;
     }
     for (int64_t k = 0; k < size.in; k += length) {
-        const int64_t some = dense_least(length, size.in - k);
-        const dense_rows part = {room, size.n, some};
+        const int64_t some = gemm_least(length, size.in - k);
+        const gemm_rows part = {room, size.n, some};
 
         for (int64_t n = 0; n < size.n; n++)
             memcpy(room + n * some, x.at + n * size.in + k, (size_t)some * sizeof(float));
-        dense_multiply(self, call, &part, k, some);
+        gemm_multiply(self, call, &part, k, some);
     }
 }
 
 /* The rows that sums go to, in parts of at most loops->rows. */
-typedef struct dense_parts {
+typedef struct gemm_parts {
     int64_t n, parts;
-} dense_parts;
+} gemm_parts;
 
-static dense_parts dense_split(const dense *self, int64_t n)
+static gemm_parts gemm_split(const dense *self, int64_t n)
 {
-    return (dense_parts){n, dense_divide_up(n, self->loops->rows)};
+    return (gemm_parts){n, gemm_divide_up(n, self->loops->rows)};
 }
 
-static int64_t dense_begin(const dense_parts *all, int64_t part)
+static int64_t gemm_begin(const gemm_parts *all, int64_t part)
 {
     return all->n * part / all->parts;
 }
 
 /* dw (+)= dy' x, for some panels of x. */
-static void dense_add_weight(const dense *self, const dense_rows *dw, const float *number,
-                             const float *panel, int64_t panels, const dense_size *size, bool add)
+static void gemm_add_weight(const dense *self, const gemm_rows *dw, const float *number,
+                            const float *panel, int64_t panels, const gemm_size *size, bool add)
 {
-    const dense_parts parts = dense_split(self, size->out);
+    const gemm_parts parts = gemm_split(self, size->out);
     const int64_t width = self->loops->width;
 
-#pragma omp parallel for schedule(static) num_threads(self->threads) if (self->threads > 1)
+    CO_PARALLEL_FOR(self->threads)
     for (int64_t p = 0; p < parts.parts; p++) {
-        const int64_t begin = dense_begin(&parts, p);
+        const int64_t begin = gemm_begin(&parts, p);
 
         for (int64_t j = 0; j < panels; j++) {
-            const dense_rows to = dense_cut(dw, begin, dense_begin(&parts, p + 1), j * width);
+            const gemm_rows to = gemm_cut(dw, begin, gemm_begin(&parts, p + 1), j * width);
 
-            self->loops->add_up(&to, dense_least(width, size->in - j * width),
+            self->loops->add_up(&to, gemm_least(width, size->in - j * width),
                                 number + begin * size->n, panel + j * width * size->n, size->n,
                                 add);
         }
     }
 }
 
-static void dense_find_weight(const dense *self, const co_call *call, float *number, float *panel,
-                              bool accumulate)
+static void gemm_find_weight(const dense *self, const co_call *call, float *number, float *panel,
+                             bool accumulate)
 {
-    const dense_size size = dense_measure(call);
-    const dense_parts parts = dense_split(self, size.out);
-    const dense_rows x = {dense_address(&self->back_src), size.n, size.in};
-    const dense_rows dw = {call->grad_param[0].data, size.out, size.in};
-    const float *dy = dense_address(&self->grad_out);
-    const int64_t width = self->loops->width, group = dense_group(self, &size) * width;
+    const gemm_size size = gemm_measure(call);
+    const gemm_parts parts = gemm_split(self, size.out);
+    const gemm_rows x = {gemm_address(&self->back_src), size.n, size.in};
+    const gemm_rows dw = {call->grad_param[0].data, size.out, size.in};
+    const float *dy = gemm_address(&self->grad_out);
+    const int64_t width = self->loops->width, group = gemm_group(self, &size) * width;
     float *to = number;
 
     for (int64_t p = 0; p < parts.parts; p++) { /* (part, n, rows of the part) */
-        const int64_t begin = dense_begin(&parts, p), end = dense_begin(&parts, p + 1);
+        const int64_t begin = gemm_begin(&parts, p), end = gemm_begin(&parts, p + 1);
 
         for (int64_t n = 0; n < size.n; n++)
             for (int64_t o = begin; o < end; o++)
                 *to++ = dy[n * size.out + o];
     }
     for (int64_t k = 0; k < size.in; k += group) {
-        const dense_size rest = {size.n, size.out, size.in - k};
-        const int64_t panels = dense_divide_up(dense_least(group, rest.in), width);
-        const dense_rows some = dense_cut(&dw, 0, size.out, k);
+        const gemm_size rest = {size.n, size.out, size.in - k};
+        const int64_t panels = gemm_divide_up(gemm_least(group, rest.in), width);
+        const gemm_rows some = gemm_cut(&dw, 0, size.out, k);
 
-#pragma omp parallel for schedule(static) num_threads(self->threads) if (self->threads > 1)
+        CO_PARALLEL_FOR(self->threads)
         for (int64_t j = 0; j < panels; j++) {
-            const dense_rows from = dense_cut(&x, 0, size.n, k + j * width);
+            const gemm_rows from = gemm_cut(&x, 0, size.n, k + j * width);
 
             self->loops->pack(panel + j * width * size.n, &from,
-                              dense_least(width, rest.in - j * width));
+                              gemm_least(width, rest.in - j * width));
         }
-        dense_add_weight(self, &some, number, panel, panels, &rest, accumulate);
+        gemm_add_weight(self, &some, number, panel, panels, &rest, accumulate);
     }
 }
 
 /* dx of the columns of one panel (+)= dy w, for rows `first` to `end` of w. */
-static void dense_add_input(const dense *self, const co_call *call, const float *number,
-                            float *panel, int64_t first, int64_t end, int64_t k)
+static void gemm_add_input(const dense *self, const co_call *call, const float *number,
+                           float *panel, int64_t first, int64_t end, int64_t k)
 {
-    const dense_size size = dense_measure(call);
-    const dense_parts parts = dense_split(self, size.n);
-    const dense_rows w = {call->param[0].data, size.out, size.in};
-    const dense_rows dx = {call->grad_in[0]->data, size.n, size.in};
-    const dense_rows from = dense_cut(&w, first, end, k);
-    const int64_t columns = dense_least(self->loops->width, size.in - k);
+    const gemm_size size = gemm_measure(call);
+    const gemm_parts parts = gemm_split(self, size.n);
+    const gemm_rows w = {call->param[0].data, size.out, size.in};
+    const gemm_rows dx = {call->grad_in[0]->data, size.n, size.in};
+    const gemm_rows from = gemm_cut(&w, first, end, k);
+    const int64_t columns = gemm_least(self->loops->width, size.in - k);
 
     self->loops->pack(panel, &from, columns);
     for (int64_t p = 0; p < parts.parts; p++) {
-        const int64_t begin = dense_begin(&parts, p);
-        const dense_rows to = dense_cut(&dx, begin, dense_begin(&parts, p + 1), k);
+        const int64_t begin = gemm_begin(&parts, p);
+        const gemm_rows to = gemm_cut(&dx, begin, gemm_begin(&parts, p + 1), k);
 
         self->loops->add_up(&to, columns, number + first * size.n + begin * (end - first), panel,
                             end - first, first > 0);
@@ -296,11 +290,11 @@ static void dense_add_input(const dense *self, const co_call *call, const float 
 }
 
 /* Columns of dy: (part, column, samples of the part). The end of what is written. */
-static float *dense_turn(float *to, const float *dy, int64_t columns, const dense_size *size,
-                         const dense_parts *parts)
+static float *gemm_turn(float *to, const float *dy, int64_t columns, const gemm_size *size,
+                        const gemm_parts *parts)
 {
     for (int64_t p = 0; p < parts->parts; p++) {
-        const int64_t begin = dense_begin(parts, p), end = dense_begin(parts, p + 1);
+        const int64_t begin = gemm_begin(parts, p), end = gemm_begin(parts, p + 1);
 
         for (int64_t o = 0; o < columns; o++)
             for (int64_t n = begin; n < end; n++)
@@ -309,28 +303,28 @@ static float *dense_turn(float *to, const float *dy, int64_t columns, const dens
     return to;
 }
 
-static void dense_find_input(const dense *self, const co_call *call, float *number, float *panel)
+static void gemm_find_input(const dense *self, const co_call *call, float *number, float *panel)
 {
-    const dense_size size = dense_measure(call);
-    const dense_parts parts = dense_split(self, size.n);
-    const float *dy = dense_address(&self->grad_out);
-    const int64_t width = self->loops->width, panels = dense_divide_up(size.in, width);
+    const gemm_size size = gemm_measure(call);
+    const gemm_parts parts = gemm_split(self, size.n);
+    const float *dy = gemm_address(&self->grad_out);
+    const int64_t width = self->loops->width, panels = gemm_divide_up(size.in, width);
     float *to = number;
 
-    for (int64_t first = 0; first < size.out; first += DENSE_DEPTH)
-        to = dense_turn(to, dy + first, dense_least(DENSE_DEPTH, size.out - first), &size, &parts);
-#pragma omp parallel for schedule(static) num_threads(self->threads) if (self->threads > 1)
+    for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
+        to = gemm_turn(to, dy + first, gemm_least(GEMM_DEPTH, size.out - first), &size, &parts);
+    CO_PARALLEL_FOR(self->threads)
     for (int t = 0; t < self->threads; t++)
-        for (int64_t first = 0; first < size.out; first += DENSE_DEPTH)
+        for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
             for (int64_t j = panels * t / self->threads; j < panels * (t + 1) / self->threads; j++)
-                dense_add_input(self, call, number, panel + t * DENSE_DEPTH * width, first,
-                                dense_least(first + DENSE_DEPTH, size.out), j * width);
+                gemm_add_input(self, call, number, panel + t * GEMM_DEPTH * width, first,
+                               gemm_least(first + GEMM_DEPTH, size.out), j * width);
 }
 
-static void dense_find_bias(const dense *self, const co_call *call, bool accumulate)
+static void gemm_find_bias(const dense *self, const co_call *call, bool accumulate)
 {
-    const dense_size size = dense_measure(call);
-    const float *dy = dense_address(&self->grad_out);
+    const gemm_size size = gemm_measure(call);
+    const float *dy = gemm_address(&self->grad_out);
     float *db = call->grad_param[1].data;
 
     if (!accumulate)
@@ -340,17 +334,17 @@ static void dense_find_bias(const dense *self, const co_call *call, bool accumul
             db[o] += dy[o];
 }
 
-void dense_backward(const dense *self, const co_call *call, bool accumulate)
+void gemm_backward(const dense *self, const co_call *call, bool accumulate)
 {
-    const dense_size size = dense_measure(call);
+    const gemm_size size = gemm_measure(call);
     const int64_t width = self->loops->width;
     float *number = (float *)(void *)((char *)call->scratch + self->backward_at);
-    float *panel = number + dense_divide_up(size.n * size.out, width) * width;
-    float *weight = panel + dense_group(self, &size) * width * size.n;
+    float *panel = number + gemm_divide_up(size.n * size.out, width) * width;
+    float *weight = panel + gemm_group(self, &size) * width * size.n;
 
-    dense_find_weight(self, call, number, panel, accumulate);
+    gemm_find_weight(self, call, number, panel, accumulate);
     if (call->n_param > 1)
-        dense_find_bias(self, call, accumulate);
+        gemm_find_bias(self, call, accumulate);
     if (call->grad_in[0])
-        dense_find_input(self, call, number, weight);
+        gemm_find_input(self, call, number, weight);
 }

@@ -51,8 +51,8 @@ static co_status linear_plan(co_call *call)
     linear *self = call->self;
 
     CO_TRY(onednn_begin(call));
-    return dense_choose(&self->own, call) ? dense_plan(&self->own, call, &self->base)
-                                          : linear_plan_product(call);
+    return gemm_choose(&self->own, call) ? gemm_plan(&self->own, call, &self->base)
+                                         : linear_plan_product(call);
 }
 
 /* One of the two ways to give the gradients of the parameters. */
@@ -167,7 +167,7 @@ static co_status linear_plan_backward(co_call *call)
 {
     linear *self = call->self;
 
-    return self->own.loops ? dense_plan_backward(&self->own, call, &self->base)
+    return self->own.loops ? gemm_plan_backward(&self->own, call, &self->base)
                            : linear_plan_backward_product(call);
 }
 
@@ -177,7 +177,7 @@ static co_status linear_forward(co_call *call, const co_run *run)
 
     CO_TRY(onednn_forward(call, run));
     if (self->own.forward)
-        dense_forward(&self->own, call);
+        gemm_forward(&self->own, call);
     return CO_OK;
 }
 
@@ -187,7 +187,7 @@ static co_status linear_backward(co_call *call, const co_run *run)
 
     CO_TRY(onednn_backward(call, run));
     if (self->own.loops)
-        dense_backward(&self->own, call, run->accumulate);
+        gemm_backward(&self->own, call, run->accumulate);
     return CO_OK;
 }
 
@@ -195,7 +195,7 @@ const co_kernel co_onednn_linear = {
     .op = "linear",
     .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
-    .prefers_floats = dense_beats_half,
+    .prefers_floats = gemm_beats_half,
     .supports = onednn_takes,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,

@@ -9,21 +9,15 @@
  * groups nor the number of threads change a bit.
  */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "backends/onednn/norm.h"
+#include "core/parallel.h"
 
 #define NORM_MAX_GROUP 8 /* blocks */
 /* Of a core's second cache, for what is read twice; the rest is for what passes through. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
 #define NORM_TOGETHER    256 /* vectors, of planes that are smaller */
-
-#if defined(__SANITIZE_THREAD__)
-#define NORM_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
-#else
-#define NORM_THREADS omp_get_max_threads()
-#endif
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
@@ -48,7 +42,7 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
 
     if (tensor->shape.ndim != 4 || !tensor->layout)
         return NULL;
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
     if (tensor->dtype == CO_BF16) { /* onednn_takes has seen the CPU */
         dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_bf16, dnnl_aBcd16b);
         return onednn_same(&x.md, &blocked) ? &norm_loops_bf16 : NULL;
@@ -58,13 +52,13 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
         return NULL;
     dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
     if (onednn_same(&x.md, &blocked)) {
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
         if (co_isa_has(CO_ISA_AVX2))
             return &norm_loops_avx2;
 #endif
         return &norm_loops_basic;
     }
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
     dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd16b);
     if (onednn_same(&x.md, &blocked) && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
@@ -297,7 +291,7 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
     const void *x = call->in[0]->data;
     const int64_t parts = (end - first) * self->parts;
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < parts; i++) {
         const norm_piece p = norm_find_piece(self, first, end, i);
 
@@ -319,7 +313,7 @@ co_status norm_forward(co_call *call, const co_run *run)
 
     (void)run;
     onednn_use_threads(self->base.small);
-    threads = NORM_THREADS;
+    threads = co_parallel_threads(0);
     group = norm_group(self, 1, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
@@ -330,7 +324,7 @@ co_status norm_forward(co_call *call, const co_run *run)
             norm_measure_group(call, part, first, end, threads);
         for (int64_t b = first; b < end; b++)
             norm_draw_line(&line[b - first], call, b);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        CO_PARALLEL_FOR(threads)
         for (int64_t i = 0; i < parts; i++) {
             const norm_piece p = norm_find_piece(self, first, end, i);
 
@@ -415,7 +409,7 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
 
     for (int64_t b = first; b < end; b++)
         norm_draw_line(&line[b - first], call, b);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < parts; i++) {
         const norm_piece p = norm_find_piece(self, first, end, i);
         const norm_back back = norm_find_back(call, p.at, false);
@@ -425,7 +419,7 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
     for (int64_t b = first; b < end; b++)
         norm_turn_line(&line[b - first], call, part + (b - first) * self->parts, b,
                        run->accumulate);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < (dx ? parts : 0); i++) {
         const norm_piece p = norm_find_piece(self, first, end, i);
         const norm_back back = norm_find_back(call, p.at, true);
@@ -441,7 +435,7 @@ co_status norm_backward(co_call *call, const co_run *run)
     int64_t group;
 
     CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
-    threads = NORM_THREADS;
+    threads = co_parallel_threads(0);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;

@@ -1,76 +1,11 @@
 /*
- * norm.h - batch norm on oneDNN's blocked images, (N, C / lanes, H, W, lanes), with the ReLU and
- * the sum that follow it: what its loops and the rest of it share.
+ * norm.h - batch norm by the loops of kernels/batchnorm.
  */
 #ifndef CO_BACKENDS_ONEDNN_NORM_H
 #define CO_BACKENDS_ONEDNN_NORM_H
 
 #include "backends/onednn/onednn.h"
-
-#define NORM_MAX_LANES 16
-
-/* What follows the norm. */
-typedef enum norm_tail {
-    NORM_PLAIN,
-    NORM_RELU,
-    NORM_ADD,
-    NORM_ADD_RELU,
-    NORM_RELU_ADD,
-    NORM_TAILS
-} norm_tail;
-
-/* For each lane. */
-typedef struct norm_line {
-    _Alignas(64) float mean[NORM_MAX_LANES];
-    float scale[NORM_MAX_LANES];
-    float slope[NORM_MAX_LANES]; /* backward alone */
-    float shift[NORM_MAX_LANES];
-} norm_line;
-
-/* Planes of one block of channels, a sample each: `n` vectors that lie together. */
-typedef struct norm_planes {
-    int64_t n, count;
-    int64_t step; /* elements from one to the next */
-} norm_planes;
-
-/* Two sums for each lane of some planes. */
-typedef struct norm_part {
-    double a[NORM_MAX_LANES], b[NORM_MAX_LANES];
-} norm_part;
-
-/* Pieces of a gradient's way back through some planes. A bit of `mask` is set where the ReLU let a
-   value through; NULL: none. */
-typedef struct norm_back {
-    const void *x;
-    const void *dy, *more; /* gradient of the call's result: dy + more. more may be NULL */
-    void *sum;             /* where the gradient of the sum goes, or NULL; may be dy or more */
-    const uint8_t *mask;
-    bool mask_sum; /* what goes to `sum` has been through the mask */
-} norm_back;
-
-/* Loops over some planes, compiled once for each instruction set; all tensors of a call have them
-   alike, with `cell` bytes an element, floats or BF16, and all arithmetic is in floats. */
-typedef struct norm_loops {
-    int lanes;
-    size_t cell;
-    /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
-    void (*measure)(norm_part *out, const void *x, const norm_planes *planes);
-    /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask`, a bit for each
-       element: see above, NULL: not wanted. y may be x or other. */
-    void (*apply)(void *y, uint8_t *mask, const void *x, const void *other, const norm_line *line,
-                  norm_tail tail, const norm_planes *planes);
-    /* a: sum d; b: sum d (x - mean), where d is the gradient of the norm's result */
-    void (*reduce)(norm_part *out, const norm_back *back, const norm_line *line,
-                   const norm_planes *planes);
-    /* dx = d scale + (x - mean) slope + shift. dx may be any of the gradients read. */
-    void (*gradient)(void *dx, const norm_back *back, const norm_line *line,
-                     const norm_planes *planes);
-} norm_loops;
-
-#ifdef CO_ONEDNN_X86
-extern const norm_loops norm_loops_avx2, norm_loops_avx512, norm_loops_bf16;
-#endif
-extern const norm_loops norm_loops_basic;
+#include "kernels/batchnorm/batchnorm.h"
 
 /* --- norm.c: the life of a batch norm where norm_supports says yes --- */
 typedef struct norm {

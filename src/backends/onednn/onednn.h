@@ -140,8 +140,6 @@ bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
                       const dnnl_memory_desc_t *to);
 /* to = from, or to += from. */
 void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add);
-/* rows_avx512.c: 16 output channels. */
-void onednn_rows_avx512(float *to, const float *from, int64_t in, int64_t taps, bool add);
 
 /* --- program.c: the rest of a kernel's life --- */
 co_status onednn_bind(co_call *call);

@@ -6,26 +6,20 @@
  * Weights are plain in the flat store. Forward packs the taps that count for its own use, and again
  * for backward, which finds them in the workspace.
  */
-#include <omp.h>
 #include <string.h>
 
 #include "backends/onednn/taps.h"
 #include "core/mem.h"
+#include "core/parallel.h"
 
-#define TAPS_TOGETHER      2  /* blocks of results that the loops make at once */
-#define TAPS_MOST          49 /* taps */
-#define TAPS_MOST_PIXELS   64
-#define TAPS_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
+#define SMALL_CONV_TOGETHER      2  /* blocks of results that the loops make at once */
+#define SMALL_CONV_MOST          49 /* taps */
+#define SMALL_CONV_MOST_PIXELS   64
+#define SMALL_CONV_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
 
-#if defined(__SANITIZE_THREAD__)
-#define TAPS_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
-#else
-#define TAPS_THREADS omp_get_max_threads()
-#endif
-
-#ifdef CO_ONEDNN_X86
+#ifdef CO_KERNELS_X86
 /* Whether the tensor lies in blocks of channels of this format. */
-static bool taps_lies_in(const co_tensor *tensor, dnnl_format_tag_t tag)
+static bool small_conv_lies_in(const co_tensor *tensor, dnnl_format_tag_t tag)
 {
     const onednn_operand x = onednn_tensor(tensor);
     dnnl_memory_desc_t blocked;
@@ -36,19 +30,19 @@ static bool taps_lies_in(const co_tensor *tensor, dnnl_format_tag_t tag)
 
 /* The loops whose lanes the layout has and which this machine can run, or NULL. Without AVX2
    oneDNN's own are faster. */
-static const taps_loops *taps_find_loops(const co_tensor *tensor)
+static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
     if (tensor->shape.ndim != 4 || !tensor->layout || tensor->dtype != CO_F32 ||
         tensor->layout->backend != &co_backend_onednn)
         return NULL;
-    if (co_isa_has(CO_ISA_AVX2) && taps_lies_in(tensor, dnnl_aBcd8b))
-        return &taps_loops_avx2;
-    if (co_isa_has(CO_ISA_AVX512) && taps_lies_in(tensor, dnnl_aBcd16b))
-        return &taps_loops_avx512;
+    if (co_isa_has(CO_ISA_AVX2) && small_conv_lies_in(tensor, dnnl_aBcd8b))
+        return &small_conv_loops_avx2;
+    if (co_isa_has(CO_ISA_AVX512) && small_conv_lies_in(tensor, dnnl_aBcd16b))
+        return &small_conv_loops_avx512;
     return NULL;
 }
 #else
-static const taps_loops *taps_find_loops(const co_tensor *tensor)
+static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
     (void)tensor;
     return NULL;
@@ -56,7 +50,8 @@ static const taps_loops *taps_find_loops(const co_tensor *tensor)
 #endif
 
 /* Where output pixel `out` meets the image by tap i, in one direction; or -1. */
-static int64_t taps_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap, int64_t size)
+static int64_t small_conv_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap,
+                               int64_t size)
 {
     const int64_t in = out * a->s[dim] + tap * a->d[dim] - a->p[dim];
 
@@ -64,36 +59,38 @@ static int64_t taps_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t 
 }
 
 /* Pairs of a tap and an output pixel that meet the image, in one direction. */
-static int64_t taps_count_met(const co_call *call, int dim)
+static int64_t small_conv_count_met(const co_call *call, int dim)
 {
     const co_conv2d_attr *a = call->attr;
     int64_t n = 0;
 
     for (int64_t out = 0; out < call->out[0]->shape.dim[2 + dim]; out++)
         for (int64_t tap = 0; tap < a->k[dim]; tap++)
-            n += taps_meet(a, dim, out, tap, call->in[0]->shape.dim[2 + dim]) >= 0;
+            n += small_conv_meet(a, dim, out, tap, call->in[0]->shape.dim[2 + dim]) >= 0;
     return n;
 }
 
 /* Measured: it pays from one multiplication in eight on that has padding for a factor. An image of
    one pixel is a row of a matrix to it, whatever the kernel is. */
-static bool taps_suits(const co_call *call)
+static bool small_conv_suits(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
     const int64_t all = out[2] * out[3] * a->k[0] * a->k[1];
 
-    if (a->groups != 1 || a->k[0] * a->k[1] > TAPS_MOST || in[2] * in[3] > TAPS_MOST_PIXELS ||
-        out[2] * out[3] > TAPS_MOST_PIXELS)
+    if (a->groups != 1 || a->k[0] * a->k[1] > SMALL_CONV_MOST ||
+        in[2] * in[3] > SMALL_CONV_MOST_PIXELS || out[2] * out[3] > SMALL_CONV_MOST_PIXELS)
         return false;
-    if (!call->training && in[0] < TAPS_LEAST_SAMPLES)
+    if (!call->training && in[0] < SMALL_CONV_LEAST_SAMPLES)
         return false;
-    return out[2] * out[3] == 1 || 8 * taps_count_met(call, 0) * taps_count_met(call, 1) <= 7 * all;
+    return out[2] * out[3] == 1 ||
+           8 * small_conv_count_met(call, 0) * small_conv_count_met(call, 1) <= 7 * all;
 }
 
-const taps_loops *taps_choose(const co_call *call)
+const small_conv_loops *small_conv_choose(const co_call *call)
 {
-    const taps_loops *loops = taps_suits(call) ? taps_find_loops(call->in[0]) : NULL;
+    const small_conv_loops *loops =
+        small_conv_suits(call) ? small_conv_find_loops(call->in[0]) : NULL;
 
     if (!loops || call->in[0]->shape.dim[1] % loops->lanes ||
         call->out[0]->shape.dim[1] % loops->lanes)
@@ -102,12 +99,12 @@ const taps_loops *taps_choose(const co_call *call)
 }
 
 /* An input pixel, an output pixel and the tap between them. */
-typedef struct taps_hit {
+typedef struct small_conv_hit {
     int64_t in, out, tap;
-} taps_hit;
+} small_conv_hit;
 
 /* All of them to hit (output pixels * taps); how many. */
-static int64_t taps_find_hits(taps_hit *hit, const co_call *call)
+static int64_t small_conv_find_hits(small_conv_hit *hit, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
@@ -115,17 +112,17 @@ static int64_t taps_find_hits(taps_hit *hit, const co_call *call)
 
     for (int64_t p = 0; p < out[2] * out[3]; p++)
         for (int64_t t = 0; t < a->k[0] * a->k[1]; t++) {
-            const int64_t row = taps_meet(a, 0, p / out[3], t / a->k[1], in[2]);
-            const int64_t column = taps_meet(a, 1, p % out[3], t % a->k[1], in[3]);
+            const int64_t row = small_conv_meet(a, 0, p / out[3], t / a->k[1], in[2]);
+            const int64_t column = small_conv_meet(a, 1, p % out[3], t % a->k[1], in[3]);
 
             if (row >= 0 && column >= 0)
-                hit[n++] = (taps_hit){row * in[3] + column, p, t};
+                hit[n++] = (small_conv_hit){row * in[3] + column, p, t};
         }
     return n;
 }
 
 /* Leaves out taps without a hit: `tap` of each becomes its number among the others. */
-static co_status taps_count_taps(taps *self, taps_hit *hit, int64_t n)
+static co_status small_conv_count_taps(taps *self, small_conv_hit *hit, int64_t n)
 {
     int64_t *number;
 
@@ -146,74 +143,80 @@ static co_status taps_count_taps(taps *self, taps_hit *hit, int64_t n)
     return CO_OK;
 }
 
-typedef enum taps_kind { TAPS_FORWARD, TAPS_DATA, TAPS_GRADIENT } taps_kind;
+typedef enum small_conv_kind {
+    SMALL_CONV_FORWARD,
+    SMALL_CONV_DATA,
+    SMALL_CONV_GRADIENT
+} small_conv_kind;
 
-static taps_pair taps_make_pair(const taps *self, const taps_hit *hit, taps_kind kind)
+static small_conv_pair small_conv_make_pair(const taps *self, const small_conv_hit *hit,
+                                            small_conv_kind kind)
 {
     const int64_t lanes = self->loops->lanes;
     const int64_t in = hit->in * lanes, out = hit->out * lanes;
 
-    if (kind == TAPS_FORWARD)
-        return (taps_pair){(int32_t)in, (int32_t)(hit->tap * self->weight.in * lanes)};
-    if (kind == TAPS_DATA)
-        return (taps_pair){(int32_t)out, (int32_t)(hit->tap * self->weight.out * lanes)};
-    return (taps_pair){(int32_t)in, (int32_t)out};
+    if (kind == SMALL_CONV_FORWARD)
+        return (small_conv_pair){(int32_t)in, (int32_t)(hit->tap * self->weight.in * lanes)};
+    if (kind == SMALL_CONV_DATA)
+        return (small_conv_pair){(int32_t)out, (int32_t)(hit->tap * self->weight.out * lanes)};
+    return (small_conv_pair){(int32_t)in, (int32_t)out};
 }
 
-static int64_t taps_key(const taps_hit *hit, taps_kind kind)
+static int64_t small_conv_key(const small_conv_hit *hit, small_conv_kind kind)
 {
-    return kind == TAPS_FORWARD ? hit->out : kind == TAPS_DATA ? hit->in : hit->tap;
+    return kind == SMALL_CONV_FORWARD ? hit->out : kind == SMALL_CONV_DATA ? hit->in : hit->tap;
 }
 
-static co_status taps_list_hits(taps_list *list, const taps *self, const taps_hit *hit, int64_t n,
-                                taps_kind kind)
+static co_status small_conv_list_hits(small_conv_list *list, const taps *self,
+                                      const small_conv_hit *hit, int64_t n, small_conv_kind kind)
 {
     int32_t at = 0;
 
-    list->n = (int32_t)(kind == TAPS_FORWARD ? self->out_pixels
-                        : kind == TAPS_DATA  ? self->in_pixels
-                                             : self->weight.taps);
+    list->n = (int32_t)(kind == SMALL_CONV_FORWARD ? self->out_pixels
+                        : kind == SMALL_CONV_DATA  ? self->in_pixels
+                                                   : self->weight.taps);
     list->end = co_calloc((size_t)list->n, sizeof(*list->end));
     list->pair = co_calloc((size_t)n, sizeof(*list->pair));
     if (!list->end || !list->pair)
         return CO_E_NOMEM;
     for (int32_t k = 0; k < list->n; k++) {
         for (int64_t i = 0; i < n; i++)
-            if (taps_key(&hit[i], kind) == k)
-                list->pair[at++] = taps_make_pair(self, &hit[i], kind);
+            if (small_conv_key(&hit[i], kind) == k)
+                list->pair[at++] = small_conv_make_pair(self, &hit[i], kind);
         list->end[k] = at;
     }
     return CO_OK;
 }
 
-static co_status taps_make_lists(taps *self, const co_call *call)
+static co_status small_conv_make_lists(taps *self, const co_call *call)
 {
-    taps_hit *hit = co_calloc((size_t)(self->out_pixels * self->weight.kernel), sizeof(taps_hit));
+    small_conv_hit *hit =
+        co_calloc((size_t)(self->out_pixels * self->weight.kernel), sizeof(small_conv_hit));
     int64_t n;
     co_status st;
 
     if (!hit)
         return CO_E_NOMEM;
-    n = taps_find_hits(hit, call);
-    st = taps_count_taps(self, hit, n);
+    n = small_conv_find_hits(hit, call);
+    st = small_conv_count_taps(self, hit, n);
     if (st == CO_OK)
-        st = taps_list_hits(&self->forward, self, hit, n, TAPS_FORWARD);
+        st = small_conv_list_hits(&self->forward, self, hit, n, SMALL_CONV_FORWARD);
     if (st == CO_OK && call->training)
-        st = taps_list_hits(&self->data, self, hit, n, TAPS_DATA);
+        st = small_conv_list_hits(&self->data, self, hit, n, SMALL_CONV_DATA);
     if (st == CO_OK && call->training)
-        st = taps_list_hits(&self->gradient, self, hit, n, TAPS_GRADIENT);
+        st = small_conv_list_hits(&self->gradient, self, hit, n, SMALL_CONV_GRADIENT);
     co_free(hit);
     return st;
 }
 
-static taps_image taps_describe_image(const co_shape *shape, int64_t lanes)
+static small_conv_image small_conv_describe_image(const co_shape *shape, int64_t lanes)
 {
     const int64_t block = shape->dim[2] * shape->dim[3] * lanes, blocks = shape->dim[1] / lanes;
 
-    return (taps_image){.blocks = blocks, .block = block, .sample = blocks * block};
+    return (small_conv_image){.blocks = blocks, .block = block, .sample = blocks * block};
 }
 
-static dnnl_memory_desc_t taps_blocked(const taps *self, const co_tensor *tensor)
+static dnnl_memory_desc_t small_conv_blocked(const taps *self, const co_tensor *tensor)
 {
     dnnl_memory_desc_t md = onednn_plain(CO_F32, 4, tensor->shape.dim);
 
@@ -223,116 +226,120 @@ static dnnl_memory_desc_t taps_blocked(const taps *self, const co_tensor *tensor
 }
 
 /* Room in a program's scratch; where it begins. */
-static size_t taps_take(onednn_self *base, onednn_program *program, int64_t floats)
+static size_t small_conv_take(onednn_self *base, onednn_program *program, int64_t floats)
 {
     const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
     return onednn_scratch(base, program, &md).offset;
 }
 
-co_status taps_plan(taps *self, co_call *call)
+co_status small_conv_plan(taps *self, co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const taps_loops *loops = taps_choose(call);
+    const small_conv_loops *loops = small_conv_choose(call);
     onednn_self *base = call->self;
     dnnl_memory_desc_t md;
 
     self->loops = loops;
     base->loops = loops->name;
-    self->in = taps_describe_image(in, loops->lanes);
-    self->out = taps_describe_image(out, loops->lanes);
+    self->in = small_conv_describe_image(in, loops->lanes);
+    self->out = small_conv_describe_image(out, loops->lanes);
     self->in_pixels = in->dim[2] * in->dim[3];
     self->out_pixels = out->dim[2] * out->dim[3];
-    self->weight = (taps_weight){.out = a->out, .in = in->dim[1], .kernel = a->k[0] * a->k[1]};
-    CO_TRY(taps_make_lists(self, call));
-    md = taps_blocked(self, call->out[0]);
+    self->weight =
+        (small_conv_weight){.out = a->out, .in = in->dim[1], .kernel = a->k[0] * a->k[1]};
+    CO_TRY(small_conv_make_lists(self, call));
+    md = small_conv_blocked(self, call->out[0]);
     onednn_set_format(call->out[0], &base->out, &md);
     self->panel = self->weight.taps * self->weight.in * loops->lanes;
     self->panel_back = self->weight.taps * self->weight.out * loops->lanes;
-    self->packed_at = taps_take(base, &base->forward, self->out.blocks * self->panel);
+    self->packed_at = small_conv_take(base, &base->forward, self->out.blocks * self->panel);
     if (call->training)
         call->workspace_bytes = (size_t)(self->in.blocks * self->panel_back) * sizeof(float);
     return CO_OK;
 }
 
-co_status taps_plan_backward(taps *self, co_call *call)
+co_status small_conv_plan_backward(taps *self, co_call *call)
 {
     onednn_self *base = call->self;
-    dnnl_memory_desc_t md = taps_blocked(self, call->out[0]);
+    dnnl_memory_desc_t md = small_conv_blocked(self, call->out[0]);
 
     self->grad_out = onednn_tensor(call->grad_out[0]);
     CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &md));
-    self->gradient_at = taps_take(base, &base->backward, self->out.blocks * self->panel);
+    self->gradient_at = small_conv_take(base, &base->backward, self->out.blocks * self->panel);
     if (call->grad_in[0]) {
-        md = taps_blocked(self, call->in[0]);
+        md = small_conv_blocked(self, call->in[0]);
         onednn_set_format(call->grad_in[0], &base->grad_in, &md);
     }
     return CO_OK;
 }
 
-static taps_sum taps_find_sum(const taps_list *list, int64_t k, const co_call *call)
+static small_conv_sum small_conv_find_sum(const small_conv_list *list, int64_t k,
+                                          const co_call *call)
 {
     const int32_t begin = k > 0 ? list->end[k - 1] : 0;
 
-    return (taps_sum){list->pair + begin, list->end[k] - begin, call->in[0]->shape.dim[0]};
+    return (small_conv_sum){list->pair + begin, list->end[k] - begin, call->in[0]->shape.dim[0]};
 }
 
 /* How many of the blocks from `block` on are made at once. */
-static int64_t taps_blocks_at(const taps_image *image, int64_t block)
+static int64_t small_conv_blocks_at(const small_conv_image *image, int64_t block)
 {
-    return image->blocks - block < TAPS_TOGETHER ? image->blocks - block : TAPS_TOGETHER;
+    return image->blocks - block < SMALL_CONV_TOGETHER ? image->blocks - block
+                                                       : SMALL_CONV_TOGETHER;
 }
 
 /* to: all pixels of `list`, from all of `from`. */
-static void taps_multiply_all(const taps *self, const co_call *call, float *to,
-                              const taps_image *tos, const float *from, const taps_image *froms,
-                              const float *packed, int64_t panel, const float *bias,
-                              const taps_list *list, int threads)
+static void small_conv_multiply_all(const taps *self, const co_call *call, float *to,
+                                    const small_conv_image *tos, const float *from,
+                                    const small_conv_image *froms, const float *packed,
+                                    int64_t panel, const float *bias, const small_conv_list *list,
+                                    int threads)
 {
     const int64_t lanes = self->loops->lanes;
-    const int64_t tasks = (tos->blocks + TAPS_TOGETHER - 1) / TAPS_TOGETHER * list->n;
+    const int64_t tasks = (tos->blocks + SMALL_CONV_TOGETHER - 1) / SMALL_CONV_TOGETHER * list->n;
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < tasks; i++) {
-        const int64_t block = i / list->n * TAPS_TOGETHER, pixel = i % list->n;
-        const taps_sum sum = taps_find_sum(list, pixel, call);
+        const int64_t block = i / list->n * SMALL_CONV_TOGETHER, pixel = i % list->n;
+        const small_conv_sum sum = small_conv_find_sum(list, pixel, call);
 
         self->loops->multiply(to + block * tos->block + pixel * lanes, tos, from, froms,
                               packed + block * panel, panel, bias ? bias + block * lanes : NULL,
-                              taps_blocks_at(tos, block), &sum);
+                              small_conv_blocks_at(tos, block), &sum);
     }
 }
 
-void taps_forward(const taps *self, co_call *call)
+void small_conv_forward(const taps *self, co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const float *weight = call->param[0].data;
     float *packed = (float *)((char *)call->scratch + self->packed_at), *back = call->workspace;
-    const int threads = TAPS_THREADS;
+    const int threads = co_parallel_threads(0);
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < self->out.blocks; k++)
         self->loops->pack(packed + k * self->panel, weight, &self->weight, k);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < (call->training ? self->in.blocks : 0); k++)
         self->loops->turn(back + k * self->panel_back, packed, &self->weight, k);
-    taps_multiply_all(self, call, call->out[0]->data, &self->out, call->in[0]->data, &self->in,
-                      packed, self->panel, a->bias ? call->param[1].data : NULL, &self->forward,
-                      threads);
+    small_conv_multiply_all(self, call, call->out[0]->data, &self->out, call->in[0]->data,
+                            &self->in, packed, self->panel, a->bias ? call->param[1].data : NULL,
+                            &self->forward, threads);
 }
 
 /* Gradients of the parameters, from some blocks of dy on. */
-static void taps_add_gradient(const taps *self, const co_call *call, const co_run *run,
-                              const float *dy, int64_t block)
+static void small_conv_add_gradient(const taps *self, const co_call *call, const co_run *run,
+                                    const float *dy, int64_t block)
 {
     const co_conv2d_attr *a = call->attr;
-    const int64_t lanes = self->loops->lanes, blocks = taps_blocks_at(&self->out, block);
+    const int64_t lanes = self->loops->lanes, blocks = small_conv_blocks_at(&self->out, block);
     float *dw = (float *)((char *)call->scratch + self->gradient_at) + block * self->panel;
 
     dy += block * self->out.block;
     for (int64_t t = 0; t < self->weight.taps; t++) {
-        const taps_sum sum = taps_find_sum(&self->gradient, t, call);
+        const small_conv_sum sum = small_conv_find_sum(&self->gradient, t, call);
 
         self->loops->gradient(dw + t * self->weight.in * lanes, self->panel, call->in[0]->data,
                               &self->in, dy, &self->out, blocks, &sum);
@@ -347,29 +354,29 @@ static void taps_add_gradient(const taps *self, const co_call *call, const co_ru
     }
 }
 
-void taps_backward(const taps *self, co_call *call, const co_run *run)
+void small_conv_backward(const taps *self, co_call *call, const co_run *run)
 {
     const float *dy = (const float *)((const char *)*self->grad_out.base + self->grad_out.offset);
-    const int threads = TAPS_THREADS;
+    const int threads = co_parallel_threads(0);
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t block = 0; block < self->out.blocks; block += TAPS_TOGETHER)
-        taps_add_gradient(self, call, run, dy, block);
+    CO_PARALLEL_FOR(threads)
+    for (int64_t block = 0; block < self->out.blocks; block += SMALL_CONV_TOGETHER)
+        small_conv_add_gradient(self, call, run, dy, block);
     if (call->grad_in[0])
-        taps_multiply_all(self, call, call->grad_in[0]->data, &self->in, dy, &self->out,
-                          call->workspace, self->panel_back, NULL, &self->data, threads);
+        small_conv_multiply_all(self, call, call->grad_in[0]->data, &self->in, dy, &self->out,
+                                call->workspace, self->panel_back, NULL, &self->data, threads);
 }
 
-static void taps_free_list(taps_list *list)
+static void small_conv_free_list(small_conv_list *list)
 {
     co_free(list->end);
     co_free(list->pair);
 }
 
-void taps_fini(taps *self)
+void small_conv_fini(taps *self)
 {
-    taps_free_list(&self->forward);
-    taps_free_list(&self->data);
-    taps_free_list(&self->gradient);
+    small_conv_free_list(&self->forward);
+    small_conv_free_list(&self->data);
+    small_conv_free_list(&self->gradient);
     co_free(self->tap);
 }

@@ -7,39 +7,34 @@
  * channels at a time, right before they are used. Each sum is taken by one thread in one order, so
  * the number of threads changes no bit.
  */
-#include <omp.h>
 #include <string.h>
 
 #include "backends/onednn/wino.h"
+#include "core/parallel.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define WINO_THREADS 1 /* OpenMP's barriers are unknown to the thread sanitizer */
-#else
-#define WINO_THREADS omp_get_max_threads()
-#endif
+#define WINOGRAD43_BLOCK_WEIGHT (WINOGRAD43_LANES * WINOGRAD43_TAPS)
+#define WINOGRAD43_CHUNK_BYTES  (1 << 19) /* V and M of a chunk, about: half a second-level cache  \
+                                           */
+#define WINOGRAD43_MIN_CHUNK 28           /* tiles: two rows of a product's */
+/* From this size on, U is made a group of about WINOGRAD43_GROUP_BYTES at a time, and V and M may
+   take WINOGRAD43_FAR_BYTES, as all tiles must be there for it. */
+#define WINOGRAD43_MAX_WEIGHT  (1 << 24)
+#define WINOGRAD43_GROUP_BYTES (1 << 22)
+#define WINOGRAD43_FAR_BYTES   (3 << 23)
 
-#define WINO_BLOCK_WEIGHT (WINO_LANES * WINO_TAPS)
-#define WINO_CHUNK_BYTES  (1 << 19) /* V and M of a chunk, about: half a second-level cache */
-#define WINO_MIN_CHUNK    28        /* tiles: two rows of a product's */
-/* From this size on, U is made a group of about WINO_GROUP_BYTES at a time, and V and M may take
-   WINO_FAR_BYTES, as all tiles must be there for it. */
-#define WINO_MAX_WEIGHT  (1 << 24)
-#define WINO_GROUP_BYTES (1 << 22)
-#define WINO_FAR_BYTES   (3 << 23)
-
-bool wino_supports(const co_call *call)
+bool winograd43_supports(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
 
     return onednn_has(CO_ISA_AVX512) && onednn_suits_winograd(call) &&
-           call->in[0]->shape.dim[1] % WINO_LANES == 0 &&
-           call->out[0]->shape.dim[1] % WINO_LANES == 0 && a->p[0] < 3 && a->p[1] < 3;
+           call->in[0]->shape.dim[1] % WINOGRAD43_LANES == 0 &&
+           call->out[0]->shape.dim[1] % WINOGRAD43_LANES == 0 && a->p[0] < 3 && a->p[1] < 3;
 }
 
-static const wino_loops *wino_find_loops(co_dtype dtype)
+static const winograd43_loops *winograd43_find_loops(co_dtype dtype)
 {
-#ifdef CO_ONEDNN_X86
-    return dtype == CO_BF16 ? &wino_loops_bf16 : &wino_loops_avx512;
+#ifdef CO_KERNELS_X86
+    return dtype == CO_BF16 ? &winograd43_loops_bf16 : &winograd43_loops_avx512;
 #else
     (void)dtype;
     return NULL;
@@ -48,12 +43,12 @@ static const wino_loops *wino_find_loops(co_dtype dtype)
 
 /* --- planning --- */
 
-static int64_t wino_divide_up(int64_t n, int64_t by)
+static int64_t winograd43_divide_up(int64_t n, int64_t by)
 {
     return (n + by - 1) / by;
 }
 
-static dnnl_memory_desc_t wino_blocked(const co_tensor *tensor)
+static dnnl_memory_desc_t winograd43_blocked(const co_tensor *tensor)
 {
     dnnl_memory_desc_t md = onednn_plain(tensor->dtype, 4, tensor->shape.dim);
 
@@ -62,125 +57,132 @@ static dnnl_memory_desc_t wino_blocked(const co_tensor *tensor)
 }
 
 /* Tiles that cover `outputs`, on an image of `shape`, of which the first begins at -padding. */
-static wino_grid wino_lay_grid(const co_shape *shape, const co_shape *outputs, int64_t top,
-                               int64_t left)
+static winograd43_grid winograd43_lay_grid(const co_shape *shape, const co_shape *outputs,
+                                           int64_t top, int64_t left)
 {
     const int64_t h = shape->dim[2], w = shape->dim[3];
 
-    return (wino_grid){.h = h,
-                       .w = w,
-                       .top = -top,
-                       .left = -left,
-                       .rows = wino_divide_up(outputs->dim[2], WINO_TILE),
-                       .columns = wino_divide_up(outputs->dim[3], WINO_TILE),
-                       .image = shape->dim[1] * h * w};
+    return (winograd43_grid){.h = h,
+                             .w = w,
+                             .top = -top,
+                             .left = -left,
+                             .rows = winograd43_divide_up(outputs->dim[2], WINOGRAD43_TILE),
+                             .columns = winograd43_divide_up(outputs->dim[3], WINOGRAD43_TILE),
+                             .image = shape->dim[1] * h * w};
 }
 
 /* An odd number of lines, so that the 36 points of a tile do not meet in one set of a cache. */
-static int64_t wino_apart(int64_t lines)
+static int64_t winograd43_apart(int64_t lines)
 {
-    return (lines | 1) * WINO_LANES;
+    return (lines | 1) * WINOGRAD43_LANES;
 }
 
 /* A product of `in` blocks to `out`, on so many tiles; or with `all` outputs' tiles in M's place.
    Work holds a row of weights a block. */
-static wino_cut wino_cut_product(int64_t tiles, int64_t in, int64_t out, bool all)
+static winograd43_cut winograd43_cut_product(int64_t tiles, int64_t in, int64_t out, bool all)
 {
-    const int64_t line = WINO_POINTS * WINO_LANES * (int64_t)sizeof(float);
-    const int64_t weight = line * in * WINO_LANES;
-    const bool far = weight * out > WINO_MAX_WEIGHT && line * (in + out) * tiles <= WINO_FAR_BYTES;
-    const int64_t most = WINO_CHUNK_BYTES / (line * (in + out)), group = WINO_GROUP_BYTES / weight;
-    wino_cut cut = {.tiles = tiles, .chunk = tiles, .blocks = out, .group = out};
+    const int64_t line = WINOGRAD43_POINTS * WINOGRAD43_LANES * (int64_t)sizeof(float);
+    const int64_t weight = line * in * WINOGRAD43_LANES;
+    const bool far =
+        weight * out > WINOGRAD43_MAX_WEIGHT && line * (in + out) * tiles <= WINOGRAD43_FAR_BYTES;
+    const int64_t most = WINOGRAD43_CHUNK_BYTES / (line * (in + out)),
+                  group = WINOGRAD43_GROUP_BYTES / weight;
+    winograd43_cut cut = {.tiles = tiles, .chunk = tiles, .blocks = out, .group = out};
 
     if (far)
         cut.group = group > 2 ? group / 2 * 2 : 2;
     else
-        cut.chunk = wino_divide_up(
-            tiles, wino_divide_up(tiles, most > WINO_MIN_CHUNK ? most : WINO_MIN_CHUNK));
+        cut.chunk = winograd43_divide_up(
+            tiles,
+            winograd43_divide_up(tiles, most > WINOGRAD43_MIN_CHUNK ? most : WINOGRAD43_MIN_CHUNK));
     if (cut.group > out)
         cut.group = out;
-    cut.v_apart = wino_apart(in * cut.chunk);
-    cut.m_apart = wino_apart((all ? out : cut.group) * cut.chunk);
-    cut.u_apart = wino_apart(cut.group * in * WINO_LANES);
-    cut.m = cut.v + WINO_POINTS * cut.v_apart;
-    cut.u = cut.m + WINO_POINTS * cut.m_apart;
-    cut.work = cut.u + WINO_POINTS * cut.u_apart;
-    cut.floats = cut.work + cut.group * in * WINO_LANES * WINO_BLOCK_WEIGHT;
+    cut.v_apart = winograd43_apart(in * cut.chunk);
+    cut.m_apart = winograd43_apart((all ? out : cut.group) * cut.chunk);
+    cut.u_apart = winograd43_apart(cut.group * in * WINOGRAD43_LANES);
+    cut.m = cut.v + WINOGRAD43_POINTS * cut.v_apart;
+    cut.u = cut.m + WINOGRAD43_POINTS * cut.m_apart;
+    cut.work = cut.u + WINOGRAD43_POINTS * cut.u_apart;
+    cut.floats = cut.work + cut.group * in * WINOGRAD43_LANES * WINOGRAD43_BLOCK_WEIGHT;
     return cut;
 }
 
-static size_t wino_take_scratch(onednn_self *base, onednn_program *program, int64_t floats)
+static size_t winograd43_take_scratch(onednn_self *base, onednn_program *program, int64_t floats)
 {
     const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
     return onednn_scratch(base, program, &md).offset;
 }
 
-co_status wino_plan(wino *self, co_call *call, onednn_self *base)
+co_status winograd43_plan(wino *self, co_call *call, onednn_self *base)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const dnnl_memory_desc_t src = wino_blocked(call->in[0]), dst = wino_blocked(call->out[0]);
+    const dnnl_memory_desc_t src = winograd43_blocked(call->in[0]),
+                             dst = winograd43_blocked(call->out[0]);
 
-    self->loops = wino_find_loops(call->in[0]->dtype);
+    self->loops = winograd43_find_loops(call->in[0]->dtype);
     base->loops = self->loops->name;
-    self->in_blocks = in->dim[1] / WINO_LANES;
-    self->out_blocks = out->dim[1] / WINO_LANES;
-    self->patches = wino_lay_grid(in, out, a->p[0], a->p[1]);
-    self->outputs = wino_lay_grid(out, out, 0, 0);
+    self->in_blocks = in->dim[1] / WINOGRAD43_LANES;
+    self->out_blocks = out->dim[1] / WINOGRAD43_LANES;
+    self->patches = winograd43_lay_grid(in, out, a->p[0], a->p[1]);
+    self->outputs = winograd43_lay_grid(out, out, 0, 0);
     self->src = onednn_tensor(call->in[0]);
     CO_TRY(onednn_convert(&self->src, base, &base->forward, &src));
     onednn_set_format(call->out[0], &base->out, &dst);
-    self->forward = wino_cut_product(in->dim[0] * self->outputs.rows * self->outputs.columns,
-                                     self->in_blocks, self->out_blocks, false);
-    self->forward_at = wino_take_scratch(base, &base->forward, self->forward.floats);
+    self->forward = winograd43_cut_product(in->dim[0] * self->outputs.rows * self->outputs.columns,
+                                           self->in_blocks, self->out_blocks, false);
+    self->forward_at = winograd43_take_scratch(base, &base->forward, self->forward.floats);
     return CO_OK;
 }
 
-co_status wino_plan_backward(wino *self, co_call *call, onednn_self *base)
+co_status winograd43_plan_backward(wino *self, co_call *call, onednn_self *base)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const dnnl_memory_desc_t src = wino_blocked(call->in[0]), dst = wino_blocked(call->out[0]);
+    const dnnl_memory_desc_t src = winograd43_blocked(call->in[0]),
+                             dst = winograd43_blocked(call->out[0]);
     int64_t floats;
 
     self->back_src = onednn_tensor(call->in[0]);
     self->grad_out = onednn_tensor(call->grad_out[0]);
     CO_TRY(onednn_convert(&self->back_src, base, &base->backward, &src));
     CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &dst));
-    self->weight = wino_cut_product(self->forward.tiles, self->in_blocks, self->out_blocks, true);
+    self->weight =
+        winograd43_cut_product(self->forward.tiles, self->in_blocks, self->out_blocks, true);
     floats = self->weight.floats;
     if (call->grad_in[0]) {
         onednn_set_format(call->grad_in[0], &base->grad_in, &src);
-        self->back_patches = wino_lay_grid(out, in, 2 - a->p[0], 2 - a->p[1]);
-        self->back_tiles = wino_lay_grid(in, in, 0, 0);
-        self->back = wino_cut_product(in->dim[0] * self->back_tiles.rows * self->back_tiles.columns,
-                                      self->out_blocks, self->in_blocks, false);
+        self->back_patches = winograd43_lay_grid(out, in, 2 - a->p[0], 2 - a->p[1]);
+        self->back_tiles = winograd43_lay_grid(in, in, 0, 0);
+        self->back =
+            winograd43_cut_product(in->dim[0] * self->back_tiles.rows * self->back_tiles.columns,
+                                   self->out_blocks, self->in_blocks, false);
         if (floats < self->back.floats)
             floats = self->back.floats;
     }
-    self->backward_at = wino_take_scratch(base, &base->backward, floats);
+    self->backward_at = winograd43_take_scratch(base, &base->backward, floats);
     return CO_OK;
 }
 
 /* --- running --- */
 
-static const char *wino_address(const onednn_operand *x)
+static const char *winograd43_address(const onednn_operand *x)
 {
     return (const char *)*x->base + x->offset;
 }
 
 /* Bytes from a block of channels to the next, in an image. */
-static int64_t wino_plane(const wino_loops *loops, const wino_grid *grid)
+static int64_t winograd43_plane(const winograd43_loops *loops, const winograd43_grid *grid)
 {
-    return grid->h * grid->w * WINO_LANES * (int64_t)loops->cell;
+    return grid->h * grid->w * WINOGRAD43_LANES * (int64_t)loops->cell;
 }
 
 /* y = x * w, forward, or backward with the weight turned around. */
-typedef struct wino_convolution {
-    const wino_loops *loops;
-    const wino_cut *cut;
-    const wino_grid *from, *to;
+typedef struct winograd43_convolution {
+    const winograd43_loops *loops;
+    const winograd43_cut *cut;
+    const winograd43_grid *from, *to;
     int64_t in_blocks;
     const char *x;
     const float *w, *bias;
@@ -188,176 +190,180 @@ typedef struct wino_convolution {
     float *scratch;
     bool turned;
     int threads;
-} wino_convolution;
+} winograd43_convolution;
 
-static void wino_spread_group(const wino_convolution *c, int64_t begin, int64_t end)
+static void winograd43_spread_group(const winograd43_convolution *c, int64_t begin, int64_t end)
 {
-    const wino_cut *cut = c->cut;
-    const int64_t in = c->in_blocks * WINO_LANES;
+    const winograd43_cut *cut = c->cut;
+    const int64_t in = c->in_blocks * WINOGRAD43_LANES;
 
-#pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
+    CO_PARALLEL_FOR(c->threads)
     for (int64_t b = begin; b < end; b++) {
-        float *u = c->scratch + cut->u + (b - begin) * in * WINO_LANES;
+        float *u = c->scratch + cut->u + (b - begin) * in * WINOGRAD43_LANES;
 
         if (c->turned)
-            c->loops->spread_turned(u, cut->u_apart, c->w + b * WINO_BLOCK_WEIGHT,
-                                    cut->blocks * WINO_LANES, in);
+            c->loops->spread_turned(u, cut->u_apart, c->w + b * WINOGRAD43_BLOCK_WEIGHT,
+                                    cut->blocks * WINOGRAD43_LANES, in);
         else
             c->loops->spread_weight(u, cut->u_apart,
-                                    c->scratch + cut->work + (b - begin) * in * WINO_BLOCK_WEIGHT,
-                                    c->w + b * in * WINO_BLOCK_WEIGHT, in);
+                                    c->scratch + cut->work +
+                                        (b - begin) * in * WINOGRAD43_BLOCK_WEIGHT,
+                                    c->w + b * in * WINOGRAD43_BLOCK_WEIGHT, in);
     }
 }
 
 /* Output channels `begin` to `end` of tiles whose patches are in V. */
-static void wino_convolve_group(const wino_convolution *c, int64_t begin, int64_t end,
-                                int64_t first, int64_t last)
+static void winograd43_convolve_group(const winograd43_convolution *c, int64_t begin, int64_t end,
+                                      int64_t first, int64_t last)
 {
-    const wino_cut *cut = c->cut;
+    const winograd43_cut *cut = c->cut;
     const int64_t tiles = last - first;
 
-#pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
-    for (int64_t e = 0; e < WINO_POINTS; e++)
+    CO_PARALLEL_FOR(c->threads)
+    for (int64_t e = 0; e < WINOGRAD43_POINTS; e++)
         c->loops->multiply(
             c->scratch + cut->m + e * cut->m_apart, c->scratch + cut->v + e * cut->v_apart,
             c->scratch + cut->u + e * cut->u_apart, tiles, c->in_blocks, end - begin);
-#pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
+    CO_PARALLEL_FOR(c->threads)
     for (int64_t b = begin; b < end; b++)
-        c->loops->gather_tile(c->y + b * wino_plane(c->loops, c->to), c->to,
-                              c->scratch + cut->m + (b - begin) * tiles * WINO_LANES, cut->m_apart,
-                              c->bias ? c->bias + b * WINO_LANES : NULL, first, last);
+        c->loops->gather_tile(c->y + b * winograd43_plane(c->loops, c->to), c->to,
+                              c->scratch + cut->m + (b - begin) * tiles * WINOGRAD43_LANES,
+                              cut->m_apart, c->bias ? c->bias + b * WINOGRAD43_LANES : NULL, first,
+                              last);
 }
 
-static void wino_convolve(const wino_convolution *c)
+static void winograd43_convolve(const winograd43_convolution *c)
 {
-    const wino_cut *cut = c->cut;
+    const winograd43_cut *cut = c->cut;
 
     for (int64_t first = 0; first < cut->tiles; first += cut->chunk) {
         const int64_t last = first + cut->chunk < cut->tiles ? first + cut->chunk : cut->tiles;
 
-#pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
+        CO_PARALLEL_FOR(c->threads)
         for (int64_t b = 0; b < c->in_blocks; b++)
-            c->loops->spread_patch(c->scratch + cut->v + b * (last - first) * WINO_LANES,
-                                   cut->v_apart, c->x + b * wino_plane(c->loops, c->from), c->from,
-                                   first, last);
+            c->loops->spread_patch(c->scratch + cut->v + b * (last - first) * WINOGRAD43_LANES,
+                                   cut->v_apart, c->x + b * winograd43_plane(c->loops, c->from),
+                                   c->from, first, last);
         for (int64_t begin = 0; begin < cut->blocks; begin += cut->group) {
             const int64_t end = begin + cut->group < cut->blocks ? begin + cut->group : cut->blocks;
 
             if (first == 0)
-                wino_spread_group(c, begin, end);
-            wino_convolve_group(c, begin, end, first, last);
+                winograd43_spread_group(c, begin, end);
+            winograd43_convolve_group(c, begin, end, first, last);
         }
     }
 }
 
-co_status wino_forward(const wino *self, const co_call *call)
+co_status winograd43_forward(const wino *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const wino_convolution c = {.loops = self->loops,
-                                .cut = &self->forward,
-                                .from = &self->patches,
-                                .to = &self->outputs,
-                                .in_blocks = self->in_blocks,
-                                .x = wino_address(&self->src),
-                                .w = call->param[0].data,
-                                .bias = a->bias ? call->param[1].data : NULL,
-                                .y = call->out[0]->data,
-                                .scratch = (float *)((char *)call->scratch + self->forward_at),
-                                .threads = WINO_THREADS};
+    const winograd43_convolution c = {.loops = self->loops,
+                                      .cut = &self->forward,
+                                      .from = &self->patches,
+                                      .to = &self->outputs,
+                                      .in_blocks = self->in_blocks,
+                                      .x = winograd43_address(&self->src),
+                                      .w = call->param[0].data,
+                                      .bias = a->bias ? call->param[1].data : NULL,
+                                      .y = call->out[0]->data,
+                                      .scratch =
+                                          (float *)((char *)call->scratch + self->forward_at),
+                                      .threads = co_parallel_threads(0)};
 
-    wino_convolve(&c);
+    winograd43_convolve(&c);
     return CO_OK;
 }
 
-static void wino_find_gradient(const wino *self, const co_call *call)
+static void winograd43_find_gradient(const wino *self, const co_call *call)
 {
-    const wino_convolution c = {.loops = self->loops,
-                                .cut = &self->back,
-                                .from = &self->back_patches,
-                                .to = &self->back_tiles,
-                                .in_blocks = self->out_blocks,
-                                .x = wino_address(&self->grad_out),
-                                .w = call->param[0].data,
-                                .y = call->grad_in[0]->data,
-                                .scratch = (float *)((char *)call->scratch + self->backward_at),
-                                .turned = true,
-                                .threads = WINO_THREADS};
+    const winograd43_convolution c = {.loops = self->loops,
+                                      .cut = &self->back,
+                                      .from = &self->back_patches,
+                                      .to = &self->back_tiles,
+                                      .in_blocks = self->out_blocks,
+                                      .x = winograd43_address(&self->grad_out),
+                                      .w = call->param[0].data,
+                                      .y = call->grad_in[0]->data,
+                                      .scratch =
+                                          (float *)((char *)call->scratch + self->backward_at),
+                                      .turned = true,
+                                      .threads = co_parallel_threads(0)};
 
-    wino_convolve(&c);
+    winograd43_convolve(&c);
 }
 
 /* V of a chunk of tiles, and dy's in the place of M. */
-static void wino_spread_chunk(const wino *self, const co_call *call, float *scratch, int64_t first,
-                              int64_t last, int threads)
+static void winograd43_spread_chunk(const wino *self, const co_call *call, float *scratch,
+                                    int64_t first, int64_t last, int threads)
 {
     const co_conv2d_attr *a = call->attr;
     float *bias = a->bias ? call->grad_param[1].data : NULL;
-    const wino_cut *cut = &self->weight;
-    const int64_t ins = self->in_blocks, line = (last - first) * WINO_LANES;
-    const char *x = wino_address(&self->back_src), *dy = wino_address(&self->grad_out);
+    const winograd43_cut *cut = &self->weight;
+    const int64_t ins = self->in_blocks, line = (last - first) * WINOGRAD43_LANES;
+    const char *x = winograd43_address(&self->back_src), *dy = winograd43_address(&self->grad_out);
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t b = 0; b < ins + self->out_blocks; b++) {
         if (b < ins)
             self->loops->spread_patch(scratch + cut->v + b * line, cut->v_apart,
-                                      x + b * wino_plane(self->loops, &self->patches),
+                                      x + b * winograd43_plane(self->loops, &self->patches),
                                       &self->patches, first, last);
         else
             self->loops->spread_tile(scratch + cut->m + (b - ins) * line, cut->m_apart,
-                                     bias ? bias + (b - ins) * WINO_LANES : NULL,
-                                     dy + (b - ins) * wino_plane(self->loops, &self->outputs),
+                                     bias ? bias + (b - ins) * WINOGRAD43_LANES : NULL,
+                                     dy + (b - ins) * winograd43_plane(self->loops, &self->outputs),
                                      &self->outputs, first, last);
     }
 }
 
-static void wino_correlate_group(const wino *self, const co_call *call, float *scratch,
-                                 int64_t begin, int64_t end, int64_t first, int64_t last,
-                                 bool accumulate, int threads)
+static void winograd43_correlate_group(const wino *self, const co_call *call, float *scratch,
+                                       int64_t begin, int64_t end, int64_t first, int64_t last,
+                                       bool accumulate, int threads)
 {
-    const wino_cut *cut = &self->weight;
-    const int64_t in = self->in_blocks * WINO_LANES, line = (last - first) * WINO_LANES;
+    const winograd43_cut *cut = &self->weight;
+    const int64_t in = self->in_blocks * WINOGRAD43_LANES, line = (last - first) * WINOGRAD43_LANES;
     float *dw = call->grad_param[0].data;
 
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t e = 0; e < WINO_POINTS; e++)
+    CO_PARALLEL_FOR(threads)
+    for (int64_t e = 0; e < WINOGRAD43_POINTS; e++)
         self->loops->correlate(scratch + cut->u + e * cut->u_apart,
                                scratch + cut->v + e * cut->v_apart,
                                scratch + cut->m + e * cut->m_apart + begin * line, last - first,
                                self->in_blocks, end - begin, first > 0);
     if (last < cut->tiles)
         return;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    CO_PARALLEL_FOR(threads)
     for (int64_t b = begin; b < end; b++)
-        self->loops->gather_weight(dw + b * in * WINO_BLOCK_WEIGHT,
-                                   scratch + cut->u + (b - begin) * in * WINO_LANES, cut->u_apart,
-                                   scratch + cut->work + (b - begin) * in * WINO_BLOCK_WEIGHT, in,
-                                   accumulate);
+        self->loops->gather_weight(
+            dw + b * in * WINOGRAD43_BLOCK_WEIGHT,
+            scratch + cut->u + (b - begin) * in * WINOGRAD43_LANES, cut->u_apart,
+            scratch + cut->work + (b - begin) * in * WINOGRAD43_BLOCK_WEIGHT, in, accumulate);
 }
 
-static void wino_find_weight(const wino *self, const co_call *call, bool accumulate)
+static void winograd43_find_weight(const wino *self, const co_call *call, bool accumulate)
 {
-    const wino_cut *cut = &self->weight;
+    const winograd43_cut *cut = &self->weight;
     float *scratch = (float *)((char *)call->scratch + self->backward_at);
-    const int threads = WINO_THREADS;
+    const int threads = co_parallel_threads(0);
 
     if (call->n_param > 1 && !accumulate)
         memset(call->grad_param[1].data, 0, call->grad_param[1].bytes);
     for (int64_t first = 0; first < cut->tiles; first += cut->chunk) {
         const int64_t last = first + cut->chunk < cut->tiles ? first + cut->chunk : cut->tiles;
 
-        wino_spread_chunk(self, call, scratch, first, last, threads);
+        winograd43_spread_chunk(self, call, scratch, first, last, threads);
         for (int64_t begin = 0; begin < cut->blocks; begin += cut->group)
-            wino_correlate_group(self, call, scratch, begin,
-                                 begin + cut->group < cut->blocks ? begin + cut->group
-                                                                  : cut->blocks,
-                                 first, last, accumulate, threads);
+            winograd43_correlate_group(self, call, scratch, begin,
+                                       begin + cut->group < cut->blocks ? begin + cut->group
+                                                                        : cut->blocks,
+                                       first, last, accumulate, threads);
     }
 }
 
-co_status wino_backward(const wino *self, const co_call *call, bool accumulate)
+co_status winograd43_backward(const wino *self, const co_call *call, bool accumulate)
 {
-    wino_find_weight(self, call, accumulate);
+    winograd43_find_weight(self, call, accumulate);
     if (call->grad_in[0])
-        wino_find_gradient(self, call);
+        winograd43_find_gradient(self, call);
     return CO_OK;
 }

@@ -1,0 +1,29 @@
+/*
+ * parallel.h - loops that the threads of a rank share: the one place that knows OpenMP, and what
+ * the thread sanitizer cannot see of it.
+ *
+ * Work is cut by its shape. An iteration writes what no other one reads or writes, and sums that
+ * cross iterations are joined behind the loop in a fixed order, so the number of threads changes no
+ * bit.
+ */
+#ifndef CO_CORE_PARALLEL_H
+#define CO_CORE_PARALLEL_H
+
+/* How many threads a loop gets that `threads` cores are there for, 0: as many as OpenMP likes. One
+   without OpenMP, and under the thread sanitizer, which does not know its barriers. */
+int co_parallel_threads(int threads);
+
+/* Let OpenMP in a library that the calling thread is going to enter have so many threads, 0: as
+   many as before. It keeps a number for each thread, and a plan may run on any. */
+void co_parallel_use(int threads);
+
+/* The iterations of the `for` that follows, each thread's in a row. `threads` is a variable. */
+#define CO_PARALLEL_PRAGMA(text) _Pragma(#text)
+#ifdef _OPENMP
+#define CO_PARALLEL_FOR(threads)                                                                   \
+    CO_PARALLEL_PRAGMA(omp parallel for schedule(static) num_threads(threads) if ((threads) > 1))
+#else
+#define CO_PARALLEL_FOR(threads) (void)(threads);
+#endif
+
+#endif

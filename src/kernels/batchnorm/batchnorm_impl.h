@@ -1,0 +1,305 @@
+/*
+ * batchnorm_impl.h - the loops of batchnorm.h for LANES lanes. Included once for each instruction
+ * set, by a file that defines LANES and NORM_TABLE, and how a mask is made and used:
+ *
+ *   uint16_t norm_is_kept(vec v)           bit l: !(v[l] <= 0), so that a NaN stays one
+ *   vec norm_keep(vec v, uint16_t bits)    v where the bit is set, else 0
+ *
+ * and how a vector lies in memory (batchnorm_float.h for floats):
+ *
+ *   cell                                   float, or the bits of a BF16
+ *   vec norm_load(const cell *from)
+ *   void norm_store(cell *to, vec value)
+ *
+ * Must not know calls, tensors or plans.
+ */
+/* Vectors that stay in a first-level cache while their mean is found. Sums over so many are floats,
+   beyond it doubles. */
+#define NORM_CHUNK 128
+
+typedef struct norm_sum {
+    vec a, b;
+} norm_sum;
+
+/* Bits of the vector at element `at`. */
+SIMD_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
+{
+    mask[at / 8] = (uint8_t)bits;
+    if (LANES == 16)
+        mask[at / 8 + LANES / 8 - 1] = (uint8_t)(bits >> 8);
+}
+
+SIMD_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t at)
+{
+    const uint8_t *of = mask + at / 8;
+
+    return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 8 - 1] << 8) : of[0];
+}
+
+/* Where the vectors of some planes are: rows of them. */
+typedef struct norm_rows {
+    int64_t count, n;       /* rows, vectors of each */
+    int64_t next_row, next; /* elements from one to the next */
+    int64_t at;             /* first element */
+} norm_rows;
+
+/* Planes of one vector are one row. */
+SIMD_INLINE norm_rows norm_lay_rows(int64_t at, int64_t count, int64_t n, int64_t step)
+{
+    if (n == 1)
+        return (norm_rows){.count = 1, .n = count, .next = step, .at = at};
+    return (norm_rows){.count = count, .n = n, .next_row = step, .next = LANES, .at = at};
+}
+
+SIMD_INLINE norm_rows norm_all_rows(const norm_planes *planes)
+{
+    return norm_lay_rows(0, planes->count, planes->n, planes->step);
+}
+
+/* The next chunk, whole planes or part of one; `plane` and `vector` are where it begins. */
+SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector,
+                                 const norm_planes *planes)
+{
+    const int64_t most = planes->n < NORM_CHUNK ? NORM_CHUNK / planes->n : 1;
+    const int64_t rest = planes->count - *plane, left = planes->n - *vector;
+
+    if (rest <= 0)
+        return false;
+    *out = norm_lay_rows(*plane * planes->step + *vector * LANES, rest < most ? rest : most,
+                         left < NORM_CHUNK ? left : NORM_CHUNK, planes->step);
+    *vector += NORM_CHUNK;
+    if (*vector >= planes->n) {
+        *vector = 0;
+        *plane += most;
+    }
+    return true;
+}
+
+static vec norm_chunk_mean(const cell *x, const norm_rows *rows)
+{
+    vec sum[4] = {{0}};
+
+    for (int64_t r = 0; r < rows->count; r++) {
+        const cell *row = x + rows->at + r * rows->next_row;
+        int64_t i = 0;
+
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++)
+                sum[k] += norm_load(row + (i + k) * rows->next);
+        for (; i < rows->n; i++)
+            sum[0] += norm_load(row + i * rows->next);
+    }
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)(rows->count * rows->n));
+}
+
+/* sum (x - mean), which is what rounding has left in the mean; and sum (x - mean)^2 */
+static norm_sum norm_chunk_squares(const cell *x, vec mean, const norm_rows *rows)
+{
+    vec rest[4] = {{0}}, sum[4] = {{0}};
+
+    for (int64_t r = 0; r < rows->count; r++) {
+        const cell *row = x + rows->at + r * rows->next_row;
+        int64_t i = 0;
+
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++) {
+                const vec d = norm_load(row + (i + k) * rows->next) - mean;
+
+                rest[k] += d;
+                sum[k] += d * d;
+            }
+        for (; i < rows->n; i++) {
+            const vec d = norm_load(row + i * rows->next) - mean;
+
+            rest[0] += d;
+            sum[0] += d * d;
+        }
+    }
+    return (norm_sum){(rest[0] + rest[1]) + (rest[2] + rest[3]),
+                      (sum[0] + sum[1]) + (sum[2] + sum[3])};
+}
+
+/* Each chunk in two passes, corrected, and chunks joined, both after Chan, Golub & LeVeque
+   ("Algorithms for computing the sample variance", 1983). */
+static void norm_measure(norm_part *out, const void *data, const norm_planes *planes)
+{
+    int64_t plane = 0, vector = 0;
+    double count = 0;
+    norm_rows rows;
+
+    for (int l = 0; l < LANES; l++)
+        out->a[l] = out->b[l] = 0;
+    while (norm_next_chunk(&rows, &plane, &vector, planes)) {
+        const vec mean = norm_chunk_mean(data, &rows);
+        const norm_sum s = norm_chunk_squares(data, mean, &rows);
+        const double len = (double)(rows.count * rows.n);
+        const double each = 1 / len, share = len / (count + len);
+
+        for (int l = 0; l < LANES; l++) {
+            const double rest = (double)s.a[l] * each;
+            const double d = (double)mean[l] + rest - out->a[l];
+
+            out->a[l] += d * share;
+            out->b[l] += (double)s.b[l] - rest * (double)s.a[l] + d * d * share * count;
+        }
+        count += len;
+    }
+}
+
+SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const cell *other,
+                                 const norm_line *line, norm_tail tail, const norm_rows *rows)
+{
+    const vec mean = simd_load(line->mean), scale = simd_load(line->scale),
+              shift = simd_load(line->shift);
+
+    for (int64_t r = 0; r < rows->count; r++)
+        for (int64_t i = 0; i < rows->n; i++) {
+            const int64_t at = r * rows->next_row + i * rows->next;
+            vec v = (norm_load(x + at) - mean) * scale + shift;
+
+            if (tail == NORM_ADD || tail == NORM_ADD_RELU)
+                v += norm_load(other + at);
+            if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
+                const uint16_t bits = norm_is_kept(v);
+
+                v = norm_keep(v, bits);
+                if (mask)
+                    norm_put_bits(mask, at, bits);
+            }
+            if (tail == NORM_RELU_ADD)
+                v += norm_load(other + at);
+            norm_store(y + at, v);
+        }
+}
+
+/* The tail is a constant in each branch. */
+static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
+                       const norm_line *line, norm_tail tail, const norm_planes *planes)
+{
+    const norm_rows rows = norm_all_rows(planes);
+
+    switch (tail) {
+    case NORM_RELU:
+        norm_apply_tail(y, mask, x, other, line, NORM_RELU, &rows);
+        break;
+    case NORM_ADD:
+        norm_apply_tail(y, mask, x, other, line, NORM_ADD, &rows);
+        break;
+    case NORM_ADD_RELU:
+        norm_apply_tail(y, mask, x, other, line, NORM_ADD_RELU, &rows);
+        break;
+    case NORM_RELU_ADD:
+        norm_apply_tail(y, mask, x, other, line, NORM_RELU_ADD, &rows);
+        break;
+    default:
+        norm_apply_tail(y, mask, x, other, line, NORM_PLAIN, &rows);
+    }
+}
+
+/* d of the vector at element `at`, and on the way the gradient of the sum. */
+SIMD_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t at)
+{
+    vec d = norm_load((const cell *)back->dy + at);
+
+    if (back->more)
+        d += norm_load((const cell *)back->more + at);
+    if (mask && mask_sum)
+        d = norm_keep(d, norm_get_bits(back->mask, at));
+    if (sum)
+        norm_store((cell *)back->sum + at, d);
+    if (mask && !mask_sum)
+        d = norm_keep(d, norm_get_bits(back->mask, at));
+    return d;
+}
+
+SIMD_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *line, bool sum,
+                                       bool mask, bool mask_sum, const norm_rows *rows)
+{
+    const vec mean = simd_load(line->mean);
+    vec a[4] = {{0}}, b[4] = {{0}};
+
+    for (int64_t r = 0; r < rows->count; r++) {
+        const int64_t row = rows->at + r * rows->next_row;
+        int64_t i = 0;
+
+        for (; i + 4 <= rows->n; i += 4)
+            for (int k = 0; k < 4; k++) {
+                const int64_t at = row + (i + k) * rows->next;
+                const vec d = norm_take(back, sum, mask, mask_sum, at);
+
+                a[k] += d;
+                b[k] += d * (norm_load((const cell *)back->x + at) - mean);
+            }
+        for (; i < rows->n; i++) {
+            const int64_t at = row + i * rows->next;
+            const vec d = norm_take(back, sum, mask, mask_sum, at);
+
+            a[0] += d;
+            b[0] += d * (norm_load((const cell *)back->x + at) - mean);
+        }
+    }
+    return (norm_sum){(a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3])};
+}
+
+static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *line,
+                        const norm_planes *planes)
+{
+    int64_t plane = 0, vector = 0;
+    norm_rows rows;
+
+    for (int l = 0; l < LANES; l++)
+        out->a[l] = out->b[l] = 0;
+    while (norm_next_chunk(&rows, &plane, &vector, planes)) {
+        norm_sum s;
+
+        if (!back->mask)
+            s = back->sum ? norm_reduce_chunk(back, line, true, false, false, &rows)
+                          : norm_reduce_chunk(back, line, false, false, false, &rows);
+        else if (!back->sum)
+            s = norm_reduce_chunk(back, line, false, true, false, &rows);
+        else if (back->mask_sum)
+            s = norm_reduce_chunk(back, line, true, true, true, &rows);
+        else
+            s = norm_reduce_chunk(back, line, true, true, false, &rows);
+        for (int l = 0; l < LANES; l++) {
+            out->a[l] += (double)s.a[l];
+            out->b[l] += (double)s.b[l];
+        }
+    }
+}
+
+SIMD_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const norm_line *line,
+                                      bool mask, const norm_rows *rows)
+{
+    const vec mean = simd_load(line->mean), scale = simd_load(line->scale),
+              slope = simd_load(line->slope), shift = simd_load(line->shift);
+
+    for (int64_t r = 0; r < rows->count; r++)
+        for (int64_t i = 0; i < rows->n; i++) {
+            const int64_t at = r * rows->next_row + i * rows->next;
+            const vec d = norm_take(back, false, mask, false, at);
+            const vec z = norm_load((const cell *)back->x + at) - mean;
+
+            norm_store(dx + at, d * scale + (z * slope + shift));
+        }
+}
+
+static void norm_gradient(void *dx, const norm_back *back, const norm_line *line,
+                          const norm_planes *planes)
+{
+    const norm_rows rows = norm_all_rows(planes);
+
+    if (back->mask)
+        norm_gradient_masked(dx, back, line, true, &rows);
+    else
+        norm_gradient_masked(dx, back, line, false, &rows);
+}
+
+const norm_loops NORM_TABLE = {
+    .lanes = LANES,
+    .cell = sizeof(cell),
+    .measure = norm_measure,
+    .apply = norm_apply,
+    .reduce = norm_reduce,
+    .gradient = norm_gradient,
+};

@@ -1,0 +1,220 @@
+/*
+ * gemm_impl.h - the loops of gemm.h. Included once for each instruction set, by a file that
+ * defines
+ *
+ *   LANES                        of a vector
+ *   GEMM_TABLE, GEMM_NAME        the table of loops and its name in profiles
+ *   GEMM_N                       rows of x that meet GEMM_O rows of w
+ *   GEMM_ROWS                    rows that two vectors of a panel are added to
+ *   __m128 gemm_join(v)          (a, b, c, d): the sums of four vectors' lanes
+ *
+ * Must not know calls, tensors or plans.
+ */
+#include "kernels/gemm/gemm.h"
+#include "kernels/simd.h"
+
+#define GEMM_O 4
+
+/* One step along the rows: `o` vectors of w, `n` of x. */
+SIMD_INLINE void gemm_meet(vec (*sum)[GEMM_O], const vec *x, const vec *w, const int n, const int o)
+{
+    SIMD_UNROLL(16)
+    for (int q = 0; q < o; q++) SIMD_UNROLL(16) for (int p = 0; p < n; p++) sum[p][q] +=
+        x[p] * w[q];
+}
+
+/* y (n, o) of rows of x and w. */
+SIMD_INLINE void gemm_multiply_tile(float *y, int64_t step, const gemm_rows *x, const gemm_rows *w,
+                                    const float *bias, int64_t k, bool add, const float *next,
+                                    const int n, const int o)
+{
+    const int64_t whole = k / LANES * LANES;
+    vec sum[GEMM_N][GEMM_O], a[GEMM_N], b[GEMM_O];
+    float first[GEMM_O] = {0};
+
+    SIMD_UNROLL(16)
+    for (int p = 0; p < n; p++) SIMD_UNROLL(16) for (int q = 0; q < GEMM_O; q++) sum[p][q] =
+        (vec){0};
+    for (int64_t i = 0; i < whole; i += LANES) {
+        SIMD_UNROLL(16)
+        for (int q = 0; q < o; q++) __builtin_prefetch(next + q * w->step + i, 0, 2);
+        SIMD_UNROLL(16) for (int q = 0; q < o; q++) b[q] = simd_load_any(w->at + q * w->step + i);
+        SIMD_UNROLL(16) for (int p = 0; p < n; p++) a[p] = simd_load_any(x->at + p * x->step + i);
+        gemm_meet(sum, a, b, n, o);
+    }
+    if (whole < k) {
+        SIMD_UNROLL(16)
+        for (int q = 0; q < o; q++) b[q] = simd_load_some(w->at + q * w->step + whole, k - whole);
+        SIMD_UNROLL(16)
+        for (int p = 0; p < n; p++) a[p] = simd_load_some(x->at + p * x->step + whole, k - whole);
+        gemm_meet(sum, a, b, n, o);
+    }
+    for (int q = 0; bias && q < o; q++)
+        first[q] = bias[q];
+    SIMD_UNROLL(16) for (int p = 0; p < n; p++)
+    {
+        const __m128 all = gemm_join(sum[p]);
+        float *to = y + p * step, each[GEMM_O];
+
+        _mm_storeu_ps(each, all);
+        SIMD_UNROLL(16) for (int q = 0; q < o; q++) to[q] = each[q] + (add ? to[q] : first[q]);
+    }
+}
+
+#define GEMM_CASE(n)                                                                               \
+    case n:                                                                                        \
+        if (o == 4)                                                                                \
+            gemm_multiply_tile(y, step, x, w, bias, k, add, next, n, 4);                           \
+        else if (o == 3)                                                                           \
+            gemm_multiply_tile(y, step, x, w, bias, k, add, next, n, 3);                           \
+        else if (o == 2)                                                                           \
+            gemm_multiply_tile(y, step, x, w, bias, k, add, next, n, 2);                           \
+        else                                                                                       \
+            gemm_multiply_tile(y, step, x, w, bias, k, add, next, n, 1);                           \
+        break;
+
+/* The tile's size is a constant in each branch. */
+static void gemm_multiply_some(float *y, int64_t step, const gemm_rows *x, const gemm_rows *w,
+                               const float *bias, int64_t k, bool add, const float *next, int n,
+                               int o)
+{
+    switch (n) {
+        GEMM_CASE(1)
+        GEMM_CASE(2)
+        GEMM_CASE(3)
+#if GEMM_N > 3
+        GEMM_CASE(4)
+        GEMM_CASE(5)
+        GEMM_CASE(6)
+#endif
+    default:
+        break;
+    }
+}
+
+/* Part i of n rows in `parts` parts that differ by one at most. */
+SIMD_INLINE int64_t gemm_begin(int64_t n, int64_t parts, int64_t i)
+{
+    return n * i / parts;
+}
+
+static void gemm_multiply(const gemm_rows *y, const gemm_rows *x, const gemm_rows *w,
+                          const float *bias, int64_t k, bool add)
+{
+    const int64_t parts = (x->n + GEMM_N - 1) / GEMM_N;
+
+    for (int64_t o = 0; o < w->n; o += GEMM_O) {
+        const int no = w->n - o < GEMM_O ? (int)(w->n - o) : GEMM_O;
+        const gemm_rows some = {w->at + o * w->step, no, w->step};
+        const float *next = o + 2 * GEMM_O <= w->n ? some.at + GEMM_O * w->step : some.at;
+
+        for (int64_t i = 0; i < parts; i++) {
+            const int64_t n = gemm_begin(x->n, parts, i), end = gemm_begin(x->n, parts, i + 1);
+            const gemm_rows rows = {x->at + n * x->step, end - n, x->step};
+
+            gemm_multiply_some(y->at + n * y->step + o, y->step, &rows, &some,
+                               bias ? bias + o : NULL, k, add, next, (int)(end - n), no);
+        }
+    }
+}
+
+/* --- sums of rows --- */
+
+/* The rows of the panel to the right are asked for on the way: each is on another page. */
+static void gemm_pack(float *panel, const gemm_rows *from, int64_t columns)
+{
+    const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
+
+    for (int64_t l = 0; l < from->n; l++, panel += 2 * LANES) {
+        const float *row = from->at + l * from->step;
+
+        __builtin_prefetch(row + 2 * LANES, 0, 2);
+        __builtin_prefetch(row + 3 * LANES, 0, 2);
+        simd_store(panel, simd_load_some(row, first));
+        simd_store(panel + LANES, simd_load_some(row + first, second));
+    }
+}
+
+SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float *number,
+                               const float *panel, int64_t l, bool add, const int rows,
+                               const bool whole)
+{
+    const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
+    vec sum[GEMM_ROWS][2];
+
+    SIMD_UNROLL(16) for (int p = 0; p < rows; p++) sum[p][0] = sum[p][1] = (vec){0};
+    for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES) {
+        const vec a = simd_load(panel), b = simd_load(panel + LANES);
+
+        SIMD_UNROLL(16) for (int p = 0; p < rows; p++)
+        {
+            const vec each = simd_splat_at(number + p);
+
+            sum[p][0] += each * a;
+            sum[p][1] += each * b;
+        }
+    }
+    SIMD_UNROLL(16) for (int p = 0; p < rows; p++)
+    {
+        float *row = to->at + p * to->step;
+
+        if (whole) {
+            if (add) {
+                sum[p][0] += simd_load_any(row);
+                sum[p][1] += simd_load_any(row + LANES);
+            }
+            simd_store_any(row, sum[p][0]);
+            simd_store_any(row + LANES, sum[p][1]);
+        } else {
+            if (add) {
+                sum[p][0] += simd_load_some(row, first);
+                sum[p][1] += simd_load_some(row + first, second);
+            }
+            simd_store_some(row, sum[p][0], first);
+            simd_store_some(row + first, sum[p][1], second);
+        }
+    }
+}
+
+#define GEMM_ADD_CASE(n)                                                                           \
+    case n:                                                                                        \
+        if (columns == 2 * LANES)                                                                  \
+            gemm_add_tile(to, columns, number, panel, l, add, n, true);                            \
+        else                                                                                       \
+            gemm_add_tile(to, columns, number, panel, l, add, n, false);                           \
+        break;
+
+/* The tile's size is a constant in each branch. */
+static void gemm_add_up(const gemm_rows *to, int64_t columns, const float *number,
+                        const float *panel, int64_t l, bool add)
+{
+    switch (to->n) {
+        GEMM_ADD_CASE(1)
+        GEMM_ADD_CASE(2)
+        GEMM_ADD_CASE(3)
+        GEMM_ADD_CASE(4)
+        GEMM_ADD_CASE(5)
+        GEMM_ADD_CASE(6)
+#if GEMM_ROWS > 6
+        GEMM_ADD_CASE(7)
+        GEMM_ADD_CASE(8)
+        GEMM_ADD_CASE(9)
+        GEMM_ADD_CASE(10)
+        GEMM_ADD_CASE(11)
+        GEMM_ADD_CASE(12)
+        GEMM_ADD_CASE(13)
+        GEMM_ADD_CASE(14)
+#endif
+    default:
+        break;
+    }
+}
+
+const gemm_loops GEMM_TABLE = {
+    .name = GEMM_NAME,
+    .width = 2 * LANES,
+    .rows = GEMM_ROWS,
+    .multiply = gemm_multiply,
+    .pack = gemm_pack,
+    .add_up = gemm_add_up,
+};

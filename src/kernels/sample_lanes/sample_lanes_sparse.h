@@ -1,0 +1,362 @@
+/*
+ * sample_lanes_sparse.h - the gradients of a convolution whose output's gradient is mostly zeros:
+ * part of sample_lanes_impl.h, which alone includes it, once for each instruction set.
+ *
+ * Behind a max pooling of 2 x 2 three quarters of a gradient are zeros, and ReLU and dropout make
+ * more. Here a sample is (h, w, c) with its padding: what one element of the output saw of it is
+ * `kh` rows of kw * c neighbours, and an element that is not zero costs that many products. Of a
+ * first layer of one channel, `fold` rows of the image lie as channels, pixel by pixel: a row of 5
+ * taps would leave most of a vector empty.
+ */
+
+/* The rows of one channel's weight that stay in registers, and the vectors of each. */
+#define LANES_SPARSE_CASES(call)                                                                   \
+    call(1, 1) call(1, 2) call(1, 3) call(2, 1) call(2, 2) call(2, 3) call(3, 1) call(3, 2)        \
+        call(3, 3) LANES_SPARSE_MORE(call)
+#if LANES_SPARSE_ROWS > 3
+#define LANES_SPARSE_MORE(call)                                                                    \
+    call(1, 4) call(1, 5) call(2, 4) call(2, 5) call(3, 4) call(3, 5) call(4, 1) call(4, 2)        \
+        call(4, 3) call(4, 4) call(4, 5) call(5, 1) call(5, 2) call(5, 3) call(5, 4) call(5, 5)
+#else
+#define LANES_SPARSE_MORE(call)
+#endif
+
+/* From one vector of the planes to the next in the order (w, c). */
+SIMD_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const lanes_sparse *s)
+{
+    const int64_t plane = s->plane * LANES;
+
+    if (++*c < s->c)
+        return at + plane;
+    *c = 0;
+    return at + LANES - (s->c - 1) * plane;
+}
+
+/* Rows of samples from row `first` of the image on; vectors outside of `size` floats are zeros. */
+SIMD_INLINE void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, int64_t first,
+                                  int64_t size, const bool inside)
+{
+    const int64_t n = s->w * s->c;
+
+    for (int64_t h = first; h < s->h; h++) {
+        float *row = to + (h + s->pad_h) * s->row + s->pad_w * s->c;
+        int64_t at = h * s->w * LANES, c = 0;
+
+        for (int64_t e = 0; e < n; e += LANES) {
+            vec v[LANES];
+
+            SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+            {
+                v[l] = e + l < n && (inside || (at >= 0 && at < size)) ? simd_load(x + at)
+                                                                       : simd_splat(0);
+                at = lanes_step_channel(at, &c, s);
+            }
+            simd_transpose(v);
+            SIMD_UNROLL(16)
+            for (int l = 0; l < LANES; l++) simd_store_any(row + l * s->sample + e, v[l]);
+        }
+    }
+}
+
+/* (c, h, w, lanes) -> lanes times (h, w, c) with padding, which is left alone but for zeros. */
+static void lanes_split(float *to, const float *x, const lanes_sparse *s)
+{
+    const int64_t above = s->fold - 1 < s->pad_h ? s->fold - 1 : s->pad_h;
+
+    if (s->fold > 1)
+        lanes_split_rows(to, x, s, -above, s->h * s->w * LANES, false);
+    else
+        lanes_split_rows(to, x, s, 0, 0, true);
+}
+
+/* The same back, without the padding. */
+static void lanes_join(float *x, const float *from, const lanes_sparse *s)
+{
+    const int64_t n = s->w * s->c;
+
+    for (int64_t h = 0; h < s->h; h++) {
+        const float *row = from + (h + s->pad_h) * s->row + s->pad_w * s->c;
+        int64_t at = h * s->w * LANES, c = 0;
+
+        for (int64_t e = 0; e < n; e += LANES) {
+            vec v[LANES];
+
+            SIMD_UNROLL(16)
+            for (int l = 0; l < LANES; l++) v[l] = simd_load_any(row + l * s->sample + e);
+            simd_transpose(v);
+            SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+            {
+                if (e + l < n)
+                    simd_store(x + at, v[l]);
+                at = lanes_step_channel(at, &c, s);
+            }
+        }
+    }
+}
+
+/* A vector of gradients without those that ReLU stops; place may be NULL. */
+SIMD_INLINE vec lanes_live(const float *x, const uint8_t *place)
+{
+    const vec value = simd_load(x);
+
+    if (!place)
+        return value;
+    return (vec)((ivec)value & (lanes_widen(place) != LANES_NOWHERE));
+}
+
+static int64_t lanes_count(const float *x, const uint8_t *place, int64_t n)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < n * LANES; i += LANES)
+        count += __builtin_popcount(lanes_nonzero(lanes_live(x + i, place ? place + i : NULL)));
+    return count;
+}
+
+/* LANES neighbours e of one channel, and what they saw first; those behind the last are zeros. */
+typedef struct lanes_run {
+    vec value[LANES];
+    ivec at[LANES];
+} lanes_run;
+
+/* From the first place of a window to the one of each lane; inverse: of a window's width. */
+SIMD_INLINE ivec lanes_place_offset(const uint8_t *place, vec inverse, const lanes_sparse *s)
+{
+    const ivec tap = lanes_widen(place);
+    const vec middle = __builtin_convertvector(tap, vec) + 0.5f;
+    const ivec i = __builtin_convertvector(middle * inverse, ivec);
+
+    return i * (s->place_h - s->window_w * s->place_w) + tap * s->place_w;
+}
+
+/* `n` of them that start at `e`; their sum. */
+SIMD_INLINE vec lanes_read_run(lanes_run *run, const float *dy, const uint8_t *place, int64_t e,
+                               const lanes_sparse *s, const int n)
+{
+    const int64_t next = s->stride_w * s->c;
+    const vec inverse = simd_splat(1.0f / (float)s->window_w);
+    int64_t v = e % s->ow, at = e / s->ow * s->stride_h * s->row + v * next;
+    vec sum = {0};
+
+    SIMD_UNROLL(16) for (int k = 0; k < LANES; k++)
+    {
+        run->value[k] = simd_splat(0);
+        run->at[k] = (ivec){0};
+        if (k >= n)
+            continue;
+        run->value[k] = lanes_live(dy + k * LANES, place ? place + k * LANES : NULL);
+        run->at[k] += (int32_t)at;
+        if (place)
+            run->at[k] += lanes_place_offset(place + k * LANES, inverse, s);
+        sum += run->value[k];
+        at += ++v == s->ow ? s->stride_h * s->row - (s->ow - 1) * next : next;
+        v = v == s->ow ? 0 : v;
+    }
+    return sum;
+}
+
+/* The elements of a run that are not zero go behind the n (lanes) that each sample has. */
+SIMD_INLINE void lanes_list_run(const lanes_spots *to, int32_t *n, lanes_run *run,
+                                const lanes_sparse *s)
+{
+#ifdef LANES_SQUEEZES
+    simd_transpose(run->value);
+    simd_transpose((vec *)run->at);
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+    {
+        const unsigned mask = lanes_nonzero(run->value[l]);
+        const int64_t end = l * s->room + n[l];
+
+        simd_store_any(to->value + end, lanes_squeeze(mask, run->value[l]));
+        simd_store_any((float *)(void *)(to->at + end), lanes_squeeze(mask, (vec)run->at[l]));
+        n[l] += __builtin_popcount(mask);
+    }
+#else
+    for (int k = 0; k < LANES; k++)
+        for (unsigned mask = lanes_nonzero(run->value[k]); mask; mask &= mask - 1) {
+            const int l = __builtin_ctz(mask);
+            const int64_t end = l * s->room + n[l]++;
+
+            to->value[end] = run->value[k][l];
+            to->at[end] = run->at[k][l];
+        }
+#endif
+}
+
+SIMD_INLINE vec lanes_list_some(const lanes_spots *to, int32_t *n, const float *dy,
+                                const uint8_t *place, int64_t e, const lanes_sparse *s,
+                                const int count)
+{
+    lanes_run run;
+    const vec sum = lanes_read_run(&run, dy, place, e, s, count);
+
+    lanes_list_run(to, n, &run, s);
+    return sum;
+}
+
+/* The same for any number up to LANES, whole runs and others apart. */
+static vec lanes_list_any(const lanes_spots *to, int32_t *n, const float *dy, const uint8_t *place,
+                          int64_t e, const lanes_sparse *s, int count)
+{
+    if (!place)
+        return lanes_list_some(to, n, dy, NULL, e, s, count);
+    if (count >= LANES)
+        return lanes_list_some(to, n, dy, place, e, s, LANES);
+    return lanes_list_some(to, n, dy, place, e, s, count);
+}
+
+static void lanes_list(const lanes_spots *to, float *bias_sum, const float *dy,
+                       const uint8_t *place, const lanes_sparse *s)
+{
+    const int64_t plane = s->oh * s->ow;
+    int32_t n[LANES] = {0};
+
+    for (int64_t o = 0; o < s->o; o++) {
+        vec sum = simd_load(bias_sum + o * LANES);
+
+        for (int64_t e = 0; e < plane; e += LANES) {
+            const int64_t at = (o * plane + e) * LANES;
+
+            sum += lanes_list_any(to, n, dy + at, place ? place + at : NULL, e, s,
+                                  (int)(plane - e < LANES ? plane - e : LANES));
+        }
+        simd_store(bias_sum + o * LANES, sum);
+        for (int l = 0; l < LANES; l++)
+            to->end[l * s->o + o] = n[l];
+    }
+}
+
+/* part[r][v] += a spot's value * the row that it saw. */
+SIMD_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, const float *value,
+                                const int32_t *at, const lanes_sparse *s, const int rows,
+                                const int vecs)
+{
+    const float *in = x + *at;
+    const vec d = simd_splat(*value);
+
+    SIMD_UNROLL(8)
+    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++) part[r][v] +=
+        simd_load_any(in + r * s->step + v * LANES) * d;
+}
+
+/* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. Where these
+   are few, two sums of every other spot hide how long an addition takes. */
+SIMD_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const lanes_spots *spots,
+                                          int64_t o, int64_t samples, const lanes_sparse *s,
+                                          const int rows, const int vecs)
+{
+    const bool two = rows * vecs <= 4;
+    vec part[2][LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
+
+    SIMD_UNROLL(8) for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
+    {
+        part[0][r][v] = simd_load(sum + r * s->part + v * LANES);
+        part[1][r][v] = simd_splat(0);
+    }
+    for (int64_t l = 0; l < samples; l++) {
+        const int32_t *end = spots->end + l * s->o + o, *at = spots->at + l * s->room;
+        const float *in = x + l * s->sample, *value = spots->value + l * s->room;
+        int32_t p = o ? end[-1] : 0;
+
+        for (; two && p + 1 < *end; p += 2) {
+            lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
+            lanes_add_spot(part[1], in, value + p + 1, at + p + 1, s, rows, vecs);
+        }
+        for (; p < *end; p++)
+            lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
+    }
+    SIMD_UNROLL(8)
+    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
+        simd_store(sum + r * s->part + v * LANES, (vec)(part[0][r][v] + part[1][r][v]));
+}
+
+/* The same rows of the input's gradient += each spot * the channel's weight. */
+SIMD_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const lanes_spots *spots,
+                                        int32_t p, int32_t last, const lanes_sparse *s,
+                                        const int rows, const int vecs)
+{
+    vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
+
+    SIMD_UNROLL(8)
+    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++) part[r][v] =
+        simd_load(weight + r * s->part + v * LANES);
+    for (; p < last; p++) {
+        float *out = dx + spots->at[p];
+        const vec d = simd_splat(spots->value[p]);
+
+        SIMD_UNROLL(8) for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
+        {
+            float *to = out + r * s->step + v * LANES;
+
+            simd_store_any(to, simd_load_any(to) + part[r][v] * d);
+        }
+    }
+}
+
+#define LANES_SPARSE_WEIGHT(r, v)                                                                  \
+    case (r)*8 + (v):                                                                              \
+        lanes_sparse_weight_tile(sum, x, spots, o, samples, s, r, v);                              \
+        break;
+#define LANES_SPARSE_DATA(r, v)                                                                    \
+    case (r)*8 + (v):                                                                              \
+        lanes_sparse_data_tile(dx, weight, spots, p, last, s, r, v);                               \
+        break;
+
+static void lanes_sparse_weight_any(float *sum, const float *x, const lanes_spots *spots, int64_t o,
+                                    int64_t samples, const lanes_sparse *s, int rows, int vecs)
+{
+    switch (rows * 8 + vecs) {
+        LANES_SPARSE_CASES(LANES_SPARSE_WEIGHT)
+    default:
+        break;
+    }
+}
+
+static void lanes_sparse_data_any(float *dx, const float *weight, const lanes_spots *spots,
+                                  int32_t p, int32_t last, const lanes_sparse *s, int rows,
+                                  int vecs)
+{
+    switch (rows * 8 + vecs) {
+        LANES_SPARSE_CASES(LANES_SPARSE_DATA)
+    default:
+        break;
+    }
+}
+
+static int lanes_least(int64_t a, int64_t b)
+{
+    return (int)(a < b ? a : b);
+}
+
+static void lanes_sparse_weight(float *sum, const float *x, const lanes_spots *spots,
+                                int64_t samples, const lanes_sparse *s)
+{
+    const int64_t vecs = s->part / LANES;
+
+    for (int64_t o = 0; o < s->o; o++, sum += s->kh * s->part)
+        for (int64_t r = 0; r < s->kh; r += LANES_SPARSE_ROWS)
+            for (int64_t v = 0; v < vecs; v += LANES_SPARSE_VECS)
+                lanes_sparse_weight_any(sum + r * s->part + v * LANES, x + r * s->step + v * LANES,
+                                        spots, o, samples, s,
+                                        lanes_least(s->kh - r, LANES_SPARSE_ROWS),
+                                        lanes_least(vecs - v, LANES_SPARSE_VECS));
+}
+
+static void lanes_sparse_data(float *dx, const float *weight, const lanes_spots *spots,
+                              const lanes_sparse *s)
+{
+    const int64_t vecs = s->part / LANES;
+    int32_t p = 0;
+
+    for (int64_t o = 0; o < s->o; o++, weight += s->kh * s->part) {
+        const int32_t last = spots->end[o];
+
+        for (int64_t r = 0; r < s->kh; r += LANES_SPARSE_ROWS)
+            for (int64_t v = 0; v < vecs; v += LANES_SPARSE_VECS)
+                lanes_sparse_data_any(dx + r * s->step + v * LANES,
+                                      weight + r * s->part + v * LANES, spots, p, last, s,
+                                      lanes_least(s->kh - r, LANES_SPARSE_ROWS),
+                                      lanes_least(vecs - v, LANES_SPARSE_VECS));
+        p = last;
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * sample_lanes_winograd.c - which convolutions Winograd's algorithm is for.
+ *
+ * It makes a sixth of the products of a 5 x 5 kernel, and changes the input's and the output's form
+ * instead. What that is worth depends on the channels, as each form is made once for all channels
+ * on the other side, and on how much of the tiles at the right and lower edge is used. With one
+ * input channel tiles are rows.
+ */
+#include "kernels/sample_lanes/sample_lanes.h"
+
+/* Vector operations on a tile: of one pair of channels, of an input's channel, of an output's. */
+#define WINO_COST_PAIR 64
+#define WINO_COST_IN   420
+#define WINO_COST_OUT  230
+/* On a row of a tile, with one input channel: of an output's, and of the input's. */
+#define WINO_COST_LINE    75
+#define WINO_COST_LINE_IN 60
+/* The same for an output's by its definition. */
+#define WINO_TAPS 25
+
+static int64_t wino_tiles(int64_t n)
+{
+    return (n + 3) / 4;
+}
+
+bool lanes_winograd_pays(const lanes_window *window)
+{
+    const lanes_window *s = window;
+    const int64_t across = wino_tiles(s->ow), direct = s->oh * s->ow * WINO_TAPS * s->c * s->o;
+
+    if (s->kh != 5 || s->kw != 5 || s->step_h != 1 || s->step_w != 1)
+        return false;
+    if (s->c == 1)
+        return across * s->oh * (WINO_COST_LINE * s->o + WINO_COST_LINE_IN) < direct;
+    return across * wino_tiles(s->oh) *
+               (WINO_COST_PAIR * s->c * s->o + WINO_COST_IN * s->c + WINO_COST_OUT * s->o) <
+           direct;
+}
+
+int64_t lanes_winograd_stride(const lanes_window *window)
+{
+    return (window->c * window->o + LANES_MOST - 1) / LANES_MOST * LANES_MOST;
+}

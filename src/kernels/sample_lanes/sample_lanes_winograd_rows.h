@@ -1,0 +1,138 @@
+/*
+ * sample_lanes_winograd_rows.h - correlation of one input channel with 5 x 5 taps by Winograd's
+ * F(4, 5) along rows: part of sample_lanes_winograd.h, which alone includes it, once for each
+ * instruction set.
+ *
+ * With one channel the forms of whole tiles cost what their products save. A row's places serve the
+ * five output rows that see it, and what the taps of five rows add up to leaves its form once: 40
+ * products for 4 outputs, of 100, and a quarter of the rounding errors of tiles.
+ */
+#define LANES_WINO_ROWS_O 3
+
+/* (groups of output channels, 5, 8, channels of a group) */
+static void lanes_wino_rows_weight(float *to, const float *weight, const lanes_window *s)
+{
+    const int64_t part = lanes_part(s->o, LANES_WINO_ROWS_O);
+
+    for (int64_t first = 0; first < s->o; first += part) {
+        const int64_t no = s->o - first < part ? s->o - first : part;
+
+        for (int i = 0; i < 5; i++, to += LANES_WINO_IN * no) {
+            dvec line[5] = {{0}}, all[LANES_WINO_IN];
+
+            for (int64_t t = 0; t < 5 * no; t++)
+                line[t % 5][t / 5] = (double)weight[(first + t / 5) * 25 + i * 5 + t % 5];
+            lanes_wino_weigh(all, line);
+            for (int64_t t = 0; t < LANES_WINO_IN * no; t++)
+                to[t] = (float)all[t / no][t % no];
+        }
+    }
+}
+
+/* The places of the tiles of one row, of which `n` columns are there. */
+static void lanes_wino_rows_places(float *to, const float *x, int64_t n, int64_t tiles)
+{
+    for (int64_t v = 0; v < tiles * LANES_WINO_OUT;
+         v += LANES_WINO_OUT, to += LANES_WINO_IN * LANES) {
+        vec d[LANES_WINO_IN];
+
+        SIMD_UNROLL(8)
+        for (int j = 0; j < LANES_WINO_IN; j++) d[j] =
+            v + j < n ? simd_load(x + (v + j) * LANES) : simd_splat(0);
+        lanes_wino_enter(d);
+        SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) simd_store(to + j * LANES, d[j]);
+    }
+}
+
+typedef struct lanes_line {
+    const lanes_window *s;
+    const float *v; /* (rows, tiles, 8): of the first row that tap 0 meets */
+    int64_t tiles;
+    int64_t i0, i1; /* taps that meet the image */
+} lanes_line;
+
+/* `no` channels of one tile of a row, `columns` of it. */
+SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t t,
+                                      const float *weight, const float *bias, const int no)
+{
+    const int64_t left = line->s->ow - t * LANES_WINO_OUT,
+                  plane = line->s->oh * line->s->ow * LANES;
+    vec m[LANES_WINO_ROWS_O][LANES_WINO_IN];
+
+    SIMD_UNROLL(8)
+    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) m[o][j] =
+        simd_splat(0);
+    for (int64_t i = line->i0; i < line->i1; i++) {
+        const float *v = line->v + (i * line->tiles + t) * LANES_WINO_IN * LANES;
+        const float *tap = weight + i * LANES_WINO_IN * no;
+
+        SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++)
+        {
+            const vec value = simd_load(v + j * LANES);
+
+            SIMD_UNROLL(8)
+            for (int o = 0; o < no; o++) m[o][j] += value * simd_splat(tap[j * no + o]);
+        }
+    }
+    SIMD_UNROLL(8) for (int o = 0; o < no; o++)
+    {
+        const vec b = simd_splat(bias ? bias[o] : 0);
+        vec out[LANES_WINO_OUT];
+
+        lanes_wino_leave(out, m[o]);
+        SIMD_UNROLL(8)
+        for (int k = 0; k < LANES_WINO_OUT; k++) if (k < left)
+            simd_store(y + o * plane + (t * LANES_WINO_OUT + k) * LANES, out[k] + b);
+    }
+}
+
+#define LANES_WINO_ROWS_TILES(no)                                                                  \
+    for (int64_t t = 0; t < line->tiles; t++)                                                      \
+    lanes_wino_rows_tile(y, line, t, weight, bias, no)
+
+/* One output row of `no` channels. */
+static void lanes_wino_rows_line(float *y, const lanes_line *line, const float *weight,
+                                 const float *bias, int64_t no)
+{
+    if (no == 1)
+        LANES_WINO_ROWS_TILES(1);
+    else if (no == 2)
+        LANES_WINO_ROWS_TILES(2);
+    else
+        LANES_WINO_ROWS_TILES(3);
+}
+
+static int64_t lanes_wino_rows_tiles(const lanes_window *s)
+{
+    return (s->ow + LANES_WINO_OUT - 1) / LANES_WINO_OUT;
+}
+
+static int64_t lanes_wino_rows_room(const lanes_window *s)
+{
+    return LANES_WINO_IN * lanes_wino_rows_tiles(s) * LANES_WINO_IN * LANES;
+}
+
+/* Four output rows at a time, which see eight. */
+static void lanes_wino_rows(float *y, float *room, const float *x, const float *weight,
+                            const float *bias, const lanes_window *s)
+{
+    const int64_t width = s->w + 2 * s->pad_w, part = lanes_part(s->o, LANES_WINO_ROWS_O);
+    lanes_line line = {.s = s, .tiles = lanes_wino_rows_tiles(s)};
+    const int64_t step = line.tiles * LANES_WINO_IN * LANES;
+
+    for (int64_t u = 0; u < s->oh; u++) {
+        const int64_t top = u - s->pad_h, first = u % LANES_WINO_OUT;
+
+        for (int64_t r = top; first == 0 && r < top + LANES_WINO_IN; r++)
+            if (r >= 0 && r < s->h)
+                lanes_wino_rows_places(room + (r - top) * step, x + r * width * LANES, width,
+                                       line.tiles);
+        line.v = room + first * step;
+        line.i0 = top < 0 ? -top : 0;
+        line.i1 = top + 5 > s->h ? s->h - top : 5;
+        for (int64_t o = 0; o < s->o; o += part)
+            lanes_wino_rows_line(y + (o * s->oh + u) * s->ow * LANES, &line,
+                                 weight + o * 5 * LANES_WINO_IN, bias ? bias + o : NULL,
+                                 s->o - o < part ? s->o - o : part);
+    }
+}

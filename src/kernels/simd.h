@@ -1,0 +1,160 @@
+/*
+ * simd.h - vectors of LANES floats (4, 8 or 16): for files that are compiled once for each
+ * instruction set, which define LANES before they include this.
+ */
+#ifndef CO_KERNELS_SIMD_H
+#define CO_KERNELS_SIMD_H
+
+#include <stdint.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SIMD_CHECKED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SIMD_CHECKED
+#endif
+#endif
+
+/* A function that is inlined has constants for its tile, and a loop that is unrolled keeps its sums
+   in registers. With a check at each access, that would take the compiler minutes. */
+#define SIMD_PRAGMA(text) _Pragma(#text)
+#ifdef SIMD_CHECKED
+#define SIMD_INLINE static __attribute__((unused))
+#define SIMD_UNROLL(n)
+#else
+#define SIMD_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define SIMD_UNROLL(n) SIMD_PRAGMA(unroll n)
+#else
+#define SIMD_UNROLL(n) SIMD_PRAGMA(GCC unroll n)
+#endif
+#endif
+
+typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
+/* The same at any address. */
+typedef float loose_vec
+    __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(float))));
+typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
+typedef uint32_t uvec __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
+typedef uint32_t loose_uvec
+    __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias, aligned(sizeof(uint32_t))));
+
+SIMD_INLINE vec simd_load(const float *from)
+{
+    return *(const vec *)from;
+}
+
+SIMD_INLINE void simd_store(float *to, vec value)
+{
+    *(vec *)to = value;
+}
+
+/* The same at any address. */
+SIMD_INLINE vec simd_load_any(const float *from)
+{
+    return *(const loose_vec *)from;
+}
+
+SIMD_INLINE void simd_store_any(float *to, vec value)
+{
+    *(loose_vec *)to = value;
+}
+
+SIMD_INLINE vec simd_splat(float value)
+{
+    /* Written out: 0 + value would be an addition, as it is not value where that is -0. */
+#if LANES == 16
+    return (vec){value, value, value, value, value, value, value, value,
+                 value, value, value, value, value, value, value, value};
+#elif LANES == 8
+    return (vec){value, value, value, value, value, value, value, value};
+#else
+    return (vec){value, value, value, value};
+#endif
+}
+
+/* The first n floats, at any address, and zeros; and of a vector the first n. n is at most LANES.
+ */
+#if LANES == 16 && defined(__AVX512F__)
+SIMD_INLINE __mmask16 simd_first(int64_t n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+
+SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
+{
+    return (vec)_mm512_maskz_loadu_ps(simd_first(n), from);
+}
+
+SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
+{
+    _mm512_mask_storeu_ps(to, simd_first(n), (__m512)value);
+}
+
+SIMD_INLINE vec simd_splat_at(const float *from)
+{
+    return (vec)_mm512_set1_ps(*from);
+}
+#elif LANES == 8 && defined(__AVX2__)
+SIMD_INLINE __m256i simd_first(int64_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
+{
+    return (vec)_mm256_maskload_ps(from, simd_first(n));
+}
+
+SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
+{
+    _mm256_maskstore_ps(to, simd_first(n), (__m256)value);
+}
+
+SIMD_INLINE vec simd_splat_at(const float *from)
+{
+    return (vec)_mm256_broadcast_ss(from);
+}
+#endif
+
+/* Of two vectors, a's and b's elements whose index lacks the bit, b's moved up by it; or those that
+   have it, a's moved down. */
+#define SIMD_LACK(bit, l)    ((l) & (bit) ? LANES + (l) - (bit) : (l))
+#define SIMD_HAVE(bit, l)    ((l) & (bit) ? LANES + (l) : (l) + (bit))
+#define SIMD_FOUR(f, bit, l) f(bit, l), f(bit, l + 1), f(bit, l + 2), f(bit, l + 3)
+#if LANES == 16
+#define SIMD_ALL(f, bit)                                                                           \
+    SIMD_FOUR(f, bit, 0), SIMD_FOUR(f, bit, 4), SIMD_FOUR(f, bit, 8), SIMD_FOUR(f, bit, 12)
+#elif LANES == 8
+#define SIMD_ALL(f, bit) SIMD_FOUR(f, bit, 0), SIMD_FOUR(f, bit, 4)
+#else
+#define SIMD_ALL(f, bit) SIMD_FOUR(f, bit, 0)
+#endif
+
+#define SIMD_EXCHANGE(bit)                                                                         \
+    SIMD_UNROLL(16) for (int i = 0; i < LANES; i++) if (!(i & (bit)))                              \
+    {                                                                                              \
+        const vec a = v[i], b = v[i + (bit)];                                                      \
+                                                                                                   \
+        v[i] = __builtin_shufflevector(a, b, SIMD_ALL(SIMD_LACK, bit));                            \
+        v[i + (bit)] = __builtin_shufflevector(a, b, SIMD_ALL(SIMD_HAVE, bit));                    \
+    }
+
+/* v[i][l] <-> v[l][i] */
+SIMD_INLINE void simd_transpose(vec v[LANES])
+{
+    SIMD_EXCHANGE(1)
+    SIMD_EXCHANGE(2)
+#if LANES > 4
+    SIMD_EXCHANGE(4)
+#endif
+#if LANES > 8
+    SIMD_EXCHANGE(8)
+#endif
+}
+
+#endif

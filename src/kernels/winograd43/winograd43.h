@@ -1,0 +1,76 @@
+/*
+ * winograd43.h - 3x3 convolution of stride 1 by Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
+ * arXiv:1509.09308) on images in blocks of channels, (N, C / 16, H, W, 16): its loops.
+ *
+ * A tile of 4 x 4 outputs sees a patch of 6 x 6 inputs. With the transforms B, G and A,
+ *
+ *   V = B' x B,   U = G w G',   M = sum over input channels of U V, point by point,   y = A' M A
+ *
+ * so that each of the 36 points is a matrix product over tiles and channels. The gradient of the
+ * inputs is such a convolution of dy with the weight turned around; that of the weight is
+ * dU = sum over tiles of V (A dy A'), dw = G' dU G.
+ */
+#ifndef CO_KERNELS_WINOGRAD43_H
+#define CO_KERNELS_WINOGRAD43_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WINOGRAD43_LANES  16
+#define WINOGRAD43_TILE   4 /* outputs, each way */
+#define WINOGRAD43_PATCH  6
+#define WINOGRAD43_TAPS   9
+#define WINOGRAD43_POINTS (WINOGRAD43_PATCH * WINOGRAD43_PATCH)
+
+/* Where the tiles of images lie: the first at (top, left), which may be in the padding, each next
+   one WINOGRAD43_TILE further. Counted from left to right, rows downward, images one after another.
+ */
+typedef struct winograd43_grid {
+    int64_t h, w, top, left;
+    int64_t rows, columns; /* tiles of an image */
+    int64_t image;         /* numbers from an image to the next */
+} winograd43_grid;
+
+/* Loops over one block of channels, or over one point. What has points is an array for each,
+   `apart` floats from one to the next: V (in / 16, tiles, 16), M (out / 16, tiles, 16), and U and
+   dU (out / 16, in, 16). Weights are plain, (out, in, 3, 3), and floats, which are rounded to the
+   type of the images as they are read; gradients of weights are floats. */
+typedef struct winograd43_loops {
+    const char *name; /* for profiles */
+    size_t cell;      /* bytes of a number of x and y: floats, or BF16 */
+    /* Tiles `first` to `end` of a block to V: patches, and outputs' gradients. What these are in
+       all is added to `sum` (16), which may be NULL. */
+    void (*spread_patch)(float *v, int64_t apart, const void *x, const winograd43_grid *grid,
+                         int64_t first, int64_t end);
+    void (*spread_tile)(float *v, int64_t apart, float *sum, const void *dy,
+                        const winograd43_grid *grid, int64_t first, int64_t end);
+    /* From M to a block of outputs, on top of its bias, which may be NULL. */
+    void (*gather_tile)(void *y, const winograd43_grid *grid, const float *m, int64_t apart,
+                        const float *bias, int64_t first, int64_t end);
+    /* 16 output channels of a weight to U. `work` (in, 9, 16). */
+    void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t in);
+    /* 16 input channels of it, with inputs and outputs exchanged and the taps turned around: to
+       (out, 16). `w` is at the first of them. */
+    void (*spread_turned)(float *u, int64_t apart, const float *w, int64_t in, int64_t out);
+    /* From dU to 16 output channels of the weight's gradient; `add` to it. `work` as above. */
+    void (*gather_weight)(float *dw, const float *u, int64_t apart, float *work, int64_t in,
+                          bool add);
+    /* m = sum over the input channels of u v */
+    void (*multiply)(float *m, const float *v, const float *u, int64_t tiles, int64_t in_blocks,
+                     int64_t out_blocks);
+    /* du = sum over tiles of v dy; `add` to it */
+    void (*correlate)(float *du, const float *v, const float *dy, int64_t tiles, int64_t in_blocks,
+                      int64_t out_blocks, bool add);
+} winograd43_loops;
+
+#ifdef CO_KERNELS_X86
+extern const winograd43_loops winograd43_loops_avx512, winograd43_loops_bf16;
+/* The products of both: in floats. */
+void winograd43_multiply_avx512(float *m, const float *v, const float *u, int64_t tiles,
+                                int64_t in_blocks, int64_t out_blocks);
+void winograd43_correlate_avx512(float *du, const float *v, const float *dy, int64_t tiles,
+                                 int64_t in_blocks, int64_t out_blocks, bool add);
+#endif
+
+#endif

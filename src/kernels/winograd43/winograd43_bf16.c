@@ -1,0 +1,34 @@
+/*
+ * winograd43_bf16.c - the loops of winograd43.h for AVX-512 with its instructions for BF16, on
+ * tensors of that type: transforms and sums are in floats, and only what is read and written has 16
+ * bits. They flush subnormals. Must not know calls, tensors or plans.
+ */
+#include "kernels/winograd43/winograd43_lines.h"
+
+#define WINOGRAD43_FLOATS false
+#define WINOGRAD43_TABLE  winograd43_loops_bf16
+#define WINOGRAD43_NAME   "winograd:avx512_bf16"
+
+typedef uint16_t cell;
+
+SIMD_INLINE vec winograd43_widen(__m256i bits)
+{
+    return (vec)_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+SIMD_INLINE vec winograd43_take(__mmask16 bits, const cell *from)
+{
+    return winograd43_widen(_mm256_maskz_loadu_epi16(bits, from));
+}
+
+SIMD_INLINE void winograd43_put(cell *to, vec value)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, (__m256i)_mm512_cvtneps_pbh((__m512)value));
+}
+
+SIMD_INLINE vec winograd43_weight(vec value)
+{
+    return winograd43_widen((__m256i)_mm512_cvtneps_pbh((__m512)value));
+}
+
+#include "kernels/winograd43/winograd43_images.h"
