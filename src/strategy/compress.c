@@ -312,9 +312,12 @@ void co_compress_rescale(co_compress *compress, double factor)
     bool share;
     float *carry;
 
-    for (size_t i = 0; (carry = compress_carry(&share, compress, i)) != NULL; i++)
-        for (size_t e = 0; share && e < compress->c.store->n; e++)
-            carry[e] = (float)(factor * (double)carry[e]);
+    for (size_t i = 0; (carry = compress_carry(&share, compress, i)) != NULL; i++) {
+        const co_store *store = compress->c.store;
+
+        if (share)
+            store->vector->scale(store->queue, carry, factor, carry, store->n);
+    }
 }
 
 float *co_compress_carry(const co_compress *compress, size_t i)

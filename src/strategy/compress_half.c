@@ -8,21 +8,12 @@
  */
 #include <cohort/ext/compress.h>
 
-#include <float.h>
-#include <math.h>
-#include <string.h>
-
-#include "core/half.h"
 #include "core/mem.h"
 #include "strategy/compress.h"
-#include "strategy/vector.h"
 #include "tensor/store.h"
 
-#define HALF_CHUNK   ((size_t)512) /* floats that are on the stack at a time */
-#define HALF_DIRECT  2             /* ranks up to which all send all */
-#define HALF_LINE    ((size_t)32)  /* of 16 bits: slices are whole lines of cache */
-#define HALF_MAX_F16 65504.0F
-#define HALF_MAX_B16 3.38953139e38F
+#define HALF_DIRECT 2            /* ranks up to which all send all */
+#define HALF_LINE   ((size_t)32) /* of 16 bits: slices are whole lines of cache */
 
 typedef struct half_message {
     uint16_t *own;       /* what this rank sends; then the sum of all; (slices) */
@@ -87,51 +78,12 @@ static co_status half_init(co_compressor *c)
     return CO_OK;
 }
 
-/* out = x rounded, but not to infinity. What that loses stays in `kept` (NULL: is lost), which may
-   be x, is added to what is there if `more`, and is 0 where x is no number. */
-static void half_round(const co_compressor *c, uint16_t *out, const float *x, size_t n, float *kept,
-                       bool more)
-{
-    const co_dtype dtype = half_dtype(c);
-    const float most = dtype == CO_F16 ? HALF_MAX_F16 : HALF_MAX_B16;
-    float sent[HALF_CHUNK];
-
-    for (size_t begin = 0; begin < n; begin += HALF_CHUNK) {
-        const size_t end = n - begin < HALF_CHUNK ? n : begin + HALF_CHUNK, part = end - begin;
-
-        for (size_t i = 0; i < part; i++) {
-            const float v = x[begin + i];
-
-            sent[i] = v > most && v < INFINITY ? most : v < -most && v > -INFINITY ? -most : v;
-        }
-        co_half_round(out + begin, sent, part, dtype);
-        if (!kept)
-            continue;
-        co_half_widen(sent, out + begin, part, dtype);
-        for (size_t i = 0; i < part; i++) {
-            const float lost = x[begin + i] - sent[i];
-            const float before = more ? kept[begin + i] : 0;
-
-            kept[begin + i] = fabsf(lost) <= FLT_MAX ? before + lost : 0;
-        }
-    }
-}
-
 /* out = the sum of n elements of all ranks, in their order. */
 static void half_add(const co_compressor *c, float *out, const uint16_t *all, size_t stride,
                      size_t n)
 {
-    float term[HALF_CHUNK];
-
-    for (size_t begin = 0; begin < n; begin += HALF_CHUNK) {
-        const size_t part = n - begin < HALF_CHUNK ? n - begin : HALF_CHUNK;
-
-        co_half_widen(out + begin, all + begin, part, half_dtype(c));
-        for (int rank = 1; rank < co_comm_size(c->comm); rank++) {
-            co_half_widen(term, all + (size_t)rank * stride + begin, part, half_dtype(c));
-            co_vector()->add(out + begin, term, part);
-        }
-    }
+    c->store->vector->widen_sum(c->store->queue, out, all, stride, co_comm_size(c->comm), n,
+                                half_dtype(c));
 }
 
 static co_status half_post(co_compressor *c, co_piece *piece)
@@ -139,13 +91,15 @@ static co_status half_post(co_compressor *c, co_piece *piece)
     const half_state *self = c->self;
     const half_message *message = &self->message[piece->index];
     const size_t n = piece->end - piece->begin;
-    const float *grad = c->store->grad + piece->begin;
+    const co_store *store = c->store;
+    const float *grad = store->grad + piece->begin;
     float *memory = c->memory ? c->memory + piece->begin : NULL;
     const int ranks = co_comm_size(c->comm);
 
     if (memory)
-        co_vector()->add(memory, grad, n);
-    half_round(c, message->own, memory ? memory : grad, n, memory, false);
+        store->vector->add(store->queue, memory, grad, n);
+    store->vector->narrow(store->queue, message->own, memory ? memory : grad, memory, false, n,
+                          half_dtype(c));
     if (half_is_direct(c))
         return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, n,
                                   half_dtype(c));
@@ -175,8 +129,9 @@ static co_status half_take_slices(co_compressor *c, co_piece *piece)
         message->gather[i] = NULL;
     }
     half_add(c, sum, message->all, message->slice, part);
-    half_round(c, message->all, sum, part, c->memory ? c->memory + piece->begin + begin : NULL,
-               true);
+    c->store->vector->narrow(c->store->queue, message->all, sum,
+                             c->memory ? c->memory + piece->begin + begin : NULL, true, part,
+                             half_dtype(c));
     return co_comm_iallgather(&piece->request, c->comm, message->own, message->all, message->slice,
                               half_dtype(c));
 }
@@ -193,7 +148,7 @@ static co_status half_take(co_compressor *c, co_piece *piece)
     else if (piece->round == 0)
         return half_take_slices(c, piece);
     else
-        co_half_widen(grad, message->own, n, half_dtype(c));
+        c->store->vector->widen_sum(c->store->queue, grad, message->own, n, 1, n, half_dtype(c));
     return CO_OK;
 }
 

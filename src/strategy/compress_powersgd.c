@@ -15,21 +15,18 @@
 #include <cohort/ext/compress.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "core/mem.h"
 #include "core/rng.h"
 #include "strategy/compress.h"
-#include "strategy/matrix.h"
-#include "strategy/vector.h"
 #include "tensor/store.h"
 
 /* A tensor of a piece, or all of a piece where nobody knows its tensors. */
 typedef struct powersgd_part {
-    size_t begin;          /* in the store */
-    co_matrix_shape shape; /* rank 0: rows elements that travel whole */
-    float *p, *q;          /* what travels: of P (rank, rows) or (rows); of Q (rank, cols) */
-    uint32_t number;       /* of the tensor */
+    size_t begin;           /* in the store */
+    co_vector_matrix shape; /* rank 0: rows elements that travel whole */
+    float *p, *q;           /* what travels: of P (rank, rows) or (rows); of Q (rank, cols) */
+    uint32_t number;        /* of the tensor */
 } powersgd_part;
 
 typedef struct powersgd_message {
@@ -55,7 +52,7 @@ static const co_key powersgd_keys[] = {
      .offset = offsetof(powersgd_state, rank),
      .fallback = "2",
      .min = 1,
-     .max = CO_MATRIX_MAX_RANK,
+     .max = CO_VECTOR_MAX_RANK,
      .help = "columns of the two thin matrices"},
     {.name = "warm_start",
      .type = CO_KEY_BOOL,
@@ -86,7 +83,7 @@ static size_t powersgd_rank(const powersgd_state *self, const co_store_tensor *t
 
 static void powersgd_add_part(powersgd_message *message, powersgd_part part)
 {
-    const co_matrix_shape *shape = &part.shape;
+    const co_vector_matrix *shape = &part.shape;
 
     message->n_p += shape->rows * (shape->rank ? shape->rank : 1);
     message->n_q += shape->cols * shape->rank;
@@ -182,22 +179,24 @@ static float *powersgd_matrix(const co_compressor *c, const powersgd_part *part)
 static void powersgd_project(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
-    const float *grad = c->store->grad + part->begin;
+    const co_store *store = c->store;
     float *m = powersgd_matrix(c, part), *q = part->q;
 
     if (c->memory)
-        co_vector()->add(m, grad, part->shape.rows * part->shape.cols);
+        store->vector->add(store->queue, m, store->grad + part->begin,
+                           part->shape.rows * part->shape.cols);
     if (self->last)
         q = self->last + part->begin;
     else
         powersgd_draw_all(q, part, c->step);
-    co_matrix_times(part->p, m, q, &part->shape);
+    store->vector->matrix_times(store->queue, part->p, m, q, &part->shape);
 }
 
 static co_status powersgd_post(co_compressor *c, co_piece *piece)
 {
     const powersgd_state *self = c->self;
     const powersgd_message *message = &self->message[piece->index];
+    const co_store *store = c->store;
 
     for (size_t i = 0; i < message->n_part; i++) {
         const powersgd_part *part = &message->part[i];
@@ -205,54 +204,52 @@ static co_status powersgd_post(co_compressor *c, co_piece *piece)
         if (part->shape.rank)
             powersgd_project(c, part);
         else
-            memcpy(part->p, c->store->grad + part->begin, part->shape.rows * sizeof(*part->p));
+            store->vector->copy(store->queue, part->p, store->grad + part->begin, part->shape.rows);
     }
     return co_comm_iallreduce(&piece->request, c->comm, message->p, message->p, message->n_p,
                               CO_F32, CO_SUM);
 }
 
-static bool powersgd_is_finite(const float *v, size_t n)
+static float powersgd_max(const co_store *store, const float *v, size_t n)
 {
-    bool finite = true;
+    float most;
 
-    for (size_t i = 0; i < n; i++)
-        finite = finite && isfinite(v[i]);
-    return finite;
+    store->vector->max_abs(store->queue, &most, v, n);
+    return most;
 }
 
 /* P is complete: the part's Q of this rank, and what it does not say of the matrix. */
 static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 {
+    const co_store *store = c->store;
+    const co_vector_ops *vector = store->vector;
     float *m = powersgd_matrix(c, part);
 
     if (part->shape.rank == 0) {
-        memcpy(c->store->grad + part->begin, part->p, part->shape.rows * sizeof(*part->p));
+        vector->copy(store->queue, store->grad + part->begin, part->p, part->shape.rows);
         return;
     }
-    co_matrix_orthonormalize(part->p, &part->shape);
-    co_matrix_transposed_times(part->q, m, part->p, &part->shape);
+    vector->matrix_orthonormalize(store->queue, part->p, &part->shape);
+    vector->matrix_transposed_times(store->queue, part->q, m, part->p, &part->shape);
     if (c->memory)
-        co_matrix_subtract_outer(m, part->p, part->q, &part->shape);
+        vector->matrix_add_outer(store->queue, m, -1, part->p, part->q, &part->shape);
 }
 
 /* What the next step begins with: Q made orthonormal, as its span alone matters and long vectors
    would hide short ones. One that has come to nothing, which it would stay, is drawn anew. */
-static void powersgd_keep(const powersgd_state *self, const powersgd_part *part, bool finite)
+static void powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
 {
-    const co_matrix_shape turned = {.rows = part->shape.cols, .rank = part->shape.rank};
+    const powersgd_state *self = c->self;
+    const co_store *store = c->store;
+    const co_vector_matrix turned = {.rows = part->shape.cols, .rank = part->shape.rank};
     const size_t cols = part->shape.cols;
     float *last = self->last + part->begin;
 
-    memcpy(last, part->q, part->shape.rank * cols * sizeof(*last));
-    co_matrix_orthonormalize(last, &turned);
-    for (size_t k = 0; k < part->shape.rank; k++) {
-        bool some = false;
-
-        for (size_t i = 0; i < cols && finite; i++)
-            some = some || last[k * cols + i] != 0;
-        if (!some)
+    store->vector->copy(store->queue, last, part->q, part->shape.rank * cols);
+    store->vector->matrix_orthonormalize(store->queue, last, &turned);
+    for (size_t k = 0; k < part->shape.rank; k++)
+        if (!finite || powersgd_max(store, last + k * cols, cols) == 0)
             powersgd_draw(last + k * cols, part, k, 0);
-    }
 }
 
 /* Q is complete. */
@@ -260,15 +257,19 @@ static void powersgd_take_q(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
     const size_t n = part->shape.rows * part->shape.cols;
-    const bool finite = powersgd_is_finite(part->q, part->shape.rank * part->shape.cols);
+    const co_store *store = c->store;
+    bool finite;
 
     if (part->shape.rank == 0)
         return;
+    finite = isfinite(powersgd_max(store, part->q, part->shape.rank * part->shape.cols));
     if (self->last)
-        powersgd_keep(self, part, finite);
+        powersgd_keep(c, part, finite);
     if (!finite && c->memory)
-        memset(c->memory + part->begin, 0, n * sizeof(float));
-    co_matrix_outer(c->store->grad + part->begin, part->p, part->q, &part->shape);
+        store->vector->zero(store->queue, c->memory + part->begin, n);
+    store->vector->zero(store->queue, store->grad + part->begin, n);
+    store->vector->matrix_add_outer(store->queue, store->grad + part->begin, 1, part->p, part->q,
+                                    &part->shape);
 }
 
 static co_status powersgd_take(co_compressor *c, co_piece *piece)

@@ -15,12 +15,9 @@
 #include <cohort/ext/compress.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "core/mem.h"
 #include "strategy/compress.h"
-#include "strategy/select.h"
-#include "strategy/vector.h"
 #include "tensor/store.h"
 
 /* What a piece sends: places, counted from its begin, then values. */
@@ -86,7 +83,7 @@ static co_status topk_init(co_compressor *c)
     for (size_t i = 0; i < c->n_piece; i++) {
         const co_piece *piece = &c->piece[i];
         const size_t k = topk_count(self, piece);
-        const size_t more = co_select_room(k);
+        const size_t more = c->store->vector->top_k_room(k);
 
         self->message[i].k = k;
         words += (1 + ranks) * 2 * k;
@@ -110,23 +107,25 @@ static co_status topk_init(co_compressor *c)
 static void topk_remember(co_compressor *c, const co_piece *piece)
 {
     const topk_state *self = c->self;
+    const co_store *store = c->store;
     const size_t n = piece->end - piece->begin;
-    const float *grad = c->store->grad + piece->begin;
-    const float momentum = (float)self->momentum;
+    const float *grad = store->grad + piece->begin;
     float *velocity = self->velocity ? self->velocity + piece->begin : NULL;
 
-    for (size_t i = 0; velocity && i < n; i++)
-        velocity[i] = momentum * velocity[i] + grad[i];
+    if (velocity)
+        store->vector->axpby(store->queue, velocity, (float)self->momentum, velocity, 1, grad, n);
     if (c->memory)
-        co_vector()->add(c->memory + piece->begin, velocity ? velocity : grad, n);
+        store->vector->add(store->queue, c->memory + piece->begin, velocity ? velocity : grad, n);
 }
 
-/* What is not finite was sent, or there was too much of it: it must not come back in every step. */
-static void topk_forget(float *memory, size_t n)
+/* What is sent leaves an array. What is not finite was sent, or there was too much of it: it must
+   not come back in every step. */
+static void topk_forget(const co_store *store, float *x, size_t n, const topk_message *message,
+                        bool sound)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(memory[i]))
-            memory[i] = 0;
+    store->vector->scatter(store->queue, x, message->own, NULL, message->k);
+    if (!sound)
+        store->vector->drop_nonfinite(store->queue, x, n);
 }
 
 static co_status topk_post(co_compressor *c, co_piece *piece)
@@ -135,38 +134,36 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     topk_message *message = &self->message[piece->index];
     const size_t n = piece->end - piece->begin, k = message->k;
     float *memory = c->memory ? c->memory + piece->begin : NULL;
-    const float *from = memory ? memory : c->store->grad + piece->begin;
+    const co_store *store = c->store;
+    const float *from = memory ? memory : store->grad + piece->begin;
     float *velocity = self->velocity ? self->velocity + piece->begin : NULL;
     float *value = (float *)message->own + k;
-    bool sound = true;
+    float most;
 
     topk_remember(c, piece);
-    co_select_largest(message->own, self->room, from, n, k);
-    for (size_t i = 0; i < k; i++) {
-        value[i] = from[message->own[i]];
-        sound = sound && isfinite(value[i]);
-    }
-    for (size_t i = 0; memory && i < k; i++)
-        memory[message->own[i]] = 0;
-    for (size_t i = 0; velocity && i < k; i++)
-        velocity[message->own[i]] = 0;
-    if (memory && !sound)
-        topk_forget(memory, n);
-    if (velocity && !sound)
-        topk_forget(velocity, n);
+    store->vector->top_k(store->queue, message->own, self->room, from, n, k);
+    store->vector->gather(store->queue, value, from, message->own, k);
+    store->vector->max_abs(store->queue, &most, value, k);
+    if (memory)
+        topk_forget(store, memory, n, message, isfinite(most));
+    if (velocity)
+        topk_forget(store, velocity, n, message, isfinite(most));
     return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
 }
 
-static co_status topk_add(float *grad, size_t n, const uint32_t *index, size_t k, int rank)
+/* The first by itself: 0 added to it would lose the sign of a zero. */
+static co_status topk_add(const co_store *store, float *grad, size_t n, const uint32_t *index,
+                          size_t k, int rank)
 {
     const float *value = (const float *)index + k;
 
-    for (size_t i = 0; i < k; i++) {
+    for (size_t i = 0; i < k; i++)
         if (index[i] >= n)
             return co_fail(CO_E_MISMATCH, "rank %d sent an element %u of %zu", rank, index[i], n);
-        /* The first by itself: 0 added to it would lose the sign of a zero. */
-        grad[index[i]] = rank == 0 ? value[i] : grad[index[i]] + value[i];
-    }
+    if (rank == 0)
+        store->vector->scatter(store->queue, grad, index, value, k);
+    else
+        store->vector->scatter_add(store->queue, grad, index, value, k);
     return CO_OK;
 }
 
@@ -175,11 +172,13 @@ static co_status topk_take(co_compressor *c, co_piece *piece)
     const topk_state *self = c->self;
     const topk_message *message = &self->message[piece->index];
     const size_t n = piece->end - piece->begin;
-    float *grad = c->store->grad + piece->begin;
+    const co_store *store = c->store;
+    float *grad = store->grad + piece->begin;
 
-    memset(grad, 0, n * sizeof(*grad));
+    store->vector->zero(store->queue, grad, n);
     for (int rank = 0; rank < co_comm_size(c->comm); rank++)
-        CO_TRY(topk_add(grad, n, message->all + (size_t)rank * 2 * message->k, message->k, rank));
+        CO_TRY(topk_add(store, grad, n, message->all + (size_t)rank * 2 * message->k, message->k,
+                        rank));
     return CO_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "tensor/vector.h"
 
 co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
 {
@@ -18,6 +19,7 @@ co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
         return CO_E_NOMEM;
     store->n = n;
     store->n_buffer = n_buffer;
+    store->vector = co_vector_host();
     store->param = store->own_param = co_calloc_aligned(n, sizeof(float));
     store->grad = store->own_grad = co_calloc_aligned(n, sizeof(float));
     store->buffer = co_calloc_aligned(n_buffer, sizeof(float));

@@ -7,6 +7,7 @@
 #ifndef CO_TENSOR_STORE_H
 #define CO_TENSOR_STORE_H
 
+#include <cohort/ext/vector.h>
 #include <cohort/types.h>
 
 #define CO_STORE_ALIGN      16 /* elements between tensor starts; the gap stays 0 */
@@ -26,9 +27,11 @@ typedef struct co_store {
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
     size_t n_buffer;
-    float *buffer;           /* owned; running statistics: kept and saved, not trained */
-    size_t n_tensor;         /* 0: nobody has said what is in the store */
-    co_store_tensor *tensor; /* owned; (n_tensor), by rising `begin` */
+    float *buffer;               /* owned; running statistics: kept and saved, not trained */
+    size_t n_tensor;             /* 0: nobody has said what is in the store */
+    co_store_tensor *tensor;     /* owned; (n_tensor), by rising `begin` */
+    const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue` */
+    co_queue *queue;             /* NULL: the caller, at once */
 } co_store;
 
 /* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes. */

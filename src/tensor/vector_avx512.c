@@ -1,5 +1,5 @@
 /*
- * vector_avx512.c - the loops of vector.h with vectors of 512 bits: AVX-512.
+ * vector_avx512.c - the loops of ext/vector.h with vectors of 512 bits: AVX-512.
  *
  * It can put the lanes of a mask side by side. In a register: to memory, that is slow on some.
  */
@@ -7,17 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static size_t vector_avx512_gather(uint32_t *out, const float *x, size_t n, uint32_t bound,
-                                   size_t most);
+static size_t vector_avx512_find_large(uint32_t *out, const float *x, size_t n, uint32_t bound,
+                                       size_t most);
 
-#define VECTOR_TABLE  co_vector_avx512
-#define VECTOR_NAME   "AVX-512"
-#define VECTOR_GATHER vector_avx512_gather
+#define VECTOR_TABLE      co_vector_avx512
+#define VECTOR_NAME       "AVX-512"
+#define VECTOR_HALF       co_half_avx512
+#define VECTOR_FIND_LARGE vector_avx512_find_large
 
-#include "strategy/vector_impl.h"
+#include "tensor/vector_impl.h"
 
-static size_t vector_avx512_gather(uint32_t *out, const float *x, size_t n, uint32_t bound,
-                                   size_t most)
+static size_t vector_avx512_find_large(uint32_t *out, const float *x, size_t n, uint32_t bound,
+                                       size_t most)
 {
     const __m512i size = _mm512_set1_epi32(0x7fffffff), least = _mm512_set1_epi32((int)bound);
     const __m512i step = _mm512_set1_epi32(VECTOR_LANES);
@@ -33,6 +34,6 @@ static size_t vector_avx512_gather(uint32_t *out, const float *x, size_t n, uint
         at = _mm512_add_epi32(at, step);
     }
     if (found <= most)
-        found += vector_gather_some(out + found, x, i, n, bound);
+        found += inner_find_some(out + found, x, i, n, bound);
     return found;
 }

@@ -1,17 +1,11 @@
-/* test_select.c - the k largest against a sort of all: sizes, ties, zeros, what is no number. */
+/* test_top_k.c - top_k of ext/vector.h: the k largest against a sort of all: sizes, ties, zeros,
+ * what is no number. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/mem.h"
-#include "core/rng.h"
-#include "strategy/select.h"
+#include "tensor/levels.h"
 
 #define MOST (300 * 1000)
 
@@ -39,14 +33,26 @@ static int by_index(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-static void check(size_t n, size_t k)
+static void check_level(const co_vector_ops *vector, size_t n, size_t k)
 {
-    const size_t room = co_select_room(k);
+    const size_t room = vector->top_k_room(k);
     /* A word behind the room is not touched. */
     uint32_t *memory = co_calloc(room + 1, sizeof(*memory));
 
     assert_non_null(memory);
     memory[room] = 12345;
+    vector->top_k(NULL, found, memory, x, n, k);
+    if (memcmp(found, wanted, k * sizeof(*found)) != 0)
+        fail_msg("%s: %zu of %zu are not the largest", vector->name, k, n);
+    assert_int_equal(memory[room], 12345);
+    co_free(memory);
+}
+
+static void check(size_t n, size_t k)
+{
+    const co_vector_ops *vector[CO_ISA_LEVELS];
+    const size_t levels = levels_list(vector);
+
     for (size_t i = 0; i < n; i++) {
         sorted[i].index = (uint32_t)i;
         memcpy(&sorted[i].key, &x[i], sizeof(float));
@@ -56,21 +62,16 @@ static void check(size_t n, size_t k)
     for (size_t i = 0; i < k; i++)
         wanted[i] = sorted[i].index;
     qsort(wanted, k, sizeof(*wanted), by_index);
-    co_select_largest(found, memory, x, n, k);
-    if (memcmp(found, wanted, k * sizeof(*found)) != 0)
-        fail_msg("%zu of %zu are not the largest", k, n);
-    assert_int_equal(memory[room], 12345);
-    co_free(memory);
+    for (size_t l = 0; l < levels; l++)
+        check_level(vector[l], n, k);
 }
 
 static void fill(uint64_t seed, size_t n)
 {
-    const co_rng rng = {.seed = seed, .stream = CO_RNG_TEST};
-
-    co_rng_normal(x, &rng, 0, n);
+    levels_fill(x, n, seed);
 }
 
-static void of_any_number_of_numbers(void **state)
+static void top_k_any_size_is_sorted_prefix(void **state)
 {
     static const size_t sizes[] = {1, 2, 15, 16, 17, 1000, 65536, 65537, 100001, MOST};
 
@@ -86,7 +87,7 @@ static void of_any_number_of_numbers(void **state)
 }
 
 /* Few different sizes, of both signs. */
-static void of_equal_ones_the_first(void **state)
+static void top_k_ties_takes_the_first(void **state)
 {
     (void)state;
     fill(1, MOST);
@@ -104,7 +105,7 @@ static void of_equal_ones_the_first(void **state)
 }
 
 /* Where the sample says nothing of the rest: it may look at some places alone. */
-static void wherever_they_are(void **state)
+static void top_k_unlike_sample_is_exact(void **state)
 {
     (void)state;
     memset(x, 0, sizeof(x));
@@ -121,7 +122,7 @@ static void wherever_they_are(void **state)
     check(MOST, 3000);
 }
 
-static void what_is_no_number_is_the_largest(void **state)
+static void top_k_nan_is_largest(void **state)
 {
     (void)state;
     fill(2, MOST);
@@ -139,10 +140,10 @@ static void what_is_no_number_is_the_largest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_any_number_of_numbers),
-        cmocka_unit_test(of_equal_ones_the_first),
-        cmocka_unit_test(wherever_they_are),
-        cmocka_unit_test(what_is_no_number_is_the_largest),
+        cmocka_unit_test(top_k_any_size_is_sorted_prefix),
+        cmocka_unit_test(top_k_ties_takes_the_first),
+        cmocka_unit_test(top_k_unlike_sample_is_exact),
+        cmocka_unit_test(top_k_nan_is_largest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,11 +7,9 @@
  * one pass gathers those, and counting their digits, as a radix sort does, finds the k-th key.
  * Where the sample was wrong, digits of all n keys are counted. The result is the same either way.
  */
-#include "strategy/select.h"
+#include "tensor/select.h"
 
 #include <string.h>
-
-#include "strategy/vector.h"
 
 #define SELECT_LINE       16    /* floats that are sampled together: a line of cache */
 #define SELECT_SAMPLE     16384 /* keys of a sample */
@@ -114,7 +112,8 @@ static uint32_t select_bound(uint32_t *room, const float *x, size_t n, size_t k)
     return place < SELECT_SAMPLE ? select_kth(&above, &sample, place) : 0;
 }
 
-void co_select_largest(uint32_t *index, uint32_t *room, const float *x, size_t n, size_t k)
+void co_select_largest(const co_vector_inner *inner, uint32_t *index, uint32_t *room,
+                       const float *x, size_t n, size_t k)
 {
     const select_from all = {.x = x, .n = n};
     select_from some = {.x = x, .index = room};
@@ -124,7 +123,7 @@ void co_select_largest(uint32_t *index, uint32_t *room, const float *x, size_t n
     if (n > SELECT_SMALL && most < n)
         bound = select_bound(room, x, n, k);
     if (bound > 0)
-        some.n = co_vector()->gather(room, x, n, bound, most);
+        some.n = inner->find_large(room, x, n, bound, most);
     if (bound > 0 && some.n >= k && some.n <= most)
         select_collect(index, &some, k);
     else

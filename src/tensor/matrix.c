@@ -2,12 +2,10 @@
  * matrix.c - see matrix.h. The matrix is read once, or read and written once: these products wait
  * for memory.
  */
-#include "strategy/matrix.h"
+#include "tensor/matrix.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "strategy/vector.h"
 
 #define MATRIX_TERMS CO_VECTOR_TERMS
 /* A vector that the others span is what rounding leaves of it. */
@@ -18,10 +16,9 @@ static int matrix_terms(size_t begin, size_t end)
     return end - begin < MATRIX_TERMS ? (int)(end - begin) : MATRIX_TERMS;
 }
 
-void co_matrix_times(float *p, const float *m, const float *q, const co_matrix_shape *shape)
+void co_matrix_times(const co_vector_inner *inner, float *p, const float *m, const float *q,
+                     const co_vector_matrix *shape)
 {
-    const co_vector_loops *loops = co_vector();
-
     for (size_t k = 0; k < shape->rank; k += MATRIX_TERMS) {
         const int terms = matrix_terms(k, shape->rank);
         const float *column[MATRIX_TERMS];
@@ -30,18 +27,16 @@ void co_matrix_times(float *p, const float *m, const float *q, const co_matrix_s
         for (int t = 0; t < terms; t++)
             column[t] = q + (k + (size_t)t) * shape->cols;
         for (size_t i = 0; i < shape->rows; i++) {
-            loops->dot(sum, m + i * shape->cols, column, terms, shape->cols);
+            inner->dot(sum, m + i * shape->cols, column, terms, shape->cols);
             for (int t = 0; t < terms; t++)
                 p[(k + (size_t)t) * shape->rows + i] = sum[t];
         }
     }
 }
 
-void co_matrix_transposed_times(float *q, const float *m, const float *p,
-                                const co_matrix_shape *shape)
+void co_matrix_transposed_times(const co_vector_inner *inner, float *q, const float *m,
+                                const float *p, const co_vector_matrix *shape)
 {
-    const co_vector_loops *loops = co_vector();
-
     memset(q, 0, shape->rank * shape->cols * sizeof(*q));
     for (size_t i = 0; i < shape->rows; i += MATRIX_TERMS) {
         const int terms = matrix_terms(i, shape->rows);
@@ -50,17 +45,14 @@ void co_matrix_transposed_times(float *q, const float *m, const float *p,
         for (int t = 0; t < terms; t++)
             row[t] = m + (i + (size_t)t) * shape->cols;
         for (size_t k = 0; k < shape->rank; k++)
-            loops->add_scaled(q + k * shape->cols, row, p + k * shape->rows + i, terms,
+            inner->add_scaled(q + k * shape->cols, row, p + k * shape->rows + i, terms,
                               shape->cols);
     }
 }
 
-/* m += sign p q^T */
-static void matrix_add_outer(float *m, const float *p, const float *q, float sign,
-                             const co_matrix_shape *shape)
+void co_matrix_add_outer(const co_vector_inner *inner, float *m, float sign, const float *p,
+                         const float *q, const co_vector_matrix *shape)
 {
-    const co_vector_loops *loops = co_vector();
-
     for (size_t i = 0; i < shape->rows; i++)
         for (size_t k = 0; k < shape->rank; k += MATRIX_TERMS) {
             const int terms = matrix_terms(k, shape->rank);
@@ -71,20 +63,8 @@ static void matrix_add_outer(float *m, const float *p, const float *q, float sig
                 column[t] = q + (k + (size_t)t) * shape->cols;
                 scale[t] = sign * p[(k + (size_t)t) * shape->rows + i];
             }
-            loops->add_scaled(m + i * shape->cols, column, scale, terms, shape->cols);
+            inner->add_scaled(m + i * shape->cols, column, scale, terms, shape->cols);
         }
-}
-
-void co_matrix_subtract_outer(float *m, const float *p, const float *q,
-                              const co_matrix_shape *shape)
-{
-    matrix_add_outer(m, p, q, -1, shape);
-}
-
-void co_matrix_outer(float *m, const float *p, const float *q, const co_matrix_shape *shape)
-{
-    memset(m, 0, shape->rows * shape->cols * sizeof(*m));
-    matrix_add_outer(m, p, q, 1, shape);
 }
 
 static double matrix_dot_exact(const float *a, const float *b, size_t n)
@@ -97,20 +77,19 @@ static double matrix_dot_exact(const float *a, const float *b, size_t n)
 }
 
 /* Gram-Schmidt with a second pass, which makes up for what the first loses to cancellation. */
-static void matrix_make_orthogonal(float *v, const float *p, size_t before, size_t n)
+static void matrix_make_orthogonal(const co_vector_inner *inner, float *v, const float *p,
+                                   size_t before, size_t n)
 {
-    const co_vector_loops *loops = co_vector();
-
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < before; k++) {
             const float *other = p + k * n;
             const float scale = -(float)matrix_dot_exact(v, other, n);
 
-            loops->add_scaled(v, &other, &scale, 1, n);
+            inner->add_scaled(v, &other, &scale, 1, n);
         }
 }
 
-void co_matrix_orthonormalize(float *p, const co_matrix_shape *shape)
+void co_matrix_orthonormalize(const co_vector_inner *inner, float *p, const co_vector_matrix *shape)
 {
     const size_t n = shape->rows;
     bool finite = true;
@@ -120,7 +99,7 @@ void co_matrix_orthonormalize(float *p, const co_matrix_shape *shape)
         const double before = sqrt(matrix_dot_exact(v, v, n));
         double after;
 
-        matrix_make_orthogonal(v, p, k, n);
+        matrix_make_orthogonal(inner, v, p, k, n);
         after = sqrt(matrix_dot_exact(v, v, n));
         finite = finite && isfinite(before) && isfinite(after);
         if (!(after > before * MATRIX_SPANNED))

@@ -1,12 +1,12 @@
 /*
- * vector_impl.h - the loops of vector.h. Included once for each instruction set, by a file that
- * defines VECTOR_TABLE and VECTOR_NAME, and VECTOR_GATHER where it has a gather of its own.
+ * vector_inner_impl.h - the loops of vector_inner.h. Included once for each level of instructions;
+ * VECTOR_FIND_LARGE is a find_large of the level's own, where it has one.
  *
- * Products and sums are rounded one by one (no fused multiply-add), so that sets agree.
+ * Products and sums are rounded one by one (no fused multiply-add), so that levels agree.
  */
 #include <string.h>
 
-#include "strategy/vector.h"
+#include "tensor/vector_inner.h"
 
 #define VECTOR_LANES 16
 
@@ -16,15 +16,9 @@ typedef float vector
 /* Not a function: one that returns a vector is called differently by each instruction set. */
 #define VECTOR_AT(from) (*(const vector *)(const void *)(from))
 
-static void vector_add(float *y, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] += x[i];
-}
-
 /* `terms` is known where this is inlined. */
 static inline __attribute__((always_inline)) void
-vector_add_terms(float *y, const float *const *x, const float *a, int terms, size_t n)
+inner_add_terms(float *y, const float *const *x, const float *a, int terms, size_t n)
 {
     size_t i = 0;
 
@@ -40,19 +34,19 @@ vector_add_terms(float *y, const float *const *x, const float *a, int terms, siz
             y[i] += a[t] * x[t][i];
 }
 
-static void vector_add_scaled(float *y, const float *const *x, const float *a, int terms, size_t n)
+static void inner_add_scaled(float *y, const float *const *x, const float *a, int terms, size_t n)
 {
     if (terms == 1)
-        vector_add_terms(y, x, a, 1, n);
+        inner_add_terms(y, x, a, 1, n);
     else if (terms == 2)
-        vector_add_terms(y, x, a, 2, n);
+        inner_add_terms(y, x, a, 2, n);
     else if (terms == 3)
-        vector_add_terms(y, x, a, 3, n);
+        inner_add_terms(y, x, a, 3, n);
     else
-        vector_add_terms(y, x, a, CO_VECTOR_TERMS, n);
+        inner_add_terms(y, x, a, CO_VECTOR_TERMS, n);
 }
 
-static float vector_sum(const vector *lane)
+static float inner_sum(const vector *lane)
 {
     float sum[VECTOR_LANES];
 
@@ -64,7 +58,7 @@ static float vector_sum(const vector *lane)
 }
 
 static inline __attribute__((always_inline)) void
-vector_dot_terms(float *out, const float *a, const float *const *b, int terms, size_t n)
+inner_dot_terms(float *out, const float *a, const float *const *b, int terms, size_t n)
 {
     vector lane[CO_VECTOR_TERMS];
     size_t i = 0;
@@ -75,25 +69,25 @@ vector_dot_terms(float *out, const float *a, const float *const *b, int terms, s
         for (int t = 0; t < terms; t++)
             lane[t] += VECTOR_AT(a + i) * VECTOR_AT(b[t] + i);
     for (int t = 0; t < terms; t++) {
-        out[t] = vector_sum(&lane[t]);
+        out[t] = inner_sum(&lane[t]);
         for (size_t k = i; k < n; k++)
             out[t] += a[k] * b[t][k];
     }
 }
 
-static void vector_dot(float *out, const float *a, const float *const *b, int terms, size_t n)
+static void inner_dot(float *out, const float *a, const float *const *b, int terms, size_t n)
 {
     if (terms == 1)
-        vector_dot_terms(out, a, b, 1, n);
+        inner_dot_terms(out, a, b, 1, n);
     else if (terms == 2)
-        vector_dot_terms(out, a, b, 2, n);
+        inner_dot_terms(out, a, b, 2, n);
     else if (terms == 3)
-        vector_dot_terms(out, a, b, 3, n);
+        inner_dot_terms(out, a, b, 3, n);
     else
-        vector_dot_terms(out, a, b, CO_VECTOR_TERMS, n);
+        inner_dot_terms(out, a, b, CO_VECTOR_TERMS, n);
 }
 
-static inline uint32_t vector_key(const float *x)
+static inline uint32_t inner_key(const float *x)
 {
     uint32_t bits;
 
@@ -101,23 +95,23 @@ static inline uint32_t vector_key(const float *x)
     return bits & 0x7fffffffU;
 }
 
-static inline size_t vector_gather_some(uint32_t *out, const float *x, size_t begin, size_t end,
-                                        uint32_t bound)
+static inline size_t inner_find_some(uint32_t *out, const float *x, size_t begin, size_t end,
+                                     uint32_t bound)
 {
     size_t found = 0;
 
     for (size_t i = begin; i < end; i++) {
         out[found] = (uint32_t)i;
-        found += vector_key(x + i) >= bound;
+        found += inner_key(x + i) >= bound;
     }
     return found;
 }
 
-#ifndef VECTOR_GATHER
-#define VECTOR_GATHER vector_gather
+#ifndef VECTOR_FIND_LARGE
+#define VECTOR_FIND_LARGE inner_find_large
 
 /* Most lines have none. */
-static size_t vector_gather(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most)
+static size_t inner_find_large(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most)
 {
     size_t found = 0, i = 0;
 
@@ -125,20 +119,18 @@ static size_t vector_gather(uint32_t *out, const float *x, size_t n, uint32_t bo
         uint32_t any = 0;
 
         for (size_t l = 0; l < VECTOR_LANES; l++)
-            any |= (uint32_t) - (vector_key(x + i + l) >= bound);
+            any |= (uint32_t) - (inner_key(x + i + l) >= bound);
         if (any)
-            found += vector_gather_some(out + found, x, i, i + VECTOR_LANES, bound);
+            found += inner_find_some(out + found, x, i, i + VECTOR_LANES, bound);
     }
     if (found <= most)
-        found += vector_gather_some(out + found, x, i, n, bound);
+        found += inner_find_some(out + found, x, i, n, bound);
     return found;
 }
 #endif
 
-const co_vector_loops VECTOR_TABLE = {
-    .name = VECTOR_NAME,
-    .add = vector_add,
-    .add_scaled = vector_add_scaled,
-    .dot = vector_dot,
-    .gather = VECTOR_GATHER,
+static const co_vector_inner vector_inner = {
+    .add_scaled = inner_add_scaled,
+    .dot = inner_dot,
+    .find_large = VECTOR_FIND_LARGE,
 };

@@ -1,0 +1,39 @@
+/* levels.h - the tables of arithmetic of this machine, one for each of its levels of instructions.
+ */
+#ifndef CO_TESTS_TENSOR_LEVELS_H
+#define CO_TESTS_TENSOR_LEVELS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "tensor/vector.h"
+
+/* How many there are. */
+static inline size_t levels_list(const co_vector_ops *out[CO_ISA_LEVELS])
+{
+    size_t n = 0;
+
+    for (int level = CO_ISA_BASE; level <= (int)co_isa_level(); level++) {
+        const co_vector_ops *vector = co_vector_of_level((co_isa)level);
+
+        if (n == 0 || out[n - 1] != vector)
+            out[n++] = vector;
+    }
+    return n;
+}
+
+/* Normal numbers. */
+static inline void levels_fill(float *x, size_t n, uint64_t seed)
+{
+    const co_rng rng = {.seed = seed, .stream = CO_RNG_TEST};
+
+    co_rng_normal(x, &rng, 0, n);
+}
+
+#endif
