@@ -231,11 +231,12 @@ static bool tree_completes(const co_tree_sum *sum, int top, int end)
     return top >= 0 && co_tree_is_node(sum->tree, sum->node[top].begin, end);
 }
 
-co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n)
+co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n,
+                           const co_vector_ops *vector, co_queue *queue)
 {
     int most = 0;
 
-    *sum = (co_tree_sum){.tree = tree, .rank = rank, .n = n};
+    *sum = (co_tree_sum){.tree = tree, .vector = vector, .queue = queue, .rank = rank, .n = n};
     co_tree_sum_start(sum);
     /* Once through the run without data: how many nodes are put aside at a time. */
     while (sum->next + 1 < tree->first[rank + 1]) {
@@ -271,12 +272,12 @@ void co_tree_sum_push(co_tree_sum *sum, const float *term)
 
     for (; tree_completes(sum, top, end); top--)
         if (term) {
-            co_reduce_pair(sum->data[top], sum->data[top], value, sum->n, CO_F32, CO_SUM);
+            sum->vector->add(sum->queue, sum->data[top], value, sum->n);
             value = sum->data[top];
         }
     if (top + 1 == sum->n_node) {
         if (term)
-            memcpy(sum->data[sum->n_node], term, sum->n * sizeof(float));
+            sum->vector->copy(sum->queue, sum->data[sum->n_node], term, sum->n);
         sum->node[sum->n_node++].begin = sum->next;
     }
     sum->n_node = top + 2;
@@ -287,8 +288,7 @@ void co_tree_sum_push(co_tree_sum *sum, const float *term)
 void co_tree_sum_close(const co_tree_sum *sum, float *term, size_t begin, size_t end)
 {
     for (int top = sum->n_node - 1; tree_completes(sum, top, sum->next + 1); top--)
-        co_reduce_pair(term + begin, sum->data[top] + begin, term + begin, end - begin, CO_F32,
-                       CO_SUM);
+        sum->vector->add(sum->queue, term + begin, sum->data[top] + begin, end - begin);
 }
 
 int co_tree_sum_parts(const void **part, const co_tree_sum *sum, const float *term, size_t at)

@@ -10,6 +10,7 @@
 #define CO_COMM_TREE_H
 
 #include <cohort/comm.h>
+#include <cohort/ext/vector.h>
 
 #define CO_TREE_MAX_LEAVES 1024
 #define CO_TREE_MAX_PARTS  20 /* of a run: at most 2 log2(leaves) - 2 */
@@ -40,8 +41,10 @@ void co_tree_combine(const co_tree *tree, void *out, const void *const *part, si
 
 /* Terms come one after another in the same place; complete subtrees among them are put aside. */
 typedef struct co_tree_sum {
-    const co_tree *tree; /* borrowed */
-    int rank, next;      /* the leaf that comes next */
+    const co_tree *tree;         /* borrowed */
+    const co_vector_ops *vector; /* does the sums, on `queue` */
+    co_queue *queue;             /* borrowed */
+    int rank, next;              /* the leaf that comes next */
     size_t n;
     int n_node, n_data; /* nodes put aside; places for them, most of them one */
     struct {
@@ -50,8 +53,10 @@ typedef struct co_tree_sum {
     float *data[CO_TREE_MAX_PARTS]; /* owned */
 } co_tree_sum;
 
-/* `sum` is all zero; takes all the memory it will need, and is ready for the first term. */
-co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n);
+/* `sum` is all zero; takes all the memory it will need, and is ready for the first term, which lies
+   where `vector` adds up on `queue`. */
+co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n,
+                           const co_vector_ops *vector, co_queue *queue);
 void co_tree_sum_fini(co_tree_sum *sum);
 /* Before the first term. */
 void co_tree_sum_start(co_tree_sum *sum);

@@ -33,7 +33,8 @@ co_status co_shards_open(co_shards *shards, const co_tree *tree, co_comm *comm, 
     shards->term = co_calloc_aligned(shards_size(shards), sizeof(*shards->term));
     if (!shards->start || !shards->term)
         return CO_E_NOMEM;
-    return co_tree_sum_init(&shards->sum, tree, rank, shards_size(shards));
+    return co_tree_sum_init(&shards->sum, tree, rank, shards_size(shards), store->vector,
+                            store->queue);
 }
 
 void co_shards_close(co_shards *shards)
@@ -52,24 +53,29 @@ void co_shards_close(co_shards *shards)
 
 void co_shards_start(co_shards *shards)
 {
-    memcpy(shards->start, shards->store->buffer, shards->store->n_buffer * sizeof(float));
+    const co_store *store = shards->store;
+
+    store->vector->copy(store->queue, shards->start, store->buffer, store->n_buffer);
     co_tree_sum_start(&shards->sum);
 }
 
 co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
                                  bool last)
 {
-    const size_t n = shards->store->n_buffer, size = shards_size(shards);
+    const co_store *store = shards->store;
+    const size_t n = store->n_buffer, size = shards_size(shards);
     const double share = global ? (double)figures->count / (double)global : 0;
     float *term = shards->term;
 
-    for (size_t i = 0; i < n; i++)
-        term[i] = figures->count ? (float)(share * (double)shards->store->buffer[i]) : 0;
+    if (figures->count)
+        store->vector->scale(store->queue, term, share, store->buffer, n);
+    else
+        store->vector->zero(store->queue, term, n);
     term[n + SHARDS_LOSS] = (float)figures->loss_sum;
     term[n + SHARDS_CORRECT] = (float)figures->correct;
     term[n + SHARDS_CORRECT5] = (float)figures->correct5;
     term[n + SHARDS_COUNT] = (float)figures->count;
-    memcpy(shards->store->buffer, shards->start, n * sizeof(float));
+    store->vector->copy(store->queue, store->buffer, shards->start, n);
     if (!last) {
         co_tree_sum_push(&shards->sum, term);
         return CO_OK;
@@ -82,13 +88,14 @@ co_status co_shards_forward_done(co_shards *shards, const co_result *figures, ui
 
 co_status co_shards_finish(co_result *out, co_shards *shards)
 {
-    const size_t n = shards->store->n_buffer;
+    const co_store *store = shards->store;
+    const size_t n = store->n_buffer;
     const float *figure = shards->term + n;
 
     CO_TRY(co_request_wait(shards->request));
     co_request_destroy(shards->request);
     shards->request = NULL;
-    memcpy(shards->store->buffer, shards->term, n * sizeof(float));
+    store->vector->copy(store->queue, store->buffer, shards->term, n);
     *out = (co_result){.count = (uint64_t)figure[SHARDS_COUNT],
                        .loss_sum = (double)figure[SHARDS_LOSS],
                        .correct = (uint64_t)figure[SHARDS_CORRECT],

@@ -18,7 +18,6 @@
  * leave it there, and averaging it would double or triple the traffic. Running statistics of
  * batch norm are averaged with the weights that they belong to.
  */
-#include <string.h>
 
 #include "core/mem.h"
 #include "strategy/reduce.h"
@@ -158,22 +157,25 @@ static co_status local_before_update(co_strategy *strategy, const co_strategy_st
         return co_reducer_wait(&self->reducer, NULL, NULL);
     }
     if (self->common && self->used.count[1] == 0)
-        memcpy(self->common, store->param, store->n * sizeof(float));
+        store->vector->copy(store->queue, self->common, store->param, store->n);
     co_weights_allow(strategy, step);
     return CO_OK;
 }
 
+/* store->param is the mean; it becomes the way, the way along the velocity, and the new weights. */
 static void local_step_outer(local_state *self, const co_store *store)
 {
     const float momentum = (float)self->outer.momentum, lr = (float)self->outer.lr;
+    const co_vector_ops *vector = store->vector;
+    float *param = store->param;
 
-    for (size_t e = 0; e < store->n; e++) {
-        const float way = self->common[e] - store->param[e];
-        const float velocity = self->velocity[e] = momentum * self->velocity[e] + way;
-
-        store->param[e] =
-            self->common[e] - lr * (self->outer.nesterov ? way + momentum * velocity : velocity);
-    }
+    vector->axpby(store->queue, param, 1, self->common, -1, param, store->n);
+    vector->axpby(store->queue, self->velocity, momentum, self->velocity, 1, param, store->n);
+    if (self->outer.nesterov)
+        vector->axpby(store->queue, param, momentum, self->velocity, 1, param, store->n);
+    else
+        vector->copy(store->queue, param, self->velocity, store->n);
+    vector->axpby(store->queue, param, 1, self->common, -lr, param, store->n);
 }
 
 static co_status local_end_round(co_strategy *strategy)

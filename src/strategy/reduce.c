@@ -39,7 +39,8 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
         reducer->bucket[i].end = begin = co_bucket_end(begin, n, full);
     }
     return reducer->tree
-               ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n)
+               ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n,
+                                  strategy->store->vector, strategy->store->queue)
                : CO_OK;
 }
 

@@ -3,8 +3,6 @@
  */
 #include "strategy/shared.h"
 
-#include <string.h>
-
 #include "strategy/weights.h"
 #include "tensor/store.h"
 
@@ -23,7 +21,7 @@ co_status co_shared_open(float **weights, const co_strategy *strategy, co_comm *
     CO_TRY(co_comm_window_create(&window, near, shared_bytes(store)));
     *weights = window;
     if (co_comm_rank(near) == 0)
-        memcpy(*weights, store->param, store->n * sizeof(float));
+        store->vector->copy(store->queue, *weights, store->param, store->n);
     CO_TRY(co_comm_barrier(near));
     co_store_lend_param(store, *weights);
     return CO_OK;

@@ -18,7 +18,6 @@
  */
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
@@ -92,9 +91,9 @@ static co_status ssp_start(co_strategy *strategy)
     self->clock = self->window;
     self->lock = (ssp_lock *)(self->clock + co_comm_size(strategy->comm));
     self->weights = (float *)(self->lock + self->n_chunk);
-    memcpy(self->view, store->param, store->n * sizeof(float));
+    store->vector->copy(store->queue, self->view, store->param, store->n);
     if (co_comm_rank(strategy->comm) == 0)
-        memcpy(self->weights, store->param, store->n * sizeof(float));
+        store->vector->copy(store->queue, self->weights, store->param, store->n);
     return co_comm_barrier(strategy->comm);
 }
 
@@ -189,15 +188,16 @@ static size_t ssp_chunk_end(const co_strategy *strategy, size_t chunk)
 static co_status ssp_add(const co_strategy *strategy)
 {
     const ssp_state *self = strategy->self;
-    const float *param = strategy->store->param;
+    const co_store *store = strategy->store;
     const float share = 1.0F / (float)co_comm_size(strategy->comm);
 
     for (size_t i = 0; i < self->n_chunk; i++) {
-        const size_t chunk = ssp_chunk(strategy, i), end = ssp_chunk_end(strategy, chunk);
+        const size_t chunk = ssp_chunk(strategy, i), begin = chunk * SSP_CHUNK;
+        const size_t end = ssp_chunk_end(strategy, chunk);
 
         CO_TRY(ssp_take(strategy, &self->lock[chunk]));
-        for (size_t e = chunk * SSP_CHUNK; e < end; e++)
-            self->weights[e] += share * (param[e] - self->view[e]);
+        store->vector->add_difference(store->queue, self->weights + begin, share,
+                                      store->param + begin, self->view + begin, end - begin);
         ssp_give(&self->lock[chunk]);
     }
     return CO_OK;
@@ -210,24 +210,24 @@ static co_status ssp_read(const co_strategy *strategy)
 
     for (size_t i = 0; i < self->n_chunk; i++) {
         const size_t chunk = ssp_chunk(strategy, i), begin = chunk * SSP_CHUNK;
-        const size_t bytes = (ssp_chunk_end(strategy, chunk) - begin) * sizeof(float);
+        const size_t end = ssp_chunk_end(strategy, chunk);
 
         CO_TRY(ssp_take(strategy, &self->lock[chunk]));
-        memcpy(self->view + begin, self->weights + begin, bytes);
+        store->vector->copy(store->queue, self->view + begin, self->weights + begin, end - begin);
         ssp_give(&self->lock[chunk]);
     }
-    memcpy(store->param, self->view, store->n * sizeof(float));
+    store->vector->copy(store->queue, store->param, self->view, store->n);
     return CO_OK;
 }
 
 static co_status ssp_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     const co_store *store = strategy->store;
-    const float ranks = (float)co_comm_size(strategy->comm);
+    const int ranks = co_comm_size(strategy->comm);
 
     (void)step;
-    for (size_t e = 0; e < store->n && ranks > 1; e++)
-        store->grad[e] *= ranks;
+    if (ranks > 1)
+        store->vector->scale(store->queue, store->grad, ranks, store->grad, store->n);
     return CO_OK;
 }
 
@@ -263,9 +263,9 @@ static co_status ssp_resume(co_strategy *strategy, uint64_t step)
     const co_store *store = strategy->store;
     ssp_clock *clock = &self->clock[co_comm_rank(strategy->comm)];
 
-    memcpy(self->view, store->param, store->n * sizeof(float));
+    store->vector->copy(store->queue, self->view, store->param, store->n);
     if (co_comm_rank(strategy->comm) == 0)
-        memcpy(self->weights, store->param, store->n * sizeof(float));
+        store->vector->copy(store->queue, self->weights, store->param, store->n);
     atomic_store(&clock->added, step);
     atomic_store(&clock->read, step);
     return co_comm_barrier(strategy->comm);

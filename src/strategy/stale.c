@@ -123,12 +123,7 @@ static co_status stale_exchange(co_strategy *strategy, const co_strategy_step *s
     const bool filled = step->step >= self->n_slot;
 
     CO_TRY(co_reducer_wait(&slot->reducer, NULL, NULL));
-    for (size_t e = 0; e < store->n; e++) {
-        const float sum = slot->sum[e];
-
-        slot->sum[e] = store->grad[e];
-        store->grad[e] = sum;
-    }
+    store->vector->swap(store->queue, slot->sum, store->grad, store->n);
     strategy->update_end = filled ? store->n : 0;
     return co_reducer_post(&slot->reducer);
 }

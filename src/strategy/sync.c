@@ -146,11 +146,11 @@ static co_status sync_decompress(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
     const co_store *store = strategy->store;
-    const float ranks = (float)co_comm_size(strategy->comm);
 
     CO_TRY(co_compress_finish(self->compress));
-    for (size_t e = 0; e < store->n && self->reduction == SYNC_MEAN; e++)
-        store->grad[e] /= ranks;
+    if (self->reduction == SYNC_MEAN)
+        store->vector->divide(store->queue, store->grad, (float)co_comm_size(strategy->comm),
+                              store->n);
     return CO_OK;
 }
 

@@ -36,11 +36,12 @@ void co_weights_count(co_weights_used *used, const co_strategy_step *step)
 }
 
 /* In double: a share rounded to float would move all weights the same way at every average. */
-static co_status weights_combine(co_comm *comm, float *x, size_t n, double share)
+static co_status weights_combine(const co_strategy *strategy, float *x, size_t n, double share)
 {
-    for (size_t e = 0; e < n; e++)
-        x[e] = (float)(share * (double)x[e]);
-    return co_comm_allreduce(comm, x, x, n, CO_F32, CO_SUM);
+    const co_store *store = strategy->store;
+
+    store->vector->scale(store->queue, x, share, x, n);
+    return co_comm_allreduce(strategy->comm, x, x, n, CO_F32, CO_SUM);
 }
 
 double co_weights_share(const co_weights_used *used)
@@ -57,6 +58,6 @@ co_status co_weights_average(co_weights_used *used, const co_strategy *strategy)
         return CO_OK;
     share = co_weights_share(used);
     *used = (co_weights_used){{0, 0}};
-    CO_TRY(weights_combine(strategy->comm, store->param, store->n, share));
-    return weights_combine(strategy->comm, store->buffer, store->n_buffer, share);
+    CO_TRY(weights_combine(strategy, store->param, store->n, share));
+    return weights_combine(strategy, store->buffer, store->n_buffer, share);
 }

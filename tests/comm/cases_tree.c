@@ -7,6 +7,7 @@
 
 #include "comm/cases.h"
 #include "comm/tree.h"
+#include "tensor/vector.h"
 
 /* A number that rounds when added to others, so that the order is in the bits. */
 static float tree_leaf(int leaf, size_t i)
@@ -48,7 +49,7 @@ static bool tree_sum(co_comm *comm, const co_tree *tree, float *out, float *term
     const void *part[CO_TREE_MAX_PARTS];
     co_tree_sum sum;
 
-    CHECK_OK(co_tree_sum_init(&sum, tree, rank, n));
+    CHECK_OK(co_tree_sum_init(&sum, tree, rank, n, co_vector_host(), NULL));
     tree_add_leaves(&sum, tree, term, rank, n);
     CHECK(co_tree_sum_parts(part, &sum, term, 0) == co_tree_parts(tree, rank));
     CHECK_OK(co_comm_tree_allreduce(comm, tree, out, part, n, CO_F32));
@@ -100,7 +101,7 @@ static bool tree_large(co_comm *comm)
 
     CHECK(term && other);
     CHECK_OK(co_tree_create(&tree, leaves, co_comm_size(comm)));
-    CHECK_OK(co_tree_sum_init(&sum, tree, co_comm_rank(comm), n));
+    CHECK_OK(co_tree_sum_init(&sum, tree, co_comm_rank(comm), n, co_vector_host(), NULL));
     tree_add_leaves(&sum, tree, term, co_comm_rank(comm), n);
     (void)co_tree_sum_parts(part, &sum, term, 0);
     (void)co_tree_sum_parts(part2, &sum, term, 5);
