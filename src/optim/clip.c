@@ -8,9 +8,13 @@
 
 double co_clip_norm(co_grad_rule *rule, const co_store *store, double limit)
 {
-    const double norm = sqrt(co_optim_sum_squares_used(store->grad, store->n, *rule));
-    const float scale = (float)(limit / (norm + 1e-6));
+    double norm;
+    float scale;
 
+    store->vector->sum_squares(store->queue, &norm, store->grad, store->n, rule->scale,
+                               rule->limit);
+    norm = sqrt(norm);
+    scale = (float)(limit / (norm + 1e-6));
     if (scale < 1) {
         rule->scale *= scale;
         rule->limit *= scale;

@@ -13,6 +13,7 @@
 
 #include "optim/moments.h"
 #include "optim/optim.h"
+#include "tensor/vector.h"
 
 typedef struct lamb {
     moments moments; /* first: co_moments_count_states */
@@ -108,8 +109,10 @@ static void lamb_update(const void *self, const co_update *u)
 
     lamb_take(u->grad, u->state[0], u->state[1], u->n, &rates);
     if (!l->exclude || u->kind == CO_PARAM_WEIGHT) {
-        const double p = co_optim_sum_squares(u->param, u->n), r = lamb_sum_squares(u, &rates);
+        const double r = lamb_sum_squares(u, &rates);
+        double p;
 
+        co_vector_host()->sum_squares(NULL, &p, u->param, u->n, 1, INFINITY);
         if (p > 0 && r > 0)
             ratio = sqrt(p / r);
     }

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "optim/optim.h"
+#include "tensor/vector.h"
 
 typedef struct lars {
     double momentum, trust;
@@ -52,9 +53,13 @@ static int lars_count_states(const void *self)
 
 static double lars_ratio(const lars *s, const co_update *u)
 {
-    const double p = sqrt(co_optim_sum_squares(u->param, u->n));
-    const double g = sqrt(co_optim_sum_squares_used(u->grad, u->n, u->rule));
+    const co_vector_ops *vector = co_vector_host();
+    double p, g;
 
+    vector->sum_squares(NULL, &p, u->param, u->n, 1, INFINITY);
+    vector->sum_squares(NULL, &g, u->grad, u->n, u->rule.scale, u->rule.limit);
+    p = sqrt(p);
+    g = sqrt(g);
     if ((s->exclude && u->kind != CO_PARAM_WEIGHT) || p == 0 || g == 0)
         return 1;
     return s->trust * p / (g + u->decay * p);

@@ -61,13 +61,6 @@ typedef struct co_optim_step {
 co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
                           const co_optim_step *step);
 
-/* Whether no element is infinite or not a number. */
-bool co_grad_is_finite(const float *grad, size_t n);
-/* Sum of squares in double, in an order that depends on n alone. */
-double co_optim_sum_squares(const float *v, size_t n);
-/* Of gradients as the rule has them. */
-double co_optim_sum_squares_used(const float *grad, size_t n, co_grad_rule rule);
-
 typedef struct co_schedule co_schedule;
 /* NULL value: constant. */
 co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config);

@@ -4,14 +4,14 @@
  * Brings a strategy, an optimizer and a schedule together over one flat store. Must not know
  * data, epochs or metrics.
  */
-#include <string.h>
+#include <math.h>
 
 #include <cohort/ext/comm.h>
 
 #include "comm/tree.h"
 #include "core/clock.h"
-#include "core/half.h"
 #include "core/mem.h"
+#include "core/rng.h"
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
 
@@ -253,7 +253,7 @@ static co_grad_rule distributed_rule(const co_distributed *d)
 static void distributed_round(const co_distributed *d, size_t begin, size_t end)
 {
     const co_precision *p = &d->scaler.precision;
-    float *param = d->options.model->store->param + begin;
+    const co_store *store = d->options.model->store;
     const bool local = co_strategy_is_local(d->strategy, d->step.step);
     const co_rng rng = {.seed = d->options.model->seed,
                         .stream = CO_RNG_ROUND,
@@ -261,9 +261,10 @@ static void distributed_round(const co_distributed *d, size_t begin, size_t end)
                         .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
 
     if (p->rounding == CO_ROUNDING_STOCHASTIC)
-        co_half_stochastic(param, end - begin, p->plan.low, &rng, begin);
+        store->vector->round_stochastic(store->queue, store->param + begin, end - begin,
+                                        p->plan.low, &rng, begin);
     else if (p->rounding == CO_ROUNDING_NEAREST)
-        co_half_nearest(param, param, end - begin, p->plan.low);
+        store->vector->round_nearest(store->queue, store->param + begin, end - begin, p->plan.low);
 }
 
 /* One range, by the rule of this step. */
@@ -346,7 +347,7 @@ static void distributed_complete_gradient(co_distributed *d)
     const co_store *store = d->options.model->store;
 
     if (!d->has_gradient)
-        memset(store->grad, 0, store->n * sizeof(float));
+        store->vector->zero(store->queue, store->grad, store->n);
     d->has_gradient = false;
 }
 
@@ -358,21 +359,32 @@ co_status co_distributed_next_shard(co_distributed *d)
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
 }
 
+/* What this rank would update has an infinity or a NaN. */
+static bool distributed_grad_overflows(const co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    const co_strategy *s = d->strategy;
+    float most = 0;
+
+    if (s->update_begin < s->update_end)
+        store->vector->max_abs(store->queue, &most, store->grad + s->update_begin,
+                               s->update_end - s->update_begin);
+    return !isfinite(most);
+}
+
 /* Whether this step may not move weights. Ranks that go from step to step together decide together:
    each looks at what it would update, and one that has seen an overflow stops all. */
 static co_status distributed_find_overflow(bool *out, co_distributed *d)
 {
-    const co_strategy *s = d->strategy;
-    const bool common = co_strategy_is_common(s);
+    const bool common = co_strategy_is_common(d->strategy);
     const double before = d->scaler.state.scale;
     int32_t bad = d->overflow;
 
     *out = false;
     if (!co_scaler_is_on(&d->scaler))
         return CO_OK;
-    if (!bad && s->update_begin < s->update_end)
-        bad = !co_grad_is_finite(d->options.model->store->grad + s->update_begin,
-                                 s->update_end - s->update_begin);
+    if (!bad)
+        bad = distributed_grad_overflows(d);
     d->overflow = false;
     if (common && co_comm_size(d->options.comm) > 1)
         CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));

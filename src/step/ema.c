@@ -7,8 +7,6 @@
  */
 #include "step/ema.h"
 
-#include <string.h>
-
 #include "core/mem.h"
 
 co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_store *store)
@@ -24,8 +22,8 @@ co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_st
         co_ema_destroy(ema);
         return CO_E_NOMEM;
     }
-    memcpy(ema->param, store->param, store->n * sizeof(float));
-    memcpy(ema->buffer, store->buffer, store->n_buffer * sizeof(float));
+    store->vector->copy(store->queue, ema->param, store->param, store->n);
+    store->vector->copy(store->queue, ema->buffer, store->buffer, store->n_buffer);
     *out = ema;
     return CO_OK;
 }
@@ -40,10 +38,9 @@ void co_ema_destroy(co_ema *ema)
 }
 
 /* a = a + rest (v - a) */
-static void ema_move(float *restrict a, const float *restrict v, size_t n, float rest)
+static void ema_move(const co_store *store, float *a, const float *v, size_t n, double rest)
 {
-    for (size_t i = 0; i < n; i++)
-        a[i] += rest * (v[i] - a[i]);
+    store->vector->add_difference(store->queue, a, (float)rest, v, a, n);
 }
 
 void co_ema_update(co_ema *ema, const co_store *store, uint64_t step)
@@ -55,24 +52,14 @@ void co_ema_update(co_ema *ema, const co_store *store, uint64_t step)
         return;
     if (ema->options.warmup && early < keep)
         keep = early;
-    ema_move(ema->param, store->param, store->n, (float)(1 - keep));
-    ema_move(ema->buffer, store->buffer, store->n_buffer, (float)(1 - keep));
+    ema_move(store, ema->param, store->param, store->n, 1 - keep);
+    ema_move(store, ema->buffer, store->buffer, store->n_buffer, 1 - keep);
     ema->updates++;
-}
-
-static void ema_swap(float *restrict a, float *restrict b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float kept = a[i];
-
-        a[i] = b[i];
-        b[i] = kept;
-    }
 }
 
 void co_ema_swap(co_ema *ema, co_store *store, bool param)
 {
     if (param)
-        ema_swap(ema->param, store->param, store->n);
-    ema_swap(ema->buffer, store->buffer, store->n_buffer);
+        store->vector->swap(store->queue, ema->param, store->param, store->n);
+    store->vector->swap(store->queue, ema->buffer, store->buffer, store->n_buffer);
 }

@@ -27,7 +27,7 @@ void trainer_overflow_keep(trainer *t)
     const co_store *store = t->job->model->store;
 
     if (t->kept_buffer)
-        memcpy(t->kept_buffer, store->buffer, store->n_buffer * sizeof(float));
+        store->vector->copy(store->queue, t->kept_buffer, store->buffer, store->n_buffer);
 }
 
 bool trainer_overflow_forgive(trainer *t, co_result *part)
@@ -46,6 +46,6 @@ void trainer_overflow_settle(trainer *t)
 
     if (!t->kept_buffer || !co_distributed_skipped(t->distributed))
         return;
-    memcpy(store->buffer, t->kept_buffer, store->n_buffer * sizeof(float));
+    store->vector->copy(store->queue, store->buffer, t->kept_buffer, store->n_buffer);
     trainer_say(t, co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
 }

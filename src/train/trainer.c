@@ -178,10 +178,11 @@ static co_status trainer_check_loss(const trainer *t, const co_result *part)
 static co_status trainer_check_weights(const trainer *t)
 {
     const co_store *store = t->job->model->store;
+    float most;
 
-    for (size_t i = 0; i < store->n; i++)
-        if (!isfinite(store->param[i]))
-            return trainer_diverged(t, "a weight is");
+    store->vector->max_abs(store->queue, &most, store->param, store->n);
+    if (!isfinite(most))
+        return trainer_diverged(t, "a weight is");
     return CO_OK;
 }
 
