@@ -8,7 +8,7 @@
 
 typedef struct co_export {
     const co_graph *graph; /* borrowed */
-    const co_store *store; /* borrowed */
+    co_store *store;       /* borrowed; only read */
     const char *name;      /* of the model */
     /* {key, value, ..., NULL}: what a reader of the file should know; NULL: nothing */
     const char *const *metadata;

@@ -249,7 +249,7 @@ static co_status onnx_start(onnx_builder *b, const co_export *export)
     return b->failed ? CO_E_NOMEM : CO_OK;
 }
 
-static co_status onnx_fill(onnx_builder *b, const co_export *export)
+static co_status onnx_fill(onnx_builder *b)
 {
     const co_graph *graph = b->graph;
     Onnx__GraphProto *proto = b->proto;
@@ -258,7 +258,7 @@ static co_status onnx_fill(onnx_builder *b, const co_export *export)
     b->value[input] = "input";
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
-        const float *from = param->spec.buffer ? export->store->buffer : export->store->param;
+        const float *from = param->spec.buffer ? b->values.buffer : b->values.param;
 
         onnx_add_tensor(b, param->name, &param->spec.shape, from + param->offset);
     }
@@ -327,8 +327,9 @@ static co_status onnx_write(const char *path, onnx_builder *b, const co_export *
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[] = {&opset};
 
+    CO_TRY(co_export_open_values(&b->values, export));
     CO_TRY(onnx_start(b, export));
-    CO_TRY(onnx_fill(b, export));
+    CO_TRY(onnx_fill(b));
     opset.domain = onnx_text(b, "");
     opset.has_version = true;
     opset.version = CO_EXPORT_OPSET;
@@ -348,6 +349,7 @@ co_status co_export_onnx(const char *path, const co_export *export)
     onnx_builder b = {.scratch = ONNX__NODE_PROTO__INIT};
     co_status st = onnx_write(path, &b, export);
 
+    co_export_close_values(&b.values, export);
     co_arena_destroy(b.arena);
     return st == CO_E_NOMEM ? co_fail(st, "%s: out of memory", path) : st;
 }

@@ -8,7 +8,7 @@
 #ifndef CO_EXPORT_ONNX_BUILD_H
 #define CO_EXPORT_ONNX_BUILD_H
 
-#include "export/export.h"
+#include "export/values.h"
 
 #include <onnx.pb-c.h>
 
@@ -17,6 +17,7 @@
 typedef struct onnx_builder {
     co_arena *arena;
     const co_graph *graph;
+    co_export_values values;
     Onnx__GraphProto *proto;
     size_t max_nodes, max_tensors; /* room in proto */
     const char **value;            /* (n_var): its name in the file; NULL: not written */

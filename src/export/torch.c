@@ -11,7 +11,7 @@
 
 #include "core/arena.h"
 #include "core/mem.h"
-#include "export/export.h"
+#include "export/values.h"
 
 static const int64_t torch_no_batches = 0;
 
@@ -26,13 +26,13 @@ static co_status torch_add_counter(co_named_tensor *out, const co_param *param, 
 }
 
 static co_status torch_collect(co_named_tensor *out, size_t *n, const co_export *export,
-                               co_arena *arena)
+                               const co_export_values *values, co_arena *arena)
 {
     const co_graph *graph = export->graph;
 
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
-        const float *from = param->spec.buffer ? export->store->buffer : export->store->param;
+        const float *from = param->spec.buffer ? values->buffer : values->param;
 
         out[(*n)++] = (co_named_tensor){.name = param->name,
                                         .dtype = CO_F32,
@@ -49,15 +49,19 @@ co_status co_export_torch(const char *path, const co_export *export)
 {
     co_arena *arena = co_arena_create();
     co_named_tensor *tensors = NULL;
+    co_export_values values = {NULL};
     co_status st = CO_E_NOMEM;
     size_t n = 0;
 
     if (arena)
         tensors = co_arena_alloc(arena, 2 * (size_t) export->graph->n_param, sizeof(*tensors));
     if (tensors)
-        st = torch_collect(tensors, &n, export, arena);
+        st = co_export_open_values(&values, export);
+    if (st == CO_OK)
+        st = torch_collect(tensors, &n, export, &values, arena);
     if (st == CO_OK)
         st = co_safetensors_write(path, tensors, n, export->metadata);
+    co_export_close_values(&values, export);
     co_arena_destroy(arena);
     return st;
 }

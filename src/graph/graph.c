@@ -11,6 +11,8 @@
 #include "core/mem.h"
 #include "core/rng.h"
 
+#define GRAPH_PIECE 4096 /* initial values drawn at a time */
+
 /* Make room for one more entry of an array. */
 static co_status graph_grow(void **array, int *cap, int n, size_t size)
 {
@@ -212,27 +214,43 @@ co_status co_graph_finish(co_graph *graph)
     return CO_OK;
 }
 
-void co_graph_init(const co_graph *graph, co_store *store, uint64_t seed)
+/* Elements `first` .. `first` + n of a parameter. */
+static void graph_draw(float *to, const co_param_spec *spec, const co_rng *rng, size_t first,
+                       size_t n)
 {
+    const float scale = (float)spec->scale;
+
+    if (spec->init == CO_INIT_UNIFORM)
+        co_rng_uniform(to, rng, first, n);
+    else if (spec->init == CO_INIT_NORMAL)
+        co_rng_normal(to, rng, first, n);
+    for (size_t e = 0; e < n; e++) {
+        if (spec->init == CO_INIT_UNIFORM)
+            to[e] = (2.0f * to[e] - 1.0f) * scale;
+        else if (spec->init == CO_INIT_NORMAL)
+            to[e] *= scale;
+        else
+            to[e] = spec->init == CO_INIT_ONE ? 1.0f : 0.0f;
+    }
+}
+
+co_status co_graph_init(const co_graph *graph, co_store *store, uint64_t seed)
+{
+    float piece[GRAPH_PIECE];
+
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
         const co_rng rng = {.seed = seed, .stream = CO_RNG_INIT, .item = (uint32_t)i};
-        float *to = (param->spec.buffer ? store->buffer : store->param) + param->offset;
-        float scale = (float)param->spec.scale;
+        const co_store_array array = param->spec.buffer ? CO_STORE_BUFFER : CO_STORE_PARAM;
 
-        if (param->spec.init == CO_INIT_UNIFORM)
-            co_rng_uniform(to, &rng, 0, param->count);
-        else if (param->spec.init == CO_INIT_NORMAL)
-            co_rng_normal(to, &rng, 0, param->count);
-        for (size_t e = 0; e < param->count; e++) {
-            if (param->spec.init == CO_INIT_UNIFORM)
-                to[e] = (2.0f * to[e] - 1.0f) * scale;
-            else if (param->spec.init == CO_INIT_NORMAL)
-                to[e] *= scale;
-            else
-                to[e] = param->spec.init == CO_INIT_ONE ? 1.0f : 0.0f;
+        for (size_t at = 0; at < param->count; at += GRAPH_PIECE) {
+            const size_t left = param->count - at, n = left < GRAPH_PIECE ? left : GRAPH_PIECE;
+
+            graph_draw(piece, &param->spec, &rng, at, n);
+            CO_TRY(co_store_write(store, array, param->offset + at, n, piece));
         }
     }
+    return CO_OK;
 }
 
 size_t co_graph_param_count(const co_graph *graph)

@@ -82,8 +82,8 @@ co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const ch
 co_status co_graph_finish(co_graph *graph);
 
 /* Initial values from the seed alone: parameter p, element e are words of (seed, CO_RNG_INIT, p).
- */
-void co_graph_init(const co_graph *graph, co_store *store, uint64_t seed);
+   Fails where the store's device does. */
+co_status co_graph_init(const co_graph *graph, co_store *store, uint64_t seed);
 
 /* Trained elements, without gaps. */
 size_t co_graph_param_count(const co_graph *graph);

@@ -81,12 +81,13 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
                             values->config, &options->sample, options->classes);
     if (st == CO_OK)
         st = model_create_store(model);
+    if (st == CO_OK)
+        st = co_graph_init(model->graph, model->store, model->seed);
     if (st != CO_OK) {
         co_model_destroy(model);
         return st;
     }
     model->classes = model->graph->var[model->graph->output].shape.dim[1];
-    co_graph_init(model->graph, model->store, model->seed);
     *out = model;
     return CO_OK;
 }

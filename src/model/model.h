@@ -60,7 +60,8 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
 /* Plans hold pointers into the store: when its arrays have moved, they are made anew. */
 void co_model_drop_plans(co_model *model);
 
-/* Weights and running statistics as named tensors in one allocation, in order of building. */
+/* Weights and running statistics as named tensors in one allocation, in order of building; of a
+   store that the host may not touch, as they are now. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
 /* Where the trained tensors lie in the store, in one allocation, in order of the store. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);

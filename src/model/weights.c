@@ -9,32 +9,62 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/device.h"
 #include "model/model.h"
 
 /* PyTorch counts the batches that a batch norm has seen; only its cumulative average, which Cohort
    has not, makes use of it. */
 #define WEIGHTS_COUNTER "num_batches_tracked"
+/* Values that are converted at a time. */
+#define WEIGHTS_PIECE 1024
 
-static float *weights_data(const co_model *model, const co_param *param)
+static co_store_array weights_array(const co_param *param)
 {
-    return (param->spec.buffer ? model->store->buffer : model->store->param) + param->offset;
+    return param->spec.buffer ? CO_STORE_BUFFER : CO_STORE_PARAM;
+}
+
+/* Memory for n tensors and, where the host may not touch the store, for what they hold: *param and
+ *buffer, which are the store's own arrays else. */
+static co_status weights_take(co_named_tensor **out, float **param, float **buffer, size_t n,
+                              const co_store *store)
+{
+    const size_t table = (n * sizeof(**out) + sizeof(double) - 1) / sizeof(double);
+    const bool here = co_device_is_host(store->device);
+    const size_t values = here ? 0 : (store->n + store->n_buffer + 1) / 2;
+    double *block = co_calloc(table + values, sizeof(*block));
+    co_status st = CO_OK;
+
+    if (!block)
+        return CO_E_NOMEM;
+    *param = here ? store->param : (float *)(void *)(block + table);
+    *buffer = here ? store->buffer : *param + store->n;
+    if (!here)
+        st = co_store_read(store, CO_STORE_PARAM, 0, store->n, *param);
+    if (!here && st == CO_OK)
+        st = co_store_read(store, CO_STORE_BUFFER, 0, store->n_buffer, *buffer);
+    if (st == CO_OK)
+        *out = (co_named_tensor *)(void *)block;
+    else
+        co_free(block);
+    return st;
 }
 
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model)
 {
     const co_graph *graph = model->graph;
-    co_named_tensor *tensors = co_calloc((size_t)graph->n_param, sizeof(*tensors));
+    co_named_tensor *tensors = NULL;
+    float *weights = NULL, *buffer = NULL;
 
-    if (!tensors)
-        return CO_E_NOMEM;
+    CO_TRY(weights_take(&tensors, &weights, &buffer, (size_t)graph->n_param, model->store));
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
 
-        tensors[i] = (co_named_tensor){.name = param->name,
-                                       .dtype = CO_F32,
-                                       .shape = param->spec.shape,
-                                       .data = weights_data(model, param),
-                                       .bytes = param->count * sizeof(float)};
+        tensors[i] =
+            (co_named_tensor){.name = param->name,
+                              .dtype = CO_F32,
+                              .shape = param->spec.shape,
+                              .data = (param->spec.buffer ? buffer : weights) + param->offset,
+                              .bytes = param->count * sizeof(float)};
     }
     *out = tensors;
     *n = (size_t)graph->n_param;
@@ -269,20 +299,26 @@ static co_status weights_check(const co_model *model, const co_safetensors *file
 
 /* ---- loading ---- */
 
-static void weights_copy(float *to, const co_named_tensor *from, size_t count)
+static co_status weights_put(co_store *store, const co_param *param, const co_named_tensor *from)
 {
+    const co_store_array array = weights_array(param);
     const uint8_t *at = from->data;
+    float piece[WEIGHTS_PIECE];
 
-    if (from->dtype == CO_F32) {
-        memcpy(to, at, count * sizeof(*to));
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        double value;
+    if (from->dtype == CO_F32)
+        return co_store_write(store, array, param->offset, param->count, at);
+    for (size_t done = 0; done < param->count; done += WEIGHTS_PIECE) {
+        const size_t left = param->count - done, n = left < WEIGHTS_PIECE ? left : WEIGHTS_PIECE;
 
-        memcpy(&value, at + i * sizeof(value), sizeof(value)); /* the file promises no alignment */
-        to[i] = (float)value;
+        for (size_t i = 0; i < n; i++) {
+            double value;
+
+            memcpy(&value, at + (done + i) * sizeof(value), sizeof(value)); /* not aligned */
+            piece[i] = (float)value;
+        }
+        CO_TRY(co_store_write(store, array, param->offset + done, n, piece));
     }
+    return CO_OK;
 }
 
 co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
@@ -295,7 +331,7 @@ co_status co_model_load_from(co_model *model, const co_safetensors *file, const 
         const co_param *param = &graph->param[i];
 
         if (!weights_is_below(param->name, fresh))
-            weights_copy(weights_data(model, param), co_param_find(file, "", param), param->count);
+            CO_TRY(weights_put(model->store, param, co_param_find(file, "", param)));
     }
     return CO_OK;
 }
@@ -316,10 +352,22 @@ co_status co_model_load(co_model *model, const char *path)
     return co_model_load_except(model, path, NULL);
 }
 
+static co_status weights_broadcast(co_store *store, co_store_array array, size_t n, co_comm *comm,
+                                   int root)
+{
+    float *values = NULL;
+    co_status st;
+
+    CO_TRY(co_store_map(&values, store, array));
+    st = co_comm_bcast(comm, values, n, CO_F32, root);
+    CO_TRY(co_store_unmap(store, array, values, st == CO_OK));
+    return st;
+}
+
 co_status co_model_broadcast(co_model *model, co_comm *comm, int root)
 {
     co_store *store = model->store;
 
-    CO_TRY(co_comm_bcast(comm, store->param, store->n, CO_F32, root));
-    return co_comm_bcast(comm, store->buffer, store->n_buffer, CO_F32, root);
+    CO_TRY(weights_broadcast(store, CO_STORE_PARAM, store->n, comm, root));
+    return weights_broadcast(store, CO_STORE_BUFFER, store->n_buffer, comm, root);
 }

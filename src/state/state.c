@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "device/device.h"
 #include "model/metrics.h"
 #include "train/trainer_internal.h"
 
@@ -147,7 +148,6 @@ static float *state_live(size_t *n, bool *own, const trainer *t, int i)
     const co_store *store = t->job->model->store;
     const int ema = CO_STATE_MORE, first = ema + (t->ema ? 2 : 0);
     co_distributed_array array;
-
     const bool buffer = i == CO_STATE_BUFFER || (t->ema && i == ema + 1);
 
     *n = buffer ? store->n_buffer : store->n;
@@ -214,6 +214,8 @@ static co_status state_check(const co_state_array *array, const float *live, siz
 /* Part `part` of `parts` of what is common, and all of this rank's own as copy `rank`. */
 static co_status state_copy(co_state *state, const trainer *t, int rank, int part, int parts)
 {
+    co_queue *queue = t->job->model->store->queue;
+
     for (int i = 0; i < state->shape.n_array; i++) {
         const co_state_array *array = &state->shape.array[i];
         size_t begin = 0, end = array->n, n;
@@ -228,10 +230,10 @@ static co_status state_copy(co_state *state, const trainer *t, int rank, int par
             begin = co_store_slice(array->n, part, parts);
             end = co_store_slice(array->n, part + 1, parts);
         }
-        memcpy(to + begin, live + begin, (end - begin) * sizeof(float));
+        CO_TRY(co_queue_copy(queue, to + begin, live + begin, (end - begin) * sizeof(float)));
     }
     state->rank[rank] = state_rank_point(t);
-    return CO_OK;
+    return co_queue_wait(queue, CO_DEVICE_WAIT_MS);
 }
 
 co_status co_state_capture_part(co_state *state, const struct trainer *t)
@@ -359,15 +361,21 @@ void co_state_mean(float *out, const co_state *state, int array, size_t begin, s
         state_step_on(out, state, begin, end);
 }
 
-/* All had a part of a sum; so have all now, if their number is another. */
-static void state_share_out(float *live, const co_state *state, int array, int ranks)
+/* Elements begin .. end of the copies' mean times `factor`, to where the trainer has the array. */
+static co_status state_put_mean(float *live, const co_state *state, int array, size_t begin,
+                                size_t end, float factor, co_queue *queue)
 {
-    const size_t n = state->shape.array[array].n;
-    const float factor = (float)state->ranks / (float)ranks;
+    float *mean = co_calloc(end + 1, sizeof(*mean));
+    co_status st;
 
-    co_state_mean(live, state, array, 0, n);
-    for (size_t e = 0; e < n; e++)
-        live[e] *= factor;
+    if (!mean)
+        return CO_E_NOMEM;
+    co_state_mean(mean, state, array, begin, end);
+    for (size_t e = begin; e < end; e++)
+        mean[e] *= factor;
+    st = co_queue_copy_now(queue, live + begin, mean + begin, (end - begin) * sizeof(*mean));
+    co_free(mean);
+    return st;
 }
 
 bool co_state_is_common(const co_state *state, int array)
@@ -382,6 +390,7 @@ bool co_state_is_common(const co_state *state, int array)
 
 static co_status state_put_array(trainer *t, const co_state *state, int i)
 {
+    co_queue *queue = t->job->model->store->queue;
     const co_state_array *array = &state->shape.array[i];
     const int rank = co_comm_rank(t->comm), ranks = co_comm_size(t->comm);
     const co_comm *near = i == CO_STATE_PARAM ? trainer_sharers(t) : NULL;
@@ -397,10 +406,9 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     float *live = state_live(&n, &own, t, i);
 
     CO_TRY(state_check(array, live, n));
-    if (array->share && state->ranks != ranks) {
-        state_share_out(live, state, i, ranks);
-        return CO_OK;
-    }
+    /* All had a part of a sum; so have all now. */
+    if (array->share && state->ranks != ranks)
+        return state_put_mean(live, state, i, 0, n, (float)state->ranks / (float)ranks, queue);
     if (copies == ranks && ranks > 1)
         from += (size_t)rank * array->n;
     else if (copies > 1 && !co_state_is_common(state, i)) {
@@ -409,11 +417,9 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
                            "%d ranks had weights of their own at step %llu; go on with as many "
                            "(now: %d)",
                            copies, (unsigned long long)state->point.step, ranks);
-        co_state_mean(live, state, i, begin, end);
-        return CO_OK;
+        return state_put_mean(live, state, i, begin, end, 1, queue);
     }
-    memcpy(live + begin, from + begin, (end - begin) * sizeof(float));
-    return CO_OK;
+    return co_queue_copy_now(queue, live + begin, from + begin, (end - begin) * sizeof(float));
 }
 
 /* This rank's point; on another number of ranks, rank 0 goes on with the sum of all. */

@@ -15,11 +15,11 @@
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
 
-static void distributed_draw_weights(void *owner, uint64_t offset)
+static co_status distributed_draw_weights(void *owner, uint64_t offset)
 {
     const co_model *model = owner;
 
-    co_graph_init(model->graph, model->store, model->seed + offset);
+    return co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
 static co_status distributed_set_segments(co_distributed *d)

@@ -46,8 +46,7 @@ static co_status one_shot_start(co_strategy *strategy)
     if (!strategy->draw_weights)
         return co_fail(CO_E_USAGE, "strategy one-shot: the first weights are given, so that ranks "
                                    "cannot draw their own; use init: common");
-    strategy->draw_weights(strategy->owner, (uint64_t)co_comm_rank(strategy->comm));
-    return CO_OK;
+    return strategy->draw_weights(strategy->owner, (uint64_t)co_comm_rank(strategy->comm));
 }
 
 static bool one_shot_is_local(const co_strategy *strategy, uint64_t step)

@@ -10,12 +10,21 @@
 
 #include "tensor/store.h"
 
+static co_status weights_send(const co_strategy *strategy, co_store_array array, size_t n)
+{
+    float *values = NULL;
+    co_status st;
+
+    CO_TRY(co_store_map(&values, strategy->store, array));
+    st = co_comm_bcast(strategy->comm, values, n, CO_F32, 0);
+    CO_TRY(co_store_unmap(strategy->store, array, values, st == CO_OK));
+    return st;
+}
+
 co_status co_weights_broadcast(const co_strategy *strategy)
 {
-    const co_store *store = strategy->store;
-
-    CO_TRY(co_comm_bcast(strategy->comm, store->param, store->n, CO_F32, 0));
-    return co_comm_bcast(strategy->comm, store->buffer, store->n_buffer, CO_F32, 0);
+    CO_TRY(weights_send(strategy, CO_STORE_PARAM, strategy->store->n));
+    return weights_send(strategy, CO_STORE_BUFFER, strategy->store->n_buffer);
 }
 
 uint64_t *co_weights_counters(co_weights_used *used, size_t *n)

@@ -6,52 +6,83 @@
  */
 #include "tensor/store.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/device.h"
 #include "tensor/vector.h"
 
-co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
+static co_status store_take(float **out, const co_store *store, size_t n)
+{
+    void *array = NULL;
+
+    if (n > SIZE_MAX / sizeof(float))
+        n = SIZE_MAX / sizeof(float); /* more than there is */
+    CO_TRY(co_device_alloc(&array, store->device, n * sizeof(float), CO_MEMORY_DEVICE));
+    *out = array;
+    return CO_OK;
+}
+
+static void store_give(const co_store *store, float *array)
+{
+    co_device_free(store->device, array, CO_MEMORY_DEVICE);
+}
+
+static co_status store_fill(co_store *store)
+{
+    CO_TRY(store_take(&store->own_param, store, store->n));
+    CO_TRY(store_take(&store->own_grad, store, store->n));
+    CO_TRY(store_take(&store->buffer, store, store->n_buffer));
+    store->param = store->own_param;
+    store->grad = store->own_grad;
+    return co_queue_create(&store->queue, store->device);
+}
+
+co_status co_store_create_on(co_store **out, co_device *device, size_t n, size_t n_buffer)
 {
     co_store *store = co_calloc(1, sizeof(*store));
+    co_status st;
 
     if (!store)
         return CO_E_NOMEM;
+    store->device = device;
     store->n = n;
     store->n_buffer = n_buffer;
-    store->vector = co_vector_host();
-    store->param = store->own_param = co_calloc_aligned(n, sizeof(float));
-    store->grad = store->own_grad = co_calloc_aligned(n, sizeof(float));
-    store->buffer = co_calloc_aligned(n_buffer, sizeof(float));
-    if (!store->param || !store->grad || !store->buffer) {
+    store->vector = co_device_is_host(device) ? co_vector_host() : NULL;
+    st = store_fill(store);
+    if (st != CO_OK) {
         co_store_destroy(store);
-        return CO_E_NOMEM;
+        return st;
     }
     *out = store;
     return CO_OK;
+}
+
+co_status co_store_create(co_store **out, size_t n, size_t n_buffer)
+{
+    return co_store_create_on(out, NULL, n, n_buffer);
 }
 
 void co_store_destroy(co_store *store)
 {
     if (!store)
         return;
+    co_queue_destroy(store->queue);
     for (int i = 0; i < store->n_state; i++)
-        co_free(store->state[i]);
+        store_give(store, store->state[i]);
+    store_give(store, store->buffer);
+    store_give(store, store->own_grad);
+    store_give(store, store->own_param);
     co_free(store->tensor);
-    co_free(store->buffer);
-    co_free(store->own_grad);
-    co_free(store->own_param);
     co_free(store);
 }
 
 co_status co_store_add_states(co_store *store, int n_state)
 {
     for (int i = 0; i < n_state; i++) {
-        float *state = co_calloc_aligned(store->n, sizeof(float));
-
-        if (!state)
-            return CO_E_NOMEM;
-        store->state[store->n_state++] = state;
+        CO_TRY(store_take(&store->state[store->n_state], store, store->n));
+        store->n_state++;
     }
     return CO_OK;
 }
@@ -67,10 +98,81 @@ co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, s
     return CO_OK;
 }
 
+/* ---- to and from the host ---- */
+
+static float *store_array(const co_store *store, co_store_array array)
+{
+    switch (array) {
+    case CO_STORE_PARAM:
+        return store->param;
+    case CO_STORE_GRAD:
+        return store->grad;
+    case CO_STORE_BUFFER:
+        return store->buffer;
+    default:
+        return store->state[array - CO_STORE_STATE];
+    }
+}
+
+static size_t store_length(const co_store *store, co_store_array array)
+{
+    return array == CO_STORE_BUFFER ? store->n_buffer : store->n;
+}
+
+co_status co_store_read(const co_store *store, co_store_array array, size_t begin, size_t n,
+                        void *host)
+{
+    assert(begin <= store_length(store, array) && n <= store_length(store, array) - begin);
+    return co_queue_copy_now(store->queue, host, store_array(store, array) + begin,
+                             n * sizeof(float));
+}
+
+co_status co_store_write(co_store *store, co_store_array array, size_t begin, size_t n,
+                         const void *host)
+{
+    assert(begin <= store_length(store, array) && n <= store_length(store, array) - begin);
+    return co_queue_copy_now(store->queue, store_array(store, array) + begin, host,
+                             n * sizeof(float));
+}
+
+co_status co_store_map(float **out, co_store *store, co_store_array array)
+{
+    const size_t n = store_length(store, array);
+    void *values = NULL;
+    co_status st;
+
+    if (co_device_is_host(store->device)) {
+        *out = store_array(store, array);
+        return CO_OK;
+    }
+    CO_TRY(co_device_alloc(&values, store->device, n * sizeof(float), CO_MEMORY_PINNED));
+    st = co_store_read(store, array, 0, n, values);
+    if (st == CO_OK)
+        *out = values;
+    else
+        co_device_free(store->device, values, CO_MEMORY_PINNED);
+    return st;
+}
+
+co_status co_store_unmap(co_store *store, co_store_array array, float *values, bool changed)
+{
+    co_status st = CO_OK;
+
+    if (!values || co_device_is_host(store->device))
+        return CO_OK;
+    if (changed)
+        st = co_store_write(store, array, 0, store_length(store, array), values);
+    co_device_free(store->device, values, CO_MEMORY_PINNED);
+    return st;
+}
+
+/* ---- memory that others have ---- */
+
 void co_store_lend_param(co_store *store, float *param)
 {
+    assert(co_device_is_host(store->device));
     store->param = param;
-    co_mem_forget(store->own_param, store->n * sizeof(float));
+    co_device_forget(store->device, store->own_param, store->n * sizeof(float));
 }
 
 void co_store_take_param(co_store *store)
@@ -83,9 +185,10 @@ void co_store_take_param(co_store *store)
 
 void co_store_lend_grad(co_store *store, float *grad)
 {
+    assert(co_device_is_host(store->device));
     store->grad = grad ? grad : store->own_grad;
     if (grad)
-        co_mem_forget(store->own_grad, store->n * sizeof(float));
+        co_device_forget(store->device, store->own_grad, store->n * sizeof(float));
 }
 
 size_t co_store_slice(size_t n, int part, int parts)

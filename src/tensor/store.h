@@ -18,24 +18,35 @@ typedef struct co_store_tensor {
     size_t begin, rows, cols; /* rows * cols elements from `begin` on */
 } co_store_tensor;
 
+typedef enum co_store_array {
+    CO_STORE_PARAM,
+    CO_STORE_GRAD,
+    CO_STORE_BUFFER,
+    CO_STORE_STATE /* the first; + i is state[i] */
+} co_store_array;
+
 typedef struct co_store {
-    size_t n;         /* elements with gaps; the length of each array below */
-    float *param;     /* own_param, or what co_store_lend_param has put in its place */
-    float *own_param; /* owned */
-    float *grad;      /* own_grad, or what co_store_lend_grad has put in its place */
-    float *own_grad;  /* owned */
+    co_device *device; /* borrowed; has the arrays. NULL: the host */
+    size_t n;          /* elements with gaps; the length of each array below */
+    float *param;      /* own_param, or what co_store_lend_param has put in its place */
+    float *own_param;  /* owned */
+    float *grad;       /* own_grad, or what co_store_lend_grad has put in its place */
+    float *own_grad;   /* owned */
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
     size_t n_buffer;
     float *buffer;               /* owned; running statistics: kept and saved, not trained */
     size_t n_tensor;             /* 0: nobody has said what is in the store */
     co_store_tensor *tensor;     /* owned; (n_tensor), by rising `begin` */
-    const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue` */
-    co_queue *queue;             /* NULL: the caller, at once */
+    const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue`; NULL: the device has
+                                    none so far */
+    co_queue *queue;             /* owned; of arithmetic and copies. NULL: the caller, at once */
 } co_store;
 
-/* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes. */
-co_status co_store_create(co_store **out, size_t n, size_t n_buffer);
+/* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes, in the memory of `device`, which
+   is borrowed; NULL: of the host. */
+co_status co_store_create_on(co_store **out, co_device *device, size_t n, size_t n_buffer);
+co_status co_store_create(co_store **out, size_t n, size_t n_buffer); /* on the host */
 void co_store_destroy(co_store *store);
 /* Zeroed state arrays; called once, by the optimizer. */
 co_status co_store_add_states(co_store *store, int n_state);
@@ -43,8 +54,21 @@ co_status co_store_add_states(co_store *store, int n_state);
 /* What is in the store; copied. Called once. */
 co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n);
 
-/* Let the weights lie in `param` (n elements), which is borrowed: memory that ranks share. No value
-   is copied, those of the old array are lost, and pointers into it go stale. */
+/* Elements begin .. begin + n of an array, to or from the host's memory, wherever the array lies.
+   They may be used when the call returns. A device that fails, or takes too long, fails the call.
+ */
+co_status co_store_read(const co_store *store, co_store_array array, size_t begin, size_t n,
+                        void *host);
+co_status co_store_write(co_store *store, co_store_array array, size_t begin, size_t n,
+                         const void *host);
+/* All of an array for code that needs it in the host's memory: the array itself where the host may
+   touch it, else a copy, which unmap puts back if it has been changed. */
+co_status co_store_map(float **out, co_store *store, co_store_array array);
+co_status co_store_unmap(co_store *store, co_store_array array, float *values, bool changed);
+
+/* Only on the host: let the weights lie in `param` (n elements), which is borrowed: memory that
+   ranks share. No value is copied, those of the old array are lost, and pointers into it go stale.
+ */
 void co_store_lend_param(co_store *store, float *param);
 /* Back into own memory, values and all; nothing if they are there. */
 void co_store_take_param(co_store *store);

@@ -20,6 +20,7 @@ typedef struct mock_device {
     pthread_cond_t changed;
     /* under lock */
     bool held, broken;
+    int busy; /* workers in the middle of something */
     uint64_t done;
 } mock_device;
 
@@ -93,10 +94,11 @@ static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
     void *to, *from;
 
     if (work->kind == MOCK_FOLLOW) {
-        while (work->fence->reached < work->point && !queue->end)
+        while (work->fence->reached < work->point && !queue->end && !mock->broken)
             pthread_cond_wait(&mock->changed, &mock->lock);
         return;
     }
+    mock->busy++;
     pthread_mutex_unlock(&mock->lock);
     to = mock_memory_reach(&mock->memory, work->to);
     from = mock_memory_reach(&mock->memory, work->from);
@@ -106,6 +108,7 @@ static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
     else if (work->kind == MOCK_FILL)
         memset(to, work->byte, work->bytes);
     pthread_mutex_lock(&mock->lock);
+    mock->busy--;
     if (work->kind == MOCK_RECORD)
         work->fence->reached = work->point;
     else
@@ -126,6 +129,11 @@ static void *mock_worker(void *arg)
             pthread_cond_wait(&mock->changed, &mock->lock);
         if (queue->end)
             break;
+        if (mock->broken) {
+            queue->taken = queue->done = queue->given;
+            pthread_cond_broadcast(&mock->changed);
+            continue;
+        }
         work = queue->ring[queue->taken++ % MOCK_RING];
         mock_do(mock, queue, &work);
         queue->done++;
@@ -374,6 +382,8 @@ static void mock_set(co_device *device, bool held, bool broken)
     pthread_mutex_lock(&mock->lock);
     mock->held = held;
     mock->broken |= broken;
+    while (broken && mock->busy)
+        pthread_cond_wait(&mock->changed, &mock->lock);
     pthread_cond_broadcast(&mock->changed);
     pthread_mutex_unlock(&mock->lock);
 }

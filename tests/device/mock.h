@@ -25,7 +25,7 @@ void mock_close(co_device *device);
 /* No worker begins anything new until it goes on. */
 void mock_hold(co_device *device);
 void mock_go_on(co_device *device);
-/* Whatever is queued from now on is lost, and the device says so. */
+/* What is not done yet, and whatever is queued from now on, is lost, and the device says so. */
 void mock_break(co_device *device);
 /* Copies and fills done so far, on all queues. */
 uint64_t mock_done(co_device *device);

@@ -43,12 +43,13 @@ static inline float first_weight(int index, size_t e)
     return (float)(index + 1) * (float)((int)(e % 7) - 3);
 }
 
-static inline void draw_weights(void *owner, uint64_t offset)
+static inline co_status draw_weights(void *owner, uint64_t offset)
 {
     const co_store *store = owner;
 
     for (size_t e = 0; e < N; e++)
         store->param[e] = first_weight((int)offset, e);
+    return CO_OK;
 }
 
 /* Mean pull of a rank's samples at a step; 0 without any. */

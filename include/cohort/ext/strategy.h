@@ -64,7 +64,7 @@ typedef struct co_strategy {
     bool updated;
     /* Draws this rank's initial weights again, as with the run's seed plus `offset`. From start on;
      * NULL where nobody can. */
-    void (*draw_weights)(void *owner, uint64_t offset);
+    co_status (*draw_weights)(void *owner, uint64_t offset);
     void *owner; /* borrowed; for draw_weights */
 } co_strategy;
 
