@@ -19,7 +19,7 @@ comm: core
 launch: comm core
 strategy: comm tensor core
 image: core
-data: image core
+data: image device core
 checkpoint: tensor core
 export: checkpoint ops graph tensor core
 telemetry: core

@@ -115,6 +115,9 @@ typedef struct co_loader_options {
     int depth;                        /* batches read ahead; 0: 4 */
     uint64_t first_epoch, first_step; /* where to start */
     uint64_t seed;                    /* of augmentation */
+    struct co_queue *queue; /* borrowed: that of a device to which batches are copied. What it has
+                               been given may read a batch beyond the next co_loader_next; NULL: all
+                               is done by then */
 } co_loader_options;
 
 CO_API co_status co_loader_create(co_loader **out, const co_loader_options *options);

@@ -3,66 +3,18 @@
  *
  * A ring of slots. Readers claim a few samples at a time, batch after batch in the plan's order, so
  * that all of them work on the batch that is needed first; the consumer takes whole batches in
- * order. A slot is free again once the consumer has moved on from it. Must not know what a batch is
- * for.
+ * order. A slot is free again once the consumer has moved on from it, and the work of its queue
+ * that may read it is done. Must not know what a batch is for.
  */
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/fs.h"
 #include "core/log.h"
-#include "core/mem.h"
-#include "data/loader_slot.h"
+#include "data/loader_internal.h"
+#include "device/device.h"
 
-#define LOADER_DEPTH     4
-#define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
-#define LOADER_MAX_CLAIM 64 /* samples */
-#define LOADER_WARNINGS  3  /* of bad samples, in all */
-/* Bytes of the ring from which on a batch is out of the caches before it is read. */
-#define LOADER_PAST ((size_t)16 << 20)
-
-/* Samples of one batch that a reader works on. */
-typedef struct loader_claim {
-    loader_slot *slot;
-    uint64_t begin, end;
-} loader_claim;
-
-struct co_loader {
-    const co_dataset *dataset; /* borrowed */
-    co_sampler *sampler;       /* borrowed; under plan_lock */
-    int rank, parts;
-    uint64_t seed;
-    size_t sample_size; /* floats */
-    bool skip_bad, past;
-    double wait_seconds;
-    uint64_t bad; /* samples, of batches that the consumer has had */
-    int warned;
-    co_data_scratch scratch; /* of the calling thread, when there are no others */
-
-    pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
-    uint64_t begun;            /* batches */
-    loader_slot *open;         /* the last of them, while it has samples to claim; else NULL */
-    uint64_t epoch, step;      /* of the next batch */
-
-    pthread_mutex_t queue_lock;
-    pthread_cond_t filled, freed;
-    uint64_t taken; /* batches that the consumer has moved on from */
-    bool borrowed;  /* the consumer has batch `taken` */
-    atomic_bool stop;
-    size_t n_slot;
-    loader_slot *slot; /* batch i lies in slot i % n_slot */
-
-    uint64_t claim; /* samples */
-    int n_thread;
-    atomic_int entered; /* threads */
-    _Atomic uint64_t read_samples, read_bytes;
-    _Atomic(const co_loader_observer *) observer;
-    pthread_t *thread;
-};
+#define LOADER_WARNINGS 3 /* of bad samples, in all */
 
 /* The plan's next batch, into a free slot. */
 static co_status loader_plan(co_loader *l, loader_slot *slot)
@@ -189,7 +141,7 @@ static bool loader_wait_free(co_loader *l, uint64_t index)
     bool go_on;
 
     pthread_mutex_lock(&l->queue_lock);
-    while (!atomic_load(&l->stop) && index >= l->taken + l->n_slot)
+    while (!atomic_load(&l->stop) && index >= l->freed_up + l->n_slot)
         pthread_cond_wait(&l->freed, &l->queue_lock);
     go_on = !atomic_load(&l->stop);
     pthread_mutex_unlock(&l->queue_lock);
@@ -238,7 +190,7 @@ void co_loader_observe(co_loader *l, const co_loader_observer *observer)
     atomic_store(&l->observer, observer);
 }
 
-static void *loader_thread(void *arg)
+void *loader_read_ahead(void *arg)
 {
     co_loader *l = arg;
     co_data_scratch scratch = {.past = l->past};
@@ -262,173 +214,83 @@ static void *loader_thread(void *arg)
     }
 }
 
-/* Samples of a batch. */
-static uint64_t loader_most(const co_loader *l)
+/* Move on from the batch that the consumer holds. What its queue was given so far may read it. */
+static co_status loader_pass(co_loader *l)
 {
-    uint64_t most = 0;
-
-    for (int rank = l->rank; rank < l->rank + l->parts; rank++)
-        most += co_sampler_local_max(l->sampler, rank);
-    return most;
-}
-
-static co_status loader_make_slots(co_loader *l)
-{
-    const uint64_t most = loader_most(l);
-
-    l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
-    if (!l->slot)
-        return CO_E_NOMEM;
-    for (size_t i = 0; i < l->n_slot; i++)
-        CO_TRY(loader_slot_make(&l->slot[i], l->dataset, most));
-    l->past = most * l->sample_size > LOADER_PAST / sizeof(float) / l->n_slot;
-    l->scratch.past = l->past;
-    return CO_OK;
-}
-
-/* Signals are for the thread that runs the training. */
-static co_status loader_start(co_loader *l, int threads)
-{
-    sigset_t all, before;
-    int error = 0;
-
-    if (threads == 0)
+    if (!l->borrowed)
         return CO_OK;
-    l->thread = co_calloc((size_t)threads, sizeof(*l->thread));
-    if (!l->thread)
-        return CO_E_NOMEM;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (l->n_thread < threads && error == 0) {
-        error = pthread_create(&l->thread[l->n_thread], NULL, loader_thread, l);
-        l->n_thread += error == 0;
+    l->borrowed = false;
+    return co_fence_record(l->slot[l->taken++ % l->n_slot].fence, l->queue);
+}
+
+/* Free the slots that nobody reads any more; with `wait`, wait for the first of them. */
+static co_status loader_free_up(co_loader *l, bool wait)
+{
+    bool reached = true;
+
+    for (; l->freed_up < l->taken; wait = false) {
+        loader_slot *slot = &l->slot[l->freed_up % l->n_slot];
+
+        if (wait)
+            CO_TRY(co_fence_wait(slot->fence, CO_DEVICE_WAIT_MS));
+        else
+            CO_TRY(co_fence_reached(&reached, slot->fence));
+        if (!reached)
+            break;
+        pthread_mutex_lock(&l->queue_lock);
+        slot->ready = false;
+        l->freed_up++;
+        pthread_cond_signal(&l->freed);
+        pthread_mutex_unlock(&l->queue_lock);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        return co_fail(CO_E_FAILED, "cannot start a reader thread: %s; set loader.threads to 0",
-                       strerror(error));
     return CO_OK;
-}
-
-static uint64_t loader_claim_size(const co_loader *l, int threads)
-{
-    const uint64_t most = loader_most(l);
-    const uint64_t claim = threads ? most / ((uint64_t)threads * LOADER_CLAIMS) : most;
-
-    return claim < 1 ? 1 : threads && claim > LOADER_MAX_CLAIM ? LOADER_MAX_CLAIM : claim;
-}
-
-static co_status loader_check(const co_loader_options *o)
-{
-    if (o->threads < 0 || o->depth < 0 || o->parts < 0)
-        return co_fail(CO_E_USAGE, "loader: threads, depth and parts cannot be negative");
-    CO_TRY(co_sampler_fits(o->sampler, o->dataset, o->rank, o->parts));
-    if (o->first_step >= co_sampler_steps(o->sampler))
-        return co_fail(CO_E_USAGE, "loader: cannot start at step %llu of an epoch of %llu",
-                       (unsigned long long)o->first_step,
-                       (unsigned long long)co_sampler_steps(o->sampler));
-    return CO_OK;
-}
-
-co_status co_loader_create(co_loader **out, const co_loader_options *options)
-{
-    co_loader *l;
-    co_status st;
-
-    CO_TRY(loader_check(options));
-    l = co_calloc(1, sizeof(*l));
-    if (!l)
-        return CO_E_NOMEM;
-    l->dataset = options->dataset;
-    l->sampler = options->sampler;
-    l->rank = options->rank;
-    l->parts = options->parts ? options->parts : 1;
-    l->seed = options->seed;
-    l->skip_bad = co_dataset_skips_bad(l->dataset);
-    l->sample_size = (size_t)co_shape_count(co_dataset_shape(l->dataset));
-    l->claim = loader_claim_size(l, options->threads);
-    l->epoch = options->first_epoch;
-    l->step = options->first_step;
-    /* One more than is read ahead: the consumer holds it. */
-    l->n_slot = options->threads ? (size_t)(options->depth ? options->depth : LOADER_DEPTH) + 1 : 1;
-    pthread_mutex_init(&l->plan_lock, NULL);
-    pthread_mutex_init(&l->queue_lock, NULL);
-    pthread_cond_init(&l->filled, NULL);
-    pthread_cond_init(&l->freed, NULL);
-    st = loader_make_slots(l);
-    if (st == CO_OK)
-        st = loader_start(l, options->threads);
-    if (st != CO_OK) {
-        co_loader_destroy(l);
-        return st;
-    }
-    *out = l;
-    return CO_OK;
-}
-
-static void loader_stop(co_loader *l)
-{
-    pthread_mutex_lock(&l->queue_lock);
-    atomic_store(&l->stop, true);
-    pthread_cond_broadcast(&l->freed);
-    pthread_mutex_unlock(&l->queue_lock);
-    for (int i = 0; i < l->n_thread; i++)
-        pthread_join(l->thread[i], NULL);
-}
-
-void co_loader_destroy(co_loader *loader)
-{
-    if (!loader)
-        return;
-    loader_stop(loader);
-    for (size_t i = 0; loader->slot && i < loader->n_slot; i++)
-        loader_slot_free(&loader->slot[i]);
-    co_data_scratch_free(&loader->scratch);
-    co_free(loader->slot);
-    co_free(loader->thread);
-    pthread_cond_destroy(&loader->freed);
-    pthread_cond_destroy(&loader->filled);
-    pthread_mutex_destroy(&loader->queue_lock);
-    pthread_mutex_destroy(&loader->plan_lock);
-    co_free(loader);
 }
 
 static co_status loader_next_here(co_batch *out, co_loader *l)
 {
     loader_claim claim;
-    co_status st = loader_claim_next(&claim, l);
+    co_status st;
 
+    CO_TRY(loader_pass(l));
+    CO_TRY(loader_free_up(l, l->taken - l->freed_up == l->n_slot));
+    st = loader_claim_next(&claim, l);
     if (st == CO_OK)
         st = loader_read(l, &claim, &l->scratch, 0);
     loader_finish(claim.slot);
     *out = claim.slot->batch;
+    l->borrowed = true;
     return st;
 }
 
 /* Give back the batch that the consumer holds, and wait for the next. */
-static loader_slot *loader_take(co_loader *l)
+static co_status loader_next_slot(loader_slot **out, co_loader *l)
 {
     loader_slot *slot;
+    bool ready;
 
-    pthread_mutex_lock(&l->queue_lock);
-    if (l->borrowed) {
-        l->slot[l->taken % l->n_slot].ready = false;
-        l->taken++;
-        l->borrowed = false;
-        pthread_cond_signal(&l->freed);
-    }
+    CO_TRY(loader_pass(l));
+    CO_TRY(loader_free_up(l, l->taken - l->freed_up == l->n_slot));
     slot = &l->slot[l->taken % l->n_slot];
-    while (!slot->ready)
-        pthread_cond_wait(&l->filled, &l->queue_lock);
+    for (;;) {
+        pthread_mutex_lock(&l->queue_lock);
+        while (!slot->ready && l->freed_up == l->taken)
+            pthread_cond_wait(&l->filled, &l->queue_lock);
+        ready = slot->ready;
+        pthread_mutex_unlock(&l->queue_lock);
+        if (ready)
+            break;
+        CO_TRY(loader_free_up(l, true)); /* readers may lack a slot */
+    }
     l->borrowed = slot->status == CO_OK; /* a failed one stays, and fails again */
-    pthread_mutex_unlock(&l->queue_lock);
-    return slot;
+    *out = slot;
+    return CO_OK;
 }
 
 static co_status loader_next_read_ahead(co_batch *out, co_loader *l)
 {
-    const loader_slot *slot = loader_take(l);
+    loader_slot *slot = NULL;
 
+    CO_TRY(loader_next_slot(&slot, l));
     *out = slot->batch;
     return slot->status == CO_OK ? CO_OK : co_fail(slot->status, "%s", slot->message);
 }

@@ -2,6 +2,8 @@
 #ifndef CO_DATA_LOADER_SLOT_H
 #define CO_DATA_LOADER_SLOT_H
 
+#include <cohort/ext/device.h>
+
 #include "data/data.h"
 
 #define LOADER_SLOT_MESSAGE 512
@@ -11,6 +13,7 @@ typedef struct loader_slot {
     float *input;     /* (most, C, H, W), owned */
     int32_t *label;   /* (most), owned */
     uint32_t *sample; /* (most), owned */
+    co_fence *fence;  /* owned; behind what the consumer's queue does with the batch */
     uint64_t claimed; /* samples, under plan_lock */
     /* under queue_lock */
     uint64_t done; /* samples */
@@ -21,9 +24,10 @@ typedef struct loader_slot {
     char bad_message[LOADER_SLOT_MESSAGE];
 } loader_slot;
 
-/* Room for `most` samples of a data set, with the batch pointing at it. After a failure, too,
-   loader_slot_free gives back what there is. */
-co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most);
-void loader_slot_free(loader_slot *slot);
+/* Room for `most` samples of a data set, in memory from which `device` copies, with the batch
+   pointing at it. After a failure, too, loader_slot_free gives back what there is. */
+co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most,
+                           co_device *device);
+void loader_slot_free(loader_slot *slot, co_device *device);
 
 #endif

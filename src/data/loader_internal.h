@@ -1,0 +1,56 @@
+/*
+ * loader_internal.h - the loader's ring: loader_create.c makes it, loader.c hands slots to and fro.
+ */
+#ifndef CO_DATA_LOADER_INTERNAL_H
+#define CO_DATA_LOADER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "data/loader_slot.h"
+
+/* Samples of one batch that a reader works on. */
+typedef struct loader_claim {
+    loader_slot *slot;
+    uint64_t begin, end;
+} loader_claim;
+
+struct co_loader {
+    const co_dataset *dataset; /* borrowed */
+    co_sampler *sampler;       /* borrowed; under plan_lock */
+    co_queue *queue;           /* borrowed */
+    int rank, parts;
+    uint64_t seed;
+    size_t sample_size; /* floats */
+    bool skip_bad, past;
+    double wait_seconds;
+    uint64_t bad; /* samples, of batches that the consumer has had */
+    int warned;
+    co_data_scratch scratch; /* of the calling thread, when there are no others */
+
+    pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
+    uint64_t begun;            /* batches */
+    loader_slot *open;         /* the last of them, while it has samples to claim; else NULL */
+    uint64_t epoch, step;      /* of the next batch */
+
+    pthread_mutex_t queue_lock;
+    pthread_cond_t filled, freed;
+    uint64_t freed_up; /* batches whose slots are free again */
+    atomic_bool stop;
+    size_t n_slot;
+    loader_slot *slot; /* batch i lies in slot i % n_slot */
+
+    uint64_t taken; /* batches that the consumer has moved on from; its own */
+    bool borrowed;  /* the consumer has batch `taken` */
+    uint64_t claim; /* samples */
+    int n_thread;
+    atomic_int entered; /* threads */
+    _Atomic uint64_t read_samples, read_bytes;
+    _Atomic(const co_loader_observer *) observer;
+    pthread_t *thread;
+};
+
+/* A reader; its argument is the loader. */
+void *loader_read_ahead(void *loader);
+
+#endif
