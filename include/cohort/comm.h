@@ -48,10 +48,10 @@ CO_API int co_comm_rank(const co_comm *comm);
 CO_API int co_comm_size(const co_comm *comm);
 /** "self", "shm" or "mpi". Static. */
 CO_API const char *co_comm_transport(const co_comm *comm);
-/** The ranks of `comm` that share memory with this one, in their order: windows can be made of it.
- *  `comm` itself where that are all; NULL where there is none but this rank, or nobody knows.
- *  Borrowed; its operations are those ranks' alone. */
-CO_API co_comm *co_comm_near(co_comm *comm);
+/** The node-local communicator: the ranks of `comm` that share memory with this one, in their
+ *  order; windows can be made of it. `comm` itself where that are all; NULL where there is none but
+ *  this rank, or nobody knows. Borrowed; its operations are those ranks' alone. */
+CO_API co_comm *co_comm_local(co_comm *comm);
 /** Limit of every wait from now on, in milliseconds; 0 is refused. Starts at 300,000. */
 CO_API co_status co_comm_set_timeout(co_comm *comm, uint32_t timeout_ms);
 CO_API uint32_t co_comm_timeout(const co_comm *comm);
@@ -157,8 +157,8 @@ CO_API co_status co_comm_alloc(void **out, co_comm *comm, size_t bytes);
 /** `data` may be NULL; `bytes` as it was asked for. No operation may be using it. */
 CO_API void co_comm_free(co_comm *comm, void *data, size_t bytes);
 
-/** Tell every rank that this one has failed, with a one-line cause; all waits end. Other ranks fail
- *  with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
+/** Report to every rank that this one has failed, with a one-line cause; all waits end. Other ranks
+ * fail with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
 CO_API void co_comm_abort(co_comm *comm, co_status status, const char *cause);
 
 /** Takes NULL. Not collective, except over MPI. */

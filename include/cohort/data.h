@@ -85,10 +85,10 @@ typedef struct co_loader co_loader;
  *                 {CO_FIELD_LABEL, CO_I32, {0}, labels}}}
  *  What is said here of them is checked where they are used (CO_E_USAGE), but for their lengths and
  *  the values of floats, which nobody looks at. A NaN or an infinity there goes through the network
- *  as through any arithmetic: the sample's loss and scores are mostly NaN, which count as wrong,
+ *  as through any arithmetic: the sample's loss and logits are mostly NaN, which count as wrong,
  *  and in training so become the weights, unless a loss scale (co_model_options.precision) leaves
  *  the step out. A network takes those fields that it has inputs for: `input`, and what its loss
- *  compares with, `label` (from 0 to the network's scores - 1) or `target`. */
+ *  compares with, `label` (from 0 to the network's logits - 1) or `target`. */
 typedef struct co_batch {
     uint64_t epoch, step; /* step within the epoch */
     uint64_t count;       /* samples here; may be 0, and the arrays NULL */
@@ -97,7 +97,7 @@ typedef struct co_batch {
     co_field field[CO_MAX_FIELDS]; /* the first without a name ends them */
     const uint32_t *sample;  /* (count) indices into the data set, or any numbers: dropout draws by
                                 them; training alone */
-    uint64_t bad;            /* samples that others stand in for (`on_bad_sample: skip`) */
+    uint64_t bad;            /* samples replaced by others (`on_bad_sample: skip`) */
     const char *bad_message; /* why, of the first of them; NULL: none */
 } co_batch;
 
@@ -109,10 +109,10 @@ typedef struct co_loader_options {
     co_sampler *sampler;       /* borrowed; the loader alone uses it. For no more samples than
                                   `dataset` has */
     int rank;                  /* of the sampler's */
-    int parts; /* ranks of the sampler, from `rank` on, whose samples make a batch, one rank's after
-                  another's; 0: 1 */
-    int threads;                      /* 0: read in the calling thread */
-    int depth;                        /* batches read ahead; 0: 4 */
+    int parts;                 /* consecutive shards of the sampler that this rank reads, from
+                                  `rank` on; 0: 1 */
+    int threads;               /* 0: read in the calling thread */
+    int depth;                 /* batches read ahead; 0: 4 */
     uint64_t first_epoch, first_step; /* where to start */
     uint64_t seed;                    /* of augmentation */
     struct co_queue *queue; /* borrowed: that of a device to which batches are copied. What it has
@@ -128,7 +128,7 @@ CO_API void co_loader_destroy(co_loader *loader);
 CO_API co_status co_loader_next(co_batch *out, co_loader *loader);
 /** Seconds that co_loader_next has waited for data so far. */
 CO_API double co_loader_wait_seconds(const co_loader *loader);
-/** Samples that others stood in for so far (`on_bad_sample: skip`), each time anew. */
+/** Samples replaced by others so far (`on_bad_sample: skip`), each time anew. */
 CO_API uint64_t co_loader_bad_samples(const co_loader *loader);
 
 #ifdef __cplusplus

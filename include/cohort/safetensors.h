@@ -33,12 +33,12 @@ typedef struct co_safetensors co_safetensors;
 
 /** Map a file and check its header: CO_E_DATA names what is wrong. */
 CO_API co_status co_safetensors_open(co_safetensors **out, const char *path);
-/** The same from memory, which is borrowed. `name` stands for the file in messages. */
+/** The same from memory, which is borrowed. Messages call the file `name`. */
 CO_API co_status co_safetensors_parse(co_safetensors **out, const uint8_t *bytes, size_t size,
                                       const char *name);
 CO_API void co_safetensors_close(co_safetensors *file);
 CO_API size_t co_safetensors_count(const co_safetensors *file);
-/** Tensor i in name order; borrowed. NULL behind the last. */
+/** Tensor i in name order; borrowed. NULL after the last. */
 CO_API const co_named_tensor *co_safetensors_tensor(const co_safetensors *file, size_t i);
 /** Type of its elements in the file, in the format's words: "BF16" of a tensor that is F32 now.
  *  Static. */

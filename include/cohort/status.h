@@ -20,7 +20,7 @@ extern "C" {
 typedef enum co_status {
     CO_OK = 0,
     CO_E_USAGE,       /* bad argument, option or config           -> exit 2 */
-    CO_E_DATA,        /* an input file is missing, damaged, lying  -> exit 3 */
+    CO_E_DATA,        /* an input file is missing or damaged      -> exit 3 */
     CO_E_PEER,        /* another rank died                         -> exit 4 */
     CO_E_TIMEOUT,     /* another rank did not arrive in time       -> exit 4 */
     CO_E_MISMATCH,    /* ranks called different collectives        -> exit 4 */
@@ -41,7 +41,7 @@ CO_API const char *co_error_message(void);
 /** Status of that failure; CO_OK when none. */
 CO_API co_status co_error_status(void);
 
-/** The process exit code that stands for a status (0, 1, 2, 3, 4, 130 or 143). */
+/** The process exit code of a status (0, 1, 2, 3, 4, 130 or 143). */
 CO_API int co_exit_code(co_status status);
 
 /**

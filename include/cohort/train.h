@@ -61,9 +61,9 @@ typedef struct co_result {
 CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch);
 /** Forward in evaluation mode: no dropout, running statistics. */
 CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
-/** Scores of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
+/** Logits of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
  *  what the network gives before the loss, log-probabilities where it ends with log_softmax.
- *  Values of `input` are not looked at: from a NaN or an infinity come scores that mostly are NaN.
+ *  Values of `input` are not looked at: from a NaN or an infinity come logits that mostly are NaN.
  *  Evaluation mode, this rank alone. Memory is kept for each `count` that there has been. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
@@ -93,7 +93,7 @@ CO_API void co_distributed_destroy(co_distributed *distributed);
  *  `more`: further micro-batches of the same step follow, so gradients only add up. */
 CO_API co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
                                          bool more);
-/** With a tree, behind each shard of this rank but the last; `more` was true for it. A shard may
+/** With a tree, after each shard of this rank but the last; `more` was true for it. A shard may
  *  have no samples. */
 CO_API co_status co_distributed_next_shard(co_distributed *distributed);
 /** Wait for the gradients, clip, update the weights. With a loss scale (co_model_options.precision)
@@ -118,7 +118,7 @@ typedef struct co_train_options {
     int ranks;              /* 0: the config's */
     const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
     bool quiet;             /* no console */
-    bool resume; /* go on from the last good checkpoint of run_dir; with none, from the start */
+    bool resume; /* from the last good checkpoint of run_dir; with none, from the start */
     uint64_t profile_steps; /* steps of which each rank notes where their time goes; 0: none */
     uint64_t profile_skip;  /* steps before the first of them */
     const char *notes; /* for a rank under MPI whose job `cohort train --mpiexec` watches: folder in
@@ -151,13 +151,13 @@ CO_API co_status co_evaluate(co_eval_summary *out, const co_train_options *optio
 
 #define CO_EVAL_MAX_CLASSES 4096
 
-/** Who was taken for whom. */
+/** Confusion matrix. */
 typedef struct co_confusion {
     int64_t classes;
-    int64_t *count; /* (classes, classes): row label, column the class that scores highest */
+    int64_t *count; /* (classes, classes): row label, column the predicted class */
 } co_confusion;
 
-/** As co_evaluate; also counts samples by label and by what the network takes them for. */
+/** As co_evaluate; also the confusion matrix. */
 CO_API co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
                                      const co_train_options *options, const char *weights);
 CO_API void co_confusion_free(co_confusion *confusion);

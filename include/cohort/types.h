@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* BF16 is the upper half of an F32: 8 bits of exponent, 7 of fraction. F16 is IEEE 754 binary16: 5
-   and 10. Both lie in memory as uint16_t. */
+   and 10. Both are in memory as uint16_t. */
 typedef enum co_dtype {
     CO_F32 = 0,
     CO_F64,

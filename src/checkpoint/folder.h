@@ -33,7 +33,7 @@ co_status co_checkpoint_remove(const char *dir, uint64_t step);
 /* co_safetensors_open of a file of a checkpoint, which is no link. */
 co_status co_safetensors_open_own(co_safetensors **out, const char *path);
 
-/* What writers that were killed have left behind. */
+/* The leftovers of writers that were killed. */
 void co_checkpoint_clean(const char *dir);
 
 #endif

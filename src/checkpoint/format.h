@@ -4,7 +4,7 @@
 
 #include <cohort/safetensors.h>
 
-/* Tensors lie in files as they lie in memory. */
+/* Tensors have the same bytes in files and in memory. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors files are little-endian, this machine is not"
 #endif
@@ -12,7 +12,7 @@
 #define FORMAT_METADATA "__metadata__" /* a key that no tensor may have */
 
 /* The largest header that is read. A ResNet-152 needs 0.1 MiB; parsed JSON takes up to 20 times
-   its text, so that a lying file cannot take more than 320 MiB. */
+   its text, so that an invalid file cannot take more than 320 MiB. */
 #define FORMAT_MAX_HEADER ((size_t)16 << 20)
 
 /* The format's name of an element type. */
@@ -25,7 +25,7 @@ static inline const char *format_dtype_name(co_dtype dtype)
     return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- widen.c: floats of 16 bits, which are read as floats of 32 ---- */
+/* ---- widen.c: half precision, which is read as fp32 ---- */
 
 #define FORMAT_HALF_SIZE 2
 

@@ -72,8 +72,8 @@ typedef struct co_manifest {
 co_status co_manifest_read(co_manifest *out, const char *folder, const co_manifest_layout *layout);
 /* Whether FOLDER is of a later format version, which is no damage. */
 bool co_manifest_is_newer(const char *folder);
-/* The same from memory, the manifest's own checksum left aside; `name` stands for the file in
-   messages. */
+/* The same from memory, the manifest's own checksum left aside; messages call the
+   file `name`. */
 co_status co_manifest_parse(co_manifest *out, const char *text, size_t size, const char *name,
                             const co_manifest_layout *layout);
 co_status co_manifest_write(const co_manifest *manifest, const char *folder,

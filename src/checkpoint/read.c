@@ -2,7 +2,7 @@
  * read.c - named tensors from a safetensors file, mapped or in memory.
  *
  * Nothing in the file is believed: every name, shape and place is checked before a tensor is
- * handed out, and together the tensors must cover the bytes behind the header exactly once. Knows
+ * handed out, and together the tensors must cover the bytes after the header exactly once. Knows
  * the format; not what the tensors are for. 16-bit floats become F32 here (widen.c), so that nobody
  * else meets them.
  */
@@ -96,9 +96,8 @@ static co_status read_place(co_named_tensor *out, const json_t *info, const co_r
     CO_TRY(read_size(&begin, json_array_get(list, 0), "data_offsets"));
     CO_TRY(read_size(&end, json_array_get(list, 1), "data_offsets"));
     if (begin > end || end > data->left)
-        return co_fail(CO_E_DATA,
-                       "lies at bytes %zu to %zu of %zu; the file is cut short or damaged", begin,
-                       end, data->left);
+        return co_fail(CO_E_DATA, "is at bytes %zu to %zu of %zu; the file is cut short or damaged",
+                       begin, end, data->left);
     if (end - begin != out->bytes)
         return co_fail(CO_E_DATA, "has %zu bytes, but its type and shape need %zu", end - begin,
                        out->bytes);
@@ -193,7 +192,7 @@ static int read_by_name(const void *left, const void *right)
     return strcmp(((const co_named_tensor *)left)->name, ((const co_named_tensor *)right)->name);
 }
 
-/* The tensors follow each other from the first byte behind the header to the last. */
+/* The tensors follow each other from the first byte after the header to the last. */
 static co_status read_check_cover(co_safetensors *file, const co_reader *data)
 {
     const uint8_t *at = data->at;
@@ -215,7 +214,7 @@ static co_status read_check_cover(co_safetensors *file, const co_reader *data)
     return CO_OK;
 }
 
-/* Only when the tensors are known to lie in the file, once each: what this takes is bounded by
+/* Only when the tensors are known to be in the file, once each: what this takes is bounded by
    twice its size. */
 static co_status read_widen(co_safetensors *file)
 {

@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4), to tell whether two files hold the same weights. */
+/* sha256.h - SHA-256 (FIPS 180-4), to find out whether two files hold the same weights. */
 #ifndef CO_CHECKPOINT_SHA256_H
 #define CO_CHECKPOINT_SHA256_H
 

@@ -1,5 +1,5 @@
 /*
- * widen.c - the floats of 16 bits in files, as floats of 32: which value each pattern stands for.
+ * widen.c - half precision in files, read as fp32: the value of each pattern.
  *
  * Both types are subsets of F32, so nothing is rounded; NaNs stay NaNs with their payload.
  */

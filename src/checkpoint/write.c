@@ -37,7 +37,7 @@ static bool write_consistent(const co_named_tensor *tensor)
     return bytes == tensor->bytes;
 }
 
-/* One entry of the header; *offset moves behind the tensor. */
+/* One entry of the header; *offset moves past the tensor. */
 static co_status write_entry(json_t *header, size_t *offset, const co_named_tensor *tensor,
                              const char *path)
 {
@@ -152,7 +152,7 @@ co_status co_safetensors_write(const char *path, const co_named_tensor *tensors,
     return st;
 }
 
-/* The first tensor behind `last` in name order, of equal names by place; NULL behind the end. A
+/* The first tensor after `last` in name order, of equal names by place; NULL after the end. A
    search instead of a sort, as a fingerprint must not need memory. */
 static const co_named_tensor *write_next(const co_named_tensor *last,
                                          const co_named_tensor *tensors, size_t n)

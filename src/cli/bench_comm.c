@@ -1,9 +1,9 @@
 /*
  * bench_comm.c - `cohort bench comm`: how long one operation between ranks takes.
  *
- * A repetition starts behind a barrier and lasts until the slowest rank is done, so that a root
+ * A repetition starts after a barrier and lasts until the slowest rank is done, so that a root
  * that returns early makes nothing look fast. Before it each rank writes its message anew, and
- * afterwards it reads the result, as a training step does: else parts of them would lie in the
+ * afterwards it reads the result, as a training step does: else parts of them would be in the
  * caches of those who only have to do with them here.
  */
 #include <string.h>
@@ -306,8 +306,8 @@ const co_command co_command_bench_comm = {
         "Prints one JSON object per operation and message size: latency_us is the median over\n"
         "the repetitions of the time until the slowest rank is done, bandwidth_gb_per_s the\n"
         "message divided by it. Messages are 32-bit floats; of reduce_scatter, allgather,\n"
-        "gather and scatter the message is all ranks' blocks together. Messages lie in memory\n"
-        "that ranks of one machine share, as gradients do in training, but with --heap; before\n"
+        "gather and scatter the message is all ranks' blocks together. Messages are in memory\n"
+        "that ranks of one machine share, as gradients are in training, but with --heap; before\n"
         "each repetition they are written anew, and afterwards the result is read, untimed.\n"
         "\n"
         "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"

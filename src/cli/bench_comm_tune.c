@@ -1,7 +1,7 @@
 /*
  * bench_comm_tune.c - gradients of one step, reduced in buckets of several sizes.
  *
- * Small buckets start early in the backward pass and leave little to wait for behind it; each costs
+ * Small buckets start early in the backward pass and leave little to wait for after it; each costs
  * a latency. So the best size is the smallest that costs little more than the best time of all.
  * Sizes take turns, so that a busy moment of the machine meets them alike. Must not know what a
  * transport does.

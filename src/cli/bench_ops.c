@@ -158,7 +158,7 @@ const co_command co_command_bench_ops = {
         "then all in turn. Prints one JSON object a line for each on standard output, unless that\n"
         "is a terminal, and a table on standard error: median time, operations (a multiply and an\n"
         "add are two) and bytes of its tensors in a second, and how near that is to the roof:\n"
-        "the least time in which the cores could do the operations, or move the bytes from the\n"
+        "the minimum time in which the cores could do the operations, or move the bytes from the\n"
         "level of memory that they fit in, both measured when the command starts. Operations are\n"
         "those of the definition: a convolution by Winograd's algorithm makes fewer, and may\n"
         "reach more than 100%. With BF16 the roof is that of the units for it, if there are any.",

@@ -63,7 +63,7 @@ typedef struct co_command {
     const cli_option *options;     /* NULL: none but --help */
     size_t options_size;           /* of the struct that options fill in */
     const void *defaults;          /* such a struct; NULL: zeros */
-    /* `argument` has n entries, and a NULL behind them. */
+    /* `argument` has n entries, and a NULL after them. */
     co_status (*run)(const void *options, int n, const char *const *argument);
 } co_command;
 
@@ -77,7 +77,7 @@ typedef struct cli_parsed {
     bool help; /* --help was met: nothing else counts */
 } cli_parsed;
 
-/* Read argv[0..argc), what stands behind the command's name. CO_E_USAGE names the offence and the
+/* Read argv[0..argc), what follows the command's name. CO_E_USAGE names the offence and the
    remedy. */
 co_status cli_parse(cli_parsed *out, const co_command *command, int argc, const char *const *argv);
 void cli_print_help(FILE *out, const co_command *command);
@@ -128,7 +128,7 @@ void cli_network_close(cli_network *net);
 #define CLI_MAX_PATH 4096
 
 /* The file that CONFIG means: `name` itself where there is such a file, else the config of that
-   name that came with the program, which is told. CO_E_USAGE: neither, and what looks like it. */
+   name that came with the program, which is logged. CO_E_USAGE: neither, and what looks like it. */
 co_status cli_config_find(char out[CLI_MAX_PATH], const char *name);
 /* Names of those that came with the program, a line each. */
 void cli_configs_print(void);

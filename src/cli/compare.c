@@ -80,7 +80,7 @@ static co_status compare_plot(const compare_plan *plan, const co_child_guard *gu
     return CO_OK;
 }
 
-static co_status compare_verdict(const compare_plan *plan)
+static co_status compare_status(const compare_plan *plan)
 {
     const co_report *report = &plan->report;
     const co_cell *first = NULL;
@@ -131,9 +131,9 @@ static co_status compare_all(compare_plan *plan, const co_child_guard *guard,
         return st;
     reported = compare_report(plan, guard, options, st == CO_OK);
     if (st != CO_OK)
-        return co_fail(st, "%s; `cohort compare ... --out %s --resume` goes on",
+        return co_fail(st, "%s; `cohort compare ... --out %s --resume` continues it",
                        st == CO_E_INTERRUPTED ? "interrupted" : "terminated", plan->dir);
-    return reported == CO_OK ? compare_verdict(plan) : reported;
+    return reported == CO_OK ? compare_status(plan) : reported;
 }
 
 static co_status compare_run(const void *options, int n, const char *const *argument)
@@ -151,7 +151,7 @@ static co_status compare_run(const void *options, int n, const char *const *argu
         return co_fail(CO_E_USAGE, "--%s is missing, e.g. --strategies sync -n 1,2",
                        o->strategies ? "ranks" : "strategies");
     if (o->resume && !o->out)
-        return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to go on with");
+        return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to continue");
     CO_TRY(compare_plan_open(&plan, argument[0], o));
     co_child_guard_enter(&guard);
     st = compare_all(&plan, &guard, o);
@@ -167,7 +167,7 @@ const co_command co_command_compare = {
         "Trains the config once for each strategy on each number of ranks, one after the other,\n"
         "each as a `cohort train` of its own with a run directory and its output in log.txt. A\n"
         "cell that fails does not stop the others; the table says why it failed, and the exit\n"
-        "code is 1. After Ctrl-C, --resume goes on where it was.\n"
+        "code is 1. After Ctrl-C, --resume continues where it was.\n"
         "\n"
         "The folder gets table.txt, table.csv and table.json, and through gnuplot, where that is\n"
         "installed, as PNG and SVG: speedup, accuracy, loss, accuracy-time, loss-time and bytes.\n"
@@ -175,8 +175,8 @@ const co_command co_command_compare = {
         "deviations, and the plots show min and max. Speedup is that of training time,\n"
         "over the same strategy on one rank, else over `sync` on one. The predicted one is\n"
         "R / (1 + T_sync / T_comp), from the seconds that rank 0 spent in the strategy and in\n"
-        "computing. A rank alone takes all cores unless told otherwise; --set threads=1 measures\n"
-        "what more cores bring.",
+        "computing. A rank alone takes all cores unless `threads` says otherwise; --set threads=1\n"
+        "measures what more cores bring.",
     .example = "  cohort compare configs/mnist-net.yaml --strategies sync,local -n 1,2 --set "
                "threads=1\n"
                "  cohort compare configs/mnist-net.yaml -n 2 --out runs/periods --set epochs=2 \\\n"

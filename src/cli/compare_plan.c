@@ -209,7 +209,7 @@ static co_status plan_fill(compare_plan *plan, const plan_strategy *strategies, 
     return CO_OK;
 }
 
-/* "1, 2, 3", or the one of the config: what stands in the titles of plots. */
+/* "1, 2, 3", or the one of the config: for the titles of plots. */
 static co_status plan_name_seeds(compare_plan *plan, const co_ints *seeds, int64_t own)
 {
     co_arena *arena = co_config_arena(plan->config);
@@ -393,7 +393,7 @@ static co_status plan_check_owner(const compare_plan *plan, bool resume)
                            "give another --out, or move it away",
                            plan->dir, files[i]);
         return co_fail(CO_E_USAGE,
-                       "%s/%s is there, and would be overwritten; go on with that comparison with "
+                       "%s/%s is there, and would be overwritten; continue that comparison with "
                        "--resume, or give another --out",
                        plan->dir, files[i]);
     }
@@ -410,7 +410,7 @@ co_status compare_plan_take_over(compare_plan *plan, bool resume)
             continue;
         if (!resume)
             return co_fail(CO_E_USAGE,
-                           "%s is there already; go on with that comparison with --resume, or give "
+                           "%s is there already; continue that comparison with --resume, or give "
                            "another --out",
                            cell->dir);
         /* A damaged one is run again. */

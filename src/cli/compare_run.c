@@ -126,7 +126,7 @@ static void run_print_result(const run_progress *p, bool kept)
 
 /* ---- one cell ---- */
 
-/* The words behind the last "cohort: error: " at the start of a line; false: there is none. */
+/* The words after the last "cohort: error: " at the start of a line; false: there is none. */
 static bool run_find_error(char *out, size_t size, const char *log)
 {
     const char *found = NULL;

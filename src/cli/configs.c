@@ -1,7 +1,7 @@
 /*
  * configs.c - the configs that come with the program, by name: `fashion-mnist`, `tutorial/a-sync`.
  *
- * They lie beside the program: in ../share/cohort/configs of one that is installed, in ../configs
+ * They are beside the program: in ../share/cohort/configs of one that is installed, in ../configs
  * of one that was built in the source tree.
  */
 #include <dirent.h>
@@ -132,7 +132,7 @@ void cli_configs_print(void)
     char folder[PATH_MAX];
 
     if (!configs_folder(folder)) {
-        printf("none lie beside this program\n");
+        printf("none are beside this program\n");
         return;
     }
     configs_walk(folder, "", configs_print_one, NULL);

@@ -1,4 +1,4 @@
-/* ctl.c - `cohort ctl`: ask a run that is at work on this machine. */
+/* ctl.c - `cohort ctl`: control a run on this machine. */
 #include <math.h>
 #include <string.h>
 
@@ -115,17 +115,17 @@ static co_status ctl_run(const void *options, int n, const char *const *argument
 
 const co_command co_command_ctl = {
     .name = "ctl",
-    .summary = "ask a run at work: status, another number of ranks, a stop",
+    .summary = "control a running run: status, another number of ranks, a stop",
     .about =
         "Talks to the launcher of a run on this machine, or to rank 0 of one under mpiexec, over\n"
         "a socket in its run directory that only the user who started it can use.\n"
         "\n"
         "  status      where the run is and what each rank is doing\n"
-        "  ranks N     go on with N ranks from the next step; not under mpiexec\n"
+        "  ranks N     continue with N ranks from the next step; not under mpiexec\n"
         "  checkpoint  save one after the step that is being made\n"
         "  stop        finish the step, save a checkpoint, end with exit code 0\n"
         "\n"
-        "The answer comes at once; what was asked for happens when the step is complete.",
+        "The answer comes at once; what was requested happens when the step is complete.",
     .example = "  cohort ctl runs/one status\n"
                "  cohort ctl runs/one ranks 4\n"
                "  cohort ctl runs/one status --json",

@@ -1,7 +1,7 @@
 /*
  * data_info.c - `cohort data info`: what is in a data set.
  *
- * Reads every sample once: labels are counted, mean and deviation measured per channel.
+ * Reads every sample once: labels are counted, mean and standard deviation measured per channel.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -92,7 +92,7 @@ static co_status data_info_print_moments(const co_dataset *data)
     if (m.samples == 0)
         return CO_OK;
     n = (double)m.samples * (double)shape->dim[1] * (double)shape->dim[2];
-    printf("  mean, deviation  ");
+    printf("  mean, std        ");
     for (int64_t c = 0; c < shape->dim[0]; c++) {
         double mean = m.sum[c] / n, variance = m.square[c] / n - mean * mean;
 
@@ -181,11 +181,11 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
 
 const co_command co_command_data_info = {
     .name = "data info",
-    .summary = "count, shape, labels, mean and deviation of a data set",
-    .about =
-        "Reads both splits to the end, so a damaged file shows here. Mean and deviation are of\n"
-        "the values that the network gets, per channel: without `normalize` they are the numbers\n"
-        "to put there, with it they should be near 0 and 1.",
+    .summary = "count, shape, labels, mean and standard deviation of a data set",
+    .about = "Reads both splits to the end, so a damaged file shows here. Mean and standard\n"
+             "deviation are those of the network's input, per channel: without `normalize` they "
+             "are the\n"
+             "numbers to put there, with it they should be close to 0 and 1.",
     .example = "  cohort data info fashion-mnist\n"
                "  cohort data info '{name: mnist, path: data/mnist}'\n"
                "  cohort data info configs/lenet-sync.yaml",

@@ -80,7 +80,7 @@ static void data_pack_show(data_pack *p)
         co_format_seconds(left, sizeof(left), rate > 0 ? (double)(p->total - p->done) / rate : 0));
 }
 
-/* Ctrl-C is to leave no half of a file behind. */
+/* Ctrl-C is to leave no half of a file. */
 static co_status data_pack_check_signal(const data_pack *p)
 {
     const struct timespec now = {0};

@@ -5,7 +5,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 
-/* A file is a config; any other text stands for `data:` of one. */
+/* A file is a config; any other text is the `data:` of one. */
 static co_status source_load(co_config **out, const char *text)
 {
     const char *dot = strrchr(text, '.');

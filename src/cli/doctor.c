@@ -264,8 +264,7 @@ static void doctor_check_data(doctor *d)
             doctor_say(d, DOCTOR_NOTE, (*f)->name, "not found by its name alone");
             doctor_remedy(co_error_message());
         } else {
-            doctor_say(d, DOCTOR_NOTE, (*f)->name,
-                       "where it lies is for a config to say: data.path");
+            doctor_say(d, DOCTOR_NOTE, (*f)->name, "a config names its folder: data.path");
         }
     }
 }
@@ -339,7 +338,7 @@ const co_command co_command_doctor = {
     .about =
         "Checks the machine (instructions, cores, memory, limits, disk), the compute backends,\n"
         "the transports between ranks and the data sets that are found by name. One line a\n"
-        "check: ok, -- (good to know), warn or FAIL, with a remedy behind `->`.\n"
+        "check: ok, -- (good to know), warn or FAIL, with a remedy after `->`.\n"
         "Fails (exit code 1) only if training cannot work.",
     .example = "  cohort doctor",
     .run = doctor_run,

@@ -34,7 +34,7 @@ static const cli_option eval_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(eval_options, set), "KEY=VALUE", 0, 0,
      "change the config, e.g. data.path=DIR; repeatable"},
     {"classes", 0, CLI_FLAG, offsetof(eval_options, classes), NULL, 0, 0,
-     "also the accuracy of each class, and what it is taken for"},
+     "also the accuracy of each class, and its confusion with others"},
     {"json", 0, CLI_FLAG, offsetof(eval_options, json), NULL, 0, 0,
      "print one JSON object instead of a table"},
     CLI_OPTIONS_END,
@@ -106,7 +106,7 @@ static void eval_print_classes(const co_confusion *confusion)
 {
     if (!confusion->count)
         return;
-    printf("\n  class    samples accuracy   most often taken for\n");
+    printf("\n  class    samples accuracy   most often confused with\n");
     for (int64_t i = 0; i < confusion->classes; i++)
         eval_print_class(confusion, i);
 }
@@ -141,7 +141,8 @@ const co_command co_command_eval = {
         "its final.safetensors (while there is none, its latest checkpoint) and its config.yaml;\n"
         "with --checkpoint one of its checkpoints. Those are measured as they were in the run:\n"
         "with `ema` by their moving average. For other weights whose names and shapes fit the\n"
-        "model, name the config. --classes tells classes apart.",
+        "model, name the config. --classes adds the accuracy of each\n"
+        "class; with --json the confusion matrix.",
     .example = "  cohort eval runs/first\n"
                "  cohort eval runs/first --checkpoint best\n"
                "  cohort eval lenet.safetensors --config configs/lenet-sync.yaml --json",

@@ -27,7 +27,7 @@ static const cli_option import_option_table[] = {
     {"model", 'm', CLI_TEXT, offsetof(import_options, model), "MODEL", 0, 0,
      "the network: resnet18, or '{name: ..., key: value}'"},
     {"classes", 0, CLI_COUNT, offsetof(import_options, classes), "N", 1, 1 << 20,
-     "scores that the --model gives; default: 1000"},
+     "logits that the --model gives; default: 1000"},
     {"shape", 0, CLI_TEXT, offsetof(import_options, shape), "C,H,W", 0, 0,
      "of a sample for the --model network; default: 3,224,224"},
     {"config", 'c', CLI_TEXT, offsetof(import_options, config), "CONFIG", 0, 0,
@@ -37,7 +37,7 @@ static const cli_option import_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* What the file is to be taken for, where no config says it: ImageNet's sizes. */
+/* The defaults where no config says it: ImageNet's sizes. */
 #define IMPORT_SHAPE   "3,224,224"
 #define IMPORT_CLASSES 1000
 

@@ -42,7 +42,7 @@ static const cli_option inspect_option_table[] = {
 
 /* Of the finite elements; `odd` counts the others: NaN and infinities. */
 typedef struct inspect_moments {
-    double min, max, mean, deviation;
+    double min, max, mean, std;
     uint64_t n, odd;
 } inspect_moments;
 
@@ -72,7 +72,7 @@ static double inspect_element(const co_named_tensor *t, size_t i)
     }
 }
 
-/* One pass (Welford), so that a large mean costs the deviation no digits. */
+/* One pass (Welford), so that a large mean costs the standard deviation no digits. */
 static inspect_moments inspect_measure(const co_named_tensor *t)
 {
     const size_t n = t->bytes / co_dtype_size(t->dtype);
@@ -92,7 +92,7 @@ static inspect_moments inspect_measure(const co_named_tensor *t)
         m.min = v < m.min ? v : m.min;
         m.max = v > m.max ? v : m.max;
     }
-    m.deviation = m.n ? sqrt(squares / (double)m.n) : 0;
+    m.std = m.n ? sqrt(squares / (double)m.n) : 0;
     return m;
 }
 
@@ -105,7 +105,7 @@ static void inspect_print_tensor(const co_named_tensor *t, const char *stored, i
            co_shape_format(shape, sizeof(shape), &t->shape),
            co_format_count(count, sizeof(count), (uint64_t)co_shape_count(&t->shape)));
     if (m.n)
-        printf(" %11.4g %11.4g %11.4g %11.4g", m.mean, m.deviation, m.min, m.max);
+        printf(" %11.4g %11.4g %11.4g %11.4g", m.mean, m.std, m.min, m.max);
     if (m.odd)
         printf("  %s not finite", co_format_count(odd, sizeof(odd), m.odd));
     putchar('\n');
@@ -144,7 +144,7 @@ static co_status inspect_print_weights(const co_safetensors *file, const char *p
     printf("data       %s\n", co_format_bytes(text, sizeof(text), bytes));
     printf("sha256     %s\n", sha256);
     printf("\n%-*s  %-4s %-18s %12s %11s %11s %11s %11s\n", width, "tensor", "type", "shape",
-           "elements", "mean", "deviation", "least", "largest");
+           "elements", "mean", "std", "min", "max");
     for (size_t i = 0; i < n; i++)
         inspect_print_tensor(&tensors[i], co_safetensors_stored(file, i), width);
     co_free(tensors);
@@ -325,8 +325,8 @@ const co_command co_command_inspect = {
     .name = "inspect",
     .summary = "look into weights, a run, a checkpoint, or at the network that a config makes",
     .about =
-        "Of a .safetensors file: its metadata and each tensor with type, shape, mean, deviation,\n"
-        "least and largest element; values that are not finite are counted. `sha256` is of the\n"
+        "Of a .safetensors file: its metadata and each tensor with type, shape, mean, standard\n"
+        "deviation, min and max; values that are not finite are counted. `sha256` is of the\n"
         "tensors' bytes in name order, as in summary.json.\n"
         "\n"
         "Of a run directory: its config, how far it came, its result and its checkpoints.\n"

@@ -144,12 +144,12 @@ co_status cli_inspect_run(const char *dir)
         CO_TRY(run_print_summary(dir));
     CO_TRY(run_print_checkpoints(&n, dir));
     if (run_has(dir, "control.sock"))
-        printf("\nIf it is at work, `cohort ctl %s status` says where it is.\n", dir);
+        printf("\nIf it is running, `cohort ctl %s status` says how far it is.\n", dir);
     else if (!finished && n == 0)
         printf("\nIt has no checkpoint and no result.\n");
     else if (!finished)
-        printf("\nIt is not finished. `cohort train %s/config.yaml --run-dir %s --resume` goes on "
-               "with it.\n",
+        printf("\nIt is not finished. `cohort train %s/config.yaml --run-dir %s --resume` "
+               "continues it.\n",
                dir, dir);
     if (run_has(dir, "final.safetensors"))
         printf("\n`cohort eval %s` measures its weights; `cohort inspect %s/final.safetensors` "

@@ -68,7 +68,7 @@ static co_status list_ops(const list_options *o)
     for (const co_op *const *op = co_ops; *op; op++) {
         list_entry((*op)->name, (*op)->summary, (*op)->keys);
         if ((*op)->bare)
-            printf("    `%s: VALUE` stands for `%s: {%s: VALUE}`\n", (*op)->name, (*op)->name,
+            printf("    `%s: VALUE` is short for `%s: {%s: VALUE}`\n", (*op)->name, (*op)->name,
                    (*op)->bare);
     }
     return CO_OK;
@@ -249,7 +249,7 @@ static const struct {
     {"partitions", "ways to share data between ranks, for `partition:`", list_partitions},
     {"optimizers", "for `optimizer:`", list_optimizers},
     {"schedules", "of the learning rate, for `schedule:`", list_schedules},
-    {"strategies", "how ranks are kept together, for `strategy:`", list_strategies},
+    {"strategies", "how ranks synchronize, for `strategy:`", list_strategies},
     {"compressors", "what gradients travel as, for `compress:` of the strategy sync",
      list_compressors},
     {"transports", "what carries messages between ranks", list_transports},

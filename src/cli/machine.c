@@ -16,7 +16,7 @@
 #include "core/mem.h"
 #include "core/open.h"
 
-/* The text behind "key :" in one line; NULL: another line. */
+/* The text after "key :" in one line; NULL: another line. */
 static const char *machine_after_key(const char *line, const char *key)
 {
     size_t n = strlen(key);

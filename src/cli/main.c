@@ -222,8 +222,8 @@ static co_status main_flush(co_status st)
 }
 
 /*
- * Under MPI all ranks are stopped for one reason, which the root tells. mpiexec ends the others as
- * soon as one rank's exit code is not 0, so it must be the root's, whose line is out by then.
+ * Under MPI all ranks are stopped for one reason, which the root reports. mpiexec ends the others
+ * as soon as one rank's exit code is not 0, so it must be the root's, whose line is out by then.
  */
 static bool main_is_told_by_root(co_status st)
 {
@@ -232,7 +232,7 @@ static bool main_is_told_by_root(co_status st)
 
 static void main_complain(void)
 {
-    /* A bar that a dead rank left behind stands in this line. */
+    /* A bar that a dead rank has left is in this line. */
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     fprintf(stderr, "cohort: error: %s\n", co_error_message());

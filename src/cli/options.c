@@ -2,7 +2,7 @@
  * options.c - options and arguments of a command, read from the command line and printed for
  * --help, both from the command's tables.
  *
- * Takes --name VALUE, --name=VALUE, -n VALUE and -nVALUE, before and behind arguments; what
+ * Takes --name VALUE, --name=VALUE, -n VALUE and -nVALUE, before and after arguments; what
  * follows "--" is an argument. Must not know any command.
  */
 #include <errno.h>
@@ -77,7 +77,7 @@ static co_status options_meant_key(const co_command *command, const char *name, 
                    quote, path, value, quote);
 }
 
-/* `next` is the word behind it, or NULL. */
+/* `next` is the word after it, or NULL. */
 static co_status options_unknown(const co_command *command, const char *text, const char *next)
 {
     const char *names[64], *near = NULL, *equals = strchr(text, '=');

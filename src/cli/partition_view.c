@@ -46,7 +46,7 @@ static uint64_t view_label_total(const partition_view *v, int64_t label)
     return sum;
 }
 
-/* How many of `width` characters stand for n of `most`. */
+/* How many of `width` characters show n of `most`. */
 static int view_cells(uint64_t n, uint64_t most, int width)
 {
     return most ? (int)((double)n / (double)most * width + 0.5) : 0;

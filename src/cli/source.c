@@ -15,7 +15,7 @@
 #include "state/checkpoint.h"
 
 #define SOURCE_MAX_SIZE    65536 /* of an image's side, and its channels */
-#define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may lie */
+#define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may be */
 #define SOURCE_MAX_CLASSES (1 << 20)
 
 /* What is found in a run directory, and not named by the user. */

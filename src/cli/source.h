@@ -13,10 +13,10 @@ typedef struct cli_source {
     char config[SOURCE_MAX_PATH];
 } cli_source;
 
-/* What `path` stands for: a run directory, a checkpoint's folder, or a file. Of a run directory
+/* What `path` is: a run directory, a checkpoint's folder, or a file. Of a run directory
    `checkpoint` ("best", "latest" or a step; NULL) chooses; by default its final weights and,
    while there are none, the latest checkpoint. The config is `config`, or if that is NULL the
-   config.yaml of the run that the weights lie in. CO_E_DATA when there are no weights, CO_E_USAGE
+   config.yaml of the run that the weights are in. CO_E_DATA when there are no weights, CO_E_USAGE
    when there is no config. */
 co_status cli_source_find(cli_source *out, const char *path, const char *checkpoint,
                           const char *config);

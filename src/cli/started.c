@@ -43,7 +43,7 @@ static co_status started_by_torch(const char *command, const char *config)
                    rank, ranks, command, config, ranks, ranks, command);
 }
 
-/* srun that was told to start no MPI. A batch script itself is no task of a step. */
+/* srun without MPI. A batch script itself is no task of a step. */
 static co_status started_by_slurm(const char *command, const char *config)
 {
     const long ranks = started_number("SLURM_STEP_NUM_TASKS");

@@ -12,7 +12,7 @@
 static const train_options train_defaults = {.profile_steps = -1, .profile_skip = -1};
 
 static const cli_argument train_arguments[] = {
-    {"CONFIG", true, "a YAML file, or a name of `cohort list configs`; to go on: the run's own"},
+    {"CONFIG", true, "a YAML file, or a name of `cohort list configs`; resumed: the run's own"},
     {NULL, false, NULL},
 };
 
@@ -24,7 +24,7 @@ static const cli_option train_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(train_options, set), "KEY=VALUE", 0, 0,
      "change the config; dotted keys, any YAML value; repeatable"},
     {"resume", 0, CLI_FLAG, offsetof(train_options, resume), NULL, 0, 0,
-     "go on with the run in --run-dir, from its last good checkpoint"},
+     "continue the run in --run-dir, from its last good checkpoint"},
     {"mpiexec", 0, CLI_TEXT, offsetof(train_options, mpiexec), "COMMAND", 0, 0,
      "start ranks by this command, such as mpiexec, and again after a death"},
     {"hosts", 0, CLI_TEXT, offsetof(train_options, hosts), "A,B,...", 0, 0,
@@ -62,15 +62,15 @@ static co_status train_config(char out[TRAIN_MAX_PATH], const train_options *o, 
                              : snprintf(out, TRAIN_MAX_PATH, "%s/config.yaml", dir);
 
     if (!named && !o->resume)
-        return co_fail(CO_E_USAGE, "CONFIG is missing: name what to train, or go on with a run by "
+        return co_fail(CO_E_USAGE, "CONFIG is missing: name what to train, or continue a run by "
                                    "--resume --run-dir DIR");
     if (!named && !o->run_dir)
-        return co_fail(CO_E_USAGE, "--resume: say which run to go on with, by --run-dir DIR");
+        return co_fail(CO_E_USAGE, "--resume: say which run to continue, by --run-dir DIR");
     if (length < 0 || length >= TRAIN_MAX_PATH)
         return co_fail(CO_E_USAGE, "the path of the config is too long");
     if (!named && !co_fs_exists(out))
         return co_fail(CO_E_USAGE,
-                       "%s: holds no config.yaml of a run to go on with; name the CONFIG, or "
+                       "%s: holds no config.yaml of a run to continue; name the CONFIG, or "
                        "another --run-dir",
                        o->run_dir);
     return CO_OK;
@@ -120,9 +120,9 @@ const co_command co_command_train = {
         "event), checkpoints/, final.safetensors (the weights, also for Python's safetensors) "
         "and,\n"
         "last, summary.json. A directory that holds an earlier run is refused, unless --resume "
-        "goes\n"
-        "on with it: then the same command line starts a run and picks it up again, and without\n"
-        "CONFIG it goes on by the config.yaml that it was started with. Paths in a\n"
+        "continues\n"
+        "it: then the same command line starts a run and picks it up again, and without\n"
+        "CONFIG it continues with the config.yaml that it was started with. Paths in a\n"
         "config are relative to the current directory.\n"
         "\n"
         "--profile adds profile.json, the time of each kernel and of what is in none, on each "

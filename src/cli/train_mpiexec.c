@@ -76,7 +76,7 @@ static co_status mpiexec_find_self(const char **out, co_arena *arena)
     const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
     if (n < 0)
-        return co_fail(CO_E_FAILED, "cannot tell where this program is");
+        return co_fail(CO_E_FAILED, "cannot find out where this program is");
     path[n] = '\0';
     *out = co_arena_strdup(arena, path);
     return *out ? CO_OK : CO_E_NOMEM;
@@ -87,7 +87,7 @@ static co_status mpiexec_set_dir(mpiexec *m)
     const char *given = m->options->run_dir;
 
     if (m->options->resume && !given)
-        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
+        return co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR");
     if (given && strlen(given) >= sizeof(m->run_dir))
         return co_fail(CO_E_USAGE, "the name of the run directory is too long");
     snprintf(m->run_dir, sizeof(m->run_dir), "%s", given ? given : "");

@@ -231,9 +231,9 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
     return co_comm_set_timeout(*out, comm->timeout_ms);
 }
 
-co_comm *co_comm_near(co_comm *comm)
+co_comm *co_comm_local(co_comm *comm)
 {
-    return comm->ops->near ? comm->ops->near(comm) : comm;
+    return comm->ops->local ? comm->ops->local(comm) : comm;
 }
 
 co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)

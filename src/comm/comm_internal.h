@@ -40,7 +40,7 @@ static inline void co_comm_pause(void)
 #endif
 }
 
-/* Requests in the order posted, each with its transport's own fields behind it. */
+/* Requests in the order posted, each followed by its transport's own fields. */
 typedef struct co_comm_link {
     co_request base;
     struct co_comm_link *next;

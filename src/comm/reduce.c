@@ -2,7 +2,7 @@
  * reduce.c - the loops of SUM, PROD, MIN, MAX and AVG for every element type.
  *
  * One plain loop per type and operation, which the compiler turns into vector code. Integers
- * wrap around: they are added and multiplied as unsigned, where C defines that. Floats of 16 bits
+ * wrap around: they are added and multiplied as unsigned, where C defines that. 16-bit floats
  * are combined as floats of 32, each result rounded to 16 again.
  */
 #include "comm/reduce.h"

@@ -64,7 +64,7 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns)
     const uint64_t all_us = (uint64_t)comm->size * REQUEST_SLEEP_EACH_US;
     const uint64_t max_us = all_us > REQUEST_SLEEP_MAX_US ? all_us : REQUEST_SLEEP_MAX_US;
 
-    if (waited_ns < REQUEST_SPIN_NS && !comm->crowded)
+    if (waited_ns < REQUEST_SPIN_NS && !comm->oversubscribed)
         co_comm_pause();
     else if (waited_ns < REQUEST_YIELD_NS)
         sched_yield();
@@ -106,7 +106,7 @@ static uint64_t request_late_beat(const co_request *request)
     return oldest == UINT64_MAX ? 0 : oldest;
 }
 
-/* A sync tells nothing of how it gets on, and disks may be slow. */
+/* A sync shows nothing of its progress, and disks may be slow. */
 static bool request_waits_for_saving(const co_request *request, uint64_t waited_ns)
 {
     const co_comm *comm = request->comm;
@@ -230,7 +230,7 @@ static co_status request_wait_long(co_request *request)
 
 co_status co_request_wait(co_request *request)
 {
-    const int spins = request->comm->crowded ? 1 : REQUEST_SPINS;
+    const int spins = request->comm->oversubscribed ? 1 : REQUEST_SPINS;
 
     for (int spin = 0; !request->done && spin < spins; spin++)
         CO_TRY(co_comm_progress(request->comm));

@@ -218,7 +218,7 @@ static void watch_add(char *out, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-/* The letter behind the last parenthesis of /proc/PID/task/TID/stat; 0: gone. */
+/* The letter after the last parenthesis of /proc/PID/task/TID/stat; 0: gone. */
 static char watch_process_state(const co_watch *w)
 {
     char path[96], text[512];

@@ -2,7 +2,7 @@
  * watch.h - what a rank is doing, written down by itself where others can read it.
  *
  * Always on: the rank's phase with a heartbeat, its last operations, its last log lines. On one
- * machine it lies in the region that ranks share, so that a report can say of a rank that stands
+ * machine it is in the region that ranks share, so that a report can say of a rank that stands
  * still what it did last. Each word has one writer, the rank itself.
  */
 #ifndef CO_COMM_WATCH_H
@@ -40,13 +40,13 @@ typedef struct co_watch {
     _Alignas(64) _Atomic int pid;
     _Atomic int tid, rank;
     _Atomic unsigned phase;
-    _Atomic int gone; /* 0: at work; CO_WATCH_LEFT; else the signal that it dies of */
+    _Atomic int gone; /* 0: running; CO_WATCH_LEFT; else the signal that it dies of */
     _Atomic uint64_t phase_ns, beat_ns; /* since when; the last sign of progress */
     _Atomic uint64_t step;              /* steps begun; 0: none */
     _Atomic uint64_t waiting;           /* 1 + number of the operation it waits for; 0: none */
     _Atomic uint64_t waiting_ns;        /* since when */
     _Atomic uint64_t waited_ns;         /* waits that are over, all together */
-    _Atomic uint64_t posted;            /* operations so far; number i lies in op[i % OPS] */
+    _Atomic uint64_t posted;            /* operations so far; number i is in op[i % OPS] */
     co_watch_op op[CO_WATCH_OPS];
     co_log_tail tail;
 } co_watch;
@@ -63,7 +63,7 @@ void co_watch_step(co_comm *comm, uint64_t steps);
 /* Time that this rank has waited for others so far, without what took microseconds. */
 uint64_t co_watch_waited_ns(const co_comm *comm);
 
-/* Whoever measures is told of each operation when this rank first knows that it is complete: in
+/* Whoever measures is notified of each operation when this rank first knows that it is complete: in
    some call of progress, perhaps long before anybody waits for it. */
 typedef struct co_comm_observer {
     void (*done)(void *arg, const co_coll_args *args, uint64_t posted_ns, uint64_t done_ns);
@@ -71,7 +71,7 @@ typedef struct co_comm_observer {
     co_request *pending; /* zero at first */
 } co_comm_observer;
 
-/* No operation may be under way. `observer` is borrowed; NULL: nobody is told. */
+/* No operation may be under way. `observer` is borrowed; NULL: nobody is notified. */
 void co_watch_observe(co_comm *comm, co_comm_observer *observer);
 /* "allreduce"; static. */
 const char *co_comm_coll_name(co_coll coll);
@@ -96,10 +96,10 @@ char *co_watch_describe(char *out, size_t size, const co_watch *watch);
 /* It waits for nobody and answers nobody any more: CO_WATCH_LEFT, or a signal's number. The first
    word stays. Safe in a signal handler. */
 void co_watch_go(co_watch *watch, int how);
-/* 0: it is at work. What it has done before is seen by whoever asks. */
+/* 0: it is running. What it has done before is seen by whoever asks. */
 int co_watch_gone(const co_watch *watch);
 /* How a signal ends it: "killed by signal 9 (Killed), computing in step 3"; and the last part
-   alone, behind what is there. NULL: nothing is known of the rank. */
+   alone, after what is there. NULL: nothing is known of the rank. */
 void co_watch_describe_killed(char *out, size_t size, const co_watch *watch, int signal);
 void co_watch_add_step(char *out, size_t size, const co_watch *watch);
 /* Whether a signal or a debugger holds its process. */

@@ -43,7 +43,7 @@ static int64_t stop_wish(const trainer *t)
     if (t->stop.met_ns == 0 || made == 0)
         return 1;
     wish = (double)made * STOP_EVERY_S / co_clock_seconds(t->stop.met_ns, co_clock_ns());
-    if (wish > 2 * (double)made) /* the first steps tell little */
+    if (wish > 2 * (double)made) /* the first steps say little */
         wish = 2 * (double)made;
     return wish >= 1 ? (int64_t)wish : 1;
 }

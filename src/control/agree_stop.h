@@ -1,6 +1,6 @@
 /*
  * agree_stop.h - end a run over MPI in good order: ranks hear of a signal or a time limit at
- * different moments, and agree behind which step they leave. On one machine the session does it.
+ * different moments, and agree after which step they leave. On one machine the session does it.
  */
 #ifndef CO_CONTROL_AGREE_STOP_H
 #define CO_CONTROL_AGREE_STOP_H

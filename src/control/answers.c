@@ -12,7 +12,7 @@
 #include "telemetry/json.h"
 #include "train/trainer_internal.h"
 
-#define ASK_MAX_SHOWN 48 /* ranks whose phase is told one by one: the answer has a limit */
+#define ASK_MAX_SHOWN 48 /* ranks whose phase is listed one by one: the answer has a limit */
 #define ASK_RATE_NS   UINT64_C(2000000000)
 
 void co_shown_set(co_shown *out, const trainer *t)

@@ -37,7 +37,7 @@ typedef struct co_shown_rate {
 /* At least ten times in the time that a rate is about. */
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown);
 
-/* The i-th rank that this process can look at; NULL behind the last. */
+/* The i-th rank that this process can look at; NULL after the last. */
 typedef co_watch *(*co_ask_watch_fn)(const void *arg, int i);
 
 typedef struct co_ask_view {

@@ -2,7 +2,7 @@
  * session.c - the launcher's side of a run: which generation of ranks comes next, and from where.
  *
  * A commit is two copies away from being overwritten: a rank writes into the slot of commit k + 2
- * only behind a collective of a step that every rank enters after its commit k + 1. So the last
+ * only after a collective of a step that every rank enters after its commit k + 1. So the last
  * commit that all ranks have made is whole, whenever one of them dies. Where ranks are not in step
  * they commit when an epoch ends, with a barrier.
  *
@@ -274,13 +274,13 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
         return session_give_up(end, why);
     }
     if (shrink && *ranks == 1)
-        return session_give_up(end, "no rank is left to go on with");
+        return session_give_up(end, "no rank is left to continue with");
     *ranks -= shrink;
     s->restarts++;
     s->lost_rank = end->rank;
     snprintf(s->cause, sizeof(s->cause), "%s", end->cause);
-    co_log(CO_LOG_WARN, "%s; %d rank%s go%s on behind step %llu (restart %d of %lld)", end->cause,
-           *ranks, co_plural((uint64_t)*ranks), *ranks == 1 ? "es" : "", (unsigned long long)step,
+    co_log(CO_LOG_WARN, "%s; %d rank%s continue%s after step %llu (restart %d of %lld)", end->cause,
+           *ranks, co_plural((uint64_t)*ranks), *ranks == 1 ? "s" : "", (unsigned long long)step,
            s->restarts, (long long)spec->max_restarts);
     return true;
 }
@@ -295,7 +295,7 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 
         if (!atomic_load(&s->shared->left) || stopped)
             return false;
-        s->leave = s->stopping != NULL; /* they have left to go on, and are to stop by now */
+        s->leave = s->stopping != NULL; /* they have left to continue, and are to stop by now */
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
@@ -321,7 +321,7 @@ co_status co_session_policy(const co_launch_policy **out, co_session *session, c
     return CO_OK;
 }
 
-/* What ranks have left behind, of a run that is not over: a checkpoint, so that it can go on. */
+/* The last commit of a run that is not over becomes a checkpoint, so that it can be resumed. */
 static co_status session_keep(const co_session *s, co_status launched)
 {
     char cause[1800];
@@ -336,7 +336,7 @@ static co_status session_keep(const co_session *s, co_status launched)
     return launched == CO_OK ? CO_OK : co_fail(launched, "%s", cause);
 }
 
-co_status co_session_verdict(co_session *s, co_status launched)
+co_status co_session_status(co_session *s, co_status launched)
 {
     const uint64_t step = s->job->state ? s->job->state->point.step : 0;
 
@@ -350,7 +350,7 @@ co_status co_session_verdict(co_session *s, co_status launched)
         return co_fail(s->stopped_by, "%s after step %llu%s", s->stopping, (unsigned long long)step,
                        atomic_load(&s->shared->shown.saved) == step + 1
                            ? ", which is saved: --resume "
-                             "goes on from it"
+                             "continues from it"
                            : "");
     co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step, s->stopping);
     return CO_OK;

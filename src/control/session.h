@@ -2,7 +2,7 @@
  * session.h - a run over generations of ranks: what launcher and ranks share on one machine.
  *
  * The launcher keeps two states of the run in memory that outlives the ranks. Ranks commit into
- * them, so that when one dies, or when their number is to change, fresh processes go on from the
+ * them, so that when one dies, or when their number is to change, fresh processes continue from the
  * last committed step. The launcher asks the ranks to pause or stop; they agree among themselves
  * after which step.
  */
@@ -24,7 +24,7 @@ void co_session_close(co_session *session);
 co_status co_session_policy(const co_launch_policy **out, co_session *session, const char *run_dir);
 /* What the launch came to: a run that was asked to stop is its signal's status, not an error of
    its ranks. */
-co_status co_session_verdict(co_session *session, co_status launched);
+co_status co_session_status(co_session *session, co_status launched);
 
 /* ---- in a rank; all of them take a trainer without a session ---- */
 

@@ -11,8 +11,8 @@
 /* What the launcher asks of ranks. */
 typedef enum session_ask {
     SESSION_ASK_NOTHING = 0,
-    SESSION_ASK_SAVE,  /* a checkpoint, and go on */
-    SESSION_ASK_LEAVE, /* to go on as another number of ranks */
+    SESSION_ASK_SAVE,  /* a checkpoint, and continue */
+    SESSION_ASK_LEAVE, /* to continue as another number of ranks */
     SESSION_ASK_STOP   /* a checkpoint, and leave for good */
 } session_ask;
 
@@ -37,7 +37,7 @@ struct co_session {
     co_job *job; /* borrowed */
     session_shared *shared;
     size_t shared_bytes;
-    co_state *slot[2];           /* owned; commit k lies in slot k % 2 */
+    co_state *slot[2];           /* owned; commit k is in slot k % 2 */
     const struct co_state *base; /* what the run begins with; NULL: nothing; borrowed */
     int capacity;                /* most ranks */
     bool each_step;              /* commit after each step; else after each epoch, or never */
@@ -47,8 +47,8 @@ struct co_session {
     /* of the launcher alone */
     co_launch_policy policy;
     co_control *control; /* owned */
-    const co_shm *shm;   /* of the generation at work; NULL: none; borrowed */
-    int ranks, wanted;   /* at work; asked for, 0: no change */
+    const co_shm *shm;   /* of the running generation; NULL: none; borrowed */
+    int ranks, wanted;   /* running; requested, 0: no change */
     int restarts, resizes;
     int lost_rank;        /* of the last restart */
     char cause[512];      /* why this generation was started after a failure; "" otherwise */
@@ -63,7 +63,7 @@ struct co_session {
 uint64_t session_committed(const co_session *s);
 /* The launcher asks ranks to leave, for good or for another number of ranks. */
 void session_ask_leave(co_session *s);
-/* Whether the run can go on with that many; else why not, as error. */
+/* Whether the run can continue with that many; else why not, as error. */
 co_status session_can_resize(const co_session *s, int ranks);
 /* Answers what comes over the socket. */
 void session_answer(void *arg, char *reply, size_t size, const char *request);

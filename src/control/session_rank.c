@@ -2,9 +2,9 @@
  * session_rank.c - a rank's side of a run over generations: commit, and agree where to leave.
  *
  * A request reaches ranks at different moments, and none may wait where another still needs it. So
- * a rank that meets one between two steps says so, and goes on if any other has begun the step that
- * comes next; when all have said the same place, that is the place. It holds for every strategy:
- * the rank that is furthest ahead sets the place, and all others get there.
+ * a rank that meets one between two steps says so, and continues if any other has begun the step
+ * that comes next; when all have said the same place, that is the place. It holds for every
+ * strategy: the rank that is furthest ahead sets the place, and all others get there.
  */
 #include "comm/watch.h"
 #include "control/session_internal.h"

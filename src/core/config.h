@@ -41,7 +41,7 @@ typedef struct co_value {
 /* Read a YAML file of at most CO_CONFIG_MAX_BYTES. CO_E_USAGE names file, line and column.
    Anchors, aliases, tags, duplicate keys and several documents are refused. */
 co_status co_config_load(co_config **out, const char *path);
-/* The same from text; `name` stands for the file in messages. */
+/* The same from text; messages call the file `name`. */
 co_status co_config_parse(co_config **out, const char *text, size_t length, const char *name);
 void co_config_destroy(co_config *config);
 

@@ -219,7 +219,7 @@ co_status co_fs_make_dated(char *path, size_t size, const char *prefix)
     char stamp[32];
 
     if (!localtime_r(&now, &parts) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts))
-        return co_fail(CO_E_FAILED, "cannot tell the local time; name the folder");
+        return co_fail(CO_E_FAILED, "cannot find out the local time; name the folder");
     CO_TRY(fs_make_above(prefix));
     for (int i = 1; i <= FS_MAX_DATED; i++) {
         char number[16] = "";

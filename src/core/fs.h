@@ -12,7 +12,7 @@
 
 #include "core/open.h"
 
-/* Read a regular file of at most `max` bytes into a co_calloc block with a NUL behind it.
+/* Read a regular file of at most `max` bytes into a co_calloc block with a NUL after it.
    `status` is the code for a missing, unreadable, too large or non-regular file
    (CO_E_USAGE for a config, CO_E_DATA for data). Free with co_free. */
 co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status);
@@ -33,7 +33,7 @@ void co_atomic_discard(co_atomic_file *file);
 /* mkdir -p with mode 0777 & ~umask. */
 co_status co_fs_mkdirs(const char *path);
 /* A folder that nobody else has, also if others ask in the same second: `prefix`-20260131-235959,
-   with -2, -3, ... behind it where that exists. `path` (size bytes) gets its name. */
+   with -2, -3, ... appended where that exists. `path` (size bytes) gets its name. */
 co_status co_fs_make_dated(char *path, size_t size, const char *prefix);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);

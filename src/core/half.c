@@ -1,5 +1,5 @@
 /*
- * half.c - floats of 16 bits in plain C; and the choice among the sets of loops.
+ * half.c - half precision in plain C; and the choice among the sets of loops.
  */
 #define HALF_STEP 4
 

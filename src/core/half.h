@@ -1,5 +1,5 @@
 /*
- * half.h - floats of 16 bits: BF16 and F16 to and from float.
+ * half.h - half precision: BF16 and F16 to and from float.
  *
  * Widening is exact. Rounding is to nearest, ties to even; what is too large becomes infinity, NaNs
  * stay NaNs: quiet, with their sign and the upper bits of their payload. Subnormals are kept, as

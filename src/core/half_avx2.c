@@ -1,5 +1,5 @@
 /*
- * half_avx2.c - floats of 16 bits with vectors of 256 bits: AVX2 and F16C.
+ * half_avx2.c - half precision with vectors of 256 bits: AVX2 and F16C.
  *
  * The compiler makes vector code of BF16's integer arithmetic; F16 has instructions of its own,
  * which keep subnormals in any mode.

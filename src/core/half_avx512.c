@@ -1,5 +1,5 @@
 /*
- * half_avx512.c - floats of 16 bits with vectors of 512 bits: AVX-512.
+ * half_avx512.c - half precision with vectors of 512 bits: AVX-512.
  *
  * The compiler makes vector code of BF16's integer arithmetic; F16 has instructions of its own,
  * which keep subnormals in any mode.

@@ -64,7 +64,7 @@ static inline void half_draw(uint32_t bits[HALF_GROUP], const co_rng *rng, uint6
         half_draw_some(bits + l, rng, (uint32_t)group * HALF_BLOCKS + l);
 }
 
-/* What is cut off is a number of 16 bits: with that chance the sum carries. */
+/* What is cut off is a 16-bit integer: with that chance the sum carries. */
 static inline float half_random_bf16(float value, uint32_t random)
 {
     const uint32_t bits = half_bits(value);
@@ -73,7 +73,7 @@ static inline float half_random_bf16(float value, uint32_t random)
     return half_value(((bits & 0x7fffffff) > 0x7f800000 ? quiet : bits + random) & 0xffff0000);
 }
 
-/* The same. Below 2^-14 in steps of 2^-24, with 16 bits of what lies below them. */
+/* The same. Below 2^-14 in steps of 2^-24, with 16 bits of what is below them. */
 static inline float half_random_f16(float value, uint32_t random)
 {
     const uint32_t bits = half_bits(value), sign = bits & 0x80000000, size = bits & 0x7fffffff;

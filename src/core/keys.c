@@ -191,7 +191,7 @@ static co_status keys_read_one(void *self, const keys_reader *r, const co_key *k
         *(const co_value **)field = value->kind == CO_VALUE_NULL ? NULL : value;
         return CO_OK;
     }
-    /* "~" stands for absent where the default says so. */
+    /* "~" means absent where the default says so. */
     if (value->kind == CO_VALUE_NULL && key->fallback && strcmp(key->fallback, "~") == 0) {
         if (key->type == CO_KEY_STRING)
             *(const char **)field = NULL;

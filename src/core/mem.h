@@ -4,7 +4,7 @@
  * Every call sets the error message and returns NULL when it fails; the caller returns
  * CO_E_NOMEM. Tests make the k-th allocation fail with co_mem_fail_at.
  *
- * Core dumps leave out what is large: tensors and shared memory tell nothing of a crash, and to
+ * Core dumps leave out what is large: tensors and shared memory explain no crash, and to
  * dump pages that were never touched takes memory for them.
  */
 #ifndef CO_CORE_MEM_H

@@ -1,7 +1,7 @@
 /*
  * open.h - the one place where files are opened. scripts/check_opens.sh keeps it so.
  *
- * A name says nothing of what is behind it: a pipe would make a reader wait for ever, a device has
+ * A name says nothing of what it names: a pipe would make a reader wait for ever, a device has
  * no end, a link leads elsewhere. So only regular files are opened, of a size that the caller has
  * named, and what is to be made is never made through a link. What a user names, a data set or
  * weights, may be a link; what a program finds in a run directory may not.
@@ -20,7 +20,7 @@ typedef struct co_open_rule {
     co_status status;     /* code for what is missing, unreadable, too large or no regular file */
     bool own;             /* of a run directory: a symbolic link is refused */
     uint64_t max;         /* bytes; 0: any number */
-    const char *expected; /* "an IDX file", to be told where a folder is; NULL: "a file" */
+    const char *expected; /* "an IDX file", for the message where a folder is; NULL: "a file" */
 } co_open_rule;
 
 /* A regular file for reading; *fd is the caller's. The message begins with the path. */

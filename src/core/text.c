@@ -66,7 +66,7 @@ static size_t text_piece(char piece[16], const char *at)
 
 const char *co_text_show(char *out, size_t size, const char *text)
 {
-    size_t used = 0, whole = 0; /* up to where "..." has room behind */
+    size_t used = 0, whole = 0; /* up to where "..." has room after it */
     char piece[16];
 
     while (*text) {

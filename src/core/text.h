@@ -1,7 +1,7 @@
 /*
  * text.h - text of others, made fit for a terminal and for one line of it.
  *
- * Names of classes, files, hosts and tensors, and what stands in configs and metadata, come from
+ * Names of classes, files, hosts and tensors, and what is in configs and metadata, come from
  * files. As they are they could break a line, move the cursor, or show another text than there is.
  */
 #ifndef CO_CORE_TEXT_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 
 /* `text` with its printable UTF-8 as it is, and all else (control characters, line ends, marks that
-   turn the direction, bytes that are no UTF-8) as \n, \t, \x1b, \u202e; "..." stands at the end of
+   turn the direction, bytes that are no UTF-8) as \n, \t, \x1b, \u202e; "..." is at the end of
    what does not fit. Made so once, it stays the same. Returns `out`; `size` is at least 4. */
 const char *co_text_show(char *out, size_t size, const char *text);
 
-/* The same for an argument of printf, in room of the block that it stands in. */
+/* The same for an argument of printf, in room of the block that it is in. */
 #define CO_TEXT_SHOWN 4096
 #define CO_SHOW(text) co_text_show((char[CO_TEXT_SHOWN]){0}, CO_TEXT_SHOWN, (text))
 

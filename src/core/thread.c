@@ -123,7 +123,7 @@ co_status co_thread_bind_share(int *cores, int index, int count)
     if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
         n = co_thread_list_cores(core, CPU_SETSIZE, &allowed);
     if (n < 1)
-        return co_fail(CO_E_UNSUPPORTED, "cannot tell which cores this process may use");
+        return co_fail(CO_E_UNSUPPORTED, "cannot find out which cores this process may use");
     co_thread_share(&begin, &end, core, n, index, count);
     CPU_ZERO(&share);
     for (int i = begin; i < end; i++)

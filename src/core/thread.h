@@ -24,7 +24,7 @@ struct hwloc_topology *co_thread_topology(void);
 /* Those of the set in the order of the machine's topology, neighbours side by side and the cores of
    a node together; how many, `max` at most. */
 int co_thread_list_cores(co_core *out, int max, const cpu_set_t *set);
-/* Cores [begin, end) of the list are the share of rank `index` of `count`. A share lies within a
+/* Cores [begin, end) of the list are the share of rank `index` of `count`. A share is within a
    node where that costs no rank a core. More ranks than cores: one core each, in turn. */
 void co_thread_share(int *begin, int *end, const co_core *core, int n, int index, int count);
 /* Rank `index` of `count` on this host: bind the calling thread to its share of the allowed cores,

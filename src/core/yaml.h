@@ -1,4 +1,4 @@
-/* yaml.h - the YAML parser behind config.c. */
+/* yaml.h - the YAML parser of config.c. */
 #ifndef CO_CORE_YAML_H
 #define CO_CORE_YAML_H
 

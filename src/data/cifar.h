@@ -46,7 +46,7 @@ typedef struct co_cifar {
 /* Map a file of either version, plain or gzip, and check its length and every label. Anything else
    is CO_E_DATA, with a message that begins with the path. */
 co_status co_cifar_open(co_cifar *out, const char *path, const co_cifar_layout *layout);
-/* The same from memory, which must outlive `out`; `name` stands for the path. */
+/* The same from memory, which must outlive `out`; messages call it `name`. */
 co_status co_cifar_parse(co_cifar *out, const uint8_t *bytes, size_t size,
                          const co_cifar_layout *layout, const char *name);
 void co_cifar_close(co_cifar *cifar);

@@ -46,7 +46,7 @@ static const co_key cifar100_keys[] = {
     CO_KEYS_END,
 };
 
-/* "FOLDER/below/file", or with .gz behind it; true when there is one. */
+/* "FOLDER/below/file", or with .gz appended; true when there is one. */
 static bool cifar_find(char out[CIFAR_PATH], const char *folder, const char *below,
                        const char *file)
 {

@@ -1,7 +1,7 @@
 /*
  * cifar_python.c - a file of CIFAR's version for Python: a pickled dictionary of labels and pixels.
  *
- * Pixels are used where they lie in the file; labels become a byte each. Must not know opcodes:
+ * Pixels are used in place in the file; labels become a byte each. Must not know opcodes:
  * those are pickle.c's.
  */
 #include <string.h>

@@ -86,7 +86,7 @@ static bool dataset_size_ok(const co_shape *shape)
     return true;
 }
 
-/* The size of one image stands for all where neither key sets one. */
+/* The size of one image is that of all where neither key sets one. */
 static co_status dataset_first_size(co_dataset *data, co_shape *first)
 {
     char name[CO_DATASET_NAME];

@@ -19,7 +19,7 @@ typedef struct co_file {
 /* CO_E_DATA for what is missing, empty, no regular file, or damaged gzip, with a message that
    begins with the path; `expected` is what to call a good one: "an IDX file". */
 co_status co_file_open(co_file *out, const char *path, const char *expected);
-/* The same from memory, which must outlive `out`; `name` stands for the path. */
+/* The same from memory, which must outlive `out`; messages call it `name`. */
 co_status co_file_borrow(co_file *out, const uint8_t *bytes, size_t size, const char *name);
 void co_file_close(co_file *file);
 

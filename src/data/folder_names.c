@@ -54,7 +54,7 @@ static bool names_is_image(const char *name)
     return false;
 }
 
-/* File systems that do not tell the kind of an entry, and links, cost a look at the entry. */
+/* File systems that do not say the kind of an entry, and links, cost a look at the entry. */
 static bool names_is_folder(DIR *dir, const struct dirent *entry)
 {
     struct stat info;
@@ -75,9 +75,10 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     if (kind == CO_NAMES_FOLDERS)
         return is_folder ? names_put(names, entry->d_name) : CO_OK;
     if (is_folder)
-        return co_fail(CO_E_DATA,
-                       "%s/%s: a folder within a class's folder; images lie right in the latter",
-                       folder, entry->d_name);
+        return co_fail(
+            CO_E_DATA,
+            "%s/%s: a folder within a class's folder; images belong directly into the latter",
+            folder, entry->d_name);
     return names_is_image(entry->d_name) ? names_put(names, entry->d_name) : CO_OK;
 }
 

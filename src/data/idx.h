@@ -17,7 +17,7 @@ typedef struct co_idx {
 /* Map a file, plain or gzip, that must hold `ndim` dimensions and nothing else. Anything else is
    CO_E_DATA, with a message that begins with the path. */
 co_status co_idx_open(co_idx *out, const char *path, int ndim);
-/* The same from memory, which must outlive `out`; `name` stands for the path. */
+/* The same from memory, which must outlive `out`; messages call it `name`. */
 co_status co_idx_parse(co_idx *out, const uint8_t *bytes, size_t size, int ndim, const char *name);
 void co_idx_close(co_idx *idx);
 

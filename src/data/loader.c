@@ -91,7 +91,7 @@ static co_status loader_refuse(void)
     char why[LOADER_SLOT_MESSAGE];
 
     snprintf(why, sizeof(why), "%s", co_error_message());
-    return co_fail(CO_E_DATA, "%s; mend it, or go on without it: data.on_bad_sample: skip", why);
+    return co_fail(CO_E_DATA, "%s; repair it, or set data.on_bad_sample: skip", why);
 }
 
 static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
@@ -299,8 +299,7 @@ static void loader_count_bad(co_loader *l, const co_batch *batch)
 {
     l->bad += batch->bad;
     if (batch->bad && l->warned++ < LOADER_WARNINGS)
-        co_log(CO_LOG_WARN, "%s; another sample with its label stands in for it%s",
-               batch->bad_message,
+        co_log(CO_LOG_WARN, "%s; replaced by another sample with its label%s", batch->bad_message,
                l->warned == LOADER_WARNINGS ? " (more will only be counted)" : "");
 }
 

@@ -1,5 +1,5 @@
 /*
- * mt19937.c - the generator behind Python's random module and PyTorch's CPU generator.
+ * mt19937.c - the generator of Python's random module and PyTorch's CPU generator.
  *
  * M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM TOMACS 8(1), 1998; the seeding by array
  * is theirs of 2002. Only for orders that must equal those programs': everything else uses

@@ -44,12 +44,12 @@ typedef struct co_pack {
 /* `path` must outlive out. Header and index are checked here, records when they are read. CO_E_DATA
    naming the file. */
 co_status co_pack_open(co_pack *out, const char *path);
-/* The same from memory, which must outlive out; `name` stands for the path. */
+/* The same from memory, which must outlive out; messages call it `name`. */
 co_status co_pack_parse(co_pack *out, const uint8_t *bytes, size_t size, const char *name);
 void co_pack_close(co_pack *pack);
 
 co_pack_entry co_pack_entry_at(const co_pack *pack, co_split split, uint64_t i);
-/* The bytes of a record, where they lie in the file. Its checksum is held against them the first
+/* The bytes of a record, in place in the file. Its checksum is held against them the first
    time; CO_E_DATA. Thread-safe. */
 co_status co_pack_record(co_bytes *out, const co_pack *pack, co_split split, uint64_t i);
 

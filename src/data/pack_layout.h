@@ -1,4 +1,4 @@
-/* pack_layout.h - where things lie in a packed file; all numbers are little-endian. */
+/* pack_layout.h - the layout of a packed file; all numbers are little-endian. */
 #ifndef CO_DATA_PACK_LAYOUT_H
 #define CO_DATA_PACK_LAYOUT_H
 

@@ -51,7 +51,7 @@ static co_status partition_keys(const co_key **out, const co_partition_ops *ops,
     return co_keys_join(out, shared, ops->keys, sizeof(partition_common), arena);
 }
 
-/* `random`, or {kind: random, ratios: [...]}; the plugin's struct stands behind `common`. */
+/* `random`, or {kind: random, ratios: [...]}; the plugin's struct follows `common`. */
 static co_status partition_read(partition_common *common, const co_partition_ops *ops,
                                 co_config *config, const co_value *map)
 {
@@ -127,7 +127,7 @@ void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_optio
         out->size[r] = 0;
     for (uint64_t i = 0; i < options->count; i++)
         out->size[owner[i]]++;
-    /* size[r] stands for where rank r's next sample goes, ... */
+    /* size[r] is where rank r's next sample goes, ... */
     for (int r = 0; r < ranks; r++) {
         const uint64_t size = out->size[r];
 

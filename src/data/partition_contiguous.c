@@ -1,7 +1,7 @@
 /*
  * partition_contiguous.c - the set in its own order, cut by ratio.
  *
- * What lies together in the files stays together: a set that is sorted by label, or by where it
+ * What is together in the files stays together: a set that is sorted by label, or by where it
  * was taken, gives ranks with different data.
  */
 #include "data/partition.h"

@@ -41,7 +41,7 @@ static double dirichlet_unit(uint32_t word)
 }
 
 /*
- * The logarithm of a gamma variate of shape alpha, as small shapes give values below the least
+ * The logarithm of a gamma variate of shape alpha, as small shapes give values below the smallest
  * double. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000), at shape
  * alpha + 1, times U^(1 / alpha). Each attempt takes one block of the place's random words.
  */

@@ -3,7 +3,7 @@
  * "Writing Distributed Applications".
  *
  * Part r is the tutorial's part r, to the sample and in its order; the samples that the tutorial
- * drops because int(ratio * count) rounds down are put behind the parts that lost most.
+ * drops because int(ratio * count) rounds down are appended to the parts that lost most.
  */
 #include <string.h>
 

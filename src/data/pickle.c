@@ -346,7 +346,7 @@ static co_status pickle_build_array(pickle_machine *m, co_pickle_array *array, c
     return CO_OK;
 }
 
-/* The state stays behind on the stack's place of the object. */
+/* The state stays in the object's place on the stack. */
 static co_status pickle_build(pickle_machine *m)
 {
     const co_pickle_value *state = pickle_pop(m);
@@ -439,7 +439,7 @@ static co_status pickle_run(pickle_machine *m)
         CO_TRY(pickle_step(m, op));
     }
     if (m->in.left)
-        return pickle_fail(m, "more bytes behind the end of the pickle");
+        return pickle_fail(m, "more bytes after the end of the pickle");
     if (m->stack.n != 1 || m->stack.at[0].kind != CO_PICKLE_DICT)
         return pickle_fail(m, "the pickle is not one dictionary");
     return CO_OK;

@@ -18,7 +18,7 @@ typedef struct indices_reader {
     size_t line;             /* from 1 */
     uint64_t count;          /* samples of the set */
     uint32_t *order;         /* where the next sample goes */
-    uint64_t *seen;          /* (count), owned: the line that a sample stands in, or 0 */
+    uint64_t *seen;          /* (count), owned: the line that a sample is in, or 0 */
     const char *name;
 } indices_reader;
 

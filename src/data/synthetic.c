@@ -137,7 +137,7 @@ static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *b
         self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
     const unsigned noise = (unsigned)(self->noise * 256);
     const size_t width = self->width, size = self->channels * self->height * width;
-    const size_t scratch = (size + 1) / 2 * 2; /* behind the sample: a row of its signal */
+    const size_t scratch = (size + 1) / 2 * 2; /* after the sample: a row of its signal */
     uint32_t word[4];
     uint16_t *signal;
     uint8_t *out;

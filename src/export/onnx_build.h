@@ -33,8 +33,8 @@ typedef struct onnx_builder {
 /* A node of this ONNX operator, which reads `x` and then the parameters of `node`, and writes its
    output. */
 Onnx__NodeProto *onnx_add(onnx_builder *b, const char *op, const co_node *node);
-/* The same with these inputs, ended by NULL, and an output of this name. `suffix` goes behind the
-   node's name. */
+/* The same with these inputs, ended by NULL, and an output of this name. `suffix` is appended to
+   the node's name. */
 Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *node,
                                 const char *suffix, const char *const *in, const char *out);
 /* The output of `node` is its input: nothing is written. */
@@ -45,7 +45,7 @@ void onnx_attr_ints(onnx_builder *b, Onnx__NodeProto *to, const char *name, cons
 void onnx_attr_float(onnx_builder *b, Onnx__NodeProto *to, const char *name, double v);
 /* A constant of floats, which are borrowed until the file is written. */
 void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape, const float *data);
-/* The node's name with `suffix` behind it. Never NULL. */
+/* The node's name with `suffix` appended. Never NULL. */
 const char *onnx_name(onnx_builder *b, const co_node *node, const char *suffix);
 /* What the file calls the tensor. */
 const char *onnx_value(const onnx_builder *b, int var);

@@ -15,7 +15,7 @@
 
 static const int64_t torch_no_batches = 0;
 
-/* "bn1.num_batches_tracked" behind "bn1.running_var": its place in PyTorch's state_dict. */
+/* "bn1.num_batches_tracked" after "bn1.running_var": its place in PyTorch's state_dict. */
 static co_status torch_add_counter(co_named_tensor *out, const co_param *param, co_arena *arena)
 {
     const size_t n = strlen(param->name) - strlen(param->spec.name);

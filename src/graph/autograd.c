@@ -12,7 +12,7 @@
 /* Where the gradients of a tensor's several readers meet. */
 static const co_op autograd_add_op = {.name = "add", .n_in = 2, .n_out = 1};
 
-/* (n_var) whether a parameter lies behind the tensor, so that its gradient is wanted. */
+/* (n_var) whether a parameter comes before the tensor, so that its gradient is wanted. */
 static bool *autograd_find_wanted(co_plan *plan)
 {
     const co_graph *graph = plan->graph;

@@ -1,10 +1,10 @@
 /*
- * cast.c - which type each tensor of a plan has where numbers of 16 bits take part, and the steps
+ * cast.c - which type each tensor of a plan has under mixed precision, and the steps
  * that change it.
  *
  * What an op likes is its own matter (co_op.precision); a plan follows it, or lets everything but
- * the loss be of 16 bits. A change of type goes element by element and so leaves the layout alone,
- * padding included.
+ * the loss be in half precision. A change of type goes element by element and so leaves the layout
+ * alone, padding included.
  */
 #include "graph/plan_internal.h"
 

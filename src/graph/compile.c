@@ -1,5 +1,5 @@
 /*
- * compile.c - which kernel runs each node, and in which layout each tensor lies.
+ * compile.c - which kernel runs each node, and which layout each tensor has.
  *
  * The first kernel that supports a node wins. Layouts stay as the producer left them; only where
  * the next kernel belongs to another backend does a step unpack the tensor to the plain layout.

@@ -1,11 +1,11 @@
 /*
- * fuse.c - which nodes are done in one call: a node and the pointwise or pooling ones behind it,
+ * fuse.c - which nodes are done in one call: a node and the pointwise or pooling ones after it,
  * where its kernel takes them over, so that a tensor is not written and read again in between.
  *
  *   batchnorm -> relu        batchnorm -> add -> relu        conv2d -> maxpool -> relu
  *
  * Nodes are joined only if each is the next in the order of building, so no gradient becomes final
- * earlier or later than without, and if nobody else reads what lies between them. A kernel that
+ * earlier or later than without, and if nobody else reads what is between them. A kernel that
  * takes nothing over sees its node alone. Must not know ops: kernels say what they can do.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * memory.c - where each tensor of a plan lies: two tensors share bytes when they are never alive
+ * memory.c - where each tensor of a plan is: two tensors share bytes when they are never alive
  * at the same step.
  *
  * Life times follow from the steps. A kernel that can work in place puts its result over its
@@ -65,7 +65,7 @@ static plan_tensor *memory_root(plan_tensor *t)
     return t;
 }
 
-/* Let `to` lie over `from` if `from` dies at this step. */
+/* Let `to` share the bytes of `from` if `from` dies at this step. */
 static void memory_try_in_place(co_tensor *to, co_tensor *from, int step)
 {
     plan_tensor *t = (plan_tensor *)to, *root;

@@ -53,14 +53,14 @@ co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, 
 
 /* ---- for whoever measures: a plan is a row of steps, forward ones first ---- */
 
-/* Told before and behind each step that forward and backward run. */
+/* Notified before and after each step that forward and backward run. */
 typedef struct co_plan_observer {
     void (*begin)(void *arg, const co_plan *plan, int step);
     void (*end)(void *arg, const co_plan *plan, int step);
     void *arg;
 } co_plan_observer;
 
-/* `observer` is borrowed; NULL: nobody is told. */
+/* `observer` is borrowed; NULL: nobody is notified. */
 void co_plan_observe(co_plan *plan, const co_plan_observer *observer);
 
 /* What a step does. Steps that only change a layout have the op "unpack", and the name of the node

@@ -15,7 +15,7 @@ typedef struct plan_tensor {
     int first, last;  /* steps */
     bool pinned;      /* alive all the time: the caller reads or writes it between calls */
     size_t offset;
-    struct plan_tensor *alias; /* lies where this one does; NULL: on its own */
+    struct plan_tensor *alias; /* is where this one is; NULL: on its own */
     struct plan_tensor *next;
 } plan_tensor;
 
@@ -27,7 +27,7 @@ typedef struct plan_call {
     const char *refusals;   /* of the backends before it; "": none */
     bool live;              /* the kernel's plan has been entered: fini is due */
     plan_tensor *workspace; /* NULL: none */
-    plan_wide *wide;        /* the kernel computes in floats, on tensors of 16 bits; else NULL */
+    plan_wide *wide;        /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
     struct plan_call *next;
 } plan_call;
 

@@ -1,5 +1,5 @@
 /*
- * wide.c - a kernel that computes in floats, run on tensors of 16 bits.
+ * wide.c - upcast: an fp32 kernel run on 16-bit tensors.
  *
  * Inputs are widened into scratch memory, the kernel runs there, and its results are rounded: any
  * kernel of any backend serves, in whatever layout it likes. So every op has every type on every
@@ -20,7 +20,7 @@ struct plan_wide {
     int n_place;
     struct {
         co_tensor *tensor;
-        size_t offset; /* in scratch memory, behind the kernel's own */
+        size_t offset; /* in scratch memory, after the kernel's own */
     } place[WIDE_MAX];
 };
 
@@ -94,7 +94,7 @@ co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel)
 
 /* ---- the life of a kernel ---- */
 
-/* What the kernel has settled on holds for the tensor of 16 bits too. */
+/* What the kernel has settled on holds for the 16-bit tensor too. */
 static void wide_adopt(co_tensor *tensor, const co_tensor *own)
 {
     if (!tensor || tensor == own)
@@ -234,7 +234,7 @@ static void wide_fini(co_call *call)
         w->inner.kernel->fini(&w->inner);
 }
 
-/* Sources are read into scratch memory before results are written: they may lie in one place. */
+/* Sources are read into scratch memory before results are written: they may share one place. */
 const co_kernel plan_wide_kernel = {
     .op = "wide",
     .plan = wide_plan,

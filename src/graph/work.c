@@ -1,7 +1,7 @@
 /*
  * work.c - operations and bytes of a step, from its tensors and what the op says of itself.
  *
- * The least that any kernel has to do: what one reads twice, or puts down in between, is not in
+ * The minimum that any kernel has to do: what one reads twice, or puts down in between, is not in
  * here, so that a kernel which does so looks as slow as it is. Must not know kernels.
  */
 #include "graph/work.h"

@@ -47,13 +47,13 @@ typedef struct co_augment {
     size_t n;
     struct co_augment_one {
         const co_augment_ops *ops;
-        const co_value *value; /* where it stands */
+        const co_value *value; /* where it is */
         void *self;
     } * one;
     size_t n_box, n_bytes; /* the first ones; the rest change floats */
 } co_augment;
 
-/* Where a sample stands in the run: what the draws depend on. */
+/* The position of a sample in the run: what the draws depend on. */
 typedef struct co_augment_place {
     uint64_t seed, epoch, sample;
 } co_augment_place;
@@ -68,7 +68,7 @@ void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height
                     const co_augment_place *place);
 /* How many of the first augmentations of bytes only mirror, and whether they do in all. */
 size_t co_augment_mirrors(bool *mirror, const co_augment *augment, const co_augment_place *place);
-/* Bytes (C, H, W), without the first `skip` augmentations of them; the result lies in `in` or in
+/* Bytes (C, H, W), without the first `skip` augmentations of them; the result is in `in` or in
  * one of the blocks, each of the sample's size. */
 const uint8_t *co_augment_bytes(const co_augment *augment, const uint8_t *in, uint8_t *block[2],
                                 const co_shape *shape, const co_augment_place *place, size_t skip);

@@ -13,11 +13,11 @@ typedef struct color_jitter {
 
 static const co_key color_jitter_keys[] = {
     {"brightness", CO_KEY_REALS, offsetof(color_jitter, brightness), "0", 0, 1e3, NULL,
-     "b: factors from max(0, 1 - b) to 1 + b; or [least, largest]"},
+     "b: factors from max(0, 1 - b) to 1 + b; or [min, max]"},
     {"contrast", CO_KEY_REALS, offsetof(color_jitter, contrast), "0", 0, 1e3, NULL, "likewise"},
     {"saturation", CO_KEY_REALS, offsetof(color_jitter, saturation), "0", 0, 1e3, NULL, "likewise"},
     {"hue", CO_KEY_REALS, offsetof(color_jitter, hue), "0", -0.5, 0.5, NULL,
-     "h: turns of the colour circle from -h to h; or [least, largest]"},
+     "h: turns of the colour circle from -h to h; or [min, max]"},
     CO_KEYS_END,
 };
 
@@ -45,8 +45,7 @@ static co_status color_jitter_check(const void *state, const co_shape *shape)
     for (size_t i = 0; i < 4; i++)
         if (!color_jitter_range(range, values[i], i == 3))
             return co_fail(CO_E_USAGE,
-                           "augmentation color-jitter: key '%s': expected a number or [least, "
-                           "largest]",
+                           "augmentation color-jitter: key '%s': expected a number or [min, max]",
                            color_jitter_keys[i].name);
     if (shape->dim[0] == 1 || shape->dim[0] == 3)
         return CO_OK;

@@ -40,7 +40,7 @@ static co_status random_crop_check(const void *self, const co_shape *shape)
         (long long)crop->padding, (long long)shape->dim[1], (long long)shape->dim[2]);
 }
 
-/* The pixel of the image that stands at `at`, which may lie in the border; -1: none does. */
+/* The pixel of the image that is at `at`, which may be in the border; -1: none does. */
 static int64_t random_crop_source(const random_crop *crop, int64_t at, int64_t n)
 {
     if (at >= 0 && at < n)

@@ -14,9 +14,9 @@ typedef struct random_resized_crop {
 
 static const co_key random_resized_crop_keys[] = {
     {"scale", CO_KEY_REALS, offsetof(random_resized_crop, scale), "[0.08, 1]", 1e-6, 1, NULL,
-     "least and largest share of the image's area"},
+     "minimum and maximum fraction of the image's area"},
     {"ratio", CO_KEY_REALS, offsetof(random_resized_crop, ratio), "[0.75, 1.3333333333333333]",
-     1e-3, 1e3, NULL, "least and largest width / height"},
+     1e-3, 1e3, NULL, "minimum and maximum width / height"},
     CO_KEYS_END,
 };
 
@@ -24,8 +24,8 @@ static co_status random_resized_crop_range(const co_reals *range, const char *ke
 {
     if (range->n == 2 && range->v[0] <= range->v[1])
         return CO_OK;
-    return co_fail(CO_E_USAGE,
-                   "augmentation random-resized-crop: key '%s': expected [least, largest]", key);
+    return co_fail(CO_E_USAGE, "augmentation random-resized-crop: key '%s': expected [min, max]",
+                   key);
 }
 
 static co_status random_resized_crop_check(const void *state, const co_shape *shape)

@@ -110,7 +110,7 @@ static void filter_measure(co_image_filter *f, const filter_reach *r)
 }
 
 /* Where there are fewer taps than elsewhere, at an end, they are the last of the pairs: so none
-   lies behind the source but one, when their number is odd. Returns how many are before them. */
+   is past the source but one, when their number is odd. Returns how many are before them. */
 static size_t filter_place(co_image_filter *f, const filter_reach *r, size_t i)
 {
     const size_t span = f->end - f->low, most = 2 * f->pairs, limit = span > most ? span - most : 0;

@@ -110,7 +110,7 @@ static void image_fetch_row(const co_image_scaler *s, const co_pixels *in, size_
     }
 }
 
-/* One row to a scaler; from its planes as they lie where more can be read behind them. */
+/* One row to a scaler; from its planes as they are where more can be read after them. */
 static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels *in, size_t y)
 {
     const uint8_t *row = in->at + y * in->row + s->column.low * in->column;

@@ -35,7 +35,7 @@ typedef struct co_image_box {
     double x, y, width, height;
 } co_image_box;
 
-/* The part of the image that is wanted, and what to make of it. The box lies within the image and
+/* The part of the image that is wanted, and what to make of it. The box is within the image and
    is not empty; height and width are at least 1. */
 typedef struct co_image_want {
     co_image_box box;

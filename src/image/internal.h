@@ -9,7 +9,7 @@
 #define CO_IMAGE_MAX_MEMORY ((size_t)1 << 30)
 /* Scans of a progressive JPEG; encoders write about ten. */
 #define CO_IMAGE_MAX_SCANS 100
-/* Readable bytes behind a row that is given to a scaler. */
+/* Readable bytes after a row that is given to a scaler. */
 #define CO_IMAGE_ROW_PAD 128
 
 /* A block that grows as needed and is kept. Zero is empty. */
@@ -30,7 +30,7 @@ typedef struct co_image_filter {
     size_t pairs;    /* (taps + 1) / 2 */
     size_t low, end; /* the part of the source that has any weight */
     uint32_t *first; /* (room), relative to low; all up or all down */
-    uint32_t *base;  /* (room / CO_IMAGE_BLOCK), least `first` of a block */
+    uint32_t *base;  /* (room / CO_IMAGE_BLOCK), minimum of `first` in a block */
     uint32_t *taps;  /* (room), first - base in the lower half and one more in the upper one */
     size_t spread;   /* first - base, at most */
     int16_t *high;   /* (pairs, room, 2) */
@@ -61,7 +61,7 @@ typedef struct co_image_loops {
     void (*across)(uint8_t *out, size_t plane, const uint8_t *row, const co_image_filter *filter);
     /* The same of one or three planes, for filters with spread + 2 <= window and no more than
        CO_IMAGE_PAIRS; reads up to
-       CO_IMAGE_ROW_PAD bytes behind a row. */
+       CO_IMAGE_ROW_PAD bytes after a row. */
     void (*across_planes)(uint8_t *out, size_t plane, const uint8_t *const row[3], size_t planes,
                           const co_image_filter *filter);
     size_t window; /* 0: there is no such function */
@@ -102,7 +102,7 @@ typedef struct co_image_scaler {
    complete. */
 co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_want *want,
                                 const co_image_box *box, size_t width, size_t height, size_t lanes);
-/* `pixels`: CO_IMAGE_ROW_PAD bytes behind its last pixel can be read. */
+/* `pixels`: CO_IMAGE_ROW_PAD bytes after its last pixel can be read. */
 void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels);
 /* The same of a row for each plane, one or three. */
 void co_image_scaler_planes(co_image_scaler *s, const uint8_t *const row[3]);

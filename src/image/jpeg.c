@@ -44,7 +44,7 @@ static void image_jpeg_fail(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Whether damage is behind a warning. What is left over behind the last scan harms nobody, and so
+/* Whether a warning means damage. What is left over after the last scan harms nobody, and so
    does an end marker that is missing there, if no other scan can be missing: missing data within
    a scan has a warning of its own. */
 static bool image_jpeg_is_damage(const struct jpeg_decompress_struct *lib)

@@ -1,5 +1,6 @@
 /*
- * normalize.c - mean and deviation: numbers, or the name of a data set whose numbers are known.
+ * normalize.c - mean and standard deviation: numbers, or the name of a data set whose numbers are
+ * known.
  */
 #include "image/normalize.h"
 

@@ -7,7 +7,7 @@
 
 typedef struct co_normalize {
     co_reals mean, std;
-    const co_value *value; /* where they stand, or NULL */
+    const co_value *value; /* where they are, or NULL */
 } co_normalize;
 
 /* From `normalize: NAME` or {mean: ..., std: ...}; NULL: bytes / 255. */

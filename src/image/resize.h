@@ -10,7 +10,7 @@ typedef enum co_resize_mode {
     CO_RESIZE_PAD       /* byte 0 around the image, which stays in the middle */
 } co_resize_mode;
 
-/* One output row or column: the two of the input that it lies between. */
+/* One output row or column: the two of the input that it is between. */
 typedef struct co_resize_tap {
     uint32_t low, high;
     float weight; /* of high */

@@ -26,7 +26,7 @@ typedef struct child_run {
     const co_child *child;
     pid_t pid;
     uint64_t start_ns;
-    double asked_at; /* seconds after the start when it was told to end; < 0: not */
+    double asked_at; /* seconds after the start when it was asked to end; < 0: not */
     bool asked;      /* by the signal that leaves it time */
     co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process shall end */
     bool late;

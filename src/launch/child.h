@@ -36,8 +36,8 @@ typedef struct co_child_ending {
     double seconds;
 } co_child_ending;
 
-/* CO_OK however it ends. CO_E_INTERRUPTED, CO_E_TERMINATED: this process was told to end, and the
-   child has ended before. The child dies with this process; with `ask` it is told by SIGTERM, and
+/* CO_OK however it ends. CO_E_INTERRUPTED, CO_E_TERMINATED: this process was asked to end, and the
+   child has ended before. The child dies with this process; with `ask` it gets SIGTERM, and
    has seconds, then what it has started dies too. */
 co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const co_child *child);
 

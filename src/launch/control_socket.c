@@ -286,7 +286,7 @@ static co_status control_no_run(const char *folder)
         return co_fail(CO_E_USAGE, "%s: this run belongs to another user", folder);
     return co_fail(CO_E_USAGE,
                    "%s: no run listens here (%s); name the run directory of one that "
-                   "is at work on this machine",
+                   "is running on this machine",
                    folder, strerror(errno));
 }
 

@@ -6,7 +6,7 @@
 
 /* From now on `watch`, `ranks` of them, say which signal ends this process, as soon as it comes:
    of those that dump core, where they would do that. The dump may take long, and only when it is
-   written does the kernel tell anybody. One call in a process; borrowed until the next one: NULL
+   written does the kernel notify anybody. One call in a process; borrowed until the next one: NULL
    takes it back, and cannot fail. */
 co_status co_dying_tell(co_watch *watch, int ranks);
 

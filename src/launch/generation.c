@@ -25,8 +25,8 @@
    in its next collective; one that is stuck or stopped never does. */
 #define GRACE_NS UINT64_C(2000000000)
 /* Other ranks report one that they wait for, and are the first to know. */
-#define DOG_MARGIN_NS UINT64_C(1000000000)
-#define DOG_EVERY_NS  UINT64_C(500000000)
+#define WATCHDOG_MARGIN_NS UINT64_C(1000000000)
+#define DOG_EVERY_NS       UINT64_C(500000000)
 
 co_status co_generation_open(generation *g)
 {
@@ -36,8 +36,8 @@ co_status co_generation_open(generation *g)
     g->processes = g->options->threads ? 1 : g->ranks;
     CO_TRY(co_shm_create(&g->shm, g->ranks));
     g->pids = co_calloc(2 * ranks, sizeof(*g->pids));
-    g->dogs = co_calloc(ranks, sizeof(*g->dogs));
-    if (!g->pids || !g->dogs)
+    g->watchdogs = co_calloc(ranks, sizeof(*g->watchdogs));
+    if (!g->pids || !g->watchdogs)
         return CO_E_NOMEM;
     g->started = g->pids + ranks;
     g->kills = co_death_memory_kills();
@@ -46,7 +46,7 @@ co_status co_generation_open(generation *g)
 
 void co_generation_close(generation *g)
 {
-    co_free(g->dogs);
+    co_free(g->watchdogs);
     co_free(g->pids);
     co_shm_destroy(g->shm);
 }
@@ -62,7 +62,7 @@ static _Noreturn void generation_exit(int code)
     _exit(code);
 }
 
-/* The ranks of a process lie side by side. */
+/* The ranks of a process follow one another. */
 static co_watch *generation_watch(const generation *g, int process)
 {
     return co_shm_watch(g->shm, g->options->threads ? 0 : process);
@@ -202,7 +202,7 @@ static void generation_look_for_still(generation *g)
         char what[1024], cause[1200];
 
         if (!g->pids[g->processes == 1 ? 0 : rank] ||
-            !co_watchdog_look(&g->dogs[rank], watch, limit_ms * 1000000 + DOG_MARGIN_NS))
+            !co_watchdog_look(&g->watchdogs[rank], watch, limit_ms * 1000000 + WATCHDOG_MARGIN_NS))
             continue;
         snprintf(cause, sizeof(cause), "it has not got on for %llu s; %s",
                  (unsigned long long)(limit_ms / 1000),
@@ -235,7 +235,7 @@ void co_generation_look(generation *g)
     generation_look_for_still(g);
 }
 
-co_status co_generation_verdict(const generation *g, int *rank)
+co_status co_generation_status(const generation *g, int *rank)
 {
     char cause[2000];
     co_status st;

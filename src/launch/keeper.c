@@ -1,7 +1,7 @@
 /*
  * keeper.c - the end of a process group whose master was killed.
  *
- * What is killed by SIGKILL tells nobody, and a launcher of MPI that the kernel asks to end may
+ * What is killed by SIGKILL notifies nobody, and a launcher of MPI that the kernel asks to end may
  * take its time or have been started by a script, which ends alone. So a process waits for the end
  * of a pipe that only the master holds. Must not know what it ends.
  */

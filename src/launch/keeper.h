@@ -9,9 +9,9 @@ typedef struct co_keeper {
     int line;  /* owned: our end of the pipe by which it knows that we are there */
 } co_keeper;
 
-/* `leader`: a child that leads a process group and is told of our death by the kernel. If it has
-   not ended some seconds after it, or when it has, its whole group is killed. Without memory for
-   another process there is none. */
+/* `leader`: a child that leads a process group and is notified of our death by the kernel. If it
+   has not ended some seconds after it, or when it has, its whole group is killed. Without memory
+   for another process there is none. */
 void co_keeper_start(co_keeper *keeper, pid_t leader);
 /* `leader` has ended, and we are here: so does the keeper. */
 void co_keeper_end(co_keeper *keeper);

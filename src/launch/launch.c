@@ -41,7 +41,7 @@ bool co_launch_under_mpi(void)
     return launch_env(names) >= 0;
 }
 
-/* Before the rank has memory: that lies beside the cores which touch it first. */
+/* Before the rank has memory: that is local to the cores which touch it first. */
 static co_status launch_bind(const co_launch_options *options, int local_rank, int local_ranks)
 {
     int cores;
@@ -99,7 +99,7 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
     return st;
 }
 
-/* mpiexec binds ranks by its own rules, unless told not to or oversubscribed. */
+/* mpiexec binds ranks by its own rules, unless it is set not to or oversubscribed. */
 static bool launch_bound_already(void)
 {
     return co_thread_cores() < (int)sysconf(_SC_NPROCESSORS_ONLN);

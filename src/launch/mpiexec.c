@@ -22,7 +22,7 @@
 
 #define JOB_SIGNALLED 128 /* exit codes above it are signals, */
 #define JOB_SIGNALS   64  /* so many of them */
-#define JOB_LOOK_S    2   /* between two looks at the notes of ranks at work */
+#define JOB_LOOK_S    2   /* between two looks at the notes of running ranks */
 #define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
 
 typedef struct job {
@@ -59,7 +59,7 @@ static co_status job_command(const char ***out, const job *j, bool again)
 
 /* ---- what a job has come to ---- */
 
-/* The rank that went first, as far as the notes tell; -1: none. One without a last word has died;
+/* The rank that went first, as far as the notes say; -1: none. One without a last word has died;
    one that failed says why. */
 static int job_find_dead(const job *j)
 {
@@ -146,7 +146,7 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
                note->status == CO_E_NOMEM;
     }
     if (note && note->kind == CO_NOTE_BEGUN) {
-        snprintf(j->cause, sizeof(j->cause), "%s died in or behind step %llu; its launcher %s",
+        snprintf(j->cause, sizeof(j->cause), "%s died in or after step %llu; its launcher %s",
                  job_silent(who, sizeof(who), j, dead), (unsigned long long)job_step(j),
                  job_ending(ending, sizeof(ending), j, code));
         return true;
@@ -215,7 +215,7 @@ static bool job_again(job *j, int dead, const co_child_guard *guard)
     if (j->m->on_failure == CO_MPIEXEC_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
         return job_give_up(j, co_error_message());
     if (j->ranks < 1)
-        return job_give_up(j, "no rank is left to go on with");
+        return job_give_up(j, "no rank is left to continue with");
     j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
     snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
     co_log(CO_LOG_WARN,

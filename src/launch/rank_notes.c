@@ -136,7 +136,7 @@ void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status sta
     notes_append(folder, rank, line);
 }
 
-/* Whether a note may still follow one of kind `before`: what a rank says of its own end stands. */
+/* Whether a note may still follow one of kind `before`: what a rank says of its own end is kept. */
 static bool notes_is_news(co_note_kind before)
 {
     return before == CO_NOTE_BEGUN || before == CO_NOTE_TOLD;

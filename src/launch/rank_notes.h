@@ -1,9 +1,9 @@
 /*
- * rank_notes.h - how the ranks of an MPI job have ended, told by themselves in a folder that all
- * see.
+ * rank_notes.h - how the ranks of an MPI job have ended, written by themselves into a folder that
+ * all see.
  *
  * mpiexec's exit code does not say which rank was the first to go, nor on which host. So each rank
- * keeps a file: where it is, then that it was told to end, has failed or has left. A rank that did
+ * keeps a file: where it is, then that it was asked to end, has failed or has left. A rank that did
  * not even say that is one that died.
  */
 #ifndef CO_LAUNCH_RANK_NOTES_H

@@ -1,5 +1,5 @@
 /*
- * rank_process.c - what the kernel knows of a rank: killed by whom, out of memory, at work or not.
+ * rank_process.c - what the kernel knows of a rank: killed by whom, out of memory, running or not.
  */
 #include "launch/rank_process.h"
 
@@ -14,7 +14,7 @@
 #include "core/open.h"
 #include "core/process.h"
 
-/* The value behind `key` at the start of a line; `otherwise` where there is no such file or line.
+/* The value after `key` at the start of a line; `otherwise` where there is no such file or line.
    Numbers of files under /proc and /sys. */
 static uint64_t death_number(const char *path, const char *key, uint64_t otherwise)
 {
@@ -104,7 +104,7 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
 
     if (!atomic_load(&watch->pid) || phase == CO_PHASE_STARTING)
         return false;
-    /* A sync tells nothing of how it gets on, and disks may be slow. */
+    /* A sync shows nothing of its progress, and disks may be slow. */
     if (phase == CO_PHASE_SAVING &&
         now < atomic_load(&watch->phase_ns) + CO_WATCH_SAVING * limit_ns &&
         !co_watch_is_stopped(watch))

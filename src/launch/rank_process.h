@@ -19,7 +19,7 @@ typedef struct co_watchdog {
     uint64_t ticks;             /* of the processor, then */
 } co_watchdog;
 
-/* True: the rank has stood still for `limit_ns`, where none of its own limits can end it. */
+/* True: the rank has made no progress for `limit_ns`, where none of its own limits can end it. */
 bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns);
 
 #endif

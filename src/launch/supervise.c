@@ -95,7 +95,7 @@ static co_status supervise_generation(supervisor *s, generation *g, int *rank)
         supervise_wait(s, g);
         co_generation_look(g);
     }
-    return co_generation_verdict(g, rank);
+    return co_generation_status(g, rank);
 }
 
 static bool supervise_again(const supervisor *s, int *ranks, co_status st, int rank)

@@ -268,7 +268,7 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
     return CO_OK;
 }
 
-/* Labels are places in rows of scores. The largest of them as unsigned numbers, in which negative
+/* Labels are places in rows of logits. The largest of them as unsigned numbers, in which negative
    ones are largest of all, costs a fraction of the copy that follows. */
 static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
 {
@@ -435,7 +435,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     CO_TRY(model_check_count(model, count));
     if (!input || !out)
         return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
-                       input ? "room for their scores" : "input");
+                       input ? "room for their logits" : "input");
     CO_TRY(model_find_plan(&plan, model, count, false));
     for (int i = 0; i < graph->n_input; i++) { /* zeros: for a loss that nobody reads */
         const size_t bytes = model_input_bytes(model, &graph->input[i], count);

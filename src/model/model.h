@@ -30,8 +30,8 @@ struct co_model {
     float loss_scale; /* of the gradients that backward gives; 1: none */
     uint64_t seed;
     co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
-    bool given;           /* its first weights come from a file, not from the seed */
-    int64_t classes;      /* scores per sample */
+    bool given;           /* its initial weights come from a file, not from the seed */
+    int64_t classes;      /* logits per sample */
     int64_t *confusion;   /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
     model_plan *plans[2]; /* lists: evaluation, training */
     struct co_profiler *profiler; /* borrowed; watches the plans; NULL: nobody does */
@@ -63,10 +63,10 @@ void co_model_drop_plans(co_model *model);
 /* Weights and running statistics as named tensors in one allocation, in order of building; of a
    store that the host may not touch, as they are now. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
-/* Where the trained tensors lie in the store, in one allocation, in order of the store. */
+/* Where the trained tensors are in the store, in one allocation, in order of the store. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 
-/* Metadata of a weights file: one sample's channels, height and width ("3,32,32"), and the scores
+/* Metadata of a weights file: one sample's channels, height and width ("3,32,32"), and the logits
    that the network gives. */
 #define CO_MODEL_SAMPLE_KEY  "cohort.sample"
 #define CO_MODEL_CLASSES_KEY "cohort.classes"
@@ -76,7 +76,7 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
                                      const co_param *param);
 
-/* Layers by name; one stands for those below it too: "layer4" for "layer4.0.conv1". */
+/* Layers by name; one means those below it too: "layer4" for "layer4.0.conv1". */
 typedef struct co_layer_names {
     size_t n;
     const char *const *name;
@@ -85,7 +85,7 @@ typedef struct co_layer_names {
 /* As co_model_load, but for the layers `fresh` (NULL: none): they keep their values, and what the
    file has of them does not matter. */
 co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh);
-/* The same from a file that is open; `name` stands for it in messages. */
+/* The same from a file that is open; messages call it `name`. */
 co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
                              const co_layer_names *fresh);
 

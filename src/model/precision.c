@@ -48,7 +48,7 @@ const co_key co_precision_keys[] = {
     {"level", CO_KEY_CHOICE, VALUE(level), "fp32", 0, 0, precision_levels,
      "fp32, bf16, or one of Apex's O0, O1, O2, O3"},
     {"dtype", CO_KEY_CHOICE, VALUE(type), "auto", 0, 0, precision_types,
-     "the 16 bits of O1 to O3: fp16 (auto) or bf16"},
+     "the 16-bit type of O1 to O3: fp16 (auto) or bf16"},
     {"loss_scale", CO_KEY_STRING, VALUE(loss_scale), "auto", 0, 0, NULL,
      "a number, or dynamic; auto: dynamic for O1 and O2 in fp16, else 1"},
     {"keep_batchnorm_fp32", CO_KEY_CHOICE, VALUE(keep_norm), "auto", 0, 0, precision_keep,
@@ -58,16 +58,16 @@ const co_key co_precision_keys[] = {
     {"loss_scale_window", CO_KEY_INT, VALUE(window), "2000", 1, 1e9, NULL,
      "steps without overflow after which a dynamic loss scale is doubled"},
     {"min_loss_scale", CO_KEY_REAL, VALUE(min_scale), "0", 0, PRECISION_MAX_SCALE, NULL,
-     "least dynamic loss scale; 0: no limit"},
+     "minimum dynamic loss scale; 0: no limit"},
     {"max_loss_scale", CO_KEY_REAL, VALUE(max_scale), "16777216", 1, PRECISION_MAX_SCALE, NULL,
-     "greatest dynamic loss scale"},
+     "maximum dynamic loss scale"},
     CO_KEYS_END,
 };
 
 /* What a level says where the other keys leave it to it. */
 static const struct {
     co_dtype low;
-    bool everything, keep_norm, round_weights; /* the last: there are none of 32 bits */
+    bool everything, keep_norm, round_weights; /* the last: there are none in fp32 */
 } precision_table[] = {
     [PRECISION_FP32] = {CO_F32, false, true, false},
     [PRECISION_BF16] = {CO_BF16, false, true, false},
@@ -83,7 +83,7 @@ static co_status precision_check(const precision_values *v, const co_value *valu
 
     if (precision_table[v->level].low == CO_F32 && v->type != PRECISION_TYPE_AUTO)
         return co_value_fail(value,
-                             "precision: %s has no numbers of 16 bits; leave dtype out, or take "
+                             "precision: %s has no 16-bit type; leave dtype out, or take "
                              "O1, O2 or O3",
                              level);
     if (v->level == PRECISION_BF16 && v->type != PRECISION_TYPE_AUTO)

@@ -21,7 +21,7 @@ typedef struct co_precision {
     char name[CO_PRECISION_MAX_NAME]; /* "fp32", "bf16", "O2 fp16" */
     co_plan_precision plan;
     co_rounding rounding;
-    /* Of the loss, so that small gradients are not lost among numbers of 16 bits. */
+    /* Of the loss, so that small gradients are not lost in half precision. */
     bool dynamic;
     double loss_scale; /* the first one; 1 and not dynamic: none */
     double min_scale, max_scale;

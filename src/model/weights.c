@@ -230,7 +230,7 @@ const co_named_tensor *co_param_find(const co_safetensors *file, const char *pre
     return tensor;
 }
 
-/* Whether `name` is, or lies below, one of the layers. */
+/* Whether `name` is, or is below, one of the layers. */
 static bool weights_is_below(const char *name, const co_layer_names *layers)
 {
     for (size_t i = 0; layers && i < layers->n; i++) {

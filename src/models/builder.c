@@ -161,7 +161,7 @@ static const co_key builder_residual_keys[] = {
 };
 
 /* x = body(x) + shortcut(x) (He et al., arXiv:1512.03385). The depth of a config bounds how often
-   one lies in another. */
+   one is in another. */
 static co_status builder_add_residual(co_builder *b, const co_value *value, const co_value *place)
 {
     const int in = b->x;

@@ -25,7 +25,7 @@ const co_key co_model_common_keys[] = {
      .fallback = "~",
      .min = 1,
      .max = 1 << 20,
-     .help = "scores that the network gives; by default the number of classes of the data"},
+     .help = "logits that the network gives; by default the number of classes of the data"},
     CO_KEYS_END,
 };
 
@@ -114,7 +114,7 @@ static co_status model_check_output(const co_builder *b, int64_t classes, const 
                              classes);
     if (out->dim[1] < classes)
         return co_value_fail(place,
-                             "the network gives %" PRId64 " scores for each sample, but the data "
+                             "the network gives %" PRId64 " logits for each sample, but the data "
                              "has %" PRId64 " classes",
                              out->dim[1], classes);
     return CO_OK;

@@ -6,7 +6,7 @@
  *   bottleneck  x -> conv1 1x1 -> bn1 -> relu -> conv2 3x3 -> bn2 -> relu -> conv3 1x1 -> bn3
  *                 -> + x -> relu; the 3x3 convolution has the stride ("v1.5")
  *
- * A 1x1 convolution and a norm (downsample) stand in the way of x where its shape changes. The stem
+ * A 1x1 convolution and a norm (downsample) are in the way of x where its shape changes. The stem
  * `cifar` is for small images: the paper's for CIFAR, a 3x3 convolution and no pooling.
  */
 #include <inttypes.h>

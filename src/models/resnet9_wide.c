@@ -5,7 +5,7 @@
  *   prep w -> layer1 2w, pool, x + res2(res1(x)) -> layer2 4w, pool
  *   -> layer3 8w, pool, x + res2(res1(x)) -> largest of the image -> linear -> times logit_scale
  *
- * Each name stands for a 3x3 convolution without bias, batch norm and ReLU; sums have no ReLU. The
+ * Each name is a 3x3 convolution without bias, batch norm and ReLU; sums have no ReLU. The
  * names of the tensors are those of the published network.
  */
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static const co_key resnet9_wide_keys[] = {
      .fallback = "0.125",
      .min = 1e-6,
      .max = 1e6,
-     .help = "what the scores are multiplied by before the loss"},
+     .help = "what the logits are multiplied by before the loss"},
     {.name = "bn_momentum",
      .type = CO_KEY_REAL,
      .offset = offsetof(resnet9_wide, bn_momentum),

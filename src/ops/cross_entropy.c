@@ -1,5 +1,5 @@
 /*
- * cross_entropy.c - negative log-likelihood of the right class, straight from scores, with
+ * cross_entropy.c - negative log-likelihood of the right class, straight from logits, with
  * optional label smoothing (Szegedy et al., arXiv:1512.00567).
  */
 #include "ops/rules.h"

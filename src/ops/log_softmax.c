@@ -1,5 +1,5 @@
 /*
- * log_softmax.c - scores to log-probabilities, row by row.
+ * log_softmax.c - logits to log-probabilities, row by row.
  */
 #include "ops/rules.h"
 
@@ -23,7 +23,7 @@ static void log_softmax_work(co_op_work *out, const co_shape *in, const co_shape
 
 const co_op co_op_log_softmax = {
     .name = "log_softmax",
-    .summary = "log-probabilities from scores",
+    .summary = "log-probabilities from logits",
     .precision = CO_PRECISION_WIDE,
     .n_in = 1,
     .n_out = 1,

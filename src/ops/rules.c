@@ -85,7 +85,7 @@ co_status rules_check_pool(void *attr)
     CO_TRY(rules_pair(a->k, &a->kernel, "kernel", NULL));
     CO_TRY(rules_pair(a->s, &a->stride, "stride", a->k));
     CO_TRY(rules_pair(a->p, &a->padding, "padding", none));
-    /* Else a window could lie in the padding alone, with nothing to take the maximum of. */
+    /* Else a window could be in the padding alone, with nothing to take the maximum of. */
     for (int i = 0; i < 2; i++)
         if (a->p[i] > a->k[i] / 2)
             return co_fail(CO_E_USAGE,

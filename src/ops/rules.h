@@ -54,12 +54,12 @@ co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr);
      .offset = offsetof(attr, init.weight),                                                        \
      .fallback = "default",                                                                        \
      .choices = rules_weight_inits,                                                                \
-     .help = "first weights: default U(+-1/sqrt(fan_in)), kaiming_normal N(0, 2/fan_out), "        \
+     .help = "initial weights: default U(+-1/sqrt(fan_in)), kaiming_normal N(0, 2/fan_out), "      \
              "kaiming_uniform U(+-sqrt(6/fan_in)), normal N(0, 0.01^2)"},                          \
     {                                                                                              \
         .name = "bias_init", .type = CO_KEY_CHOICE, .offset = offsetof(attr, init.bias),           \
         .fallback = "default", .choices = rules_bias_inits,                                        \
-        .help = "first biases: default U(+-1/sqrt(fan_in)), zero, kaiming_uniform "                \
+        .help = "initial biases: default U(+-1/sqrt(fan_in)), zero, kaiming_uniform "              \
                 "U(+-sqrt(6/out))"                                                                 \
     }
 extern const char *const rules_weight_inits[], *const rules_bias_inits[];

@@ -1,5 +1,5 @@
 /*
- * scale.c - every value times a constant, for instance to soften the scores that a loss sees.
+ * scale.c - every value times a constant, for instance to soften the logits that a loss sees.
  */
 #include "ops/rules.h"
 

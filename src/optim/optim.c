@@ -1,7 +1,7 @@
 /*
  * optim.c - an optimizer from its config, over ranges of a flat store.
  *
- * Settles where the state lies, which rate is the base and which weights decay how strongly. Must
+ * Settles where the state is, which rate is the base and which weights decay how strongly. Must
  * not know schedules, steps or ranks: the caller brings the rate of each update.
  */
 #include "optim/optim.h"

@@ -57,7 +57,7 @@ struct co_profiler {
     co_plan_observer observer;
     co_comm_observer operations;
     co_loader_observer reads;
-    co_comm *comm; /* borrowed; whose operations it is told of */
+    co_comm *comm; /* borrowed; whose operations it is notified of */
     bool started;
     uint64_t first; /* step of the run at which the window begins */
     uint64_t steps, step_ns;

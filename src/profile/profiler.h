@@ -16,7 +16,7 @@
 
 typedef struct co_profiler co_profiler;
 
-/* Phases of a step; each stands for what is in none of those inside it, and in no kernel. */
+/* Phases of a step; each has what is in none of those inside it, and in no kernel. */
 typedef enum co_profile_phase {
     CO_PROFILE_STEP = 0, /* the whole: what is in nothing below */
     CO_PROFILE_DATA,     /* waiting for the batch */
@@ -26,7 +26,7 @@ typedef enum co_profile_phase {
     CO_PROFILE_COMPILE,  /* a plan for a batch of a new size */
     CO_PROFILE_METRICS,  /* loss and accuracy */
     CO_PROFILE_POST,     /* the strategy, during backward: gradients that are ready */
-    CO_PROFILE_SYNC,     /* the strategy, before and behind the update: waiting for others */
+    CO_PROFILE_SYNC,     /* the strategy, before and after the update: waiting for others */
     CO_PROFILE_UPDATE,   /* clipping and the optimizer */
     CO_PROFILE_EMA,
     CO_PROFILE_CHECKPOINT,
@@ -53,7 +53,7 @@ void co_profiler_leave(co_profiler *profiler);
 
 /* A plan that this rank will run. */
 void co_profiler_watch_plan(co_profiler *profiler, co_plan *plan);
-/* To be told of each operation between ranks that is complete; of what readers have read: the
+/* To be notified of each operation between ranks that is complete; of what readers have read: the
    profiler outlives the loader, and is destroyed before the communicator. Not NULL. */
 void co_profiler_watch_comm(co_profiler *profiler, co_comm *comm);
 void co_profiler_watch_loader(co_profiler *profiler, co_loader *loader);

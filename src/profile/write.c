@@ -24,7 +24,7 @@
 /* What a rank says before its rows and spans. */
 typedef struct write_head {
     char host[WRITE_HOST];
-    uint64_t now_ns; /* behind a barrier: the same moment on all hosts, nearly */
+    uint64_t now_ns; /* after a barrier: the same moment on all hosts, nearly */
     uint64_t first_step, steps, n_row;
     double step_seconds;
     int32_t n_track, rank;

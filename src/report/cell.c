@@ -1,7 +1,7 @@
 /*
  * cell.c - the figures of a run, from the files it left.
  *
- * Whatever stands in those files is checked: they may come from another version, or an editor.
+ * Whatever is in those files is checked: they may come from another version, or an editor.
  */
 #include <inttypes.h>
 #include <math.h>

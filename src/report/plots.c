@@ -180,7 +180,7 @@ void plots_put_header(const plots *p)
           p->out);
 }
 
-/* "batch 128", or from the least to the largest where it grows with the ranks. */
+/* "batch 128", or from the minimum to the maximum where it grows with the ranks. */
 static void plots_about_batch(char *out, size_t size, const co_report *report)
 {
     double least = NAN, most = NAN;

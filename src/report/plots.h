@@ -44,7 +44,7 @@ typedef struct plots {
 
 /* ---- plots.c ---- */
 
-/* In single quotes, where gnuplot expands nothing; cut behind `max` bytes. */
+/* In single quotes, where gnuplot expands nothing; cut after `max` bytes. */
 void plots_put_text(FILE *out, const char *text, size_t max);
 /* Means of a column over a group, or of point `k` of its course. */
 co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_column column);
@@ -56,7 +56,7 @@ double plots_course_seconds(const co_report *report, size_t begin, size_t end, s
 size_t plots_course_length(const co_report *report, size_t begin, size_t end);
 void plots_put_header(const plots *p);
 void plots_put_data(const plots *p);
-/* Opens the loop over both formats; plots_end closes it. `note` stands below the title. */
+/* Opens the loop over both formats; plots_end closes it. `note` is below the title. */
 void plots_begin(const plots *p, const char *name, const char *title, const char *note,
                  size_t rows);
 void plots_end(const plots *p);

@@ -1,6 +1,6 @@
 /*
  * plots_figures.c - the plots of a comparison: figures by the number of ranks, and by the seconds
- * of training. A colour is a strategy; the lines of a legend stand in the order in which the lines
+ * of training. A colour is a strategy; the lines of a legend are in the order in which the lines
  * of the plot end.
  */
 #include <math.h>
@@ -15,7 +15,7 @@
 #define PLOTS_ASIDE     0.014
 #define PLOTS_MAX_RANKS 64 /* different numbers of ranks that get a mark on the axis */
 
-/* Okabe and Ito's colours, which people with colour blindness can tell apart, a purple and black.
+/* Okabe and Ito's colours, which people with colour blindness can distinguish, a purple and black.
  */
 static const char *const plots_colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                             "#e69f00", "#56b4e9", "#7a5195", "#000000"};
@@ -24,7 +24,8 @@ static const char *const plots_colours[] = {"#0072b2", "#d55e00", "#009e73", "#c
 
 static const char plots_points_spread[] = "; points: mean over the seeds, bars: min to max";
 static const char plots_bands_spread[] = "lines: mean over the seeds, bands: min to max";
-static const char plots_side_by_side[] = "points of the same number of ranks stand side by side";
+static const char plots_side_by_side[] =
+    "points of the same number of ranks are drawn side by side";
 static const char plots_averaged[] = "a vertical end: the average of the weights, after training";
 static const char plots_dashed[] = "dashed: predicted, N / (1 + T_sync / T_comp)";
 
@@ -119,7 +120,7 @@ static void plots_add_courses(plots *p, plots_course course)
 /* ---- by the number of ranks ---- */
 
 /* Marks on the axis at the numbers of ranks there are, and some room beside the outer ones; the
-   points of different strategies stand `aside` of the axis from each other. */
+   points of different strategies are `aside` of the axis from each other. */
 static void plots_put_ranks_axis(plots *p, double aside)
 {
     int marks[PLOTS_MAX_RANKS], n = 0, low = 1 << 30, high = 0;
@@ -144,7 +145,7 @@ static void plots_put_ranks_axis(plots *p, double aside)
     fprintf(p->out, ")\n");
 }
 
-/* How far to the side a strategy's points stand: equal ones would hide each other. */
+/* How far to the side a strategy's points are: equal ones would hide each other. */
 static double plots_aside(const plots *p, size_t k)
 {
     size_t n = 0;

@@ -50,7 +50,7 @@ typedef struct co_report {
     const char *seeds; /* borrowed; for people: "1, 2, 3"; or NULL */
     size_t n_seed;     /* cells of a strategy on a number of ranks; 0: one, of the config's seed */
     size_t n_cell;
-    co_cell *cell; /* borrowed; the cells of a strategy stand together, in these those of a number
+    co_cell *cell; /* borrowed; the cells of a strategy are together, in these those of a number
                       of ranks */
 } co_report;
 
@@ -98,7 +98,7 @@ double co_figure_of(const co_cell *cell, co_figure figure);
 co_spread co_spread_of(const double *value, size_t n);
 /* Over the cells [begin, end), one group. */
 co_spread co_report_spread(const co_report *report, size_t begin, size_t end, co_figure figure);
-/* The first cell behind the group, or behind the strategy, that begins at `begin`. A group is what
+/* The first cell after the group, or after the strategy, that begins at `begin`. A group is what
    differs in the seed alone. */
 size_t co_report_group_end(const co_report *report, size_t begin);
 size_t co_report_strategy_end(const co_report *report, size_t begin);

@@ -1,5 +1,5 @@
 /*
- * spread.c - what several seeds came to: means and how far the single values lie from them.
+ * spread.c - what several seeds came to: means and how far the single values are from them.
  */
 #include <math.h>
 #include <string.h>

@@ -131,7 +131,7 @@ static co_status checkpoint_file_open(checkpoint_file *out, const co_graph *grap
     return out->tensor ? CO_OK : CO_E_NOMEM;
 }
 
-/* The tensors of a copy that lies at `data`, laid out as param or as buffer. */
+/* The tensors of a copy at `data`, laid out as param or as buffer. */
 static co_status checkpoint_add(checkpoint_file *file, const char *prefix, const float *data,
                                 bool buffer)
 {
@@ -408,7 +408,7 @@ static co_status checkpoint_fill_state(co_state *state, const co_manifest *manif
     return st;
 }
 
-/* A position that a run can be at; its parts would else be taken for sizes. */
+/* A position that a run can be at; its parts would else be read as sizes. */
 static co_status checkpoint_check_point(const co_manifest *m, const char *folder)
 {
     const co_run_point *point = m->point;

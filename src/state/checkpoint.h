@@ -43,7 +43,7 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best);
    damaged ones passed over. CO_E_DATA: there is none. */
 co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_dir,
                              const char *which);
-/* The file of a checkpoint's folder whose accuracy its manifest tells: the moving average where
+/* The file of a checkpoint's folder whose accuracy its manifest has: the moving average where
    there is one, else the weights. */
 co_status co_checkpoint_weights(char out[CO_CHECKPOINT_MAX_PATH], const char *folder);
 

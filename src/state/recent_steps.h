@@ -46,7 +46,7 @@ typedef struct co_recent {
 
 struct trainer;
 
-/* The trainer is where it begins, at the start of a run or behind a state. */
+/* The trainer is where it begins, at the start of a run or after a state. */
 void co_recent_open(struct trainer *t);
 void co_recent_close(struct trainer *t);
 /* Every sample of this rank has gone forward; `step`: its figures, NULL with shards. Before the
@@ -55,8 +55,8 @@ co_status co_recent_post(struct trainer *t, const co_result *step);
 /* The gradient has been exchanged. `step`: as before, or with shards the figures of all ranks;
    `samples` of all ranks. Sets t->recent.figures. */
 co_status co_recent_finish(struct trainer *t, const co_result *step, uint64_t samples);
-/* Another number of ranks goes on with what ranks had: of one, the same steps without its sums; the
-   sums of one more into them. */
+/* Another number of ranks continues with what ranks had: of one, the same steps without its sums;
+   the sums of one more into them. */
 co_recent_spans co_recent_empty(const co_recent_spans *spans);
 void co_recent_add(co_recent_spans *sum, const co_recent_spans *part);
 

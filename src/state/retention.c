@@ -42,7 +42,7 @@ static co_status keep_look(keep_entry **out, size_t *n, const char *dir)
     return CO_OK;
 }
 
-/* Of equal ones the earliest, which stands last. SIZE_MAX: none was measured. */
+/* Of equal ones the earliest, which is last. SIZE_MAX: none was measured. */
 static size_t keep_best(const keep_entry *entry, size_t n)
 {
     size_t best = SIZE_MAX;
@@ -64,7 +64,7 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
     CO_TRY(keep_look(&entry, &n, dir));
     spared = best ? keep_best(entry, n) : SIZE_MAX;
     for (size_t i = 0; i < n && st == CO_OK; i++) {
-        /* Damaged ones count for nothing, and go when there are enough good ones behind them. */
+        /* Damaged ones count for nothing, and go when there are enough good ones after them. */
         if (kept >= keep && i != spared)
             st = co_checkpoint_remove(dir, entry[i].step);
         kept += entry[i].good;

@@ -1,10 +1,10 @@
 /*
  * saver.c - when a checkpoint is due, and the thread that writes it.
  *
- * Ranks decide alike from the number of steps and epochs; where the clock decides, rank 0 tells the
- * others. A write that fails costs nothing but itself: older checkpoints stay, the run goes on
- * with a warning, and says so in its summary and by its exit code; or it stops, if the config asks
- * for that.
+ * Ranks decide alike from the number of steps and epochs; where the clock decides, rank 0 notifies
+ * the others. A write that fails costs nothing but itself: older checkpoints stay, the run
+ * continues with a warning, and says so in its summary and by its exit code; or it stops, if the
+ * config asks for that.
  */
 #include "state/saver.h"
 
@@ -106,7 +106,7 @@ static co_status saver_join(co_saver *saver)
     memcpy(counts->error, saver->error, sizeof(counts->error));
     if (saver->policy->on_error == CO_SAVER_STOP)
         return co_fail(saver->status, "no checkpoint: %s", saver->error);
-    co_log(CO_LOG_WARN, "no checkpoint at step %llu: %s; training goes on",
+    co_log(CO_LOG_WARN, "no checkpoint at step %llu: %s; training continues",
            (unsigned long long)saver->saved_step, saver->error);
     return saver->status;
 }
@@ -204,7 +204,7 @@ co_status co_saver_now(co_saver *saver, trainer *t)
     if (!saver)
         return CO_OK;
     CO_TRY(saver_take(saver, t, (double)NAN));
-    co_watch_phase(t->comm, CO_PHASE_SAVING); /* behind what all have done together */
+    co_watch_phase(t->comm, CO_PHASE_SAVING); /* after what all have done together */
     return co_comm_rank(t->comm) == 0 ? saver_join(saver) : CO_OK;
 }
 
@@ -213,7 +213,7 @@ co_status co_saver_finish(co_saver *saver)
     return saver ? saver_forgive(saver, saver_join(saver)) : CO_OK;
 }
 
-co_status co_saver_verdict(const co_job *job)
+co_status co_saver_status(const co_job *job)
 {
     const co_saver_counts *counts = &job->result->saver;
 

@@ -2,7 +2,7 @@
  * saver.h - makes checkpoints of a running trainer, as its config says.
  *
  * A checkpoint is a snapshot, taken by all ranks between two steps, and a thread of rank 0 that
- * writes it while training goes on. If the last one is still being written when the next is due,
+ * writes it while training continues. If the last one is still being written when the next is due,
  * all ranks wait for it: none is left out, so a run makes the same checkpoints every time.
  */
 #ifndef CO_STATE_SAVER_H
@@ -19,7 +19,7 @@ void co_saver_destroy(co_saver *saver);
 
 /* After a step that is not the last of its epoch or of the run. Collective, as all below. */
 co_status co_saver_step(co_saver *saver, struct trainer *t);
-/* The trainer stands at the beginning of an epoch; `test_accuracy` of the one before: NaN: not
+/* The trainer is at the beginning of an epoch; `test_accuracy` of the one before: NaN: not
    measured. `best`: it is the best so far. */
 co_status co_saver_epoch(co_saver *saver, struct trainer *t, double test_accuracy, bool best);
 /* The last of what the run will do, in the middle of an epoch. */
@@ -32,7 +32,7 @@ co_status co_saver_now(co_saver *saver, struct trainer *t);
 /* Waits for what is being written. With on_error: stop, its failure. */
 co_status co_saver_finish(co_saver *saver);
 /* When the run is over and all else is saved: CO_E_IO where checkpoints could not be written. */
-co_status co_saver_verdict(const co_job *job);
+co_status co_saver_status(const co_job *job);
 
 /* In the launcher, when no rank is alive: job->state as a checkpoint, unless its step has one. */
 co_status co_saver_rescue(const co_job *job);

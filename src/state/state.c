@@ -61,7 +61,7 @@ co_status co_state_shape_of(co_state_shape *out, const co_job *job, int capacity
     return CO_OK;
 }
 
-/* *offset to where `count` elements of `size` begin; *end behind them. */
+/* *offset to where `count` elements of `size` begin; *end after them. */
 static int state_place(size_t *offset, size_t *end, size_t count, size_t size)
 {
     size_t bytes;
@@ -142,7 +142,7 @@ int co_state_copies(const co_state *state, int array)
     return state->shape.array[array].own ? state->ranks : 1;
 }
 
-/* The trainer's array i, in the order of co_state_shape_of; NULL behind the last. *n: elements. */
+/* The trainer's array i, in the order of co_state_shape_of; NULL after the last. *n: elements. */
 static float *state_live(size_t *n, bool *own, const trainer *t, int i)
 {
     const co_store *store = t->job->model->store;
@@ -414,7 +414,7 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     else if (copies > 1 && !co_state_is_common(state, i)) {
         if (i == CO_STATE_PARAM)
             return co_fail(CO_E_USAGE,
-                           "%d ranks had weights of their own at step %llu; go on with as many "
+                           "%d ranks had weights of their own at step %llu; continue with as many "
                            "(now: %d)",
                            copies, (unsigned long long)state->point.step, ranks);
         return state_put_mean(live, state, i, begin, end, 1, queue);
@@ -422,7 +422,7 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     return co_queue_copy_now(queue, live + begin, from + begin, (end - begin) * sizeof(float));
 }
 
-/* This rank's point; on another number of ranks, rank 0 goes on with the sum of all. */
+/* This rank's point; on another number of ranks, rank 0 continues with the sum of all. */
 static co_rank_point state_pick_point(const co_state *state, int rank, int ranks)
 {
     co_rank_point point = {.updates = state->rank[0].updates,
@@ -482,7 +482,7 @@ co_status co_state_check(const struct trainer *t, const co_state *state)
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "the run so far had %llu samples a step and %llu steps an epoch, and with this "
-                   "config and these ranks it would have %llu and %llu; it cannot go on so",
+                   "config and these ranks it would have %llu and %llu; it cannot continue so",
                    (unsigned long long)point->batch, (unsigned long long)point->steps_per_epoch,
                    (unsigned long long)t->info.batch, (unsigned long long)t->info.steps_per_epoch);
 }

@@ -1,7 +1,7 @@
 /*
- * state.h - everything that a run needs to go on after some step: what a checkpoint holds, and what
- * a rank that is started anew reads. Independent of the number of ranks where the ranks hold the
- * same values.
+ * state.h - everything that a run needs to continue after some step: what a checkpoint holds, and
+ * what a rank that is started anew reads. Independent of the number of ranks where the ranks hold
+ * the same values.
  *
  * The use of it, by a launcher that commits every step in memory of its own, or by checkpoints:
  *
@@ -11,16 +11,16 @@
  * what is common, all of its own. When every rank is back from it the state is whole; whoever calls
  *                         has to make sure of that (co_state_capture does, with a barrier), and
  *                         that nobody writes into a state that is still being read.
- *   a rank that is to go on from a state
+ *   a rank that is to continue from a state
  *                         job->state = state: trainer_open starts the loader at its place and
  *                         restores the rest. The state is read by then, and is borrowed no longer.
  *
  * Strategies whose ranks have weights or optimizer state of their own keep one copy per rank. On
- * another number of ranks the optimizer's own states and the running statistics go on as their mean
- * over the ranks that there were, and what is a rank's part of a sum goes on as equal parts of that
- * sum; own weights that differ are refused, as their mean is another run. Where settling costs
- * something (co_distributed_is_settled is false: ranks that run apart wait for each other, sums
- * under way are waited for) commit once an epoch rather than every step.
+ * another number of ranks the optimizer's own states and the running statistics continue as their
+ * mean over the ranks that there were, and what is a rank's part of a sum continues as equal parts
+ * of that sum; own weights that differ are refused, as their mean is another run. Where settling
+ * costs something (co_distributed_is_settled is false: ranks that run apart wait for each other,
+ * sums under way are waited for) commit once an epoch rather than every step.
  *
  * Must not know files.
  */

@@ -35,7 +35,7 @@ typedef struct co_distributed_array {
     bool share; /* and that is its part of a sum over ranks */
     bool carry; /* of the strategy; else of the optimizer */
 } co_distributed_array;
-/* Array i; false behind the last. */
+/* Array i; false after the last. */
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
 /* What the strategy's finish would make of ranks' weights now (ext/strategy.h). */
 co_strategy_merge co_distributed_merge(const co_distributed *distributed);
@@ -49,8 +49,8 @@ co_status co_distributed_settle(co_distributed *distributed);
 bool co_distributed_is_settled(const co_distributed *distributed);
 /* Updates that this rank's optimizer has made. */
 uint64_t co_distributed_updates(const co_distributed *distributed);
-/* Go on behind `step` steps, `updates` of them updates: all arrays and counters have been put back.
-   Collective. */
+/* Continue after `step` steps, `updates` of them updates: all arrays and counters have been put
+   back. Collective. */
 co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates);
 
 /* The loss scale. A checkpoint keeps its state. */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* From the greatest scale down to where no gradient of a float would overflow. */
+/* From the largest scale down to where no gradient of a float would overflow. */
 #define SCALER_MAX_IN_ROW 100
 
 void co_scaler_init(co_scaler *scaler, const co_precision *precision)

@@ -28,7 +28,7 @@ bool co_scaler_is_on(const co_scaler *scaler);
 /* The step's gradients have been seen. Changes the scale by Apex's rules. CO_E_FAILED when too many
    steps in a row have overflowed for it to be the scale's fault. */
 co_status co_scaler_update(co_scaler *scaler, bool overflow);
-/* What to tell people of a skipped step; returns `out`. */
+/* The message on a skipped step; returns `out`. */
 const char *co_scaler_message(char *out, size_t size, const co_scaler *scaler);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * overflow.c - a step whose gradients overflow, as the loop sees it: what it has touched already is
- * put back, and it is told.
+ * put back, and it is reported.
  *
  * Must not know how an overflow is found (loss_scale.c, distributed.c).
  */

@@ -29,7 +29,7 @@ void co_shards_close(co_shards *shards);
 void co_shards_start(co_shards *shards);
 /* Every sample of a shard has gone forward: its share of the new running statistics, and its
    figures. The next shard begins with the statistics from before the step. `last` of this rank:
-   the sum over all shards goes on its way. */
+   the sum over all shards is sent. */
 co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
                                  bool last);
 /* The new running statistics into the store, the figures of the whole batch into `out`. */

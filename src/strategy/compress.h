@@ -23,7 +23,7 @@ extern const co_key co_compressor_common_keys[];
    CO_E_USAGE also where the strategy has a tree: what is sent depends on the ranks. */
 co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
                              double bucket_mib);
-/* With pieces under way this rank has failed: then it tells the others. Takes NULL. */
+/* With pieces under way this rank has failed: then it notifies the others. Takes NULL. */
 void co_compress_destroy(co_compress *compress);
 
 /* Whether this step is one that compresses; false for NULL. */

@@ -1,5 +1,5 @@
 /*
- * compress_half.c - gradients travel as floats of 16 bits and are added up in floats of 32.
+ * compress_half.c - gradients travel in half precision and are added up in fp32.
  *
  * Two ranks send each other all they have. With more, each gets a slice of all others', adds it up,
  * and sends the sum, rounded once more: as an all-reduce does, in half the bytes. Both roundings
@@ -166,7 +166,7 @@ static void half_fini(co_compressor *c)
 
 const co_compressor_ops co_compressor_bf16 = {
     .name = "bf16",
-    .summary = "gradients as floats of 16 bits, 8 of them exponent",
+    .summary = "gradients as 16-bit floats, 8 bits of exponent",
     .keys = half_keys,
     .self_size = sizeof(half_state),
     .init = half_init,
@@ -177,7 +177,7 @@ const co_compressor_ops co_compressor_bf16 = {
 
 const co_compressor_ops co_compressor_fp16 = {
     .name = "fp16",
-    .summary = "gradients as floats of 16 bits, 5 of them exponent",
+    .summary = "gradients as 16-bit floats, 5 bits of exponent",
     .keys = half_keys,
     .self_size = sizeof(half_state),
     .init = half_init,

@@ -40,7 +40,7 @@ typedef struct powersgd_state {
     int64_t rank;
     bool warm_start;
     double min_compression;
-    float *last;               /* owned; as the store: the last Q where its tensor lies, then 0 */
+    float *last;               /* owned; as the store: the last Q where its tensor is, then 0 */
     float *block;              /* owned; all p and q */
     powersgd_part *part;       /* owned; of all pieces */
     powersgd_message *message; /* owned, (pieces) */
@@ -170,7 +170,7 @@ static co_status powersgd_init(co_compressor *c)
     return CO_OK;
 }
 
-/* The matrix that a part stands for: this rank's gradient, with the memory if there is one. */
+/* The matrix of a part: this rank's gradient, with the memory if there is one. */
 static float *powersgd_matrix(const co_compressor *c, const powersgd_part *part)
 {
     return (c->memory ? c->memory : c->store->grad) + part->begin;

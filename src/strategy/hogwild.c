@@ -11,7 +11,7 @@
  * float on its own. On the machines that we run on an aligned float is read and written whole, so
  * a rank sees a value that some rank has written; between a rank's read and write of a weight
  * another rank's step may be lost. That is what the paper allows for: steps are small, some are
- * lost or taken along a gradient that is a little old, and the descent goes on. Nothing else is
+ * lost or taken along a gradient that is a little old, and the descent continues. Nothing else is
  * shared, and no address or size depends on a weight, so a torn or lost value can do no other
  * harm. In C this is a data race all the same, hidden from the compiler by ranks being processes,
  * each with its own mapping. Two runs do not give the same bytes.

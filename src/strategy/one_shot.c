@@ -44,8 +44,9 @@ static co_status one_shot_start(co_strategy *strategy)
     if (self->init == ONE_SHOT_COMMON)
         return co_weights_broadcast(strategy);
     if (!strategy->draw_weights)
-        return co_fail(CO_E_USAGE, "strategy one-shot: the first weights are given, so that ranks "
-                                   "cannot draw their own; use init: common");
+        return co_fail(CO_E_USAGE,
+                       "strategy one-shot: the initial weights are given, so that ranks "
+                       "cannot draw their own; use init: common");
     return strategy->draw_weights(strategy->owner, (uint64_t)co_comm_rank(strategy->comm));
 }
 

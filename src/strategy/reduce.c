@@ -17,7 +17,7 @@ static double reduce_mib(const co_strategy *strategy, double wanted)
 {
     if (wanted > 0)
         return wanted;
-    return co_comm_near(strategy->comm) == strategy->comm ? REDUCE_MIB : REDUCE_ACROSS_MIB;
+    return co_comm_local(strategy->comm) == strategy->comm ? REDUCE_MIB : REDUCE_ACROSS_MIB;
 }
 
 co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,

@@ -56,7 +56,7 @@ co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end);
 co_status co_reducer_post(co_reducer *reducer);
 /* Wait for all that was posted; `fn` (NULL: nothing) gets what was not taken. */
 co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg);
-/* With buckets under way this rank has failed: then it tells the others. */
+/* With buckets under way this rank has failed: then it notifies the others. */
 void co_reducer_fini(co_reducer *reducer);
 
 #endif

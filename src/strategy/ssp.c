@@ -13,8 +13,8 @@
  *
  * The optimizer sees `ranks` times the rank's part of the gradient of the global batch, and a
  * step counts 1 / ranks: the sum over ranks is the step of `sync` with plain SGD, momentum and
- * weight decay, however the samples lie; with others it is the mean of steps along full-sized
- * gradients. The optimizer's state is each rank's own.
+ * weight decay, however the samples are distributed; with others it is the mean of steps along
+ * full-sized gradients. The optimizer's state is each rank's own.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -138,20 +138,20 @@ static void ssp_give(ssp_lock *lock)
     atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
-/* Wait until every rank has added `steps` steps; *least is what the slowest has by then. */
-static co_status ssp_wait_added(uint64_t *least, const co_strategy *strategy, uint64_t steps)
+/* Wait until every rank has added `steps` steps; *slowest is what the slowest has by then. */
+static co_status ssp_wait_added(uint64_t *slowest, const co_strategy *strategy, uint64_t steps)
 {
     const ssp_state *self = strategy->self;
     ssp_wait wait = {0, 0};
 
-    *least = UINT64_MAX;
+    *slowest = UINT64_MAX;
     for (int rank = 0; rank < co_comm_size(strategy->comm); rank++) {
         uint64_t added;
 
         while ((added = atomic_load_explicit(&self->clock[rank].added, memory_order_acquire)) <
                steps)
             CO_TRY(ssp_hold(strategy, &wait, rank));
-        *least = added < *least ? added : *least;
+        *slowest = added < *slowest ? added : *slowest;
     }
     return CO_OK;
 }
@@ -236,13 +236,13 @@ static co_status ssp_after_update(co_strategy *strategy, const co_strategy_step 
     ssp_state *self = strategy->self;
     ssp_clock *clock = &self->clock[co_comm_rank(strategy->comm)];
     const uint64_t bound = (uint64_t)self->bound, next = step->step + 1;
-    uint64_t least;
+    uint64_t slowest;
 
     CO_TRY(ssp_wait_read(strategy, step->step > bound ? step->step - bound : 0));
     CO_TRY(ssp_add(strategy));
     atomic_store_explicit(&clock->added, next, memory_order_release);
-    CO_TRY(ssp_wait_added(&least, strategy, next > bound ? next - bound : 0));
-    self->lack[next > least ? next - least : 0]++;
+    CO_TRY(ssp_wait_added(&slowest, strategy, next > bound ? next - bound : 0));
+    self->lack[next > slowest ? next - slowest : 0]++;
     CO_TRY(ssp_read(strategy));
     atomic_store_explicit(&clock->read, next, memory_order_release);
     return co_comm_progress(strategy->comm);

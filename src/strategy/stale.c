@@ -1,6 +1,6 @@
 /*
  * stale.c - apply the gradients of step t at step t + k, so that their all-reduce has k steps of
- * computing to hide behind:
+ * computing to overlap with:
  *   w(t+1) = w(t) - lr sum over ranks of m_i/n g_i(w(t-k))
  * (delayed SGD: Langford, Smola and Zinkevich, "Slow Learners are Fast", NIPS 2009.) All ranks
  * apply the same sums, so they hold the same weights.
@@ -92,7 +92,7 @@ static bool stale_is_common(const co_strategy *strategy)
     return !((const stale *)strategy->self)->racy;
 }
 
-/* A race is between the ranks' updates; the step ends behind it for all. */
+/* A race is between the ranks' updates; the step ends after it for all. */
 static bool stale_meets(const co_strategy *strategy, uint64_t step)
 {
     (void)strategy;

@@ -3,8 +3,8 @@
  * moves, so all ranks hold the same weights.
  *
  * Gradients are already divided by the size of the global batch, so their plain sum is the
- * gradient of the whole batch however unevenly its samples lie: sum of m_k/n g_k. The sum is
- * taken bucket by bucket, in the background of the backward pass; with `compress` of what a
+ * gradient of the whole batch however unevenly its samples are distributed: sum of m_k/n g_k. The
+ * sum is taken bucket by bucket, in the background of the backward pass; with `compress` of what a
  * compressor makes of the gradients.
  *
  * Ranks that share memory can update parts of the weights, each a whole number of cache lines,
@@ -84,31 +84,31 @@ static bool sync_is_common(const co_strategy *strategy)
 }
 
 /* Each rank decides for itself: weights are the same everywhere, shared or not. */
-static bool sync_divides(const co_strategy *strategy, const co_comm *near)
+static bool sync_divides(const co_strategy *strategy, const co_comm *local)
 {
     const sync_state *self = strategy->self;
 
-    if (!near || self->update == SYNC_WHOLE)
+    if (!local || self->update == SYNC_WHOLE)
         return false;
-    return self->update == SYNC_PARTS || (co_comm_size(near) > 1 && !strategy->whole_tensors &&
+    return self->update == SYNC_PARTS || (co_comm_size(local) > 1 && !strategy->whole_tensors &&
                                           strategy->store->n >= SYNC_PARTS_MIN);
 }
 
 static co_status sync_start(co_strategy *strategy)
 {
-    co_comm *near = co_comm_near(strategy->comm);
+    co_comm *local = co_comm_local(strategy->comm);
     const size_t n = strategy->store->n;
     sync_state *self = strategy->self;
     co_status st;
 
-    if (!sync_divides(strategy, near))
+    if (!sync_divides(strategy, local))
         return co_weights_broadcast(strategy);
-    st = co_shared_open(&self->weights, strategy, near);
+    st = co_shared_open(&self->weights, strategy, local);
     if (st == CO_E_UNSUPPORTED && self->update == SYNC_AUTO)
         return CO_OK; /* each has weights of its own, and they are the same */
     CO_TRY(st);
-    strategy->update_begin = co_store_slice(n, co_comm_rank(near), co_comm_size(near));
-    strategy->update_end = co_store_slice(n, co_comm_rank(near) + 1, co_comm_size(near));
+    strategy->update_begin = co_store_slice(n, co_comm_rank(local), co_comm_size(local));
+    strategy->update_end = co_store_slice(n, co_comm_rank(local) + 1, co_comm_size(local));
     return CO_OK;
 }
 
@@ -174,7 +174,7 @@ static co_status sync_after_update(co_strategy *strategy, const co_strategy_step
     const sync_state *self = strategy->self;
 
     (void)step;
-    return self->weights ? co_comm_barrier(co_comm_near(strategy->comm)) : CO_OK;
+    return self->weights ? co_comm_barrier(co_comm_local(strategy->comm)) : CO_OK;
 }
 
 static float *sync_carry(const co_strategy *strategy, size_t i)
@@ -212,7 +212,7 @@ static void sync_fini(co_strategy *strategy)
     sync_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
-    co_shared_close(strategy, co_comm_near(strategy->comm), self->weights);
+    co_shared_close(strategy, co_comm_local(strategy->comm), self->weights);
     co_compress_destroy(self->compress);
 }
 

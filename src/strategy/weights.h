@@ -1,6 +1,6 @@
 /*
  * weights.h - the weights and running statistics of all ranks made one: those of rank 0, or their
- * mean weighted by the samples behind them.
+ * mean weighted by the samples that each was trained on.
  */
 #ifndef CO_STRATEGY_WEIGHTS_H
 #define CO_STRATEGY_WEIGHTS_H

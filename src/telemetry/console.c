@@ -32,7 +32,7 @@ typedef struct console {
     co_sink sink; /* first */
     co_run_info info;
     bool terminal;
-    bool drawn; /* a bar stands in the current line */
+    bool drawn; /* a bar is in the current line */
     uint64_t start_ns, last_ns;
     double epoch_start_seconds; /* of training, where this epoch began */
     double epoch_start_wait;    /* of the wait for samples, likewise */
@@ -332,8 +332,8 @@ static co_status console_greet(console *self)
     char parameters[32], train[32], test[32], steps[32];
 
     if (info->restarts || info->resizes)
-        return console_line(self, "%d rank%s go%s on behind step %s", info->ranks,
-                            co_plural((uint64_t)info->ranks), info->ranks == 1 ? "es" : "",
+        return console_line(self, "%d rank%s continue%s after step %s", info->ranks,
+                            co_plural((uint64_t)info->ranks), info->ranks == 1 ? "s" : "",
                             co_format_count(steps, sizeof(steps), info->first_step));
     CO_TRY(console_line(
         self, "%s on %s: %s parameters, %d rank%s (%s over %s)", info->model, info->dataset,

@@ -1,5 +1,5 @@
 /*
- * cut.c - metrics.jsonl of a run that goes on: without what will be written again.
+ * cut.c - metrics.jsonl of a run that is resumed: without what will be written again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static bool cut_keeps(const cut *self, const char *line, size_t length)
     return keeps;
 }
 
-/* The next line with its end, as far as it has one; *length is 0 behind the last. */
+/* The next line with its end, as far as it has one; *length is 0 after the last. */
 static co_status cut_read_line(char *line, size_t *length, FILE *in, const char *path)
 {
     int c = 0;

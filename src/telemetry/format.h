@@ -8,7 +8,7 @@
 
 /* "24,310" */
 char *co_format_count(char *out, size_t size, uint64_t n);
-/* "0.8231": so many digits behind the point */
+/* "0.8231": so many digits after the point */
 char *co_format_real(char *out, size_t size, double value, int digits);
 /* "24,310", "26.3", "0.84": three digits at least, for large networks are slow */
 char *co_format_rate(char *out, size_t size, double rate);

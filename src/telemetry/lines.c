@@ -3,7 +3,7 @@
  *
  *   Epoch: [1/90][ 50/195]  Time 0.121 (0.119)  Data 0.001 (0.002)  Samples/s 1057.9 (1075.6) ...
  *
- * Each figure of a step is that of the last step; in parentheses stands its mean over the epoch so
+ * Each figure of a step is that of the last step; in parentheses is its mean over the epoch so
  * far. Loss and accuracies are of rank 0's samples; those of an epoch are of all.
  */
 #include <errno.h>

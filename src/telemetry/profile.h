@@ -13,7 +13,7 @@
 
 #include "core/roof.h"
 
-/* What a row stands for. */
+/* What a row is. */
 typedef enum co_profile_kind {
     CO_PROFILE_FORWARD = 0, /* a kernel in the forward pass */
     CO_PROFILE_BACKWARD,
@@ -49,7 +49,7 @@ typedef struct co_profile {
 /* As much of the roof as it reaches, of 1, and what bounds it; 0 for what is in no kernel. */
 double co_profile_reached(const char **bound, const co_profile *profile, const co_profile_row *row);
 double co_profile_kernel_seconds(const co_profile *profile);
-/* Operations of a step; and how much of the roof the whole step reaches, of 1: the least time of
+/* Operations of a step; and how much of the roof the whole step reaches, of 1: the minimum time of
    each kernel, over the time that the step took. */
 double co_profile_flops(const co_profile *profile);
 double co_profile_step_reached(const co_profile *profile);

@@ -45,7 +45,7 @@ typedef struct table_scale {
     double whole, longest;
 } table_scale;
 
-/* "1.92  63.6% ##########", with a blank behind it. */
+/* "1.92  63.6% ##########", with a blank after it. */
 static void table_start(FILE *out, double seconds, const table_scale *scale)
 {
     char bar[TABLE_BAR + 1], ms[16];
@@ -55,14 +55,14 @@ static void table_start(FILE *out, double seconds, const table_scale *scale)
             table_bar(bar, seconds, scale->longest));
 }
 
-/* A row with nothing but a name behind its time. */
+/* A row with nothing but a name after its time. */
 static void table_line(FILE *out, const char *name, double seconds, const table_scale *scale)
 {
     table_start(out, seconds, scale);
     fprintf(out, "%s\n", name);
 }
 
-/* The backend, or what it runs: without the instruction sets behind a colon, "2r" for two
+/* The backend, or what it runs: without the instruction sets after a colon, "2r" for two
    reorders. */
 static char *table_kernel_name(char out[32], const co_profile_row *row)
 {

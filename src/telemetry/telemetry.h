@@ -30,7 +30,7 @@ typedef struct co_run_info {
 /* A rank that others wait for. */
 typedef struct co_straggler {
     int rank;
-    double late; /* how much longer it is at work than the median of the others; from 0.2 */
+    double late; /* how much longer it works than the median of the others; from 0.2 */
     double cost; /* share of the steps' time in which the others wait for it alone */
 } co_straggler;
 
@@ -104,7 +104,7 @@ typedef struct co_event {
     double test_samples_per_second, test_step_seconds;   /* EPOCH: likewise, of the evaluation */
     double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
     uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
-                             that others stood in for */
+                             that others replaced */
     uint64_t bytes_sent;  /* of rank 0 in all the run */
     const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not asked for */
 } co_event;
@@ -139,7 +139,7 @@ typedef enum co_board_names { CO_BOARD_COHORT = 0, CO_BOARD_IMAGENET } co_board_
 co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
                                    co_board_names names);
 /* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
-   goes on behind it writes the later ones again. Nothing where there is no such file. */
+   resumes after it writes the later ones again. Nothing where there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);
 
 /* `run_dir`/summary.json. */

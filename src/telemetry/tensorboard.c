@@ -3,8 +3,8 @@
  *
  * A file of records: length (8 bytes), its checksum (4), an Event of
  * tensorflow/core/util/event.proto, its checksum. Checksums are CRC-32C, rotated and shifted so
- * that records may lie in records; numbers are little-endian. Each start of ranks writes a file of
- * its own, which says behind which step it goes on: what earlier files have of later steps is then
+ * that records may be in records; numbers are little-endian. Each start of ranks writes a file of
+ * its own, which says after which step it continues: what earlier files have of later steps is then
  * left out. The messages are so small that they are written by hand.
  */
 #include <math.h>
@@ -225,7 +225,7 @@ static co_status tensorboard_open(tensorboard *self, const char *run_dir)
     return co_append_open(&self->file, run_dir, name, true);
 }
 
-/* The version of the file, and SessionLog {status = 1: START (1)} where a run goes on. */
+/* The version of the file, and SessionLog {status = 1: START (1)} where a run is resumed. */
 static co_status tensorboard_start(const tensorboard *self, const co_run_info *info)
 {
     static const char version[] = "brain.Event:2";

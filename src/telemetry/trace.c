@@ -2,7 +2,7 @@
  * trace.c - trace events, one a line, written as they come.
  *
  * "X" is a span in a track in which spans nest; "b" and "e" begin and end one that may overlap
- * others, told apart by an id. "M" gives names.
+ * others, distinguished by an id. "M" gives names.
  */
 #include "telemetry/trace.h"
 

@@ -2,7 +2,7 @@
  * trace.h - spans of time as a file that trace viewers open: Chrome's trace event format, which
  * Perfetto and chrome://tracing read.
  *
- * A rank is a process, a thread of it a track. Knows no more of what a span stands for than its
+ * A rank is a process, a thread of it a track. Knows no more of what a span is than its
  * name.
  */
 #ifndef CO_TELEMETRY_TRACE_H
@@ -22,7 +22,7 @@ typedef struct co_trace_span {
     uint64_t step;             /* of the run; UINT64_MAX: none */
     const char *unit;          /* of `value`, "bytes"; NULL: there is none */
     uint64_t value;
-    bool overlaps; /* spans of this track may overlap without one lying in the other */
+    bool overlaps; /* spans of this track may overlap without one being in the other */
 } co_trace_span;
 
 /* `dir`/trace.json, which appears when the trace is closed. Times count from `start_ns`. */

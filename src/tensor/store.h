@@ -54,7 +54,7 @@ co_status co_store_add_states(co_store *store, int n_state);
 /* What is in the store; copied. Called once. */
 co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n);
 
-/* Elements begin .. begin + n of an array, to or from the host's memory, wherever the array lies.
+/* Elements begin .. begin + n of an array, to or from the host's memory, wherever the array is.
    They may be used when the call returns. A device that fails, or takes too long, fails the call.
  */
 co_status co_store_read(const co_store *store, co_store_array array, size_t begin, size_t n,
@@ -66,7 +66,7 @@ co_status co_store_write(co_store *store, co_store_array array, size_t begin, si
 co_status co_store_map(float **out, co_store *store, co_store_array array);
 co_status co_store_unmap(co_store *store, co_store_array array, float *values, bool changed);
 
-/* Only on the host: let the weights lie in `param` (n elements), which is borrowed: memory that
+/* Only on the host: let the weights be in `param` (n elements), which is borrowed: memory that
    ranks share. No value is copied, those of the old array are lost, and pointers into it go stale.
  */
 void co_store_lend_param(co_store *store, float *param);

@@ -1,5 +1,5 @@
 /*
- * events.c - what a rank tells the sinks: the figures of a step, of an epoch, of the run.
+ * events.c - what a rank reports to the sinks: the figures of a step, of an epoch, of the run.
  *
  * Takes no step and decides nothing. Must not know what a sink makes of an event.
  */

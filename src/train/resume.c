@@ -1,5 +1,5 @@
 /*
- * resume.c - which checkpoint a run goes on from, and what the run directory looks like then.
+ * resume.c - which checkpoint a run resumes from, and what the run directory looks like then.
  */
 #include "train/resume.h"
 
@@ -51,7 +51,7 @@ static co_status resume_check_plan(const co_manifest *manifest, const co_job *jo
     if (manifest->train_samples != samples)
         return co_fail(CO_E_DATA,
                        "%s: was made with %llu training samples, and the data has %llu; the run "
-                       "can go on with the same data alone",
+                       "can continue with the same data alone",
                        folder, (unsigned long long)manifest->train_samples,
                        (unsigned long long)samples);
     if (point->batch == batch || (job->under_mpi && job->spec.batch_per_rank))
@@ -95,14 +95,14 @@ static co_status resume_check_end(const co_run_point *point, const char *run_dir
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "%s: the run has made %llu steps, %llu epochs of them whole, and the config "
-                   "ends it behind step %llu (%s: %lld); let that be as much at least, or leave it "
+                   "ends it after step %llu (%s: %lld); let that be as much at least, or leave it "
                    "as the run was started",
                    run_dir, step, step / (unsigned long long)point->steps_per_epoch, total,
                    by_steps ? "max_steps" : "epochs",
                    (long long)(by_steps ? job->spec.max_steps : job->spec.epochs));
 }
 
-/* Says where the run goes on. */
+/* Says where the run continues. */
 static co_status resume_tell(co_resume_kind *kind, const co_state *state, const char *run_dir,
                              const co_job *job)
 {
@@ -120,7 +120,7 @@ static co_status resume_tell(co_resume_kind *kind, const co_state *state, const 
                "max_steps or stop_at",
                run_dir, step, total);
     else
-        co_log(CO_LOG_INFO, "%s: goes on behind step %llu of %llu, made by %d rank%s", run_dir,
+        co_log(CO_LOG_INFO, "%s: continues after step %llu of %llu, saved by %d rank%s", run_dir,
                step, total, state->ranks, co_plural((uint64_t)state->ranks));
     return CO_OK;
 }
@@ -132,7 +132,7 @@ static co_status resume_nothing(co_resume_kind *kind, const char *run_dir)
     CO_TRY(resume_exists(&done, run_dir, "summary.json"));
     if (done)
         return co_fail(CO_E_USAGE,
-                       "%s holds a finished run without checkpoints, so it cannot go on; give "
+                       "%s holds a finished run without checkpoints, so it cannot continue; give "
                        "another --run-dir",
                        run_dir);
     *kind = CO_RESUME_FRESH;
@@ -182,7 +182,7 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
         return resume_tell(kind, *state, run_dir, job);
     if (tried)
         return co_fail(CO_E_DATA,
-                       "%s: no checkpoint of %zu is good (see above), so the run cannot go on; "
+                       "%s: no checkpoint of %zu is good (see above), so the run cannot continue; "
                        "restore one, or start anew in another --run-dir",
                        dir, tried);
     return resume_nothing(kind, run_dir);

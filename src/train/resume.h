@@ -1,11 +1,11 @@
-/* resume.h - go on with the run of a run directory. */
+/* resume.h - continue the run of a run directory. */
 #ifndef CO_TRAIN_RESUME_H
 #define CO_TRAIN_RESUME_H
 
 #include "state/state.h"
 
 typedef enum co_resume_kind {
-    CO_RESUME_FRESH,   /* there is nothing to go on from */
+    CO_RESUME_FRESH,   /* there is nothing to resume from */
     CO_RESUME_STATE,   /* from a checkpoint */
     CO_RESUME_COMPLETE /* nothing is left to do */
 } co_resume_kind;
@@ -17,8 +17,8 @@ typedef enum co_resume_kind {
 co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir,
                          const co_job *job);
 
-/* Make the run directory ready to go on from `state` (NULL: from the beginning): config.yaml as it
-   is now, metrics.jsonl without events behind the state, no summary. */
+/* Make the run directory ready to resume from `state` (NULL: from the beginning): config.yaml as it
+   is now, metrics.jsonl without events after the state, no summary. */
 co_status co_resume_prepare(const char *run_dir, const co_job *job, const co_state *state);
 
 /* Over MPI, on rank 0: the run directory checked or made ready, and locked, as the launcher does it
@@ -28,7 +28,7 @@ co_status co_resume_enter(int *lock, co_job *job);
 /* What a resume makes of a change of a top-level key, in words. */
 const char *co_resume_rule_text(const char *key);
 
-/* What of `config`, a checkpoint's, is another now. Refused keys fail; others are told on
+/* What of `config`, a checkpoint's, is another now. Refused keys fail; others are reported on
    stderr. */
 co_status co_resume_compare(const co_spec *now, const char *config, const char *folder);
 

@@ -1,8 +1,8 @@
 /*
  * resume_config.c - what has changed between the config of a checkpoint and the one of now.
  *
- * A key is refused where the run could not go on as the one that it is: other data, another model,
- * other random numbers. What only changes how it goes on is allowed and said.
+ * A key is refused where the run could not continue as the one that it is: other data, another
+ * model, other random numbers. What only changes how it continues is allowed and reported.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "train/resume.h"
 
 typedef enum resume_rule {
-    RESUME_SAME,  /* the whole value */
-    RESUME_NAME,  /* the plugin's name; its keys may change */
-    RESUME_PATH,  /* all but `path` */
-    RESUME_GIVEN, /* given or not */
-    RESUME_TOLD,  /* may change, and is told */
-    RESUME_SILENT /* of no weight for the result, or checked elsewhere */
+    RESUME_SAME,     /* the whole value */
+    RESUME_NAME,     /* the plugin's name; its keys may change */
+    RESUME_PATH,     /* all but `path` */
+    RESUME_GIVEN,    /* given or not */
+    RESUME_REPORTED, /* may change, and is reported */
+    RESUME_SILENT    /* of no weight for the result, or checked elsewhere */
 } resume_rule;
 
-/* Keys that are not here may change, and are told. */
+/* Keys that are not here may change, and are reported. */
 static const struct {
     const char *key;
     resume_rule rule;
@@ -41,7 +41,7 @@ static resume_rule resume_rule_of(const char *key)
     for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]); i++)
         if (strcmp(key, resume_rules[i].key) == 0)
             return resume_rules[i].rule;
-    return RESUME_TOLD;
+    return RESUME_REPORTED;
 }
 
 const char *co_resume_rule_text(const char *key)
@@ -51,7 +51,7 @@ const char *co_resume_rule_text(const char *key)
         [RESUME_NAME] = "must have the same name; its keys may change",
         [RESUME_PATH] = "must be the same but for `path`",
         [RESUME_GIVEN] = "must be given or left out as before; its keys may change",
-        [RESUME_TOLD] = "may change, and is told",
+        [RESUME_REPORTED] = "may change, and is reported",
         [RESUME_SILENT] = "may change",
     };
 
@@ -80,7 +80,7 @@ static bool resume_is_none(const co_value *value)
     return !value || value->kind == CO_VALUE_NULL;
 }
 
-/* A name stands for {name: ...}. */
+/* A name is short for {name: ...}. */
 static bool resume_is_name_of(const co_value *scalar, const co_value *map, const char *leave_out)
 {
     const co_value *name = co_value_get(map, "name");
@@ -188,7 +188,7 @@ static co_status resume_compare_key(resume_report *report, const co_spec *then, 
         free(after);
         return co_fail(CO_E_NOMEM, "out of memory");
     }
-    if (rule < RESUME_TOLD && !resume_same(then, now, key, rule, before, after))
+    if (rule < RESUME_REPORTED && !resume_same(then, now, key, rule, before, after))
         resume_refuse(report, key->name, before, after);
     else if (rule != RESUME_SILENT && !resume_same(then, now, key, RESUME_SAME, before, after))
         co_log(CO_LOG_INFO, "the config has changed: %s: %s -> %s", key->name, before, after);
@@ -213,7 +213,7 @@ co_status co_resume_compare(const co_spec *now, const char *config, const char *
     if (st != CO_OK || report.used == 0)
         return st;
     return co_fail(CO_E_USAGE,
-                   "%s: the run cannot go on with another config (%s); give it the one that it "
+                   "%s: the run cannot continue with another config (%s); give it the one that it "
                    "was started with, which is config.yaml in its directory",
                    folder, report.refused);
 }

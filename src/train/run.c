@@ -1,5 +1,5 @@
 /*
- * run.c - from a config to ranks at work: what `cohort train`, `eval` and `bench train` do.
+ * run.c - from a config to running ranks: what `cohort train`, `eval` and `bench train` do.
  *
  * Everything that can be wrong with a config or its data is found here, before ranks start;
  * data and model are made here once, so that forked ranks share them.
@@ -159,7 +159,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
     CO_TRY(run_open_replicas(job));
-    /* A run that goes on has weights of its own; the file may be gone by then. */
+    /* A run that is resumed has weights of its own; the file may be gone by then. */
     if (train && !job->resume)
         CO_TRY(run_init(job));
     job->result =
@@ -190,7 +190,7 @@ static co_launch_options run_launch_options(const co_job *job, const co_train_op
 }
 
 /* A few more ranks than cores are common in studies; many more are a slip, and a slow one. */
-static void run_warn_crowded(const co_job *job)
+static void run_warn_oversubscribed(const co_job *job)
 {
     const int cores = co_thread_cores();
 
@@ -207,7 +207,7 @@ static co_status run_launch(co_job *job, const co_train_options *options,
 {
     const co_launch_options launch = run_launch_options(job, options);
 
-    run_warn_crowded(job);
+    run_warn_oversubscribed(job);
     return co_launch_with(&launch, policy, fn, job);
 }
 
@@ -249,7 +249,7 @@ static co_status run_session(co_job *job, const co_train_options *options)
     CO_TRY(co_session_open(&session, job));
     st = co_session_policy(&policy, session, job->result->train.run_dir);
     if (st == CO_OK)
-        st = co_session_verdict(session, run_launch(job, options, policy, run_train_rank));
+        st = co_session_status(session, run_launch(job, options, policy, run_train_rank));
     co_session_close(session);
     return st;
 }
@@ -259,7 +259,7 @@ static co_status run_set_dir(co_job *job, const co_train_options *options)
     char *run_dir = job->result->train.run_dir;
 
     if (options->resume && !options->run_dir)
-        return co_fail(CO_E_USAGE, "resume: say which run to go on with, by --run-dir DIR");
+        return co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR");
     if (!options->run_dir)
         return CO_OK;
     if (strlen(options->run_dir) >= sizeof(job->result->train.run_dir))
@@ -354,7 +354,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
     return st;
 }
 
-/* Who was taken for whom, over all ranks, to where rank 0's caller sees it. */
+/* The confusion matrix over all ranks, to where rank 0's caller sees it. */
 static co_status run_gather_confusion(const co_job *job, co_comm *comm, int64_t *own)
 {
     const size_t n = (size_t)(job->model->classes * job->model->classes);
@@ -397,8 +397,8 @@ static co_status run_map_confusion(co_job *job, size_t *bytes)
     const int64_t classes = job->model->classes;
 
     if (classes > CO_EVAL_MAX_CLASSES)
-        return co_fail(CO_E_USAGE, "%lld classes are too many to count who was taken for whom: %d",
-                       (long long)classes, CO_EVAL_MAX_CLASSES);
+        return co_fail(CO_E_USAGE, "confusion matrix: at most %d classes, and the model has %lld",
+                       CO_EVAL_MAX_CLASSES, (long long)classes);
     *bytes = (size_t)(classes * classes) * sizeof(*job->confusion);
     job->confusion = co_map(*bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
     return job->confusion ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");

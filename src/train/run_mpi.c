@@ -38,7 +38,7 @@ static co_status run_mpi_text(char **out, const co_job *job)
     if (*out)
         snprintf(*out, size,
                  "%sCohort %s\n%lld training samples\n%lld test samples\n"
-                 "begins behind step %llu\n",
+                 "begins after step %llu\n",
                  config, co_version(), (long long)co_dataset_count(job->train),
                  (long long)(job->test ? co_dataset_count(job->test) : 0),
                  (unsigned long long)step);
@@ -94,20 +94,20 @@ static co_status run_mpi_check(co_comm *comm, const co_job *job)
 }
 
 /* How the run was ended before its time. */
-static co_status run_mpi_verdict(const co_job_result *result)
+static co_status run_mpi_status(const co_job_result *result)
 {
     if (!result->train.stopped || result->stopped_by == CO_OK)
         return CO_OK;
     return co_fail(result->stopped_by, "%s after step %llu%s",
                    result->stopped_by == CO_E_INTERRUPTED ? "interrupted" : "terminated",
                    (unsigned long long)result->train.steps,
-                   result->saved ? ", which is saved: --resume goes on from it" : "");
+                   result->saved ? ", which is saved: --resume continues from it" : "");
 }
 
 /* Before MPI ends: all is saved by now, and an MPI may not come back from its end. */
 static void run_mpi_note_end(const co_job *job)
 {
-    const co_status st = run_mpi_verdict(job->result);
+    const co_status st = run_mpi_status(job->result);
 
     co_listener_end(job->listener, st, st == CO_OK ? "" : co_error_message());
 }
@@ -143,7 +143,7 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
     CO_TRY(co_listener_open(&job->listener, options->notes));
     st = co_launch(launch, run_mpi_rank, job);
     if (st == CO_OK)
-        st = run_mpi_verdict(job->result);
+        st = run_mpi_status(job->result);
     co_listener_close(job->listener);
     job->listener = NULL;
     job->restart = NULL;

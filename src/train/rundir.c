@@ -1,5 +1,5 @@
 /*
- * rundir.c - the folder a run leaves behind: config.yaml, metrics.jsonl, final.safetensors
+ * rundir.c - the folder that a run writes: config.yaml, metrics.jsonl, final.safetensors
  * (with `ema` trained.safetensors too), summary.json.
  */
 #include "train/rundir.h"
@@ -21,7 +21,7 @@
 
 #define RUNDIR_MAX_PATH 4096
 #define RUNDIR_MAX_LOCK 32
-#define RUNDIR_SIGN     "cohort\n" /* behind the number of a process */
+#define RUNDIR_SIGN     "cohort\n" /* after the number of a process */
 
 /* How long the ranks of a job that was killed may take to vanish. */
 #define RUNDIR_WAIT_US 5000000
@@ -136,7 +136,7 @@ static co_status rundir_check_unused(const char *path)
         CO_TRY(rundir_join(file, path, rundir_files[i].name));
         if (!rundir_files[i].early && co_fs_exists(file))
             return co_fail(CO_E_USAGE,
-                           "%s holds an earlier run; go on with it by --resume, remove it, or give "
+                           "%s holds an earlier run; continue it by --resume, remove it, or give "
                            "another --run-dir",
                            path);
     }
@@ -172,7 +172,7 @@ static long rundir_holder(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atol(text) : 0;
 }
 
-/* Where others may rename and remove, they choose what this run goes on from. Root is in other
+/* Where others may rename and remove, they choose what this run resumes from. Root is in other
    users' folders by trade. */
 static void rundir_warn(const char *path)
 {
@@ -187,7 +187,7 @@ static void rundir_warn(const char *path)
         co_log(CO_LOG_WARN, "%s: belongs to another user, who may change this run", path);
 }
 
-/* Over what is there in one write: whenever a job is killed, the sign of a run stands. */
+/* Over what is there in one write: whenever a job is killed, the sign of a run is there. */
 static void rundir_sign(int fd)
 {
     char text[RUNDIR_MAX_LOCK];
@@ -219,7 +219,7 @@ co_status co_rundir_lock(int *lock, const char *path)
         close(fd);
         if (error == EWOULDBLOCK)
             return co_fail(CO_E_USAGE,
-                           "%s: another job is at work in this run directory (process %ld); wait "
+                           "%s: another job is running in this run directory (process %ld); wait "
                            "for it, or give another --run-dir",
                            path, holder);
         return co_fail(CO_E_IO, "%s: cannot lock: %s", file, strerror(error));

@@ -1,4 +1,4 @@
-/* rundir.h - the folder a run leaves behind. */
+/* rundir.h - the folder that a run writes. */
 #ifndef CO_TRAIN_RUNDIR_H
 #define CO_TRAIN_RUNDIR_H
 

@@ -34,7 +34,7 @@ const co_key co_spec_keys[] = {
      "nll_loss, cross_entropy, mse_loss or bce_with_logits_loss; by default what the last layer "
      "asks for"},
     {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, CO_KEY_TAKES("a file, or a map of the keys"),
-     "first weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
+     "initial weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
      "drawn"},
     {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0,
      CO_KEY_TAKES("a name of `cohort list datasets`, or {name: ..., path: ..., key: value}"),
@@ -49,9 +49,9 @@ const co_key co_spec_keys[] = {
     {"batch_per_rank", CO_KEY_INT, SPEC(batch_per_rank), "0", 0, 1 << 24, NULL,
      "samples per step of a rank instead: the batch grows with the ranks; 0: batch says it"},
     {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
-     "micro-batches that a rank's share of a step is cut into"},
+     "micro-batches that a rank's samples of a step are cut into"},
     {"shards", CO_KEY_INT, SPEC(shards), "auto", 1, 1024, spec_shards,
-     "parts that a batch is cut into whatever the ranks are, so that the bits do not depend on "
+     "shards that a batch is cut into whatever the ranks are, so that the bits do not depend on "
      "them; "
      "auto: one per rank"},
     {"epochs", CO_KEY_INT, SPEC(epochs), "10", 1, 1 << 24, NULL, "passes over the data"},
@@ -70,12 +70,12 @@ const co_key co_spec_keys[] = {
      "moving average of the weights, to evaluate and keep: {decay: 0.999}"},
     {"strategy", CO_KEY_VALUE, SPEC(strategy), "~", 0, 0,
      CO_KEY_TAKES("a name of `cohort list strategies`, or {name: ..., key: value}"),
-     "how ranks are kept together: sync (default)"},
+     "synchronization strategy of the ranks: sync (default)"},
     {"sync_batch_norm", CO_KEY_BOOL, SPEC(sync_batch_norm), "false", 0, 0, NULL,
      "statistics of batch norm over the batches of all ranks, at every step"},
     {"precision", CO_KEY_VALUE, SPEC(precision_value), "fp32", 0, 0,
      CO_KEY_TAKES("a level, or a map of the keys"),
-     "numbers of 16 bits: fp32 (none), bf16, O0 to O3, or {level: O2, dtype: bf16, ...}"},
+     "half precision in a step: fp32 (none), bf16, O0 to O3, or {level: O2, dtype: bf16, ...}"},
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
      "kernels: auto, or one of `cohort list kernels`"},
@@ -94,7 +94,7 @@ const co_key co_spec_keys[] = {
      "5}"},
     {"checkpoint", CO_KEY_VALUE, SPEC(checkpoint), "~", 0, 0,
      CO_KEY_TAKES("a time as `every` has it, off, or a map of the keys"),
-     "what is kept to go on from: {every: 1 epoch, keep: 3, best: true}, or off"},
+     "what is kept to resume from: {every: 1 epoch, keep: 3, best: true}, or off"},
     {"log", CO_KEY_CHOICE, SPEC(log), "run", 0, 0, spec_log,
      "figures of an epoch: of the whole run alone, or also of each rank; or lines of steps"},
     {"log_every", CO_KEY_INT, SPEC(log_every), "50", 1, 1 << 30, NULL,
@@ -117,7 +117,7 @@ static const co_key spec_clip_keys[] = {
     {"norm", CO_KEY_REAL, SPEC(clip_norm), "0", 0, 1e30, NULL,
      "largest norm of the whole gradient; 0: no limit"},
     {"value", CO_KEY_REAL, SPEC(clip_value), "0", 0, 1e30, NULL,
-     "largest size of an element; 0: no limit"},
+     "largest absolute value of an element; 0: no limit"},
     CO_KEYS_END,
 };
 

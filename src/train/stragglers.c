@@ -1,8 +1,8 @@
 /*
  * stragglers.c - stragglers: ranks that arrive last, step after step.
  *
- * In a step all ranks meet, so it lasts as long as the slowest rank is at work: reading, computing,
- * whatever is not waiting for others. A rank that is at work for longer than the median of the
+ * In a step all ranks meet, so it lasts as long as the slowest rank works: reading, computing,
+ * whatever is not waiting for others. A rank that works for longer than the median of the
  * others by a fifth is late, and what it costs is the time that all others spend waiting for it and
  * for no one else: up to the next slowest. Where ranks meet at the end alone, the run lasts as long
  * as the slowest one's steps.

@@ -6,7 +6,7 @@
 
 struct trainer;
 
-/* After the last step, into t->straggler: ranks that are at work for more than 1.2 times as long as
+/* After the last step, into t->straggler: ranks that work for more than 1.2 times as long as
    the median of the others, between the moments at which all meet. Collective; on rank 0 alone. */
 co_status co_lateness_find(struct trainer *t);
 

@@ -290,7 +290,7 @@ co_comm *trainer_sharers(const trainer *t)
 {
     const co_store *store = t->job->model->store;
 
-    return store->param != store->own_param ? co_comm_near(t->comm) : NULL;
+    return store->param != store->own_param ? co_comm_local(t->comm) : NULL;
 }
 
 /* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
@@ -383,7 +383,7 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
-/* What follows each step: requests from outside, what sinks are told, a checkpoint. */
+/* What follows each step: requests from outside, events to the sinks, a checkpoint. */
 static co_status trainer_behind_step(trainer *t)
 {
     co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
@@ -401,7 +401,7 @@ static co_status trainer_behind_step(trainer *t)
 }
 
 /* The rest of an epoch, which a restored trainer may be in the middle of; with it the trainer
-   stands at the beginning of the next. */
+   is at the beginning of the next. */
 static co_status trainer_epoch(trainer *t)
 {
     const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
@@ -425,7 +425,7 @@ static co_status trainer_epoch(trainer *t)
         trainer_next_epoch(t);
         return co_saver_epoch(t->saver, t, accuracy, t->improved);
     }
-    /* The run ends in the middle of an epoch: whoever goes on behind it does so as if it had not.
+    /* The run ends in the middle of an epoch: whoever continues after it does so as if it had not.
      */
     CO_TRY(co_saver_last(t->saver, t));
     CO_TRY(trainer_end_epoch(t));

@@ -27,7 +27,7 @@ typedef struct co_job_result {
 typedef struct co_job {
     co_spec spec;
     co_dataset *train, *test; /* owned; test NULL: no evaluation */
-    co_model *model;          /* owned; each rank goes on with its own copy */
+    co_model *model;          /* owned; each rank continues with its own copy */
     co_model **replica;       /* owned, (ranks): the copies of ranks that are threads, which share
                                  this process's memory; else NULL */
     bool quiet;
@@ -44,7 +44,7 @@ typedef struct co_job {
     bool resume;               /* the run directory may hold an earlier part of the run */
     struct co_state *snapshot; /* borrowed; where checkpoints are taken, shared by all ranks; NULL:
                                   rank 0 has one of its own */
-    const struct co_state *state; /* borrowed; to go on from; NULL: from the beginning (state.h) */
+    const struct co_state *state; /* borrowed; to resume from; NULL: from the beginning (state.h) */
     struct co_listener
         *listener; /* borrowed; over MPI; NULL: nobody listens (launch/signal_thread.h) */
     struct co_notes_restart *restart; /* borrowed; over MPI: why ranks run again; NULL: no notes */

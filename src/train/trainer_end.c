@@ -61,7 +61,7 @@ co_status trainer_save(trainer *t)
     out->samples_per_second = event.samples_per_second;
     out->steps = t->step;
     CO_TRY(trainer_emit(t, &event));
-    return co_saver_verdict(t->job);
+    return co_saver_status(t->job);
 }
 
 /* Weights that no step has moved are not a result. Where ranks skip steps on their own, one that

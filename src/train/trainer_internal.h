@@ -30,7 +30,7 @@ typedef struct trainer {
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
     co_stop stop;
     struct co_ask_mpi *ask; /* owned; answers the owner, over MPI on rank 0; NULL: nobody does */
-    bool leaving;           /* all ranks leave the run here, to go on as others or not at all */
+    bool leaving;           /* all ranks leave the run here, to continue as others or not at all */
     co_profiler *profiler;  /* owned; NULL: nobody profiles */
     co_roof roof;           /* of this rank, with a profiler */
     uint64_t first_step;    /* of this process: the run's earlier ones were made by others */
@@ -46,7 +46,7 @@ typedef struct trainer {
     co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
     co_best best;
-    uint64_t bad_before; /* samples of earlier epochs that others stood in for, on this rank */
+    uint64_t bad_before; /* replaced samples of earlier epochs, on this rank */
     co_result seen;      /* of this epoch so far, on this rank */
     co_recent recent;
     co_event last; /* of the last epoch */
@@ -80,7 +80,7 @@ void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint6
 co_status trainer_emit(trainer *t, const co_event *event);
 void trainer_say(trainer *t, const char *line);
 co_status trainer_emit_step(trainer *t);
-/* Where numbers of 16 bits are wanted and the CPU cannot compute with them. */
+/* Where half precision is wanted and the CPU cannot compute with them. */
 void trainer_say_precision(trainer *t);
 /* Samples in a second; NaN in no time. */
 double trainer_rate(uint64_t samples, double seconds);

@@ -91,8 +91,8 @@ static const struct {
     {ENTRY("F32", "[4611686018427387904,4]", "[0,0]"), 0, "too large for any machine"},
     {ENTRY("F32", "[4294967296,4294967296,0]", "[0,0]"), 0, "too large for any machine"},
     /* places that lie */
-    {ENTRY("F32", "[2]", "[0,8]"), 7, "lies at bytes 0 to 8 of 7; the file is cut short"},
-    {ENTRY("U8", "[4]", "[4,0]"), 4, "lies at bytes 4 to 0"},
+    {ENTRY("F32", "[2]", "[0,8]"), 7, "is at bytes 0 to 8 of 7; the file is cut short"},
+    {ENTRY("U8", "[4]", "[4,0]"), 4, "is at bytes 4 to 0"},
     {ENTRY("U8", "[1]", "[9223372036854775806,9223372036854775807]"), 4, "cut short"},
     {ENTRY("U8", "[4]", "[1,5]"), 5, "has bytes in front of it that belong to none"},
     {ENTRY("U8", "[4]", "[0,4]"), 6, "2 bytes at the end belong to no tensor"},

@@ -44,7 +44,7 @@ static void a_signal_to_mpiexec_ends_in_order(void **state)
     assert_int_equal(r->exit_code, 143);
     assert_int_equal(r->orphans, 0);
     assert_non_null(strstr(r->err, "cohort: error: terminated after step "));
-    assert_non_null(strstr(r->err, ", which is saved: --resume goes on from it"));
+    assert_non_null(strstr(r->err, ", which is saved: --resume continues from it"));
     assert_null(strstr(strstr(r->err, "terminated after") + 1, "terminated after"));
     assert_false(program_exists("told/summary.json"));
     program_assert_success(program_line("train job.yaml --run-dir told --resume -q -n 3"));
@@ -277,7 +277,7 @@ static void nobody_is_blamed_where_nobody_knows(void **state)
     program_assert_error(program_line("train job.yaml -n 2 --run-dir mute -s on_failure=stop "
                                       "--mpiexec 'sh mute.sh' --hosts n1,n2"),
                          4,
-                         "one or more of 2 ranks have died in or behind step 0; its launcher "
+                         "one or more of 2 ranks have died in or after step 0; its launcher "
                          "says exit code 255");
 }
 

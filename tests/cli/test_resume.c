@@ -64,7 +64,7 @@ static void who_names_neither_is_told(void **state)
 }
 
 /* In the middle of a run, and of one that is complete; nothing is written. */
-static void check_behind(const char *run, const char *set, const char *words)
+static void check_end(const char *run, const char *set, const char *words)
 {
     char line[256], name[128], *before, *after;
 
@@ -83,16 +83,16 @@ static void an_end_behind_the_run_is_refused(void **state)
     (void)state;
     program_assert_success(program_line("train good.yaml -s epochs=5 -s max_steps=20 -s "
                                         "'checkpoint=4 steps' --quiet --run-dir cut"));
-    check_behind("cut", "-s max_steps=0 -s epochs=1",
-                 "cut: the run has made 20 steps, 2 epochs of them whole, and the config ends it "
-                 "behind step 8 (epochs: 1)");
-    check_behind("cut", "-s max_steps=19", "behind step 19 (max_steps: 19)");
-    check_behind("cut", "-s epochs=2", "behind step 16 (epochs: 2)");
+    check_end("cut", "-s max_steps=0 -s epochs=1",
+              "cut: the run has made 20 steps, 2 epochs of them whole, and the config ends it "
+              "after step 8 (epochs: 1)");
+    check_end("cut", "-s max_steps=19", "after step 19 (max_steps: 19)");
+    check_end("cut", "-s epochs=2", "after step 16 (epochs: 2)");
     program_assert_success(program_line("train --resume --run-dir cut --quiet"));
     program_assert_success(program_line("train --resume --run-dir cut -s max_steps=21 --quiet"));
     program_assert_success(
         program_line("train --resume --run-dir cut -s max_steps=0 -s epochs=3 --quiet"));
-    check_behind("cut", "-s epochs=2", "behind step 16 (epochs: 2)");
+    check_end("cut", "-s epochs=2", "after step 16 (epochs: 2)");
     program_remove("cut");
 }
 

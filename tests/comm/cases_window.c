@@ -64,7 +64,7 @@ static bool window_shared(co_comm *comm)
 /* Where not all ranks share memory, a communicator that was split off knows no neighbours. */
 static bool window_near(co_comm *comm)
 {
-    CHECK(co_comm_near(comm) == (comm_shares_memory(comm) ? comm : NULL));
+    CHECK(co_comm_local(comm) == (comm_shares_memory(comm) ? comm : NULL));
     return true;
 }
 

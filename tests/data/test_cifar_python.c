@@ -189,7 +189,7 @@ static void what_is_no_such_pickle_is_refused(void **state)
         CASE(PICKLE "i", "an opcode 0x69"),
         CASE(PICKLE "P1\n", "an opcode 0x50"),
         CASE(PICKLE "}(}u.", "a second dictionary"),
-        CASE(PICKLE "}.x", "more bytes behind the end"),
+        CASE(PICKLE "}.x", "more bytes after the end"),
         CASE(PICKLE "].", "not one dictionary"),
         CASE(PICKLE ".", "not one dictionary"),
         CASE(PICKLE "}.", "no array 'data'"),

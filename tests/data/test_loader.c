@@ -242,7 +242,7 @@ static void a_bad_sample_is_an_error_that_names_it(void **state)
         for (int n = 0; n < 10 && st == CO_OK; n++)
             st = co_loader_next(&batch, f.loader);
         assert_int_equal(st, CO_E_DATA);
-        assert_non_null(strstr(co_error_message(), ": no image; mend it, or go on without it: "
+        assert_non_null(strstr(co_error_message(), ": no image; repair it, or set "
                                                    "data.on_bad_sample: skip"));
         feed_close(&f);
     }

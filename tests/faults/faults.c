@@ -448,7 +448,7 @@ static bool run_one(const char *program, uint64_t *seed, int index)
 
 static void print_total(void)
 {
-    printf("%8s %8s %8s %8s %14s %12s %16s %14s %6s %12s\n", "runs", "failed", "ended", "went on",
+    printf("%8s %8s %8s %8s %14s %12s %16s %14s %6s %12s\n", "runs", "failed", "ended", "survived",
            "slowest notice", "slowest end", "slowest recovery", "shared memory", "cores",
            "largest");
     printf("%8d %8d %8d %8d %12.2f s %10.2f s %14.2f s %+10.1f MiB %6d %8.1f MiB\n", total.runs,

@@ -216,7 +216,7 @@ static const struct {
      "front of it"},
     {"layers:\n- relu\n",
      "net.yaml:2:1: the network ends in images; end it with `flatten` and `linear: 10`"},
-    {"layers:\n- flatten\n- linear: 9\n", "net.yaml:2:1: the network gives 9 scores for each "
+    {"layers:\n- flatten\n- linear: 9\n", "net.yaml:2:1: the network gives 9 logits for each "
                                           "sample, but the data has 10 classes"},
 };
 

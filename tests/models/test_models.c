@@ -311,7 +311,7 @@ static const struct {
     {"model: {name: lenet5, classes: 5}",
      {3, {1, 28, 28}},
      10,
-     "net.yaml:1:8: the network gives 5 scores for each sample, but the data has 10 classes"},
+     "net.yaml:1:8: the network gives 5 logits for each sample, but the data has 10 classes"},
     {"model: {name: resnet18, stem: small}",
      {3, {3, 32, 32}},
      10,

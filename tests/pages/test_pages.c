@@ -193,8 +193,8 @@ static void pages_check_key(pages_section *s, const char *heading, const char *o
                      row->fallback);
     }
     if (n != 1)
-        fail_msg("docs/configuration.md, %s: %s: `%s` stands in %d rows, not in one", heading,
-                 owner, key->name, n);
+        fail_msg("docs/configuration.md, %s: %s: `%s` is in %d rows, not in one", heading, owner,
+                 key->name, n);
 }
 
 static void pages_check(pages_section *s, const char *heading, const char *owner,
@@ -325,8 +325,8 @@ static void every_key_is_in_the_list_of_a_resume(void **state)
                          key->name, rule, cell[1]);
         }
         if (n != 1)
-            fail_msg("docs/checkpoints.md: `%s` (%s) stands in %d rows, not in one", key->name,
-                     rule, n);
+            fail_msg("docs/checkpoints.md: `%s` (%s) is in %d rows, not in one", key->name, rule,
+                     n);
     }
     free(page);
 }

@@ -229,7 +229,7 @@ static void a_failure_to_post_is_passed_on(void **state)
     }
 }
 
-static co_comm *nobody_is_near(co_comm *comm)
+static co_comm *nobody_is_local(co_comm *comm)
 {
     (void)comm;
     return NULL;
@@ -242,7 +242,7 @@ static void buckets_are_smaller_between_hosts(void **state)
     co_comm_ops apart = recorder_ops;
 
     (void)state;
-    apart.near = nobody_is_near;
+    apart.local = nobody_is_local;
     for (int hosts = 1; hosts <= 2; hosts++) {
         recorder r = make_recorder();
         strategy_test t;

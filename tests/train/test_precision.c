@@ -77,7 +77,7 @@ static void what_makes_no_sense_is_refused(void **state)
         const char *text, *message;
     } cases[] = {
         {"fp8", "precision: key 'level'"},
-        {"{level: O0, dtype: bf16}", "O0 has no numbers of 16 bits"},
+        {"{level: O0, dtype: bf16}", "O0 has no 16-bit type"},
         {"{level: bf16, dtype: fp16}", "the level bf16 says the type"},
         {"{level: O1, keep_batchnorm_fp32: true}", "only with O2 and O3"},
         {"{level: O2, loss_scale: much}", "got 'much'"},

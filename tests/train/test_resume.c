@@ -415,9 +415,9 @@ static void one_job_at_a_time(void **state)
     lock = open(folder_path("run/.lock"), O_RDWR | O_CREAT, 0666);
     assert_int_equal(flock(lock, LOCK_EX), 0);
     assert_int_equal(write(lock, "4711\n", 5), 5);
-    fails(CO_E_USAGE, "another job is at work in this run directory (process 4711)", true,
+    fails(CO_E_USAGE, "another job is running in this run directory (process 4711)", true,
           "epochs=4");
-    fails(CO_E_USAGE, "another job is at work", false, "epochs=4");
+    fails(CO_E_USAGE, "another job is running", false, "epochs=4");
     assert_false(there("run/config.yaml"));
     close(lock);
     trains(NULL, "run", 1, false, NULL);

@@ -52,7 +52,7 @@ struct co_request {
     bool done;
     uint64_t number;                   /* of this rank's operations, for its watch */
     co_request *next_spare;            /* in co_comm.spare */
-    struct co_comm_observer *observer; /* told when it is complete; NULL: nobody, or already */
+    struct co_comm_observer *observer; /* notified when it is complete; NULL: nobody, or already */
     co_request *next_watched;          /* of those that it waits for */
     uint64_t posted_ns;
 };
@@ -76,15 +76,15 @@ typedef struct co_comm_ops {
        not wait for it, or nobody can look at it from here. NULL function: nobody ever can. */
     const struct co_watch *(*late)(const co_request *request, int rank);
     /* This rank is about to save something, and will be late for its next operation; whether the
-       oldest operation waits for one that has said so. NULL: `late` tells of all ranks. */
+       oldest operation waits for one that has said so. NULL: `late` knows of all ranks. */
     void (*tell_saving)(co_comm *comm);
     bool (*is_saving)(const co_request *request);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
     /* comm->timeout_ms has changed; NULL: nobody else has to know. */
     void (*set_timeout)(co_comm *comm);
-    /* co_comm_near; NULL function: all ranks share memory. */
-    co_comm *(*near)(co_comm *comm);
+    /* co_comm_local; NULL function: all ranks share memory. */
+    co_comm *(*local)(co_comm *comm);
     /* Memory that all ranks share, zeroed; NULL: the transport has none. CO_E_UNSUPPORTED, on all
        ranks: this communicator has none. */
     co_status (*window)(void **base, co_comm *comm, size_t bytes);
@@ -107,13 +107,13 @@ typedef struct co_comm_ops {
 struct co_comm {
     const co_comm_ops *ops;
     int rank, size;
-    bool crowded; /* ranks share cores: who waits makes room at once */
+    bool oversubscribed; /* more ranks than cores: waiters yield immediately */
     uint32_t timeout_ms;
     uint64_t bytes_sent;
     co_request *spare;      /* requests that are over, for the next posts; owned */
     struct co_watch *watch; /* what this rank writes down for others; NULL: nothing; borrowed */
-    struct co_comm_observer
-        *observer; /* told of operations that are over; NULL: nobody; borrowed */
+    struct co_comm_observer *observer; /* notified of operations that are over; NULL: nobody;
+                                          borrowed */
 };
 
 #ifdef __cplusplus

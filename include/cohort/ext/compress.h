@@ -36,7 +36,7 @@ typedef struct co_compressor {
     const co_compressor_ops *ops;
     void *self;             /* owned; the compressor's keys, then its state */
     co_comm *comm;          /* borrowed */
-    struct co_store *store; /* borrowed: the gradients, and where tensors lie */
+    struct co_store *store; /* borrowed: the gradients, and where each tensor is */
     float *memory; /* owned; as long as the store: what this rank has not sent yet, or, once
                       post has added the gradient, is to send. NULL: without error feedback,
                       and then the gradient itself is sent */
@@ -60,7 +60,7 @@ struct co_compressor_ops {
     /** The piece's message is complete: post the next one, or leave the sum in the gradient. */
     co_status (*take)(co_compressor *compressor, co_piece *piece);
     /** Array i, as long as the store, of those that go from step to step beside the memory; NULL
-     *  behind the last. *share: it is this rank's part of a sum over ranks, in the unit of
+     *  after the last. *share: it is this rank's part of a sum over ranks, in the unit of
      *  gradients, as the memory is; else it is the same on all of them, and has no unit. NULL:
      *  there are none. */
     float *(*carry)(bool *share, const co_compressor *compressor, size_t i);

@@ -42,12 +42,12 @@ typedef struct co_dataset_ops {
     const co_key *keys; /* of this format; path, normalize and others belong to every data set */
     size_t self_size;
     /** `self` holds the keys already read. `path` is the config's, NULL when absent. A missing,
-     *  damaged or lying file is CO_E_DATA naming the file and the offence. Every label is checked
+     *  damaged or invalid file is CO_E_DATA naming the file and the offence. Every label is checked
      *  here, so that label cannot fail on one; who uses a label makes sure of it once more. close
      *  does not follow on a failure. */
     co_status (*open)(void *self, co_dataset_info *info, const char *path, co_split split);
     /** The bytes of sample i < count; thread-safe, any order. Not encoded: C * H * W bytes, (C, H,
-     *  W) row-major; fewer are CO_E_DATA to the reader. They lie where the data set keeps them (a
+     *  W) row-major; fewer are CO_E_DATA to the reader. They are where the data set keeps them (a
      * mapping), or were written into `buffer`; they are good until the buffer's next use. A sample
      * that cannot be had is CO_E_DATA naming it. */
     co_status (*read)(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);

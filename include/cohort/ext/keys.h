@@ -42,7 +42,7 @@ typedef struct co_key {
                                    (VALUE: NULL, lists: n = 0, STRING: NULL) */
     double min, max;            /* inclusive bounds of numbers and list items; both 0: unbounded */
     const char *const *choices; /* CO_KEY_CHOICE: names, ended by NULL; INT, REAL: the first one
-                                   stands for 0, whatever the bounds; VALUE: the first one says in
+                                   means 0, whatever the bounds; VALUE: the first one says in
                                    words what it takes; NULL: there is none */
     const char *help;           /* one line, with unit */
 } co_key;

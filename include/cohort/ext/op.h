@@ -44,11 +44,11 @@ typedef struct co_op_work {
     double backward_param; /* for that of its parameters */
 } co_op_work;
 
-/** Where numbers of 16 bits take part: in which type an op computes. */
+/** Under mixed precision: in which type an op computes. */
 typedef enum co_op_precision {
     CO_PRECISION_FOLLOW = 0, /* as its inputs are; of two types the wider */
-    CO_PRECISION_LOW,        /* gains most: in 16 bits */
-    CO_PRECISION_WIDE        /* loses most: in floats */
+    CO_PRECISION_LOW,        /* gains most: in half precision */
+    CO_PRECISION_WIDE        /* loses most: in fp32 */
 } co_op_precision;
 
 /** What a loss compares its input 0 with. It is its input 1, which every batch brings. */

@@ -124,11 +124,11 @@ struct co_strategy_ops {
     co_strategy_counts (*report)(const co_strategy *strategy);
     /** A state of the run is about to be taken, after an update: finish what is under way, so that
      *  all that matters from now on is in the store, the optimizer's state, and what carry and
-     *  counters name. Collective; the run goes on as if nothing had been. NULL: nothing. */
+     *  counters name. Collective; the run continues as if nothing had been. NULL: nothing. */
     co_status (*settle)(co_strategy *strategy);
     /** Array i of those that go from step to step beside the store and the optimizer's state, as
      *  long as the store and, once settled, the same on all ranks unless carry_is_share; NULL
-     *  behind the last. Their number is known after init. NULL: there are none. */
+     *  after the last. Their number is known after init. NULL: there are none. */
     float *(*carry)(const co_strategy *strategy, size_t i);
     /** Whether array i is each rank's own part of a sum over ranks: a checkpoint then holds a copy
      *  of each rank, and on another number of ranks all get equal parts of that sum. NULL: none

@@ -1,5 +1,5 @@
 /*
- * check.c - whether ranks that meet in an operation mean the same one, by what each has told of
+ * check.c - whether ranks that meet in an operation mean the same one, by what each has sent of
  * its own. Must not know how data moves.
  */
 #include <stdio.h>

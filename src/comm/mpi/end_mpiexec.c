@@ -3,7 +3,7 @@
  *
  * MPI_Abort ends the ranks. Open MPI's mpiexec then waits until the daemon of every host has said
  * that it is done, so for ever where a host is gone. Its ranks are gone by then, too: so a rank
- * that aborts leaves a process behind that gives mpiexec some time and then ends it. The rank on
+ * that aborts leaves a process that gives mpiexec some time and then ends it. The rank on
  * mpiexec's own host can do so; where there is none, or mpiexec is somebody else's, nobody does.
  */
 #include <fcntl.h>

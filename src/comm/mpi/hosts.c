@@ -15,7 +15,7 @@
 
 #define HOST_ENV "COHORT_RANKS_PER_HOST"
 
-/* Ranks of this host, by their order in the world. For tests every K of them may be taken for a
+/* Ranks of this host, by their order in the world. For tests every K of them may count as a
    host of their own. */
 static co_status host_find(MPI_Comm *out, MPI_Comm world)
 {
@@ -49,7 +49,7 @@ static bool host_is_apart(const mpi_comm *c)
     return c->host.hosts == c->base.size && c->base.size > 1;
 }
 
-/* One rank makes the memory, the others join it; a failure is told by *why, not returned. */
+/* One rank makes the memory, the others join it; a failure is reported in *why, not returned. */
 static co_status host_share(mpi_host *h, MPI_Comm host, int rank, int size, const char **why)
 {
     co_shm_address address = {.region = -1};
@@ -88,13 +88,13 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
         co_mpi_hand_over(c);
         return CO_OK;
     }
-    /* It tells of operations of the world, and the helper runs those of the host. */
+    /* It shows operations of the world, and the helper runs those of the host. */
     c->host.ranks->watch = NULL;
     CO_TRY(co_comm_split(&c->host.spread, c->host.ranks, 0, 0));
     if (size == 1)
         return CO_OK;
-    CO_TRY(co_comm_split(&c->host.near, c->host.ranks, 0, 0));
-    c->host.near->watch = c->base.watch; /* it is the rank itself that waits there */
+    CO_TRY(co_comm_split(&c->host.local, c->host.ranks, 0, 0));
+    c->host.local->watch = c->base.watch; /* it is the rank itself that waits there */
     return CO_OK;
 }
 
@@ -122,7 +122,7 @@ static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, i
 
 static void host_close(mpi_host *h)
 {
-    co_comm_destroy(h->near);
+    co_comm_destroy(h->local);
     co_comm_destroy(h->spread);
     co_comm_destroy(h->ranks);
     co_shm_destroy(h->shm);

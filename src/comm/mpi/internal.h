@@ -19,7 +19,7 @@ typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
     co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
     co_comm *spread;    /* owned: the same ones; NULL: none needed */
-    co_comm *near;      /* owned: the same ones, for whoever asks; of the world alone; NULL: none */
+    co_comm *local;     /* owned: the same ones, for whoever asks; of the world alone; NULL: none */
     int hosts;          /* 0: not counted */
     bool whole;         /* no rank is elsewhere: `ranks` does all operations */
 } mpi_host;
@@ -39,7 +39,7 @@ typedef struct mpi_comm {
     struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
     /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
     uint32_t *waiting, note[2];
-    /* Who has said to be saving before which collective; [size], behind `waiting`, sequence + 1. */
+    /* Who has said to be saving before which collective; [size], after `waiting`, sequence + 1. */
     uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
@@ -62,7 +62,7 @@ typedef struct mpi_request {
 } mpi_request;
 
 co_status co_mpi_check(int code, const char *what);
-/* check.c: what ranks tell each other of an operation, [2 * CO_MPI_FIELDS]. */
+/* check.c: what ranks send each other of an operation, [2 * CO_MPI_FIELDS]. */
 void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
 /* Whether descriptors have been compared; they are the same then. */
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
@@ -93,17 +93,17 @@ co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need);
 
 MPI_Datatype co_mpi_type(co_dtype dtype);
 
-/* waiting_ranks.c: tell the others, once, when this rank has waited long in `request`. */
+/* waiting_ranks.c: notify the others, once, when this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
 /* The same of the next operation, for which this rank will be late. */
 void co_mpi_note_saving(mpi_comm *c);
-/* What others have told: c->waiting, c->saving. */
+/* What others have sent: c->waiting, c->saving. */
 void co_mpi_read_notes(mpi_comm *c);
 /* All that were sent, before the communicator goes: a message to one that is free would turn up in
    the next one that MPI gives the same number. Collective. */
 void co_mpi_read_last_notes(mpi_comm *c);
 
-/* reduce_ops.c: how MPI combines elements. MPI knows no floats of 16 bits, so ours are made with
+/* reduce_ops.c: how MPI combines elements. MPI knows no half precision, so ours are made with
    the communicator. AVG is a sum here. */
 co_status co_mpi_ops_create(mpi_comm *c);
 void co_mpi_ops_free(mpi_comm *c);

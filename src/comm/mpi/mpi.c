@@ -384,13 +384,13 @@ void co_mpi_set_timeout(co_comm *comm)
         c->host.ranks->timeout_ms = comm->timeout_ms;
     if (c->host.spread)
         c->host.spread->timeout_ms = comm->timeout_ms;
-    if (c->host.near)
-        c->host.near->timeout_ms = comm->timeout_ms;
+    if (c->host.local)
+        c->host.local->timeout_ms = comm->timeout_ms;
 }
 
-static co_comm *mpi_near(co_comm *comm)
+static co_comm *mpi_local(co_comm *comm)
 {
-    return ((mpi_comm *)comm)->host.near;
+    return ((mpi_comm *)comm)->host.local;
 }
 
 void *co_mpi_alloc(co_comm *comm, size_t bytes)
@@ -434,7 +434,7 @@ const co_comm_ops co_transport_mpi = {
     .destroy_request = mpi_destroy_request,
     .split = co_mpi_split,
     .set_timeout = co_mpi_set_timeout,
-    .near = mpi_near,
+    .local = mpi_local,
     .alloc = co_mpi_alloc,
     .free = co_mpi_free,
     .fail = mpi_fail,

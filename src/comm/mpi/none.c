@@ -1,4 +1,4 @@
-/* none.c - stands in for mpi.c in a build without MPI: says so, and what to do. */
+/* none.c - replaces mpi.c in a build without MPI: says so, and what to do. */
 #include "comm/mpi/mpi.h"
 #include "comm/transports.h"
 

@@ -32,7 +32,7 @@ typedef struct mpi_piece {
     bool small;       /* the slice is exchanged whole, and not gathered */
     co_request *host; /* owned: under way between ranks of a host; NULL: nothing */
     MPI_Request data; /* between hosts */
-    int *count;       /* (4, hosts) owned: where parts lie and how long they are, out and in */
+    int *count;       /* (4, hosts) owned: where parts are and how long they are, out and in */
     unsigned char *slice, *in; /* owned, grown as needed */
     size_t slice_bytes, in_bytes;
 } mpi_piece;

@@ -3,8 +3,8 @@
  * computes.
  *
  * MPI moves data when it is called, and a rank in a long kernel does not call it: of a network's
- * time little would hide behind the backward pass. The thread sleeps between two short looks, so it
- * takes some hundredths of a core while data moves, and nothing else. What it adds up it adds in
+ * time little would overlap with the backward pass. The thread sleeps between two short looks, so
+ * it takes some hundredths of a core while data moves, and nothing else. What it adds up it adds in
  * the order that the rank itself would, in its floating-point mode.
  */
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-#define HELPER_NAP_US 200
-#define HELPER_IDLE   50 /* looks at nothing until it has to be woken, which takes microseconds */
-#define HELPER_BYTES  ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
+#define HELPER_POLL_US 200
+#define HELPER_IDLE    50 /* looks at nothing until it has to be woken, which takes microseconds */
+#define HELPER_BYTES   ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
 
 struct mpi_helper {
     pthread_t thread;
@@ -70,7 +70,7 @@ static void *helper_thread(void *arg)
             continue;
         }
         co_mpi_unlock(); /* first: perhaps the rank waits for what it has begun */
-        co_clock_sleep_us(HELPER_NAP_US);
+        co_clock_sleep_us(HELPER_POLL_US);
         co_mpi_lock();
         h->awake--;
         helper_look(c);

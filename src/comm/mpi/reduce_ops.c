@@ -1,8 +1,8 @@
 /*
  * reduce_ops.c - how MPI combines two elements of a type.
  *
- * MPI has operations for the types that C has. For floats of 16 bits they are our own loops, which
- * MPI calls; it tells such a function nothing but the data, so there is one for each type and
+ * MPI has operations for the types that C has. For half precision they are our own loops, which
+ * MPI calls; it gives such a function nothing but the data, so there is one for each type and
  * operation.
  */
 #include "comm/mpi/internal.h"

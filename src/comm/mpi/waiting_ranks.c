@@ -6,7 +6,7 @@
 #include "comm/mpi/internal.h"
 #include "core/clock.h"
 
-#define NOTE_NS 100000000 /* who waits longer tells the others */
+#define NOTE_NS 100000000 /* who waits longer notifies the others */
 
 enum { NOTE_WAITING, NOTE_SAVING };
 

@@ -11,7 +11,7 @@
  *
  * A rank that waits for an operation of one step, with none before it under way, goes through the
  * same phases at one go, as for small messages the bookkeeping takes longer than the data. The
- * others cannot tell the difference. Where they are late it leaves the rest to the phases.
+ * others see no difference. Where they are late it leaves the rest to the phases.
  */
 #include <string.h>
 
@@ -245,7 +245,7 @@ static bool coll_get(shm_comm *c)
 
 static bool coll_look_again(const shm_comm *c, int *looks)
 {
-    if (c->base.crowded)
+    if (c->base.oversubscribed)
         return false;
     if (*looks > COLL_FAST_LOOKS)
         co_comm_pause();
@@ -296,7 +296,7 @@ static int coll_straight(shm_comm *c, shm_request *request)
     const shm_step s = coll_step(c, request, request->first);
 
     coll_put_step(&s);
-    /* What need not be done before the chunk is on its way, and not behind the others' either. */
+    /* What need not be done before the chunk is on its way, and not after the others' either. */
     co_watch_post(&c->base, &request->link.base, s.args);
     if (request->coll->small && !co_shm_slot(c, s.rank, s.step)->in)
         coll_claim_next(c, &s);

@@ -1,8 +1,10 @@
 /*
  * internal.h - how the shared region is laid out, and what one rank knows of it.
  *
- * region  = verdict of the region, the watch of each rank, then contexts; context 0 is the world's.
- * context = one communicator: verdict, counters and slots of each rank, a ring for each pair.
+ * region:  a failure record, the watch of each rank, then contexts; context 0 is the world's.
+ *
+ * context: one communicator: a failure record, counters and slots of each rank, a ring for each
+ * pair.
  *
  * A collective is a number of steps, numbered on from one collective to the next, of one chunk
  * each. In step s a rank puts its chunk into its slot s % SHM_SLOTS; a slot is free again when
@@ -26,14 +28,14 @@
 #define SHM_SMALL     4096 /* up to here one phase less is faster than a shared reduction */
 #define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
-/* The first failure. Each writer takes an entry of its own and fills it in before it tries to be
+/* The failure record. Each writer takes an entry of its own and fills it in before it tries to be
    the first, so a writer that dies on the way blocks nobody. Every rank writes at most once, and
    the launcher, so there are ranks + 1 entries. */
-typedef struct shm_verdict {
+typedef struct shm_failure {
     _Atomic uint32_t entries; /* taken so far */
     _Atomic uint32_t first;   /* 1 + the entry that came first; 0: none */
     co_comm_cause cause[];
-} shm_verdict;
+} shm_failure;
 
 typedef struct shm_context {
     _Atomic uint32_t taken;
@@ -67,9 +69,9 @@ typedef struct shm_ring {
 
 struct co_shm {
     int ranks;
-    bool crowded; /* more ranks than cores */
-    int file;     /* owned: the region's, where ranks join it by address; -1: they inherit it */
-    int windows;  /* owned file in memory, without a name; -1: this kernel has none */
+    bool oversubscribed; /* more ranks than cores */
+    int file;    /* owned: the region's, where ranks join it by address; -1: they inherit it */
+    int windows; /* owned file in memory, without a name; -1: this kernel has none */
     unsigned char *window_base; /* owned mapping of it as a whole; NULL: none */
     size_t window_bytes;
     unsigned char *base; /* owned mapping */
@@ -90,7 +92,7 @@ struct shm_comm {
     co_shm *shm; /* borrowed */
     int context, world_rank;
     unsigned char *at;    /* start of the context */
-    shm_verdict *verdict; /* its own */
+    shm_failure *failure; /* its own */
     /* collectives */
     uint32_t sequence;
     uint64_t posted;             /* steps of all collectives so far */
@@ -134,9 +136,9 @@ static inline shm_ring *co_shm_ring(const shm_comm *c, int from, int to)
     return (shm_ring *)(c->at + c->shm->rings_at + pair * c->shm->ring_step);
 }
 
-static inline shm_verdict *co_shm_region_verdict(const co_shm *shm)
+static inline shm_failure *co_shm_region_failure(const co_shm *shm)
 {
-    return (shm_verdict *)shm->base;
+    return (shm_failure *)shm->base;
 }
 
 /* A file in memory without a name, empty; -1, as errno says: none. EFBIG: a limit on lengths. */
@@ -145,20 +147,20 @@ int co_shm_file(void);
    memory for the children of this process. */
 co_status co_shm_map(co_shm **out, int ranks, int file);
 
-shm_verdict *co_shm_context_verdict(const co_shm *shm, int context);
+shm_failure *co_shm_context_failure(const co_shm *shm, int context);
 
 /* The first cause, or NULL. */
-static inline const co_comm_cause *co_shm_verdict(const shm_verdict *verdict)
+static inline const co_comm_cause *co_shm_failure(const shm_failure *failure)
 {
     const uint32_t first =
-        atomic_load_explicit(&((shm_verdict *)verdict)->first, memory_order_acquire);
+        atomic_load_explicit(&((shm_failure *)failure)->first, memory_order_acquire);
 
-    return first ? &verdict->cause[first - 1] : NULL;
+    return first ? &failure->cause[first - 1] : NULL;
 }
 
 /* `rank`: of the world, at fault. */
-void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
-                    const char *text);
+void co_shm_set_failure(const co_shm *shm, shm_failure *failure, int rank, co_status status,
+                        const char *text);
 
 /* A free context; -1: there is none. */
 int co_shm_context_take(co_shm *shm);
@@ -176,7 +178,7 @@ void co_shm_window_close(co_shm *shm);
 enum { SHM_NO_MEMORY = -1, SHM_NO_ADDRESSES = -2 };
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
 void *co_shm_window_at(const co_shm *shm, int64_t offset);
-/* The memory behind addresses, zero; false: there is not enough. */
+/* The memory of addresses, zero; false: there is not enough. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes);
 /* It goes; the addresses do not come back. */
 void co_shm_window_empty(void *base, size_t bytes);

@@ -4,7 +4,7 @@
  *
  * It has no name, so nobody else finds it, nothing is left of it whatever happens, and no limit on
  * /dev/shm applies. Whoever may not look at the other process, or sees another one under its number
- * (in another container), is told so. Must not know how the address travels.
+ * (in another container), gets an error. Must not know how the address travels.
  */
 #include <errno.h>
 #include <fcntl.h>

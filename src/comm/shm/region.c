@@ -14,7 +14,7 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-/* Long rings let a sender go on when the receiver's core is busy. */
+/* Long rings let a sender continue when the receiver's core is busy. */
 #define REGION_RING_MAX   ((size_t)1 << 20)
 #define REGION_RING_MIN   ((size_t)4 << 10)
 #define REGION_RING_TOTAL ((size_t)64 << 20) /* of one context, as far as the minimum allows */
@@ -27,15 +27,15 @@ static size_t region_round(size_t bytes)
 static void region_lay_out(co_shm *shm)
 {
     const size_t n = (size_t)shm->ranks;
-    const size_t verdict = region_round(sizeof(shm_verdict) + (n + 1) * sizeof(co_comm_cause));
+    const size_t failure = region_round(sizeof(shm_failure) + (n + 1) * sizeof(co_comm_cause));
 
     shm->ring_bytes = REGION_RING_MAX;
     while (shm->ring_bytes > REGION_RING_MIN && shm->ring_bytes * n * n > REGION_RING_TOTAL)
         shm->ring_bytes /= 2;
     shm->ring_step = sizeof(shm_ring) + shm->ring_bytes;
-    shm->watches_at = verdict;
-    shm->contexts = verdict + region_round(n * sizeof(co_watch));
-    shm->counters_at = region_round(sizeof(shm_context)) + verdict;
+    shm->watches_at = failure;
+    shm->contexts = failure + region_round(n * sizeof(co_watch));
+    shm->counters_at = region_round(sizeof(shm_context)) + failure;
     shm->slots_at = shm->counters_at + n * sizeof(shm_counters);
     shm->rings_at = shm->slots_at + n * SHM_SLOTS * sizeof(shm_slot);
     shm->context_size = shm->rings_at + n * n * shm->ring_step;
@@ -84,7 +84,7 @@ co_status co_shm_map(co_shm **out, int ranks, int file)
         return CO_E_NOMEM;
     shm->ranks = ranks;
     shm->file = file;
-    shm->crowded = ranks > (int)sysconf(_SC_NPROCESSORS_ONLN);
+    shm->oversubscribed = ranks > (int)sysconf(_SC_NPROCESSORS_ONLN);
     region_lay_out(shm);
     co_shm_window_open(shm);
     if (region_fill(shm) != CO_OK) {
@@ -124,7 +124,7 @@ co_status co_shm_create(co_shm **out, int ranks)
     if (st != CO_OK && file >= 0)
         close(file);
     if (st == CO_OK)
-        (*out)->crowded = ranks > co_thread_cores();
+        (*out)->oversubscribed = ranks > co_thread_cores();
     return st;
 }
 
@@ -150,9 +150,9 @@ unsigned char *co_shm_context_at(const co_shm *shm, int context)
     return shm->base + shm->contexts + (size_t)context * shm->context_size;
 }
 
-shm_verdict *co_shm_context_verdict(const co_shm *shm, int context)
+shm_failure *co_shm_context_failure(const co_shm *shm, int context)
 {
-    return (shm_verdict *)(co_shm_context_at(shm, context) + region_round(sizeof(shm_context)));
+    return (shm_failure *)(co_shm_context_at(shm, context) + region_round(sizeof(shm_context)));
 }
 
 /* A free context is zero but for the data of its slots and rings. */
@@ -196,32 +196,32 @@ void co_shm_context_leave(co_shm *shm, int context, int members)
     co_shm_context_give_back(shm, context);
 }
 
-void co_shm_convict(const co_shm *shm, shm_verdict *verdict, int rank, co_status status,
-                    const char *text)
+void co_shm_set_failure(const co_shm *shm, shm_failure *failure, int rank, co_status status,
+                        const char *text)
 {
     uint32_t entry, none = 0;
 
-    if (co_shm_verdict(verdict))
+    if (co_shm_failure(failure))
         return;
-    entry = atomic_fetch_add_explicit(&verdict->entries, 1, memory_order_relaxed);
+    entry = atomic_fetch_add_explicit(&failure->entries, 1, memory_order_relaxed);
     if (entry > (uint32_t)shm->ranks)
         return;
-    co_comm_cause_set(&verdict->cause[entry], rank, status, text);
-    atomic_compare_exchange_strong_explicit(&verdict->first, &none, entry + 1, memory_order_acq_rel,
+    co_comm_cause_set(&failure->cause[entry], rank, status, text);
+    atomic_compare_exchange_strong_explicit(&failure->first, &none, entry + 1, memory_order_acq_rel,
                                             memory_order_acquire);
 }
 
 void co_shm_abort(co_shm *shm, int rank, co_status status, const char *cause)
 {
-    co_shm_convict(shm, co_shm_region_verdict(shm), rank, status, cause);
+    co_shm_set_failure(shm, co_shm_region_failure(shm), rank, status, cause);
 }
 
 co_status co_shm_cause(const co_shm *shm, int *rank, char *cause, size_t size)
 {
-    const co_comm_cause *first = co_shm_verdict(co_shm_context_verdict(shm, 0));
+    const co_comm_cause *first = co_shm_failure(co_shm_context_failure(shm, 0));
 
     if (!first)
-        first = co_shm_verdict(co_shm_region_verdict(shm));
+        first = co_shm_failure(co_shm_region_failure(shm));
     if (!first)
         return CO_OK;
     if (rank)

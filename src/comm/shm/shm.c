@@ -23,9 +23,9 @@ static bool shm_probe(const char **why)
 /* A communicator that has failed keeps its own cause when later the whole region ends. */
 static const co_comm_cause *shm_cause(const shm_comm *c)
 {
-    const co_comm_cause *cause = co_shm_verdict(c->verdict);
+    const co_comm_cause *cause = co_shm_failure(c->failure);
 
-    return cause ? cause : co_shm_verdict(co_shm_region_verdict(c->shm));
+    return cause ? cause : co_shm_failure(co_shm_region_failure(c->shm));
 }
 
 static co_status shm_alive(const shm_comm *c)
@@ -122,14 +122,14 @@ static void shm_fail(co_comm *comm, int rank, co_status status, const char *caus
     const int member = atomic_load(&co_shm_counters(c, rank)->member);
 
     if (!shm_cause(c))
-        co_shm_convict(c->shm, c->verdict, member ? member - 1 : c->world_rank, status, cause);
+        co_shm_set_failure(c->shm, c->failure, member ? member - 1 : c->world_rank, status, cause);
 }
 
 static void shm_abort(co_comm *comm, co_status status, const char *cause)
 {
     shm_comm *c = (shm_comm *)comm;
 
-    co_shm_convict(c->shm, co_shm_region_verdict(c->shm), c->world_rank, status, cause);
+    co_shm_set_failure(c->shm, co_shm_region_failure(c->shm), c->world_rank, status, cause);
 }
 
 static void shm_destroy(co_comm *comm)
@@ -163,13 +163,13 @@ static co_status shm_open(co_comm **out, co_shm *shm, int context, int world_ran
     c->base = (co_comm){.ops = &co_transport_shm,
                         .rank = rank,
                         .size = size,
-                        .crowded = shm->crowded,
+                        .oversubscribed = shm->oversubscribed,
                         .timeout_ms = CO_COMM_TIMEOUT_MS};
     c->shm = shm;
     c->context = context;
     c->world_rank = world_rank;
     c->at = co_shm_context_at(shm, context);
-    c->verdict = co_shm_context_verdict(shm, context);
+    c->failure = co_shm_context_failure(shm, context);
     c->free_until = SHM_SLOTS;
     shm_touch_slots(c);
     atomic_store(&co_shm_counters(c, rank)->member, world_rank + 1);
@@ -192,7 +192,7 @@ co_status co_shm_attach(co_comm **out, co_shm *shm, int rank)
     return CO_OK;
 }
 
-/* The leader of each group takes a context and tells all; -1 of any leader ends the split on
+/* The leader of each group takes a context and sends it to all; -1 of any leader ends the split on
    every rank, and the others give back what they took. */
 static co_status shm_agree_on_context(int *context, shm_comm *c, int32_t *taken, bool leader)
 {
@@ -249,7 +249,8 @@ static size_t shm_window_part(size_t size, int rank, int ranks)
     return at < size ? at : size;
 }
 
-/* Rank 0 takes the addresses and tells all; each rank takes the memory of its part, near itself. */
+/* Rank 0 takes the addresses and sends them to all; each rank takes the memory of its part on its
+   own node. */
 static co_status shm_window(void **base, co_comm *comm, size_t bytes)
 {
     shm_comm *c = (shm_comm *)comm;
@@ -257,7 +258,7 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
     const size_t begin = shm_window_part(size, comm->rank, comm->size);
     const size_t end = shm_window_part(size, comm->rank + 1, comm->size);
     int64_t offset = comm->rank == 0 ? co_shm_window_take(c->shm, size) : 0;
-    const co_coll_args tell = {
+    const co_coll_args send = {
         .coll = CO_COLL_BCAST, .in = &offset, .out = &offset, .count = 1, .dtype = CO_I64};
     int64_t enough;
     const co_coll_args agree = {.coll = CO_COLL_ALLREDUCE,
@@ -268,7 +269,7 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
                                 .op = CO_MIN};
     unsigned char *at;
 
-    CO_TRY(co_comm_run(comm, &tell));
+    CO_TRY(co_comm_run(comm, &send));
     if (offset >= 0) {
         at = co_shm_window_at(c->shm, offset);
         enough = co_shm_window_fill(c->shm, at + begin, end - begin);

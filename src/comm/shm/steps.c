@@ -173,7 +173,8 @@ static void steps_share_sum(const shm_step *s, size_t at, size_t n, bool fetched
     unsigned char *sum = steps_wanted(s, s->rank, at);
     unsigned char *slot = steps_slot(s, s->rank, at);
 
-    /* In place the own chunk is a source, and with two ranks at most the sum may lie upon it. */
+    /* In place the own chunk is a source, and with two ranks at most the sum may be at its place.
+     */
     if (!sum || (sum == mine && s->rank > 1))
         sum = slot;
     steps_combine(s, sum, mine, at, n);

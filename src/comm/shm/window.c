@@ -1,9 +1,9 @@
 /*
  * window.c - memory that ranks share after they have started.
  *
- * It lies in a file in memory that has no name, so that nobody else holds it, and each rank has
+ * It is a file in memory that has no name, so that nobody else holds it, and each rank has
  * mapped all of it, so that a place in it means the same to all. Places are never used again; the
- * memory of what lies there is given back. Must not know what it is used for.
+ * memory of what is there is given back. Must not know what it is used for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +116,7 @@ void *co_shm_window_at(const co_shm *shm, int64_t offset)
     return shm->window_base + offset;
 }
 
-/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages lie
+/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages are
    near the core that does it. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes)
 {
