@@ -6,20 +6,18 @@
 
 #include "optim/optim.h"
 
-double co_clip_norm(co_grad_rule *rule, const co_store *store, double limit)
+co_status co_clip_norm(double *norm, co_grad_rule *rule, const co_store *store, double limit)
 {
-    double norm;
     float scale;
 
-    store->vector->sum_squares(store->queue, &norm, store->grad, store->n, rule->scale,
-                               rule->limit);
-    norm = sqrt(norm);
-    scale = (float)(limit / (norm + 1e-6));
+    CO_TRY(co_store_sum_squares(norm, store, store->grad, store->n, rule->scale, rule->limit));
+    *norm = sqrt(*norm);
+    scale = (float)(limit / (*norm + 1e-6));
     if (scale < 1) {
         rule->scale *= scale;
         rule->limit *= scale;
     }
-    return norm;
+    return CO_OK;
 }
 
 void co_clip_value(co_grad_rule *rule, double limit)

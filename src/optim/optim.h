@@ -79,7 +79,8 @@ double co_schedule_factor(const co_schedule *schedule, const co_progress *progre
    each element to [-limit, limit]. norm: all scaled by limit / (norm + 1e-6) if that is below 1,
    after what the rule said so far. The norm is summed in double in an order that depends on the
    store's length alone. */
-double co_clip_norm(co_grad_rule *rule, const co_store *store, double limit); /* the norm before */
+/* *norm: before. */
+co_status co_clip_norm(double *norm, co_grad_rule *rule, const co_store *store, double limit);
 void co_clip_value(co_grad_rule *rule, double limit);
 
 #endif

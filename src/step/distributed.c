@@ -236,16 +236,18 @@ static co_profiler *distributed_profiler(const co_distributed *d)
 }
 
 /* How this step's update takes the gradient, which is there. */
-static co_grad_rule distributed_rule(const co_distributed *d)
+static co_status distributed_set_rule(co_distributed *d)
 {
-    co_grad_rule rule = CO_GRAD_PLAIN;
+    co_grad_rule *rule = &d->update.rule;
+    double norm;
 
-    rule.scale = (float)(1 / d->scaler.state.scale);
+    *rule = CO_GRAD_PLAIN;
+    rule->scale = (float)(1 / d->scaler.state.scale);
     if (d->options.clip_value > 0)
-        co_clip_value(&rule, d->options.clip_value);
+        co_clip_value(rule, d->options.clip_value);
     if (d->options.clip_norm > 0)
-        co_clip_norm(&rule, d->options.model->store, d->options.clip_norm);
-    return rule;
+        return co_clip_norm(&norm, rule, d->options.model->store, d->options.clip_norm);
+    return CO_OK;
 }
 
 /* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
@@ -291,7 +293,7 @@ static co_status distributed_update_early(void *arg, size_t begin, size_t end)
 
 /* Before the first gradient of a step: what can be known of its update. A range may be updated as
    soon as its sum is there, unless a norm or an overflow anywhere has a say in it. */
-static void distributed_begin_step(co_distributed *d)
+static co_status distributed_begin_step(co_distributed *d)
 {
     const co_progress progress = {.step = d->step.step,
                                   .steps_per_epoch = d->options.steps_per_epoch,
@@ -300,15 +302,16 @@ static void distributed_begin_step(co_distributed *d)
         !co_scaler_is_on(&d->scaler) && d->options.clip_norm <= 0 && !d->strategy->whole_tensors;
 
     if (d->begun)
-        return;
+        return CO_OK;
     d->begun = true;
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
     d->update = (co_optim_step){.number = d->updates + 1, .lr = d->lr};
     if (early)
-        d->update.rule = distributed_rule(d);
+        CO_TRY(distributed_set_rule(d));
     d->strategy->update = early ? distributed_update_early : NULL;
     d->strategy->updater = d;
     d->strategy->updated = false;
+    return CO_OK;
 }
 
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
@@ -328,7 +331,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
     co_batch part = *batch;
 
     d->options.model->loss_scale = (float)d->scaler.state.scale;
-    distributed_begin_step(d);
+    CO_TRY(distributed_begin_step(d));
     d->step.local += batch->count;
     d->step.global = batch->global;
     if (batch->count == 0 && !d->options.model->norm_comm)
@@ -360,16 +363,17 @@ co_status co_distributed_next_shard(co_distributed *d)
 }
 
 /* What this rank would update has an infinity or a NaN. */
-static bool distributed_grad_overflows(const co_distributed *d)
+static co_status distributed_grad_overflows(int32_t *out, const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
     const co_strategy *s = d->strategy;
     float most = 0;
 
     if (s->update_begin < s->update_end)
-        store->vector->max_abs(store->queue, &most, store->grad + s->update_begin,
-                               s->update_end - s->update_begin);
-    return !isfinite(most);
+        CO_TRY(co_store_max_abs(&most, store, store->grad + s->update_begin,
+                                s->update_end - s->update_begin));
+    *out = !isfinite(most);
+    return CO_OK;
 }
 
 /* Whether this step may not move weights. Ranks that go from step to step together decide together:
@@ -384,7 +388,7 @@ static co_status distributed_find_overflow(bool *out, co_distributed *d)
     if (!co_scaler_is_on(&d->scaler))
         return CO_OK;
     if (!bad)
-        bad = distributed_grad_overflows(d);
+        CO_TRY(distributed_grad_overflows(&bad, d));
     d->overflow = false;
     if (common && co_comm_size(d->options.comm) > 1)
         CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));
@@ -410,7 +414,7 @@ co_status co_distributed_step(co_distributed *d)
     bool overflow = false;
     uint64_t start_ns;
 
-    distributed_begin_step(d);
+    CO_TRY(distributed_begin_step(d));
     distributed_complete_gradient(d);
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
@@ -418,7 +422,7 @@ co_status co_distributed_step(co_distributed *d)
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
     if (!d->strategy->updated)
-        d->update.rule = distributed_rule(d);
+        CO_TRY(distributed_set_rule(d));
     CO_TRY(distributed_find_overflow(&overflow, d));
     if (!overflow)
         CO_TRY(distributed_update(d));

@@ -210,14 +210,6 @@ static co_status powersgd_post(co_compressor *c, co_piece *piece)
                               CO_F32, CO_SUM);
 }
 
-static float powersgd_max(const co_store *store, const float *v, size_t n)
-{
-    float most;
-
-    store->vector->max_abs(store->queue, &most, v, n);
-    return most;
-}
-
 /* P is complete: the part's Q of this rank, and what it does not say of the matrix. */
 static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 {
@@ -237,7 +229,7 @@ static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 
 /* What the next step begins with: Q made orthonormal, as its span alone matters and long vectors
    would hide short ones. One that has come to nothing, which it would stay, is drawn anew. */
-static void powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
+static co_status powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
 {
     const powersgd_state *self = c->self;
     const co_store *store = c->store;
@@ -247,29 +239,35 @@ static void powersgd_keep(const co_compressor *c, const powersgd_part *part, boo
 
     store->vector->copy(store->queue, last, part->q, part->shape.rank * cols);
     store->vector->matrix_orthonormalize(store->queue, last, &turned);
-    for (size_t k = 0; k < part->shape.rank; k++)
-        if (!finite || powersgd_max(store, last + k * cols, cols) == 0)
+    for (size_t k = 0; k < part->shape.rank; k++) {
+        float most;
+
+        CO_TRY(co_store_max_abs(&most, store, last + k * cols, cols));
+        if (!finite || most == 0)
             powersgd_draw(last + k * cols, part, k, 0);
+    }
+    return CO_OK;
 }
 
 /* Q is complete. */
-static void powersgd_take_q(co_compressor *c, const powersgd_part *part)
+static co_status powersgd_take_q(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
     const size_t n = part->shape.rows * part->shape.cols;
     const co_store *store = c->store;
-    bool finite;
+    float most;
 
     if (part->shape.rank == 0)
-        return;
-    finite = isfinite(powersgd_max(store, part->q, part->shape.rank * part->shape.cols));
+        return CO_OK;
+    CO_TRY(co_store_max_abs(&most, store, part->q, part->shape.rank * part->shape.cols));
     if (self->last)
-        powersgd_keep(c, part, finite);
-    if (!finite && c->memory)
+        CO_TRY(powersgd_keep(c, part, isfinite(most)));
+    if (!isfinite(most) && c->memory)
         store->vector->zero(store->queue, c->memory + part->begin, n);
     store->vector->zero(store->queue, store->grad + part->begin, n);
     store->vector->matrix_add_outer(store->queue, store->grad + part->begin, 1, part->p, part->q,
                                     &part->shape);
+    return CO_OK;
 }
 
 static co_status powersgd_take(co_compressor *c, co_piece *piece)
@@ -281,7 +279,7 @@ static co_status powersgd_take(co_compressor *c, co_piece *piece)
         if (piece->round == 0)
             powersgd_take_p(c, &message->part[i]);
         else
-            powersgd_take_q(c, &message->part[i]);
+            CO_TRY(powersgd_take_q(c, &message->part[i]));
     if (piece->round > 0 || message->n_q == 0)
         return CO_OK;
     return co_comm_iallreduce(&piece->request, c->comm, message->q, message->q, message->n_q,

@@ -143,7 +143,7 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     topk_remember(c, piece);
     store->vector->top_k(store->queue, message->own, self->room, from, n, k);
     store->vector->gather(store->queue, value, from, message->own, k);
-    store->vector->max_abs(store->queue, &most, value, k);
+    CO_TRY(co_store_max_abs(&most, store, value, k));
     if (memory)
         topk_forget(store, memory, n, message, isfinite(most));
     if (velocity)

@@ -13,6 +13,8 @@
 #include "device/device.h"
 #include "tensor/vector.h"
 
+#define STORE_RESULT sizeof(double) /* the largest result */
+
 static co_status store_take(float **out, const co_store *store, size_t n)
 {
     void *array = NULL;
@@ -36,6 +38,8 @@ static co_status store_fill(co_store *store)
     CO_TRY(store_take(&store->buffer, store, store->n_buffer));
     store->param = store->own_param;
     store->grad = store->own_grad;
+    if (!co_device_is_host(store->device))
+        CO_TRY(co_device_alloc(&store->result, store->device, STORE_RESULT, CO_MEMORY_DEVICE));
     return co_queue_create(&store->queue, store->device);
 }
 
@@ -49,7 +53,7 @@ co_status co_store_create_on(co_store **out, co_device *device, size_t n, size_t
     store->device = device;
     store->n = n;
     store->n_buffer = n_buffer;
-    store->vector = co_device_is_host(device) ? co_vector_host() : NULL;
+    store->vector = co_device_is_host(device) ? co_vector_host() : device->ops->vector;
     st = store_fill(store);
     if (st != CO_OK) {
         co_store_destroy(store);
@@ -69,6 +73,7 @@ void co_store_destroy(co_store *store)
     if (!store)
         return;
     co_queue_destroy(store->queue);
+    co_device_free(store->device, store->result, CO_MEMORY_DEVICE);
     for (int i = 0; i < store->n_state; i++)
         store_give(store, store->state[i]);
     store_give(store, store->buffer);
@@ -133,6 +138,29 @@ co_status co_store_write(co_store *store, co_store_array array, size_t begin, si
     assert(begin <= store_length(store, array) && n <= store_length(store, array) - begin);
     return co_queue_copy_now(store->queue, store_array(store, array) + begin, host,
                              n * sizeof(float));
+}
+
+/* `at`: where the table has put a result. */
+static co_status store_result(void *out, const co_store *store, const void *at, size_t bytes)
+{
+    return at == out ? CO_OK : co_queue_copy_now(store->queue, out, at, bytes);
+}
+
+co_status co_store_sum_squares(double *out, const co_store *store, const float *x, size_t n,
+                               float scale, float limit)
+{
+    double *at = store->result ? store->result : out;
+
+    store->vector->sum_squares(store->queue, at, x, n, scale, limit);
+    return store_result(out, store, at, sizeof(*out));
+}
+
+co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n)
+{
+    float *at = store->result ? store->result : out;
+
+    store->vector->max_abs(store->queue, at, x, n);
+    return store_result(out, store, at, sizeof(*out));
 }
 
 co_status co_store_map(float **out, co_store *store, co_store_array array)

@@ -38,9 +38,10 @@ typedef struct co_store {
     float *buffer;               /* owned; running statistics: kept and saved, not trained */
     size_t n_tensor;             /* 0: nobody has said what is in the store */
     co_store_tensor *tensor;     /* owned; (n_tensor), by rising `begin` */
-    const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue`; NULL: the device has
-                                    none so far */
+    const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue`; NULL: the device
+                                    cannot compute */
     co_queue *queue;             /* owned; of arithmetic and copies. NULL: the caller, at once */
+    void *result;                /* owned; where a device that is not the host leaves one number */
 } co_store;
 
 /* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes, in the memory of `device`, which
@@ -61,6 +62,11 @@ co_status co_store_read(const co_store *store, co_store_array array, size_t begi
                         void *host);
 co_status co_store_write(co_store *store, co_store_array array, size_t begin, size_t n,
                          const void *host);
+/* Results of ext/vector.h for the host, which waits for all that was to be done before. A device
+   that fails, or takes too long, fails the call. */
+co_status co_store_sum_squares(double *out, const co_store *store, const float *x, size_t n,
+                               float scale, float limit);
+co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n);
 /* All of an array for code that needs it in the host's memory: the array itself where the host may
    touch it, else a copy, which unmap puts back if it has been changed. */
 co_status co_store_map(float **out, co_store *store, co_store_array array);

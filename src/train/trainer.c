@@ -180,7 +180,7 @@ static co_status trainer_check_weights(const trainer *t)
     const co_store *store = t->job->model->store;
     float most;
 
-    store->vector->max_abs(store->queue, &most, store->param, store->n);
+    CO_TRY(co_store_max_abs(&most, store, store->param, store->n));
     if (!isfinite(most))
         return trainer_diverged(t, "a weight is");
     return CO_OK;

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "device/mock_memory.h"
+#include "device/mock_vector.h"
 
 #define MOCK_RING     64 /* things to do that a queue holds; whoever brings more waits */
 #define MOCK_DELAY_US 300
@@ -29,7 +30,7 @@ typedef struct mock_fence {
     uint64_t recorded, reached; /* under lock: how often */
 } mock_fence;
 
-typedef enum mock_kind { MOCK_COPY, MOCK_FILL, MOCK_RECORD, MOCK_FOLLOW } mock_kind;
+typedef enum mock_kind { MOCK_COPY, MOCK_FILL, MOCK_CALL, MOCK_RECORD, MOCK_FOLLOW } mock_kind;
 
 typedef struct mock_work {
     mock_kind kind;
@@ -39,6 +40,7 @@ typedef struct mock_work {
     size_t bytes;
     mock_fence *fence;
     uint64_t point; /* of the fence */
+    mock_call call;
 } mock_work;
 
 typedef struct mock_capture {
@@ -88,6 +90,14 @@ static void mock_delay(mock_queue *queue)
     co_clock_sleep_us((queue->draw >> 8) % MOCK_DELAY_US);
 }
 
+/* Pointers become those of a worker. */
+static void mock_run(mock_device *mock, mock_call call)
+{
+    for (int i = 0; i < MOCK_CALL_POINTERS; i++)
+        call.p[i] = call.p[i] ? mock_memory_reach(&mock->memory, call.p[i]) : NULL;
+    call.run(&call);
+}
+
 /* Under lock, but for the delay and the work itself. */
 static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
 {
@@ -107,6 +117,8 @@ static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
         memcpy(to, from, work->bytes);
     else if (work->kind == MOCK_FILL)
         memset(to, work->byte, work->bytes);
+    else if (work->kind == MOCK_CALL)
+        mock_run(mock, work->call);
     pthread_mutex_lock(&mock->lock);
     mock->busy--;
     if (work->kind == MOCK_RECORD)
@@ -263,6 +275,12 @@ static co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes)
     return bytes ? mock_work_on(queue, &work) : CO_OK;
 }
 
+/* It cannot fail: a capture that has no memory for it is what a test would notice. */
+void mock_call_on(co_queue *queue, const mock_call *call)
+{
+    (void)mock_work_on(queue, &(mock_work){.kind = MOCK_CALL, .call = *call});
+}
+
 static co_status mock_fence_create(co_fence **out, co_device *device)
 {
     mock_fence *fence = co_calloc(1, sizeof(*fence));
@@ -340,6 +358,7 @@ static const co_device_ops mock_ops = {
     .capture = mock_capture_create,
     .replay = mock_replay,
     .capture_destroy = mock_capture_destroy,
+    .vector = &mock_vector,
 };
 
 /* ---- the device ---- */

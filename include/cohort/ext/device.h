@@ -27,6 +27,7 @@ typedef struct co_device co_device;
 typedef struct co_queue co_queue;
 typedef struct co_fence co_fence;
 typedef struct co_capture co_capture;
+struct co_vector_ops;
 
 /** Every block begins at a multiple of so many bytes. */
 #define CO_DEVICE_ALIGN 64
@@ -91,6 +92,10 @@ typedef struct co_device_ops {
     co_status (*replay)(co_capture *capture, co_queue *queue);
     /** No replay of it is under way. */
     void (*capture_destroy)(co_capture *capture);
+
+    /** Arithmetic on this device's memory, done on its queues (ext/vector.h). NULL: the device
+     * cannot compute. */
+    const struct co_vector_ops *vector;
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

@@ -1,0 +1,30 @@
+/* mock_vector.h - arithmetic of the mock device: that of the host, done by the workers. */
+#ifndef TESTS_DEVICE_MOCK_VECTOR_H
+#define TESTS_DEVICE_MOCK_VECTOR_H
+
+#include <cohort/ext/vector.h>
+
+#include "core/rng.h"
+
+#define MOCK_CALL_POINTERS 4
+
+/* Something to call, and its arguments: those that it has. */
+typedef struct mock_call {
+    void (*run)(const struct mock_call *call);
+    void *p[MOCK_CALL_POINTERS]; /* as the device knows them */
+    size_t n, k;
+    double a, b;
+    int terms;
+    bool more;
+    co_dtype dtype;
+    uint64_t first;
+    co_rng rng;
+    co_vector_matrix shape;
+} mock_call;
+
+extern const co_vector_ops mock_vector;
+
+/* mock.c: a worker calls it, with pointers that it may use. */
+void mock_call_on(co_queue *queue, const mock_call *call);
+
+#endif
