@@ -109,12 +109,13 @@ coverage: ## which lines the tests run: build-coverage/coverage.txt
 	@cd build-coverage && $(CTEST) -LE 'slow|style' && \
 	    gcovr -r .. -f ../src -o coverage.txt . && tail -n 4 coverage.txt
 
-lint: all ## layout, layers, limits, clang-tidy
+lint: all ## layout, layers, limits, words, clang-tidy
 	@$(SETUP) lint
 	@clang-format --dry-run -Werror $(SOURCES)
 	@scripts/check_layers.sh
 	@scripts/check_limits.sh
 	@scripts/check_opens.sh
+	@scripts/check_terms.sh
 	@scripts/tidy.sh build $(JOBS)
 
 format: ## put every source file into the project's layout

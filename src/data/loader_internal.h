@@ -38,7 +38,7 @@ struct co_loader {
     uint64_t freed_up; /* batches whose slots are free again */
     atomic_bool stop;
     size_t n_slot;
-    loader_slot *slot; /* batch i lies in slot i % n_slot */
+    loader_slot *slot; /* batch i is in slot i % n_slot */
 
     uint64_t taken; /* batches that the consumer has moved on from; its own */
     bool borrowed;  /* the consumer has batch `taken` */

@@ -400,10 +400,10 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (batch->count == 0)
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
-    co_profiler_enter(model->profiler, CO_PROFILE_GATHER);
+    co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
     model_feed(model, plan, batch);
     co_profiler_leave(model->profiler);
-    co_profiler_enter(model->profiler, CO_PROFILE_TO_LOSS);
+    co_profiler_enter(model->profiler, CO_PROFILE_IN_FORWARD);
     CO_TRY(co_plan_forward(plan, &run));
     co_profiler_leave(model->profiler);
     if (training)
@@ -460,7 +460,7 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
     if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
         return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
     run.accumulate = accumulate;
-    co_profiler_enter(model->profiler, CO_PROFILE_TO_GRADS);
+    co_profiler_enter(model->profiler, CO_PROFILE_IN_BACKWARD);
     CO_TRY(co_plan_backward(model->last, &run, ready, arg));
     co_profiler_leave(model->profiler);
     return CO_OK;

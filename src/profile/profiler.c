@@ -76,9 +76,9 @@ struct co_profiler {
 static const char *const profiler_phases[CO_PROFILE_PHASES] = {
     [CO_PROFILE_STEP] = "rest of the loop",
     [CO_PROFILE_DATA] = "wait for data",
-    [CO_PROFILE_GATHER] = "copy the batch",
-    [CO_PROFILE_TO_LOSS] = "between kernels, forward",
-    [CO_PROFILE_TO_GRADS] = "between kernels, backward",
+    [CO_PROFILE_COPY_INPUT] = "copy the batch",
+    [CO_PROFILE_IN_FORWARD] = "between kernels, forward",
+    [CO_PROFILE_IN_BACKWARD] = "between kernels, backward",
     [CO_PROFILE_COMPILE] = "compile a plan",
     [CO_PROFILE_METRICS] = "loss and accuracy",
     [CO_PROFILE_POST] = "post gradients",

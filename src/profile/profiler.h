@@ -18,16 +18,16 @@ typedef struct co_profiler co_profiler;
 
 /* Phases of a step; each has what is in none of those inside it, and in no kernel. */
 typedef enum co_profile_phase {
-    CO_PROFILE_STEP = 0, /* the whole: what is in nothing below */
-    CO_PROFILE_DATA,     /* waiting for the batch */
-    CO_PROFILE_GATHER,   /* the batch into the plan's memory */
-    CO_PROFILE_TO_LOSS,  /* forward: between its kernels */
-    CO_PROFILE_TO_GRADS, /* backward, likewise */
-    CO_PROFILE_COMPILE,  /* a plan for a batch of a new size */
-    CO_PROFILE_METRICS,  /* loss and accuracy */
-    CO_PROFILE_POST,     /* the strategy, during backward: gradients that are ready */
-    CO_PROFILE_SYNC,     /* the strategy, before and after the update: waiting for others */
-    CO_PROFILE_UPDATE,   /* clipping and the optimizer */
+    CO_PROFILE_STEP = 0,    /* the whole: what is in nothing below */
+    CO_PROFILE_DATA,        /* waiting for the batch */
+    CO_PROFILE_COPY_INPUT,  /* the batch into the plan's memory */
+    CO_PROFILE_IN_FORWARD,  /* between its kernels */
+    CO_PROFILE_IN_BACKWARD, /* likewise */
+    CO_PROFILE_COMPILE,     /* a plan for a batch of a new size */
+    CO_PROFILE_METRICS,     /* loss and accuracy */
+    CO_PROFILE_POST,        /* the strategy, during backward: gradients that are ready */
+    CO_PROFILE_SYNC,        /* the strategy, before and after the update: waiting for others */
+    CO_PROFILE_UPDATE,      /* clipping and the optimizer */
     CO_PROFILE_EMA,
     CO_PROFILE_CHECKPOINT,
     CO_PROFILE_SUPERVISE, /* answering `cohort ctl`, agreeing on stops */

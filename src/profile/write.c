@@ -98,8 +98,8 @@ static co_status write_rows(writer *w, const write_head *head, const co_profile_
 static void write_name(char *out, size_t size, const co_profile_row *row, uint32_t what)
 {
     static const char *const whole[] = {[CO_PROFILE_STEP] = "step",
-                                        [CO_PROFILE_TO_LOSS] = "forward",
-                                        [CO_PROFILE_TO_GRADS] = "backward"};
+                                        [CO_PROFILE_IN_FORWARD] = "forward",
+                                        [CO_PROFILE_IN_BACKWARD] = "backward"};
     const bool named = what < sizeof(whole) / sizeof(whole[0]) && whole[what];
 
     if (row->kind == CO_PROFILE_OTHER)

@@ -1,7 +1,7 @@
 /*
  * ext/vector.h - arithmetic on the arrays of the store: what the author of a device fills in.
  *
- * Weights, gradients, running statistics, averages, and what waits to be sent lie in memory of a
+ * Weights, gradients, running statistics, averages, and what waits to be sent are in memory of a
  * device. Strategies, compressors, averages, clipping, rounding and the sums of shards never look
  * at an element of them: they call the table of the store (`store->vector`).
  *
