@@ -3,7 +3,6 @@
  */
 #include "data/partition.h"
 
-#include "core/config.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "data/data.h"
@@ -40,6 +39,16 @@ static co_status partition_unknown(const co_value *kind)
     for (const co_partition_ops *const *p = co_partitions; *p && n < PARTITION_MAX_NAMES; p++)
         names[n++] = (*p)->name;
     return co_value_unknown(kind, "partition", kind->text, names, n);
+}
+
+const co_partition_ops *co_partition_of(const co_value *value)
+{
+    const co_value *kind =
+        value && value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
+
+    if (!kind)
+        return co_partition_find(partition_kind_keys[0].fallback);
+    return kind->kind == CO_VALUE_SCALAR ? co_partition_find(kind->text) : NULL;
 }
 
 static co_status partition_keys(const co_key **out, const co_partition_ops *ops, co_arena *arena)

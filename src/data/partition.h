@@ -4,6 +4,8 @@
 
 #include <cohort/data.h>
 
+#include "core/config.h"
+
 /* A set cut into one part per rank. */
 typedef struct co_parts {
     uint32_t *order; /* room for count + ranks: samples of rank 0's part, then rank 1's, ... */
@@ -24,9 +26,10 @@ typedef struct co_partition_ops {
     /** Fill out->order and out->size (and out->dealt). NULL: no parts, the ranks share every
      *  global batch. */
     co_status (*cut)(co_parts *out, const void *self, const co_sampler_options *options);
-    bool any_ranks;      /* makes sense with more ranks than samples */
-    const char *repeats; /* why a sample may be taken twice in an epoch; NULL: never is */
-    const char *drops;   /* why one may not be taken; NULL: all are */
+    bool independent_of_ranks; /* a batch has the same samples whatever the number of ranks */
+    bool any_ranks;            /* makes sense with more ranks than samples */
+    const char *repeats;       /* why a sample may be taken twice in an epoch; NULL: never is */
+    const char *drops;         /* why one may not be taken; NULL: all are */
 } co_partition_ops;
 
 extern const co_partition_ops co_partition_global;
@@ -40,6 +43,8 @@ extern const co_partition_ops co_partition_file;
 /* NULL-ended, in the order that `cohort list partitions` prints. */
 extern const co_partition_ops *const co_partitions[];
 const co_partition_ops *co_partition_find(const char *name);
+/* Of a config's value, which may be NULL; NULL: of no partition that there is. */
+const co_partition_ops *co_partition_of(const co_value *value);
 /* Keys of every partition that has parts. */
 extern const co_key co_partition_common_keys[];
 

@@ -33,6 +33,7 @@ struct co_sampler {
 const co_partition_ops co_partition_global = {
     .name = "global",
     .summary = "no parts: every global batch is drawn from the whole set and shared",
+    .independent_of_ranks = true,
 };
 
 static uint64_t sampler_ceil(uint64_t n, uint64_t by)

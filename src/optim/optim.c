@@ -118,7 +118,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
 {
     const co_optimizer_ops *ops;
     const co_value *map = NULL;
-    const char *name = "sgd";
+    const char *name = CO_OPTIM_DEFAULT;
     const co_segment all = {0, store->n, CO_PARAM_WEIGHT};
     co_optim *optim;
     co_status st;

@@ -9,6 +9,8 @@
 #include "core/config.h"
 #include "tensor/store.h"
 
+#define CO_OPTIM_DEFAULT "sgd" /* of a config that names none */
+
 extern const co_optimizer_ops *const co_optimizers[]; /* NULL-ended */
 extern const co_schedule_ops *const co_schedules[];   /* NULL-ended */
 extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_adamw,

@@ -45,7 +45,7 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
 {
     const co_value *map = NULL;
     const co_strategy_ops *ops;
-    const char *name = "sync";
+    const char *name = CO_STRATEGY_DEFAULT;
     co_strategy *strategy;
     co_status st;
 

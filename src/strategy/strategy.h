@@ -7,6 +7,8 @@
 #include "core/config.h"
 #include "tensor/store.h"
 
+#define CO_STRATEGY_DEFAULT "sync" /* of a config that names none */
+
 extern const co_strategy_ops *const co_strategies[]; /* NULL-ended */
 extern const co_strategy_ops co_strategy_sync;
 extern const co_strategy_ops co_strategy_local;
