@@ -26,9 +26,9 @@ telemetry: core
 report: telemetry core
 profile: telemetry data comm graph core
 model: profile backends models ops optim comm graph tensor device core
-step: model profile strategy optim comm tensor core train telemetry
-state: step model checkpoint telemetry data comm tensor device core train
-control: state step model launch telemetry data comm core train
+step: model profile strategy optim comm tensor core
+state: step model checkpoint telemetry data comm graph tensor device core
+control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
 cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor core
 '

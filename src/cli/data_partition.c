@@ -12,7 +12,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/data.h"
-#include "train/trainer.h"
+#include "train/loader_setup.h"
 
 typedef struct data_partition_options {
     int64_t ranks;
@@ -48,16 +48,6 @@ typedef struct data_partition {
     uint32_t *index;     /* owned: room for a rank's or a shard's samples of a step */
     partition_view view; /* owns its arrays */
 } data_partition;
-
-/* The partition's plugin: its reasons to repeat or to drop samples. */
-static const co_partition_ops *data_partition_ops(const co_spec *spec)
-{
-    const co_value *kind = spec->partition;
-
-    if (kind && kind->kind == CO_VALUE_MAP)
-        kind = co_value_get(kind, "kind");
-    return kind ? co_partition_find(kind->text) : &co_partition_global;
-}
 
 static co_status data_partition_alloc(data_partition *p)
 {
@@ -170,7 +160,7 @@ static co_status data_partition_run_epoch(data_partition *p)
 /* Samples that are not taken exactly once need a reason, or the plan is wrong. */
 static co_status data_partition_check(data_partition *p)
 {
-    const co_partition_ops *ops = data_partition_ops(&p->spec);
+    const co_partition_ops *ops = co_partition_of(p->spec.partition);
     partition_view *v = &p->view;
 
     v->repeats = ops->repeats;

@@ -244,7 +244,7 @@ static co_status inspect_network(cli_network *net, const char *path)
     printf("batch        %" PRIu64 " over %" PRId64 " rank%s\n",
            co_spec_batch(spec, (int)spec->ranks), spec->ranks, co_plural((uint64_t)spec->ranks));
     printf("optimizer    %s, strategy %s\n\n", co_optim_ops(optim)->name,
-           co_spec_plugin_name(spec->strategy, "sync"));
+           co_spec_strategy_name(spec));
     inspect_print_layers(net);
     inspect_print_memory(net);
     co_optim_destroy(optim);

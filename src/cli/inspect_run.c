@@ -44,8 +44,8 @@ static co_status run_print_config(const char *dir)
     printf("model        %s on %s\n", co_spec_model_name(&spec),
            co_spec_plugin_name(spec.data, ""));
     printf("ranks        %" PRId64 ", strategy %s, batch %" PRIu64 ", seed %" PRId64 "\n",
-           spec.ranks, co_spec_plugin_name(spec.strategy, "sync"),
-           co_spec_batch(&spec, (int)spec.ranks), spec.seed);
+           spec.ranks, co_spec_strategy_name(&spec), co_spec_batch(&spec, (int)spec.ranks),
+           spec.seed);
     co_spec_unload(&spec);
     return CO_OK;
 }

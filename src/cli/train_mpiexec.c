@@ -100,10 +100,10 @@ static co_status mpiexec_set_dir(mpiexec *m)
 static co_status mpiexec_check(const co_spec *spec)
 {
     CO_TRY(co_spec_check_ranks(spec, (int)spec->ranks));
-    if (spec->on_failure == CO_SPEC_SHRINK && spec->batch_per_rank)
+    if (spec->on_failure == CO_ON_FAILURE_SHRINK && spec->batch_per_rank)
         return co_fail(CO_E_USAGE, "on_failure: shrink: with batch_per_rank the batch depends on "
                                    "the number of ranks; give `batch`, or choose respawn");
-    if (spec->on_failure != CO_SPEC_STOP && spec->saver.unit == CO_SAVER_OFF)
+    if (spec->on_failure != CO_ON_FAILURE_STOP && spec->saver.unit == CO_SAVER_OFF)
         return co_fail(CO_E_USAGE, "on_failure: over MPI a run starts again from its last "
                                    "checkpoint; `checkpoint: off` leaves none");
     return CO_OK;
@@ -133,9 +133,7 @@ static co_status mpiexec_start(mpiexec *m, const co_child_guard *guard)
                       .hosts = o->hosts,
                       .ranks = (int)spec->ranks,
                       .notes = m->notes,
-                      .on_failure = spec->on_failure == CO_SPEC_SHRINK    ? CO_MPIEXEC_SHRINK
-                                    : spec->on_failure == CO_SPEC_RESPAWN ? CO_MPIEXEC_RESPAWN
-                                                                          : CO_MPIEXEC_STOP,
+                      .on_failure = (co_on_failure)spec->on_failure,
                       .max_restarts = spec->max_restarts,
                       .max_seconds = spec->max_seconds,
                       .reached = mpiexec_reached,

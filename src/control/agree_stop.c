@@ -9,96 +9,88 @@
 #include "control/agree_stop.h"
 
 #include "comm/watch.h"
-#include "control/mpi_requests.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "launch/signal_thread.h"
-#include "train/trainer_internal.h"
 
 #define STOP_EVERY_S 0.2
 
 /* Why a rank wants to end the run; the larger one wins. */
 enum { STOP_NOT = 0, STOP_LIMIT, STOP_ASKED, STOP_TERMINATED, STOP_INTERRUPTED };
 
-static int64_t stop_reason(const trainer *t)
+static int64_t stop_reason(const co_rank_control_options *o)
 {
-    const co_job *job = t->job;
-    const co_status heard = co_listener_heard(job->listener);
-    const double limit = (double)job->spec.max_seconds;
+    const co_status heard = co_listener_heard(o->listener);
+    const double limit = (double)o->max_seconds;
 
     if (heard != CO_OK)
         return heard == CO_E_INTERRUPTED ? STOP_INTERRUPTED : STOP_TERMINATED;
-    if (co_ask_mpi_wants_stop(t->ask))
+    if (co_mpi_requests_wants_stop(o->requests))
         return STOP_ASKED;
-    return limit > 0 && co_clock_seconds(job->start_ns, co_clock_ns()) >= limit ? STOP_LIMIT
-                                                                                : STOP_NOT;
+    return limit > 0 && co_clock_seconds(o->start_ns, co_clock_ns()) >= limit ? STOP_LIMIT
+                                                                              : STOP_NOT;
 }
 
 /* Steps until ranks should ask again, by the time of those since the last time. */
-static int64_t stop_wish(const trainer *t)
+static int64_t stop_wish(const co_meeting *last, uint64_t step)
 {
-    const uint64_t made = t->step - t->stop.met;
+    const uint64_t made = step - last->met;
     double wish;
 
-    if (t->stop.met_ns == 0 || made == 0)
+    if (last->met_ns == 0 || made == 0)
         return 1;
-    wish = (double)made * STOP_EVERY_S / co_clock_seconds(t->stop.met_ns, co_clock_ns());
-    if (wish > 2 * (double)made) /* the first steps say little */
+    wish = (double)made * STOP_EVERY_S / co_clock_seconds(last->met_ns, co_clock_ns());
+    if (wish > 2 * (double)made) /* the first steps tell little */
         wish = 2 * (double)made;
     return wish >= 1 ? (int64_t)wish : 1;
 }
 
-static co_status stop_leave(trainer *t, int64_t reason)
+static co_status stop_leave(co_rank_control *control, uint64_t step, int64_t reason)
 {
-    co_job_result *result = t->job->result;
+    const co_rank_control_options *o = &control->options;
 
-    co_watch_phase(t->comm, CO_PHASE_SAVING);
-    CO_TRY(co_saver_now(t->saver, t));
-    t->leaving = true;
-    result->train.stopped = true;
-    result->train.steps = t->step;
-    result->saved = t->saver != NULL;
-    result->stopped_by = reason == STOP_INTERRUPTED  ? CO_E_INTERRUPTED
-                         : reason == STOP_TERMINATED ? CO_E_TERMINATED
-                                                     : CO_OK;
-    if (result->stopped_by == CO_OK && co_comm_rank(t->comm) == 0)
-        co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)t->step,
-               reason == STOP_ASKED ? CO_ASK_STOPPING : "the time limit (max_seconds) is reached");
+    co_watch_phase(o->comm, CO_PHASE_SAVING);
+    CO_TRY(co_saver_now(o->saver, step));
+    control->leaving = true;
+    control->stopped = true;
+    control->saved = o->saver != NULL;
+    control->stopped_by = reason == STOP_INTERRUPTED  ? CO_E_INTERRUPTED
+                          : reason == STOP_TERMINATED ? CO_E_TERMINATED
+                                                      : CO_OK;
+    if (control->stopped_by == CO_OK && co_comm_rank(o->comm) == 0)
+        co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step,
+               reason == STOP_ASKED ? CO_ANSWER_STOPPING
+                                    : "the time limit (max_seconds) is reached");
     return CO_OK;
 }
 
 /* A checkpoint here, and on. */
-static co_status stop_save(trainer *t)
+static co_status stop_save(const co_rank_control_options *o, uint64_t step)
 {
-    co_watch_phase(t->comm, CO_PHASE_SAVING);
-    CO_TRY(co_saver_now(t->saver, t));
-    if (t->saver)
-        co_ask_mpi_saved(t->ask, t->step);
+    co_watch_phase(o->comm, CO_PHASE_SAVING);
+    CO_TRY(co_saver_now(o->saver, step));
+    if (o->saver)
+        co_mpi_requests_saved(o->requests, step);
     return CO_OK;
 }
 
-co_status co_stop_after_step(trainer *t)
+co_status co_stop_before_step(co_rank_control *control, uint64_t step)
 {
-    co_ask_mpi_show(t->ask, t);
-    return CO_OK;
-}
-
-co_status co_stop_before_step(trainer *t)
-{
+    const co_rank_control_options *o = &control->options;
     int64_t word[3];
 
-    if (!t->job->listener)
+    if (!o->listener)
         return CO_OK;
-    co_listener_step(t->job->listener, t->step + 1);
-    if (t->step < t->stop.next)
+    co_listener_step(o->listener, step + 1);
+    if (step < control->meeting.next)
         return CO_OK;
-    word[0] = stop_reason(t);
-    word[1] = -stop_wish(t);
-    word[2] = co_ask_mpi_wants_save(t->ask);
-    CO_TRY(co_comm_allreduce(t->comm, word, word, 3, CO_I64, CO_MAX));
-    t->stop =
-        (co_stop){.next = t->step + (uint64_t)-word[1], .met = t->step, .met_ns = co_clock_ns()};
+    word[0] = stop_reason(o);
+    word[1] = -stop_wish(&control->meeting, step);
+    word[2] = co_mpi_requests_wants_save(o->requests);
+    CO_TRY(co_comm_allreduce(o->comm, word, word, 3, CO_I64, CO_MAX));
+    control->meeting =
+        (co_meeting){.next = step + (uint64_t)-word[1], .met = step, .met_ns = co_clock_ns()};
     if (word[0] != STOP_NOT)
-        return stop_leave(t, word[0]);
-    return word[2] ? stop_save(t) : CO_OK;
+        return stop_leave(control, step, word[0]);
+    return word[2] ? stop_save(o, step) : CO_OK;
 }

@@ -10,19 +10,18 @@
 
 #include "core/clock.h"
 #include "telemetry/json.h"
-#include "train/trainer_internal.h"
 
-#define ASK_MAX_SHOWN 48 /* ranks whose phase is listed one by one: the answer has a limit */
-#define ASK_RATE_NS   UINT64_C(2000000000)
+#define ANSWERS_MAX_SHOWN 48 /* ranks whose phase is told one by one: the answer has a limit */
+#define ANSWERS_RATE_NS   UINT64_C(2000000000)
 
-void co_shown_set(co_shown *out, const trainer *t)
+void co_shown_set(co_shown *out, const co_where *where)
 {
-    atomic_store_explicit(&out->step, t->step, memory_order_relaxed);
-    atomic_store_explicit(&out->epoch, t->epoch, memory_order_relaxed);
-    atomic_store_explicit(&out->samples, t->samples + t->epoch_samples, memory_order_relaxed);
-    atomic_store_explicit(&out->steps_per_epoch, t->info.steps_per_epoch, memory_order_relaxed);
-    atomic_store_explicit(&out->total_steps, t->info.total_steps, memory_order_relaxed);
-    atomic_store_explicit(&out->batch, t->info.batch, memory_order_relaxed);
+    atomic_store_explicit(&out->step, where->step, memory_order_relaxed);
+    atomic_store_explicit(&out->epoch, where->epoch, memory_order_relaxed);
+    atomic_store_explicit(&out->samples, where->samples, memory_order_relaxed);
+    atomic_store_explicit(&out->steps_per_epoch, where->steps_per_epoch, memory_order_relaxed);
+    atomic_store_explicit(&out->total_steps, where->total_steps, memory_order_relaxed);
+    atomic_store_explicit(&out->batch, where->batch, memory_order_relaxed);
 }
 
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown)
@@ -31,13 +30,13 @@ void co_shown_measure(co_shown_rate *rate, const co_shown *shown)
 
     if (rate->seen_ns && samples > rate->seen_samples)
         rate->rate = (double)(samples - rate->seen_samples) / co_clock_seconds(rate->seen_ns, now);
-    if (rate->seen_ns && now < rate->seen_ns + ASK_RATE_NS)
+    if (rate->seen_ns && now < rate->seen_ns + ANSWERS_RATE_NS)
         return;
     rate->seen_ns = now;
     rate->seen_samples = samples;
 }
 
-static void ask_print(char *reply, size_t size, json_t *object, int bad)
+static void answers_print(char *reply, size_t size, json_t *object, int bad)
 {
     char *text = bad ? NULL : json_dumps(object, JSON_COMPACT | JSON_STYLE);
 
@@ -49,28 +48,28 @@ static void ask_print(char *reply, size_t size, json_t *object, int bad)
     json_decref(object);
 }
 
-void co_ask_refuse(char *reply, size_t size)
+void co_answer_refuse(char *reply, size_t size)
 {
     json_t *object = json_object();
 
-    ask_print(reply, size, object, json_put_text(object, "error", co_error_message()));
+    answers_print(reply, size, object, json_put_text(object, "error", co_error_message()));
 }
 
-void co_ask_agree(char *reply, size_t size, const char *done)
+void co_answer_agree(char *reply, size_t size, const char *done)
 {
     json_t *object = json_object();
 
-    ask_print(reply, size, object, json_put_text(object, "done", done));
+    answers_print(reply, size, object, json_put_text(object, "done", done));
 }
 
-static int ask_put_phases(json_t *object, const co_ask_view *view)
+static int answers_put_phases(json_t *object, const co_answer_view *view)
 {
     const uint64_t now = co_clock_ns();
     json_t *list = json_array();
     co_watch *watch;
     int bad = 0;
 
-    for (int i = 0; i < ASK_MAX_SHOWN && (watch = view->watch(view->arg, i)) != NULL; i++) {
+    for (int i = 0; i < ANSWERS_MAX_SHOWN && (watch = view->watch(view->arg, i)) != NULL; i++) {
         json_t *item = json_object();
 
         bad |=
@@ -84,7 +83,7 @@ static int ask_put_phases(json_t *object, const co_ask_view *view)
     return bad | json_object_set_new(object, "phases", list);
 }
 
-void co_ask_status(char *reply, size_t size, const co_ask_view *view)
+void co_answer_status(char *reply, size_t size, const co_answer_view *view)
 {
     const co_shown *shown = view->shown;
     const uint64_t saved = atomic_load(&shown->saved);
@@ -104,7 +103,7 @@ void co_ask_status(char *reply, size_t size, const co_ask_view *view)
         json_put_count(object, "resizes", (uint64_t)view->resizes) |
         json_object_set_new(object, "stopping",
                             view->stopping ? json_string(view->stopping) : json_null()) |
-        ask_put_phases(object, view);
+        answers_put_phases(object, view);
 
-    ask_print(reply, size, object, bad);
+    answers_print(reply, size, object, bad);
 }

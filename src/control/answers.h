@@ -13,11 +13,9 @@
 #include "comm/watch.h"
 
 /* In the words of all runs. */
-#define CO_ASK_WILL_SAVE "a checkpoint is made after the step that the run is in"
-#define CO_ASK_WILL_STOP "the run stops after the step it is in"
-#define CO_ASK_STOPPING  "asked to stop"
-
-struct trainer;
+#define CO_ANSWER_WILL_SAVE "a checkpoint is made after the step that the run is in"
+#define CO_ANSWER_WILL_STOP "the run stops after the step it is in"
+#define CO_ANSWER_STOPPING  "asked to stop"
 
 /* Where the run is: written by rank 0, read by whoever answers. */
 typedef struct co_shown {
@@ -25,8 +23,13 @@ typedef struct co_shown {
     _Atomic uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
 } co_shown;
 
+/* The same as plain numbers. */
+typedef struct co_where {
+    uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
+} co_where;
+
 /* On rank 0, after a step. */
-void co_shown_set(co_shown *out, const struct trainer *t);
+void co_shown_set(co_shown *out, const co_where *where);
 
 /* Samples per second lately, as seen from outside. */
 typedef struct co_shown_rate {
@@ -37,23 +40,23 @@ typedef struct co_shown_rate {
 /* At least ten times in the time that a rate is about. */
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown);
 
-/* The i-th rank that this process can look at; NULL after the last. */
-typedef co_watch *(*co_ask_watch_fn)(const void *arg, int i);
+/* The i-th rank that this process can look at; NULL behind the last. */
+typedef co_watch *(*co_answer_watch_fn)(const void *arg, int i);
 
-typedef struct co_ask_view {
+typedef struct co_answer_view {
     const co_shown *shown;
     int ranks, restarts, resizes;
     double rate;
     uint64_t start_ns;
     const char *stopping; /* why the run is about to end; NULL: it is not */
-    co_ask_watch_fn watch;
+    co_answer_watch_fn watch;
     const void *arg;
-} co_ask_view;
+} co_answer_view;
 
 /* Answers of at most `size` bytes, their end included. */
-void co_ask_status(char *reply, size_t size, const co_ask_view *view);
-void co_ask_agree(char *reply, size_t size, const char *done);
+void co_answer_status(char *reply, size_t size, const co_answer_view *view);
+void co_answer_agree(char *reply, size_t size, const char *done);
 /* With the error of this thread. */
-void co_ask_refuse(char *reply, size_t size);
+void co_answer_refuse(char *reply, size_t size);
 
 #endif

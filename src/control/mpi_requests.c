@@ -1,7 +1,7 @@
 /*
  * mpi_requests.c - a thread of rank 0 that answers the owner of a run over MPI. What is asked for
- * it writes down; ranks agree on it when they next ask each other (agree_stop.c). Must not call
- * MPI.
+ * it writes down; ranks agree on it when they next requests each other (agree_stop.c). Must not
+ * call MPI.
  */
 #include "control/mpi_requests.h"
 
@@ -15,14 +15,12 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "launch/control_socket.h"
-#include "launch/rank_notes.h"
 #include "launch/signal_thread.h"
-#include "train/trainer_internal.h"
 
-#define ASK_LOOK_MS 200
+#define REQUESTS_LOOK_MS 200
 
-struct co_ask_mpi {
-    const trainer *t;    /* borrowed; what does not change while the thread runs */
+struct co_mpi_requests {
+    co_mpi_requests_options options;
     co_control *control; /* owned */
     int end;             /* owned: an event, the thread ends */
     pthread_t thread;
@@ -31,141 +29,141 @@ struct co_ask_mpi {
     _Atomic bool stop, save;
 };
 
-static co_watch *ask_watch(const void *arg, int i)
+static co_watch *requests_watch(const void *arg, int i)
 {
     return co_mpi_watch(arg, i);
 }
 
-static const char *ask_stopping(const co_ask_mpi *ask)
+static const char *requests_stopping(const co_mpi_requests *requests)
 {
-    const co_status heard = co_listener_heard(ask->t->job->listener);
+    const co_status heard = co_listener_heard(requests->options.listener);
 
     if (heard != CO_OK)
         return heard == CO_E_INTERRUPTED ? "interrupted" : "terminated";
-    return atomic_load(&ask->stop) ? CO_ASK_STOPPING : NULL;
+    return atomic_load(&requests->stop) ? CO_ANSWER_STOPPING : NULL;
 }
 
-static void ask_status(char *reply, size_t size, const co_ask_mpi *ask)
+static void requests_status(char *reply, size_t size, const co_mpi_requests *requests)
 {
-    const co_job *job = ask->t->job;
-    const co_ask_view view = {.shown = &ask->shown,
-                              .ranks = co_comm_size(ask->t->comm),
-                              .restarts = job->restart ? job->restart->count : 0,
-                              .rate = ask->rate.rate,
-                              .start_ns = job->start_ns,
-                              .stopping = ask_stopping(ask),
-                              .watch = ask_watch,
-                              .arg = ask->t->comm};
+    const co_answer_view view = {.shown = &requests->shown,
+                                 .ranks = co_comm_size(requests->options.comm),
+                                 .restarts = requests->options.restarts,
+                                 .rate = requests->rate.rate,
+                                 .start_ns = requests->options.start_ns,
+                                 .stopping = requests_stopping(requests),
+                                 .watch = requests_watch,
+                                 .arg = requests->options.comm};
 
-    co_ask_status(reply, size, &view);
+    co_answer_status(reply, size, &view);
 }
 
-static void ask_answer(void *arg, char *reply, size_t size, const char *request)
+static void requests_answer(void *arg, char *reply, size_t size, const char *request)
 {
-    co_ask_mpi *ask = arg;
+    co_mpi_requests *requests = arg;
 
     if (strcmp(request, "status") == 0) {
-        ask_status(reply, size, ask);
+        requests_status(reply, size, requests);
     } else if (strcmp(request, "checkpoint") == 0) {
-        atomic_store(&ask->save, true);
-        co_ask_agree(reply, size, CO_ASK_WILL_SAVE);
+        atomic_store(&requests->save, true);
+        co_answer_agree(reply, size, CO_ANSWER_WILL_SAVE);
     } else if (strcmp(request, "stop") == 0) {
-        atomic_store(&ask->stop, true);
-        co_ask_agree(reply, size, CO_ASK_WILL_STOP);
+        atomic_store(&requests->stop, true);
+        co_answer_agree(reply, size, CO_ANSWER_WILL_STOP);
     } else if (strncmp(request, "ranks ", 6) == 0) {
         co_fail(CO_E_USAGE, "mpiexec has started these ranks, and their number stays; `stop`, then "
                             "start as many as you want with --resume");
-        co_ask_refuse(reply, size);
+        co_answer_refuse(reply, size);
     } else {
         co_fail(CO_E_USAGE, "'%s' is not a request that a run knows", request);
-        co_ask_refuse(reply, size);
+        co_answer_refuse(reply, size);
     }
 }
 
-static void *ask_thread(void *arg)
+static void *requests_thread(void *arg)
 {
-    co_ask_mpi *ask = arg;
+    co_mpi_requests *requests = arg;
     struct pollfd polls[CO_CONTROL_FDS + 1];
 
     do {
-        const int n = co_control_polls(polls, ask->control);
+        const int n = co_control_polls(polls, requests->control);
 
-        polls[n] = (struct pollfd){.fd = ask->end, .events = POLLIN};
-        poll(polls, (nfds_t)n + 1, ASK_LOOK_MS);
-        co_shown_measure(&ask->rate, &ask->shown);
-        co_control_serve(ask->control);
+        polls[n] = (struct pollfd){.fd = requests->end, .events = POLLIN};
+        poll(polls, (nfds_t)n + 1, REQUESTS_LOOK_MS);
+        co_shown_measure(&requests->rate, &requests->shown);
+        co_control_serve(requests->control);
         if (polls[n].revents)
             return NULL;
     } while (true);
 }
 
-static co_status ask_start(co_ask_mpi *ask)
+static co_status requests_start(co_mpi_requests *requests)
 {
     int error;
 
-    ask->end = eventfd(0, EFD_CLOEXEC);
-    if (ask->end < 0)
+    requests->end = eventfd(0, EFD_CLOEXEC);
+    if (requests->end < 0)
         return co_fail(CO_E_FAILED, "cannot make an event: %s", strerror(errno));
-    error = pthread_create(&ask->thread, NULL, ask_thread, ask);
+    error = pthread_create(&requests->thread, NULL, requests_thread, requests);
     if (!error)
         return CO_OK;
-    close(ask->end);
+    close(requests->end);
     return co_fail(CO_E_FAILED, "cannot start a thread for the socket: %s", strerror(error));
 }
 
-co_status co_ask_mpi_open(co_ask_mpi **out, const struct trainer *t)
+co_status co_mpi_requests_open(co_mpi_requests **out, const co_mpi_requests_options *options,
+                               const co_where *where)
 {
-    co_ask_mpi *ask = co_calloc(1, sizeof(*ask));
+    co_mpi_requests *requests = co_calloc(1, sizeof(*requests));
     co_status st;
 
     *out = NULL;
-    if (!ask)
+    if (!requests)
         return CO_E_NOMEM;
-    ask->t = t;
-    co_shown_set(&ask->shown, t);
-    st = co_control_open(&ask->control, t->job->result->train.run_dir, ask_answer, ask);
+    requests->options = *options;
+    co_shown_set(&requests->shown, where);
+    st = co_control_open(&requests->control, options->run_dir, requests_answer, requests);
     if (st == CO_E_IO) /* not every file system that hosts share knows sockets */
         co_log(CO_LOG_WARN, "no `cohort ctl` for this run: %s", co_error_message());
     if (st == CO_OK)
-        st = ask_start(ask);
+        st = requests_start(requests);
     if (st == CO_OK) {
-        *out = ask;
+        *out = requests;
         return CO_OK;
     }
-    co_control_close(ask->control);
-    co_free(ask);
+    co_control_close(requests->control);
+    co_free(requests);
     return st == CO_E_IO ? CO_OK : st;
 }
 
-void co_ask_mpi_close(co_ask_mpi *ask)
+void co_mpi_requests_close(co_mpi_requests *requests)
 {
-    if (!ask)
+    if (!requests)
         return;
-    eventfd_write(ask->end, 1);
-    pthread_join(ask->thread, NULL);
-    close(ask->end);
-    co_control_close(ask->control);
-    co_free(ask);
+    eventfd_write(requests->end, 1);
+    pthread_join(requests->thread, NULL);
+    close(requests->end);
+    co_control_close(requests->control);
+    co_free(requests);
 }
 
-void co_ask_mpi_show(co_ask_mpi *ask, const struct trainer *t)
+void co_mpi_requests_show(co_mpi_requests *requests, const co_where *where)
 {
-    if (ask)
-        co_shown_set(&ask->shown, t);
+    if (requests)
+        co_shown_set(&requests->shown, where);
 }
 
-void co_ask_mpi_saved(co_ask_mpi *ask, uint64_t step)
+void co_mpi_requests_saved(co_mpi_requests *requests, uint64_t step)
 {
-    if (ask)
-        atomic_store(&ask->shown.saved, step + 1);
+    if (requests)
+        atomic_store(&requests->shown.saved, step + 1);
 }
 
-bool co_ask_mpi_wants_stop(const co_ask_mpi *ask)
+bool co_mpi_requests_wants_stop(const co_mpi_requests *requests)
 {
-    return ask && atomic_load(&ask->stop);
+    return requests && atomic_load(&requests->stop);
 }
 
-bool co_ask_mpi_wants_save(co_ask_mpi *ask)
+bool co_mpi_requests_wants_save(co_mpi_requests *requests)
 {
-    return ask && atomic_exchange(&ask->save, false);
+    return requests && atomic_exchange(&requests->save, false);
 }

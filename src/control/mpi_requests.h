@@ -9,18 +9,28 @@
 
 #include "control/answers.h"
 
-typedef struct co_ask_mpi co_ask_mpi;
+typedef struct co_mpi_requests co_mpi_requests;
+
+/* All borrowed. */
+typedef struct co_mpi_requests_options {
+    co_comm *comm;
+    const struct co_listener *listener;
+    const char *run_dir;
+    int restarts;      /* of the ranks so far */
+    uint64_t start_ns; /* of the run */
+} co_mpi_requests_options;
 
 /* On rank 0, which knows the run directory by now. *out NULL: the folder can hold no socket, which
-   is said. The trainer is borrowed. */
-co_status co_ask_mpi_open(co_ask_mpi **out, const struct trainer *t);
+   is said. */
+co_status co_mpi_requests_open(co_mpi_requests **out, const co_mpi_requests_options *options,
+                               const co_where *where);
 /* All that follow take NULL. */
-void co_ask_mpi_close(co_ask_mpi *ask);
+void co_mpi_requests_close(co_mpi_requests *requests);
 /* Where the run is. */
-void co_ask_mpi_show(co_ask_mpi *ask, const struct trainer *t);
-void co_ask_mpi_saved(co_ask_mpi *ask, uint64_t step);
+void co_mpi_requests_show(co_mpi_requests *requests, const co_where *where);
+void co_mpi_requests_saved(co_mpi_requests *requests, uint64_t step);
 /* Whether the owner wants the run to end; wants a checkpoint, since the last question. */
-bool co_ask_mpi_wants_stop(const co_ask_mpi *ask);
-bool co_ask_mpi_wants_save(co_ask_mpi *ask);
+bool co_mpi_requests_wants_stop(const co_mpi_requests *requests);
+bool co_mpi_requests_wants_save(co_mpi_requests *requests);
 
 #endif

@@ -20,48 +20,22 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
-#include "state/saver.h"
 
 #define SESSION_MAX_RANKS 1024
 
-/* Whether the data is cut in the same way for any number of ranks. */
-static bool session_parts_stay(const co_spec *spec)
-{
-    const co_value *kind = spec->partition;
-
-    if (kind && kind->kind == CO_VALUE_MAP)
-        kind = co_value_get(kind, "kind");
-    return spec->shards || !kind || strcmp(kind->text, "global") == 0;
-}
-
 co_status session_can_resize(const co_session *s, int ranks)
 {
-    const co_spec *spec = &s->job->spec;
-
     if (ranks < 1 || ranks > s->capacity)
         return co_fail(CO_E_USAGE, "%d rank%s: this run can have 1 to %d", ranks,
                        co_plural((uint64_t)ranks), s->capacity);
-    if (!session_parts_stay(spec))
-        return co_fail(CO_E_USAGE, "with this partition the parts of the data depend on the number "
-                                   "of ranks; `partition: global` or `shards` let it change");
-    if (spec->batch_per_rank)
-        return co_fail(CO_E_USAGE, "with batch_per_rank the batch depends on the number of ranks; "
-                                   "give `batch` to let it change");
-    if (!s->each_step)
-        return co_fail(CO_E_USAGE,
-                       "with the strategy '%s' ranks hold what others do not; only one that keeps "
-                       "them in step, such as sync, lets their number change",
-                       co_spec_plugin_name(spec->strategy, "sync"));
-    return co_job_check_ranks(s->job, ranks);
+    return s->options.fits(s->options.arg, ranks);
 }
 
 static co_status session_check(const co_session *s)
 {
-    const co_spec *spec = &s->job->spec;
-
-    if (spec->on_failure != CO_SPEC_SHRINK || spec->ranks == 1)
+    if (s->options.on_failure != CO_ON_FAILURE_SHRINK || s->options.ranks == 1)
         return CO_OK;
-    if (session_can_resize(s, (int)spec->ranks - 1) != CO_OK) {
+    if (session_can_resize(s, s->options.ranks - 1) != CO_OK) {
         const char *why = co_error_message();
 
         return co_fail(CO_E_USAGE, "on_failure: shrink: %s; or choose respawn", why);
@@ -85,44 +59,44 @@ static co_status session_map(co_session *s)
 static co_status session_make(co_session *s)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int ranks = (int)s->job->spec.ranks, room = cores > 4 ? (int)cores * 4 : 16;
+    const int ranks = s->options.ranks, room = cores > 4 ? (int)cores * 4 : 16;
     co_state_shape *shape = co_calloc(1, sizeof(*shape));
     co_status st = shape ? CO_OK : CO_E_NOMEM;
 
     s->ranks = ranks;
     s->capacity = ranks > room ? ranks : room;
     s->capacity = s->capacity > SESSION_MAX_RANKS ? SESSION_MAX_RANKS : s->capacity;
-    s->commits = s->job->spec.on_failure != CO_SPEC_STOP;
-    s->each_step = s->job->in_step;
+    s->commits = s->options.on_failure != CO_ON_FAILURE_STOP;
     if (st == CO_OK)
         st = session_check(s);
     if (st == CO_OK)
         st = session_map(s);
-    if (st == CO_OK)
-        st = co_state_shape_of(shape, s->job, s->capacity);
+    if (st == CO_OK) {
+        *shape = *s->options.shape;
+        shape->capacity = s->capacity;
+    }
     for (int i = 0; i < 2 && st == CO_OK; i++)
         st = co_state_create(&s->slot[i], shape, true);
-    if (st == CO_OK && s->job->spec.saver.unit != CO_SAVER_OFF)
-        st = co_state_create(&s->job->snapshot, shape, true);
+    if (st == CO_OK && s->options.snapshot)
+        st = co_state_create(&s->snapshot, shape, true);
     co_free(shape);
     return st;
 }
 
-co_status co_session_open(co_session **out, co_job *job)
+co_status co_session_open(co_session **out, const co_session_options *options)
 {
     co_session *s = co_calloc(1, sizeof(*s));
     co_status st;
 
     if (!s)
         return CO_E_NOMEM;
-    s->job = job;
-    s->base = job->state;
+    s->options = *options;
+    s->state = options->base;
     st = session_make(s);
     if (st != CO_OK) {
         co_session_close(s);
         return st;
     }
-    job->session = s;
     *out = s;
     return CO_OK;
 }
@@ -136,10 +110,7 @@ void co_session_close(co_session *session)
         co_state_destroy(session->slot[i]);
     if (session->shared)
         munmap(session->shared, session->shared_bytes);
-    co_state_destroy(session->job->snapshot);
-    session->job->snapshot = NULL;
-    session->job->session = NULL;
-    session->job->state = session->base;
+    co_state_destroy(session->snapshot);
     co_free(session);
 }
 
@@ -160,7 +131,7 @@ static void session_settle(co_session *s)
 {
     s->committed = session_committed(s);
     s->shm = NULL;
-    s->job->state = s->committed ? s->slot[s->committed % 2] : s->base;
+    s->state = s->committed ? s->slot[s->committed % 2] : s->options.base;
 }
 
 static void session_prepare(co_session *s, int ranks)
@@ -168,7 +139,7 @@ static void session_prepare(co_session *s, int ranks)
     const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
 
     s->ranks = ranks;
-    s->job->spec.ranks = ranks;
+    s->options.next(s->options.arg, s->state, ranks);
     s->rate.seen_ns = 0;
     atomic_store(&s->shared->left, false);
     atomic_store(&s->shared->asked, asked << 8);
@@ -224,10 +195,10 @@ static void session_post(co_session *s)
 static void session_tick(void *arg)
 {
     co_session *s = arg;
-    const double limit = (double)s->job->spec.max_seconds;
+    const double limit = (double)s->options.max_seconds;
 
     co_shown_measure(&s->rate, &s->shared->shown);
-    if (limit > 0 && !s->stopping && co_clock_seconds(s->job->start_ns, co_clock_ns()) >= limit)
+    if (limit > 0 && !s->stopping && co_clock_seconds(s->options.start_ns, co_clock_ns()) >= limit)
         session_stop(s, "the time limit (max_seconds) is reached");
     session_post(s);
 }
@@ -255,12 +226,12 @@ static bool session_give_up(const co_launch_end *end, const char *why)
 
 static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
 {
-    const co_spec *spec = &s->job->spec;
-    const uint64_t failed_at = s->failed_at, step = s->job->state ? s->job->state->point.step : 0;
-    const bool shrink = spec->on_failure == CO_SPEC_SHRINK;
+    const co_session_options *o = &s->options;
+    const uint64_t failed_at = s->failed_at, step = s->state ? s->state->point.step : 0;
+    const bool shrink = o->on_failure == CO_ON_FAILURE_SHRINK;
     char why[128];
 
-    if (spec->on_failure == CO_SPEC_STOP || !session_is_accident(end->status) || s->stopped_by)
+    if (o->on_failure == CO_ON_FAILURE_STOP || !session_is_accident(end->status) || s->stopped_by)
         return false;
     s->failed_at = s->committed + 1;
     if (failed_at == s->failed_at) {
@@ -268,7 +239,7 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
                  (unsigned long long)step + 1);
         return session_give_up(end, why);
     }
-    if (s->restarts == spec->max_restarts) {
+    if (s->restarts == o->max_restarts) {
         snprintf(why, sizeof(why), "given up after %d restart%s (max_restarts)", s->restarts,
                  co_plural((uint64_t)s->restarts));
         return session_give_up(end, why);
@@ -281,7 +252,7 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
     snprintf(s->cause, sizeof(s->cause), "%s", end->cause);
     co_log(CO_LOG_WARN, "%s; %d rank%s continue%s after step %llu (restart %d of %lld)", end->cause,
            *ranks, co_plural((uint64_t)*ranks), *ranks == 1 ? "s" : "", (unsigned long long)step,
-           s->restarts, (long long)spec->max_restarts);
+           s->restarts, (long long)o->max_restarts);
     return true;
 }
 
@@ -329,23 +300,24 @@ static co_status session_keep(const co_session *s, co_status launched)
     if (launched == CO_OK && !atomic_load(&s->shared->left))
         return CO_OK;
     snprintf(cause, sizeof(cause), "%s", co_error_message());
-    if (co_saver_rescue(s->job) != CO_OK) {
+    if (s->options.rescue(s->options.arg, s->state) != CO_OK) {
         co_log(CO_LOG_WARN, "no checkpoint of the last step: %s", co_error_message());
         return launched == CO_OK ? CO_E_IO : co_fail(launched, "%s", cause);
     }
     return launched == CO_OK ? CO_OK : co_fail(launched, "%s", cause);
 }
 
-co_status co_session_status(co_session *s, co_status launched)
+co_status co_session_status(bool *stopped, uint64_t *steps, co_session *s, co_status launched)
 {
-    const uint64_t step = s->job->state ? s->job->state->point.step : 0;
+    const uint64_t step = s->state ? s->state->point.step : 0;
 
+    *stopped = false;
     if (s->committed > 0)
         launched = session_keep(s, launched);
     if (launched != CO_OK || !s->stopping || !atomic_load(&s->shared->left))
         return launched;
-    s->job->result->train.stopped = true;
-    s->job->result->train.steps = step;
+    *stopped = true;
+    *steps = step;
     if (s->stopped_by != CO_OK)
         return co_fail(s->stopped_by, "%s after step %llu%s", s->stopping, (unsigned long long)step,
                        atomic_load(&s->shared->shown.saved) == step + 1
@@ -354,4 +326,26 @@ co_status co_session_status(co_session *s, co_status launched)
                            : "");
     co_log(CO_LOG_WARN, "stopped after step %llu: %s", (unsigned long long)step, s->stopping);
     return CO_OK;
+}
+
+/* ---- in a rank ---- */
+
+void co_session_describe(co_run_info *info, const co_session *s)
+{
+    if (!s)
+        return;
+    info->restarts = s->restarts;
+    info->resizes = s->resizes;
+    info->cause = s->cause[0] ? s->cause : NULL;
+    info->lost_rank = s->lost_rank;
+}
+
+uint64_t co_session_start_ns(const co_session *s, uint64_t start_ns)
+{
+    return s && s->committed ? atomic_load(&s->shared->commit_ns[s->committed % 2]) : start_ns;
+}
+
+co_state *co_session_snapshot(const co_session *s)
+{
+    return s ? s->snapshot : NULL;
 }

@@ -9,35 +9,51 @@
 #ifndef CO_CONTROL_SESSION_H
 #define CO_CONTROL_SESSION_H
 
+#include "launch/on_failure.h"
 #include "launch/policy.h"
+#include "state/state.h"
 #include "telemetry/telemetry.h"
-#include "train/trainer.h"
 
 typedef struct co_session co_session;
 
-/* Before ranks start, with job->state as the run begins. Sets job->session, which the caller
-   closes. Config keys that do not go together are CO_E_USAGE. */
-co_status co_session_open(co_session **out, co_job *job);
+/* All borrowed. */
+typedef struct co_session_options {
+    int ranks; /* of the first generation */
+    co_on_failure on_failure;
+    int64_t max_restarts, max_seconds; /* 0 seconds: no limit */
+    uint64_t start_ns;                 /* of the run */
+    bool each_step; /* ranks are in step: they commit after each; else after each epoch */
+    const co_state_shape *shape;
+    bool snapshot;        /* ranks take checkpoints: they share a place for them */
+    const co_state *base; /* what the run begins with; NULL: the beginning */
+    /* Whether the config lets so many ranks go on; else why not, as error. */
+    co_status (*fits)(void *arg, int ranks);
+    /* No rank is alive, and as many as `ranks` are to begin with this state. */
+    void (*next)(void *arg, const co_state *state, int ranks);
+    /* No rank is alive, and the run is not over: the state as a checkpoint. */
+    co_status (*rescue)(void *arg, const co_state *state);
+    void *arg;
+} co_session_options;
+
+/* Before ranks start. Config keys that do not go together are CO_E_USAGE. */
+co_status co_session_open(co_session **out, const co_session_options *options);
 void co_session_close(co_session *session);
 /* What the launcher needs, ready to be handed over; the session's own. Opens the control socket
    in `run_dir`. */
 co_status co_session_policy(const co_launch_policy **out, co_session *session, const char *run_dir);
 /* What the launch came to: a run that was asked to stop is its signal's status, not an error of
-   its ranks. */
-co_status co_session_status(co_session *session, co_status launched);
+   its ranks. *stopped: it ended before its time, after *steps. */
+co_status co_session_status(bool *stopped, uint64_t *steps, co_session *session,
+                            co_status launched);
 
-/* ---- in a rank; all of them take a trainer without a session ---- */
-
-struct trainer;
+/* ---- in a rank; NULL: there is no session ---- */
 
 /* Which generation of ranks this is, and why. */
-void co_session_describe(co_run_info *info, const co_job *job);
-/* What this generation begins with; before trainer_open. */
-void co_session_begin(struct trainer *t);
-/* Between two steps: sets t->leaving when all ranks leave the run here. Returns CO_OK then. */
-co_status co_session_before_step(struct trainer *t);
-/* A step, or an epoch, is complete. */
-co_status co_session_after_step(struct trainer *t);
-co_status co_session_after_epoch(struct trainer *t);
+void co_session_describe(co_run_info *info, const co_session *session);
+/* When the state that this generation begins with was committed: the run's clock goes on from
+   there; else `start_ns`. */
+uint64_t co_session_start_ns(const co_session *session, uint64_t start_ns);
+/* Where checkpoints are taken; NULL: no such place is shared. */
+co_state *co_session_snapshot(const co_session *session);
 
 #endif

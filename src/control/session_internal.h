@@ -34,15 +34,15 @@ typedef struct session_shared {
 
 /* Fields that ranks read are not changed while any lives. */
 struct co_session {
-    co_job *job; /* borrowed */
+    co_session_options options;
     session_shared *shared;
     size_t shared_bytes;
-    co_state *slot[2];           /* owned; commit k is in slot k % 2 */
-    const struct co_state *base; /* what the run begins with; NULL: nothing; borrowed */
-    int capacity;                /* most ranks */
-    bool each_step;              /* commit after each step; else after each epoch, or never */
-    bool commits;
-    uint64_t committed; /* commits when this generation began */
+    co_state *slot[2];     /* owned; commit k lies in slot k % 2 */
+    co_state *snapshot;    /* owned; NULL: none */
+    const co_state *state; /* what this generation begins with; NULL: the beginning */
+    int capacity;          /* most ranks */
+    bool commits;          /* after each step, or after each epoch */
+    uint64_t committed;    /* commits when this generation began */
 
     /* of the launcher alone */
     co_launch_policy policy;

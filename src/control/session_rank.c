@@ -6,59 +6,31 @@
  * that comes next; when all have said the same place, that is the place. It holds for every
  * strategy: the rank that is furthest ahead sets the place, and all others get there.
  */
+#include "control/session_rank.h"
+
 #include "comm/watch.h"
 #include "control/session_internal.h"
 #include "core/clock.h"
-#include "launch/rank_notes.h"
-#include "train/trainer_internal.h"
 
 #define RANK_SLEEP_US 200
 
-static session_rank *rank_of(const trainer *t)
+static session_rank *rank_of(const co_rank_control_options *o)
 {
-    return &t->job->session->shared->rank[co_comm_rank(t->comm)];
+    return &o->session->shared->rank[co_comm_rank(o->comm)];
 }
 
-void co_session_begin(trainer *t)
+static co_status rank_commit(const co_rank_control_options *o, bool settle)
 {
-    const co_session *s = t->job->session;
-
-    /* The state says how long the run had lasted when it was committed. */
-    if (s && s->committed)
-        t->job->start_ns = atomic_load(&s->shared->commit_ns[s->committed % 2]);
-}
-
-void co_session_describe(co_run_info *info, const co_job *job)
-{
-    const co_session *s = job->session;
-
-    if (job->state)
-        info->first_step = job->state->point.step;
-    if (!s && job->restart) {
-        info->restarts = job->restart->count;
-        info->cause = job->restart->count ? job->restart->cause : NULL;
-        info->lost_rank = job->restart->lost_rank;
-    }
-    if (!s)
-        return;
-    info->restarts = s->restarts;
-    info->resizes = s->resizes;
-    info->cause = s->cause[0] ? s->cause : NULL;
-    info->lost_rank = s->lost_rank;
-}
-
-static co_status rank_commit(trainer *t, bool settle)
-{
-    const co_session *s = t->job->session;
-    session_rank *me = rank_of(t);
+    const co_session *s = o->session;
+    session_rank *me = rank_of(o);
     const uint64_t k = atomic_load(&me->committed) + 1;
     co_state *slot = s->slot[k % 2];
 
     if (settle)
-        CO_TRY(co_state_capture(slot, t));
+        CO_TRY(co_state_capture(slot, o->source));
     else
-        CO_TRY(co_state_capture_part(slot, t));
-    if (co_comm_rank(t->comm) == 0)
+        CO_TRY(co_state_capture_part(slot, o->source));
+    if (co_comm_rank(o->comm) == 0)
         atomic_store(&s->shared->commit_ns[k % 2], co_clock_ns());
     atomic_store_explicit(&me->committed, k, memory_order_release);
     return CO_OK;
@@ -80,19 +52,20 @@ static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uin
     return all ? 1 : passed ? 0 : -1;
 }
 
-static co_status rank_agree(bool *here, trainer *t, uint64_t request)
+static co_status rank_agree(bool *here, const co_rank_control_options *o, uint64_t step,
+                            uint64_t request)
 {
-    const session_shared *shared = t->job->session->shared;
-    const uint64_t place = request << 40 | (t->step + 1), start = co_clock_ns();
-    const uint64_t limit_ns = (uint64_t)co_comm_timeout(t->comm) * 1000000;
+    const session_shared *shared = o->session->shared;
+    const uint64_t place = request << 40 | (step + 1), start = co_clock_ns();
+    const uint64_t limit_ns = (uint64_t)co_comm_timeout(o->comm) * 1000000;
     int known;
 
-    atomic_store(&rank_of(t)->agreed, place);
-    while ((known = rank_poll(shared, co_comm_size(t->comm), t->step, place)) < 0) {
-        CO_TRY(co_comm_progress(t->comm));
+    atomic_store(&rank_of(o)->agreed, place);
+    while ((known = rank_poll(shared, co_comm_size(o->comm), step, place)) < 0) {
+        CO_TRY(co_comm_progress(o->comm));
         if (co_clock_ns() - start > limit_ns)
             return co_fail(CO_E_TIMEOUT, "ranks have not agreed where to leave within %u ms",
-                           co_comm_timeout(t->comm));
+                           co_comm_timeout(o->comm));
         co_clock_sleep_us(RANK_SLEEP_US);
     }
     *here = known == 1;
@@ -100,59 +73,55 @@ static co_status rank_agree(bool *here, trainer *t, uint64_t request)
 }
 
 /* All ranks are here. */
-static co_status rank_obey(trainer *t, session_ask ask)
+static co_status rank_obey(co_rank_control *control, uint64_t step, session_ask ask)
 {
-    session_shared *shared = t->job->session->shared;
+    const co_rank_control_options *o = &control->options;
+    session_shared *shared = o->session->shared;
 
     if (ask != SESSION_ASK_LEAVE) {
-        co_watch_phase(t->comm, CO_PHASE_SAVING);
-        CO_TRY(co_saver_now(t->saver, t));
-        if (t->saver && co_comm_rank(t->comm) == 0)
-            atomic_store(&shared->shown.saved, t->step + 1);
+        co_watch_phase(o->comm, CO_PHASE_SAVING);
+        CO_TRY(co_saver_now(o->saver, step));
+        if (o->saver && co_comm_rank(o->comm) == 0)
+            atomic_store(&shared->shown.saved, step + 1);
     }
     if (ask == SESSION_ASK_SAVE)
         return CO_OK;
-    CO_TRY(rank_commit(t, true));
-    t->leaving = true;
-    if (co_comm_rank(t->comm) == 0)
+    CO_TRY(rank_commit(o, true));
+    control->leaving = true;
+    if (co_comm_rank(o->comm) == 0)
         atomic_store(&shared->left, true);
     return CO_OK;
 }
 
-co_status co_session_before_step(trainer *t)
+co_status co_session_before_step(co_rank_control *control, uint64_t step)
 {
-    const co_session *s = t->job->session;
-    uint64_t asked;
+    const co_rank_control_options *o = &control->options;
+    const uint64_t asked = atomic_load(&o->session->shared->asked);
     bool here = false;
 
-    if (!s)
-        return co_stop_before_step(t);
-    asked = atomic_load(&s->shared->asked);
-    if (asked >> 8 != atomic_load(&rank_of(t)->handled))
-        CO_TRY(rank_agree(&here, t, asked >> 8));
+    if (asked >> 8 != atomic_load(&rank_of(o)->handled))
+        CO_TRY(rank_agree(&here, o, step, asked >> 8));
     if (here) {
-        CO_TRY(rank_obey(t, (session_ask)(asked & 255)));
-        atomic_store(&rank_of(t)->handled, asked >> 8);
+        CO_TRY(rank_obey(control, step, (session_ask)(asked & 255)));
+        atomic_store(&rank_of(o)->handled, asked >> 8);
     }
-    if (!t->leaving)
-        atomic_store(&rank_of(t)->entered, t->step + 1);
+    if (!control->leaving)
+        atomic_store(&rank_of(o)->entered, step + 1);
     return CO_OK;
 }
 
-co_status co_session_after_step(trainer *t)
+co_status co_session_after_step(co_rank_control *control, const co_where *where)
 {
-    const co_session *s = t->job->session;
+    const co_rank_control_options *o = &control->options;
 
-    if (!s)
-        return co_stop_after_step(t);
-    if (co_comm_rank(t->comm) == 0)
-        co_shown_set(&s->shared->shown, t);
-    return s->commits && s->each_step ? rank_commit(t, false) : CO_OK;
+    if (co_comm_rank(o->comm) == 0)
+        co_shown_set(&o->session->shared->shown, where);
+    return o->session->commits && o->session->options.each_step ? rank_commit(o, false) : CO_OK;
 }
 
-co_status co_session_after_epoch(trainer *t)
+co_status co_session_after_epoch(co_rank_control *control)
 {
-    const co_session *s = t->job->session;
+    const co_rank_control_options *o = &control->options;
 
-    return s && s->commits ? rank_commit(t, true) : CO_OK;
+    return o->session->commits ? rank_commit(o, true) : CO_OK;
 }

@@ -7,27 +7,27 @@
 
 #include "control/session_internal.h"
 
-static co_watch *ask_watch(const void *arg, int i)
+static co_watch *requests_watch(const void *arg, int i)
 {
     const co_session *s = arg;
 
     return s->shm && i < s->ranks ? co_shm_watch(s->shm, i) : NULL;
 }
 
-static co_ask_view ask_view(const co_session *s)
+static co_answer_view requests_view(const co_session *s)
 {
-    return (co_ask_view){.shown = &s->shared->shown,
-                         .ranks = s->ranks,
-                         .restarts = s->restarts,
-                         .resizes = s->resizes,
-                         .rate = s->rate.rate,
-                         .start_ns = s->job->start_ns,
-                         .stopping = s->stopping,
-                         .watch = ask_watch,
-                         .arg = s};
+    return (co_answer_view){.shown = &s->shared->shown,
+                            .ranks = s->ranks,
+                            .restarts = s->restarts,
+                            .resizes = s->resizes,
+                            .rate = s->rate.rate,
+                            .start_ns = s->options.start_ns,
+                            .stopping = s->stopping,
+                            .watch = requests_watch,
+                            .arg = s};
 }
 
-static co_status ask_ranks(co_session *s, const char *number)
+static co_status requests_ranks(co_session *s, const char *number)
 {
     char *end;
     const long ranks = strtol(number, &end, 10);
@@ -49,23 +49,23 @@ void session_answer(void *arg, char *reply, size_t size, const char *request)
     co_session *s = arg;
 
     if (strcmp(request, "status") == 0) {
-        const co_ask_view view = ask_view(s);
+        const co_answer_view view = requests_view(s);
 
-        co_ask_status(reply, size, &view);
+        co_answer_status(reply, size, &view);
     } else if (strcmp(request, "checkpoint") == 0) {
         s->save = true;
-        co_ask_agree(reply, size, CO_ASK_WILL_SAVE);
+        co_answer_agree(reply, size, CO_ANSWER_WILL_SAVE);
     } else if (strcmp(request, "stop") == 0) {
-        s->stopping = s->stopping ? s->stopping : CO_ASK_STOPPING;
+        s->stopping = s->stopping ? s->stopping : CO_ANSWER_STOPPING;
         session_ask_leave(s);
-        co_ask_agree(reply, size, CO_ASK_WILL_STOP);
+        co_answer_agree(reply, size, CO_ANSWER_WILL_STOP);
     } else if (strncmp(request, "ranks ", 6) == 0) {
-        if (ask_ranks(s, request + 6) == CO_OK)
-            co_ask_agree(reply, size, "the number of ranks changes at the next step");
+        if (requests_ranks(s, request + 6) == CO_OK)
+            co_answer_agree(reply, size, "the number of ranks changes at the next step");
         else
-            co_ask_refuse(reply, size);
+            co_answer_refuse(reply, size);
     } else {
         co_fail(CO_E_USAGE, "'%s' is not a request that a run knows", request);
-        co_ask_refuse(reply, size);
+        co_answer_refuse(reply, size);
     }
 }

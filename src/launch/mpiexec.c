@@ -205,14 +205,14 @@ static bool job_again(job *j, int dead, const co_child_guard *guard)
     bool one_host;
     const int lost = job_count_silent(&one_host, j) > 1 ? -1 : dead;
 
-    if (j->m->on_failure == CO_MPIEXEC_STOP)
+    if (j->m->on_failure == CO_ON_FAILURE_STOP)
         return false;
     if (j->failed_at == failed_at)
         return job_give_up(j, "the same step has failed twice");
     j->failed_at = failed_at;
     if (j->last.count == j->m->max_restarts)
         return job_give_up(j, "max_restarts is reached");
-    if (j->m->on_failure == CO_MPIEXEC_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
+    if (j->m->on_failure == CO_ON_FAILURE_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
         return job_give_up(j, co_error_message());
     if (j->ranks < 1)
         return job_give_up(j, "no rank is left to continue with");

@@ -8,13 +8,7 @@
 
 #include "core/arena.h"
 #include "launch/child.h"
-
-/* What follows the death of a rank. */
-typedef enum co_mpiexec_on_failure {
-    CO_MPIEXEC_STOP,
-    CO_MPIEXEC_SHRINK, /* start again without it, and without hosts that are gone */
-    CO_MPIEXEC_RESPAWN /* start as many again */
-} co_mpiexec_on_failure;
+#include "launch/on_failure.h"
 
 /* All borrowed. */
 typedef struct co_mpiexec {
@@ -24,7 +18,7 @@ typedef struct co_mpiexec {
     const char *const *program; /* what each rank runs, NULL-ended; the first word is a path */
     const char *const *again;   /* the same for every start but the first */
     const char *notes;          /* folder in which ranks note how they end (launch/rank_notes.h) */
-    co_mpiexec_on_failure on_failure;
+    co_on_failure on_failure;
     int64_t max_restarts;
     int64_t max_seconds; /* 0: no limit */
     /* The step after the last one that is on the disk; 0: nobody knows. NULL: 0. */

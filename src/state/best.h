@@ -6,8 +6,15 @@
 
 #include "telemetry/telemetry.h"
 
-struct trainer;
-struct co_spec;
+/* What gets better: the accuracy of the test split, or its loss. */
+typedef enum co_stop_metric { CO_STOP_METRIC_ACCURACY = 0, CO_STOP_METRIC_LOSS } co_stop_metric;
+
+/* The config key `stop_at`. */
+typedef struct co_stop_at {
+    double accuracy;  /* 0: never */
+    int64_t patience; /* evaluations without a better one; 0: any number */
+    int metric;       /* co_stop_metric: what they wait for */
+} co_stop_at;
 
 /* Plain numbers, in checkpoints. */
 typedef struct co_best {
@@ -21,14 +28,13 @@ typedef struct co_best {
 co_best co_best_none(void);
 
 /* An epoch's evaluation, if it had one. Whether its accuracy is the best so far. */
-bool co_best_take(co_best *best, const struct co_spec *spec, const co_event *event);
+bool co_best_take(co_best *best, const co_stop_at *stop, const co_event *event);
 
 /* Why a run of which this was the last epoch goes no further. The same on all ranks, as they have
    added up the same figures. */
-co_stop_reason co_best_find_stop(const co_best *best, const struct co_spec *spec,
-                                 const co_event *last);
-
-/* Ends the run where it is to stop, and says why. */
-void co_best_check(struct trainer *t, const co_event *last);
+co_stop_reason co_best_find_stop(const co_best *best, const co_stop_at *stop, const co_event *last);
+/* Why it stops, in words; returns `out`. */
+const char *co_best_stop_message(char *out, size_t size, const co_best *best,
+                                 const co_stop_at *stop, const co_event *last);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/mem.h"
+#include "model/model.h"
 
 #define POINT(name, kind, field)                                                                   \
     {                                                                                              \
@@ -245,19 +246,18 @@ static void checkpoint_text(char out[CO_MANIFEST_MAX_TEXT], const char *text)
     snprintf(out, CO_MANIFEST_MAX_TEXT, "%s", text);
 }
 
-static co_status checkpoint_describe(co_manifest *out, const co_state *state, const co_job *job)
+static co_status checkpoint_describe(co_manifest *out, const co_state *state,
+                                     const co_checkpoint_run *run)
 {
-    const co_spec *spec = &job->spec;
-
     out->ranks = (uint64_t)state->ranks;
-    out->seed = (uint64_t)spec->seed;
-    out->train_samples = co_dataset_count(job->train);
-    out->parameter_count = co_model_parameter_count(job->model);
+    out->seed = run->seed;
+    out->train_samples = run->train_samples;
+    out->parameter_count = run->parameter_count;
     checkpoint_text(out->cohort, co_version());
-    checkpoint_text(out->model, co_spec_model_name(spec));
-    checkpoint_text(out->dataset, co_spec_plugin_name(spec->data, ""));
-    checkpoint_text(out->strategy, co_spec_plugin_name(spec->strategy, "sync"));
-    checkpoint_text(out->precision, co_spec_precision_name(spec));
+    checkpoint_text(out->model, run->model);
+    checkpoint_text(out->dataset, run->dataset);
+    checkpoint_text(out->strategy, run->strategy);
+    checkpoint_text(out->precision, run->precision);
     for (int i = 0; i < state->shape.n_array; i++) {
         checkpoint_text(out->array[i].name, state->shape.array[i].name);
         out->array[i].copies = checkpoint_is_one(state, i) ? 1 : (uint64_t)state->ranks;
@@ -269,34 +269,39 @@ static co_status checkpoint_describe(co_manifest *out, const co_state *state, co
         return CO_E_NOMEM;
     memcpy(out->point, &state->point, sizeof(co_run_point));
     memcpy(out->rank, state->rank, (size_t)state->ranks * sizeof(co_rank_point));
-    return co_spec_write_text(&out->config, &job->spec);
+    out->config = co_strdup(run->config);
+    return out->config ? CO_OK : CO_E_NOMEM;
+}
+
+static bool checkpoint_has_ema(const co_state *state)
+{
+    return state->shape.n_array > CO_STATE_MORE &&
+           strcmp(state->shape.array[CO_STATE_MORE].name, CO_STATE_EMA) == 0;
 }
 
 static co_status checkpoint_fill(co_manifest *manifest, const char *folder, const co_state *state,
-                                 const co_job *job)
+                                 const co_graph *graph)
 {
-    const co_graph *graph = job->model->graph;
-
     CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_WEIGHTS,
                                   CO_STATE_PARAM));
-    if (job->spec.ema)
+    if (checkpoint_has_ema(state))
         CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_EMA,
                                       CO_STATE_MORE));
     CO_TRY(checkpoint_write_state(manifest, state, graph, folder));
     return co_manifest_write(manifest, folder, &co_checkpoint_layout);
 }
 
-co_status co_checkpoint_save(const char *dir, const co_state *state, const co_job *job,
+co_status co_checkpoint_save(const char *dir, const co_state *state, const co_checkpoint_run *run,
                              double test_accuracy)
 {
     co_manifest manifest = {.test_accuracy = test_accuracy};
     char folder[CO_CHECKPOINT_MAX_PATH];
-    co_status st = checkpoint_describe(&manifest, state, job);
+    co_status st = checkpoint_describe(&manifest, state, run);
 
     if (st == CO_OK)
         st = co_checkpoint_begin(folder, dir, state->point.step);
     if (st == CO_OK)
-        st = checkpoint_fill(&manifest, folder, state, job);
+        st = checkpoint_fill(&manifest, folder, state, run->graph);
     if (st == CO_OK)
         st = co_checkpoint_commit(dir, state->point.step);
     if (st != CO_OK)
@@ -423,20 +428,18 @@ static co_status checkpoint_check_point(const co_manifest *m, const char *folder
 }
 
 co_status co_checkpoint_load(co_state **out, const co_manifest *manifest, const char *folder,
-                             const co_job *job)
+                             const co_state_shape *shape, const co_graph *graph)
 {
-    co_state_shape shape;
     co_state *state = NULL;
     co_status st;
 
     CO_TRY(checkpoint_check_point(manifest, folder));
-    CO_TRY(co_state_shape_of(&shape, job, (int)manifest->ranks));
-    CO_TRY(checkpoint_check_arrays(&shape, manifest, folder));
-    CO_TRY(co_state_create(&state, &shape, false));
+    CO_TRY(checkpoint_check_arrays(shape, manifest, folder));
+    CO_TRY(co_state_create(&state, shape, false));
     state->ranks = (int)manifest->ranks;
     memcpy(&state->point, manifest->point, sizeof(state->point));
     memcpy(state->rank, manifest->rank, manifest->ranks * sizeof(co_rank_point));
-    st = checkpoint_fill_state(state, manifest, folder, job->model->graph);
+    st = checkpoint_fill_state(state, manifest, folder, graph);
     if (st != CO_OK) {
         co_state_destroy(state);
         return st;

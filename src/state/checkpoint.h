@@ -15,6 +15,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
+#include "graph/graph.h"
 #include "state/state.h"
 
 #define CO_CHECKPOINT_WEIGHTS "weights.safetensors"
@@ -23,17 +24,25 @@
 
 extern const co_manifest_layout co_checkpoint_layout; /* co_run_point, co_rank_point */
 
-/* Write DIR/step-<n>, whole or not at all. May run beside training: reads the state, the model's
-   graph and the config, and nothing else. `test_accuracy`: NaN where these weights were not
-   measured. */
-co_status co_checkpoint_save(const char *dir, const co_state *state, const co_job *job,
+/* What a checkpoint says of the run that it is of; all borrowed, but for `config`. */
+typedef struct co_checkpoint_run {
+    const char *model, *dataset, *strategy, *precision; /* names */
+    uint64_t seed, train_samples, parameter_count;
+    const co_graph *graph;
+    char *config; /* as YAML; its owner is whoever fills this in */
+} co_checkpoint_run;
+
+/* Write DIR/step-<n>, whole or not at all. May run beside training: reads the state and what `run`
+   points to, and nothing else. `test_accuracy`: NaN where these weights were not measured. */
+co_status co_checkpoint_save(const char *dir, const co_state *state, const co_checkpoint_run *run,
                              double test_accuracy);
 
 /* Read and check a folder: manifest and checksums. CO_E_DATA names what is wrong. */
 co_status co_checkpoint_open(co_manifest *out, const char *folder);
-/* Its state on the heap, for a model that is made from the same config. */
+/* Its state on the heap, for a model of this graph; `shape` is what the config makes, with room for
+   the manifest's ranks. */
 co_status co_checkpoint_load(co_state **out, const co_manifest *manifest, const char *folder,
-                             const co_job *job);
+                             const co_state_shape *shape, const co_graph *graph);
 
 /* Keep the latest `keep` checkpoints and the best; the others go. Never removes the last one. */
 co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best);

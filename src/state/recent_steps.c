@@ -11,39 +11,32 @@
 #include <math.h>
 
 #include "model/metrics.h"
-#include "step/distributed.h"
-#include "train/trainer_internal.h"
-
-static double recent_seconds(const trainer *t)
-{
-    return t->train_seconds + trainer_epoch_seconds(t);
-}
 
 static void recent_begin(co_recent_span *span, double seconds)
 {
     *span = (co_recent_span){.begin_seconds = seconds};
 }
 
-void co_recent_open(trainer *t)
+void co_recent_open(co_recent *recent, const co_recent_options *options, double seconds)
 {
-    const double seconds = t->train_seconds + t->epoch_seconds;
-    co_recent_spans *spans = &t->recent.spans;
+    co_recent_spans *spans = &recent->spans;
 
+    recent->options = *options;
     if (spans->all.steps == 0)
         recent_begin(&spans->all, seconds);
     if (spans->last.steps == 0)
         recent_begin(&spans->last, seconds);
 }
 
-void co_recent_close(trainer *t)
+void co_recent_close(co_recent *recent)
 {
     const co_status st = co_error_status();
 
     /* This rank failed in the middle of a step: the others need not wait for it. */
-    if (t->recent.request)
-        co_comm_abort(t->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
-    co_request_destroy(t->recent.request);
-    t->recent.request = NULL;
+    if (recent->request)
+        co_comm_abort(recent->options.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+    co_request_destroy(recent->request);
+    recent->request = NULL;
 }
 
 /* What readers have done since this was asked last. */
@@ -73,23 +66,24 @@ static void recent_set_term(double *term, const co_recent_span *span, const co_r
     term[CO_RECENT_READ_BYTES] = (double)span->reads.bytes;
 }
 
-co_status co_recent_post(trainer *t, const co_result *step)
+co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figures)
 {
-    co_recent *recent = &t->recent;
+    co_comm *comm = recent->options.comm;
     const co_recent_spans *spans = &recent->spans;
     const bool owed = spans->last.steps < spans->all.steps; /* rank 0 has spoken for itself */
 
-    recent_count_reads(recent, t->train.loader);
-    recent->due = (t->step + 1) % (uint64_t)t->job->spec.log_every == 0;
-    recent->exchanged = (recent->due || owed) &&
-                        (co_comm_size(t->comm) == 1 || co_distributed_meets(t->distributed));
+    recent_count_reads(recent, recent->options.loader);
+    recent->due = step % recent->options.every == 0;
+    recent->exchanged =
+        (recent->due || owed) &&
+        (co_comm_size(comm) == 1 || co_distributed_meets(recent->options.distributed));
     if (!recent->exchanged)
         return CO_OK;
-    recent_set_term(recent->term, &spans->all, step);
-    if (co_comm_size(t->comm) == 1)
+    recent_set_term(recent->term, &spans->all, figures);
+    if (co_comm_size(comm) == 1)
         return CO_OK;
-    return co_comm_iallreduce(&recent->request, t->comm, recent->term, recent->term,
-                              CO_RECENT_TERMS, CO_F64, CO_SUM);
+    return co_comm_iallreduce(&recent->request, comm, recent->term, recent->term, CO_RECENT_TERMS,
+                              CO_F64, CO_SUM);
 }
 
 static double recent_rate(double n, double seconds)
@@ -97,19 +91,18 @@ static double recent_rate(double n, double seconds)
     return seconds > 0 ? n / seconds : (double)NAN;
 }
 
-static void recent_set_figures(co_recent_figures *out, const trainer *t, const co_recent_span *span,
-                               double seconds)
+static void recent_set_figures(co_recent *recent, const co_recent_span *span, double seconds)
 {
-    const double *term = t->recent.term;
+    const double *term = recent->term;
     const double n = term[CO_RECENT_COUNT] > 0 ? term[CO_RECENT_COUNT] : (double)NAN;
     const double span_seconds = seconds - span->begin_seconds;
 
-    *out = (co_recent_figures){
+    recent->figures = (co_recent_figures){
         .steps = span->steps,
-        .rank0 = !t->recent.exchanged,
+        .rank0 = !recent->exchanged,
         .loss = term[CO_RECENT_LOSS] / n,
         .accuracy = term[CO_RECENT_CORRECT] / n,
-        .accuracy_top5 = t->info.classes > 5 ? term[CO_RECENT_CORRECT5] / n : -1,
+        .accuracy_top5 = recent->options.top5 ? term[CO_RECENT_CORRECT5] / n : -1,
         .samples_per_second = recent_rate((double)span->samples, span_seconds),
         .read_samples_per_second = recent_rate(term[CO_RECENT_READ_SAMPLES], span_seconds),
         .read_bytes_per_second = recent_rate(term[CO_RECENT_READ_BYTES], span_seconds)};
@@ -124,43 +117,41 @@ static void recent_add(co_recent_span *span, const co_result *step, uint64_t sam
 }
 
 /* The sums of all ranks. With shards what they have of the step came another way. */
-static co_status recent_receive(trainer *t, const co_result *step)
+static co_status recent_receive(co_recent *recent, const co_result *figures)
 {
     double more[CO_RECENT_TERMS];
     const co_recent_span none = {.steps = 0};
 
-    if (t->recent.request)
-        CO_TRY(co_request_wait(t->recent.request));
-    co_request_destroy(t->recent.request);
-    t->recent.request = NULL;
-    if (!t->shards.tree)
+    if (recent->request)
+        CO_TRY(co_request_wait(recent->request));
+    co_request_destroy(recent->request);
+    recent->request = NULL;
+    if (!recent->options.whole)
         return CO_OK;
-    recent_set_term(more, &none, step);
+    recent_set_term(more, &none, figures);
     for (int i = 0; i < CO_RECENT_TERMS; i++)
-        t->recent.term[i] += more[i];
+        recent->term[i] += more[i];
     return CO_OK;
 }
 
-co_status co_recent_finish(trainer *t, const co_result *step, uint64_t samples)
+co_status co_recent_finish(co_recent *recent, const co_result *figures, uint64_t samples,
+                           double seconds)
 {
-    co_recent *recent = &t->recent;
     co_recent_spans *spans = &recent->spans;
-    const bool whole = t->shards.tree != NULL;
-    double seconds;
+    const bool mine = !recent->options.whole || co_comm_rank(recent->options.comm) == 0;
 
-    recent_add(&spans->all, whole && co_comm_rank(t->comm) != 0 ? NULL : step, samples);
-    recent_add(&spans->last, whole && co_comm_rank(t->comm) != 0 ? NULL : step, samples);
+    recent_add(&spans->all, mine ? figures : NULL, samples);
+    recent_add(&spans->last, mine ? figures : NULL, samples);
     recent->figures.steps = 0;
     if (!recent->due && !recent->exchanged)
         return CO_OK;
-    seconds = recent_seconds(t);
     if (recent->exchanged) {
-        CO_TRY(recent_receive(t, step));
-        recent_set_figures(&recent->figures, t, &spans->all, seconds);
+        CO_TRY(recent_receive(recent, figures));
+        recent_set_figures(recent, &spans->all, seconds);
         recent_begin(&spans->all, seconds);
     } else {
         recent_set_term(recent->term, &spans->last, NULL);
-        recent_set_figures(&recent->figures, t, &spans->last, seconds);
+        recent_set_figures(recent, &spans->last, seconds);
     }
     if (recent->due)
         recent_begin(&spans->last, seconds);

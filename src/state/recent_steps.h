@@ -10,6 +10,7 @@
 #include <cohort/train.h>
 
 #include "data/data.h"
+#include "step/distributed.h"
 #include "telemetry/telemetry.h"
 
 /* Steps since some moment. */
@@ -35,7 +36,18 @@ enum {
     CO_RECENT_TERMS
 };
 
+/* All borrowed. */
+typedef struct co_recent_options {
+    co_comm *comm;
+    const co_distributed *distributed;
+    const co_loader *loader;
+    uint64_t every; /* steps from one event to the next */
+    bool whole;     /* figures of a step are those of all ranks: with shards */
+    bool top5;      /* there are more than five classes */
+} co_recent_options;
+
 typedef struct co_recent {
+    co_recent_options options;
     co_recent_spans spans;
     co_loader_reads reads;        /* of this rank so far, as already counted */
     bool due, exchanged;          /* in this step: by its number; over all ranks */
@@ -44,19 +56,19 @@ typedef struct co_recent {
     co_recent_figures figures;    /* of the step that has just been made */
 } co_recent;
 
-struct trainer;
-
-/* The trainer is where it begins, at the start of a run or after a state. */
-void co_recent_open(struct trainer *t);
-void co_recent_close(struct trainer *t);
-/* Every sample of this rank has gone forward; `step`: its figures, NULL with shards. Before the
-   gradient's last part is on its way. Ranks call it in the same place. */
-co_status co_recent_post(struct trainer *t, const co_result *step);
-/* The gradient has been exchanged. `step`: as before, or with shards the figures of all ranks;
-   `samples` of all ranks. Sets t->recent.figures. */
-co_status co_recent_finish(struct trainer *t, const co_result *step, uint64_t samples);
-/* Another number of ranks continues with what ranks had: of one, the same steps without its sums;
-   the sums of one more into them. */
+/* At the start of a run, or behind a state, whose spans stand in `recent`; `seconds` of training so
+   far. */
+void co_recent_open(co_recent *recent, const co_recent_options *options, double seconds);
+void co_recent_close(co_recent *recent);
+/* Every sample of this rank has gone forward in step `step`, counted from 1; `figures` of it, NULL
+   with shards. Before the gradient's last part is on its way. Ranks call it in the same place. */
+co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figures);
+/* The gradient has been exchanged, after `seconds` of training. `figures`: as before, or with
+   shards those of all ranks; `samples` of all ranks. Sets recent->figures. */
+co_status co_recent_finish(co_recent *recent, const co_result *figures, uint64_t samples,
+                           double seconds);
+/* Another number of ranks goes on with what ranks had: of one, the same steps without its sums; the
+   sums of one more into them. */
 co_recent_spans co_recent_empty(const co_recent_spans *spans);
 void co_recent_add(co_recent_spans *sum, const co_recent_spans *part);
 

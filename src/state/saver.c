@@ -23,14 +23,12 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "state/checkpoint.h"
-#include "train/trainer_internal.h"
 
 #define SAVER_NICE 10
 
 struct co_saver {
-    const co_saver_policy *policy; /* borrowed */
-    const co_job *job;             /* borrowed */
+    co_saver_options options;
+    const co_saver_policy *policy; /* of the options */
     co_state *state;               /* shared: the launcher's; else owned by rank 0 */
     bool owns_state;
     char dir[CO_CHECKPOINT_MAX_PATH];
@@ -44,37 +42,34 @@ struct co_saver {
     char error[512];
 };
 
-co_status co_saver_create(co_saver **out, trainer *t)
+co_status co_saver_create(co_saver **out, const co_saver_options *options)
 {
-    const co_saver_policy *policy = &t->job->spec.saver;
-    const bool root = co_comm_rank(t->comm) == 0;
+    const bool root = co_comm_rank(options->source->comm) == 0;
     co_saver *saver;
-    co_state_shape shape;
 
-    if (policy->unit == CO_SAVER_OFF)
+    if (options->policy->unit == CO_SAVER_OFF)
         return CO_OK;
     saver = *out = co_calloc(1, sizeof(*saver));
     if (!saver)
         return CO_E_NOMEM;
-    saver->policy = policy;
-    saver->job = t->job;
-    saver->state = t->job->snapshot;
+    saver->options = *options;
+    saver->policy = options->policy;
+    saver->state = options->snapshot;
     saver->saved_step = UINT64_MAX;
     saver->last_ns = co_clock_ns();
     if (root) {
-        CO_TRY(co_checkpoint_join(saver->dir, t->job->result->train.run_dir, "checkpoints"));
+        CO_TRY(co_checkpoint_join(saver->dir, options->run_dir, "checkpoints"));
         co_checkpoint_clean(saver->dir);
     }
     if (!root || saver->state)
         return CO_OK;
-    CO_TRY(co_state_shape_of(&shape, t->job, co_comm_size(t->comm)));
     saver->owns_state = true;
-    return co_state_create(&saver->state, &shape, false);
+    return co_state_create(&saver->state, options->shape, false);
 }
 
 static co_status saver_write(co_saver *saver)
 {
-    CO_TRY(co_checkpoint_save(saver->dir, saver->state, saver->job, saver->test_accuracy));
+    CO_TRY(co_checkpoint_save(saver->dir, saver->state, saver->options.run, saver->test_accuracy));
     return co_checkpoint_prune(saver->dir, (uint64_t)saver->policy->keep, saver->policy->best);
 }
 
@@ -93,7 +88,7 @@ static void *saver_thread(void *arg)
 /* Rank 0: the write under way has ended. */
 static co_status saver_join(co_saver *saver)
 {
-    co_saver_counts *counts = &saver->job->result->saver;
+    co_saver_counts *counts = saver->options.counts;
 
     if (!saver->writing)
         return CO_OK;
@@ -134,49 +129,51 @@ static co_status saver_start_writing(co_saver *saver)
 }
 
 /* `test_accuracy`: NaN: not measured. */
-static co_status saver_take(co_saver *saver, trainer *t, double test_accuracy)
+static co_status saver_take(co_saver *saver, uint64_t step, double test_accuracy)
 {
-    const bool root = co_comm_rank(t->comm) == 0;
+    co_comm *comm = saver->options.source->comm;
+    const bool root = co_comm_rank(comm) == 0;
 
-    if (saver->saved_step == t->step)
+    if (saver->saved_step == step)
         return CO_OK;
-    co_watch_phase(t->comm, CO_PHASE_SAVING);
+    co_watch_phase(comm, CO_PHASE_SAVING);
     if (root)
         CO_TRY(saver_forgive(saver, saver_join(saver)));
     if (saver->state && saver->state->shared)
-        CO_TRY(co_comm_barrier(t->comm)); /* nobody writes into what is still read */
-    CO_TRY(co_state_capture(saver->state, t));
-    saver->saved_step = t->step;
+        CO_TRY(co_comm_barrier(comm)); /* nobody writes into what is still read */
+    CO_TRY(co_state_capture(saver->state, saver->options.source));
+    saver->saved_step = step;
     saver->last_ns = co_clock_ns();
     saver->test_accuracy = test_accuracy;
     return root ? saver_start_writing(saver) : CO_OK;
 }
 
 /* Whether the clock says so, on every rank. */
-static co_status saver_ask_clock(bool *due, co_saver *saver, const trainer *t)
+static co_status saver_ask_clock(bool *due, co_saver *saver)
 {
     uint8_t flag = co_clock_seconds(saver->last_ns, co_clock_ns()) >= (double)saver->policy->every;
 
-    CO_TRY(co_comm_bcast(t->comm, &flag, 1, CO_U8, 0));
+    CO_TRY(co_comm_bcast(saver->options.source->comm, &flag, 1, CO_U8, 0));
     *due = flag != 0;
     return CO_OK;
 }
 
-co_status co_saver_step(co_saver *saver, trainer *t)
+co_status co_saver_step(co_saver *saver, uint64_t step)
 {
     bool due = false;
 
     if (!saver)
         return CO_OK;
     if (saver->policy->unit == CO_SAVER_STEPS)
-        due = t->step % saver->policy->every == 0;
+        due = step % saver->policy->every == 0;
     /* Ranks that run apart are asked when they meet, at the end of an epoch. */
-    else if (saver->policy->unit == CO_SAVER_SECONDS && co_distributed_is_settled(t->distributed))
-        CO_TRY(saver_ask_clock(&due, saver, t));
-    return due ? saver_take(saver, t, (double)NAN) : CO_OK;
+    else if (saver->policy->unit == CO_SAVER_SECONDS &&
+             co_distributed_is_settled(saver->options.source->distributed))
+        CO_TRY(saver_ask_clock(&due, saver));
+    return due ? saver_take(saver, step, (double)NAN) : CO_OK;
 }
 
-co_status co_saver_epoch(co_saver *saver, trainer *t, double test_accuracy, bool best)
+co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end)
 {
     const co_saver_policy *policy;
     bool due = false;
@@ -185,27 +182,29 @@ co_status co_saver_epoch(co_saver *saver, trainer *t, double test_accuracy, bool
         return CO_OK;
     policy = saver->policy;
     if (policy->unit == CO_SAVER_SECONDS)
-        CO_TRY(saver_ask_clock(&due, saver, t));
+        CO_TRY(saver_ask_clock(&due, saver));
     else
-        due = (policy->unit == CO_SAVER_STEPS ? t->step : t->epoch) % policy->every == 0;
-    if (due || (best && policy->best) || t->step >= t->info.total_steps ||
-        t->stop_reason != CO_STOP_NONE)
-        return saver_take(saver, t, test_accuracy);
+        due = (policy->unit == CO_SAVER_STEPS ? end->step : end->epoch) % policy->every == 0;
+    if (due || (end->best && policy->best) || end->last)
+        return saver_take(saver, end->step, end->test_accuracy);
     return CO_OK;
 }
 
-co_status co_saver_last(co_saver *saver, trainer *t)
+co_status co_saver_last(co_saver *saver, uint64_t step)
 {
-    return saver ? saver_take(saver, t, (double)NAN) : CO_OK;
+    return saver ? saver_take(saver, step, (double)NAN) : CO_OK;
 }
 
-co_status co_saver_now(co_saver *saver, trainer *t)
+co_status co_saver_now(co_saver *saver, uint64_t step)
 {
+    co_comm *comm;
+
     if (!saver)
         return CO_OK;
-    CO_TRY(saver_take(saver, t, (double)NAN));
-    co_watch_phase(t->comm, CO_PHASE_SAVING); /* after what all have done together */
-    return co_comm_rank(t->comm) == 0 ? saver_join(saver) : CO_OK;
+    comm = saver->options.source->comm;
+    CO_TRY(saver_take(saver, step, (double)NAN));
+    co_watch_phase(comm, CO_PHASE_SAVING); /* behind what all have done together */
+    return co_comm_rank(comm) == 0 ? saver_join(saver) : CO_OK;
 }
 
 co_status co_saver_finish(co_saver *saver)
@@ -213,10 +212,8 @@ co_status co_saver_finish(co_saver *saver)
     return saver ? saver_forgive(saver, saver_join(saver)) : CO_OK;
 }
 
-co_status co_saver_status(const co_job *job)
+co_status co_saver_status(const co_saver_counts *counts)
 {
-    const co_saver_counts *counts = &job->result->saver;
-
     if (counts->failed == 0)
         return CO_OK;
     return co_fail(CO_E_IO,
@@ -236,17 +233,17 @@ void co_saver_destroy(co_saver *saver)
     co_free(saver);
 }
 
-co_status co_saver_rescue(const co_job *job)
+co_status co_saver_rescue(const co_saver_policy *policy, const char *run_dir, const co_state *state,
+                          const co_checkpoint_run *run)
 {
-    const co_saver_policy *policy = &job->spec.saver;
     char dir[CO_CHECKPOINT_MAX_PATH], folder[CO_CHECKPOINT_MAX_PATH];
 
-    if (policy->unit == CO_SAVER_OFF || !job->state)
+    if (policy->unit == CO_SAVER_OFF || !state)
         return CO_OK;
-    CO_TRY(co_checkpoint_join(dir, job->result->train.run_dir, "checkpoints"));
-    CO_TRY(co_checkpoint_path(folder, dir, job->state->point.step));
+    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(co_checkpoint_path(folder, dir, state->point.step));
     if (co_fs_exists(folder))
         return CO_OK;
-    CO_TRY(co_checkpoint_save(dir, job->state, job, (double)NAN));
+    CO_TRY(co_checkpoint_save(dir, state, run, (double)NAN));
     return co_checkpoint_prune(dir, (uint64_t)policy->keep, policy->best);
 }

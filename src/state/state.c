@@ -16,7 +16,6 @@
 #include "core/mem.h"
 #include "device/device.h"
 #include "model/metrics.h"
-#include "train/trainer_internal.h"
 
 #define STATE_ALIGN ((size_t)64)
 
@@ -33,24 +32,19 @@ static co_status state_add(co_state_shape *shape, const char *name, size_t n, bo
     return CO_OK;
 }
 
-co_status co_state_shape_of(co_state_shape *out, const co_job *job, int capacity)
+co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *update,
+                            const co_store *store, bool ema, int capacity)
 {
-    const co_spec *spec = &job->spec;
-    const co_store *store = job->model->store;
-    const co_distributed_values values = {.optimizer = spec->optimizer,
-                                          .schedule = spec->schedule,
-                                          .strategy = spec->strategy,
-                                          .config = spec->config};
     co_distributed_array list[CO_STATE_MAX_ARRAYS];
     bool own_weights = false;
     int n = 0;
 
     *out = (co_state_shape){.capacity = capacity};
-    CO_TRY(co_distributed_list(list, &n, &own_weights, CO_STATE_MAX_ARRAYS, &values));
+    CO_TRY(co_distributed_list(list, &n, &own_weights, CO_STATE_MAX_ARRAYS, update));
     CO_TRY(state_add(out, "param", store->n, false, own_weights));
     CO_TRY(state_add(out, "buffer", store->n_buffer, true, true));
-    if (spec->ema) {
-        CO_TRY(state_add(out, "ema", store->n, false, false));
+    if (ema) {
+        CO_TRY(state_add(out, CO_STATE_EMA, store->n, false, false));
         CO_TRY(state_add(out, "ema.buffer", store->n_buffer, true, true));
     }
     for (int i = 0; i < n; i++) {
@@ -142,65 +136,48 @@ int co_state_copies(const co_state *state, int array)
     return state->shape.array[array].own ? state->ranks : 1;
 }
 
-/* The trainer's array i, in the order of co_state_shape_of; NULL after the last. *n: elements. */
-static float *state_live(size_t *n, bool *own, const trainer *t, int i)
+/* The rank's array i, in the order of co_state_shape_of; NULL behind the last. *n: elements. */
+static float *state_live(size_t *n, bool *own, const co_state_source *from, int i)
 {
-    const co_store *store = t->job->model->store;
-    const int ema = CO_STATE_MORE, first = ema + (t->ema ? 2 : 0);
+    const co_store *store = from->store;
+    const int ema = CO_STATE_MORE, first = ema + (from->ema ? 2 : 0);
+    const bool buffer = i == CO_STATE_BUFFER || (from->ema && i == ema + 1);
     co_distributed_array array;
-    const bool buffer = i == CO_STATE_BUFFER || (t->ema && i == ema + 1);
 
     *n = buffer ? store->n_buffer : store->n;
-    *own = i == CO_STATE_PARAM ? co_distributed_owns_weights(t->distributed) : buffer;
+    *own = i == CO_STATE_PARAM ? co_distributed_owns_weights(from->distributed) : buffer;
     if (i == CO_STATE_PARAM)
         return store->param;
     if (i == CO_STATE_BUFFER)
         return store->buffer;
     if (i < first)
-        return i == ema ? t->ema->param : t->ema->buffer;
-    if (!co_distributed_array_at(&array, t->distributed, i - first))
+        return i == ema ? from->ema->param : from->ema->buffer;
+    if (!co_distributed_array_at(&array, from->distributed, i - first))
         return NULL;
     *own = array.own;
     return array.data;
 }
 
-static void state_set_point(co_state *state, const trainer *t)
+/* Where this rank is: `run` for the state's own, NULL: not wanted. */
+static co_rank_point state_where(co_run_point *run, const co_state_source *source)
 {
-    double seconds = t->epoch_step ? trainer_epoch_seconds(t) : 0;
-
-    state->ranks = co_comm_size(t->comm);
-    state->point = (co_run_point){
-        .epoch = t->epoch,
-        .epoch_step = t->epoch_step,
-        .step = t->step,
-        .samples = t->samples,
-        .epoch_samples = t->epoch_samples,
-        .batch = t->info.batch,
-        .steps_per_epoch = t->info.steps_per_epoch,
-        .train_seconds = t->train_seconds,
-        .epoch_seconds = seconds,
-        .wall_seconds = trainer_wall_seconds(t),
-        .spent = trainer_spent(t),
-        .best = t->best,
-        .last = t->last,
-    };
-    state->point.last.rank = NULL;
-}
-
-static co_rank_point state_rank_point(const trainer *t)
-{
-    co_rank_point point = {.seen = t->seen,
-                           .means = t->means,
-                           .recent = t->recent.spans,
-                           .updates = co_distributed_updates(t->distributed),
-                           .scaler = co_distributed_scaler(t->distributed)->state,
-                           .merge = co_distributed_merge(t->distributed)};
+    const co_distributed *d = source->distributed;
+    const uint64_t *counters;
+    co_run_point point = {0};
+    co_rank_point own = {0};
     size_t n = 0;
-    const uint64_t *counters = co_distributed_counters(t->distributed, &n);
 
+    source->tell(&point, &own, source->arg);
+    point.last.rank = NULL;
+    own.updates = co_distributed_updates(d);
+    own.scaler = co_distributed_scaler(source->distributed)->state;
+    own.merge = co_distributed_merge(d);
+    counters = co_distributed_counters(d, &n);
     for (size_t i = 0; counters && i < n && i < CO_STRATEGY_MAX_COUNTERS; i++)
-        point.count[i] = counters[i];
-    return point;
+        own.count[i] = counters[i];
+    if (run)
+        *run = point;
+    return own;
 }
 
 static co_status state_check(const co_state_array *array, const float *live, size_t n)
@@ -212,16 +189,17 @@ static co_status state_check(const co_state_array *array, const float *live, siz
 }
 
 /* Part `part` of `parts` of what is common, and all of this rank's own as copy `rank`. */
-static co_status state_copy(co_state *state, const trainer *t, int rank, int part, int parts)
+static co_status state_copy(co_state *state, const co_state_source *source, int rank, int part,
+                            int parts)
 {
-    co_queue *queue = t->job->model->store->queue;
+    co_queue *queue = source->store->queue;
 
     for (int i = 0; i < state->shape.n_array; i++) {
         const co_state_array *array = &state->shape.array[i];
         size_t begin = 0, end = array->n, n;
         float *to = array->data;
         bool own;
-        const float *live = state_live(&n, &own, t, i);
+        const float *live = state_live(&n, &own, source, i);
 
         CO_TRY(state_check(array, live, n));
         if (array->own) {
@@ -232,34 +210,34 @@ static co_status state_copy(co_state *state, const trainer *t, int rank, int par
         }
         CO_TRY(co_queue_copy(queue, to + begin, live + begin, (end - begin) * sizeof(float)));
     }
-    state->rank[rank] = state_rank_point(t);
+    if (rank == 0)
+        state->ranks = co_comm_size(source->comm);
+    state->rank[rank] = state_where(rank == 0 ? &state->point : NULL, source);
     return co_queue_wait(queue, CO_DEVICE_WAIT_MS);
 }
 
-co_status co_state_capture_part(co_state *state, const struct trainer *t)
+co_status co_state_capture_part(co_state *state, const co_state_source *source)
 {
-    const int rank = co_comm_rank(t->comm);
+    const int rank = co_comm_rank(source->comm);
 
-    if (rank == 0)
-        state_set_point(state, t);
-    return state_copy(state, t, rank, rank, co_comm_size(t->comm));
+    return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
 /* Ranks that share weights update parts of them, and each has the optimizer's state of its part
    alone: from those of rank 0's host to rank 0, which has a state for it. Other hosts have the
    same. */
-static co_status state_gather_parts(co_state *state, const trainer *t)
+static co_status state_gather_parts(co_state *state, const co_state_source *source)
 {
-    co_comm *near = trainer_sharers(t);
+    co_comm *near = co_distributed_sharers(source->distributed);
     const int ranks = near ? co_comm_size(near) : 1;
-    int32_t first = co_comm_rank(t->comm);
+    int32_t first = co_comm_rank(source->comm);
     const float *live;
     size_t n;
     bool own;
 
     if (near)
         CO_TRY(co_comm_bcast(near, &first, 1, CO_I32, 0));
-    for (int i = CO_STATE_MORE; first == 0 && (live = state_live(&n, &own, t, i)) != NULL; i++)
+    for (int i = CO_STATE_MORE; first == 0 && (live = state_live(&n, &own, source, i)) != NULL; i++)
         for (int r = 1; r < ranks && !own; r++) {
             const size_t begin = co_store_slice(n, r, ranks);
             const size_t count = co_store_slice(n, r + 1, ranks) - begin;
@@ -273,34 +251,33 @@ static co_status state_gather_parts(co_state *state, const trainer *t)
 }
 
 /* Own arrays and points of all ranks to rank 0, where what is common is. */
-static co_status state_gather(co_state *state, const trainer *t)
+static co_status state_gather(co_state *state, const co_state_source *source)
 {
-    const bool root = state && co_comm_rank(t->comm) == 0;
-    const co_rank_point point = state_rank_point(t);
+    const bool root = state && co_comm_rank(source->comm) == 0;
+    const co_rank_point point = state_where(NULL, source);
     const float *live;
     size_t n;
     bool own;
 
-    if (root) {
-        state_set_point(state, t);
-        CO_TRY(state_copy(state, t, 0, 0, 1));
-    }
-    CO_TRY(state_gather_parts(state, t));
-    CO_TRY(co_comm_gather(t->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
-    for (int i = 0; (live = state_live(&n, &own, t, i)) != NULL; i++)
+    if (root)
+        CO_TRY(state_copy(state, source, 0, 0, 1));
+    CO_TRY(state_gather_parts(state, source));
+    CO_TRY(
+        co_comm_gather(source->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
+    for (int i = 0; (live = state_live(&n, &own, source, i)) != NULL; i++)
         if (own)
-            CO_TRY(co_comm_gather(t->comm, root ? state->shape.array[i].data : NULL, live, n,
+            CO_TRY(co_comm_gather(source->comm, root ? state->shape.array[i].data : NULL, live, n,
                                   CO_F32, 0));
     return CO_OK;
 }
 
-co_status co_state_capture(co_state *state, struct trainer *t)
+co_status co_state_capture(co_state *state, const co_state_source *source)
 {
-    CO_TRY(co_distributed_settle(t->distributed));
+    CO_TRY(co_distributed_settle(source->distributed));
     if (!state || !state->shared)
-        return state_gather(state, t);
-    CO_TRY(co_state_capture_part(state, t));
-    return co_comm_barrier(t->comm);
+        return state_gather(state, source);
+    CO_TRY(co_state_capture_part(state, source));
+    return co_comm_barrier(source->comm);
 }
 
 /* Whether copies count by the shares that the strategy says. */
@@ -361,7 +338,7 @@ void co_state_mean(float *out, const co_state *state, int array, size_t begin, s
         state_step_on(out, state, begin, end);
 }
 
-/* Elements begin .. end of the copies' mean times `factor`, to where the trainer has the array. */
+/* Elements begin .. end of the copies' mean times `factor`, to where the rank has the array. */
 static co_status state_put_mean(float *live, const co_state *state, int array, size_t begin,
                                 size_t end, float factor, co_queue *queue)
 {
@@ -388,12 +365,12 @@ bool co_state_is_common(const co_state *state, int array)
     return true;
 }
 
-static co_status state_put_array(trainer *t, const co_state *state, int i)
+static co_status state_put_array(const co_state_source *to, const co_state *state, int i)
 {
-    co_queue *queue = t->job->model->store->queue;
+    co_queue *queue = to->store->queue;
     const co_state_array *array = &state->shape.array[i];
-    const int rank = co_comm_rank(t->comm), ranks = co_comm_size(t->comm);
-    const co_comm *near = i == CO_STATE_PARAM ? trainer_sharers(t) : NULL;
+    const int rank = co_comm_rank(to->comm), ranks = co_comm_size(to->comm);
+    const co_comm *near = i == CO_STATE_PARAM ? co_distributed_sharers(to->distributed) : NULL;
     const int copies = co_state_copies(state, i);
     /* Weights that ranks share are written once. */
     const size_t begin =
@@ -403,7 +380,7 @@ static co_status state_put_array(trainer *t, const co_state *state, int i)
     const float *from = array->data;
     size_t n;
     bool own;
-    float *live = state_live(&n, &own, t, i);
+    float *live = state_live(&n, &own, to, i);
 
     CO_TRY(state_check(array, live, n));
     /* All had a part of a sum; so have all now. */
@@ -443,58 +420,36 @@ static co_rank_point state_pick_point(const co_state *state, int rank, int ranks
     return point;
 }
 
-static void state_put_point(trainer *t, const co_state *state)
-{
-    const co_run_point *point = &state->point;
-    const co_rank_point own = state_pick_point(state, co_comm_rank(t->comm), co_comm_size(t->comm));
-    size_t n = 0;
-    uint64_t *counters = co_distributed_counters(t->distributed, &n);
-
-    t->epoch = point->epoch;
-    t->epoch_step = point->epoch_step;
-    t->step = t->first_step = point->step;
-    t->samples = point->samples;
-    t->epoch_samples = point->epoch_samples;
-    t->train_seconds = point->train_seconds;
-    t->epoch_seconds = point->epoch_seconds;
-    t->earlier_seconds = point->wall_seconds;
-    t->earlier = point->spent;
-    t->best = point->best;
-    t->last = point->last;
-    t->last.rank = NULL;
-    t->seen = own.seen;
-    t->means = own.means;
-    t->recent.spans = own.recent;
-    if (own.scaler.scale > 0)
-        co_distributed_scaler(t->distributed)->state = own.scaler;
-    if (t->ema)
-        t->ema->updates = point->step / (uint64_t)t->job->spec.ema_options.every;
-    for (size_t i = 0; counters && i < n && i < CO_STRATEGY_MAX_COUNTERS; i++)
-        counters[i] = own.count[i];
-}
-
-/* The plan of an epoch is the one that the state was made by. */
-co_status co_state_check(const struct trainer *t, const co_state *state)
+co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_per_epoch)
 {
     const co_run_point *point = &state->point;
 
-    if (point->batch == t->info.batch && point->steps_per_epoch == t->info.steps_per_epoch)
+    if (point->batch == batch && point->steps_per_epoch == steps_per_epoch)
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "the run so far had %llu samples a step and %llu steps an epoch, and with this "
                    "config and these ranks it would have %llu and %llu; it cannot continue so",
                    (unsigned long long)point->batch, (unsigned long long)point->steps_per_epoch,
-                   (unsigned long long)t->info.batch, (unsigned long long)t->info.steps_per_epoch);
+                   (unsigned long long)batch, (unsigned long long)steps_per_epoch);
 }
 
-co_status co_state_restore(struct trainer *t, const co_state *state)
+co_status co_state_restore(co_rank_point *own, const co_state_source *to, const co_state *state)
 {
-    const co_rank_point own = state_pick_point(state, co_comm_rank(t->comm), co_comm_size(t->comm));
+    co_comm *near = co_distributed_sharers(to->distributed);
+    uint64_t *counters;
+    size_t n = 0;
 
+    *own = state_pick_point(state, co_comm_rank(to->comm), co_comm_size(to->comm));
     for (int i = 0; i < state->shape.n_array; i++)
-        CO_TRY(state_put_array(t, state, i));
-    state_put_point(t, state);
-    if (trainer_sharers(t))
-        CO_TRY(co_comm_barrier(trainer_sharers(t)));
-    return co_distributed_resume(t->distributed, state->point.step, own.updates);
+        CO_TRY(state_put_array(to, state, i));
+    if (own->scaler.scale > 0)
+        co_distributed_scaler(to->distributed)->state = own->scaler;
+    if (to->ema)
+        to->ema->updates = state->point.step / (uint64_t)to->ema->options.every;
+    counters = co_distributed_counters(to->distributed, &n);
+    for (size_t i = 0; counters && i < n && i < CO_STRATEGY_MAX_COUNTERS; i++)
+        counters[i] = own->count[i];
+    if (near)
+        CO_TRY(co_comm_barrier(near));
+    return co_distributed_resume(to->distributed, state->point.step, own->updates);
 }

@@ -13,7 +13,8 @@
  *                         that nobody writes into a state that is still being read.
  *   a rank that is to continue from a state
  *                         job->state = state: trainer_open starts the loader at its place and
- *                         restores the rest. The state is read by then, and is borrowed no longer.
+ *                         restores the rest by co_state_restore. The state is read by then, and is
+ *                         borrowed no longer.
  *
  * Strategies whose ranks have weights or optimizer state of their own keep one copy per rank. On
  * another number of ranks the optimizer's own states and the running statistics continue as their
@@ -31,8 +32,8 @@
 #include "state/rank_means.h"
 #include "state/recent_steps.h"
 #include "step/distributed.h"
+#include "step/ema.h"
 #include "telemetry/telemetry.h"
-#include "train/trainer.h"
 
 #define CO_STATE_MAX_ARRAYS 80
 
@@ -72,6 +73,8 @@ typedef struct co_rank_point {
 /* Behind them: the average's two, where there is one; the optimizer's; the strategy's. */
 enum { CO_STATE_PARAM, CO_STATE_BUFFER, CO_STATE_MORE };
 
+#define CO_STATE_EMA "ema" /* name of the average of the weights, which stands at CO_STATE_MORE */
+
 typedef struct co_state_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "param", "buffer", "momentum_buffer", "exp_avg",
                                            "local.0" */
@@ -98,8 +101,10 @@ typedef struct co_state {
     size_t bytes;        /* of the whole block, this struct included */
 } co_state;
 
-/* From the config and the model, in a process that has not started ranks. */
-co_status co_state_shape_of(co_state_shape *out, const co_job *job, int capacity);
+/* Of what `update` makes over such a store, with a moving average or without; in a process that has
+   not started ranks, too. */
+co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *update,
+                            const co_store *store, bool ema, int capacity);
 /* Empty. `shared`: in a mapping that forked children see, at the same address; else on the heap.
    Memory that is never written costs nothing. */
 co_status co_state_create(co_state **out, const co_state_shape *shape, bool shared);
@@ -116,17 +121,28 @@ bool co_state_steps_on(const co_state *state);
    what the strategy's finish would make of them. */
 void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end);
 
-struct trainer;
+/* A rank, as its state is taken from it and put into it; all borrowed. */
+typedef struct co_state_source {
+    co_comm *comm;
+    co_store *store;
+    co_distributed *distributed;
+    co_ema *ema; /* NULL: none */
+    /* Where the run is now; of the rank's own, `seen`, `means` and `recent`. */
+    void (*tell)(co_run_point *run, co_rank_point *own, const void *arg);
+    const void *arg;
+} co_state_source;
 
 /* This rank's part into a shared state; no communication. Rank 0 writes the point. */
-co_status co_state_capture_part(co_state *state, const struct trainer *t);
+co_status co_state_capture_part(co_state *state, const co_state_source *source);
 /* The whole state, settled. Collective. Into a shared state every rank copies its part; a state on
    the heap is filled on rank 0 alone, and may be NULL on the others. */
-co_status co_state_capture(co_state *state, struct trainer *t);
-/* Whether the trainer's plan of an epoch is the one that the state was made by. */
-co_status co_state_check(const struct trainer *t, const co_state *state);
-/* Into a fresh trainer, whose distributed optimizer exists; all ranks from the same state.
-   Collective. */
-co_status co_state_restore(struct trainer *t, const co_state *state);
+co_status co_state_capture(co_state *state, const co_state_source *source);
+/* Whether this plan of an epoch is the one that the state was made by. */
+co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_per_epoch);
+/* Arrays, loss scale and counters into a rank that has just been made; all ranks from the same
+   state. `own` gets what it had said of itself, or what it has of the ranks that there were; where
+   the run was stands in state->point. Collective. */
+co_status co_state_restore(co_rank_point *own, const co_state_source *source,
+                           const co_state *state);
 
 #endif

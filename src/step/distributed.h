@@ -20,6 +20,8 @@ typedef struct co_distributed_values {
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options);
 
+/* The ranks that this one shares its weights with, itself among them; NULL: it has its own. */
+co_comm *co_distributed_sharers(const co_distributed *distributed);
 /* Whether ranks hold weights of their own now. */
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether all ranks wait for each other in the step under way. */

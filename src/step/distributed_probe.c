@@ -1,6 +1,6 @@
 /*
- * distributed_probe.c - what a config says of a distributed optimizer before there is a model, and
- * which arrays it carries from step to step.
+ * distributed_probe.c - what a config says of a distributed optimizer before there is a model, its
+ * arrays that go from step to step, and with whom it shares the weights.
  */
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +79,13 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d, int i)
 {
     return distributed_array(out, d, d->options.model->store, i);
+}
+
+co_comm *co_distributed_sharers(const co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+
+    return store->param != store->own_param ? co_comm_local(d->options.comm) : NULL;
 }
 
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,

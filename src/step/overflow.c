@@ -1,51 +1,54 @@
 /*
- * overflow.c - a step whose gradients overflow, as the loop sees it: what it has touched already is
- * put back, and it is reported.
+ * overflow.c - a step whose gradients overflow: what it has touched already is put back.
  *
- * Must not know how an overflow is found (loss_scale.c, distributed.c).
+ * Must not know how an overflow is found (loss_scale.c, distributed.c), nor who is told.
  */
+#include "step/overflow.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "core/mem.h"
-#include "model/model.h"
-#include "step/distributed.h"
-#include "train/trainer_internal.h"
 
-co_status trainer_overflow_open(trainer *t)
+co_status co_overflow_open(co_overflow *overflow, co_distributed *distributed, co_store *store)
 {
-    const co_store *store = t->job->model->store;
-
-    if (!co_scaler_is_on(co_distributed_scaler(t->distributed)))
+    overflow->distributed = distributed;
+    overflow->store = store;
+    if (!co_scaler_is_on(co_distributed_scaler(distributed)))
         return CO_OK;
-    t->kept_buffer = co_calloc(store->n_buffer + 1, sizeof(*t->kept_buffer));
-    return t->kept_buffer ? CO_OK : CO_E_NOMEM;
+    overflow->kept = co_calloc(store->n_buffer + 1, sizeof(*overflow->kept));
+    return overflow->kept ? CO_OK : CO_E_NOMEM;
 }
 
-void trainer_overflow_keep(trainer *t)
+void co_overflow_close(co_overflow *overflow)
 {
-    const co_store *store = t->job->model->store;
-
-    if (t->kept_buffer)
-        store->vector->copy(store->queue, t->kept_buffer, store->buffer, store->n_buffer);
+    co_free(overflow->kept);
+    overflow->kept = NULL;
 }
 
-bool trainer_overflow_forgive(trainer *t, co_result *part)
+void co_overflow_keep(co_overflow *overflow)
 {
-    if (!t->kept_buffer || isfinite(part->loss_sum))
+    const co_store *store = overflow->store;
+
+    if (overflow->kept)
+        store->vector->copy(store->queue, overflow->kept, store->buffer, store->n_buffer);
+}
+
+bool co_overflow_forgive(co_overflow *overflow, co_result *part)
+{
+    if (!overflow->kept || isfinite(part->loss_sum))
         return false;
     memset(part, 0, sizeof(*part));
-    co_distributed_note_overflow(t->distributed);
+    co_distributed_note_overflow(overflow->distributed);
     return true;
 }
 
-void trainer_overflow_settle(trainer *t)
+bool co_overflow_settle(co_overflow *overflow)
 {
-    const co_store *store = t->job->model->store;
-    char line[128];
+    co_store *store = overflow->store;
 
-    if (!t->kept_buffer || !co_distributed_skipped(t->distributed))
-        return;
-    store->vector->copy(store->queue, store->buffer, t->kept_buffer, store->n_buffer);
-    trainer_say(t, co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
+    if (!overflow->kept || !co_distributed_skipped(overflow->distributed))
+        return false;
+    store->vector->copy(store->queue, store->buffer, overflow->kept, store->n_buffer);
+    return true;
 }

@@ -309,14 +309,6 @@ static void console_close(co_sink *sink)
     co_free(self);
 }
 
-const co_sink_ops co_sink_console = {
-    .name = "console",
-    .summary = "progress bar on a terminal, plain lines elsewhere, on standard output",
-    .event = console_event,
-    .text = console_text,
-    .close = console_close,
-};
-
 /* mpiexec gives rank 0 a terminal of its own even where its output goes to a file. */
 static bool console_is_terminal(const co_run_info *info)
 {
@@ -347,11 +339,18 @@ static co_status console_greet(console *self)
                         co_plural(info->total_steps));
 }
 
-co_status co_sink_console_open(co_sink **out, const co_run_info *info)
+static bool console_wanted(const co_sink_options *options)
+{
+    return !options->quiet && !options->lines;
+}
+
+static co_status console_create(co_sink **out, const co_run_info *info,
+                                const co_sink_options *options)
 {
     console *self = co_calloc(1, sizeof(*self));
     co_status st;
 
+    (void)options;
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_console;
@@ -368,3 +367,13 @@ co_status co_sink_console_open(co_sink **out, const co_run_info *info)
     *out = &self->sink;
     return CO_OK;
 }
+
+const co_sink_ops co_sink_console = {
+    .name = "console",
+    .summary = "progress bar on a terminal, plain lines elsewhere, on standard output",
+    .wanted = console_wanted,
+    .open = console_create,
+    .event = console_event,
+    .text = console_text,
+    .close = console_close,
+};

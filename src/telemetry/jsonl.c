@@ -154,23 +154,20 @@ static void jsonl_close(co_sink *sink)
     co_free(self);
 }
 
-const co_sink_ops co_sink_jsonl = {
-    .name = "jsonl",
-    .summary = "metrics.jsonl in the run directory: one JSON object per event",
-    .event = jsonl_event,
-    .close = jsonl_close,
-};
-
-co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir)
+static co_status jsonl_create(co_sink **out, const co_run_info *info,
+                              const co_sink_options *options)
 {
     jsonl *self = co_calloc(1, sizeof(*self));
-    co_status st;
+    co_status st = CO_OK;
 
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_jsonl;
     self->ranks = info->ranks;
-    st = co_append_open(&self->file, run_dir, "metrics.jsonl", false);
+    if (options->resumed)
+        st = co_sink_jsonl_cut(options->run_dir, options->step, options->epoch_step);
+    if (st == CO_OK)
+        st = co_append_open(&self->file, options->run_dir, "metrics.jsonl", false);
     if (st == CO_OK)
         st = jsonl_start(self, info);
     if (st != CO_OK) {
@@ -180,3 +177,11 @@ co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char 
     *out = &self->sink;
     return CO_OK;
 }
+
+const co_sink_ops co_sink_jsonl = {
+    .name = "jsonl",
+    .summary = "metrics.jsonl in the run directory: one JSON object per event",
+    .open = jsonl_create,
+    .event = jsonl_event,
+    .close = jsonl_close,
+};

@@ -151,16 +151,13 @@ static void lines_close(co_sink *sink)
     co_free(sink);
 }
 
-const co_sink_ops co_sink_lines = {
-    .name = "lines",
-    .summary = "with log: lines, a line of values and averages every log_every steps, on standard "
-               "output",
-    .event = lines_event,
-    .text = lines_text,
-    .close = lines_close,
-};
+static bool lines_wanted(const co_sink_options *options)
+{
+    return !options->quiet && options->lines;
+}
 
-co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t every)
+static co_status lines_create(co_sink **out, const co_run_info *info,
+                              const co_sink_options *options)
 {
     lines *self = co_calloc(1, sizeof(*self));
 
@@ -168,7 +165,18 @@ co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t ev
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_lines;
     self->info = *info;
-    self->every = every ? every : 1;
+    self->every = options->every ? options->every : 1;
     *out = &self->sink;
     return CO_OK;
 }
+
+const co_sink_ops co_sink_lines = {
+    .name = "lines",
+    .summary = "with log: lines, a line of values and averages every log_every steps, on standard "
+               "output",
+    .wanted = lines_wanted,
+    .open = lines_create,
+    .event = lines_event,
+    .text = lines_text,
+    .close = lines_close,
+};

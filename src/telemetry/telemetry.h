@@ -114,30 +114,47 @@ typedef struct co_sink {
     const co_sink_ops *ops;
 } co_sink;
 
+/* What figures are called: our own names, at the steps of the run; or those of scripts for ImageNet
+   (Loss/train, Top1/val), epoch by epoch, counted from 1. */
+typedef enum co_board_names { CO_BOARD_COHORT = 0, CO_BOARD_IMAGENET } co_board_names;
+
+/* What a run asks of its sinks. Borrowed until they are open. */
+typedef struct co_sink_options {
+    const char *run_dir;
+    bool quiet;     /* nothing on standard output */
+    bool lines;     /* lines of steps there, */
+    uint64_t every; /* steps from one to the next; instead of progress and epochs */
+    bool tensorboard;
+    co_board_names board_names;
+    bool resumed; /* the run goes on after this step, `epoch_step` of its epoch */
+    uint64_t step, epoch_step;
+} co_sink_options;
+
 struct co_sink_ops {
     const char *name;
     const char *summary;
+    bool (*wanted)(const co_sink_options *options); /* NULL: always */
+    co_status (*open)(co_sink **out, const co_run_info *info, const co_sink_options *options);
     co_status (*event)(co_sink *sink, const co_event *event);
     void (*text)(co_sink *sink, const char *line); /* a line for people; NULL: ignored */
     void (*close)(co_sink *sink);
 };
 
-extern const co_sink_ops co_sink_console, co_sink_lines, co_sink_jsonl, co_sink_tensorboard;
-extern const co_sink_ops *const co_sinks[]; /* NULL-ended, for `cohort list sinks` */
-
 /* Progress bar on a terminal, plain lines elsewhere, on stdout. */
-co_status co_sink_console_open(co_sink **out, const co_run_info *info);
+extern const co_sink_ops co_sink_console;
 /* Instead of it: a line every `every` steps, and at the first and last of an epoch. */
-co_status co_sink_lines_open(co_sink **out, const co_run_info *info, uint64_t every);
+extern const co_sink_ops co_sink_lines;
 /* `run_dir`/metrics.jsonl, one object per event. Of steps, those with recent figures are written.
  */
-co_status co_sink_jsonl_open(co_sink **out, const co_run_info *info, const char *run_dir);
-/* What figures are called: our own names, at the steps of the run; or those of scripts for ImageNet
-   (Loss/train, Top1/val), epoch by epoch, counted from 1. */
-typedef enum co_board_names { CO_BOARD_COHORT = 0, CO_BOARD_IMAGENET } co_board_names;
+extern const co_sink_ops co_sink_jsonl;
 /* A new `run_dir`/events.out.tfevents.*; steps likewise. */
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                                   co_board_names names);
+extern const co_sink_ops co_sink_tensorboard;
+
+#define CO_MAX_SINKS 4 /* that a run can have */
+/* NULL-ended, in the order in which each is told of an event: files first, so that what people see
+   is on the disk. */
+extern const co_sink_ops *const co_sinks[];
+
 /* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
    resumes after it writes the later ones again. Nothing where there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);

@@ -206,13 +206,6 @@ static void tensorboard_close(co_sink *sink)
     co_free(self);
 }
 
-const co_sink_ops co_sink_tensorboard = {
-    .name = "tensorboard",
-    .summary = "with the key tensorboard, events.out.tfevents.* in the run directory",
-    .event = tensorboard_event,
-    .close = tensorboard_close,
-};
-
 /* Files of a folder are read in the order of their names. */
 static co_status tensorboard_open(tensorboard *self, const char *run_dir)
 {
@@ -244,8 +237,13 @@ static co_status tensorboard_start(const tensorboard *self, const co_run_info *i
     return tensorboard_record(self, &event);
 }
 
-co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const char *run_dir,
-                                   co_board_names names)
+static bool tensorboard_wanted(const co_sink_options *options)
+{
+    return options->tensorboard;
+}
+
+static co_status tensorboard_create(co_sink **out, const co_run_info *info,
+                                    const co_sink_options *options)
 {
     tensorboard *self = co_calloc(1, sizeof(*self));
     co_status st;
@@ -253,8 +251,8 @@ co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_tensorboard;
-    self->names = names;
-    st = tensorboard_open(self, run_dir);
+    self->names = options->board_names;
+    st = tensorboard_open(self, options->run_dir);
     if (st == CO_OK)
         st = tensorboard_start(self, info);
     if (st != CO_OK) {
@@ -264,3 +262,12 @@ co_status co_sink_tensorboard_open(co_sink **out, const co_run_info *info, const
     *out = &self->sink;
     return CO_OK;
 }
+
+const co_sink_ops co_sink_tensorboard = {
+    .name = "tensorboard",
+    .summary = "with the key tensorboard, events.out.tfevents.* in the run directory",
+    .wanted = tensorboard_wanted,
+    .open = tensorboard_create,
+    .event = tensorboard_event,
+    .close = tensorboard_close,
+};

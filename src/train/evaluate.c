@@ -1,14 +1,14 @@
 /*
  * evaluate.c - the test split: each sample once, whatever the number of ranks.
  */
+#include "train/evaluate.h"
+
+#include <string.h>
+
 #include "comm/tree.h"
 #include "comm/watch.h"
 #include "data/data.h"
 #include "model/metrics.h"
-#include "model/model.h"
-#include "train/trainer.h"
-
-#include <string.h>
 
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 {

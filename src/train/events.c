@@ -50,7 +50,7 @@ co_event trainer_event(const trainer *t, co_event_kind kind)
     event.wall_seconds = trainer_wall_seconds(t);
     event.train_seconds = t->train_seconds;
     event.lr = co_distributed_lr(t->distributed);
-    if (t->kept_buffer) {
+    if (t->overflow.kept) {
         event.loss_scale = co_distributed_loss_scale(t->distributed);
         event.skipped_steps = co_distributed_skipped_steps(t->distributed);
     }

@@ -1,11 +1,11 @@
 /*
  * loader_setup.c - which samples a rank gets, and reading them ahead.
  */
+#include "train/loader_setup.h"
+
 #include <string.h>
 
 #include "core/thread.h"
-#include "data/data.h"
-#include "train/trainer.h"
 
 /* Evaluation needs no gradients, so larger batches cost little memory. */
 #define FEED_TEST_BATCH_PER_RANK 250

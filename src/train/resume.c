@@ -65,10 +65,13 @@ static co_status resume_check_plan(const co_manifest *manifest, const co_job *jo
 static co_status resume_load(co_state **state, const co_manifest *manifest, const char *folder,
                              const co_job *job)
 {
+    co_state_shape shape;
+
     CO_TRY(co_resume_compare(&job->spec, manifest->config, folder));
     CO_TRY(resume_check_model(manifest, job, folder));
     CO_TRY(resume_check_plan(manifest, job, folder));
-    return co_checkpoint_load(state, manifest, folder, job);
+    CO_TRY(co_job_state_shape(&shape, job, (int)manifest->ranks));
+    return co_checkpoint_load(state, manifest, folder, &shape, job->model->graph);
 }
 
 /* Steps of the whole run, by the length of an epoch that the checkpoint knows. */
@@ -82,7 +85,7 @@ static uint64_t resume_total(const co_job *job, const co_run_point *point)
 
 static bool resume_has_stopped(const co_job *job, const co_run_point *point)
 {
-    return co_best_find_stop(&point->best, &job->spec, &point->last) != CO_STOP_NONE;
+    return co_best_find_stop(&point->best, &job->spec.stop, &point->last) != CO_STOP_NONE;
 }
 
 /* A config with which the run would have ended before this has no end that it could come to. */

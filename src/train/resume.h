@@ -3,6 +3,7 @@
 #define CO_TRAIN_RESUME_H
 
 #include "state/state.h"
+#include "train/trainer.h"
 
 typedef enum co_resume_kind {
     CO_RESUME_FRESH,   /* there is nothing to resume from */

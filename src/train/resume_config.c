@@ -10,6 +10,8 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "optim/optim.h"
+#include "strategy/strategy.h"
 #include "train/resume.h"
 
 typedef enum resume_rule {
@@ -25,23 +27,46 @@ typedef enum resume_rule {
 static const struct {
     const char *key;
     resume_rule rule;
+    const char *otherwise; /* NAME: of a config that does not give the key */
 } resume_rules[] = {
-    {"model", RESUME_SAME},       {"layers", RESUME_SAME},           {"loss", RESUME_SAME},
-    {"data", RESUME_PATH},        {"partition", RESUME_SAME},        {"accumulate", RESUME_SAME},
-    {"shards", RESUME_SAME},      {"precision", RESUME_SAME},        {"seed", RESUME_SAME},
-    {"optimizer", RESUME_NAME},   {"strategy", RESUME_NAME},         {"ema", RESUME_GIVEN},
-    {"ranks", RESUME_SILENT},     {"test_partition", RESUME_SILENT}, {"log", RESUME_SILENT},
-    {"log_every", RESUME_SILENT}, {"tensorboard", RESUME_SILENT},    {"timeout", RESUME_SILENT},
-    {"threads", RESUME_SILENT},   {"loader", RESUME_SILENT},         {"checkpoint", RESUME_SILENT},
-    {"init", RESUME_SILENT},
+    {"model", RESUME_SAME, NULL},
+    {"layers", RESUME_SAME, NULL},
+    {"loss", RESUME_SAME, NULL},
+    {"data", RESUME_PATH, NULL},
+    {"partition", RESUME_SAME, NULL},
+    {"accumulate", RESUME_SAME, NULL},
+    {"shards", RESUME_SAME, NULL},
+    {"precision", RESUME_SAME, NULL},
+    {"seed", RESUME_SAME, NULL},
+    {"optimizer", RESUME_NAME, CO_OPTIM_DEFAULT},
+    {"strategy", RESUME_NAME, CO_STRATEGY_DEFAULT},
+    {"ema", RESUME_GIVEN, NULL},
+    {"ranks", RESUME_SILENT, NULL},
+    {"test_partition", RESUME_SILENT, NULL},
+    {"log", RESUME_SILENT, NULL},
+    {"log_every", RESUME_SILENT, NULL},
+    {"tensorboard", RESUME_SILENT, NULL},
+    {"timeout", RESUME_SILENT, NULL},
+    {"threads", RESUME_SILENT, NULL},
+    {"loader", RESUME_SILENT, NULL},
+    {"checkpoint", RESUME_SILENT, NULL},
+    {"init", RESUME_SILENT, NULL},
 };
 
-static resume_rule resume_rule_of(const char *key)
+/* Its place in the table; -1: it is not there. */
+static int resume_find_rule(const char *key)
 {
     for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]); i++)
         if (strcmp(key, resume_rules[i].key) == 0)
-            return resume_rules[i].rule;
-    return RESUME_REPORTED;
+            return (int)i;
+    return -1;
+}
+
+static resume_rule resume_rule_of(const char *key)
+{
+    const int i = resume_find_rule(key);
+
+    return i < 0 ? RESUME_REPORTED : resume_rules[i].rule;
 }
 
 const char *co_resume_rule_text(const char *key)
@@ -151,9 +176,9 @@ static bool resume_same(const co_spec *then, const co_spec *now, const co_key *k
     a = resume_value(then, key);
     b = resume_value(now, key);
     if (rule == RESUME_NAME) {
-        const char *fallback = strcmp(key->name, "optimizer") == 0 ? "sgd" : "sync";
+        const char *otherwise = resume_rules[resume_find_rule(key->name)].otherwise;
 
-        return strcmp(co_spec_plugin_name(a, fallback), co_spec_plugin_name(b, fallback)) == 0;
+        return strcmp(co_spec_plugin_name(a, otherwise), co_spec_plugin_name(b, otherwise)) == 0;
     }
     if (rule == RESUME_GIVEN)
         return resume_is_none(a) == resume_is_none(b);

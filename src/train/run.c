@@ -11,7 +11,6 @@
 #include <cohort/ext/strategy.h>
 #include <cohort/launch.h>
 
-#include "control/session.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -20,10 +19,11 @@
 #include "data/data.h"
 #include "model/initial_weights.h"
 #include "model/metrics.h"
-#include "state/state.h"
 #include "step/distributed.h"
+#include "train/evaluate.h"
 #include "train/resume.h"
 #include "train/run_mpi.h"
+#include "train/run_session.h"
 #include "train/rundir.h"
 #include "train/trainer.h"
 
@@ -87,7 +87,7 @@ static co_status run_check_apart(const co_spec *spec)
     return co_value_fail(spec->strategy,
                          "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
                          "stale or threads",
-                         what, co_spec_plugin_name(spec->strategy, "sync"));
+                         what, co_spec_strategy_name(spec));
 }
 
 /* The weights that the config wants to start from, in the model and its copies. */
@@ -103,12 +103,9 @@ static co_status run_init(const co_job *job)
 
 static co_status run_check_update(co_job *job)
 {
-    const co_distributed_values values = {.optimizer = job->spec.optimizer,
-                                          .schedule = job->spec.schedule,
-                                          .strategy = job->spec.strategy,
-                                          .config = job->spec.config,
-                                          .shards = (int)job->spec.shards};
+    co_distributed_values values = co_spec_update(&job->spec);
 
+    values.shards = (int)job->spec.shards;
     CO_TRY(co_distributed_check(&job->needs, &job->common, &job->in_step, &values));
     if (!job->common)
         CO_TRY(run_check_apart(&job->spec));
@@ -116,7 +113,7 @@ static co_status run_check_update(co_job *job)
         return co_value_fail(job->spec.strategy,
                              "the strategy '%s' needs ranks that share memory; start them on one "
                              "machine with -n, without mpiexec",
-                             co_spec_plugin_name(job->spec.strategy, "sync"));
+                             co_spec_strategy_name(&job->spec));
     return CO_OK;
 }
 
@@ -241,16 +238,24 @@ static co_status run_session(co_job *job, const co_train_options *options)
 {
     const co_launch_policy *policy;
     const co_launch_options launch = run_launch_options(job, options);
+    co_train_summary *train = &job->result->train;
     co_session *session = NULL;
+    bool stopped = false;
+    uint64_t steps = 0;
     co_status st;
 
     if (job->under_mpi)
         return co_run_mpi(job, options, &launch);
-    CO_TRY(co_session_open(&session, job));
-    st = co_session_policy(&policy, session, job->result->train.run_dir);
+    CO_TRY(co_job_open_session(&session, job));
+    st = co_session_policy(&policy, session, train->run_dir);
     if (st == CO_OK)
-        st = co_session_status(session, run_launch(job, options, policy, run_train_rank));
-    co_session_close(session);
+        st = co_session_status(&stopped, &steps, session,
+                               run_launch(job, options, policy, run_train_rank));
+    if (stopped) {
+        train->stopped = true;
+        train->steps = steps;
+    }
+    co_job_close_session(session, job);
     return st;
 }
 

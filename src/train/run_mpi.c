@@ -17,7 +17,7 @@
 /* Over MPI there is one generation of ranks: whoever started it may start another. */
 static co_status run_check_mpi(const co_job *job, const co_train_options *options)
 {
-    if (job->spec.on_failure == CO_SPEC_STOP || options->notes)
+    if (job->spec.on_failure == CO_ON_FAILURE_STOP || options->notes)
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "on_failure: when a rank dies mpiexec ends them all, so only `stop` is possible "

@@ -13,6 +13,7 @@
 #include "core/mem.h"
 #include "core/thread.h"
 #include "model/initial_weights.h"
+#include "strategy/strategy.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
@@ -172,11 +173,11 @@ static co_status spec_read_tensorboard(co_spec *spec, co_arena *arena)
 static const char *const spec_stop_metric[] = {"accuracy", "loss", NULL};
 
 static const co_key spec_stop_keys[] = {
-    {"accuracy", CO_KEY_REAL, SPEC(stop_accuracy), "0", 0, 0, NULL,
+    {"accuracy", CO_KEY_REAL, SPEC(stop.accuracy), "0", 0, 0, NULL,
      "test accuracy, as a fraction of 1; 0: none"},
-    {"patience", CO_KEY_INT, SPEC(stop_patience), "0", 0, 1 << 24, NULL,
+    {"patience", CO_KEY_INT, SPEC(stop.patience), "0", 0, 1 << 24, NULL,
      "evaluations in a row without a better one; 0: any number"},
-    {"metric", CO_KEY_CHOICE, SPEC(stop_metric), "accuracy", 0, 0, spec_stop_metric,
+    {"metric", CO_KEY_CHOICE, SPEC(stop.metric), "accuracy", 0, 0, spec_stop_metric,
      "which `patience` waits for: a higher test accuracy, or a lower loss"},
     CO_KEYS_END,
 };
@@ -198,15 +199,15 @@ static co_status spec_read_stop(co_spec *spec, co_arena *arena)
     if (!spec->stop_at)
         return CO_OK;
     CO_TRY(co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena));
-    if (spec->stop_accuracy == 0 && spec->stop_patience == 0)
+    if (spec->stop.accuracy == 0 && spec->stop.patience == 0)
         return co_value_fail(spec->stop_at,
                              "stop_at: give it accuracy, a fraction above 0 such as 0.75, or "
                              "patience, evaluations without a better one such as 5");
-    if (!(spec->stop_accuracy >= 0 && spec->stop_accuracy <= 1))
+    if (!(spec->stop.accuracy >= 0 && spec->stop.accuracy <= 1))
         return co_value_fail(spec->stop_at,
                              "stop_at: accuracy is a fraction above 0 and up to 1, such as 0.75 "
                              "for 75%%; got %g",
-                             spec->stop_accuracy);
+                             spec->stop.accuracy);
     if (!spec->evaluate)
         return co_value_fail(spec->stop_at, "stop_at: nothing is measured with evaluate: false");
     return CO_OK;
@@ -274,6 +275,14 @@ int co_spec_threads(const co_spec *spec)
     return spec->shards ? 1 : co_thread_cores();
 }
 
+co_distributed_values co_spec_update(const co_spec *spec)
+{
+    return (co_distributed_values){.optimizer = spec->optimizer,
+                                   .schedule = spec->schedule,
+                                   .strategy = spec->strategy,
+                                   .config = spec->config};
+}
+
 uint64_t co_spec_batch(const co_spec *spec, int ranks)
 {
     return (uint64_t)(spec->batch_per_rank ? spec->batch_per_rank * ranks : spec->batch);
@@ -287,6 +296,11 @@ const char *co_spec_plugin_name(const co_value *value, const char *otherwise)
     if (!value || co_value_plugin(&name, &map, value, "name") != CO_OK)
         return otherwise;
     return name;
+}
+
+const char *co_spec_strategy_name(const co_spec *spec)
+{
+    return co_spec_plugin_name(spec->strategy, CO_STRATEGY_DEFAULT);
 }
 
 const char *co_spec_model_name(const co_spec *spec)

@@ -8,8 +8,11 @@
 #include <cohort/train.h>
 
 #include "core/config.h"
+#include "launch/on_failure.h"
 #include "model/precision.h"
+#include "state/best.h"
 #include "state/save_policy.h"
+#include "step/distributed.h"
 #include "step/ema.h"
 
 typedef struct co_spec {
@@ -28,16 +31,14 @@ typedef struct co_spec {
     co_precision precision; /* of `precision_value` */
     int convolution;        /* co_spec_convolution */
     int log;                /* co_spec_log */
-    int on_failure;         /* co_spec_on_failure */
+    int on_failure;         /* co_on_failure */
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
     const co_value *tensorboard_value;
     bool tensorboard;           /* of `tensorboard`: whether there is a file, and its names */
     int board_names;            /* co_board_names */
     int64_t evaluate_every;     /* epochs */
-    double stop_accuracy;       /* of `stop_at`; 0: never */
-    int64_t stop_patience;      /* likewise, evaluations; 0: any number */
-    int stop_metric;            /* co_spec_metric: what they wait for */
+    co_stop_at stop;            /* of `stop_at` */
     const co_value *checkpoint; /* NULL: defaults */
     co_saver_policy saver;      /* of `checkpoint` */
 } co_spec;
@@ -50,15 +51,6 @@ typedef enum co_spec_convolution {
 
 /* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
 typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS, CO_SPEC_LOG_LINES } co_spec_log;
-
-/* What gets better: the accuracy of the test split, or its loss. */
-typedef enum co_spec_metric { CO_SPEC_METRIC_ACCURACY = 0, CO_SPEC_METRIC_LOSS } co_spec_metric;
-
-typedef enum co_spec_on_failure {
-    CO_SPEC_STOP = 0,
-    CO_SPEC_SHRINK,
-    CO_SPEC_RESPAWN
-} co_spec_on_failure;
 
 extern const co_key co_spec_keys[];
 /* Of those keys the maps that are no plugin's, each with its keys; ended by a NULL. */
@@ -76,11 +68,14 @@ void co_spec_unload(co_spec *spec);
 int co_spec_threads(const co_spec *spec);
 /* Whether the shards, if there are any, are enough for so many ranks. */
 co_status co_spec_check_ranks(const co_spec *spec, int ranks);
+/* Optimizer, schedule and strategy. */
+co_distributed_values co_spec_update(const co_spec *spec);
 /* Samples of a step over all of `ranks`. */
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
 /* Name of the model for reports: "mnist-net", or "layers". */
 const char *co_spec_model_name(const co_spec *spec);
 const char *co_spec_precision_name(const co_spec *spec);
+const char *co_spec_strategy_name(const co_spec *spec);
 /* Name of a plugin value, `otherwise` for NULL. */
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
 /* The whole config as resolved, as YAML. Caller frees with co_free. */

@@ -13,13 +13,12 @@
 
 #include "core/mem.h"
 #include "core/sort.h"
-#include "train/trainer_internal.h"
 
-#define LATENESS_LIMIT     1.2
-#define LATENESS_MIN_STEPS 10
+#define STRAGGLERS_LIMIT     1.2
+#define STRAGGLERS_MIN_STEPS 10
 
 /* The median of all entries but one, where `sorted` holds all (n >= 2). */
-static double lateness_median_without(const double *sorted, int n, double out)
+static double stragglers_median_without(const double *sorted, int n, double out)
 {
     int without = 0, at = (n - 1) / 2;
 
@@ -28,57 +27,45 @@ static double lateness_median_without(const double *sorted, int n, double out)
     return sorted[at < without ? at : at + 1];
 }
 
-static void lateness_list(trainer *t, const double *busy, const double *sorted, int n, double all)
+static void stragglers_list(co_stragglers *out, const double *busy, const double *sorted, int n,
+                            double all)
 {
-    for (int r = 0; r < n && t->n_straggler < TRAINER_MAX_STRAGGLERS; r++) {
-        const double median = lateness_median_without(sorted, n, busy[r]);
+    for (int r = 0; r < n && out->n < CO_MAX_STRAGGLERS; r++) {
+        const double median = stragglers_median_without(sorted, n, busy[r]);
         const double next = busy[r] == sorted[n - 1] ? sorted[n - 2] : busy[r];
 
-        if (median <= 0 || busy[r] < LATENESS_LIMIT * median)
+        if (median <= 0 || busy[r] < STRAGGLERS_LIMIT * median)
             continue;
-        t->straggler[t->n_straggler++] =
-            (co_straggler){r, busy[r] / median - 1, (busy[r] - next) / all};
+        out->rank[out->n++] = (co_straggler){r, busy[r] / median - 1, (busy[r] - next) / all};
     }
 }
 
-static void lateness_tell(trainer *t)
+const char *co_straggler_message(char *out, size_t size, const co_straggler *straggler)
 {
-    for (int i = 0; i < t->n_straggler; i++) {
-        const co_straggler *late = &t->straggler[i];
-        char line[128];
-
-        snprintf(line, sizeof(line),
-                 "rank %d is late by %.0f%%: the others wait for it %.0f%% of "
-                 "the time",
-                 late->rank, 100 * late->late, 100 * late->cost);
-        for (int s = 0; s < t->n_sink; s++)
-            if (t->sink[s]->ops->text)
-                t->sink[s]->ops->text(t->sink[s], line);
-    }
+    snprintf(out, size, "rank %d is late by %.0f%%: the others wait for it %.0f%% of the time",
+             straggler->rank, 100 * straggler->late, 100 * straggler->cost);
+    return out;
 }
 
-co_status co_lateness_find(trainer *t)
+co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *work)
 {
-    const int n = co_comm_size(t->comm);
-    const bool root = co_comm_rank(t->comm) == 0;
-    const double data = co_loader_wait_seconds(t->train.loader);
-    const double all = (double)t->step_ns * 1e-9 + data;
-    const double own = all - (double)t->waited_ns * 1e-9;
+    const int n = co_comm_size(comm);
+    const bool root = co_comm_rank(comm) == 0;
+    const double own = work->seconds - work->waited_seconds;
     double longest, *busy = root ? co_calloc(2 * (size_t)n, sizeof(*busy)) : NULL;
     co_status st;
 
+    out->n = 0;
     if (root && !busy)
         return CO_E_NOMEM;
-    st = co_comm_gather(t->comm, busy, &own, 1, CO_F64, 0);
+    st = co_comm_gather(comm, busy, &own, 1, CO_F64, 0);
     if (st == CO_OK)
-        st = co_comm_allreduce(t->comm, &longest, &all, 1, CO_F64, CO_MAX);
-    if (st == CO_OK && root && n > 1 && t->step - t->first_step >= LATENESS_MIN_STEPS &&
-        longest > 0) {
+        st = co_comm_allreduce(comm, &longest, &work->seconds, 1, CO_F64, CO_MAX);
+    if (st == CO_OK && root && n > 1 && work->steps >= STRAGGLERS_MIN_STEPS && longest > 0) {
         for (int r = 0; r < n; r++)
             busy[n + r] = busy[r];
         co_sort_doubles(busy + n, (size_t)n);
-        lateness_list(t, busy, busy + n, n, longest);
-        lateness_tell(t);
+        stragglers_list(out, busy, busy + n, n, longest);
     }
     co_free(busy);
     return st;

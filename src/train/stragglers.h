@@ -2,12 +2,27 @@
 #ifndef CO_TRAIN_STRAGGLERS_H
 #define CO_TRAIN_STRAGGLERS_H
 
-#include <cohort/status.h>
+#include <cohort/comm.h>
 
-struct trainer;
+#include "telemetry/telemetry.h"
 
-/* After the last step, into t->straggler: ranks that work for more than 1.2 times as long as
-   the median of the others, between the moments at which all meet. Collective; on rank 0 alone. */
-co_status co_lateness_find(struct trainer *t);
+#define CO_MAX_STRAGGLERS 8
+
+typedef struct co_stragglers {
+    int n;
+    co_straggler rank[CO_MAX_STRAGGLERS];
+} co_stragglers;
+
+/* A rank's time in steps, by `steps` of them: in all, and waiting for other ranks. */
+typedef struct co_rank_work {
+    uint64_t steps;
+    double seconds, waited_seconds;
+} co_rank_work;
+
+/* Ranks that are at work for more than 1.2 times as long as the median of the others, between the
+   moments at which all meet. Collective; on rank 0 alone there is a result. */
+co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *own);
+/* To tell people; returns `out`. */
+const char *co_straggler_message(char *out, size_t size, const co_straggler *straggler);
 
 #endif

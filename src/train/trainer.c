@@ -11,155 +11,15 @@
 #include <string.h>
 
 #include "comm/watch.h"
-#include "control/mpi_requests.h"
 #include "control/session.h"
 #include "core/clock.h"
-#include "core/mem.h"
-#include "core/thread.h"
 #include "data/data.h"
 #include "launch/signal_thread.h"
 #include "model/metrics.h"
-#include "state/state.h"
 #include "step/distributed.h"
 #include "telemetry/telemetry.h"
-#include "train/resume.h"
-#include "train/rundir.h"
-#include "train/stragglers.h"
+#include "train/evaluate.h"
 #include "train/trainer_internal.h"
-
-static co_status trainer_open_sinks(trainer *t)
-{
-    const co_spec *spec = &t->job->spec;
-
-    if (co_comm_rank(t->comm) != 0)
-        return CO_OK;
-    if (t->job->under_mpi)
-        CO_TRY(co_resume_enter(&t->lock, t->job));
-    if (t->job->state) /* of this run, or of the ranks before these */
-        CO_TRY(co_sink_jsonl_cut(t->job->result->train.run_dir, t->job->state->point.step,
-                                 t->job->state->point.epoch_step));
-    CO_TRY(co_sink_jsonl_open(&t->sink[t->n_sink], &t->info, t->job->result->train.run_dir));
-    t->n_sink++;
-    if (spec->tensorboard) {
-        CO_TRY(co_sink_tensorboard_open(&t->sink[t->n_sink], &t->info,
-                                        t->job->result->train.run_dir,
-                                        (co_board_names)spec->board_names));
-        t->n_sink++;
-    }
-    if (!t->job->quiet) {
-        if (spec->log == CO_SPEC_LOG_LINES)
-            CO_TRY(co_sink_lines_open(&t->sink[t->n_sink], &t->info, (uint64_t)spec->log_every));
-        else
-            CO_TRY(co_sink_console_open(&t->sink[t->n_sink], &t->info));
-        t->n_sink++;
-    }
-    if (t->job->listener)
-        CO_TRY(co_ask_mpi_open(&t->ask, t));
-    if (spec->log != CO_SPEC_LOG_RANKS)
-        return CO_OK;
-    t->rank = co_calloc((size_t)co_comm_size(t->comm), sizeof(*t->rank));
-    return t->rank ? CO_OK : CO_E_NOMEM;
-}
-
-static void trainer_describe(trainer *t)
-{
-    const co_spec *spec = &t->job->spec;
-    const co_job *job = t->job;
-    uint64_t per_epoch = co_sampler_steps(t->train.sampler);
-    uint64_t total = per_epoch * (uint64_t)spec->epochs;
-
-    if (spec->max_steps && (uint64_t)spec->max_steps < total)
-        total = (uint64_t)spec->max_steps;
-    t->info = (co_run_info){
-        .model = co_spec_model_name(spec),
-        .strategy = co_spec_plugin_name(spec->strategy, "sync"),
-        .dataset = co_spec_plugin_name(spec->data, ""),
-        .transport = co_comm_transport(t->comm),
-        .under_mpi = t->job->under_mpi,
-        .backend = spec->backend,
-        .precision = co_spec_precision_name(spec),
-        .ranks = co_comm_size(t->comm),
-        .parameter_count = co_model_parameter_count(job->model),
-        .train_samples = co_dataset_count(job->train),
-        .test_samples = job->test ? co_dataset_count(job->test) : 0,
-        .batch = co_spec_batch(spec, co_comm_size(t->comm)),
-        .steps_per_epoch = per_epoch,
-        .total_steps = total,
-        .classes = co_dataset_classes(job->train),
-        .epochs = (total + per_epoch - 1) / per_epoch,
-    };
-    co_session_describe(&t->info, job);
-}
-
-co_status trainer_open(trainer *t)
-{
-    const co_spec *spec = &t->job->spec;
-    const co_distributed_values values = {.optimizer = spec->optimizer,
-                                          .schedule = spec->schedule,
-                                          .strategy = spec->strategy,
-                                          .config = spec->config};
-    co_distributed_options options = {.model = t->job->model,
-                                      .comm = t->comm,
-                                      .clip_norm = spec->clip_norm,
-                                      .clip_value = spec->clip_value};
-    co_batch first = {0};
-
-    if (t->job->state) {
-        first.epoch = t->job->state->point.epoch;
-        first.step = t->job->state->point.epoch_step;
-    }
-    co_thread_flush_denormals();
-    CO_TRY(co_comm_set_timeout(t->comm, (uint32_t)spec->timeout_s * 1000));
-    CO_TRY(co_model_setup(t->job->model, co_spec_threads(spec)));
-    if (spec->sync_batch_norm)
-        co_model_sync_batch_norm(t->job->model, t->comm);
-    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));
-    if (t->job->test)
-        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
-    CO_TRY(trainer_profile_open(t));
-    trainer_describe(t);
-    options.tree = t->train.tree;
-    if (t->job->state)
-        CO_TRY(co_state_check(t, t->job->state));
-    options.steps_per_epoch = t->info.steps_per_epoch;
-    options.total_steps = t->info.total_steps;
-    options.batch = t->info.batch;
-    CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
-    CO_TRY(trainer_overflow_open(t));
-    CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
-    if (spec->ema)
-        CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
-    t->best = co_best_none();
-    if (t->job->state)
-        CO_TRY(co_state_restore(t, t->job->state));
-    co_recent_open(t);
-    t->info.first_step = t->step;
-    t->info.epoch_start_seconds = t->train_seconds;
-    t->info.epoch_start_wait = t->last.data_wait_seconds;
-    return CO_OK;
-}
-
-void trainer_close(trainer *t)
-{
-    co_ask_mpi_close(t->ask);
-    while (t->n_sink > 0) {
-        co_sink *sink = t->sink[--t->n_sink];
-
-        sink->ops->close(sink);
-    }
-    co_saver_destroy(t->saver);
-    if (t->lock)
-        co_rundir_unlock(t->lock);
-    co_free(t->rank);
-    co_ema_destroy(t->ema);
-    co_free(t->kept_buffer);
-    co_recent_close(t);
-    co_shards_close(&t->shards);
-    co_distributed_destroy(t->distributed);
-    co_feed_close(&t->test);
-    co_feed_close(&t->train);
-    trainer_profile_close(t);
-}
 
 static co_status trainer_diverged(const trainer *t, const char *what)
 {
@@ -199,13 +59,13 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
         co_result part;
 
         CO_TRY(co_model_forward(&part, t->job->model, &slice));
-        if (!trainer_overflow_forgive(t, &part))
+        if (!co_overflow_forgive(&t->overflow, &part))
             CO_TRY(trainer_check_loss(t, &part));
         co_metrics_add(seen, &part);
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
         if (last && !more)
-            CO_TRY(co_recent_post(t, t->shards.tree ? NULL : seen));
+            CO_TRY(co_recent_post(&t->recent, t->step + 1, t->shards.tree ? NULL : seen));
         CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
     }
     return CO_OK;
@@ -242,7 +102,16 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     co_profiler_leave(t->profiler);
     if (!t->shards.tree || co_comm_rank(t->comm) == 0)
         co_metrics_add(&t->seen, seen);
-    return co_recent_finish(t, seen, global);
+    return co_recent_finish(&t->recent, seen, global, t->train_seconds + trainer_epoch_seconds(t));
+}
+
+static void trainer_settle_overflow(trainer *t)
+{
+    char line[128];
+
+    if (co_overflow_settle(&t->overflow))
+        trainer_say(t,
+                    co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
 }
 
 co_status trainer_step(trainer *t)
@@ -260,7 +129,7 @@ co_status trainer_step(trainer *t)
     co_profiler_leave(t->profiler);
     co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
-    trainer_overflow_keep(t);
+    co_overflow_keep(&t->overflow);
     if (t->shards.tree)
         CO_TRY(trainer_compute_shards(&seen, t, &batch));
     else
@@ -268,7 +137,7 @@ co_status trainer_step(trainer *t)
     CO_TRY(co_distributed_step(t->distributed));
     co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
-    trainer_overflow_settle(t);
+    trainer_settle_overflow(t);
     co_profiler_leave(t->profiler);
     t->step_ns += co_clock_ns() - start_ns;
     t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
@@ -286,19 +155,12 @@ co_status trainer_step(trainer *t)
     return CO_OK;
 }
 
-co_comm *trainer_sharers(const trainer *t)
-{
-    const co_store *store = t->job->model->store;
-
-    return store->param != store->own_param ? co_comm_local(t->comm) : NULL;
-}
-
 /* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
    the weights, one of them does it while the others wait. */
 co_status trainer_swap_ema(trainer *t)
 {
     co_store *store = t->job->model->store;
-    co_comm *near = trainer_sharers(t);
+    co_comm *near = co_distributed_sharers(t->distributed);
 
     if (!t->ema)
         return CO_OK;
@@ -374,20 +236,22 @@ static co_status trainer_end_epoch(trainer *t)
     }
     CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
-    t->improved = co_best_take(&t->best, &t->job->spec, &event);
+    t->improved = co_best_take(&t->best, &t->job->spec.stop, &event);
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
         CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
     event.rank = t->rank;
     CO_TRY(trainer_emit(t, &event));
-    co_best_check(t, &event);
+    trainer_check_stop(t, &event);
     return CO_OK;
 }
 
-/* What follows each step: requests from outside, events to the sinks, a checkpoint. */
-static co_status trainer_behind_step(trainer *t)
+/* What follows each step: requests from outside, what sinks are told, a checkpoint. */
+static co_status trainer_after_step(trainer *t)
 {
+    const co_where where = trainer_where(t);
+
     co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
-    CO_TRY(co_session_after_step(t));
+    CO_TRY(co_rank_control_after_step(&t->control, &where));
     co_profiler_leave(t->profiler);
     co_profiler_enter(t->profiler, CO_PROFILE_LOG);
     if (t->n_sink)
@@ -395,9 +259,22 @@ static co_status trainer_behind_step(trainer *t)
     co_profiler_leave(t->profiler);
     co_profiler_enter(t->profiler, CO_PROFILE_CHECKPOINT);
     if (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps)
-        CO_TRY(co_saver_step(t->saver, t));
+        CO_TRY(co_saver_step(t->saver, t->step));
     co_profiler_leave(t->profiler);
     return CO_OK;
+}
+
+/* A checkpoint of an epoch's end, if one is due. */
+static co_status trainer_save_epoch(trainer *t)
+{
+    const co_saver_epoch_end end = {
+        .epoch = t->epoch,
+        .step = t->step,
+        .test_accuracy = t->last.has_test ? t->last.test_accuracy : (double)NAN,
+        .best = t->improved,
+        .last = t->step >= t->info.total_steps || t->stop_reason != CO_STOP_NONE};
+
+    return co_saver_epoch(t->saver, &end);
 }
 
 /* The rest of an epoch, which a restored trainer may be in the middle of; with it the trainer
@@ -405,29 +282,27 @@ static co_status trainer_behind_step(trainer *t)
 static co_status trainer_epoch(trainer *t)
 {
     const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
-    double accuracy;
 
     t->epoch_start_ns = co_clock_ns();
     while (t->epoch_step < steps && t->step < total) {
         co_profiler_begin_step(t->profiler, t->step);
         co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
-        CO_TRY(co_session_before_step(t));
+        CO_TRY(co_rank_control_before_step(&t->control, t->step));
         co_profiler_leave(t->profiler);
-        if (t->leaving)
+        if (t->control.leaving)
             return CO_OK;
         CO_TRY(trainer_step(t));
-        CO_TRY(trainer_behind_step(t));
+        CO_TRY(trainer_after_step(t));
         co_profiler_end_step(t->profiler);
     }
     if (t->epoch_step == steps) {
         CO_TRY(trainer_end_epoch(t));
-        accuracy = t->last.has_test ? t->last.test_accuracy : (double)NAN;
         trainer_next_epoch(t);
-        return co_saver_epoch(t->saver, t, accuracy, t->improved);
+        return trainer_save_epoch(t);
     }
     /* The run ends in the middle of an epoch: whoever continues after it does so as if it had not.
      */
-    CO_TRY(co_saver_last(t->saver, t));
+    CO_TRY(co_saver_last(t->saver, t->step));
     CO_TRY(trainer_end_epoch(t));
     trainer_next_epoch(t);
     return CO_OK;
@@ -442,36 +317,52 @@ void trainer_next_epoch(trainer *t)
     memset(&t->means, 0, sizeof(t->means));
 }
 
+/* Over MPI the result is that of ranks which have left for good; else the session says it. */
+static void trainer_note_stop(trainer *t)
+{
+    co_job_result *result = t->job->result;
+
+    if (!t->control.stopped)
+        return;
+    result->train.stopped = true;
+    result->train.steps = t->step;
+    result->saved = t->control.saved;
+    result->stopped_by = t->control.stopped_by;
+}
+
+/* Epoch by epoch, until the end or until ranks leave. */
+static co_status trainer_run(trainer *t)
+{
+    /* A state may be of the last step, in an epoch that is not evaluated yet. */
+    while (t->stop_reason == CO_STOP_NONE && (t->step < t->info.total_steps || t->epoch_step > 0)) {
+        CO_TRY(trainer_epoch(t));
+        if (t->control.leaving)
+            return CO_OK;
+        CO_TRY(co_rank_control_after_epoch(&t->control));
+    }
+    CO_TRY(trainer_finish(t));
+    CO_TRY(trainer_find_stragglers(t));
+    return co_comm_rank(t->comm) == 0 ? trainer_save(t) : CO_OK;
+}
+
 co_status co_trainer_run(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
     co_status st;
 
-    co_session_begin(&t);
+    job->start_ns = co_session_start_ns(job->session, job->start_ns);
     st = trainer_open(&t);
     if (st == CO_OK)
-        st = trainer_open_sinks(&t);
+        st = trainer_open_outputs(&t);
     if (st == CO_OK)
         trainer_say_precision(&t);
     if (st == CO_OK)
-        st = co_saver_create(&t.saver, &t);
+        st = trainer_open_saver(&t);
     if (st == CO_OK && job->state && t.epoch_step == 0)
-        co_best_check(&t, &t.last);
-    /* A state may be of the last step, in an epoch that is not evaluated yet. */
-    while (st == CO_OK && t.stop_reason == CO_STOP_NONE &&
-           (t.step < t.info.total_steps || t.epoch_step > 0)) {
-        st = trainer_epoch(&t);
-        if (t.leaving)
-            break;
-        if (st == CO_OK)
-            st = co_session_after_epoch(&t);
-    }
-    if (st == CO_OK && !t.leaving)
-        st = trainer_finish(&t);
-    if (st == CO_OK && !t.leaving)
-        st = co_lateness_find(&t);
-    if (st == CO_OK && !t.leaving && co_comm_rank(comm) == 0)
-        st = trainer_save(&t);
+        trainer_check_stop(&t, &t.last);
+    if (st == CO_OK)
+        st = trainer_run(&t);
+    trainer_note_stop(&t);
     if (st == CO_OK)
         st = trainer_profile_write(&t);
     if (st != CO_OK && job->listener) /* closing what is under way may end the process */

@@ -3,15 +3,10 @@
 #define CO_TRAIN_TRAINER_H
 
 #include "model/model.h"
+#include "state/saver.h"
 #include "train/spec.h"
 
 #define CO_BENCH_MAX_ROUNDS 100
-
-/* Checkpoints of a run so far, by all its generations of ranks. */
-typedef struct co_saver_counts {
-    uint64_t made, failed;
-    char error[512]; /* of the last that failed */
-} co_saver_counts;
 
 /* What a run brings back from rank 0 to the caller, across processes. */
 typedef struct co_job_result {
@@ -38,13 +33,11 @@ typedef struct co_job {
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
     bool under_mpi;
-    unsigned needs;            /* co_strategy_needs of the strategy */
-    bool common, in_step;      /* of the strategy: co_distributed_check */
-    int lock;                  /* owned; of the run directory; -1: rank 0 takes it */
-    bool resume;               /* the run directory may hold an earlier part of the run */
-    struct co_state *snapshot; /* borrowed; where checkpoints are taken, shared by all ranks; NULL:
-                                  rank 0 has one of its own */
-    const struct co_state *state; /* borrowed; to resume from; NULL: from the beginning (state.h) */
+    unsigned needs;        /* co_strategy_needs of the strategy */
+    bool common, in_step;  /* of the strategy: co_distributed_check */
+    int lock;              /* owned; of the run directory; -1: rank 0 takes it */
+    bool resume;           /* the run directory may hold an earlier part of the run */
+    const co_state *state; /* borrowed; to go on from; NULL: from the beginning */
     struct co_listener
         *listener; /* borrowed; over MPI; NULL: nobody listens (launch/signal_thread.h) */
     struct co_notes_restart *restart; /* borrowed; over MPI: why ranks run again; NULL: no notes */
@@ -53,34 +46,13 @@ typedef struct co_job {
 
 /* Whether every rank of that many will be able to make what it needs. */
 co_status co_job_check_ranks(const co_job *job, int ranks);
+/* What its checkpoints say of the run; the caller frees out->config. */
+co_status co_job_describe(co_checkpoint_run *out, const co_job *job);
+/* The shape of its state, for so many ranks. */
+co_status co_job_state_shape(co_state_shape *out, const co_job *job, int ranks);
 /* Train to the end. Collective. Rank 0 writes the run directory result->train.run_dir. */
 co_status co_trainer_run(co_comm *comm, co_job *job);
 /* Time steps; collective. Rank 0 fills result->bench. */
 co_status co_trainer_bench(co_comm *comm, co_job *job);
-
-/* Ranks have seen different samples, so their running statistics differ: the mean, on every rank.
-   Collective. */
-co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
-/* A sampler and its loader for one split, as the spec says. */
-typedef struct co_feed {
-    co_sampler *sampler;
-    co_loader *loader;
-    int readers;   /* its threads */
-    co_tree *tree; /* of the shards; NULL: there are none */
-} co_feed;
-/* `first`: the epoch and the step in it to begin at; NULL: at the first. */
-co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split, const co_batch *first);
-void co_feed_close(co_feed *feed);
-/* Counts over the test split, each sample once, the same on every rank; `own` (NULL: not wanted)
-   are those of this rank's part. Collective. */
-co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
-                              const co_feed *feed);
-/* The sampler's options alone. */
-co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
-                          int ranks, co_split split);
-/* The sampler alone. That of the test split takes each sample once, or is refused. */
-co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
-                          int ranks, co_split split);
 
 #endif

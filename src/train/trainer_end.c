@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "step/distributed.h"
 #include "telemetry/telemetry.h"
+#include "train/evaluate.h"
 #include "train/rundir.h"
 #include "train/trainer_internal.h"
 
@@ -35,8 +36,8 @@ co_status trainer_save(trainer *t)
                           .reached_seconds = t->reached_seconds,
                           .stop_reason =
                               t->step < t->info.total_steps ? t->stop_reason : CO_STOP_NONE,
-                          .straggler = t->straggler,
-                          .n_straggler = t->n_straggler,
+                          .straggler = t->straggler.rank,
+                          .n_straggler = t->straggler.n,
                           .shards = (uint64_t)t->job->spec.shards,
                           .counts_name = counts.name,
                           .counts = counts.count,
@@ -61,7 +62,7 @@ co_status trainer_save(trainer *t)
     out->samples_per_second = event.samples_per_second;
     out->steps = t->step;
     CO_TRY(trainer_emit(t, &event));
-    return co_saver_status(t->job);
+    return co_saver_status(&t->job->result->saver);
 }
 
 /* Weights that no step has moved are not a result. Where ranks skip steps on their own, one that
@@ -70,7 +71,7 @@ static co_status trainer_check_moved(const trainer *t)
 {
     int64_t taken = (int64_t)(t->step - co_distributed_skipped_steps(t->distributed));
 
-    if (!t->kept_buffer || t->step == 0) /* without a loss scale none is skipped */
+    if (!t->overflow.kept || t->step == 0) /* without a loss scale none is skipped */
         return CO_OK;
     CO_TRY(co_comm_allreduce(t->comm, &taken, &taken, 1, CO_I64, CO_MAX));
     if (taken > 0)
@@ -98,5 +99,32 @@ co_status trainer_finish(trainer *t)
         return CO_OK;
     CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
     trainer_set_test(&t->last, t, &test);
+    return CO_OK;
+}
+
+void trainer_check_stop(trainer *t, const co_event *last)
+{
+    const co_stop_at *stop = &t->job->spec.stop;
+    char line[160];
+
+    t->stop_reason = co_best_find_stop(&t->best, stop, last);
+    if (t->stop_reason == CO_STOP_PATIENCE && t->step >= t->info.total_steps)
+        t->stop_reason = CO_STOP_NONE; /* there was nothing left to stop */
+    if (t->stop_reason == CO_STOP_NONE)
+        return;
+    if (t->stop_reason == CO_STOP_REACHED)
+        t->reached_seconds = last->wall_seconds;
+    trainer_say(t, co_best_stop_message(line, sizeof(line), &t->best, stop, last));
+}
+
+co_status trainer_find_stragglers(trainer *t)
+{
+    const double seconds = (double)t->step_ns * 1e-9 + co_loader_wait_seconds(t->train.loader);
+    const co_rank_work own = {t->step - t->first_step, seconds, (double)t->waited_ns * 1e-9};
+    char line[128];
+
+    CO_TRY(co_stragglers_find(&t->straggler, t->comm, &own));
+    for (int i = 0; i < t->straggler.n; i++)
+        trainer_say(t, co_straggler_message(line, sizeof(line), &t->straggler.rank[i]));
     return CO_OK;
 }

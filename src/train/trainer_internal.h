@@ -2,17 +2,17 @@
 #ifndef CO_TRAIN_TRAINER_INTERNAL_H
 #define CO_TRAIN_TRAINER_INTERNAL_H
 
-#include "control/agree_stop.h"
+#include "control/rank_control.h"
 #include "profile/profiler.h"
 #include "state/rank_means.h"
 #include "state/recent_steps.h"
 #include "state/saver.h"
+#include "step/overflow.h"
 #include "step/shards.h"
 #include "telemetry/telemetry.h"
+#include "train/loader_setup.h"
+#include "train/stragglers.h"
 #include "train/trainer.h"
-
-#define TRAINER_MAX_SINKS      4
-#define TRAINER_MAX_STRAGGLERS 8
 
 typedef struct trainer {
     co_comm *comm; /* borrowed */
@@ -23,23 +23,22 @@ typedef struct trainer {
     int lock;        /* owned; of the run directory, over MPI on rank 0; else 0 */
     co_feed train, test;
     co_shards shards;
-    float *kept_buffer; /* owned: running statistics before the step; NULL: no loss scale */
+    co_overflow overflow;
+    co_state_source source;
+    co_checkpoint_run described; /* on rank 0, with checkpoints; its text is owned */
+    co_rank_control control;
     co_run_info info;
     int n_sink;
-    co_sink *sink[TRAINER_MAX_SINKS]; /* owned; rank 0 alone has any */
+    co_sink *sink[CO_MAX_SINKS]; /* owned; rank 0 alone has any */
     uint64_t epoch, step, epoch_step, epoch_samples, samples;
-    co_stop stop;
-    struct co_ask_mpi *ask; /* owned; answers the owner, over MPI on rank 0; NULL: nobody does */
-    bool leaving;           /* all ranks leave the run here, to continue as others or not at all */
-    co_profiler *profiler;  /* owned; NULL: nobody profiles */
-    co_roof roof;           /* of this rank, with a profiler */
-    uint64_t first_step;    /* of this process: the run's earlier ones were made by others */
+    co_profiler *profiler; /* owned; NULL: nobody profiles */
+    co_roof roof;          /* of this rank, with a profiler */
+    uint64_t first_step;   /* of this process: the run's earlier ones were made by others */
     uint64_t epoch_start_ns;
-    uint64_t step_ns;   /* in steps, without the wait for data: computing and the strategy */
-    uint64_t waited_ns; /* in steps, for other ranks */
-    int n_straggler;    /* on rank 0, when the last step is made */
-    co_straggler straggler[TRAINER_MAX_STRAGGLERS];
-    uint64_t step_sync_ns; /* the strategy's part of it */
+    uint64_t step_ns;        /* in steps, without the wait for data: computing and the strategy */
+    uint64_t waited_ns;      /* in steps, for other ranks */
+    co_stragglers straggler; /* on rank 0, when the last step is made */
+    uint64_t step_sync_ns;   /* the strategy's part of it */
     double train_seconds, start_seconds;
     double epoch_seconds;   /* of this epoch, before this process */
     double earlier_seconds; /* of the run, likewise */
@@ -59,8 +58,11 @@ typedef struct trainer {
     co_rank_figures *rank; /* owned; (ranks), on rank 0 and with log: ranks alone */
 } trainer;
 
-/* Everything but sinks. After a failure too, trainer_close frees what there is. */
+/* --- trainer_open.c --- */
+/* Everything but outputs. After a failure too, trainer_close frees what there is. */
 co_status trainer_open(trainer *t);
+/* Rank 0: the run directory, and who is told from there. */
+co_status trainer_open_outputs(trainer *t);
 void trainer_close(trainer *t);
 /* --- events.c --- */
 /* What every event says. */
@@ -98,21 +100,21 @@ co_status trainer_profile_write(trainer *t);
 /* When no loader reads and no plan runs any more. */
 void trainer_profile_close(trainer *t);
 
-/* --- overflow.c --- */
-co_status trainer_overflow_open(trainer *t);
-/* Before a step: what it would touch even if it is skipped. */
-void trainer_overflow_keep(trainer *t);
-/* Whether a loss that is not a number is only the end of this step: its figures are left out. */
-bool trainer_overflow_forgive(trainer *t, co_result *part);
-/* After a step: if it was skipped, put back what it has touched, and say so. */
-void trainer_overflow_settle(trainer *t);
+/* --- trainer_state.c --- */
+/* Where the run is, for whoever asks from outside. */
+co_where trainer_where(const trainer *t);
+/* What of this rank a state is of. */
+void trainer_set_source(trainer *t);
+/* To where the job's state is of. Collective. */
+co_status trainer_restore(trainer *t);
+/* The run directory is known by now: checkpoints, and answers to the owner. */
+co_status trainer_open_saver(trainer *t);
+co_status trainer_open_requests(trainer *t);
 
 /* --- trainer.c --- */
 /* One update of the weights. */
 co_status trainer_step(trainer *t);
 co_status trainer_average_buffers(trainer *t);
-/* The ranks that this one shares its weights with, itself among them; NULL: it has its own. */
-co_comm *trainer_sharers(const trainer *t);
 /* The averaged weights into the model and the trained ones out of it, or back. */
 co_status trainer_swap_ema(trainer *t);
 /* After the last step: what is saved is what the last evaluation has seen. Collective. */
@@ -121,5 +123,10 @@ co_status trainer_finish(trainer *t);
 co_status trainer_save(trainer *t);
 /* To the beginning of the next epoch. */
 void trainer_next_epoch(trainer *t);
+/* --- trainer_end.c --- */
+/* Ends the run where it is to stop, and says why; `last`: the end of an epoch. */
+void trainer_check_stop(trainer *t, const co_event *last);
+/* After the last step: t->straggler, and says who it is. Collective. */
+co_status trainer_find_stragglers(trainer *t);
 
 #endif

@@ -50,7 +50,7 @@ static co_status console_short_run(void)
     co_status st;
     co_event event;
 
-    CO_TRY(co_sink_console_open(&sink, &run_info));
+    CO_TRY(co_sink_console.open(&sink, &run_info, &(co_sink_options){.quiet = false}));
     st = console_steps(sink, 0, 9);
     event = run_epoch(0, CO_EVENT_EPOCH);
     if (st == CO_OK)
@@ -73,7 +73,7 @@ static co_status console_ranks_run(void)
     co_status st;
 
     event.rank = ranks;
-    CO_TRY(co_sink_console_open(&sink, &run_info));
+    CO_TRY(co_sink_console.open(&sink, &run_info, &(co_sink_options){.quiet = false}));
     st = console_emit(sink, &event);
     event.has_test = false;
     event.epoch = 1;
@@ -93,7 +93,7 @@ static co_status console_lines_run(void)
 
     info.steps_per_epoch = 4;
     info.classes = 100;
-    CO_TRY(co_sink_lines_open(&sink, &info, 2));
+    CO_TRY(co_sink_lines.open(&sink, &info, &(co_sink_options){.every = 2}));
     for (uint64_t step = 1; step <= 4 && st == CO_OK; step++) {
         event = run_step(step);
         event.train_accuracy_top5 = 0.95;
@@ -128,7 +128,7 @@ static co_status console_bound_run(void)
     info.classes = 1000;
     event.train_seconds = 10;
     event.data_wait_seconds = 2.3;
-    CO_TRY(co_sink_console_open(&sink, &info));
+    CO_TRY(co_sink_console.open(&sink, &info, &(co_sink_options){.quiet = false}));
     st = console_emit(sink, &event);
     event.train_seconds = 20;
     event.data_wait_seconds = 2.4;
@@ -154,7 +154,7 @@ static co_status console_resumed_run(void)
     info.epoch_start_wait = 1;
     event.train_seconds = 90;
     event.data_wait_seconds = 3.5;
-    CO_TRY(co_sink_console_open(&sink, &info));
+    CO_TRY(co_sink_console.open(&sink, &info, &(co_sink_options){.quiet = false}));
     st = console_emit(sink, &event);
     if (st == CO_OK)
         st = console_steps(sink, info.first_step, 1);

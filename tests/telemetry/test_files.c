@@ -90,7 +90,8 @@ static void jsonl_writes_the_steps_that_are_due(void **state)
     json_t *line;
 
     (void)state;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
+    assert_int_equal(co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = files_dir}),
+                     CO_OK);
     for (uint64_t step = 1; step <= 25; step++) {
         event = run_step(step);
         event.recent.rank0 = step == 18;
@@ -134,7 +135,8 @@ static void jsonl_keeps_ranks_apart(void **state)
 
     (void)state;
     event.rank = ranks;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
+    assert_int_equal(co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = files_dir}),
+                     CO_OK);
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
     event.has_test = false;
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
@@ -162,7 +164,8 @@ static void jsonl_takes_no_number_as_null(void **state)
 
     (void)state;
     event.recent.loss = NAN;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
+    assert_int_equal(co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = files_dir}),
+                     CO_OK);
     assert_int_equal(sink->ops->event(sink, &event), CO_OK);
     sink->ops->close(sink);
     line = files_line(1);
@@ -175,7 +178,9 @@ static void jsonl_names_a_missing_folder(void **state)
     co_sink *sink = NULL;
 
     (void)state;
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, "/nowhere/at/all"), CO_E_IO);
+    assert_int_equal(
+        co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = "/nowhere/at/all"}),
+        CO_E_IO);
     assert_non_null(strstr(co_error_message(), "/nowhere/at/all/metrics.jsonl"));
     assert_null(sink);
 }
@@ -198,7 +203,8 @@ static void full_disk_leaves_whole_lines(void **state)
 
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(co_sink_jsonl_open(&sink, &run_info, files_dir), CO_OK);
+    assert_int_equal(co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = files_dir}),
+                     CO_OK);
     files_limit(1500);
     for (uint64_t step = 1; step <= 50 && st == CO_OK; step++) {
         co_event event = run_step(step);
@@ -295,7 +301,7 @@ static void no_memory_is_an_error(void **state)
     (void)state;
     for (uint64_t k = 1; st != CO_OK && k < 100; k++) {
         co_mem_fail_at(k);
-        st = co_sink_jsonl_open(&sink, &run_info, files_dir);
+        st = co_sink_jsonl.open(&sink, &run_info, &(co_sink_options){.run_dir = files_dir});
     }
     co_mem_fail_at(0);
     assert_int_equal(st, CO_OK);

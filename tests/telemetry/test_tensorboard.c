@@ -200,7 +200,8 @@ static co_status board_write(uint64_t first_step, co_board_names names)
     co_status st = CO_OK;
 
     info.first_step = first_step;
-    CO_TRY(co_sink_tensorboard_open(&sink, &info, folder_path("."), names));
+    CO_TRY(co_sink_tensorboard.open(
+        &sink, &info, &(co_sink_options){.run_dir = folder_path("."), .board_names = names}));
     for (uint64_t step = first_step + 1; step <= first_step + 4 && st == CO_OK; step++) {
         event = run_step(step);
         st = sink->ops->event(sink, &event);

@@ -60,14 +60,14 @@ static co_status run_rank(co_comm *comm, void *arg)
     st = trainer_open(&t);
     for (int i = 0; i < s->before + AFTER && st == CO_OK; i++) {
         if (s->before && i == s->before)
-            st = co_state_capture(s->at[0], &t);
+            st = co_state_capture(s->at[0], &t.source);
         if (st == CO_OK && t.epoch_step == t.info.steps_per_epoch)
             trainer_next_epoch(&t);
         if (st == CO_OK)
             st = trainer_step(&t);
     }
     if (st == CO_OK)
-        st = co_state_capture(s->to, &t);
+        st = co_state_capture(s->to, &t.source);
     if (st == CO_OK)
         st = co_distributed_finish(t.distributed);
     trainer_close(&t);
@@ -98,7 +98,7 @@ static void open_job(states_job *s, const char *strategy, int ranks, bool thread
         for (int r = 0; r < ranks; r++)
             assert_int_equal(co_model_create_from(&s->job.replica[r], &values, &model), CO_OK);
     }
-    assert_int_equal(co_state_shape_of(&shape, &s->job, ranks + 1), CO_OK);
+    assert_int_equal(co_job_state_shape(&shape, &s->job, ranks + 1), CO_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(co_state_create(&s->at[i], &shape, true), CO_OK);
 }

@@ -1,0 +1,24 @@
+/* overflow.h - what a step with a loss scale has touched by the time its gradients overflow. */
+#ifndef CO_STEP_OVERFLOW_H
+#define CO_STEP_OVERFLOW_H
+
+#include "step/distributed.h"
+#include "tensor/store.h"
+
+typedef struct co_overflow {
+    co_distributed *distributed; /* borrowed */
+    co_store *store;             /* borrowed */
+    float *kept; /* owned: running statistics before the step; NULL: no loss scale, nothing below */
+} co_overflow;
+
+/* `overflow` is all zero; after a failure too, co_overflow_close frees what there is. */
+co_status co_overflow_open(co_overflow *overflow, co_distributed *distributed, co_store *store);
+void co_overflow_close(co_overflow *overflow);
+/* Before a step: what it would touch even if it is skipped. */
+void co_overflow_keep(co_overflow *overflow);
+/* Whether a loss that is not a number is only the end of this step: its figures are left out. */
+bool co_overflow_forgive(co_overflow *overflow, co_result *part);
+/* After a step: whether it was skipped; then what it has touched is put back. */
+bool co_overflow_settle(co_overflow *overflow);
+
+#endif
