@@ -107,7 +107,7 @@ static const struct {
     {"{\"__metadata__\":{\"epoch\":3}}", 0, "'__metadata__': 'epoch' is not a text"},
 };
 
-static void lies_are_refused(void **state)
+static void safetensors_false_header_is_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -121,7 +121,7 @@ static void lies_are_refused(void **state)
     }
 }
 
-static void odd_but_right_is_taken(void **state)
+static void safetensors_unusual_valid_file_is_read(void **state)
 {
     static const struct {
         const char *header;
@@ -148,7 +148,7 @@ static void odd_but_right_is_taken(void **state)
     }
 }
 
-static void header_length_is_not_believed(void **state)
+static void safetensors_huge_header_length_is_refused(void **state)
 {
     static const struct {
         uint8_t bytes[8];
@@ -178,7 +178,7 @@ static void header_length_is_not_believed(void **state)
 
 /* Every file that is cut short, and every file with one bit turned, gives an error or tensors that
    lie inside it. */
-static void damage_anywhere_is_safe(void **state)
+static void safetensors_damage_anywhere_is_safe(void **state)
 {
     static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"}," SMALL(
         "a", "[0,4]") ","
@@ -212,7 +212,7 @@ static void damage_anywhere_is_safe(void **state)
     free(bytes);
 }
 
-static void paths_that_are_no_file(void **state)
+static void safetensors_path_of_no_file_is_refused(void **state)
 {
     char dir[] = "/tmp/cohort-safetensors-XXXXXX", path[64];
     co_safetensors *file = NULL;
@@ -242,11 +242,11 @@ static void paths_that_are_no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lies_are_refused),
-        cmocka_unit_test(odd_but_right_is_taken),
-        cmocka_unit_test(header_length_is_not_believed),
-        cmocka_unit_test(damage_anywhere_is_safe),
-        cmocka_unit_test(paths_that_are_no_file),
+        cmocka_unit_test(safetensors_false_header_is_refused),
+        cmocka_unit_test(safetensors_unusual_valid_file_is_read),
+        cmocka_unit_test(safetensors_huge_header_length_is_refused),
+        cmocka_unit_test(safetensors_damage_anywhere_is_safe),
+        cmocka_unit_test(safetensors_path_of_no_file_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

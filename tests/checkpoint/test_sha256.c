@@ -32,7 +32,7 @@ static void sha256_text(char out[65], const char *text, size_t part, int times)
     co_sha256_end(out, &hash);
 }
 
-static void published_examples(void **state)
+static void sha256_published_examples_match(void **state)
 {
     static const struct {
         const char *text;
@@ -57,7 +57,7 @@ static void published_examples(void **state)
 
 /* Every length around the block's end, where padding needs one block more: against the hash of
    the same bytes one by one. */
-static void parts_do_not_matter(void **state)
+static void sha256_any_split_gives_same_digest(void **state)
 {
     char text[200], one[65], whole[65];
 
@@ -71,7 +71,7 @@ static void parts_do_not_matter(void **state)
     }
 }
 
-static void fingerprint_is_of_bytes_in_name_order(void **state)
+static void sha256_of_tensors_is_in_name_order(void **state)
 {
     const co_named_tensor tensors[] = {
         {.name = "c", .dtype = CO_U8, .data = "c", .bytes = 1},
@@ -93,9 +93,9 @@ static void fingerprint_is_of_bytes_in_name_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_examples),
-        cmocka_unit_test(parts_do_not_matter),
-        cmocka_unit_test(fingerprint_is_of_bytes_in_name_order),
+        cmocka_unit_test(sha256_published_examples_match),
+        cmocka_unit_test(sha256_any_split_gives_same_digest),
+        cmocka_unit_test(sha256_of_tensors_is_in_name_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

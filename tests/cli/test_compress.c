@@ -82,7 +82,7 @@ static void a_killed_rank_changes_no_bit(void **state)
     }
 }
 
-static void fewer_ranks_go_on(void **state)
+static void compress_after_shrink_continues(void **state)
 {
     static const char *const args[] = {"train",
                                        "job.yaml",
@@ -111,7 +111,7 @@ static void fewer_ranks_go_on(void **state)
 }
 
 /* 16 steps of 1,024 + 16 + 64 + 4 weights, of which bf16 sends half the bytes. */
-static void the_summary_tells_the_bytes(void **state)
+static void compress_summary_counts_bytes(void **state)
 {
     json_t *summary, *bytes;
 
@@ -127,7 +127,7 @@ static void the_summary_tells_the_bytes(void **state)
     program_remove("told");
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void compress_with_bad_config_is_refused(void **state)
 {
     (void)state;
     program_assert_error(
@@ -155,9 +155,11 @@ static int setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bits_over_mpi),    cmocka_unit_test(a_killed_rank_changes_no_bit),
-        cmocka_unit_test(fewer_ranks_go_on),         cmocka_unit_test(the_summary_tells_the_bytes),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(the_same_bits_over_mpi),
+        cmocka_unit_test(a_killed_rank_changes_no_bit),
+        cmocka_unit_test(compress_after_shrink_continues),
+        cmocka_unit_test(compress_summary_counts_bytes),
+        cmocka_unit_test(compress_with_bad_config_is_refused),
     };
     int failed;
 

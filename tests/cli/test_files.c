@@ -304,7 +304,7 @@ static void a_lock_is_a_file_of_its_own(void **state)
     free(kept);
 }
 
-static void a_folder_open_to_all_is_told(void **state)
+static void run_dir_writable_by_all_is_reported(void **state)
 {
     static const char line[] = "train good.yaml -n 1 --run-dir open --quiet --set epochs=1";
     const program_result *r;
@@ -327,7 +327,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_comparison_reads_files_alone),
         cmocka_unit_test(nothing_is_written_through_a_link),
         cmocka_unit_test(a_lock_is_a_file_of_its_own),
-        cmocka_unit_test(a_folder_open_to_all_is_told),
+        cmocka_unit_test(run_dir_writable_by_all_is_reported),
     };
     int failed;
 

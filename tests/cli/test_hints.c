@@ -27,7 +27,7 @@ static void assert_hints(const hint_case *cases, size_t n)
 
 #define ASSERT_HINTS(cases) assert_hints(cases, sizeof(cases) / sizeof((cases)[0]))
 
-static void keys_of_other_programs_are_told(void **state)
+static void keys_of_other_programs_get_a_hint(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml -s batch_size=3", "unknown key 'batch_size'; here it is `batch: 128`"},
@@ -57,7 +57,7 @@ static void keys_of_other_programs_are_told(void **state)
     ASSERT_HINTS(cases);
 }
 
-static void names_of_other_programs_are_told(void **state)
+static void names_of_other_programs_get_a_hint(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml -s optimizer=AdamW", "did you mean 'adamw'"},
@@ -80,7 +80,7 @@ static void names_of_other_programs_are_told(void **state)
     ASSERT_HINTS(cases);
 }
 
-static void keys_given_as_options_are_told(void **state)
+static void keys_given_as_options_get_a_hint(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml --epochs 3", "`--set epochs=3`"},
@@ -149,7 +149,7 @@ static const char *const hints_names[] = {
 };
 
 /* The hint's own words, put on a command line: `--set path=example`. */
-static void what_is_told_can_be_typed(void **state)
+static void hints_can_be_typed(void **state)
 {
 
     (void)state;
@@ -180,7 +180,7 @@ static void what_is_told_can_be_typed(void **state)
     }
 }
 
-static void many_ranks_on_few_cores_are_worth_a_word(void **state)
+static void oversubscribed_ranks_give_a_warning(void **state)
 {
     const program_result *r;
 
@@ -214,11 +214,11 @@ static void counts_agree_with_their_nouns(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_other_programs_are_told),
-        cmocka_unit_test(names_of_other_programs_are_told),
-        cmocka_unit_test(keys_given_as_options_are_told),
-        cmocka_unit_test(what_is_told_can_be_typed),
-        cmocka_unit_test(many_ranks_on_few_cores_are_worth_a_word),
+        cmocka_unit_test(keys_of_other_programs_get_a_hint),
+        cmocka_unit_test(names_of_other_programs_get_a_hint),
+        cmocka_unit_test(keys_given_as_options_get_a_hint),
+        cmocka_unit_test(hints_can_be_typed),
+        cmocka_unit_test(oversubscribed_ranks_give_a_warning),
         cmocka_unit_test(counts_agree_with_their_nouns),
     };
     int failed;

@@ -156,7 +156,7 @@ static void bucket_sizes_are_tuned(void **state)
     assert_tuned(program_run(args, &options), "mpi", 5);
 }
 
-static void too_many_deaths_are_the_end(void **state)
+static void mpiexec_max_restarts_ends_the_job(void **state)
 {
     (void)state;
     program_need_mpi();
@@ -189,7 +189,7 @@ static void signals_to_cohort_end_in_order(void **state)
 }
 
 /* Nobody is left to tell mpiexec anything: at its start, at work, and behind a script. */
-static void a_killed_launcher_leaves_nothing(void **state)
+static void mpiexec_killed_launcher_leaves_no_process(void **state)
 {
     static const char *const at[] = {"dead/.ranks/0", "dead/metrics.jsonl"};
     static const char *const how[] = {PROGRAM_MPIEXEC_LINE, "sh deaf.sh"};
@@ -210,7 +210,7 @@ static void a_killed_launcher_leaves_nothing(void **state)
     }
 }
 
-static void what_cannot_start_is_said_once(void **state)
+static void mpiexec_start_failure_is_reported_once(void **state)
 {
     (void)state;
     program_need_mpi();
@@ -230,7 +230,7 @@ static void what_cannot_start_is_said_once(void **state)
 }
 
 /* A launcher of two hosts that is a script: rank 1, on the second one, dies. */
-static void a_host_that_lost_a_rank_is_left_out(void **state)
+static void mpiexec_host_with_lost_rank_is_left_out(void **state)
 {
     char *log;
 
@@ -254,7 +254,7 @@ static void a_host_that_lost_a_rank_is_left_out(void **state)
 
 /* Ranks of both hosts have no last word, as where the launcher kills them all: nobody is named, and
    both hosts are tried. */
-static void nobody_is_blamed_where_nobody_knows(void **state)
+static void mpiexec_unknown_cause_names_no_rank(void **state)
 {
     char *log;
 
@@ -282,7 +282,7 @@ static void nobody_is_blamed_where_nobody_knows(void **state)
 }
 
 /* The launcher whose rank 1 dies, in the same step each time. */
-static void a_step_that_fails_twice_is_the_end(void **state)
+static void mpiexec_step_failing_twice_ends_the_job(void **state)
 {
     (void)state;
     program_assert_error(program_line("train job.yaml -n 4 --run-dir hosts --mpiexec "
@@ -372,13 +372,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(mpiexec_alone_starts_nothing_again),
         cmocka_unit_test(a_killed_rank_costs_the_steps_since_the_checkpoint),
         cmocka_unit_test(bucket_sizes_are_tuned),
-        cmocka_unit_test(too_many_deaths_are_the_end),
+        cmocka_unit_test(mpiexec_max_restarts_ends_the_job),
         cmocka_unit_test(signals_to_cohort_end_in_order),
-        cmocka_unit_test(a_killed_launcher_leaves_nothing),
-        cmocka_unit_test(a_host_that_lost_a_rank_is_left_out),
-        cmocka_unit_test(nobody_is_blamed_where_nobody_knows),
-        cmocka_unit_test(a_step_that_fails_twice_is_the_end),
-        cmocka_unit_test(what_cannot_start_is_said_once),
+        cmocka_unit_test(mpiexec_killed_launcher_leaves_no_process),
+        cmocka_unit_test(mpiexec_host_with_lost_rank_is_left_out),
+        cmocka_unit_test(mpiexec_unknown_cause_names_no_rank),
+        cmocka_unit_test(mpiexec_step_failing_twice_ends_the_job),
+        cmocka_unit_test(mpiexec_start_failure_is_reported_once),
         cmocka_unit_test(each_rank_of_a_host_updates_its_part),
     };
     int failed;

@@ -47,7 +47,7 @@ static const char *const pipe_scripts[] = {
     "\"$@\" <&- >&- 2>&-",
 };
 
-static void a_run_goes_on_without_a_reader(void **state)
+static void run_without_reader_continues(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(pipe_scripts) / sizeof(pipe_scripts[0]); i++)
@@ -56,7 +56,7 @@ static void a_run_goes_on_without_a_reader(void **state)
 }
 
 /* The launcher keeps an open standard output for its ranks. */
-static void a_run_of_mpiexec_goes_on_without_a_reader(void **state)
+static void run_of_mpiexec_without_reader_continues(void **state)
 {
     (void)state;
     program_need_mpi();
@@ -65,7 +65,7 @@ static void a_run_of_mpiexec_goes_on_without_a_reader(void **state)
 }
 
 /* A full disk is told all the same. */
-static void what_cannot_be_written_is_an_error(void **state)
+static void output_that_cannot_be_written_is_an_error(void **state)
 {
     const char *args[] = {"list", "models", NULL};
     const program_options full = {.stdout_path = "/dev/full"};
@@ -80,9 +80,9 @@ static void what_cannot_be_written_is_an_error(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_goes_on_without_a_reader),
-        cmocka_unit_test(a_run_of_mpiexec_goes_on_without_a_reader),
-        cmocka_unit_test(what_cannot_be_written_is_an_error),
+        cmocka_unit_test(run_without_reader_continues),
+        cmocka_unit_test(run_of_mpiexec_without_reader_continues),
+        cmocka_unit_test(output_that_cannot_be_written_is_an_error),
     };
     int failed;
 

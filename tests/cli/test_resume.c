@@ -19,7 +19,7 @@
 /* 8 steps an epoch. */
 #define RESUME_CONFIG FIXTURES_CONFIG "log_every: 1\n"
 
-static void the_run_s_own_config_is_taken(void **state)
+static void resume_without_config_takes_own_config(void **state)
 {
     char whole[65], parts[65];
 
@@ -39,7 +39,7 @@ static void the_run_s_own_config_is_taken(void **state)
     program_remove("parts");
 }
 
-static void over_mpi_too(void **state)
+static void resume_over_mpi_continues(void **state)
 {
     const char *args[] = {"train", "--resume",    "--run-dir", "mpi",
                           "-s",    "max_steps=0", "--quiet",   NULL};
@@ -53,7 +53,7 @@ static void over_mpi_too(void **state)
     program_remove("mpi");
 }
 
-static void who_names_neither_is_told(void **state)
+static void resume_without_config_and_run_dir_is_refused(void **state)
 {
     (void)state;
     program_assert_error(program_line("train"), 2, "CONFIG is missing");
@@ -78,7 +78,7 @@ static void check_end(const char *run, const char *set, const char *words)
     free(after);
 }
 
-static void an_end_behind_the_run_is_refused(void **state)
+static void resume_with_end_before_last_step_is_refused(void **state)
 {
     (void)state;
     program_assert_success(program_line("train good.yaml -s epochs=5 -s max_steps=20 -s "
@@ -106,10 +106,10 @@ static int resume_setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_run_s_own_config_is_taken),
-        cmocka_unit_test(over_mpi_too),
-        cmocka_unit_test(who_names_neither_is_told),
-        cmocka_unit_test(an_end_behind_the_run_is_refused),
+        cmocka_unit_test(resume_without_config_takes_own_config),
+        cmocka_unit_test(resume_over_mpi_continues),
+        cmocka_unit_test(resume_without_config_and_run_dir_is_refused),
+        cmocka_unit_test(resume_with_end_before_last_step_is_refused),
     };
     int failed;
 

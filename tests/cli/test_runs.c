@@ -107,7 +107,7 @@ static void the_summary_says_what_scripts_rely_on(void **state)
 }
 
 /* Of five classes every answer is among the top 5. */
-static void the_top_5_are_told_of_six_classes(void **state)
+static void top5_is_reported_from_six_classes(void **state)
 {
     json_t *summary;
 
@@ -260,7 +260,7 @@ static void data_info_counts(void **state)
     assert_non_null(strstr(r->out, "    1                  5\n"));
 }
 
-static void quiet_is_quiet(void **state)
+static void train_quiet_prints_nothing(void **state)
 {
     const program_result *r;
 
@@ -446,7 +446,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_leaves_its_files_and_nothing_else),
         cmocka_unit_test(the_summary_says_what_scripts_rely_on),
-        cmocka_unit_test(the_top_5_are_told_of_six_classes),
+        cmocka_unit_test(top5_is_reported_from_six_classes),
         cmocka_unit_test(every_line_of_the_metrics_is_json),
         cmocka_unit_test(eval_finds_what_training_found),
         cmocka_unit_test(ranks_do_not_change_the_result),
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(inspect_and_summary_agree_on_the_weights),
         cmocka_unit_test(inspect_shows_the_network_of_a_config),
         cmocka_unit_test(data_info_counts),
-        cmocka_unit_test(quiet_is_quiet),
+        cmocka_unit_test(train_quiet_prints_nothing),
         cmocka_unit_test(a_run_without_a_name_goes_under_runs),
         cmocka_unit_test(benchmarks_print_json_lines),
         cmocka_unit_test(signals_end_all_ranks),

@@ -161,7 +161,7 @@ static void weights_add_row(json_int_t *all, json_int_t *right, const json_t *ob
     *right += json_integer_value(json_array_get(counts, row));
 }
 
-static void eval_tells_classes_apart(void **state)
+static void eval_with_classes_gives_confusion_matrix(void **state)
 {
     static const char *const lines[] = {"base --classes", "base --classes -n 3"};
     char *first = NULL;
@@ -192,7 +192,7 @@ static void eval_tells_classes_apart(void **state)
 }
 
 /* What a run started from is needed once. */
-static void going_on_does_not_need_the_first_weights(void **state)
+static void resume_needs_no_initial_weights(void **state)
 {
     static const char line[] = "train good.yaml --run-dir going --resume --quiet --set "
                                "init=start.safetensors --set max_steps=8";
@@ -291,7 +291,7 @@ static void bad_imports_and_exports_are_refused(void **state)
     }
 }
 
-static void a_file_of_pytorch_is_told_from_others(void **state)
+static void file_of_pytorch_is_recognised(void **state)
 {
     (void)state;
     program_write("zip.pt", "PK\3\4\0\0\0\0 archive/data.pkl", 26);
@@ -308,11 +308,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(bad_starts_are_refused),
         cmocka_unit_test(exported_weights_come_back),
         cmocka_unit_test(checkpoints_are_weights_too),
-        cmocka_unit_test(going_on_does_not_need_the_first_weights),
-        cmocka_unit_test(eval_tells_classes_apart),
+        cmocka_unit_test(resume_needs_no_initial_weights),
+        cmocka_unit_test(eval_with_classes_gives_confusion_matrix),
         cmocka_unit_test(export_does_not_need_the_data),
         cmocka_unit_test(bad_imports_and_exports_are_refused),
-        cmocka_unit_test(a_file_of_pytorch_is_told_from_others),
+        cmocka_unit_test(file_of_pytorch_is_recognised),
     };
     int failed;
 

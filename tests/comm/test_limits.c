@@ -91,7 +91,7 @@ static bool limits_of_ranks(void)
 }
 
 /* In a process of its own, as a limit stays. */
-static void test_few_addresses(void **state)
+static void shm_with_few_addresses_fails_cleanly(void **state)
 {
     const pid_t child = fork();
     int how;
@@ -111,7 +111,7 @@ static void test_few_addresses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_few_addresses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shm_with_few_addresses_fails_cleanly)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

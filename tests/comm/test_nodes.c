@@ -88,7 +88,7 @@ static int nodes_rank(co_shm *shm, int rank)
     return 0;
 }
 
-static void test_memory_lies_beside_its_rank(void **state)
+static void memory_of_rank_is_on_its_node(void **state)
 {
     pid_t child[RANKS];
     bool skipped = false;
@@ -122,7 +122,7 @@ static void test_memory_lies_beside_its_rank(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_lies_beside_its_rank)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_of_rank_is_on_its_node)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

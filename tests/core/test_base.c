@@ -90,7 +90,7 @@ static co_status try_once(co_status first, int *reached)
     return CO_OK;
 }
 
-static void try_passes_failures_on(void **state)
+static void try_returns_the_failure(void **state)
 {
     int reached = 0;
 
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(exit_codes_are_the_documented_ones),
         cmocka_unit_test(a_message_is_one_line_of_limited_length),
         cmocka_unit_test(messages_belong_to_threads),
-        cmocka_unit_test(try_passes_failures_on),
+        cmocka_unit_test(try_returns_the_failure),
         cmocka_unit_test(types_and_shapes),
         cmocka_unit_test(memory_is_zeroed_checked_and_aligned),
         cmocka_unit_test(impossible_sizes_fail),

@@ -201,7 +201,7 @@ static double rounded_by(double x, uint32_t bits, co_dtype dtype)
     return copysign(steps * step > largest ? (double)INFINITY : steps * step, x);
 }
 
-static void chance_follows_the_bits_of_the_place(void **state)
+static void half_stochastic_rounding_follows_the_place(void **state)
 {
     static const float sources[] = {1.2345678f, -0.0123f, 3e-6f,       -7e-8f, 1e-30f, 65519,
                                     -65535,     1e-39f,   0x1.ffp127f, 12345,  0.1f,   -2.0000002f};
@@ -228,7 +228,7 @@ static void chance_follows_the_bits_of_the_place(void **state)
 
 /* Over all random numbers the mean is the number itself: off by 5 deviations in one of 2 million.
  */
-static void the_mean_is_the_number(void **state)
+static void half_stochastic_mean_is_the_value(void **state)
 {
     static const float sources[] = {1.2345678f, -0.0123f, 1.0001f, -1.9999f, 1e-39f};
     const double n = 1000.0 * DRAWS;
@@ -255,7 +255,7 @@ static void the_mean_is_the_number(void **state)
     }
 }
 
-static void chance_leaves_what_the_format_has(void **state)
+static void half_stochastic_keeps_representable_values(void **state)
 {
     const co_dtype dtypes[] = {CO_BF16, CO_F16};
     uint16_t half[128];
@@ -285,7 +285,7 @@ static void fill(float *x, size_t n)
 }
 
 /* So that it does not matter who updates which part of the weights, nor on which machine. */
-static void chance_is_the_same_for_all_parts_and_sets(void **state)
+static void half_stochastic_any_split_and_level_same_bits(void **state)
 {
     enum { N = 1027 };
     float in[N], whole[N], parts[N];
@@ -308,7 +308,7 @@ static void chance_is_the_same_for_all_parts_and_sets(void **state)
     }
 }
 
-static void another_place_is_another_chance(void **state)
+static void half_stochastic_other_place_other_bits(void **state)
 {
     const co_rng others[] = {{78, CO_RNG_ROUND, 5, 2},
                              {77 + (UINT64_C(1) << 32), CO_RNG_ROUND, 5, 2},
@@ -339,11 +339,11 @@ int main(void)
         cmocka_unit_test(rounds_to_nearest_even),
         cmocka_unit_test(the_ends_of_the_range),
         cmocka_unit_test(all_sets_give_the_same_bits),
-        cmocka_unit_test(chance_follows_the_bits_of_the_place),
-        cmocka_unit_test(the_mean_is_the_number),
-        cmocka_unit_test(chance_leaves_what_the_format_has),
-        cmocka_unit_test(chance_is_the_same_for_all_parts_and_sets),
-        cmocka_unit_test(another_place_is_another_chance),
+        cmocka_unit_test(half_stochastic_rounding_follows_the_place),
+        cmocka_unit_test(half_stochastic_mean_is_the_value),
+        cmocka_unit_test(half_stochastic_keeps_representable_values),
+        cmocka_unit_test(half_stochastic_any_split_and_level_same_bits),
+        cmocka_unit_test(half_stochastic_other_place_other_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void assert_shown(const char *text, const char *shown)
     assert_string_equal(co_text_show(again, sizeof(again), shown), shown);
 }
 
-static void printable_text_stays(void **state)
+static void text_printable_is_unchanged(void **state)
 {
     (void)state;
     assert_shown("", "");
@@ -32,7 +32,7 @@ static void printable_text_stays(void **state)
     assert_shown("\xf0\x9f\x90\x88", "\xf0\x9f\x90\x88");
 }
 
-static void what_steers_a_terminal_is_spelt_out(void **state)
+static void text_control_characters_are_escaped(void **state)
 {
     (void)state;
     assert_shown("a\nb\tc\rd", "a\\nb\\tc\\rd");
@@ -50,7 +50,7 @@ static void what_steers_a_terminal_is_spelt_out(void **state)
     assert_shown("\xf3\xa0\x80\x81", "\\ue0001"); /* a tag */
 }
 
-static void bytes_that_are_no_characters_are_spelt_out(void **state)
+static void text_invalid_utf8_is_escaped(void **state)
 {
     (void)state;
     assert_shown("\xff\xfe", "\\xff\\xfe");
@@ -64,7 +64,7 @@ static void bytes_that_are_no_characters_are_spelt_out(void **state)
 }
 
 /* Whatever the room is, whole pieces and an end. */
-static void what_does_not_fit_is_cut(void **state)
+static void text_too_long_is_cut(void **state)
 {
     static const char text[] = "ab\xe7\x8a\xac\nK\x1b"
                                "cdefgh";
@@ -92,10 +92,10 @@ static void what_does_not_fit_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printable_text_stays),
-        cmocka_unit_test(what_steers_a_terminal_is_spelt_out),
-        cmocka_unit_test(bytes_that_are_no_characters_are_spelt_out),
-        cmocka_unit_test(what_does_not_fit_is_cut),
+        cmocka_unit_test(text_printable_is_unchanged),
+        cmocka_unit_test(text_control_characters_are_escaped),
+        cmocka_unit_test(text_invalid_utf8_is_escaped),
+        cmocka_unit_test(text_too_long_is_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,7 @@ static void gzip_cut_anywhere_is_refused(void **state)
 }
 
 /* A changed bit is accepted only where it changes nothing: time, system and padding. */
-static void gzip_with_any_bit_changed_never_lies(void **state)
+static void idx_gzip_with_flipped_bit_gives_no_false_data(void **state)
 {
     uint8_t bytes[256], packed[400];
     size_t size = files_gzip(packed, bytes, images(bytes));
@@ -171,7 +171,7 @@ static void gzip_with_any_bit_changed_never_lies(void **state)
 }
 
 /* The size at the end of a gzip file is a claim; memory follows only what can be true. */
-static void gzip_that_lies_about_its_size_is_refused(void **state)
+static void idx_gzip_with_false_size_is_refused(void **state)
 {
     static const uint8_t claims[][4] = {
         {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0}, {75, 0, 0, 0}, {77, 0, 0, 0}, {0, 1, 0, 0},
@@ -190,7 +190,7 @@ static void gzip_that_lies_about_its_size_is_refused(void **state)
     assert_int_equal(co_mem_count(), 0);
 }
 
-static void bytes_behind_gzip_are_refused(void **state)
+static void idx_bytes_after_gzip_are_refused(void **state)
 {
     uint8_t bytes[256], packed[400];
     size_t size = files_gzip(packed, bytes, images(bytes));
@@ -217,7 +217,7 @@ static void what_is_packed_is_checked_like_a_plain_file(void **state)
     assert_refused(packed, files_gzip(packed, bytes, size), 3, "1 dimensions, expected 3");
 }
 
-static void running_out_of_memory_is_said(void **state)
+static void idx_failed_allocation_is_an_error(void **state)
 {
     uint8_t bytes[256], packed[400];
     size_t size = files_gzip(packed, bytes, images(bytes));
@@ -237,11 +237,11 @@ int main(void)
         cmocka_unit_test(an_unsound_file_is_refused),
         cmocka_unit_test(a_path_that_is_no_file_is_refused),
         cmocka_unit_test(gzip_cut_anywhere_is_refused),
-        cmocka_unit_test(gzip_with_any_bit_changed_never_lies),
-        cmocka_unit_test(gzip_that_lies_about_its_size_is_refused),
-        cmocka_unit_test(bytes_behind_gzip_are_refused),
+        cmocka_unit_test(idx_gzip_with_flipped_bit_gives_no_false_data),
+        cmocka_unit_test(idx_gzip_with_false_size_is_refused),
+        cmocka_unit_test(idx_bytes_after_gzip_are_refused),
         cmocka_unit_test(what_is_packed_is_checked_like_a_plain_file),
-        cmocka_unit_test(running_out_of_memory_is_said),
+        cmocka_unit_test(idx_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -141,7 +141,7 @@ static void a_batch_is_not_overwritten_while_borrowed(void **state)
     }
 }
 
-static void it_ends_at_any_moment(void **state)
+static void loader_ends_at_any_moment(void **state)
 {
     (void)state;
     for (int k = 0; k < 60; k++) {
@@ -293,7 +293,7 @@ static void assert_first_bad(const co_batch *batch, int ranks, int rank)
 }
 
 /* The same samples stand in whatever the ranks and threads, and all counts stay as planned. */
-static void another_sample_of_the_label_stands_in_for_a_bad_one(void **state)
+static void loader_bad_sample_is_replaced_by_same_label(void **state)
 {
     (void)state;
     for (int k = 0; k < 9; k++) {
@@ -405,7 +405,7 @@ static void threads_share_a_batch(void **state)
     feed_close(&f);
 }
 
-static void waiting_is_measured(void **state)
+static void loader_wait_is_measured(void **state)
 {
     co_batch batch;
     feed f;
@@ -467,13 +467,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_come_in_the_plans_order),
         cmocka_unit_test(a_batch_is_not_overwritten_while_borrowed),
-        cmocka_unit_test(it_ends_at_any_moment),
+        cmocka_unit_test(loader_ends_at_any_moment),
         cmocka_unit_test(a_read_error_comes_back),
         cmocka_unit_test(a_bad_sample_is_an_error_that_names_it),
-        cmocka_unit_test(another_sample_of_the_label_stands_in_for_a_bad_one),
+        cmocka_unit_test(loader_bad_sample_is_replaced_by_same_label),
         cmocka_unit_test(a_label_without_good_samples_is_an_error),
         cmocka_unit_test(threads_share_a_batch),
-        cmocka_unit_test(waiting_is_measured),
+        cmocka_unit_test(loader_wait_is_measured),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(each_failed_allocation_is_an_error),
     };

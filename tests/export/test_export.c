@@ -157,7 +157,7 @@ static const char *const nodes[] = {
 };
 #define N_NODES (sizeof(nodes) / sizeof(nodes[0]))
 
-static void every_op_is_said_in_onnx(void **state)
+static void onnx_every_op_is_exported(void **state)
 {
     network n = open_network(net);
     Onnx__ModelProto *model = export_and_read(&n.export);
@@ -250,7 +250,7 @@ static void an_op_without_a_writer_is_named(void **state)
     close_network(&n);
 }
 
-static void whichever_allocation_fails_there_is_an_error(void **state)
+static void export_failed_allocation_is_an_error(void **state)
 {
     network n = open_network(net);
     co_status st = CO_E_NOMEM;
@@ -291,12 +291,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(safetensors_have_what_torch_expects),
 #ifdef TEST_ONNX
-        cmocka_unit_test(every_op_is_said_in_onnx),
+        cmocka_unit_test(onnx_every_op_is_exported),
         cmocka_unit_test(weights_and_names_are_kept),
         cmocka_unit_test(any_batch_and_what_a_reader_should_know),
         cmocka_unit_test(no_op_is_forgotten),
         cmocka_unit_test(an_op_without_a_writer_is_named),
-        cmocka_unit_test(whichever_allocation_fails_there_is_an_error),
+        cmocka_unit_test(export_failed_allocation_is_an_error),
 #else
         cmocka_unit_test(a_build_without_onnx_says_so),
 #endif

@@ -67,7 +67,7 @@ static void one_rule_is_all_of_them(void **state)
     co_store_destroy(store);
 }
 
-static void plain_gradients_keep_their_bits(void **state)
+static void clip_unlimited_gradients_keep_their_bits(void **state)
 {
     const float odd[] = {-0.0f, 1e-38f, -INFINITY, INFINITY, 3.1f};
 
@@ -121,7 +121,7 @@ static void norm_is_exact_where_it_can_be(void **state)
     }
 }
 
-static void what_is_not_a_number_stays_visible(void **state)
+static void clip_nan_stays_nan(void **state)
 {
     co_store *store = make_store();
 
@@ -138,11 +138,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rule_is_all_of_them),
-        cmocka_unit_test(plain_gradients_keep_their_bits),
+        cmocka_unit_test(clip_unlimited_gradients_keep_their_bits),
         cmocka_unit_test(norms_are_those_of_pytorch),
         cmocka_unit_test(values_are_those_of_pytorch),
         cmocka_unit_test(norm_is_exact_where_it_can_be),
-        cmocka_unit_test(what_is_not_a_number_stays_visible),
+        cmocka_unit_test(clip_nan_stays_nan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

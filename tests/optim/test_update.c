@@ -73,7 +73,7 @@ static void updates_are_those_of_pytorch(void **state)
 }
 
 /* A bucket or a shard of the store may be updated alone. */
-static void pieces_equal_the_whole(void **state)
+static void update_by_ranges_equals_whole(void **state)
 {
     static const size_t cut[] = {0, 1, 16, 61, 100};
 
@@ -108,7 +108,7 @@ static void pieces_equal_the_whole(void **state)
 }
 
 /* Parameters with no gradient ever, and the gaps of the store, must stay what they are. */
-static void zero_stays_zero(void **state)
+static void update_of_zeros_stays_zero(void **state)
 {
     static const char *const texts[] = {
         "{name: sgd, momentum: 0.9, weight_decay: 0.1}", "{name: adam, weight_decay: 0.1}", "adamw",
@@ -169,7 +169,7 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
 }
 
 /* Norms are a tensor's own; weights, norms and biases decay each as they are told. */
-static void tensors_go_their_own_ways(void **state)
+static void update_of_tensors_is_independent(void **state)
 {
     static const struct {
         const char *together, *alone[3]; /* as a weight: what the kind comes to */
@@ -245,7 +245,7 @@ static co_store *updated_by_rule(const char *optimizer, co_grad_rule rule, bool 
     return store;
 }
 
-static void gradients_are_used_by_the_rule(void **state)
+static void update_applies_gradient_rule(void **state)
 {
     const co_grad_rule rule = {.scale = 0.37f, .limit = 0.2f};
 
@@ -260,7 +260,7 @@ static void gradients_are_used_by_the_rule(void **state)
     }
 }
 
-static void parts_of_a_tensor_are_refused(void **state)
+static void update_of_part_of_tensor_is_refused(void **state)
 {
     static const char *const names[] = {"lars", "lamb"};
     const co_optim_step one = {.number = 1, .lr = 0.1, .rule = CO_GRAD_PLAIN};
@@ -285,7 +285,7 @@ static void parts_of_a_tensor_are_refused(void **state)
 }
 
 /* No direction to take the norm of: the plain step. */
-static void nothing_is_divided_by_zero(void **state)
+static void update_never_divides_by_zero(void **state)
 {
     static const struct {
         const char *text;
@@ -314,7 +314,7 @@ static void nothing_is_divided_by_zero(void **state)
     }
 }
 
-static void the_rate_follows_the_batch(void **state)
+static void learning_rate_scales_with_batch(void **state)
 {
     co_store *store = optim_test_store(4);
     co_config *config;
@@ -465,13 +465,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_are_those_of_pytorch),
-        cmocka_unit_test(pieces_equal_the_whole),
-        cmocka_unit_test(zero_stays_zero),
-        cmocka_unit_test(tensors_go_their_own_ways),
-        cmocka_unit_test(gradients_are_used_by_the_rule),
-        cmocka_unit_test(parts_of_a_tensor_are_refused),
-        cmocka_unit_test(nothing_is_divided_by_zero),
-        cmocka_unit_test(the_rate_follows_the_batch),
+        cmocka_unit_test(update_by_ranges_equals_whole),
+        cmocka_unit_test(update_of_zeros_stays_zero),
+        cmocka_unit_test(update_of_tensors_is_independent),
+        cmocka_unit_test(update_applies_gradient_rule),
+        cmocka_unit_test(update_of_part_of_tensor_is_refused),
+        cmocka_unit_test(update_never_divides_by_zero),
+        cmocka_unit_test(learning_rate_scales_with_batch),
         cmocka_unit_test(defaults_are_pytorchs),
         cmocka_unit_test(bad_configs_are_refused_at_their_place),
         cmocka_unit_test(state_arrays_run_out_with_a_message),

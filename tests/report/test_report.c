@@ -112,7 +112,7 @@ static void a_cell_is_read(void **state)
     co_cell_fini(&cell);
 }
 
-static void what_a_run_did_not_measure_is_unknown(void **state)
+static void cell_unmeasured_value_is_unknown(void **state)
 {
     co_cell cell;
 
@@ -126,7 +126,7 @@ static void what_a_run_did_not_measure_is_unknown(void **state)
     co_cell_fini(&cell);
 }
 
-static void damaged_files_are_named(void **state)
+static void cell_damaged_file_is_named(void **state)
 {
     static const struct {
         const char *summary, *metrics, *words;
@@ -290,7 +290,7 @@ static void assert_order(const char *text, const char *section, const char *firs
         fail_msg("no '%s' before '%s' behind '%s'", first, second, section);
 }
 
-static void several_seeds_have_means_and_deviations(void **state)
+static void seeds_give_mean_and_standard_deviation(void **state)
 {
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
@@ -363,7 +363,7 @@ static void plots_say_what_they_show(void **state)
 }
 
 /* A run without a measurement writes null. */
-static void null_is_not_known(void **state)
+static void cell_null_is_unknown(void **state)
 {
     co_cell cell;
 
@@ -384,7 +384,7 @@ static void null_is_not_known(void **state)
 }
 
 /* gnuplot, where it is here, has nothing to complain of. */
-static void gnuplot_draws_them(void **state)
+static void gnuplot_draws_every_plot(void **state)
 {
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
@@ -416,7 +416,7 @@ static void gnuplot_draws_them(void **state)
 }
 
 /* Nothing done, nothing measured: no plot, which gnuplot would refuse to draw. */
-static void nothing_is_drawn_of_nothing(void **state)
+static void plots_without_values_are_not_drawn(void **state)
 {
     co_cell cell;
     co_report report = {.config = "c.yaml", .n_cell = 1, .cell = &cell};
@@ -441,7 +441,7 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
     assert_int_equal(co_report_write_script("/nowhere", &report), CO_E_IO);
 }
 
-static void any_allocation_may_fail(void **state)
+static void report_failed_allocation_is_an_error(void **state)
 {
     co_cell cell;
     uint64_t n;
@@ -466,18 +466,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cell_is_read),
-        cmocka_unit_test(what_a_run_did_not_measure_is_unknown),
-        cmocka_unit_test(damaged_files_are_named),
+        cmocka_unit_test(cell_unmeasured_value_is_unknown),
+        cmocka_unit_test(cell_damaged_file_is_named),
         cmocka_unit_test(speedup_is_over_one_rank),
         cmocka_unit_test(any_name_can_be_written),
         cmocka_unit_test(a_spread_is_over_what_is_known),
-        cmocka_unit_test(several_seeds_have_means_and_deviations),
+        cmocka_unit_test(seeds_give_mean_and_standard_deviation),
         cmocka_unit_test(plots_say_what_they_show),
-        cmocka_unit_test(null_is_not_known),
-        cmocka_unit_test(gnuplot_draws_them),
-        cmocka_unit_test(nothing_is_drawn_of_nothing),
+        cmocka_unit_test(cell_null_is_unknown),
+        cmocka_unit_test(gnuplot_draws_every_plot),
+        cmocka_unit_test(plots_without_values_are_not_drawn),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
-        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(report_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, report_setup, report_teardown);

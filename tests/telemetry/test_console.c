@@ -279,7 +279,7 @@ static void lines_give_values_and_means(void **state)
         "### Training time: 1 h 7 min 51.31 s | 4071.31 s\n");
 }
 
-static void waiting_for_samples_is_said(void **state)
+static void console_input_bound_is_reported(void **state)
 {
     static char seen[SEEN_MAX];
 
@@ -376,7 +376,7 @@ static void narrow_terminal_is_not_wrapped(void **state)
 }
 
 /* What earlier ranks have taken is no part of this epoch's time, nor of the pace. */
-static void a_run_that_goes_on_counts_from_there(void **state)
+static void console_resumed_run_counts_from_its_step(void **state)
 {
     static char seen[SEEN_MAX];
     const char *at = seen;
@@ -395,7 +395,7 @@ static void a_run_that_goes_on_counts_from_there(void **state)
     assert_true(drawn >= 2);
 }
 
-static void a_reader_that_goes_ends_nothing(void **state)
+static void console_closed_pipe_is_no_error(void **state)
 {
     int fd[2];
 
@@ -406,7 +406,7 @@ static void a_reader_that_goes_ends_nothing(void **state)
     close(fd[1]);
 }
 
-static void full_device_is_an_error(void **state)
+static void console_full_device_is_an_error(void **state)
 {
     int fd = open("/dev/full", O_WRONLY);
 
@@ -426,12 +426,12 @@ int main(void)
         cmocka_unit_test(terminal_gets_a_bar),
         cmocka_unit_test(narrow_bar_leaves_out_the_loss),
         cmocka_unit_test(narrow_terminal_is_not_wrapped),
-        cmocka_unit_test(a_run_that_goes_on_counts_from_there),
-        cmocka_unit_test(a_reader_that_goes_ends_nothing),
-        cmocka_unit_test(full_device_is_an_error),
+        cmocka_unit_test(console_resumed_run_counts_from_its_step),
+        cmocka_unit_test(console_closed_pipe_is_no_error),
+        cmocka_unit_test(console_full_device_is_an_error),
         cmocka_unit_test(ranks_are_shown_as_the_tutorial_does),
         cmocka_unit_test(lines_give_values_and_means),
-        cmocka_unit_test(waiting_for_samples_is_said),
+        cmocka_unit_test(console_input_bound_is_reported),
         cmocka_unit_test(lines_to_a_full_device_are_an_error),
     };
 

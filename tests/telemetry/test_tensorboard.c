@@ -264,7 +264,7 @@ static void figures_have_the_names_of_imagenet(void **state)
     assert_true(board_at(&b, "Lr", 2) == 0.01f);
 }
 
-static void a_run_that_goes_on_says_from_where(void **state)
+static void tensorboard_resumed_run_names_its_step(void **state)
 {
     board b;
 
@@ -302,7 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_come_back),
         cmocka_unit_test(figures_have_the_names_of_imagenet),
-        cmocka_unit_test(a_run_that_goes_on_says_from_where),
+        cmocka_unit_test(tensorboard_resumed_run_names_its_step),
         cmocka_unit_test(a_full_disk_leaves_whole_records),
     };
 
