@@ -53,7 +53,7 @@ typedef struct co_tree_sum {
     float *data[CO_TREE_MAX_PARTS]; /* owned */
 } co_tree_sum;
 
-/* `sum` is all zero; takes all the memory it will need, and is ready for the first term, which lies
+/* `sum` is all zero; takes all the memory it will need, and is ready for the first term, which is
    where `vector` adds up on `queue`. */
 co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n,
                            const co_vector_ops *vector, co_queue *queue);

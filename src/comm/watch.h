@@ -2,7 +2,7 @@
  * watch.h - what a rank is doing, written down by itself where others can read it.
  *
  * Always on: the rank's phase with a heartbeat, its last operations, its last log lines. On one
- * machine it is in the region that ranks share, so that a report can say of a rank that stands
+ * machine it is in the region that ranks share, so that a report can say of a rank that hangs
  * still what it did last. Each word has one writer, the rank itself.
  */
 #ifndef CO_COMM_WATCH_H

@@ -40,7 +40,7 @@ static int64_t stop_wish(const co_meeting *last, uint64_t step)
     if (last->met_ns == 0 || made == 0)
         return 1;
     wish = (double)made * STOP_EVERY_S / co_clock_seconds(last->met_ns, co_clock_ns());
-    if (wish > 2 * (double)made) /* the first steps tell little */
+    if (wish > 2 * (double)made) /* the first steps say little */
         wish = 2 * (double)made;
     return wish >= 1 ? (int64_t)wish : 1;
 }

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "telemetry/json.h"
 
-#define ANSWERS_MAX_SHOWN 48 /* ranks whose phase is told one by one: the answer has a limit */
+#define ANSWERS_MAX_SHOWN 48 /* ranks whose phase is listed one by one: the answer has a limit */
 #define ANSWERS_RATE_NS   UINT64_C(2000000000)
 
 void co_shown_set(co_shown *out, const co_where *where)

@@ -40,7 +40,7 @@ typedef struct co_shown_rate {
 /* At least ten times in the time that a rate is about. */
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown);
 
-/* The i-th rank that this process can look at; NULL behind the last. */
+/* The i-th rank that this process can look at; NULL after the last. */
 typedef co_watch *(*co_answer_watch_fn)(const void *arg, int i);
 
 typedef struct co_answer_view {

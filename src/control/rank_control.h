@@ -38,7 +38,7 @@ typedef struct co_meeting {
 typedef struct co_rank_control {
     co_rank_control_options options;
     co_meeting meeting;
-    bool leaving; /* all ranks leave the run here, to go on as others or not at all */
+    bool leaving; /* all ranks leave the run here, to continue as others or not at all */
     /* Over MPI: for good, by a signal or else, with a checkpoint or without. */
     bool stopped, saved;
     co_status stopped_by; /* CO_OK: no signal */

@@ -26,7 +26,7 @@ typedef struct co_session_options {
     const co_state_shape *shape;
     bool snapshot;        /* ranks take checkpoints: they share a place for them */
     const co_state *base; /* what the run begins with; NULL: the beginning */
-    /* Whether the config lets so many ranks go on; else why not, as error. */
+    /* Whether the config lets so many ranks continue; else why not, as error. */
     co_status (*fits)(void *arg, int ranks);
     /* No rank is alive, and as many as `ranks` are to begin with this state. */
     void (*next)(void *arg, const co_state *state, int ranks);
@@ -50,7 +50,7 @@ co_status co_session_status(bool *stopped, uint64_t *steps, co_session *session,
 
 /* Which generation of ranks this is, and why. */
 void co_session_describe(co_run_info *info, const co_session *session);
-/* When the state that this generation begins with was committed: the run's clock goes on from
+/* When the state that this generation begins with was committed: the run's clock continues from
    there; else `start_ns`. */
 uint64_t co_session_start_ns(const co_session *session, uint64_t start_ns);
 /* Where checkpoints are taken; NULL: no such place is shared. */

@@ -37,7 +37,7 @@ struct co_session {
     co_session_options options;
     session_shared *shared;
     size_t shared_bytes;
-    co_state *slot[2];     /* owned; commit k lies in slot k % 2 */
+    co_state *slot[2];     /* owned; commit k is in slot k % 2 */
     co_state *snapshot;    /* owned; NULL: none */
     const co_state *state; /* what this generation begins with; NULL: the beginning */
     int capacity;          /* most ranks */

@@ -3,7 +3,7 @@
  * the thread sanitizer cannot see of it.
  *
  * Work is cut by its shape. An iteration writes what no other one reads or writes, and sums that
- * cross iterations are joined behind the loop in a fixed order, so the number of threads changes no
+ * cross iterations are joined after the loop in a fixed order, so the number of threads changes no
  * bit.
  */
 #ifndef CO_CORE_PARALLEL_H

@@ -33,7 +33,7 @@ void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, u
 const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
 
 /* CO_E_USAGE unless it is for samples that the data set has, and for `rank` and the `parts` - 1
-   behind it. */
+   after it. */
 co_status co_sampler_fits(const co_sampler *sampler, const co_dataset *dataset, int rank,
                           int parts);
 

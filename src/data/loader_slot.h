@@ -13,7 +13,7 @@ typedef struct loader_slot {
     float *input;     /* (most, C, H, W), owned */
     int32_t *label;   /* (most), owned */
     uint32_t *sample; /* (most), owned */
-    co_fence *fence;  /* owned; behind what the consumer's queue does with the batch */
+    co_fence *fence;  /* owned; after what the consumer's queue does with the batch */
     uint64_t claimed; /* samples, under plan_lock */
     /* under queue_lock */
     uint64_t done; /* samples */

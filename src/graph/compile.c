@@ -264,7 +264,7 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
     return compile_describe_call(plan, &call);
 }
 
-/* Whether the first kernel that takes the node computes in floats, and one behind it does not have
+/* Whether the first kernel that takes the node computes in floats, and one after it does not have
    to; or it prefers them itself. Then floats are the faster way, as long as nobody brings the
    node's tensors to 16 bits and back. */
 static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtype low)

@@ -4,13 +4,13 @@
 
 #include <cohort/train.h>
 
-/* Count one batch: scores (n, classes), loss (n), label (n). A sample is right (top-k) when
-   fewer than k classes score higher, ties to the lower class; never when its score is NaN. Without
-   labels (NULL) none is. */
+/* Count one batch: logits (n, classes), loss (n), label (n). A sample is right (top-k) when
+   fewer than k classes have a higher one, ties to the lower class; never when its logit is NaN.
+   Without labels (NULL) none is. */
 void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
                       uint64_t n, size_t classes);
-/* Add 1 to confusion[label][class that scores highest], (classes, classes), for each sample; ties
-   as above. A sample whose scores are all NaN counts nowhere. */
+/* Add 1 to confusion[label][predicted class], (classes, classes), for each sample; ties
+   as above. A sample whose logits are all NaN counts nowhere. */
 void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,
                         size_t classes);
 void co_metrics_add(co_result *sum, const co_result *part);

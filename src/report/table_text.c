@@ -104,10 +104,10 @@ static void table_print_spread(FILE *out, const co_report *report, size_t begin,
                                co_figure figure, int decimals)
 {
     const co_spread spread = co_report_spread(report, begin, end, figure);
-    table_text mean, deviation;
+    table_text mean, sd;
 
     fprintf(out, "  %8s  %6s", table_real(mean, spread.mean, decimals),
-            table_real(deviation, spread.sd, decimals));
+            table_real(sd, spread.sd, decimals));
 }
 
 static void table_print_group(FILE *out, const co_report *report, size_t begin, size_t end,

@@ -56,7 +56,7 @@ typedef struct co_recent {
     co_recent_figures figures;    /* of the step that has just been made */
 } co_recent;
 
-/* At the start of a run, or behind a state, whose spans stand in `recent`; `seconds` of training so
+/* At the start of a run, or after a state, whose spans are in `recent`; `seconds` of training so
    far. */
 void co_recent_open(co_recent *recent, const co_recent_options *options, double seconds);
 void co_recent_close(co_recent *recent);
@@ -67,8 +67,8 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
    shards those of all ranks; `samples` of all ranks. Sets recent->figures. */
 co_status co_recent_finish(co_recent *recent, const co_result *figures, uint64_t samples,
                            double seconds);
-/* Another number of ranks goes on with what ranks had: of one, the same steps without its sums; the
-   sums of one more into them. */
+/* Another number of ranks continues with what ranks had: of one, the same steps without its sums;
+   the sums of one more into them. */
 co_recent_spans co_recent_empty(const co_recent_spans *spans);
 void co_recent_add(co_recent_spans *sum, const co_recent_spans *part);
 

@@ -203,7 +203,7 @@ co_status co_saver_now(co_saver *saver, uint64_t step)
         return CO_OK;
     comm = saver->options.source->comm;
     CO_TRY(saver_take(saver, step, (double)NAN));
-    co_watch_phase(comm, CO_PHASE_SAVING); /* behind what all have done together */
+    co_watch_phase(comm, CO_PHASE_SAVING); /* after what all have done together */
     return co_comm_rank(comm) == 0 ? saver_join(saver) : CO_OK;
 }
 

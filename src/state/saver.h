@@ -1,5 +1,5 @@
 /*
- * saver.h - makes checkpoints of a run at work, as its config says.
+ * saver.h - makes checkpoints of a running run, as its config says.
  *
  * A checkpoint is a snapshot, taken by all ranks between two steps, and a thread of rank 0 that
  * writes it while training continues. If the last one is still being written when the next is due,
@@ -39,7 +39,7 @@ void co_saver_destroy(co_saver *saver);
 
 /* After `step` steps, which are not all of the epoch or of the run. Collective, as all below. */
 co_status co_saver_step(co_saver *saver, uint64_t step);
-/* The run stands at the beginning of an epoch, after `epoch` of them. */
+/* The run is at the beginning of an epoch, after `epoch` of them. */
 typedef struct co_saver_epoch_end {
     uint64_t epoch, step;
     double test_accuracy; /* of the epoch before; NaN: not measured */

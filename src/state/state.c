@@ -136,7 +136,7 @@ int co_state_copies(const co_state *state, int array)
     return state->shape.array[array].own ? state->ranks : 1;
 }
 
-/* The rank's array i, in the order of co_state_shape_of; NULL behind the last. *n: elements. */
+/* The rank's array i, in the order of co_state_shape_of; NULL after the last. *n: elements. */
 static float *state_live(size_t *n, bool *own, const co_state_source *from, int i)
 {
     const co_store *store = from->store;

@@ -73,7 +73,7 @@ typedef struct co_rank_point {
 /* Behind them: the average's two, where there is one; the optimizer's; the strategy's. */
 enum { CO_STATE_PARAM, CO_STATE_BUFFER, CO_STATE_MORE };
 
-#define CO_STATE_EMA "ema" /* name of the average of the weights, which stands at CO_STATE_MORE */
+#define CO_STATE_EMA "ema" /* name of the average of the weights, which is at CO_STATE_MORE */
 
 typedef struct co_state_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "param", "buffer", "momentum_buffer", "exp_avg",
@@ -141,7 +141,7 @@ co_status co_state_capture(co_state *state, const co_state_source *source);
 co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_per_epoch);
 /* Arrays, loss scale and counters into a rank that has just been made; all ranks from the same
    state. `own` gets what it had said of itself, or what it has of the ranks that there were; where
-   the run was stands in state->point. Collective. */
+   the run was is in state->point. Collective. */
 co_status co_state_restore(co_rank_point *own, const co_state_source *source,
                            const co_state *state);
 

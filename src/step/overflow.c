@@ -1,7 +1,7 @@
 /*
  * overflow.c - a step whose gradients overflow: what it has touched already is put back.
  *
- * Must not know how an overflow is found (loss_scale.c, distributed.c), nor who is told.
+ * Must not know how an overflow is found (loss_scale.c, distributed.c), nor who reports it.
  */
 #include "step/overflow.h"
 

@@ -13,7 +13,7 @@
 #include "tensor/store.h"
 
 #define HALF_DIRECT 2            /* ranks up to which all send all */
-#define HALF_LINE   ((size_t)32) /* of 16 bits: slices are whole lines of cache */
+#define HALF_LINE   ((size_t)32) /* elements: slices are whole lines of cache */
 
 typedef struct half_message {
     uint16_t *own;       /* what this rank sends; then the sum of all; (slices) */

@@ -126,7 +126,7 @@ typedef struct co_sink_options {
     uint64_t every; /* steps from one to the next; instead of progress and epochs */
     bool tensorboard;
     co_board_names board_names;
-    bool resumed; /* the run goes on after this step, `epoch_step` of its epoch */
+    bool resumed; /* the run continues after this step, `epoch_step` of its epoch */
     uint64_t step, epoch_step;
 } co_sink_options;
 
@@ -151,7 +151,7 @@ extern const co_sink_ops co_sink_jsonl;
 extern const co_sink_ops co_sink_tensorboard;
 
 #define CO_MAX_SINKS 4 /* that a run can have */
-/* NULL-ended, in the order in which each is told of an event: files first, so that what people see
+/* NULL-ended, in the order in which each gets an event: files first, so that what people see
    is on the disk. */
 extern const co_sink_ops *const co_sinks[];
 

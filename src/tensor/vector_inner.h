@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define CO_VECTOR_TERMS 4 /* most that add_scaled and dot take at a time */
-/* find_large may write so many words behind what it says it has. */
+/* find_large may write so many words after what it says it has. */
 #define CO_VECTOR_MORE 16
 
 typedef struct co_vector_inner {

@@ -1,6 +1,6 @@
 /*
  * run_session.c - what the session of a run (control/session.h) asks of its config: whether another
- * number of ranks can go on, and what is saved when they cannot.
+ * number of ranks can continue, and what is saved when they cannot.
  */
 #include "train/run_session.h"
 

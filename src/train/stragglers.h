@@ -19,10 +19,10 @@ typedef struct co_rank_work {
     double seconds, waited_seconds;
 } co_rank_work;
 
-/* Ranks that are at work for more than 1.2 times as long as the median of the others, between the
+/* Ranks that work for more than 1.2 times as long as the median of the others, between the
    moments at which all meet. Collective; on rank 0 alone there is a result. */
 co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *own);
-/* To tell people; returns `out`. */
+/* The message; returns `out`. */
 const char *co_straggler_message(char *out, size_t size, const co_straggler *straggler);
 
 #endif

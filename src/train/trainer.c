@@ -245,7 +245,7 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
-/* What follows each step: requests from outside, what sinks are told, a checkpoint. */
+/* What follows each step: requests from outside, events to the sinks, a checkpoint. */
 static co_status trainer_after_step(trainer *t)
 {
     const co_where where = trainer_where(t);

@@ -61,7 +61,7 @@ typedef struct trainer {
 /* --- trainer_open.c --- */
 /* Everything but outputs. After a failure too, trainer_close frees what there is. */
 co_status trainer_open(trainer *t);
-/* Rank 0: the run directory, and who is told from there. */
+/* Rank 0: the run directory, and the sinks there. */
 co_status trainer_open_outputs(trainer *t);
 void trainer_close(trainer *t);
 /* --- events.c --- */

@@ -1,5 +1,5 @@
 /*
- * trainer_state.c - where the trainer is, for those who keep it and go on from it.
+ * trainer_state.c - where the trainer is, for those who keep it and resume from it.
  */
 #include "control/session.h"
 #include "core/mem.h"
