@@ -9,7 +9,7 @@ rules='
 core:
 device: core
 tensor: device core
-graph: tensor core
+graph: tensor device core
 ops: graph tensor core
 kernels: core
 backends: kernels ops graph tensor core

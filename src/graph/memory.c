@@ -11,6 +11,7 @@
 #include "graph/plan_internal.h"
 
 #include "core/mem.h"
+#include "device/device.h"
 
 #define MEMORY_ALIGN 64
 
@@ -154,10 +155,8 @@ static co_status memory_take(co_plan *plan)
     for (const plan_call *pc = plan->calls; pc; pc = pc->next)
         if (pc->call.scratch_bytes > scratch)
             scratch = pc->call.scratch_bytes;
-    plan->memory = co_calloc_aligned(plan->used, 1);
-    plan->scratch = co_calloc_aligned(scratch, 1);
-    if (!plan->memory || !plan->scratch)
-        return CO_E_NOMEM;
+    CO_TRY(co_device_alloc(&plan->memory, plan->store->device, plan->used, CO_MEMORY_DEVICE));
+    CO_TRY(co_device_alloc(&plan->scratch, plan->store->device, scratch, CO_MEMORY_DEVICE));
     for (plan_tensor *t = plan->tensors; t; t = t->next)
         t->tensor.data = (char *)plan->memory + memory_root(t)->offset;
     return CO_OK;

@@ -3,19 +3,51 @@
  */
 #include "graph/plan.h"
 
+#include <string.h>
+
 #include "core/isa.h"
 #include "core/mem.h"
+#include "device/device.h"
 #include "graph/plan_internal.h"
 
 static co_status plan_bind(co_plan *plan)
 {
     for (plan_call *pc = plan->calls; pc; pc = pc->next) {
         pc->call.workspace = pc->workspace ? pc->workspace->tensor.data : NULL;
+        pc->call.queue = plan->store->queue;
         pc->call.scratch = plan->scratch;
         if (pc->call.kernel->bind)
             CO_TRY(pc->call.kernel->bind(&pc->call));
     }
     return CO_OK;
+}
+
+/* All of a plan is on one device: what changes the precision of a tensor is the host's work. */
+static co_status plan_check_device(const co_store *store, const co_plan_options *options)
+{
+    const char *device = store->device ? co_device_name(store->device) : NULL;
+
+    for (const co_backend *const *b = options->backends; *b; b++)
+        if (device ? !(*b)->device || strcmp((*b)->device, device) != 0 : (*b)->device != NULL)
+            return co_fail(CO_E_UNSUPPORTED,
+                           "backend %s works in memory of device %s, and the "
+                           "weights are in that of device %s",
+                           (*b)->name, (*b)->device ? (*b)->device : "host",
+                           device ? device : "host");
+    if (device && options->precision.low != CO_F32)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "device %s: conversion to half precision is done on the host", device);
+    return CO_OK;
+}
+
+static co_status plan_take_results(co_plan *plan)
+{
+    const size_t bytes = plan->plain[plan->graph->output]->tensor.bytes +
+                         plan->plain[plan->graph->loss]->tensor.bytes;
+
+    if (co_device_is_host(plan->store->device))
+        return CO_OK;
+    return co_device_alloc(&plan->results, plan->store->device, bytes, CO_MEMORY_PINNED);
 }
 
 static co_status plan_build(co_plan *plan)
@@ -35,6 +67,7 @@ static co_status plan_build(co_plan *plan)
     if (plan->options.training)
         CO_TRY(plan_compile_backward(plan));
     CO_TRY(plan_place_memory(plan));
+    CO_TRY(plan_take_results(plan));
     return plan_bind(plan);
 }
 
@@ -47,6 +80,7 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
     if (options->batch < 1)
         return co_fail(CO_E_USAGE, "a plan needs a batch of at least 1 sample");
     CO_TRY(co_isa_check());
+    CO_TRY(plan_check_device(store, options));
     plan = co_calloc(1, sizeof(*plan));
     if (!plan)
         return CO_E_NOMEM;
@@ -70,8 +104,9 @@ void co_plan_destroy(co_plan *plan)
         if (pc->live && pc->call.kernel->fini)
             pc->call.kernel->fini(&pc->call);
     co_free(plan->step);
-    co_free(plan->memory);
-    co_free(plan->scratch);
+    co_device_free(plan->store->device, plan->memory, CO_MEMORY_DEVICE);
+    co_device_free(plan->store->device, plan->scratch, CO_MEMORY_DEVICE);
+    co_device_free(plan->store->device, plan->results, CO_MEMORY_PINNED);
     co_arena_destroy(plan->arena);
     co_free(plan);
 }
@@ -86,6 +121,32 @@ void *co_plan_input(co_plan *plan, const char *name)
     const int var = co_graph_find_input(plan->graph, name);
 
     return var < 0 ? NULL : plan->plain[var]->tensor.data;
+}
+
+co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t bytes)
+{
+    void *to = co_plan_input(plan, name);
+
+    if (!from)
+        return co_queue_fill(plan->store->queue, to, 0, bytes);
+    return co_queue_copy(plan->store->queue, to, from, bytes);
+}
+
+co_status co_plan_results(const float **output, const float **loss, co_plan *plan)
+{
+    const co_tensor *out = &plan->plain[plan->graph->output]->tensor;
+    const co_tensor *each = &plan->plain[plan->graph->loss]->tensor;
+    co_queue *queue = plan->store->queue;
+    char *results = plan->results;
+
+    if (results) {
+        CO_TRY(co_queue_copy(queue, results, out->data, out->bytes));
+        CO_TRY(co_queue_copy(queue, results + out->bytes, each->data, each->bytes));
+    }
+    CO_TRY(co_queue_wait(queue, CO_DEVICE_WAIT_MS));
+    *output = results ? plan->results : out->data;
+    *loss = results ? (const float *)(const void *)(results + out->bytes) : each->data;
+    return CO_OK;
 }
 
 const float *co_plan_output(const co_plan *plan)

@@ -29,17 +29,25 @@ typedef struct co_plan_options {
     bool no_reuse; /* tests: every tensor has its own memory */
 } co_plan_options;
 
-/* `graph` (finished) and `store` are borrowed and outlive the plan. CO_E_UNSUPPORTED names the
-   node and each backend's reason when no kernel takes it. */
+/* `graph` (finished) and `store` are borrowed and outlive the plan, whose memory is of the store's
+   device and whose work goes on the store's queue. CO_E_UNSUPPORTED names the node and each
+   backend's reason when no kernel takes it, or a backend that is not of that device. */
 co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
                          const co_plan_options *options);
 void co_plan_destroy(co_plan *plan);
 
 int64_t co_plan_batch(const co_plan *plan);
-/* Where to put an input of the graph, plain, with the plan's batch in front; NULL: it has none of
-   that name. */
+/* Put `from` into an input of the graph: all `bytes` of it, plain, with the plan's batch in front.
+   It is the queue's until the results have been asked for, or the queue has been waited for. NULL:
+   zeros. */
+co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t bytes);
+/* After forward: output (N, outputs) plain and loss of each sample (N), for the host to read until
+   the next forward. Waits for the queue. */
+co_status co_plan_results(const float **output, const float **loss, co_plan *plan);
+
+/* The same where they lie in the plan, for who knows that it is on the host. No input of that name:
+   NULL. */
 void *co_plan_input(co_plan *plan, const char *name);
-/* After forward: output (N, outputs) plain and loss of each sample (N). */
 const float *co_plan_output(const co_plan *plan);
 const float *co_plan_loss(const co_plan *plan);
 

@@ -53,6 +53,7 @@ struct co_plan {
     int n_forward; /* steps below are forward */
     void *memory;
     void *scratch;
+    void *results; /* pinned, where the host may not touch the plan's memory: output, then loss */
     size_t used, unshared;
     const co_plan_observer *observer; /* borrowed; NULL: none */
 };

@@ -261,8 +261,8 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
 
     CO_TRY(model_find_plan(&plan, model, 1, true));
     for (int i = 0; i < graph->n_input; i++)
-        memset(co_plan_input(plan, graph->input[i].name), 0,
-               model_input_bytes(model, &graph->input[i], 1));
+        CO_TRY(co_plan_feed(plan, graph->input[i].name, NULL,
+                            model_input_bytes(model, &graph->input[i], 1)));
     CO_TRY(co_plan_forward(plan, &run));
     model->last = plan;
     return CO_OK;
@@ -360,31 +360,33 @@ static co_status model_check_batch(const co_model *model, const co_batch *batch,
     return CO_OK;
 }
 
-static void model_feed(co_model *model, co_plan *plan, const co_batch *batch)
+static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch)
 {
     const co_graph *graph = model->graph;
 
     for (int i = 0; i < graph->n_input; i++) {
         const co_graph_input *input = &graph->input[i];
 
-        memcpy(co_plan_input(plan, input->name), co_batch_find(batch, input->name)->data,
-               model_input_bytes(model, input, batch->count));
+        CO_TRY(co_plan_feed(plan, input->name, co_batch_find(batch, input->name)->data,
+                            model_input_bytes(model, input, batch->count)));
     }
+    return CO_OK;
 }
 
-static void model_count(co_result *out, co_model *model, const co_plan *plan, const co_batch *batch,
-                        bool training)
+static co_status model_count(co_result *out, co_model *model, co_plan *plan, const co_batch *batch,
+                             bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
     const size_t classes = (size_t)model->classes;
-    const float *score = co_plan_output(plan);
+    const float *score, *loss;
 
+    CO_TRY(co_plan_results(&score, &loss, plan));
     if (co_graph_find_input(model->graph, CO_FIELD_LABEL) < 0)
         label = NULL;
-    co_metrics_count(out, score, co_plan_loss(plan), label ? label->data : NULL, batch->count,
-                     classes);
+    co_metrics_count(out, score, loss, label ? label->data : NULL, batch->count, classes);
     if (label && model->confusion && !training)
         co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
+    return CO_OK;
 }
 
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
@@ -401,7 +403,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
-    model_feed(model, plan, batch);
+    CO_TRY(model_feed(model, plan, batch));
     co_profiler_leave(model->profiler);
     co_profiler_enter(model->profiler, CO_PROFILE_IN_FORWARD);
     CO_TRY(co_plan_forward(plan, &run));
@@ -409,7 +411,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (training)
         model->last = plan;
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
-    model_count(out, model, plan, batch, training);
+    CO_TRY(model_count(out, model, plan, batch, training));
     co_profiler_leave(model->profiler);
     return CO_OK;
 }
@@ -428,6 +430,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
 {
     const co_run run = {.seed = model->seed};
     const co_graph *graph = model->graph;
+    const float *score, *loss;
     co_plan *plan = NULL;
 
     if (count == 0)
@@ -439,15 +442,13 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     CO_TRY(model_find_plan(&plan, model, count, false));
     for (int i = 0; i < graph->n_input; i++) { /* zeros: for a loss that nobody reads */
         const size_t bytes = model_input_bytes(model, &graph->input[i], count);
-        void *to = co_plan_input(plan, graph->input[i].name);
+        const bool given = strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0;
 
-        if (strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0)
-            memcpy(to, input, bytes);
-        else
-            memset(to, 0, bytes);
+        CO_TRY(co_plan_feed(plan, graph->input[i].name, given ? input : NULL, bytes));
     }
     CO_TRY(co_plan_forward(plan, &run));
-    memcpy(out, co_plan_output(plan), count * (size_t)model->classes * sizeof(float));
+    CO_TRY(co_plan_results(&score, &loss, plan));
+    memcpy(out, score, count * (size_t)model->classes * sizeof(float));
     return CO_OK;
 }
 

@@ -11,6 +11,7 @@
 #ifndef COHORT_EXT_KERNEL_H
 #define COHORT_EXT_KERNEL_H
 
+#include <cohort/ext/device.h>
 #include <cohort/ext/op.h>
 
 #ifdef __cplusplus
@@ -68,6 +69,10 @@ typedef struct co_call {
     size_t scratch_bytes;                  /* set by plan: valid within one forward or backward */
     void *workspace;
     void *scratch;
+    /** Of the device that the plan is on, before bind: forward and backward put their work on it,
+     *  and CO_OK means accepted; what they were given may be touched until the queue has passed.
+     *  NULL: the host, where all is done when they return. */
+    co_queue *queue;
     const co_kernel *kernel;
     void *self; /* the kernel's self_size bytes, zeroed before plan */
 } co_call;
@@ -122,6 +127,9 @@ struct co_backend {
     const char *name;
     const char *summary;
     const co_kernel *const *kernels; /* ended by NULL */
+    /** Name of the device in whose memory its kernels work (co_device_ops.name). NULL: the host's.
+     */
+    const char *device;
     /** For a backend with layouts: in[0] in any of its layouts -> out[0] plain. NULL: none. */
     const co_kernel *unpack;
     /** Once per process, before the first plan: `threads` cores for this rank. NULL: nothing. */
