@@ -12,15 +12,18 @@
 co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_store *store)
 {
     co_ema *ema = co_calloc(1, sizeof(*ema));
+    co_status st;
 
     if (!ema)
         return CO_E_NOMEM;
     ema->options = *options;
-    ema->param = co_calloc_aligned(store->n, sizeof(float));
-    ema->buffer = co_calloc_aligned(store->n_buffer, sizeof(float));
-    if (!ema->param || !ema->buffer) {
+    ema->store = store;
+    st = co_store_take_array(&ema->param, store, store->n);
+    if (st == CO_OK)
+        st = co_store_take_array(&ema->buffer, store, store->n_buffer);
+    if (st != CO_OK) {
         co_ema_destroy(ema);
-        return CO_E_NOMEM;
+        return st;
     }
     store->vector->copy(store->queue, ema->param, store->param, store->n);
     store->vector->copy(store->queue, ema->buffer, store->buffer, store->n_buffer);
@@ -32,8 +35,8 @@ void co_ema_destroy(co_ema *ema)
 {
     if (!ema)
         return;
-    co_free(ema->buffer);
-    co_free(ema->param);
+    co_store_give_array(ema->store, ema->buffer);
+    co_store_give_array(ema->store, ema->param);
     co_free(ema);
 }
 

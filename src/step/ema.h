@@ -19,9 +19,10 @@ typedef struct co_ema_options {
 /* Arrays as the store's: a checkpoint keeps both and `updates`. */
 typedef struct co_ema {
     co_ema_options options;
-    uint64_t updates; /* of the average so far */
-    float *param;     /* owned, (store->n) */
-    float *buffer;    /* owned, (store->n_buffer) */
+    uint64_t updates;      /* of the average so far */
+    float *param;          /* owned, (store->n) */
+    float *buffer;         /* owned, (store->n_buffer) */
+    const co_store *store; /* borrowed; whose memory they are */
 } co_ema;
 
 /* Begins as the weights that the store has now. */

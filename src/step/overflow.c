@@ -8,21 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/mem.h"
-
 co_status co_overflow_open(co_overflow *overflow, co_distributed *distributed, co_store *store)
 {
     overflow->distributed = distributed;
     overflow->store = store;
     if (!co_scaler_is_on(co_distributed_scaler(distributed)))
         return CO_OK;
-    overflow->kept = co_calloc(store->n_buffer + 1, sizeof(*overflow->kept));
-    return overflow->kept ? CO_OK : CO_E_NOMEM;
+    return co_store_take_array(&overflow->kept, store, store->n_buffer);
 }
 
 void co_overflow_close(co_overflow *overflow)
 {
-    co_free(overflow->kept);
+    if (overflow->store)
+        co_store_give_array(overflow->store, overflow->kept);
     overflow->kept = NULL;
 }
 

@@ -121,11 +121,8 @@ static co_status compress_setup(co_compress *compress, const co_value *map, doub
 
     CO_TRY(compress_read(compress, map));
     CO_TRY(compress_cut(c, bucket_mib));
-    if (compress->error_feedback) {
-        c->memory = co_calloc_aligned(c->store->n, sizeof(float));
-        if (!c->memory)
-            return CO_E_NOMEM;
-    }
+    if (compress->error_feedback)
+        CO_TRY(co_store_take_array(&c->memory, c->store, c->store->n));
     return c->ops->init ? c->ops->init(c) : CO_OK;
 }
 
@@ -192,7 +189,7 @@ void co_compress_destroy(co_compress *compress)
     }
     if (compress->c.ops->fini)
         compress->c.ops->fini(&compress->c);
-    co_free(compress->c.memory);
+    co_store_give_array(compress->c.store, compress->c.memory);
     co_free(compress->c.piece);
     co_free(compress);
 }

@@ -72,11 +72,8 @@ static co_status topk_init(co_compressor *c)
     if (self->momentum > 0 && !c->memory)
         return co_fail(CO_E_USAGE, "compress topk: momentum is that of the memory, which "
                                    "error_feedback: false leaves out; give one of them");
-    if (self->momentum > 0) {
-        self->velocity = co_calloc_aligned(c->store->n, sizeof(float));
-        if (!self->velocity)
-            return CO_E_NOMEM;
-    }
+    if (self->momentum > 0)
+        CO_TRY(co_store_take_array(&self->velocity, c->store, c->store->n));
     self->message = co_calloc(c->n_piece, sizeof(*self->message));
     if (!self->message)
         return CO_E_NOMEM;
@@ -196,7 +193,7 @@ static void topk_fini(co_compressor *c)
 
     co_free(self->message);
     co_free(self->block);
-    co_free(self->velocity);
+    co_store_give_array(c->store, self->velocity);
 }
 
 const co_compressor_ops co_compressor_topk = {

@@ -88,7 +88,7 @@ static const co_key local_outer_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status local_init_outer(local_state *self, size_t n)
+static co_status local_init_outer(local_state *self, const co_store *store)
 {
     co_arena *arena = co_arena_create();
     co_status st;
@@ -99,9 +99,8 @@ static co_status local_init_outer(local_state *self, size_t n)
                       arena);
     co_arena_destroy(arena);
     CO_TRY(st);
-    self->common = co_calloc_aligned(n, sizeof(float));
-    self->velocity = co_calloc_aligned(n, sizeof(float));
-    return self->common && self->velocity ? CO_OK : CO_E_NOMEM;
+    CO_TRY(co_store_take_array(&self->common, store, store->n));
+    return co_store_take_array(&self->velocity, store, store->n);
 }
 
 static co_status local_init(co_strategy *strategy)
@@ -110,7 +109,7 @@ static co_status local_init(co_strategy *strategy)
 
     strategy->own_weights = strategy->own_state = true;
     if (self->outer_value)
-        CO_TRY(local_init_outer(self, strategy->store->n));
+        CO_TRY(local_init_outer(self, strategy->store));
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            CO_SUM);
 }
@@ -243,8 +242,8 @@ static void local_fini(co_strategy *strategy)
     local_state *self = strategy->self;
 
     co_reducer_fini(&self->reducer);
-    co_free(self->velocity);
-    co_free(self->common);
+    co_store_give_array(strategy->store, self->velocity);
+    co_store_give_array(strategy->store, self->common);
 }
 
 const co_strategy_ops co_strategy_local = {

@@ -61,11 +61,8 @@ static co_status stale_init_slot(stale_slot *slot, const co_strategy *strategy)
     const stale *self = strategy->self;
     const co_store *store = strategy->store;
 
-    if (stale_is_delayed(self)) {
-        slot->sum = co_calloc_aligned(store->n, sizeof(float));
-        if (!slot->sum)
-            return CO_E_NOMEM;
-    }
+    if (stale_is_delayed(self))
+        CO_TRY(co_store_take_array(&slot->sum, store, store->n));
     return co_reducer_init(&slot->reducer, strategy, slot->sum ? slot->sum : store->grad,
                            self->bucket_mib, CO_SUM);
 }
@@ -186,7 +183,7 @@ static void stale_fini(co_strategy *strategy)
 
     for (size_t i = 0; i < self->n_slot; i++) {
         co_reducer_fini(&self->slot[i].reducer);
-        co_free(self->slot[i].sum);
+        co_store_give_array(strategy->store, self->slot[i].sum);
     }
     co_free(self->slot);
 }

@@ -15,7 +15,7 @@
 
 #define STORE_RESULT sizeof(double) /* the largest result */
 
-static co_status store_take(float **out, const co_store *store, size_t n)
+co_status co_store_take_array(float **out, const co_store *store, size_t n)
 {
     void *array = NULL;
 
@@ -26,16 +26,16 @@ static co_status store_take(float **out, const co_store *store, size_t n)
     return CO_OK;
 }
 
-static void store_give(const co_store *store, float *array)
+void co_store_give_array(const co_store *store, float *array)
 {
     co_device_free(store->device, array, CO_MEMORY_DEVICE);
 }
 
 static co_status store_fill(co_store *store)
 {
-    CO_TRY(store_take(&store->own_param, store, store->n));
-    CO_TRY(store_take(&store->own_grad, store, store->n));
-    CO_TRY(store_take(&store->buffer, store, store->n_buffer));
+    CO_TRY(co_store_take_array(&store->own_param, store, store->n));
+    CO_TRY(co_store_take_array(&store->own_grad, store, store->n));
+    CO_TRY(co_store_take_array(&store->buffer, store, store->n_buffer));
     store->param = store->own_param;
     store->grad = store->own_grad;
     if (!co_device_is_host(store->device))
@@ -75,10 +75,10 @@ void co_store_destroy(co_store *store)
     co_queue_destroy(store->queue);
     co_device_free(store->device, store->result, CO_MEMORY_DEVICE);
     for (int i = 0; i < store->n_state; i++)
-        store_give(store, store->state[i]);
-    store_give(store, store->buffer);
-    store_give(store, store->own_grad);
-    store_give(store, store->own_param);
+        co_store_give_array(store, store->state[i]);
+    co_store_give_array(store, store->buffer);
+    co_store_give_array(store, store->own_grad);
+    co_store_give_array(store, store->own_param);
     co_free(store->tensor);
     co_free(store);
 }
@@ -86,7 +86,7 @@ void co_store_destroy(co_store *store)
 co_status co_store_add_states(co_store *store, int n_state)
 {
     for (int i = 0; i < n_state; i++) {
-        CO_TRY(store_take(&store->state[store->n_state], store, store->n));
+        CO_TRY(co_store_take_array(&store->state[store->n_state], store, store->n));
         store->n_state++;
     }
     return CO_OK;

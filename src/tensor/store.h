@@ -52,6 +52,11 @@ void co_store_destroy(co_store *store);
 /* Zeroed state arrays; called once, by the optimizer. */
 co_status co_store_add_states(co_store *store, int n_state);
 
+/* Zeroed memory for n elements beside the store's own arrays, where `vector` computes; and back,
+   NULL allowed, before the store is destroyed. */
+co_status co_store_take_array(float **out, const co_store *store, size_t n);
+void co_store_give_array(const co_store *store, float *array);
+
 /* What is in the store; copied. Called once. */
 co_status co_store_set_tensors(co_store *store, const co_store_tensor *tensor, size_t n);
 

@@ -10,7 +10,7 @@
 #define COLS 53
 #define RANK 6
 
-/* M (ROWS, COLS), P (RANK, ROWS), Q (RANK, COLS), one behind an address that vectors like. */
+/* M (ROWS, COLS), P (RANK, ROWS), Q (RANK, COLS), all one element after an aligned address. */
 typedef struct numbers {
     float m[ROWS * COLS + 1], p[RANK * ROWS + 1], q[RANK * COLS + 1];
 } numbers;
