@@ -111,10 +111,9 @@ static co_status bench_ops_run_network(cli_network *net, const bench_ops_options
     const int64_t batch = o->batch ? o->batch : (int64_t)net->batch;
     bench_ops_rows rows = {.n = 0};
     co_roof roof;
-    co_status st = co_model_setup(net->model, threads);
+    co_status st = co_roof_measure(&roof, threads, 1);
 
-    if (st == CO_OK)
-        st = co_roof_measure(&roof, threads, 1);
+    co_model_setup(net->model, threads);
     if (st == CO_OK)
         st = bench_ops_measure(&rows, net, batch, o->ms);
     if (st == CO_OK)

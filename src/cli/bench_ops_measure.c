@@ -43,6 +43,7 @@ static co_status measure_open(measure *m, const cli_network *net, int64_t batch)
     const co_plan_options options = {.batch = batch,
                                      .training = true,
                                      .backends = net->model->backends,
+                                     .threads = net->model->threads,
                                      .direct_convolution = net->model->direct_convolution,
                                      .precision = net->model->precision.plan,
                                      .no_reuse = true};

@@ -33,7 +33,7 @@ static const cli_option list_option_table[] = {
     {"config", 'c', CLI_TEXT, offsetof(list_options, config), "CONFIG", 0, 0,
      "kernels: those that run each layer of this config"},
     {"why", 0, CLI_FLAG, offsetof(list_options, why), NULL, 0, 0,
-     "kernels: also why the backends before them refused"},
+     "kernels: also why those before them refused"},
     {"set", 's', CLI_LIST, offsetof(list_options, set), "KEY=VALUE", 0, 0,
      "change that config; repeatable"},
     CLI_OPTIONS_END,
@@ -83,7 +83,7 @@ static bool list_has_kernel(const co_backend *backend, const char *op)
     return false;
 }
 
-/* Which backend runs each layer of a config, and what the ones before it said against it. */
+/* Which kernel runs each layer of a config, and what the ones before it said against it. */
 static co_status list_layer_kernels(const list_options *o)
 {
     char path[CLI_MAX_PATH];
@@ -98,8 +98,10 @@ static co_status list_layer_kernels(const list_options *o)
         const co_node *node = &net.model->graph->node[i];
         const char *why;
         const char *backend = co_plan_backend(net.plan, i, &why);
+        const char *kernel = co_plan_kernel(net.plan, i);
 
-        printf("%-20s %-18s %s\n", node->name, node->op->name, backend);
+        printf("%-20s %-18s %s%s%s\n", node->name, node->op->name, backend, kernel ? " " : "",
+               kernel ? kernel : "");
         if (o->why && *why)
             printf("    not %s\n", why);
     }

@@ -55,10 +55,10 @@ co_status cli_network_compile(cli_network *net)
     const co_plan_options options = {.batch = (int64_t)net->batch,
                                      .training = true,
                                      .backends = net->model->backends,
+                                     .threads = co_thread_cores(),
                                      .direct_convolution = net->model->direct_convolution,
                                      .precision = net->model->precision.plan};
 
-    CO_TRY(co_model_setup(net->model, co_thread_cores()));
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);
 }
 

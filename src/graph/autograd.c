@@ -90,11 +90,11 @@ static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, cons
 
         if (!t)
             continue;
-        CO_TRY(plan_make_readable(&t, plan, pc->backend));
+        CO_TRY(plan_make_readable(&t, plan, pc->kernel, pc->backend));
         call->grad_out[i] = &t->tensor;
         if (!more)
             continue;
-        CO_TRY(plan_make_readable(&more, plan, pc->backend));
+        CO_TRY(plan_make_readable(&more, plan, pc->kernel, pc->backend));
         call->grad_more = &more->tensor;
     }
     for (int i = 0; i < call->n_in; i++) {

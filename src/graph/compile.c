@@ -2,7 +2,7 @@
  * compile.c - which kernel runs each node, and which layout each tensor has.
  *
  * The first kernel that supports a node wins. Layouts stay as the producer left them; only where
- * the next kernel belongs to another backend does a step unpack the tensor to the plain layout.
+ * the next kernel does not read one does a step unpack the tensor to the plain layout.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +64,7 @@ static co_call compile_describe_call(const co_plan *plan, const co_call *init)
 
     call.made = init->out[0]->shape;
     call.training = plan->options.training;
+    call.threads = plan->options.threads;
     call.direct_convolution = plan->options.direct_convolution;
     call.over_ranks = plan->options.training && plan->options.over_ranks;
     call.n_in = init->op->n_in + plan_count_added(init);
@@ -89,7 +90,7 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
 {
     co_call *call = &pc->call;
 
-    call->kernel = kernel;
+    call->kernel = pc->kernel = kernel;
     if (pc->wide) {
         CO_TRY(plan_wide_use(pc, plan, kernel));
         call->kernel = kernel = &plan_wide_kernel;
@@ -130,26 +131,51 @@ co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
     return compile_plan_call(plan, *out, kernel);
 }
 
-co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backend *backend)
+static bool compile_reads(const co_kernel *kernel, const co_backend *backend,
+                          const co_layout *layout)
+{
+    if (layout->format == CO_FORMAT_PLAIN)
+        return true;
+    return kernel && (kernel->reads & CO_READS(layout->format)) &&
+           (layout->format != CO_FORMAT_OPAQUE || layout->owner == backend);
+}
+
+/* The backend that brings the layout to the plain one, in the order of preference. */
+static const co_backend *compile_find_unpacker(const co_plan *plan, const co_layout *layout)
+{
+    const co_backend *const *b = plan->options.backends;
+
+    while (*b && !compile_reads((*b)->unpack, *b, layout))
+        b++;
+    return *b;
+}
+
+co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_kernel *kernel,
+                             const co_backend *backend)
 {
     co_tensor *from = &(*tensor)->tensor;
     co_call init = {.op = &compile_unpack_op, .name = "unpack", .in = {from}};
+    const co_backend *unpacker;
     plan_tensor *to;
     plan_call *pc;
 
-    if (!from->layout || from->layout->backend == backend)
+    if (compile_reads(kernel, backend, &from->layout))
         return CO_OK;
+    unpacker = compile_find_unpacker(plan, &from->layout);
+    if (!unpacker)
+        return co_fail(CO_E_UNSUPPORTED, "no backend of this plan reads a layout that one writes");
     to = plan_new_tensor(plan, &from->shape, from->dtype);
     if (!to)
         return CO_E_NOMEM;
     init.out[0] = &to->tensor;
-    CO_TRY(plan_add_kernel(&pc, plan, &init, from->layout->backend->unpack, from->layout->backend));
+    CO_TRY(plan_add_kernel(&pc, plan, &init, unpacker->unpack, unpacker));
     *tensor = to;
     return CO_OK;
 }
 
 /* The same for an input of a node, where several nodes may want the plain copy. */
-static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_backend *backend)
+static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_kernel *kernel,
+                                    const co_backend *backend)
 {
     plan_tensor *t = (plan_tensor *)*in;
     int var = -1;
@@ -157,72 +183,138 @@ static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_back
     for (int i = 0; i < plan->graph->n_var && var < 0; i++)
         if (plan->value[i] == t)
             var = i;
-    if (var >= 0 && plan->plain[var] && t->tensor.layout && t->tensor.layout->backend != backend) {
+    if (var >= 0 && plan->plain[var] && !compile_reads(kernel, backend, &t->tensor.layout)) {
         *in = &plan->plain[var]->tensor;
         return CO_OK;
     }
-    CO_TRY(plan_make_readable(&t, plan, backend));
+    CO_TRY(plan_make_readable(&t, plan, kernel, backend));
     if (var >= 0 && *in != &t->tensor)
         plan->plain[var] = t;
     *in = &t->tensor;
     return CO_OK;
 }
 
-static const co_kernel *compile_find_kernel(const co_backend *backend, const char *op)
+/* A kernel of the op and its backend, in the order in which they are asked. */
+typedef struct compile_pair {
+    const co_backend *const *backend; /* ended by NULL */
+    const co_kernel *const *kernel;
+    int found; /* kernels of the op so far in this backend */
+} compile_pair;
+
+static compile_pair compile_first(const co_plan *plan)
 {
-    for (const co_kernel *const *k = backend->kernels; *k; k++)
-        if (strcmp((*k)->op, op) == 0)
-            return *k;
-    return NULL;
+    const co_backend *const *backend = plan->options.backends;
+
+    return (compile_pair){backend, *backend ? (*backend)->kernels : NULL, 0};
 }
 
-/* Whether the kernel takes the call: as it is or, where tensors have 16 bits, in floats. */
-static bool compile_takes(const co_kernel *kernel, plan_call *pc, const char **why)
+/* The next kernel of `op`, which compile_step leaves behind; NULL at the end of a backend. */
+static const co_kernel *compile_look(compile_pair *at, const char *op)
 {
-    if (plan_kernel_takes(kernel, &pc->call) && compile_supports(kernel, &pc->call, why)) {
-        pc->wide = NULL;
-        return true;
+    while (*at->kernel && strcmp((*at->kernel)->op, op) != 0)
+        at->kernel++;
+    at->found += *at->kernel != NULL;
+    return *at->kernel;
+}
+
+static void compile_step(compile_pair *at)
+{
+    if (*at->kernel) {
+        at->kernel++;
+        return;
     }
-    return pc->wide && compile_supports(kernel, plan_wide_call(pc->wide), why);
+    at->backend++;
+    at->kernel = *at->backend ? (*at->backend)->kernels : NULL;
+    at->found = 0;
 }
 
-/* First backend whose kernel takes the call; the refusals are the message when none does. */
-static co_status compile_choose(const co_kernel **out, plan_call *pc, co_plan *plan)
+/* What has been said against a call's kernels. */
+typedef struct compile_refusals {
+    char text[1024];
+    size_t used;
+} compile_refusals;
+
+static void compile_refuse(compile_refusals *all, const co_backend *backend,
+                           const co_kernel *kernel, const char *why)
 {
-    char why_all[512] = "";
-    size_t used = 0;
+    const char *name = kernel && kernel->name ? kernel->name : "";
+
+    if (all->used < sizeof(all->text))
+        all->used +=
+            (size_t)snprintf(all->text + all->used, sizeof(all->text) - all->used, "%s%s%s%s: %s",
+                             all->used ? "; " : "", backend->name, *name ? " " : "", name, why);
+}
+
+typedef struct compile_choice {
+    const co_backend *backend;
+    const co_kernel *kernel;
+    bool narrow; /* it takes the call as it is: its tensors have 16 bits */
+} compile_choice;
+
+/* The first kernel that takes the call, as it is or, where tensors have 16 bits, in floats; but one
+   that yields is taken in floats only if none behind it takes the call as it is. */
+static compile_choice compile_find(compile_refusals *all, const co_plan *plan, const plan_call *pc)
+{
+    compile_choice choice = {NULL, NULL, false};
+    const char *op = pc->call.op->name;
+    size_t before = 0;
+
+    for (compile_pair at = compile_first(plan); *at.backend; compile_step(&at)) {
+        const co_kernel *kernel = compile_look(&at, op);
+        const char *why = "has no kernel for it";
+
+        if (kernel && plan_kernel_takes(kernel, &pc->call) &&
+            compile_supports(kernel, &pc->call, &why))
+            return (compile_choice){*at.backend, kernel, true};
+        if (kernel && !choice.kernel && pc->wide &&
+            compile_supports(kernel, plan_wide_call(pc->wide), &why)) {
+            choice = (compile_choice){*at.backend, kernel, false};
+            before = all->used;
+            why = "computes in fp32";
+        }
+        if (choice.kernel && !choice.kernel->yields_half)
+            return choice;
+        if (kernel && choice.kernel && !plan_kernel_takes(kernel, &pc->call))
+            why = "computes in fp32";
+        if (kernel || !at.found)
+            compile_refuse(all, *at.backend, kernel, why);
+    }
+    if (choice.kernel && before < sizeof(all->text)) { /* what came behind it does not count */
+        all->text[before] = 0;
+        all->used = before;
+    }
+    return choice;
+}
+
+static co_status compile_choose(plan_call *pc, co_plan *plan)
+{
+    compile_refusals all = {.text = "", .used = 0};
+    compile_choice choice;
 
     if (plan_is_half(&pc->call))
         CO_TRY(plan_widen(pc, plan));
-    for (const co_backend *const *b = plan->options.backends; *b; b++) {
-        const co_kernel *kernel = compile_find_kernel(*b, pc->call.op->name);
-        const char *why = "has no kernel for it";
-
-        if (kernel && compile_takes(kernel, pc, &why)) {
-            pc->backend = *b;
-            pc->refusals = used ? co_arena_strdup(plan->arena, why_all) : "";
-            *out = kernel;
-            return pc->refusals ? CO_OK : CO_E_NOMEM;
-        }
-        if (used < sizeof(why_all))
-            used += (size_t)snprintf(why_all + used, sizeof(why_all) - used, "%s%s: %s",
-                                     used ? "; " : "", (*b)->name, why);
-    }
-    return co_fail(CO_E_UNSUPPORTED, "layer %s: no backend can run %s (%s)", pc->call.name,
-                   pc->call.op->name, why_all);
+    choice = compile_find(&all, plan, pc);
+    if (!choice.kernel)
+        return co_fail(CO_E_UNSUPPORTED, "layer %s: no backend can run %s (%s)", pc->call.name,
+                       pc->call.op->name, all.text);
+    if (choice.narrow)
+        pc->wide = NULL;
+    pc->backend = choice.backend;
+    pc->kernel = choice.kernel;
+    pc->refusals = all.used ? co_arena_strdup(plan->arena, all.text) : "";
+    return pc->refusals ? CO_OK : CO_E_NOMEM;
 }
 
 co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init)
 {
-    const co_kernel *kernel = NULL;
     plan_call *pc;
 
     CO_TRY(compile_new_call(&pc, plan, init));
-    CO_TRY(compile_choose(&kernel, pc, plan));
-    plan_limit_fusion(plan, pc, kernel);
+    CO_TRY(compile_choose(pc, plan));
+    plan_limit_fusion(plan, pc, pc->kernel);
     for (int i = 0; i < pc->call.n_in; i++)
-        CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->backend));
-    CO_TRY(compile_plan_call(plan, pc, kernel));
+        CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->kernel, pc->backend));
+    CO_TRY(compile_plan_call(plan, pc, pc->kernel));
     *out = pc;
     return CO_OK;
 }
@@ -274,13 +366,17 @@ static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtyp
     const co_call wide = compile_imagine(wide_room, plan, init, CO_F32);
     bool found = false;
 
-    for (const co_backend *const *b = plan->options.backends; *b; b++) {
-        const co_kernel *kernel = compile_find_kernel(*b, init->op->name);
+    for (compile_pair at = compile_first(plan); *at.backend; compile_step(&at)) {
+        const co_kernel *kernel = compile_look(&at, init->op->name);
+        const bool prefers = kernel && kernel->prefers_floats && kernel->prefers_floats(&narrow);
         const char *why;
 
-        if (kernel && plan_kernel_takes(kernel, &narrow) && compile_supports(kernel, &narrow, &why))
-            return found || (kernel->prefers_floats && kernel->prefers_floats(&narrow));
-        found = found || (kernel && compile_supports(kernel, &wide, &why));
+        if (!kernel)
+            continue;
+        if (plan_kernel_takes(kernel, &narrow) && compile_supports(kernel, &narrow, &why))
+            return found || prefers;
+        found =
+            found || ((!kernel->yields_half || prefers) && compile_supports(kernel, &wide, &why));
     }
     return false;
 }
@@ -321,7 +417,7 @@ static co_status compile_pin(co_plan *plan, int var)
     plan_tensor *t = plan->plain[var] ? plan->plain[var] : plan->value[var];
 
     CO_TRY(plan_cast(&t, plan, plan->graph->var[var].dtype));
-    CO_TRY(plan_make_readable(&t, plan, NULL));
+    CO_TRY(plan_make_readable(&t, plan, NULL, NULL));
     plan->plain[var] = t;
     t->pinned = true;
     return CO_OK;

@@ -71,7 +71,8 @@ static void memory_try_in_place(co_tensor *to, co_tensor *from, int step)
 {
     plan_tensor *t = (plan_tensor *)to, *root;
 
-    if (!to || !from || to == from || to->bytes != from->bytes || to->layout != from->layout)
+    if (!to || !from || to == from || to->bytes != from->bytes ||
+        !co_layout_same(&to->layout, &from->layout))
         return;
     root = memory_root((plan_tensor *)from);
     if (t->alias || t->first != step || root->pinned || root->last != step)

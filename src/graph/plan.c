@@ -242,7 +242,7 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
                           .backend = pc->backend,
                           .backward = s >= plan->n_forward,
                           .gradient = step->backward};
-    if (seen->kernel == pc->backend->unpack) {
+    if (pc->kernel == pc->backend->unpack) {
         const char *name = plan_writer(plan, pc->call.in[0]);
 
         out->name = name ? name : out->name;
@@ -262,4 +262,9 @@ const char *co_plan_backend(const co_plan *plan, int node, const char **why)
     if (why)
         *why = pc->refusals;
     return pc->backend->name;
+}
+
+const char *co_plan_kernel(const co_plan *plan, int node)
+{
+    return plan->node_call[node]->kernel->name;
 }

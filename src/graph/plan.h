@@ -23,6 +23,7 @@ typedef struct co_plan_options {
     int64_t batch;
     bool training;                     /* with backward */
     const co_backend *const *backends; /* in order of preference, ended by NULL */
+    int threads;                       /* co_call has it */
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
     co_plan_precision precision;
@@ -90,8 +91,10 @@ co_status co_plan_run_step(co_plan *plan, int step, const co_run *run);
 
 /* Bytes of activations with and without reuse; for reports and tests. */
 void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared);
-/* Name of the backend that runs a node of the graph. *why (may be NULL): what those before it said
-   against it, "onednn: ...", or "" when it was the first. Borrowed. */
+/* Name of the backend that runs a node of the graph. *why (may be NULL): what the kernels before it
+   said against it, "cpu winograd: ...; onednn: ...", or "" when it was the first. Borrowed. */
 const char *co_plan_backend(const co_plan *plan, int node, const char **why);
+/* The kernel's name among those of its backend for the op, or NULL. */
+const char *co_plan_kernel(const co_plan *plan, int node);
 
 #endif

@@ -24,10 +24,11 @@ typedef struct plan_wide plan_wide; /* wide.c */
 typedef struct plan_call {
     co_call call;
     const co_backend *backend;
-    const char *refusals;   /* of the backends before it; "": none */
-    bool live;              /* the kernel's plan has been entered: fini is due */
-    plan_tensor *workspace; /* NULL: none */
-    plan_wide *wide;        /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
+    const co_kernel *kernel; /* the backend's; call.kernel is that, or plan_wide_kernel */
+    const char *refusals;    /* of the kernels before it; "": none */
+    bool live;               /* the kernel's plan has been entered: fini is due */
+    plan_tensor *workspace;  /* NULL: none */
+    plan_wide *wide;         /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
     struct plan_call *next;
 } plan_call;
 
@@ -66,8 +67,10 @@ plan_tensor *plan_new_tensor(co_plan *plan, const co_shape *shape, co_dtype dtyp
    read; make out[]; append its forward step. `out` gets the call. */
 co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init);
 co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t ready_end);
-/* *tensor in a layout that `backend` reads: itself, or a plain copy made by a new step. */
-co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_backend *backend);
+/* *tensor in a layout that the kernel reads, NULL: in the plain one: itself, or a plain copy made
+   by a new step. */
+co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_kernel *kernel,
+                             const co_backend *backend);
 
 /* A call whose kernel is known; in[] and out[] are set. Appends its forward step. */
 co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,

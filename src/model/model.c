@@ -16,12 +16,12 @@
 
 #define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch, as of any other tensor */
 
-co_status co_model_setup(co_model *model, int threads)
+void co_model_setup(co_model *model, int threads)
 {
-    for (const co_backend *const *b = model->backends; *b; b++)
-        if ((*b)->setup)
-            CO_TRY((*b)->setup(threads > 0 ? threads : 1));
-    return CO_OK;
+    threads = threads > 0 ? threads : 1;
+    if (threads != model->threads)
+        co_model_drop_plans(model);
+    model->threads = threads;
 }
 
 /* The store says what is in it, so that nobody who sees the store alone needs the graph. */
@@ -115,12 +115,8 @@ co_status co_model_create(co_model **out, const co_model_options *options)
         return st;
     }
     (*out)->owns_config = true;
-    st = co_model_setup(*out, options->threads);
-    if (st != CO_OK) {
-        co_model_destroy(*out);
-        *out = NULL;
-    }
-    return st;
+    co_model_setup(*out, options->threads);
+    return CO_OK;
 }
 
 void co_model_drop_plans(co_model *model)
@@ -159,6 +155,7 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     const co_plan_options options = {.batch = (int64_t)batch,
                                      .training = training,
                                      .backends = model->backends,
+                                     .threads = model->threads,
                                      .direct_convolution = model->direct_convolution,
                                      .over_ranks = model->norm_comm != NULL,
                                      .precision = model->precision.plan};

@@ -25,6 +25,7 @@ struct co_model {
     co_graph *graph; /* owned */
     co_store *store; /* owned */
     const co_backend *const *backends;
+    int threads; /* cores for its layers; 0: not said yet */
     bool direct_convolution;
     co_precision precision;
     float loss_scale; /* of the gradients that backward gives; 1: none */
@@ -44,11 +45,11 @@ typedef struct co_model_values {
     co_config *config;
 } co_model_values;
 
-/* Without co_model_setup, so that a launcher can make the model before it forks. */
+/* Without co_model_setup, so that a launcher can make the model before it knows its ranks. */
 co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options);
-/* Ready the backends for `threads` cores in this process. */
-co_status co_model_setup(co_model *model, int threads);
+/* Let its layers use `threads` cores, at least one. */
+void co_model_setup(co_model *model, int threads);
 
 /* The shape of one sample's input, and its elements. */
 co_shape co_model_sample(const co_model *model);

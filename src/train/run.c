@@ -344,7 +344,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
     co_status st;
 
     co_thread_flush_denormals();
-    CO_TRY(co_model_setup(job->model, co_spec_threads(&job->spec)));
+    co_model_setup(job->model, co_spec_threads(&job->spec));
     CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL));
     st = co_trainer_evaluate(&result, NULL, comm, job->model, &feed);
     co_feed_close(&feed);

@@ -131,7 +131,7 @@ co_status trainer_open(trainer *t)
     }
     co_thread_flush_denormals();
     CO_TRY(co_comm_set_timeout(t->comm, (uint32_t)spec->timeout_s * 1000));
-    CO_TRY(co_model_setup(t->job->model, co_spec_threads(spec)));
+    co_model_setup(t->job->model, co_spec_threads(spec));
     if (spec->sync_batch_norm)
         co_model_sync_batch_norm(t->job->model, t->comm);
     CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));

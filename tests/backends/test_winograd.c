@@ -60,6 +60,7 @@ static void open_conv(conv *c, const size *s, bool direct, int threads)
                       .name = "conv",
                       .attr = &c->attr,
                       .training = true,
+                      .threads = threads,
                       .direct_convolution = direct,
                       .n_in = 1,
                       .n_out = 1,
@@ -73,7 +74,6 @@ static void open_conv(conv *c, const size *s, bool direct, int threads)
                       .kernel = &co_onednn_conv2d};
     call->self = co_calloc_aligned(1, co_onednn_conv2d.self_size);
     assert_non_null(call->self);
-    assert_int_equal(co_backend_onednn.setup(threads), CO_OK);
     assert_int_equal(co_onednn_conv2d.plan(call), CO_OK);
     assert_int_equal(co_onednn_conv2d.plan_backward(call), CO_OK);
     call->scratch = co_calloc_aligned(call->scratch_bytes, 1);
@@ -157,7 +157,6 @@ static void far_sizes(void **state)
         }
         open_conv(&direct, &sizes[i], true, 1);
         run_conv(&direct);
-        assert_int_equal(co_backend_onednn.setup(1), CO_OK);
         run_conv(&own);
         compare_all(&own, &direct, false);
         open_conv(&threads, &sizes[i], false, 2);

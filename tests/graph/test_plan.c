@@ -208,6 +208,92 @@ static void plan_says_why_nothing_runs_a_node(void **state)
     co_graph_destroy(g);
 }
 
+static bool plan_never(const co_call *call, const char **why)
+{
+    (void)call;
+    *why = "it is too small";
+    return false;
+}
+
+static bool plan_floats_alone(const co_call *call, const char **why)
+{
+    *why = "it has 16 bits";
+    return call->in[0]->dtype == CO_F32;
+}
+
+/* Backends with the first kernel of ref: `first` and then `second` in one, then `third`. */
+typedef struct plan_three {
+    co_kernel first, second, third;
+    const co_kernel *two[3], *one[2];
+    co_backend a, b;
+    const co_backend *list[4];
+} plan_three;
+
+static void plan_make_three(plan_three *t)
+{
+    t->first = t->second = t->third = *co_backend_ref.kernels[0];
+    t->first.name = "first";
+    t->second.name = "second";
+    t->two[0] = &t->first, t->two[1] = &t->second, t->two[2] = NULL;
+    t->one[0] = &t->third, t->one[1] = NULL;
+    t->a = (co_backend){.name = "a", .kernels = t->two};
+    t->b = (co_backend){.name = "b", .kernels = t->one};
+    t->list[0] = &t->a, t->list[1] = &t->b, t->list[2] = &co_backend_ref, t->list[3] = NULL;
+}
+
+static void check_choice(const plan_three *t, co_dtype low, const char *backend, const char *kernel,
+                         const char *refusals)
+{
+    co_graph *g = make_graph();
+    co_store *store = make_store(g);
+    const co_plan_options options = {.batch = BATCH,
+                                     .training = true,
+                                     .backends = t->list,
+                                     .precision = {.low = low, .everything = true}};
+    co_plan *plan = NULL;
+    const char *why;
+
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    assert_string_equal(co_plan_backend(plan, 0, &why), backend);
+    assert_string_equal(why, refusals);
+    if (kernel)
+        assert_string_equal(co_plan_kernel(plan, 0), kernel);
+    else
+        assert_null(co_plan_kernel(plan, 0));
+    co_plan_destroy(plan);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
+static void kernels_of_one_op_and_backend_are_asked_in_their_order(void **state)
+{
+    plan_three t;
+
+    (void)state;
+    plan_make_three(&t);
+    check_choice(&t, CO_F32, "a", "first", "");
+    t.first.supports = plan_never;
+    check_choice(&t, CO_F32, "a", "second", "a first: it is too small");
+    t.second.supports = plan_never;
+    check_choice(&t, CO_F32, "b", NULL, "a first: it is too small; a second: it is too small");
+}
+
+static void kernel_that_yields_runs_16_bits_in_floats_only_where_no_other_has_them(void **state)
+{
+    plan_three t;
+
+    (void)state;
+    plan_make_three(&t);
+    t.first.supports = plan_floats_alone;
+    t.first.half = 1u << CO_BF16;
+    check_choice(&t, CO_BF16, "a", "first", "");
+    t.first.yields_half = t.second.yields_half = true;
+    check_choice(&t, CO_BF16, "a", "first", "");
+    t.third.half = 1u << CO_BF16;
+    check_choice(&t, CO_BF16, "b", NULL, "a first: computes in fp32; a second: computes in fp32");
+    check_choice(&t, CO_F32, "a", "first", "");
+}
+
 static void graph_refuses_what_cannot_be(void **state)
 {
     const co_shape sample = {3, {2, 9, 9}};
@@ -318,6 +404,8 @@ int main(void)
         cmocka_unit_test(plan_survives_every_failed_allocation),
         cmocka_unit_test(plan_keeps_floats_where_they_are_preferred),
         cmocka_unit_test(plan_says_why_nothing_runs_a_node),
+        cmocka_unit_test(kernels_of_one_op_and_backend_are_asked_in_their_order),
+        cmocka_unit_test(kernel_that_yields_runs_16_bits_in_floats_only_where_no_other_has_them),
         cmocka_unit_test(graph_refuses_what_cannot_be),
         cmocka_unit_test(graph_init_depends_on_the_seed_alone),
     };

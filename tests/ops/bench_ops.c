@@ -58,7 +58,7 @@ static co_status bench_measure(bench_time *out, harness *h, co_plan *plan, doubl
 static co_status bench_case(const ops_case *c, const co_backend *backend, double seconds)
 {
     const co_backend *const list[] = {backend, &co_backend_ref, NULL};
-    const harness_mode mode = {.backends = list, .training = true};
+    const harness_mode mode = {.backends = list, .training = true, .threads = 1};
     harness *h = cases_create(c);
     co_plan *plan = NULL;
     bench_time time;
@@ -88,9 +88,6 @@ static co_status bench_on_all(const ops_case *c, int64_t batch, double seconds)
 
 static co_status bench_table(const char *word, int64_t batch, double seconds)
 {
-    for (const co_backend *const *b = co_backends; *b; b++)
-        if ((*b)->setup)
-            CO_TRY((*b)->setup(1));
     for (const ops_case *const *part = cases_all; *part; part++)
         for (const ops_case *c = *part; c->name; c++)
             if (strstr(c->name, word))

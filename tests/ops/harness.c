@@ -341,6 +341,7 @@ co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode)
     const co_plan_options options = {.batch = h->batch,
                                      .training = mode->training,
                                      .backends = h->backend,
+                                     .threads = mode->threads,
                                      .precision = mode->precision,
                                      .direct_convolution = mode->direct,
                                      .no_reuse = mode->no_reuse};

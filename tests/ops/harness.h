@@ -47,6 +47,7 @@ typedef struct harness_mode {
     bool training;
     bool no_reuse;
     bool direct; /* convolutions by their definition alone */
+    int threads; /* as in co_plan_options */
     co_plan_precision precision;
 } harness_mode;
 co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode);

@@ -69,8 +69,10 @@ static void backends_check_list(const ops_case *c, harness *h, const backends_wa
                                 const co_backend *const *list, const harness_result *want)
 {
     for (int no_reuse = 0; no_reuse <= (way->twice ? 1 : 0); no_reuse++) {
-        const harness_mode mode = {
-            .backends = list, .training = way->training, .no_reuse = no_reuse == 1};
+        const harness_mode mode = {.backends = list,
+                                   .training = way->training,
+                                   .no_reuse = no_reuse == 1,
+                                   .threads = backends_threads};
         harness_result got;
         char where[160];
 
@@ -191,15 +193,6 @@ static void every_kernel_has_a_case(void **state)
                 fail_msg("no case runs %s of backend %s", (*k)->op, (*b)->name);
 }
 
-static int backends_set_up(void **state)
-{
-    (void)state;
-    for (const co_backend *const *b = co_backends; *b; b++)
-        if ((*b)->setup && (*b)->setup(backends_threads) != CO_OK)
-            return -1;
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -210,5 +203,5 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         backends_threads = atoi(argv[1]);
-    return cmocka_run_group_tests(tests, backends_set_up, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

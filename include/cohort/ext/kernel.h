@@ -1,8 +1,9 @@
 /*
  * ext/kernel.h - what the author of a compute backend fills in.
  *
- * A backend is a list of kernels, at most one per op. For each node of a plan the first kernel
- * that supports it wins, over the backends in their order. The life of a kernel in a plan:
+ * A backend is a list of kernels, of which several may be for one op. For each node of a plan the
+ * first kernel that supports it wins, over the backends in their order and the kernels of each in
+ * theirs. The life of a kernel in a plan:
  *
  *   supports -> plan -> plan_backward (training only) -> bind -> {forward, backward}... -> fini
  *
@@ -21,19 +22,38 @@ extern "C" {
 typedef struct co_kernel co_kernel;
 typedef struct co_backend co_backend;
 
-/** How a backend keeps a tensor in memory; a backend puts this first in its own struct. A NULL
- *  layout is the plain one: row-major, dense. Layouts live as long as the plan. */
+/** How the elements of a tensor (N, C, ...) lie in memory. */
+typedef enum co_format {
+    CO_FORMAT_PLAIN,          /* row-major, dense */
+    CO_FORMAT_CHANNEL_BLOCKS, /* (N, C / block, ..., block); channels that only pad are 0 */
+    CO_FORMAT_CHANNELS_LAST,  /* (N, ..., C) */
+    CO_FORMAT_SAMPLE_LANES,   /* (N / block, ..., block); what only pads is finite, and 0 in
+                                 gradients */
+    CO_FORMAT_OPAQUE          /* as `descriptor` says, which its owner alone understands */
+} co_format;
+
+/** A value: two tensors lie alike if their shapes and layouts are equal. Zeros are the plain one.
+ */
 typedef struct co_layout {
-    const co_backend *backend;
+    co_format format;
+    int block;               /* of blocks and lanes; else 0 */
+    const co_backend *owner; /* of an opaque one; else NULL */
+    const void *descriptor;  /* likewise; lives as long as the plan */
 } co_layout;
+
+static inline bool co_layout_same(const co_layout *a, const co_layout *b)
+{
+    return a->format == b->format && a->block == b->block && a->owner == b->owner &&
+           a->descriptor == b->descriptor;
+}
 
 /** A tensor as a kernel sees it. */
 typedef struct co_tensor {
     co_shape shape;
     co_dtype dtype;
-    const co_layout *layout; /* NULL: plain */
-    size_t bytes;            /* of `data`; a layout may pad. 0 while planning: plain size */
-    void *data;              /* NULL before bind, and for a gradient nobody needs */
+    co_layout layout;
+    size_t bytes; /* of `data`; a layout may pad. 0 while planning: plain size */
+    void *data;   /* NULL before bind, and for a gradient nobody needs */
 } co_tensor;
 
 #define CO_CALL_MAX_FUSED 2
@@ -52,6 +72,7 @@ typedef struct co_call {
     co_shape
         made; /* what the op itself makes of in[]: out[0]'s shape, but for a fused op that pools */
     uint32_t node; /* index in the graph: part of the random stream */
+    int threads;   /* cores that the call may use; 0: as many as OpenMP likes */
     bool training;
     bool over_ranks;       /* training: statistics of a batch are of all ranks, by co_run.reduce */
     unsigned round_params; /* bit i: parameter i is to be rounded to the tensors' 16 bits */
@@ -92,8 +113,16 @@ typedef struct co_run {
                      Its sums are 0, and so is every gradient; it moves running statistics */
 } co_run;
 
+/** co_kernel.reads */
+#define CO_READS(format) (1u << (format))
+
 struct co_kernel {
     const char *op;
+    /** What tells it from its backend's other kernels of the op: "winograd". NULL: the only one. */
+    const char *name;
+    /** Formats of in[] and grad_out[] that it can be given beside the plain one, CO_READS of each;
+     *  opaque ones are those of its backend. Others are made plain before. */
+    unsigned reads;
     size_t self_size;
     /** Whether this kernel can run the node; *why is static. NULL: always. */
     bool (*supports)(const co_call *call, const char **why);
@@ -101,7 +130,7 @@ struct co_kernel {
      *  backend. Asked again with one op fewer until there is none. NULL: never. */
     bool (*fuses)(const co_call *call);
     /** May set out[i]->layout and ->bytes, workspace_bytes and scratch_bytes. The inputs' layouts
-     *  are known, and are NULL or this backend's. NULL: plain everywhere, no memory. */
+     *  are known, and are such that it reads. NULL: plain everywhere, no memory. */
     co_status (*plan)(co_call *call);
     /** The same for grad_in, with grad_out's layouts known. May raise scratch_bytes. NULL: plain.
      */
@@ -118,9 +147,12 @@ struct co_kernel {
     /** Which tensors of 16 bits it computes with: bit CO_BF16, bit CO_F16. For others the plan
      *  gives it floats, and rounds what comes out. */
     unsigned half;
-    /** Whether it runs a call with tensors of 16 bits, which it takes, faster on floats: then the
-     *  plan may leave them floats. NULL: never. */
+    /** Whether it runs a call with tensors of 16 bits faster where it is given floats than kernels
+     *  do that compute with 16 bits: then the plan may leave them floats. NULL: never. */
     bool (*prefers_floats)(const co_call *call);
+    /** Of tensors of 16 bits that it would take as floats: whether a kernel behind it that computes
+     *  with 16 bits comes first. */
+    bool yields_half;
 };
 
 struct co_backend {
@@ -130,10 +162,8 @@ struct co_backend {
     /** Name of the device in whose memory its kernels work (co_device_ops.name). NULL: the host's.
      */
     const char *device;
-    /** For a backend with layouts: in[0] in any of its layouts -> out[0] plain. NULL: none. */
+    /** in[0] in any of the formats that it `reads` -> out[0] plain. NULL: none. */
     const co_kernel *unpack;
-    /** Once per process, before the first plan: `threads` cores for this rank. NULL: nothing. */
-    co_status (*setup)(int threads);
     /** Types of 16 bits that its kernels compute with on this CPU: bit CO_BF16, bit CO_F16. NULL:
      *  none. */
     unsigned (*half)(void);

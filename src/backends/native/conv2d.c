@@ -78,7 +78,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
     if (4 * in->shape.dim[0] < 3 * native_blocks(in) * lanes_choose()->lanes)
         return false;
     *why = "its input lies in another backend's layout";
-    return !in->layout || native_is_blocked(in);
+    return in->layout.format == CO_FORMAT_PLAIN || native_is_blocked(in);
 }
 
 static void conv2d_describe(conv2d *self, const co_call *call)
@@ -411,6 +411,7 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_conv2d = {
     .op = "conv2d",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .self_size = sizeof(conv2d),
     .supports = conv2d_supports,
     .fuses = conv2d_fuses,

@@ -23,13 +23,13 @@ static int64_t dropout_draws(const co_call *call)
 
 static bool dropout_is_plain(const co_call *call)
 {
-    return !call->in[0]->layout;
+    return call->in[0]->layout.format == CO_FORMAT_PLAIN;
 }
 
 /* Not before a layer of this backend, whose gradient comes in blocks. */
 static bool dropout_gradient_is_plain(const co_call *call)
 {
-    return dropout_is_plain(call) && !call->grad_out[0]->layout;
+    return dropout_is_plain(call) && call->grad_out[0]->layout.format == CO_FORMAT_PLAIN;
 }
 
 static bool dropout_supports(const co_call *call, const char **why)
@@ -144,6 +144,7 @@ static co_status dropout_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_dropout = {
     .op = "dropout",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = dropout_supports,
     .plan = dropout_plan,
     .plan_backward = dropout_plan_backward,
@@ -154,6 +155,7 @@ const co_kernel co_native_dropout = {
 
 const co_kernel co_native_dropout2d = {
     .op = "dropout2d",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = native_supports_blocked,
     .plan = dropout_plan,
     .plan_backward = dropout_plan_backward,

@@ -29,6 +29,7 @@ static co_status elementwise_relu_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_relu = {
     .op = "relu",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = native_supports_blocked,
     .plan = native_plan_alike,
     .plan_backward = native_plan_backward_alike,
@@ -58,6 +59,7 @@ static co_status elementwise_add_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_add = {
     .op = "add",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = native_supports_blocked,
     .plan = native_plan_alike,
     .plan_backward = native_plan_backward_alike,
@@ -90,6 +92,7 @@ static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_flatten = {
     .op = "flatten",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = native_supports_blocked,
     .plan_backward = native_plan_backward_alike,
     .forward = elementwise_flatten,

@@ -25,14 +25,12 @@ size_t native_bytes(const co_tensor *tensor)
 
 bool native_is_blocked(const co_tensor *tensor)
 {
-    return tensor->layout && tensor->layout->backend == &co_backend_native;
+    return tensor->layout.format == CO_FORMAT_SAMPLE_LANES;
 }
 
 void native_block(co_tensor *tensor)
 {
-    static const co_layout blocks = {&co_backend_native};
-
-    tensor->layout = &blocks;
+    tensor->layout = (co_layout){.format = CO_FORMAT_SAMPLE_LANES, .block = lanes_choose()->lanes};
     tensor->bytes = native_bytes(tensor);
 }
 
@@ -102,5 +100,6 @@ static co_status layout_unpack(co_call *call, const co_run *run)
 
 const co_kernel co_native_unpack = {
     .op = "unpack",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .forward = layout_unpack,
 };

@@ -81,6 +81,7 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
 
 const co_kernel co_native_maxpool = {
     .op = "maxpool",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = maxpool_supports,
     .plan = maxpool_plan,
     .plan_backward = native_plan_backward_alike,

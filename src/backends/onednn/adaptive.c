@@ -52,37 +52,12 @@ static adaptive_range adaptive_find_range(int64_t at, int64_t from, int64_t to)
     return (adaptive_range){at * from / to, ((at + 1) * from + to - 1) / to};
 }
 
-static const dnnl_format_tag_t adaptive_formats[] = {dnnl_aBcd16b, dnnl_aBcd8b, dnnl_acdb,
-                                                     dnnl_abcd};
-#define ADAPTIVE_FORMATS (sizeof(adaptive_formats) / sizeof(adaptive_formats[0]))
-
-/* Which of the formats the tensor lies in; ADAPTIVE_FORMATS: none. */
-static size_t adaptive_find_format(const co_tensor *tensor)
-{
-    const onednn_operand x = onednn_tensor(tensor);
-    size_t f = 0;
-
-    for (; f < ADAPTIVE_FORMATS; f++) {
-        dnnl_memory_desc_t md;
-
-        if (dnnl_memory_desc_init_by_tag(&md, 4, x.md.dims, x.md.data_type, adaptive_formats[f]) ==
-                dnnl_success &&
-            onednn_same(&x.md, &md))
-            break;
-    }
-    return f;
-}
-
 static bool adaptive_supports(const co_call *call, const char **why)
 {
-    const co_layout *layout = call->in[0]->layout;
-
     if (!onednn_takes(call, why))
         return false;
     *why = "its input lies in a layout that the kernel cannot read";
-    /* Another backend's layout will have been unpacked. */
-    return !layout || layout->backend != &co_backend_onednn ||
-           adaptive_find_format(call->in[0]) < ADAPTIVE_FORMATS;
+    return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
 }
 
 static size_t adaptive_count_offset(adaptive *self, onednn_program *program, const co_call *call)
@@ -96,20 +71,18 @@ static size_t adaptive_count_offset(adaptive *self, onednn_program *program, con
 static co_status adaptive_plan(co_call *call)
 {
     adaptive *self = call->self;
-    const size_t format = adaptive_find_format(call->in[0]);
+    const co_layout *layout = &call->in[0]->layout;
     const onednn_operand x = onednn_tensor(call->in[0]);
     const int64_t *dim = call->in[0]->shape.dim;
-    const int64_t lanes[ADAPTIVE_FORMATS] = {16, 8, dim[1], 1};
-    dnnl_dims_t out = {0};
     dnnl_memory_desc_t md;
 
-    self->lanes = lanes[format];
+    self->lanes = layout->format == CO_FORMAT_CHANNEL_BLOCKS  ? layout->block
+                  : layout->format == CO_FORMAT_CHANNELS_LAST ? dim[1]
+                                                              : 1;
     self->images = dim[0] * ((dim[1] + self->lanes - 1) / self->lanes);
     self->base.loops = "adaptive";
     CO_TRY(onednn_begin(call));
-    for (int i = 0; i < 4; i++)
-        out[i] = call->out[0]->shape.dim[i];
-    (void)dnnl_memory_desc_init_by_tag(&md, 4, out, x.md.data_type, adaptive_formats[format]);
+    md = onednn_named(layout, x.md.data_type, 4, call->out[0]->shape.dim);
     onednn_set_format(call->out[0], &self->base.out, &md);
     self->count_at[0] = adaptive_count_offset(self, &self->base.forward, call);
     return CO_OK;
@@ -194,10 +167,8 @@ static void adaptive_make_pixel(const co_call *call, const adaptive_work *w,
 static void adaptive_make(const co_call *call, const adaptive_work *w)
 {
     const adaptive *self = call->self;
-    int threads;
+    const int threads = onednn_use_threads(call);
 
-    onednn_use_threads(self->base.small);
-    threads = co_parallel_threads(0);
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < self->images; i += ADAPTIVE_IMAGES) {
         const int64_t end = i + ADAPTIVE_IMAGES < self->images ? i + ADAPTIVE_IMAGES : self->images;
@@ -262,6 +233,7 @@ static co_status adaptive_backward(co_call *call, const co_run *run)
 
 const co_kernel co_onednn_adaptive_avgpool = {
     .op = "adaptive_avgpool",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(adaptive),
     .half = ONEDNN_HALF,
     .supports = adaptive_supports,

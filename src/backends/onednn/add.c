@@ -12,7 +12,7 @@ static co_status add_plan(co_call *call)
     dnnl_binary_desc_t desc;
 
     CO_TRY(onednn_begin(call));
-    onednn_like(call->out[0], call->in[0]->layout ? call->in[0] : call->in[1]);
+    onednn_like(call->out[0], call->in[0]->layout.format ? call->in[0] : call->in[1]);
     y = onednn_tensor(call->out[0]);
     CO_TRY(onednn_convert(&a, self, &self->forward, &y.md));
     CO_TRY(onednn_convert(&b, self, &self->forward, &y.md));
@@ -47,6 +47,7 @@ static co_status add_backward(co_call *call, const co_run *run)
 
 const co_kernel co_onednn_add = {
     .op = "add",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,

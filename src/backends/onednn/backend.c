@@ -1,26 +1,17 @@
 /*
- * backend.c - the list of oneDNN's kernels, the number of threads they run on, and oneDNN's
- * failures as ours.
+ * backend.c - the list of oneDNN's kernels, the threads they run on, and oneDNN's failures as ours.
  */
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "backends/onednn/onednn.h"
 #include "core/parallel.h"
 
-/* OpenMP keeps a thread count for each thread, and a plan may run on any: each run sets its own
-   to the process's. 0: OpenMP's choice. */
-static atomic_int backend_threads;
-
-static co_status backend_setup(int threads)
+int onednn_use_threads(const co_call *call)
 {
-    atomic_store(&backend_threads, threads);
-    return CO_OK;
-}
+    const int threads = ((const onednn_self *)call->self)->small ? 1 : call->threads;
 
-void onednn_use_threads(bool small)
-{
-    co_parallel_use(small ? 1 : atomic_load_explicit(&backend_threads, memory_order_relaxed));
+    co_parallel_use(threads);
+    return co_parallel_threads(threads);
 }
 
 /* oneDNN's names of the levels: each set of flags holds those of the older ones. */
@@ -127,7 +118,6 @@ const co_backend co_backend_onednn = {
     .summary = "oneDNN's kernels for processors, in blocked layouts",
     .kernels = backend_kernels,
     .unpack = &co_onednn_unpack,
-    .setup = backend_setup,
     .half = backend_half,
     .describe = backend_describe,
     .describe_call = onednn_describe_call,

@@ -168,6 +168,7 @@ static bool batchnorm_supports(const co_call *call, const char **why)
 
 const co_kernel co_onednn_batchnorm = {
     .op = "batchnorm",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(norm),
     .half = ONEDNN_HALF,
     .supports = batchnorm_supports,

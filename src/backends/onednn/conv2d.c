@@ -423,6 +423,7 @@ static void conv2d_fini(co_call *call)
 
 const co_kernel co_onednn_conv2d = {
     .op = "conv2d",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(conv2d),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,

@@ -90,7 +90,7 @@ bool gemm_choose(dense *self, const co_call *call)
 {
     if (call->in[0]->shape.dim[1] >= GEMM_LEAST)
         self->loops = gemm_find_loops(call);
-    self->threads = co_parallel_threads(0);
+    self->threads = onednn_use_threads(call);
     return self->loops && call->in[0]->shape.dim[0] <= GEMM_MOST;
 }
 

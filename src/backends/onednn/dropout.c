@@ -46,13 +46,10 @@ static bool dropout_knows(const dnnl_memory_desc_t *md)
 
 static bool dropout_supports(const co_call *call, const char **why)
 {
-    const co_layout *layout = call->in[0]->layout;
+    const co_layout *layout = &call->in[0]->layout;
 
-    /* Another backend's layout will have been unpacked. */
-    if (!layout || layout->backend != &co_backend_onednn)
-        return true;
     *why = "its input lies in a layout that the kernel cannot read";
-    return dropout_knows(&((const onednn_layout *)layout)->md);
+    return layout->format != CO_FORMAT_OPAQUE || dropout_knows(layout->descriptor);
 }
 
 static bool dropout_drops_channels(const co_call *call)
@@ -153,6 +150,7 @@ static co_status dropout_backward(co_call *call, const co_run *run)
 
 const co_kernel co_onednn_dropout = {
     .op = "dropout",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .supports = dropout_supports,
     .plan = dropout_plan,
@@ -166,6 +164,7 @@ const co_kernel co_onednn_dropout = {
 
 const co_kernel co_onednn_dropout2d = {
     .op = "dropout2d",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .supports = dropout_supports,
     .plan = dropout_plan,

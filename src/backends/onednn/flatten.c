@@ -12,7 +12,7 @@ static co_status flatten_plan(co_call *call)
     const onednn_operand x = onednn_tensor(call->in[0]);
     onednn_operand y = onednn_tensor(call->out[0]);
 
-    if (!call->in[0]->layout)
+    if (call->in[0]->layout.format == CO_FORMAT_PLAIN)
         return CO_OK;
     CO_TRY(onednn_begin(call));
     y.md = onednn_plain(call->out[0]->dtype, x.md.ndims, x.md.dims);
@@ -27,7 +27,8 @@ static co_status flatten_plan_backward(co_call *call)
         onednn_plain(call->out[0]->dtype, call->out[0]->shape.ndim, call->out[0]->shape.dim);
     onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
 
-    if (!call->grad_in[0] || (!call->in[0]->layout && !call->grad_out[0]->layout))
+    if (!call->grad_in[0] || (call->in[0]->layout.format == CO_FORMAT_PLAIN &&
+                              call->grad_out[0]->layout.format == CO_FORMAT_PLAIN))
         return CO_OK;
     if (!self->call)
         CO_TRY(onednn_begin(call));
@@ -66,6 +67,7 @@ static co_status flatten_backward(co_call *call, const co_run *run)
 
 const co_kernel co_onednn_flatten = {
     .op = "flatten",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,
@@ -89,6 +91,7 @@ static co_status flatten_plan_unpack(co_call *call)
 
 const co_kernel co_onednn_unpack = {
     .op = "unpack",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,

@@ -193,6 +193,7 @@ static co_status linear_backward(co_call *call, const co_run *run)
 
 const co_kernel co_onednn_linear = {
     .op = "linear",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
     .prefers_floats = gemm_beats_half,

@@ -52,6 +52,7 @@ static co_status log_softmax_plan_backward(co_call *call)
 
 const co_kernel co_onednn_log_softmax = {
     .op = "log_softmax",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .plan = log_softmax_plan,
     .plan_backward = log_softmax_plan_backward,

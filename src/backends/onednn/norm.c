@@ -37,33 +37,17 @@ typedef struct norm_piece {
 /* The loops for the tensor's layout that this machine can run, or NULL. */
 static const norm_loops *norm_find_loops(const co_tensor *tensor)
 {
-    const onednn_operand x = onednn_tensor(tensor);
-    dnnl_memory_desc_t blocked;
+    const int block = tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS ? tensor->layout.block : 0;
 
-    if (tensor->shape.ndim != 4 || !tensor->layout)
-        return NULL;
 #ifdef CO_KERNELS_X86
-    if (tensor->dtype == CO_BF16) { /* onednn_takes has seen the CPU */
-        dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_bf16, dnnl_aBcd16b);
-        return onednn_same(&x.md, &blocked) ? &norm_loops_bf16 : NULL;
-    }
-#endif
-    if (tensor->dtype != CO_F32)
-        return NULL;
-    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd8b);
-    if (onednn_same(&x.md, &blocked)) {
-#ifdef CO_KERNELS_X86
-        if (co_isa_has(CO_ISA_AVX2))
-            return &norm_loops_avx2;
-#endif
-        return &norm_loops_basic;
-    }
-#ifdef CO_KERNELS_X86
-    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, dnnl_aBcd16b);
-    if (onednn_same(&x.md, &blocked) && co_isa_has(CO_ISA_AVX512))
+    if (tensor->dtype == CO_BF16) /* onednn_takes has seen the CPU */
+        return block == 16 ? &norm_loops_bf16 : NULL;
+    if (tensor->dtype == CO_F32 && block == 16 && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
+    if (tensor->dtype == CO_F32 && block == 8 && co_isa_has(CO_ISA_AVX2))
+        return &norm_loops_avx2;
 #endif
-    return NULL;
+    return tensor->dtype == CO_F32 && block == 8 ? &norm_loops_basic : NULL;
 }
 
 bool norm_supports(const co_call *call)
@@ -96,18 +80,13 @@ static norm_tail norm_read_tail(const co_call *call)
 bool norm_fuses(const co_call *call)
 {
     const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
-    onednn_operand x, z;
 
     if (!norm_supports(call) || norm_read_tail(call) == NORM_TAILS)
         return false;
     if (!other)
         return true;
-    if (other->dtype != call->in[0]->dtype || !other->layout ||
-        other->layout->backend != &co_backend_onednn)
-        return false;
-    x = onednn_tensor(call->in[0]);
-    z = onednn_tensor(other);
-    return onednn_same(&x.md, &z.md);
+    return other->dtype == call->in[0]->dtype &&
+           co_layout_same(&other->layout, &call->in[0]->layout);
 }
 
 static bool norm_has_relu(const norm *self)
@@ -312,8 +291,7 @@ co_status norm_forward(co_call *call, const co_run *run)
     int64_t group;
 
     (void)run;
-    onednn_use_threads(self->base.small);
-    threads = co_parallel_threads(0);
+    threads = onednn_use_threads(call);
     group = norm_group(self, 1, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
@@ -435,7 +413,7 @@ co_status norm_backward(co_call *call, const co_run *run)
     int64_t group;
 
     CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
-    threads = co_parallel_threads(0);
+    threads = onednn_use_threads(call);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;

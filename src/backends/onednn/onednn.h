@@ -17,11 +17,6 @@
 #define ONEDNN_MAX_ARG  10
 #define ONEDNN_MAX_STEP 12
 
-typedef struct onednn_layout {
-    co_layout base;
-    dnnl_memory_desc_t md;
-} onednn_layout;
-
 /* Memory of a primitive. *base is read when the plan is bound. */
 typedef struct onednn_operand {
     dnnl_memory_desc_t md;
@@ -67,7 +62,7 @@ typedef struct onednn_self {
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
     const char *loops;                /* for profiles: what runs beside primitives, or NULL */
     const char *back_loops;           /* of the backward pass, if not the same */
-    onednn_layout out, grad_in;
+    dnnl_memory_desc_t out, grad_in;  /* descriptors of opaque layouts */
     onednn_program forward, backward;
 } onednn_self;
 
@@ -78,8 +73,9 @@ typedef struct onednn_arg {
 } onednn_arg;
 
 /* --- backend.c --- */
-/* Set the number of threads that the calling thread starts: 1 for a small call, else setup's. */
-void onednn_use_threads(bool small);
+/* Set the number of threads that oneDNN starts for the calling thread: 1 for a small call, else
+   those of `call`. The same number for loops of ours. */
+int onednn_use_threads(const co_call *call);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);
 
@@ -107,8 +103,11 @@ bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
 onednn_operand onednn_tensor(const co_tensor *tensor);
 /* The format that a primitive descriptor has chosen for DNNL_ARG_`arg`. */
 dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg);
-/* Let `tensor` have the format `md`; `own` becomes its layout if that is not plain. */
-void onednn_set_format(co_tensor *tensor, onednn_layout *own, const dnnl_memory_desc_t *md);
+/* Let `tensor` have the format `md`; `own` becomes its descriptor if that has no name of ours. */
+void onednn_set_format(co_tensor *tensor, dnnl_memory_desc_t *own, const dnnl_memory_desc_t *md);
+/* Of the layout, which is no opaque one, for images of this type and size. */
+dnnl_memory_desc_t onednn_named(const co_layout *layout, dnnl_data_type_t type, int ndim,
+                                const int64_t *dim);
 /* Let `tensor` have the layout of `other`. */
 void onednn_like(co_tensor *tensor, const co_tensor *other);
 /* Which kind of forward the call is. */
@@ -139,7 +138,7 @@ co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_
 bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
                       const dnnl_memory_desc_t *to);
 /* to = from, or to += from. */
-void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add);
+void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add, int threads);
 
 /* --- program.c: the rest of a kernel's life --- */
 co_status onednn_bind(co_call *call);
@@ -150,6 +149,9 @@ void onednn_fini(co_call *call);
 void onednn_describe_call(char *out, size_t size, const co_call *call, bool backward);
 
 #define ONEDNN_HALF (1u << CO_BF16) /* co_kernel.half */
+#define ONEDNN_READS                                                                               \
+    (CO_READS(CO_FORMAT_CHANNEL_BLOCKS) | CO_READS(CO_FORMAT_CHANNELS_LAST) |                      \
+     CO_READS(CO_FORMAT_OPAQUE))
 
 extern const co_kernel co_onednn_conv2d, co_onednn_linear, co_onednn_maxpool, co_onednn_avgpool,
     co_onednn_adaptive_avgpool, co_onednn_relu, co_onednn_add, co_onednn_flatten,

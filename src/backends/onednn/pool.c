@@ -104,6 +104,7 @@ static co_status pool_plan_avg(co_call *call)
 
 const co_kernel co_onednn_maxpool = {
     .op = "maxpool",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(pool),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,
@@ -117,6 +118,7 @@ const co_kernel co_onednn_maxpool = {
 
 const co_kernel co_onednn_avgpool = {
     .op = "avgpool",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(pool),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,

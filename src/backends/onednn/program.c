@@ -30,9 +30,8 @@ co_status onednn_begin(co_call *call)
     dnnl_status_t st;
 
     self->small = program_is_small(call);
-    onednn_use_threads(self->small);
+    (void)onednn_use_threads(call);
     self->call = call;
-    self->out.base.backend = self->grad_in.base.backend = &co_backend_onednn;
     st = dnnl_engine_create(&self->engine, dnnl_cpu, 0);
     if (st == dnnl_success)
         st = dnnl_stream_create(&self->stream, self->engine, dnnl_stream_default_flags);
@@ -83,13 +82,43 @@ bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
     return dnnl_memory_desc_equal(a, b) != 0;
 }
 
+/* oneDNN's names of our formats, for images. */
+static const struct {
+    co_layout layout;
+    dnnl_format_tag_t tag;
+} program_formats[] = {
+    {{.format = CO_FORMAT_PLAIN}, dnnl_abcd},
+    {{.format = CO_FORMAT_CHANNEL_BLOCKS, .block = 16}, dnnl_aBcd16b},
+    {{.format = CO_FORMAT_CHANNEL_BLOCKS, .block = 8}, dnnl_aBcd8b},
+    {{.format = CO_FORMAT_CHANNELS_LAST}, dnnl_acdb},
+};
+
+#define PROGRAM_FORMATS (sizeof(program_formats) / sizeof(program_formats[0]))
+
+dnnl_memory_desc_t onednn_named(const co_layout *layout, dnnl_data_type_t type, int ndim,
+                                const int64_t *dim)
+{
+    dnnl_memory_desc_t md = onednn_plain(CO_F32, ndim, dim);
+    size_t f = 0;
+
+    while (f < PROGRAM_FORMATS - 1 && !co_layout_same(&program_formats[f].layout, layout))
+        f++;
+    if (ndim == 4)
+        (void)dnnl_memory_desc_init_by_tag(&md, 4, md.dims, type, program_formats[f].tag);
+    md.data_type = type;
+    return md;
+}
+
 onednn_operand onednn_tensor(const co_tensor *tensor)
 {
+    const dnnl_data_type_t type = program_type(tensor->dtype);
     onednn_operand x = {.base = &tensor->data};
 
-    x.md = tensor->layout ? ((const onednn_layout *)tensor->layout)->md
-                          : onednn_plain(tensor->dtype, tensor->shape.ndim, tensor->shape.dim);
-    x.md.data_type = program_type(tensor->dtype); /* tensors of two types may share a layout */
+    if (tensor->layout.format == CO_FORMAT_OPAQUE)
+        x.md = *(const dnnl_memory_desc_t *)tensor->layout.descriptor;
+    else
+        x.md = onednn_named(&tensor->layout, type, tensor->shape.ndim, tensor->shape.dim);
+    x.md.data_type = type; /* tensors of two types may share a layout */
     return x;
 }
 
@@ -98,16 +127,23 @@ dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg)
     return *dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
 }
 
-void onednn_set_format(co_tensor *tensor, onednn_layout *own, const dnnl_memory_desc_t *md)
+void onednn_set_format(co_tensor *tensor, dnnl_memory_desc_t *own, const dnnl_memory_desc_t *md)
 {
-    const dnnl_memory_desc_t plain = onednn_plain(tensor->dtype, md->ndims, md->dims);
+    const size_t names = md->ndims == 4 ? PROGRAM_FORMATS : 1;
 
-    tensor->layout = NULL;
     tensor->bytes = dnnl_memory_desc_get_size(md);
-    if (onednn_same(md, &plain))
-        return;
-    own->md = *md;
-    tensor->layout = &own->base;
+    for (size_t f = 0; f < names; f++) {
+        const co_layout *layout = &program_formats[f].layout;
+        const dnnl_memory_desc_t named = onednn_named(layout, md->data_type, md->ndims, md->dims);
+
+        if (onednn_same(md, &named)) {
+            tensor->layout = *layout;
+            return;
+        }
+    }
+    *own = *md;
+    tensor->layout =
+        (co_layout){.format = CO_FORMAT_OPAQUE, .owner = &co_backend_onednn, .descriptor = own};
 }
 
 void onednn_like(co_tensor *tensor, const co_tensor *other)
@@ -294,7 +330,7 @@ co_status onednn_bind(co_call *call)
     return program_bind(self, &self->backward);
 }
 
-static co_status program_run_step(const onednn_self *self, const onednn_step *step)
+static co_status program_run_step(const onednn_self *self, const onednn_step *step, int threads)
 {
     if (step->primitive)
         return onednn_check(
@@ -302,19 +338,20 @@ static co_status program_run_step(const onednn_self *self, const onednn_step *st
             self->call, "run a primitive");
     onednn_run_rows(&step->rows, (float *)((char *)*step->base[1] + step->offset[1]),
                     (const float *)((char *)*step->base[0] + step->offset[0]),
-                    step->when == ONEDNN_ACCUMULATE);
+                    step->when == ONEDNN_ACCUMULATE, threads);
     return CO_OK;
 }
 
 static co_status program_run(const onednn_self *self, const onednn_program *program,
                              onednn_when when)
 {
-    onednn_use_threads(self->small);
+    const int threads = onednn_use_threads(self->call);
+
     for (int s = 0; s < program->n; s++) {
         const onednn_step *step = &program->step[s];
 
         if (step->when & when)
-            CO_TRY(program_run_step(self, step));
+            CO_TRY(program_run_step(self, step, threads));
     }
     return CO_OK;
 }

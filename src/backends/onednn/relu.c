@@ -56,6 +56,7 @@ static co_status relu_plan_backward(co_call *call)
 
 const co_kernel co_onednn_relu = {
     .op = "relu",
+    .reads = ONEDNN_READS,
     .self_size = sizeof(onednn_self),
     .half = ONEDNN_HALF,
     .supports = onednn_takes,

@@ -29,11 +29,10 @@ bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
 #endif
 }
 
-void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add)
+void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add, int threads)
 {
 #ifdef CO_KERNELS_X86
     const int64_t block = WEIGHTS_BLOCK * rows->in * rows->taps;
-    const int threads = co_parallel_threads(0);
 
     CO_PARALLEL_FOR(threads)
     for (int64_t b = 0; b < rows->blocks; b++)
@@ -43,5 +42,6 @@ void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool
     (void)to;
     (void)from;
     (void)add;
+    (void)threads;
 #endif
 }

@@ -18,26 +18,15 @@
 #define SMALL_CONV_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
 
 #ifdef CO_KERNELS_X86
-/* Whether the tensor lies in blocks of channels of this format. */
-static bool small_conv_lies_in(const co_tensor *tensor, dnnl_format_tag_t tag)
-{
-    const onednn_operand x = onednn_tensor(tensor);
-    dnnl_memory_desc_t blocked;
-
-    dnnl_memory_desc_init_by_tag(&blocked, 4, x.md.dims, dnnl_f32, tag);
-    return onednn_same(&x.md, &blocked);
-}
-
 /* The loops whose lanes the layout has and which this machine can run, or NULL. Without AVX2
    oneDNN's own are faster. */
 static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
-    if (tensor->shape.ndim != 4 || !tensor->layout || tensor->dtype != CO_F32 ||
-        tensor->layout->backend != &co_backend_onednn)
+    if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS || tensor->dtype != CO_F32)
         return NULL;
-    if (co_isa_has(CO_ISA_AVX2) && small_conv_lies_in(tensor, dnnl_aBcd8b))
+    if (co_isa_has(CO_ISA_AVX2) && tensor->layout.block == 8)
         return &small_conv_loops_avx2;
-    if (co_isa_has(CO_ISA_AVX512) && small_conv_lies_in(tensor, dnnl_aBcd16b))
+    if (co_isa_has(CO_ISA_AVX512) && tensor->layout.block == 16)
         return &small_conv_loops_avx512;
     return NULL;
 }
@@ -316,7 +305,7 @@ void small_conv_forward(const taps *self, co_call *call)
     const co_conv2d_attr *a = call->attr;
     const float *weight = call->param[0].data;
     float *packed = (float *)((char *)call->scratch + self->packed_at), *back = call->workspace;
-    const int threads = co_parallel_threads(0);
+    const int threads = onednn_use_threads(call);
 
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < self->out.blocks; k++)
@@ -357,7 +346,7 @@ static void small_conv_add_gradient(const taps *self, const co_call *call, const
 void small_conv_backward(const taps *self, co_call *call, const co_run *run)
 {
     const float *dy = (const float *)((const char *)*self->grad_out.base + self->grad_out.offset);
-    const int threads = co_parallel_threads(0);
+    const int threads = onednn_use_threads(call);
 
     CO_PARALLEL_FOR(threads)
     for (int64_t block = 0; block < self->out.blocks; block += SMALL_CONV_TOGETHER)

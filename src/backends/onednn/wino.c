@@ -13,9 +13,10 @@
 #include "core/parallel.h"
 
 #define WINOGRAD43_BLOCK_WEIGHT (WINOGRAD43_LANES * WINOGRAD43_TAPS)
-#define WINOGRAD43_CHUNK_BYTES  (1 << 19) /* V and M of a chunk, about: half a second-level cache  \
-                                           */
-#define WINOGRAD43_MIN_CHUNK 28           /* tiles: two rows of a product's */
+#define WINOGRAD43_CHUNK_BYTES                                                                     \
+    (1 << 19)                   /* V and M of a chunk, about: half a second-level cache            \
+                                 */
+#define WINOGRAD43_MIN_CHUNK 28 /* tiles: two rows of a product's */
 /* From this size on, U is made a group of about WINOGRAD43_GROUP_BYTES at a time, and V and M may
    take WINOGRAD43_FAR_BYTES, as all tiles must be there for it. */
 #define WINOGRAD43_MAX_WEIGHT  (1 << 24)
@@ -268,7 +269,7 @@ co_status winograd43_forward(const wino *self, const co_call *call)
                                       .y = call->out[0]->data,
                                       .scratch =
                                           (float *)((char *)call->scratch + self->forward_at),
-                                      .threads = co_parallel_threads(0)};
+                                      .threads = onednn_use_threads(call)};
 
     winograd43_convolve(&c);
     return CO_OK;
@@ -287,7 +288,7 @@ static void winograd43_find_gradient(const wino *self, const co_call *call)
                                       .scratch =
                                           (float *)((char *)call->scratch + self->backward_at),
                                       .turned = true,
-                                      .threads = co_parallel_threads(0)};
+                                      .threads = onednn_use_threads(call)};
 
     winograd43_convolve(&c);
 }
@@ -344,7 +345,7 @@ static void winograd43_find_weight(const wino *self, const co_call *call, bool a
 {
     const winograd43_cut *cut = &self->weight;
     float *scratch = (float *)((char *)call->scratch + self->backward_at);
-    const int threads = co_parallel_threads(0);
+    const int threads = onednn_use_threads(call);
 
     if (call->n_param > 1 && !accumulate)
         memset(call->grad_param[1].data, 0, call->grad_param[1].bytes);
