@@ -1,0 +1,109 @@
+/*
+ * test_threads.c - own loops give the same bits with 1, 2, 3 and 4 threads: layers large enough to
+ * be shared, of which our kernels run every one. (oneDNN's convolutions add up the gradients of
+ * weights thread by thread: theirs have other bits with other numbers of threads.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "cases.h"
+#include "core/isa.h"
+
+#define MOST_THREADS 4
+
+static void compare(const float *got, const float *want, size_t n, const char *what, int threads)
+{
+    if (n && memcmp(got, want, n * sizeof(float)) != 0)
+        fail_msg("%s: other bits with %d threads than with one", what, threads);
+}
+
+static void check(const ops_case *c)
+{
+    harness *h = cases_create(c);
+    harness_mode mode = {.backends = co_backends, .training = true, .threads = 1};
+    harness_result want;
+
+    assert_int_equal(harness_measure(&want, h, &mode, true), CO_OK);
+    for (mode.threads = 2; mode.threads <= MOST_THREADS; mode.threads++) {
+        harness_result got;
+
+        assert_int_equal(harness_measure(&got, h, &mode, true), CO_OK);
+        compare(got.out, want.out, want.n_out, "output", mode.threads);
+        compare(got.loss, want.loss, want.n_loss, "loss", mode.threads);
+        compare(got.grad, want.grad, want.n_grad, "gradient", mode.threads);
+        compare(got.buffer, want.buffer, want.n_buffer, "statistics", mode.threads);
+        harness_result_free(&got);
+    }
+    harness_result_free(&want);
+    harness_destroy(h);
+}
+
+static void skip_below(co_isa level)
+{
+    if (!co_isa_has(level)) {
+        print_message("skipped: without %s oneDNN runs this layer\n", co_isa_title(level));
+        skip();
+    }
+}
+
+static void check_with_avx512(const char *net, int64_t batch)
+{
+    const ops_case c = {net, batch, {3, {64, 16, 16}}, net, true};
+
+    skip_below(CO_ISA_AVX512);
+    check(&c);
+}
+
+static void winograd_convolution_of_any_threads_same_bits(void **state)
+{
+    (void)state;
+    check_with_avx512("conv2d {out: 64, kernel: 3, padding: 1}", 8);
+}
+
+static void batch_norm_with_relu_of_any_threads_same_bits(void **state)
+{
+    (void)state;
+    check_with_avx512("conv2d {out: 64, kernel: 3, padding: 1}; batchnorm; relu", 8);
+}
+
+static void convolution_of_small_images_of_any_threads_same_bits(void **state)
+{
+    (void)state;
+    check_with_avx512("conv2d {out: 64, kernel: 3, padding: 1}; maxpool {kernel: 8};"
+                      "conv2d {out: 256, kernel: 3, padding: 1}",
+                      8);
+}
+
+static void adaptive_pooling_of_any_threads_same_bits(void **state)
+{
+    (void)state;
+    check_with_avx512("conv2d {out: 64, kernel: 3, padding: 1}; adaptive_avgpool {size: 12}", 16);
+}
+
+static void linear_layer_of_any_threads_same_bits(void **state)
+{
+    static const ops_case c = {"linear", 64, {1, {512}}, "linear {out: 400}", false};
+
+    (void)state;
+    skip_below(CO_ISA_AVX2);
+    check(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(winograd_convolution_of_any_threads_same_bits),
+        cmocka_unit_test(batch_norm_with_relu_of_any_threads_same_bits),
+        cmocka_unit_test(convolution_of_small_images_of_any_threads_same_bits),
+        cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),
+        cmocka_unit_test(linear_layer_of_any_threads_same_bits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
