@@ -12,11 +12,6 @@
 
 #include "graph/plan_internal.h"
 
-static bool fuse_is_add(const co_op *op)
-{
-    return op->n_in == 2;
-}
-
 /* Whether a node is the only one that reads a tensor. */
 static bool fuse_reads_alone(const co_graph *graph, int node, int var)
 {
@@ -31,7 +26,7 @@ static bool fuse_reads_alone(const co_graph *graph, int node, int var)
     return readers == 1 && here == 1 && var != graph->output && var != graph->loss;
 }
 
-/* The side of an add that is not the result of the node before it. */
+/* The side of a sum that is not the result of the node before it. */
 static int fuse_find_other(const co_graph *graph, int node)
 {
     const int *in = graph->node[node].in;
@@ -44,7 +39,7 @@ int plan_count_added(const co_call *call)
     int n = 0;
 
     for (int i = 0; call->fused[i]; i++)
-        n += fuse_is_add(call->fused[i]);
+        n += call->fused[i]->is_sum;
     return n;
 }
 
@@ -55,13 +50,14 @@ int plan_find_input(const co_plan *plan, const co_call *call, int i)
     if (i < call->op->n_in)
         return plan->graph->node[node].in[i];
     for (int at = call->op->n_in - 1; at < i;)
-        at += fuse_is_add(plan->graph->node[++node].op);
+        at += plan->graph->node[++node].op->is_sum;
     return fuse_find_other(plan->graph, node);
 }
 
+/* Of ops with several inputs, only a sum: kernels are told no other way to join two tensors. */
 static bool fuse_may_take(const co_op *op)
 {
-    return op->pointwise || op->pools;
+    return op->n_in == 1 ? op->pointwise || op->pools : op->is_sum;
 }
 
 void plan_offer_fusion(co_call *call, const co_plan *plan)
@@ -76,7 +72,7 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
             graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
             !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
             return;
-        if (fuse_is_add(graph->node[at].op)) {
+        if (graph->node[at].op->is_sum) {
             plan_tensor *other = plan->value[fuse_find_other(graph, at)];
 
             if (n_in == CO_OP_MAX_IN || other->tensor.dtype != call->out[0]->dtype)
@@ -106,7 +102,7 @@ void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kern
     while (call->fused[n])
         n++;
     while (n > 0 && !(kernel->fuses && kernel->fuses(seen))) {
-        call->n_in -= fuse_is_add(call->fused[--n]);
+        call->n_in -= call->fused[--n]->is_sum;
         call->fused[n] = seen->fused[n] = NULL;
         seen->n_in = call->n_in;
     }

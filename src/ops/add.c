@@ -22,5 +22,6 @@ const co_op co_op_add = {
     .n_out = 1,
     .grad_in = 1 | 2,
     .pointwise = true,
+    .is_sum = true,
     .shape = add_shape,
 };

@@ -52,6 +52,25 @@ NOTING(all, .fuses = fuses_all, .plan = plan_adding);
 NOTING(one, .fuses = fuses_one);
 NOTING(none, .fuses = NULL);
 
+/* Pointwise and of two inputs, but no sum. */
+static co_status shape_of_first(co_shape *out, const co_shape *in, const void *attr)
+{
+    (void)attr;
+    *out = in[0];
+    return CO_OK;
+}
+
+static const co_op product = {.name = "product",
+                              .n_in = 2,
+                              .n_out = 1,
+                              .grad_in = 1 | 2,
+                              .pointwise = true,
+                              .shape = shape_of_first};
+static const co_kernel product_kernel = {
+    .op = "product", .forward = do_nothing, .backward = do_nothing};
+static const co_kernel *const product_kernels[] = {&all_kernel, &product_kernel, NULL};
+static const co_backend product_backend = {.name = "product", .kernels = product_kernels};
+
 static int add(co_graph *g, const co_op *op, int a, int b)
 {
     const co_batchnorm_attr norm = {.eps = 1e-5, .momentum = 0.1};
@@ -203,11 +222,42 @@ static void a_sum_that_was_taken_over_is_connected(void **state)
     co_graph_destroy(g);
 }
 
+/* A kernel that takes a fused op of two inputs adds them. */
+static void an_op_of_two_inputs_that_is_no_sum_is_not_offered(void **state)
+{
+    const co_backend *const list[] = {&product_backend, &co_backend_ref, NULL};
+    const co_plan_options options = {.batch = BATCH, .training = true, .backends = list};
+    const co_shape sample = {3, {3, 2, 2}};
+    const co_cross_entropy_attr loss = {0};
+    co_graph *g = NULL;
+    co_store *store = NULL;
+    co_plan *plan = NULL;
+    char steps[256];
+    int x;
+
+    (void)state;
+    assert_int_equal(co_graph_create(&g), CO_OK);
+    assert_int_equal(co_graph_add_input(&x, g, CO_FIELD_INPUT, &sample, CO_F32), CO_OK);
+    x = add(g, &co_op_relu, x, 0);
+    x = add(g, &product, add(g, &co_op_batchnorm, x, 0), x);
+    x = add(g, &co_op_flatten, x, 0);
+    assert_int_equal(co_graph_add_loss(&x, g, &co_op_cross_entropy, NULL, &loss, x), CO_OK);
+    assert_int_equal(co_graph_finish(g), CO_OK);
+    assert_int_equal(co_store_create(&store, g->n_store, g->n_buffer), CO_OK);
+    assert_int_equal(co_plan_create(&plan, g, store, &options), CO_OK);
+    write_steps(steps, plan, false);
+    assert_string_equal(steps, "relu batchnorm product flatten cross_entropy");
+    co_plan_destroy(plan);
+    co_store_destroy(store);
+    co_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_share_a_call_where_the_kernel_takes_them),
         cmocka_unit_test(a_sum_that_was_taken_over_is_connected),
+        cmocka_unit_test(an_op_of_two_inputs_that_is_no_sum_is_not_offered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

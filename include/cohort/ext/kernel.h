@@ -65,7 +65,7 @@ typedef struct co_call {
     const char *name; /* the node's, for messages */
     const void *attr;
     /** Ops that follow, pointwise or pooling, done in this call; ended by NULL. out[0] is the
-     * result of the last. An `add` among them takes what it adds from the next in[] behind the op's
+     * result of the last. A sum among them takes what it adds from the next in[] behind the op's
      * own (n_in counts it), and has its gradient in grad_in there. */
     const co_op *fused[CO_CALL_MAX_FUSED + 1];
     const void *fused_attr[CO_CALL_MAX_FUSED];

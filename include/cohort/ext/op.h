@@ -72,6 +72,8 @@ typedef struct co_op {
     bool pointwise;   /* no parameters and attributes, each element by itself: kernels of other ops
                          may do it on their result (ext/kernel.h, fuses) */
     bool pools;       /* one input, no parameters, fewer elements: likewise, in floats */
+    bool is_sum;      /* pointwise, out = in[0] + in[1]: done with another op, its other side is one
+                         more input of that call */
     co_op_precision precision;
     bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
     co_target target; /* of a loss */
