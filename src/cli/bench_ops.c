@@ -59,7 +59,7 @@ static co_status bench_ops_sample(co_shape *out, const bench_ops_options *o)
     st = co_config_add_text(&value, config, o->model);
     if (st == CO_OK)
         st = co_value_plugin(&name, &map, value, "name");
-    model = st == CO_OK ? co_model_find(name) : NULL;
+    model = st == CO_OK ? co_plugin_find(&co_model_plugins, name) : NULL;
     /* An unknown one is refused where it is built, with the names there are. */
     *out = model ? model->sample : (co_shape){3, {1, 1, 1}};
     co_config_destroy(config);

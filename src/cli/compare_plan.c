@@ -19,7 +19,6 @@
 #include "strategy/strategy.h"
 
 #define PLAN_MAX_NAME  64 /* of a folder, before the number of ranks */
-#define PLAN_MAX_NAMES 64
 #define PLAN_MAX_TABLE ((size_t)16 << 20)
 
 /* A strategy of the list, under its names. */
@@ -33,23 +32,17 @@ typedef struct plan_strategy {
 
 static co_status plan_check_strategy(const co_value *item, co_arena *arena)
 {
-    const char *names[PLAN_MAX_NAMES], *name = NULL, *what;
     const co_strategy_ops *ops;
+    const void *chosen;
     const co_value *map;
     void *self;
-    size_t n = 0;
 
-    CO_TRY(co_value_plugin(&name, &map, item, "strategies"));
-    for (const co_strategy_ops *const *s = co_strategies; *s && n < PLAN_MAX_NAMES; s++)
-        names[n++] = (*s)->name;
-    ops = co_strategy_find(name);
-    if (!ops)
-        return co_value_unknown(item, "strategy", name, names, n);
-    what = co_arena_printf(arena, "strategy %s", name);
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_strategy_plugins, item, NULL));
+    ops = chosen;
     self = co_arena_alloc(arena, 1, ops->self_size ? ops->self_size : 1);
-    if (!what || !self)
+    if (!self)
         return CO_E_NOMEM;
-    return co_keys_read(self, ops->keys, map, what, arena);
+    return co_plugin_read(self, ops, &co_strategy_plugins, NULL, 0, map, arena);
 }
 
 static co_status plan_title(const char **out, const compare_plan *plan, const co_value *item)

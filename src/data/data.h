@@ -4,14 +4,14 @@
 
 #include <cohort/data.h>
 
-#include "core/config.h"
+#include "core/plugin.h"
 #include "data/partition.h"
 #include "image/augment.h"
 #include "image/image.h"
 
 /* NULL-ended, in the order that `cohort list datasets` prints. */
 extern const co_dataset_ops *const co_dataset_formats[];
-const co_dataset_ops *co_dataset_find(const char *name);
+extern const co_plugins co_dataset_plugins;
 /* Keys of every data set: path, normalize, resize. */
 extern const co_key co_dataset_common_keys[];
 

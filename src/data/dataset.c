@@ -12,7 +12,6 @@
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 
-#define DATASET_MAX_NAMES 64
 /* Elements of one sample, stored or resized: far above any image, far below any overflow. */
 #define DATASET_MAX_SAMPLE ((int64_t)1 << 28)
 
@@ -46,29 +45,10 @@ const co_key co_dataset_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status dataset_find(const co_dataset_ops **out, const char *name, const co_value *value)
-{
-    const char *names[DATASET_MAX_NAMES];
-    size_t n = 0;
-
-    *out = co_dataset_find(name);
-    if (*out)
-        return CO_OK;
-    for (const co_dataset_ops *const *d = co_dataset_formats; *d && n < DATASET_MAX_NAMES; d++)
-        names[n++] = (*d)->name;
-    return co_value_unknown(value, "data set", name, names, n);
-}
-
 static co_status dataset_read_keys(co_dataset *data, const co_value *map, co_config *config)
 {
-    co_arena *arena = co_config_arena(config);
-    char *what = co_arena_printf(arena, "data %s", data->ops->name);
-    const co_key *keys;
-
-    if (!what)
-        return CO_E_NOMEM;
-    CO_TRY(co_keys_join(&keys, co_dataset_common_keys, data->ops->keys, DATASET(self), arena));
-    CO_TRY(co_keys_read(data, keys, map, what, arena));
+    CO_TRY(co_plugin_read(data, data->ops, &co_dataset_plugins, co_dataset_common_keys,
+                          DATASET(self), map, co_config_arena(config)));
     CO_TRY(co_normalize_read(&data->normalize, data->normalize_value, config));
     CO_TRY(co_augment_read(&data->augment, data->augment_value, config));
     return co_resize_read(&data->resize, data->resize_value, config);
@@ -200,13 +180,13 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
                                 co_split split)
 {
     const co_dataset_ops *ops;
+    const void *chosen;
     const co_value *map;
-    const char *name = NULL;
     co_dataset *data;
     co_status st;
 
-    CO_TRY(co_value_plugin(&name, &map, value, "data"));
-    CO_TRY(dataset_find(&ops, name, value));
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_dataset_plugins, value, NULL));
+    ops = chosen;
     data = co_calloc(1, sizeof(*data) + ops->self_size);
     if (!data)
         return CO_E_NOMEM;

@@ -7,8 +7,6 @@
 #include "core/plural.h"
 #include "data/data.h"
 
-#define PARTITION_MAX_NAMES 64
-
 /* In front of the plugin's own struct, and as large as any alignment asks for. */
 typedef union partition_common {
     struct {
@@ -31,33 +29,14 @@ const co_key co_partition_common_keys[] = {
      "a rank's share of a batch: that of its part, or batch / ranks while its part lasts"},
     CO_KEYS_END};
 
-static co_status partition_unknown(const co_value *kind)
-{
-    const char *names[PARTITION_MAX_NAMES];
-    size_t n = 0;
-
-    for (const co_partition_ops *const *p = co_partitions; *p && n < PARTITION_MAX_NAMES; p++)
-        names[n++] = (*p)->name;
-    return co_value_unknown(kind, "partition", kind->text, names, n);
-}
-
 const co_partition_ops *co_partition_of(const co_value *value)
 {
     const co_value *kind =
         value && value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
 
     if (!kind)
-        return co_partition_find(partition_kind_keys[0].fallback);
-    return kind->kind == CO_VALUE_SCALAR ? co_partition_find(kind->text) : NULL;
-}
-
-static co_status partition_keys(const co_key **out, const co_partition_ops *ops, co_arena *arena)
-{
-    const co_key *shared;
-
-    CO_TRY(co_keys_join(&shared, partition_kind_keys, ops->cut ? co_partition_common_keys : NULL, 0,
-                        arena));
-    return co_keys_join(out, shared, ops->keys, sizeof(partition_common), arena);
+        return co_plugin_find(&co_partition_plugins, partition_kind_keys[0].fallback);
+    return kind->kind == CO_VALUE_SCALAR ? co_plugin_find(&co_partition_plugins, kind->text) : NULL;
 }
 
 /* `random`, or {kind: random, ratios: [...]}; the plugin's struct follows `common`. */
@@ -66,12 +45,10 @@ static co_status partition_read(partition_common *common, const co_partition_ops
 {
     co_arena *arena = co_config_arena(config);
     const co_key *keys;
-    char *what = co_arena_printf(arena, "partition %s", ops->name);
 
-    if (!what)
-        return CO_E_NOMEM;
-    CO_TRY(partition_keys(&keys, ops, arena));
-    return co_keys_read(common, keys, map, what, arena);
+    CO_TRY(co_keys_join(&keys, partition_kind_keys, ops->cut ? co_partition_common_keys : NULL, 0,
+                        arena));
+    return co_plugin_read(common, ops, &co_partition_plugins, keys, sizeof(*common), map, arena);
 }
 
 static co_status partition_apply(co_parts *out, co_config *config,
@@ -85,9 +62,9 @@ static co_status partition_apply(co_parts *out, co_config *config,
     kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
     if (!kind || kind->kind != CO_VALUE_SCALAR)
         return co_value_fail(value, "partition: expected a kind, or {kind: ..., key: value}");
-    ops = co_partition_find(kind->text);
+    ops = co_plugin_find(&co_partition_plugins, kind->text);
     if (!ops)
-        return partition_unknown(kind);
+        return co_plugin_unknown(&co_partition_plugins, kind->text, kind, NULL);
     common = co_arena_alloc(co_config_arena(config), 1, sizeof(*common) + ops->self_size);
     if (!common)
         return CO_E_NOMEM;

@@ -4,7 +4,7 @@
 
 #include <cohort/data.h>
 
-#include "core/config.h"
+#include "core/plugin.h"
 
 /* A set cut into one part per rank. */
 typedef struct co_parts {
@@ -42,7 +42,7 @@ extern const co_partition_ops co_partition_file;
 
 /* NULL-ended, in the order that `cohort list partitions` prints. */
 extern const co_partition_ops *const co_partitions[];
-const co_partition_ops *co_partition_find(const char *name);
+extern const co_plugins co_partition_plugins;
 /* Of a config's value, which may be NULL; NULL: of no partition that there is. */
 const co_partition_ops *co_partition_of(const co_value *value);
 /* Keys of every partition that has parts. */

@@ -1,8 +1,6 @@
 /*
  * registry.c - every data set format and partition by name.
  */
-#include <string.h>
-
 #include "data/data.h"
 #include "data/formats.h"
 
@@ -19,18 +17,8 @@ const co_partition_ops *const co_partitions[] = {
     &co_partition_file,       NULL,
 };
 
-const co_dataset_ops *co_dataset_find(const char *name)
-{
-    for (const co_dataset_ops *const *ops = co_dataset_formats; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+const co_plugins co_dataset_plugins = {"data set", "data", co_dataset_formats};
+const co_plugins co_partition_plugins = {"partition", "partition", co_partitions};
 
-const co_partition_ops *co_partition_find(const char *name)
-{
-    for (const co_partition_ops *const *ops = co_partitions; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+CO_PLUGIN_CHECK(co_dataset_ops, self_size);
+CO_PLUGIN_CHECK(co_partition_ops, self_size);

@@ -8,38 +8,22 @@
 
 #include <string.h>
 
-#define AUGMENT_MAX       16 /* of a list */
-#define AUGMENT_MAX_NAMES 32
-
-static co_status augment_find(const co_augment_ops **out, const char *name, const co_value *value)
-{
-    const char *names[AUGMENT_MAX_NAMES];
-    size_t n = 0;
-
-    *out = co_augmentation_find(name);
-    if (*out)
-        return CO_OK;
-    for (const co_augment_ops *const *a = co_augmentations; *a && n < AUGMENT_MAX_NAMES; a++)
-        names[n++] = (*a)->name;
-    return co_value_unknown(value, "augmentation", name, names, n);
-}
+#define AUGMENT_MAX 16 /* of a list */
 
 static co_status augment_read_one(struct co_augment_one *one, const co_value *value,
                                   co_config *config)
 {
     co_arena *arena = co_config_arena(config);
     const co_value *map;
-    const char *name = NULL;
-    char *what;
+    const void *chosen;
 
-    CO_TRY(co_value_plugin(&name, &map, value, "augment"));
-    CO_TRY(augment_find(&one->ops, name, value));
-    what = co_arena_printf(arena, "augmentation %s", name);
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_augment_plugins, value, NULL));
+    one->ops = chosen;
     one->value = value;
     one->self = co_arena_alloc(arena, 1, one->ops->self_size);
-    if (!what || !one->self)
+    if (!one->self)
         return CO_E_NOMEM;
-    return co_keys_read(one->self, one->ops->keys, map, what, arena);
+    return co_plugin_read(one->self, one->ops, &co_augment_plugins, NULL, 0, map, arena);
 }
 
 /* 0: a box, 1: bytes, 2: floats; a sample goes through them in this order. */

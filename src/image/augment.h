@@ -7,7 +7,7 @@
 #ifndef CO_IMAGE_AUGMENT_H
 #define CO_IMAGE_AUGMENT_H
 
-#include "core/config.h"
+#include "core/plugin.h"
 #include "core/rng.h"
 #include "image/image.h"
 
@@ -40,7 +40,7 @@ extern const co_augment_ops co_augment_cutout;
 
 /* NULL-ended, in the order that `cohort list augmentations` prints. */
 extern const co_augment_ops *const co_augmentations[];
-const co_augment_ops *co_augmentation_find(const char *name);
+extern const co_plugins co_augment_plugins;
 
 /* A list of augmentations, in the order of the config; lives in the config's arena. */
 typedef struct co_augment {

@@ -10,7 +10,6 @@
 #include "core/mem.h"
 #include "models/models.h"
 
-#define MODEL_MAX_NAMES    64
 #define MODEL_MAX_ELEMENTS (INT64_C(1) << 40) /* of a sample: no product of sizes overflows */
 
 typedef struct model_self {
@@ -28,16 +27,6 @@ const co_key co_model_common_keys[] = {
      .help = "logits that the network gives; by default the number of classes of the data"},
     CO_KEYS_END,
 };
-
-static co_status model_unknown(const char *name, const co_value *value)
-{
-    const char *names[MODEL_MAX_NAMES];
-    size_t n = 0;
-
-    for (const co_model_ops *const *ops = co_models; *ops && n < MODEL_MAX_NAMES; ops++)
-        names[n++] = (*ops)->name;
-    return co_value_unknown(value, "model", name, names, n);
-}
 
 /* Parameters of the layers that were renamed say how older files call them. */
 static co_status model_add_former(co_graph *graph, const co_former_name *renamed)
@@ -63,20 +52,16 @@ static co_status model_add_named(co_builder *b, const co_value *value)
     co_arena *arena = co_config_arena(b->config);
     const co_value none = co_value_absent(value), *map;
     const co_model_ops *ops;
-    const co_key *keys;
-    const char *name = NULL, *what;
+    const void *chosen;
     model_self *m;
 
-    CO_TRY(co_value_plugin(&name, &map, value, "model"));
-    ops = co_model_find(name);
-    if (!ops)
-        return model_unknown(name, value);
-    what = co_arena_printf(arena, "model %s", name);
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_model_plugins, value, NULL));
+    ops = chosen;
     m = co_arena_alloc(arena, 1, sizeof(*m) + ops->self_size);
-    if (!what || !m)
+    if (!m)
         return CO_E_NOMEM;
-    CO_TRY(co_keys_join(&keys, co_model_common_keys, ops->keys, offsetof(model_self, self), arena));
-    CO_TRY(co_keys_read(m, keys, map ? map : &none, what, arena));
+    CO_TRY(co_plugin_read(m, ops, &co_model_plugins, co_model_common_keys,
+                          offsetof(model_self, self), map ? map : &none, arena));
     if (m->classes)
         b->classes = m->classes;
     b->variant = ops->variant;

@@ -7,7 +7,7 @@
 #ifndef CO_MODELS_MODELS_H
 #define CO_MODELS_MODELS_H
 
-#include "core/config.h"
+#include "core/plugin.h"
 #include "graph/graph.h"
 
 typedef struct co_builder {
@@ -59,7 +59,7 @@ extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_
     co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn;
 /* classes: common to every model; the data's unless given. */
 extern const co_key co_model_common_keys[];
-const co_model_ops *co_model_find(const char *name);
+extern const co_plugins co_model_plugins;
 
 /* From `model: mnist-net`, `model: {name: ..., ...}` or (value NULL) `layers: [...]`, to a finished
    graph with its loss (co_build_loss). `sample` is (C, H, W). The output is (N, F) with F at least

@@ -1,8 +1,6 @@
 /*
  * registry.c - every model by name.
  */
-#include <string.h>
-
 #include "models/models.h"
 
 const co_model_ops *const co_models[] = {
@@ -19,10 +17,6 @@ const co_model_ops *const co_models[] = {
     &co_model_vgg19_bn,     NULL,
 };
 
-const co_model_ops *co_model_find(const char *name)
-{
-    for (const co_model_ops *const *ops = co_models; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+const co_plugins co_model_plugins = {"model", "model", co_models};
+
+CO_PLUGIN_CHECK(co_model_ops, self_size);

@@ -6,10 +6,16 @@
 
 #include <cohort/ext/op.h>
 
+#include "core/plugin.h"
+
 /* NULL-ended, in the order that `cohort list ops` prints. */
 extern const co_op *const co_ops[];
+extern const co_plugins co_op_plugins;
 /* NULL if unknown. */
-const co_op *co_op_find(const char *name);
+static inline const co_op *co_op_find(const char *name)
+{
+    return co_plugin_find(&co_op_plugins, name);
+}
 
 /* How conv2d and linear start: rules.h says what each choice means. */
 typedef struct co_init_attr {

@@ -1,8 +1,6 @@
 /*
  * registry.c - every op by name.
  */
-#include <string.h>
-
 #include "ops/ops.h"
 
 const co_op *const co_ops[] = {
@@ -26,10 +24,6 @@ const co_op *const co_ops[] = {
     NULL,
 };
 
-const co_op *co_op_find(const char *name)
-{
-    for (const co_op *const *op = co_ops; *op; op++)
-        if (strcmp((*op)->name, name) == 0)
-            return *op;
-    return NULL;
-}
+const co_plugins co_op_plugins = {"layer", "layers", co_ops};
+
+CO_PLUGIN_CHECK(co_op, attr_size);

@@ -10,8 +10,6 @@
 
 #include "core/mem.h"
 
-#define OPTIM_MAX_NAMES 64
-
 /* A part of the store that is updated in one call. */
 typedef struct optim_run {
     size_t begin, end;
@@ -71,16 +69,6 @@ const co_key co_optimizer_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status optim_unknown(const char *name, const co_value *value)
-{
-    const char *names[OPTIM_MAX_NAMES];
-    size_t n = 0;
-
-    for (const co_optimizer_ops *const *ops = co_optimizers; *ops && n < OPTIM_MAX_NAMES; ops++)
-        names[n++] = (*ops)->name;
-    return co_value_unknown(value, "optimizer", name, names, n);
-}
-
 static co_status optim_check(const co_optim *optim)
 {
     const double pull[2] = {optim->norm_decay, optim->bias_decay};
@@ -97,37 +85,32 @@ static co_status optim_check(const co_optim *optim)
 static co_status optim_read(co_optim *optim, const co_value *map, co_arena *arena)
 {
     const co_optimizer_ops *ops = optim->ops;
-    const char *what = co_arena_printf(arena, "optimizer %s", ops->name);
     const char *default_lr = co_arena_printf(arena, "%g", ops->default_lr);
     const char *default_decay = co_arena_printf(arena, "%g", ops->default_decay);
     co_key common[sizeof(co_optimizer_common_keys) / sizeof(co_optimizer_common_keys[0])];
-    const co_key *keys;
 
-    if (!what || !default_lr || !default_decay)
+    if (!default_lr || !default_decay)
         return CO_E_NOMEM;
     memcpy(common, co_optimizer_common_keys, sizeof(common));
     for (co_key *key = common; key->name; key++)
         if (strcmp(key->fallback, "~") == 0)
             key->fallback = key->offset == offsetof(co_optim, lr) ? default_lr : default_decay;
-    CO_TRY(co_keys_join(&keys, common, ops->keys, offsetof(co_optim, self), arena));
-    CO_TRY(co_keys_read(optim, keys, map, what, arena));
+    CO_TRY(co_plugin_read(optim, ops, &co_optimizer_plugins, common, offsetof(co_optim, self), map,
+                          arena));
     return co_value_place(optim_check(optim), map);
 }
 
 co_status co_optim_create(co_optim **out, const co_value *value, co_config *config, co_store *store)
 {
     const co_optimizer_ops *ops;
-    const co_value *map = NULL;
-    const char *name = CO_OPTIM_DEFAULT;
+    const void *chosen;
+    const co_value *map;
     const co_segment all = {0, store->n, CO_PARAM_WEIGHT};
     co_optim *optim;
     co_status st;
 
-    if (value)
-        CO_TRY(co_value_plugin(&name, &map, value, "optimizer"));
-    ops = co_optimizer_find(name);
-    if (!ops)
-        return optim_unknown(name, value);
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_optimizer_plugins, value, CO_OPTIM_DEFAULT));
+    ops = chosen;
     optim = co_calloc(1, sizeof(*optim) + ops->self_size);
     if (!optim)
         return CO_E_NOMEM;

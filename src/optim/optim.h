@@ -6,7 +6,7 @@
 
 #include <cohort/ext/optim.h>
 
-#include "core/config.h"
+#include "core/plugin.h"
 #include "tensor/store.h"
 
 #define CO_OPTIM_DEFAULT "sgd" /* of a config that names none */
@@ -17,9 +17,7 @@ extern const co_optimizer_ops co_optimizer_sgd, co_optimizer_adam, co_optimizer_
     co_optimizer_adadelta, co_optimizer_lars, co_optimizer_lamb;
 extern const co_schedule_ops co_schedule_constant, co_schedule_step, co_schedule_multi_step,
     co_schedule_cosine, co_schedule_polynomial, co_schedule_one_cycle;
-/* NULL if unknown. */
-const co_optimizer_ops *co_optimizer_find(const char *name);
-const co_schedule_ops *co_schedule_find(const char *name);
+extern const co_plugins co_optimizer_plugins, co_schedule_plugins;
 /* lr, weight_decay, ...: common to every optimizer. unit, warmup, warmup_start: common to every
  * schedule. */
 extern const co_key co_optimizer_common_keys[];

@@ -1,8 +1,6 @@
 /*
  * registry.c - every optimizer and schedule by name.
  */
-#include <string.h>
-
 #include "optim/optim.h"
 
 const co_optimizer_ops *const co_optimizers[] = {
@@ -25,18 +23,8 @@ const co_schedule_ops *const co_schedules[] = {
     NULL,
 };
 
-const co_optimizer_ops *co_optimizer_find(const char *name)
-{
-    for (const co_optimizer_ops *const *ops = co_optimizers; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+const co_plugins co_optimizer_plugins = {"optimizer", "optimizer", co_optimizers};
+const co_plugins co_schedule_plugins = {"schedule", "schedule", co_schedules};
 
-const co_schedule_ops *co_schedule_find(const char *name)
-{
-    for (const co_schedule_ops *const *ops = co_schedules; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+CO_PLUGIN_CHECK(co_optimizer_ops, self_size);
+CO_PLUGIN_CHECK(co_schedule_ops, self_size);

@@ -7,8 +7,6 @@
 #include "core/mem.h"
 #include "optim/optim.h"
 
-#define SCHEDULE_MAX_NAMES 64
-
 enum { SCHEDULE_EPOCH, SCHEDULE_STEP };
 static const char *const schedule_units[] = {"epoch", "step", NULL};
 
@@ -44,45 +42,27 @@ const co_key co_schedule_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status schedule_unknown(const char *name, const co_value *value)
-{
-    const char *names[SCHEDULE_MAX_NAMES];
-    size_t n = 0;
-
-    for (const co_schedule_ops *const *ops = co_schedules; *ops && n < SCHEDULE_MAX_NAMES; ops++)
-        names[n++] = (*ops)->name;
-    return co_value_unknown(value, "schedule", name, names, n);
-}
-
 static co_status schedule_read(co_schedule *schedule, const co_value *map, const co_value *value,
                                co_arena *arena)
 {
     const co_schedule_ops *ops = schedule->ops;
-    const char *what = co_arena_printf(arena, "schedule %s", ops->name);
     const co_value none = co_value_absent(value);
-    const co_key *keys;
 
-    if (!what)
-        return CO_E_NOMEM;
-    CO_TRY(co_keys_join(&keys, co_schedule_common_keys, ops->keys, offsetof(co_schedule, self),
-                        arena));
-    CO_TRY(co_keys_read(schedule, keys, map ? map : &none, what, arena));
+    CO_TRY(co_plugin_read(schedule, ops, &co_schedule_plugins, co_schedule_common_keys,
+                          offsetof(co_schedule, self), map ? map : &none, arena));
     return ops->check ? co_value_place(ops->check(schedule->self), map) : CO_OK;
 }
 
 co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config)
 {
     const co_schedule_ops *ops;
-    const co_value *map = NULL;
-    const char *name = "constant";
+    const void *chosen;
+    const co_value *map;
     co_schedule *schedule;
     co_status st;
 
-    if (value)
-        CO_TRY(co_value_plugin(&name, &map, value, "schedule"));
-    ops = co_schedule_find(name);
-    if (!ops)
-        return schedule_unknown(name, value);
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_schedule_plugins, value, "constant"));
+    ops = chosen;
     schedule = co_calloc(1, sizeof(*schedule) + ops->self_size);
     if (!schedule)
         return CO_E_NOMEM;

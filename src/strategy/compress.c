@@ -19,8 +19,6 @@
 
 #define COMPRESS_MIB 4 /* of a piece */
 
-#define COMPRESS_MAX_NAMES 64
-
 struct co_compress {
     co_compressor c;
     int64_t start;
@@ -46,33 +44,15 @@ const co_key co_compressor_common_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status compress_unknown(const char *name, const co_value *value)
-{
-    const char *names[COMPRESS_MAX_NAMES] = {"none"};
-    size_t n = 1;
-
-    for (const co_compressor_ops *const *ops = co_compressors; *ops && n < COMPRESS_MAX_NAMES;
-         ops++)
-        names[n++] = (*ops)->name;
-    return co_value_unknown(value, "compressor", name, names, n);
-}
-
 static co_status compress_read(co_compress *compress, const co_value *map)
 {
-    const co_compressor_ops *ops = compress->c.ops;
     co_arena *arena = co_arena_create();
-    const char *what;
-    const co_key *keys;
-    co_status st = CO_E_NOMEM;
+    co_status st;
 
     if (!arena)
         return CO_E_NOMEM;
-    what = co_arena_printf(arena, "compress %s", ops->name);
-    if (what)
-        st = co_keys_join(&keys, co_compressor_common_keys, ops->keys, offsetof(co_compress, self),
-                          arena);
-    if (st == CO_OK)
-        st = co_keys_read(compress, keys, map, what, arena);
+    st = co_plugin_read(compress, compress->c.ops, &co_compressor_plugins,
+                        co_compressor_common_keys, offsetof(co_compress, self), map, arena);
     co_arena_destroy(arena);
     return st;
 }
@@ -126,14 +106,6 @@ static co_status compress_setup(co_compress *compress, const co_value *map, doub
     return c->ops->init ? c->ops->init(c) : CO_OK;
 }
 
-static const co_compressor_ops *compress_find(const char *name)
-{
-    for (const co_compressor_ops *const *ops = co_compressors; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
-
 co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
                              double bucket_mib)
 {
@@ -149,9 +121,9 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
         CO_TRY(co_value_plugin(&name, &map, value, "compress"));
     if (!name || strcmp(name, "none") == 0)
         return CO_OK;
-    ops = compress_find(name);
+    ops = co_plugin_find(&co_compressor_plugins, name);
     if (!ops)
-        return compress_unknown(name, value);
+        return co_plugin_unknown(&co_compressor_plugins, name, value, "none");
     if (strategy->tree)
         return co_value_fail(value,
                              "compress: what ranks leave out depends on their number, of which "

@@ -10,11 +10,12 @@
 #include <cohort/ext/compress.h>
 #include <cohort/ext/strategy.h>
 
-#include "core/config.h"
+#include "core/plugin.h"
 
 typedef struct co_compress co_compress;
 
 extern const co_compressor_ops *const co_compressors[]; /* NULL-ended */
+extern const co_plugins co_compressor_plugins;
 extern const co_compressor_ops co_compressor_topk, co_compressor_powersgd;
 extern const co_compressor_ops co_compressor_bf16, co_compressor_fp16;
 extern const co_key co_compressor_common_keys[];

@@ -1,8 +1,6 @@
 /*
  * registry.c - every strategy, and every compressor of gradients, by name.
  */
-#include <string.h>
-
 #include "strategy/compress.h"
 #include "strategy/strategy.h"
 
@@ -15,10 +13,8 @@ const co_compressor_ops *const co_compressors[] = {
     &co_compressor_bf16, &co_compressor_fp16, &co_compressor_topk, &co_compressor_powersgd, NULL,
 };
 
-const co_strategy_ops *co_strategy_find(const char *name)
-{
-    for (const co_strategy_ops *const *ops = co_strategies; *ops; ops++)
-        if (strcmp((*ops)->name, name) == 0)
-            return *ops;
-    return NULL;
-}
+const co_plugins co_strategy_plugins = {"strategy", "strategy", co_strategies};
+const co_plugins co_compressor_plugins = {"compressor", "compress", co_compressors};
+
+CO_PLUGIN_CHECK(co_strategy_ops, self_size);
+CO_PLUGIN_CHECK(co_compressor_ops, self_size);

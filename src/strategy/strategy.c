@@ -7,28 +7,14 @@
 
 #include "core/mem.h"
 
-#define STRATEGY_MAX_NAMES 64
-
-static co_status strategy_unknown(const char *name, const co_value *value)
-{
-    const char *names[STRATEGY_MAX_NAMES];
-    size_t n = 0;
-
-    for (const co_strategy_ops *const *ops = co_strategies; *ops && n < STRATEGY_MAX_NAMES; ops++)
-        names[n++] = (*ops)->name;
-    return co_value_unknown(value, "strategy", name, names, n);
-}
-
 static co_status strategy_setup(co_strategy *strategy, const co_value *map, const co_value *value,
                                 co_config *config)
 {
     const co_strategy_ops *ops = strategy->ops;
     const co_value none = co_value_absent(value);
-    co_arena *arena = co_config_arena(config);
-    const char *what = co_arena_printf(arena, "strategy %s", ops->name);
 
     strategy->self = co_calloc(1, ops->self_size ? ops->self_size : 1);
-    if (!what || !strategy->self)
+    if (!strategy->self)
         return CO_E_NOMEM;
     if (strategy->tree && !ops->shard_ready)
         return co_value_fail(value,
@@ -36,24 +22,20 @@ static co_status strategy_setup(co_strategy *strategy, const co_value *map, cons
                              "number of ranks; with `shards` use sync or threads, or let shards be "
                              "auto",
                              ops->name);
-    CO_TRY(co_keys_read(strategy->self, ops->keys, map ? map : &none, what, arena));
+    CO_TRY(co_plugin_read(strategy->self, ops, &co_strategy_plugins, NULL, 0, map ? map : &none,
+                          co_config_arena(config)));
     return ops->init ? co_value_place(ops->init(strategy), value) : CO_OK;
 }
 
 co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
                              co_comm *comm, co_store *store, const co_tree *tree)
 {
-    const co_value *map = NULL;
-    const co_strategy_ops *ops;
-    const char *name = CO_STRATEGY_DEFAULT;
+    const void *ops;
+    const co_value *map;
     co_strategy *strategy;
     co_status st;
 
-    if (value)
-        CO_TRY(co_value_plugin(&name, &map, value, "strategy"));
-    ops = co_strategy_find(name);
-    if (!ops)
-        return strategy_unknown(name, value);
+    CO_TRY(co_plugin_choose(&ops, &map, &co_strategy_plugins, value, CO_STRATEGY_DEFAULT));
     strategy = co_calloc(1, sizeof(*strategy));
     if (!strategy)
         return CO_E_NOMEM;

@@ -4,19 +4,18 @@
 
 #include <cohort/ext/strategy.h>
 
-#include "core/config.h"
+#include "core/plugin.h"
 #include "tensor/store.h"
 
 #define CO_STRATEGY_DEFAULT "sync" /* of a config that names none */
 
 extern const co_strategy_ops *const co_strategies[]; /* NULL-ended */
+extern const co_plugins co_strategy_plugins;
 extern const co_strategy_ops co_strategy_sync;
 extern const co_strategy_ops co_strategy_local;
 extern const co_strategy_ops co_strategy_one_shot;
 extern const co_strategy_ops co_strategy_stale;
 extern const co_strategy_ops co_strategy_hogwild, co_strategy_threads, co_strategy_ssp;
-/* NULL if unknown. */
-const co_strategy_ops *co_strategy_find(const char *name);
 
 /* From the config value (a name or {name, keys}); NULL value: sync. `tree`: NULL without shards. */
 co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,

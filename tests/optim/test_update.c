@@ -355,7 +355,7 @@ static void defaults_are_pytorchs(void **state)
     co_optim_destroy(optim);
     co_config_destroy(config);
     co_store_destroy(store);
-    assert_null(co_optimizer_find("SGD"));
+    assert_null(co_plugin_find(&co_optimizer_plugins, "SGD"));
 }
 
 static void bad_configs_are_refused_at_their_place(void **state)

@@ -12,7 +12,7 @@
 #define COHORT_EXT_COMPRESS_H
 
 #include <cohort/comm.h>
-#include <cohort/ext/keys.h>
+#include <cohort/ext/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {

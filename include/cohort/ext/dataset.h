@@ -2,7 +2,7 @@
 #ifndef COHORT_EXT_DATASET_H
 #define COHORT_EXT_DATASET_H
 
-#include <cohort/ext/keys.h>
+#include <cohort/ext/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {

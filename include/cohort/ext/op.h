@@ -6,7 +6,7 @@
 #ifndef COHORT_EXT_OP_H
 #define COHORT_EXT_OP_H
 
-#include <cohort/ext/keys.h>
+#include <cohort/ext/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,8 +62,8 @@ typedef struct co_op {
     const char *name;
     const char *summary;
     const co_key *keys; /* attributes; NULL: none */
-    const char *bare;   /* key that a bare value sets, `maxpool: 2`; NULL: none */
     size_t attr_size;
+    const char *bare; /* key that a bare value sets, `maxpool: 2`; NULL: none */
     int n_in;
     int n_out;
     unsigned saves;   /* co_saves flags */

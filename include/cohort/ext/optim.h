@@ -2,7 +2,7 @@
 #ifndef COHORT_EXT_OPTIM_H
 #define COHORT_EXT_OPTIM_H
 
-#include <cohort/ext/keys.h>
+#include <cohort/ext/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,8 +49,8 @@ typedef struct co_optimizer_ops {
     const char *name;
     const char *summary;
     const co_key *keys; /* without those of every optimizer: "lr", "weight_decay", ... */
-    double default_lr, default_decay;
     size_t self_size;
+    double default_lr, default_decay;
     co_status (*check)(const void *self); /* combinations that make no sense; NULL: none */
     int (*states)(const void *self);      /* number of state arrays; NULL: 0 */
     const char *const *state_names;       /* for checkpoints: "momentum_buffer", "exp_avg", ... */

@@ -11,7 +11,7 @@
 #define COHORT_EXT_STRATEGY_H
 
 #include <cohort/comm.h>
-#include <cohort/ext/keys.h>
+#include <cohort/ext/plugin.h>
 
 #ifdef __cplusplus
 extern "C" {
