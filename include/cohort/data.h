@@ -70,7 +70,8 @@ CO_API uint64_t co_sampler_local_max(const co_sampler *sampler, int rank);
 /** Samples of this rank's part in an epoch. */
 CO_API uint64_t co_sampler_part(const co_sampler *sampler, int rank);
 /** Write co_sampler_local indices into the data set. Not thread-safe: it keeps the
- *  permutation of the last epoch asked for. */
+ *  permutation of the last epoch asked for, and CO_E_NOMEM is possible where a rank asks for the
+ *  first time. */
 CO_API co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t epoch,
                                     uint64_t step, int rank);
 

@@ -73,8 +73,10 @@ static co_status partition_apply(co_parts *out, co_config *config,
         return co_partition_too_many_ranks(options);
     out->fixed = ops->cut != NULL;
     out->equal = common->key.equal;
-    out->dealt = out->torch = out->frozen = false;
+    out->dealt = out->torch = out->frozen = out->computed = false;
     out->seed = options->seed;
+    if (ops->describe)
+        ops->describe(out, common + 1);
     return ops->cut ? ops->cut(out, common + 1, options) : CO_OK;
 }
 

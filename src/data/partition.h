@@ -10,7 +10,8 @@
 typedef struct co_parts {
     uint32_t *order; /* room for count + ranks: samples of rank 0's part, then rank 1's, ... */
     uint64_t *size;  /* (ranks): samples of each part; 0 is allowed */
-    bool fixed;      /* there are parts; else nothing here is set */
+    bool fixed;      /* there are parts; else only `computed` is set */
+    bool computed;   /* the set's order is computed place by place, not kept */
     bool equal;      /* batching: equal */
     bool dealt;      /* `order` holds places in an order of the set that every epoch draws */
     bool torch;      /* with dealt: drawn as torch.randperm, seeded with seed + epoch */
@@ -26,6 +27,8 @@ typedef struct co_partition_ops {
     /** Fill out->order and out->size (and out->dealt). NULL: no parts, the ranks share every
      *  global batch. */
     co_status (*cut)(co_parts *out, const void *self, const co_sampler_options *options);
+    /** Without cut: what its keys say of the order. NULL: nothing. */
+    void (*describe)(co_parts *out, const void *self);
     bool independent_of_ranks; /* a batch has the same samples whatever the number of ranks */
     bool any_ranks;            /* makes sense with more ranks than samples */
     const char *repeats;       /* why a sample may be taken twice in an epoch; NULL: never is */

@@ -10,10 +10,17 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "data/data.h"
+#include "data/feistel.h"
 #include "data/partition.h"
 #include "data/torch_random.h"
 
 #define SAMPLER_NO_EPOCH UINT64_MAX
+
+/* A rank's part in an epoch's order: only of ranks that were asked for. */
+typedef struct sampler_own {
+    uint64_t epoch;  /* that `order` holds */
+    uint32_t *order; /* (samples of the part), owned; NULL: not asked for so far */
+} sampler_own;
 
 struct co_sampler {
     uint64_t count; /* samples of the set */
@@ -22,17 +29,39 @@ struct co_sampler {
     int ranks;
     bool sequential;
     uint64_t epoch;  /* that `order` holds */
-    uint32_t *order; /* (total): samples of the epoch by batch or, with parts, by rank */
+    uint32_t *order; /* (count): the epoch's order of the whole set, where it is one and is kept */
+    co_parts parts;  /* owned; order (total), NULL without parts */
     /* with parts.fixed: */
-    co_parts parts;  /* owned; order (total) */
-    uint64_t *first; /* (ranks + 1): where parts begin */
-    uint32_t *taken; /* (steps + 1, ranks) unless parts.equal: of a part, before a step */
-    uint32_t *deal;  /* (count) with parts.dealt: the epoch's order of the whole set */
+    uint64_t *first;  /* (ranks + 1): where parts begin */
+    uint32_t *taken;  /* (steps + 1, ranks) unless parts.equal: of a part, before a step */
+    sampler_own *own; /* (ranks): parts that are shuffled by themselves */
 };
+
+typedef struct partition_global {
+    int shuffle;
+} partition_global;
+
+static const char *const partition_global_shuffles[] = {"fisher-yates", "feistel", NULL};
+
+static const co_key partition_global_keys[] = {
+    {"shuffle", CO_KEY_CHOICE, offsetof(partition_global, shuffle), "fisher-yates", 0, 0,
+     partition_global_shuffles,
+     "how an epoch's order is drawn: kept, 4 bytes a sample on each rank; or computed sample by "
+     "sample, for sets of 10^8 and more"},
+    CO_KEYS_END,
+};
+
+static void partition_global_describe(co_parts *out, const void *state)
+{
+    out->computed = ((const partition_global *)state)->shuffle == 1;
+}
 
 const co_partition_ops co_partition_global = {
     .name = "global",
     .summary = "no parts: every global batch is drawn from the whole set and shared",
+    .keys = partition_global_keys,
+    .self_size = sizeof(partition_global),
+    .describe = partition_global_describe,
     .independent_of_ranks = true,
 };
 
@@ -141,25 +170,30 @@ static co_status sampler_share_equally(co_sampler *s)
 
 static co_status sampler_cut(co_sampler *s, const co_sampler_options *options)
 {
-    const size_t ranks = (size_t)s->ranks;
+    const size_t n = (size_t)s->ranks;
 
-    s->parts.order = co_calloc(s->count + ranks, sizeof(*s->parts.order));
-    s->parts.size = co_calloc(ranks, sizeof(*s->parts.size));
-    s->first = co_calloc(ranks + 1, sizeof(*s->first));
-    if (!s->parts.order || !s->parts.size || !s->first)
+    s->parts.order = co_calloc(s->count + n, sizeof(*s->parts.order));
+    s->parts.size = co_calloc(n, sizeof(*s->parts.size));
+    s->first = co_calloc(n + 1, sizeof(*s->first));
+    s->own = co_calloc(n, sizeof(*s->own));
+    if (!s->parts.order || !s->parts.size || !s->first || !s->own)
         return CO_E_NOMEM;
     CO_TRY(co_partition_cut(&s->parts, options));
-    if (!s->parts.fixed)
+    if (!s->parts.fixed) {
+        co_free(s->parts.order);
+        s->parts.order = NULL;
         return CO_OK;
+    }
     for (int r = 0; r < s->ranks; r++)
         s->first[r + 1] = s->first[r] + s->parts.size[r];
-    s->total = s->first[ranks];
-    if (s->parts.dealt && !s->sequential) {
-        s->deal = co_calloc(s->count, sizeof(*s->deal));
-        if (!s->deal)
-            return CO_E_NOMEM;
-    }
+    s->total = s->first[n];
     return s->parts.equal ? sampler_share_equally(s) : sampler_share(s);
+}
+
+/* Else the order is that of the set, or is computed, or each part has its own. */
+static bool sampler_keeps_order(const co_sampler *s)
+{
+    return !s->sequential && !s->parts.computed && (!s->parts.fixed || s->parts.dealt);
 }
 
 co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
@@ -180,8 +214,8 @@ co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
     s->epoch = SAMPLER_NO_EPOCH;
     if (options->partition)
         st = sampler_cut(s, options);
-    if (st == CO_OK) {
-        s->order = co_calloc(s->total, sizeof(*s->order));
+    if (st == CO_OK && sampler_keeps_order(s)) {
+        s->order = co_calloc(s->count, sizeof(*s->order));
         st = s->order ? CO_OK : CO_E_NOMEM;
     }
     if (st != CO_OK) {
@@ -196,7 +230,9 @@ void co_sampler_destroy(co_sampler *sampler)
 {
     if (!sampler)
         return;
-    co_free(sampler->deal);
+    for (int r = 0; r < sampler->ranks && sampler->own; r++)
+        co_free(sampler->own[r].order);
+    co_free(sampler->own);
     co_free(sampler->taken);
     co_free(sampler->first);
     co_free(sampler->parts.size);
@@ -247,7 +283,8 @@ static uint64_t sampler_taken(const co_sampler *s, uint64_t step, int rank)
     return taken < part ? taken : part;
 }
 
-/* Where the samples of a rank at a step begin in `order`, and how many there are. */
+/* Where the samples of a rank at a step begin in the epoch's order of the set or, with parts, in
+   that of all of them, and how many there are. */
 static uint64_t sampler_span(uint64_t *n, const co_sampler *s, uint64_t step, int rank)
 {
     const uint64_t ranks = (uint64_t)s->ranks, r = (uint64_t)rank;
@@ -297,43 +334,80 @@ uint64_t co_sampler_part(const co_sampler *sampler, int rank)
     return last * co_sampler_local(sampler, 0, rank) + co_sampler_local(sampler, last, rank);
 }
 
-/* `order` becomes 0 .. n-1 in the epoch's order of one piece: a part, or the whole set (0). */
-static void sampler_permute_piece(uint32_t *order, const co_sampler *s, uint64_t n, uint64_t epoch,
-                                  int piece)
+/* Where an epoch's order of one piece, a part or the whole set (0), comes from. */
+static co_rng sampler_rng(const co_sampler *s, uint64_t epoch, int piece)
 {
-    const uint64_t seed = s->parts.fixed ? s->parts.seed : s->seed;
-    const co_rng rng = {seed, CO_RNG_SHUFFLE, (uint32_t)epoch, (uint32_t)piece};
-
-    if (!s->sequential)
-        co_rng_shuffle(order, (uint32_t)n, &rng);
-    else
-        for (uint64_t i = 0; i < n; i++)
-            order[i] = (uint32_t)i;
+    return (co_rng){.seed = s->parts.fixed ? s->parts.seed : s->seed,
+                    .stream = CO_RNG_SHUFFLE,
+                    .step = (uint32_t)epoch,
+                    .item = (uint32_t)piece};
 }
 
+/* The whole set. */
 static void sampler_permute(co_sampler *s, uint64_t epoch)
 {
-    s->epoch = epoch;
-    if (s->parts.frozen)
-        epoch = 0;
-    if (!s->parts.fixed) {
-        sampler_permute_piece(s->order, s, s->count, epoch, 0);
-    } else if (s->deal) {
-        if (s->parts.torch)
-            co_torch_permutation(s->deal, (uint32_t)s->count, s->parts.seed + epoch);
-        else
-            sampler_permute_piece(s->deal, s, s->count, epoch, 0);
-        for (uint64_t i = 0; i < s->total; i++)
-            s->order[i] = s->deal[s->parts.order[i]];
-    } else {
-        for (int r = 0; r < s->ranks; r++) {
-            uint32_t *order = s->order + s->first[r];
+    const co_rng rng = sampler_rng(s, epoch, 0);
 
-            sampler_permute_piece(order, s, s->parts.size[r], epoch, r);
-            for (uint64_t i = 0; i < s->parts.size[r]; i++)
-                order[i] = s->parts.order[s->first[r] + order[i]];
-        }
+    if (s->epoch == epoch)
+        return;
+    if (s->parts.torch)
+        co_torch_permutation(s->order, (uint32_t)s->count, s->parts.seed + epoch);
+    else
+        co_rng_shuffle(s->order, (uint32_t)s->count, &rng);
+    s->epoch = epoch;
+}
+
+static co_status sampler_permute_part(co_sampler *s, uint64_t epoch, int rank)
+{
+    const co_rng rng = sampler_rng(s, epoch, rank);
+    const uint64_t n = s->parts.size[rank];
+    sampler_own *own = &s->own[rank];
+
+    if (own->order && own->epoch == epoch)
+        return CO_OK;
+    if (!own->order)
+        own->order = co_calloc(n, sizeof(*own->order));
+    if (!own->order)
+        return CO_E_NOMEM;
+    co_rng_shuffle(own->order, (uint32_t)n, &rng);
+    for (uint64_t i = 0; i < n; i++)
+        own->order[i] = s->parts.order[s->first[rank] + own->order[i]];
+    own->epoch = epoch;
+    return CO_OK;
+}
+
+/* Places begin .. begin + n of the set's order. */
+static void sampler_take_set(uint32_t *out, co_sampler *s, uint64_t epoch, uint64_t begin,
+                             uint64_t n)
+{
+    const co_rng rng = sampler_rng(s, epoch, 0);
+
+    if (s->order) {
+        sampler_permute(s, epoch);
+        memcpy(out, s->order + begin, n * sizeof(*out));
+        return;
     }
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = (uint32_t)(s->sequential ? begin + i : co_feistel(begin + i, s->count, &rng));
+}
+
+/* The same of all parts, one after another; they lie in that of `rank`. */
+static co_status sampler_take_parts(uint32_t *out, co_sampler *s, uint64_t epoch, uint64_t begin,
+                                    uint64_t n, int rank)
+{
+    const uint32_t *part = s->parts.order + begin;
+
+    if (s->sequential) {
+        memcpy(out, part, n * sizeof(*out));
+    } else if (s->order) {
+        sampler_permute(s, epoch);
+        for (uint64_t i = 0; i < n; i++)
+            out[i] = s->order[part[i]];
+    } else {
+        CO_TRY(sampler_permute_part(s, epoch, rank));
+        memcpy(out, s->own[rank].order + (begin - s->first[rank]), n * sizeof(*out));
+    }
+    return CO_OK;
 }
 
 co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t epoch, uint64_t step,
@@ -345,9 +419,11 @@ co_status co_sampler_indices(co_sampler *sampler, uint32_t *out, uint64_t epoch,
         return co_fail(CO_E_USAGE, "step %llu of rank %d: an epoch has %llu steps, %d ranks",
                        (unsigned long long)step, rank, (unsigned long long)sampler->steps,
                        sampler->ranks);
-    if (sampler->epoch != epoch)
-        sampler_permute(sampler, epoch);
+    if (sampler->parts.frozen)
+        epoch = 0;
     begin = sampler_span(&n, sampler, step, rank);
-    memcpy(out, sampler->order + begin, n * sizeof(*out));
+    if (sampler->parts.fixed)
+        return sampler_take_parts(out, sampler, epoch, begin, n, rank);
+    sampler_take_set(out, sampler, epoch, begin, n);
     return CO_OK;
 }

@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "data/partition.h"
@@ -75,7 +77,12 @@ static void assert_parts_add_up(const co_sampler *s, const co_sampler_options *o
 static const uint64_t counts[] = {1, 2, 7, 97, 500, 1000}, batches[] = {1, 2, 24, 64, 2000};
 static const int worlds[] = {1, 2, 3, 4, 7};
 static const char *const partitions[] = {
-    NULL, "global", "{kind: global}", "random", "{kind: random, seed: 3}",
+    NULL,
+    "global",
+    "{kind: global}",
+    "random",
+    "{kind: random, seed: 3}",
+    "{kind: global, shuffle: feistel}",
 };
 
 static void check_laws(co_sampler_options o)
@@ -219,7 +226,7 @@ static void epoch_and_seed_change_the_order(void **state)
     co_sampler_options o = {.count = 500, .batch = 24, .ranks = 2, .seed = 5};
 
     (void)state;
-    for (size_t p = 0; p < 5; p++) {
+    for (size_t p = 0; p < sizeof(partitions) / sizeof(partitions[0]); p++) {
         uint32_t first[500], other[500];
         co_sampler *s, *reseeded;
 
@@ -286,6 +293,100 @@ static void a_rank_trains_on_its_part(void **state)
     co_sampler_destroy(s);
 }
 
+/* Over many epochs each sample comes to each place about equally often, and has each other one
+   behind it: chi-square with n (n - 1) degrees of freedom or so, at five standard deviations. */
+static void a_computed_order_is_evenly_random(void **state)
+{
+    enum { N = 23, EPOCHS = 20000 };
+    const co_sampler_options o = {.count = N,
+                                  .batch = N,
+                                  .ranks = 1,
+                                  .seed = 8,
+                                  .partition = "{kind: global, shuffle: feistel}"};
+    static uint32_t at[N][N], behind[N][N];
+    co_sampler *s = create(o);
+    double by_place = 0, by_pair = 0;
+
+    (void)state;
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
+        uint32_t order[N];
+
+        assert_int_equal(co_sampler_indices(s, order, epoch, 0, 0), CO_OK);
+        for (int i = 0; i < N; i++) {
+            at[i][order[i]]++;
+            if (i > 0)
+                behind[order[i - 1]][order[i]]++;
+        }
+    }
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < N; k++) {
+            const double places = (double)EPOCHS / N, pairs = (double)EPOCHS / N;
+
+            by_place += (at[i][k] - places) * (at[i][k] - places) / places;
+            if (i != k)
+                by_pair += (behind[i][k] - pairs) * (behind[i][k] - pairs) / pairs;
+        }
+    assert_true(by_place < N * N + 5 * N * 1.5);
+    assert_true(by_pair < N * N + 5 * N * 1.5);
+    co_sampler_destroy(s);
+}
+
+/* Bytes of this process that are in memory. */
+static uint64_t resident(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %llu", &pages), 1);
+    fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What a sampler of 2^24 samples, 8 ranks, keeps once rank 3 has asked for its samples. */
+static double mib_kept(const char *partition, bool sequential)
+{
+    const uint64_t before = resident();
+    co_sampler *s = create((co_sampler_options){.count = 1 << 24,
+                                                .batch = 1024,
+                                                .ranks = 8,
+                                                .partition = partition,
+                                                .sequential = sequential});
+    uint32_t out[128];
+    uint64_t after;
+
+    assert_int_equal(co_sampler_indices(s, out, 2, 5, 3), CO_OK);
+    after = resident();
+    co_sampler_destroy(s);
+    return after > before ? (double)(after - before) / (1 << 20) : 0;
+}
+
+/* 64 MiB are one number of 32 bits for each sample. */
+static void a_rank_keeps_no_order_that_it_does_not_need(void **state)
+{
+    static const struct {
+        const char *partition;
+        bool sequential;
+        double most;
+    } cases[] = {
+        {NULL, true, 0},
+        {"{kind: global, shuffle: feistel}", false, 0},
+        {NULL, false, 64},
+        {"contiguous", true, 64},
+        {"contiguous", false, 64 + 64 / 8},
+        {"{kind: interleaved, shuffle: set}", false, 128},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const double mib = mib_kept(cases[i].partition, cases[i].sequential);
+
+        if (mib > cases[i].most + 16)
+            fail_msg("%s%s keeps %.0f MiB", cases[i].partition ? cases[i].partition : "global",
+                     cases[i].sequential ? ", in order" : "", mib);
+    }
+}
+
 static void bad_options_are_refused(void **state)
 {
     static const struct {
@@ -303,6 +404,7 @@ static void bad_options_are_refused(void **state)
         {10, 10, 2, "[random]", "expected a kind"},
         {10, 10, 2, "{kind: random, ratio: [1, 0]}", "did you mean 'ratios'"},
         {10, 10, 2, "{kind: global, ratios: [1, 0]}", "unknown key 'ratios'"},
+        {10, 10, 2, "{kind: global, shuffle: fiestel}", "expected one of fisher-yates, feistel"},
         {10, 10, 2, "{kind: random, ratios: [0.5, 0.6]}", "add up to 1.1, expected 1"},
         {10, 10, 2, "{kind: random, ratios: [0.5, 0.4]}", "add up to 0.9, expected 1"},
         {10, 10, 2, "{kind: random, ratios: [1.5, -0.5]}", "ratios"},
@@ -375,6 +477,8 @@ int main(void)
         cmocka_unit_test(sequential_keeps_the_order_of_the_set),
         cmocka_unit_test(evaluation_takes_any_number_of_ranks),
         cmocka_unit_test(a_rank_trains_on_its_part),
+        cmocka_unit_test(a_computed_order_is_evenly_random),
+        cmocka_unit_test(a_rank_keeps_no_order_that_it_does_not_need),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_step_or_rank_that_is_not_there_is_refused),
         cmocka_unit_test(each_failed_allocation_is_an_error),
