@@ -34,8 +34,9 @@ static inline void half_draw_some(uint32_t *bits, const co_rng *rng, uint32_t fi
     static const uint32_t lane[HALF_BLOCKS] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                8, 9, 10, 11, 12, 13, 14, 15};
     half_lanes c[4] = {*(const half_lanes *)(const void *)lane + first, (half_lanes){0} + rng->item,
-                       (half_lanes){0} + rng->step, (half_lanes){0} + rng->stream};
-    uint32_t k0 = (uint32_t)rng->seed, k1 = (uint32_t)(rng->seed >> 32);
+                       (half_lanes){0} + (uint32_t)rng->step, (half_lanes){0} + rng->stream};
+    const uint64_t key = co_rng_key(rng);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
     for (int round = 0; round < CO_RNG_ROUNDS; round++) {
         half_lanes high[2], low[2];

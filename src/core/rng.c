@@ -27,9 +27,10 @@ static void rng_philox(uint32_t out[4], const uint32_t counter[4], uint32_t k0, 
 
 void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block)
 {
-    const uint32_t counter[4] = {block, rng->item, rng->step, rng->stream};
+    const uint32_t counter[4] = {block, rng->item, (uint32_t)rng->step, rng->stream};
+    const uint64_t key = co_rng_key(rng);
 
-    rng_philox(out, counter, (uint32_t)rng->seed, (uint32_t)(rng->seed >> 32));
+    rng_philox(out, counter, (uint32_t)key, (uint32_t)(key >> 32));
 }
 
 uint32_t co_rng_word(const co_rng *rng, uint64_t i)

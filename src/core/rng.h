@@ -25,9 +25,15 @@ typedef enum co_rng_stream {
 typedef struct co_rng {
     uint64_t seed;
     uint32_t stream; /* co_rng_stream | node index << 8 */
-    uint32_t step;   /* epoch or step */
+    uint64_t step;   /* epoch or step; its upper half changes the key, which has room for it */
     uint32_t item;   /* sample, parameter or part */
 } co_rng;
+
+/* Philox's key at this place: the seed, for steps below 2^32. */
+static inline uint64_t co_rng_key(const co_rng *rng)
+{
+    return rng->seed + (rng->step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
 
 /* Philox's constants, for loops that make many blocks at once. */
 #define CO_RNG_ROUNDS   10

@@ -339,7 +339,7 @@ static co_rng sampler_rng(const co_sampler *s, uint64_t epoch, int piece)
 {
     return (co_rng){.seed = s->parts.fixed ? s->parts.seed : s->seed,
                     .stream = CO_RNG_SHUFFLE,
-                    .step = (uint32_t)epoch,
+                    .step = epoch,
                     .item = (uint32_t)piece};
 }
 

@@ -83,7 +83,7 @@ co_status co_augment_check(const co_augment *augment, const co_shape *shape)
 
 static co_rng augment_rng(const co_augment_place *place, size_t i)
 {
-    return (co_rng){place->seed, CO_RNG_AUGMENT | (uint32_t)i << 8, (uint32_t)place->epoch,
+    return (co_rng){place->seed, CO_RNG_AUGMENT | (uint32_t)i << 8, place->epoch,
                     (uint32_t)place->sample};
 }
 

@@ -225,12 +225,22 @@ static co_status model_reduce(void *arg, double *v, size_t n)
     return co_comm_allreduce(arg, v, v, n, CO_F64, CO_SUM);
 }
 
+/* Another number for each step of a run: as long as there are 2^28 epochs at most, of 2^36 steps.
+   Up to 2^12 epochs of 2^20 steps only the lower half is used. */
+static uint64_t model_place(const co_batch *batch)
+{
+    const uint64_t low = (batch->epoch & 0xfff) << 20 | (batch->step & 0xfffff);
+    const uint64_t high = (batch->epoch >> 12) << 16 ^ batch->step >> 20;
+
+    return high << 32 | low;
+}
+
 /* Random streams depend on where in the run a sample is used, not on who uses it. */
 static co_run model_run(const co_model *model, const co_batch *batch)
 {
     co_run run = {.seed = model->seed, .sample = batch->sample};
 
-    run.step = (uint32_t)(batch->epoch << 20) + (uint32_t)batch->step;
+    run.step = model_place(batch);
     run.grad_scale = batch->global ? model->loss_scale / (float)batch->global : 0.0f;
     run.reduce = model->norm_comm ? model_reduce : NULL;
     run.reduce_arg = model->norm_comm;

@@ -259,7 +259,7 @@ static void distributed_round(const co_distributed *d, size_t begin, size_t end)
     const bool local = co_strategy_is_local(d->strategy, d->step.step);
     const co_rng rng = {.seed = d->options.model->seed,
                         .stream = CO_RNG_ROUND,
-                        .step = (uint32_t)d->step.step,
+                        .step = d->step.step,
                         .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
 
     if (p->rounding == CO_ROUNDING_STOCHASTIC)

@@ -129,7 +129,7 @@ static float *powersgd_place(powersgd_message *message, float *at)
 /* Vector k of a tensor's first Q. Ranks draw the same. */
 static void powersgd_draw(float *q, const powersgd_part *part, size_t k, uint64_t step)
 {
-    const co_rng rng = {.stream = CO_RNG_COMPRESS, .step = (uint32_t)step, .item = part->number};
+    const co_rng rng = {.stream = CO_RNG_COMPRESS, .step = step, .item = part->number};
 
     co_rng_normal(q, &rng, k * part->shape.cols, part->shape.cols);
 }

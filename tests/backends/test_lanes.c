@@ -393,7 +393,7 @@ static void spots(const lanes_loops *lanes)
 static void marks(const lanes_loops *lanes)
 {
     const int64_t n = 9;
-    const co_rng rng = {0x123456789abcdef, CO_RNG_TEST | 5 << 8, 77, 0};
+    const co_rng rng = {0x123456789abcdef, CO_RNG_TEST | 5 << 8, UINT64_C(9) << 32 | 77, 0};
     int32_t *mark = co_calloc_aligned((size_t)(n * lanes->lanes), sizeof(*mark));
     uint32_t item[LANES_MOST];
 

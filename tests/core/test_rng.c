@@ -54,6 +54,24 @@ static void words_are_the_blocks_in_order(void **state)
     }
 }
 
+/* Steps that differ above their lower 32 bits alone. */
+static void a_step_of_more_bits_has_numbers_of_its_own(void **state)
+{
+    const uint64_t upper[] = {0, 1, 2, UINT32_MAX};
+    uint32_t out[4][4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        co_rng there = place;
+
+        there.step |= upper[i] << 32;
+        co_rng_block(out[i], &there, 0);
+        for (int k = 0; k < i; k++)
+            for (int w = 0; w < 4; w++)
+                assert_int_not_equal(out[i][w], out[k][w]);
+    }
+}
+
 /* A part of a sequence is the same whether drawn alone or with the rest. */
 static void parts_are_the_whole(void **state)
 {
@@ -176,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(words_are_the_blocks_in_order),
+        cmocka_unit_test(a_step_of_more_bits_has_numbers_of_its_own),
         cmocka_unit_test(parts_are_the_whole),
         cmocka_unit_test(unit_numbers_stay_below_one),
         cmocka_unit_test(numbers_have_the_right_moments),

@@ -101,7 +101,7 @@ typedef struct co_call {
 /** What changes from step to step. */
 typedef struct co_run {
     uint64_t seed;
-    uint32_t step;          /* for random streams */
+    uint64_t step;          /* for random streams: another number in each step of a run */
     const uint32_t *sample; /* (N) index of each sample in the data set, for random streams */
     float grad_scale;       /* d objective / d loss of one sample, e.g. 1 / global batch */
     bool accumulate;        /* add to grad_param instead of overwriting it */

@@ -12,9 +12,9 @@ SIMD_INLINE uvec lanes_multiply_high(uvec a, const uint64_t factor)
     return (uvec)(even >> 32 | (odd & ~(uint64_t)UINT32_MAX));
 }
 
-SIMD_INLINE void lanes_philox(uvec c[4], uint64_t seed)
+SIMD_INLINE void lanes_philox(uvec c[4], uint64_t key)
 {
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
     for (int round = 0; round < CO_RNG_ROUNDS; round++) {
         const uvec a = c[0], b = c[2];
@@ -33,9 +33,9 @@ static void lanes_mark(int32_t *mark, const co_rng *rng, const uint32_t *item, u
 {
     for (int64_t first = 0; first < n; first += 4) {
         uvec c[4] = {(uvec){0} + (uint32_t)(first / 4), *(const loose_uvec *)item,
-                     (uvec){0} + rng->step, (uvec){0} + rng->stream};
+                     (uvec){0} + (uint32_t)rng->step, (uvec){0} + rng->stream};
 
-        lanes_philox(c, rng->seed);
+        lanes_philox(c, co_rng_key(rng));
         for (int64_t e = 0; e < 4 && first + e < n; e++)
             *(ivec *)(mark + (first + e) * LANES) = (ivec)((c[e] >> 8) < below);
     }
