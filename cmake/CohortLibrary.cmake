@@ -1,5 +1,5 @@
-# libcohort, shared and static: the objects of every module below the command line. The shared
-# library shows only what is marked CO_API.
+# libcohort, shared and static: the objects of every module below the command line. Both show only
+# what is marked CO_API.
 get_property(modules GLOBAL PROPERTY COHORT_MODULES)
 
 include(GNUInstallDirs)
@@ -11,7 +11,17 @@ endforeach()
 add_library(cohort_shared SHARED ${objects})
 set_target_properties(cohort_shared PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME cohort)
-add_library(cohort_static STATIC ${objects})
+# An archive shows what any of its objects shows another, so its only object is all of them, and what
+# is hidden outside is local to it.
+set(whole ${CMAKE_BINARY_DIR}/cohort.o)
+add_custom_command(OUTPUT ${whole}
+  COMMAND ${CMAKE_LINKER} -r -o ${whole} ${objects}
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${whole}
+  DEPENDS ${modules} ${objects}
+  COMMENT "Joining the objects of libcohort.a"
+  COMMAND_EXPAND_LISTS VERBATIM)
+add_library(cohort_static STATIC ${whole})
+set_source_files_properties(${whole} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 foreach(library cohort_shared cohort_static)
   set_target_properties(${library} PROPERTIES
     OUTPUT_NAME cohort

@@ -1,24 +1,31 @@
 #!/bin/sh
-# check_exports.sh LIBRARY INCLUDE - the shared library shows the functions that the public
-# headers mark CO_API, all of them and nothing else.
+# check_exports.sh INCLUDE LIBRARY... - each library, shared or an archive, shows the functions that
+# the public headers mark CO_API, all of them and nothing else.
 set -eu
-library=$1
-include=$2
+include=$1
+shift
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-nm -D --defined-only "$library" | awk '{ print $3 }' | sort >"$dir/shown"
 # The name before the first "(" after CO_API; a declaration may go over two lines.
 find "$include" -name '*.h' -exec cat {} + | tr '\n' ' ' | sed 's/CO_API /\n&/g' |
     sed -n 's/^CO_API [^(;]*[ *]\(co_[a-z0-9_]*\)[(;].*/\1/p' | sort -u >"$dir/promised"
 
 status=0
 [ -s "$dir/promised" ] || { echo "no CO_API function found in $include"; status=1; }
-comm -23 "$dir/shown" "$dir/promised" | sed 's/^/shown, but no public header marks it CO_API: /' \
-    >"$dir/extra"
-comm -13 "$dir/shown" "$dir/promised" | sed 's/^/in a public header, but not in the library: /' \
-    >"$dir/absent"
-cat "$dir/extra" "$dir/absent"
-[ ! -s "$dir/extra" ] && [ ! -s "$dir/absent" ] || status=1
-echo "$(wc -l <"$dir/shown") symbols"
+for library in "$@"; do
+    # Names with two underscores in front are the compiler's: sanitizers put some in.
+    case $library in
+    *.a) nm -g --defined-only "$library" ;;
+    *) nm -D --defined-only "$library" ;;
+    esac | awk 'NF == 3 && $3 !~ /^__/ { print $3 }' | sort >"$dir/shown"
+    name=$(basename "$library")
+    comm -23 "$dir/shown" "$dir/promised" |
+        sed "s/^/$name shows what no public header marks CO_API: /" >"$dir/extra"
+    comm -13 "$dir/shown" "$dir/promised" |
+        sed "s/^/in a public header, but not in $name: /" >"$dir/absent"
+    cat "$dir/extra" "$dir/absent"
+    [ ! -s "$dir/extra" ] && [ ! -s "$dir/absent" ] || status=1
+    echo "$name: $(wc -l <"$dir/shown") symbols"
+done
 exit $status
