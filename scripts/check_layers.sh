@@ -19,7 +19,7 @@ comm: core
 launch: comm core
 strategy: comm tensor core
 image: core
-data: image device core
+data: image checkpoint device tensor core
 checkpoint: tensor core
 export: checkpoint ops graph tensor core
 telemetry: core

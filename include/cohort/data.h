@@ -17,14 +17,24 @@ typedef struct co_dataset co_dataset;
 CO_API co_status co_dataset_open(co_dataset **out, const char *config, co_split split);
 CO_API void co_dataset_destroy(co_dataset *dataset);
 CO_API uint64_t co_dataset_count(const co_dataset *dataset);
-/** (C, H, W) of what co_dataset_read writes, after resizing. Borrowed. */
+/** Of what co_dataset_read writes: of images (C, H, W), after resizing. Borrowed. */
 CO_API const co_shape *co_dataset_shape(const co_dataset *dataset);
+/** Without labels: how many values a network is to give for a sample. */
 CO_API int64_t co_dataset_classes(const co_dataset *dataset);
+/** What a sample has: CO_FIELD_INPUT first, of images then CO_FIELD_LABEL, for each the type and
+ * the shape that co_dataset_read_field writes; `data` is NULL. Ended by one without a name;
+ * borrowed.
+ */
+CO_API const co_field *co_dataset_fields(const co_dataset *dataset);
+/** Field k of sample i, into an array of its type and shape; thread-safe. Images as below. */
+CO_API co_status co_dataset_read_field(const co_dataset *dataset, void *out, int k, uint64_t i);
 /** Sample i, resized, divided by 255 and normalised, not augmented, as (C, H, W) floats;
- *  thread-safe. A large JPEG of the training split is decoded at a smaller scale unless the config
- *  has `scaled_decode: false`; one of the test split never is. */
+ *  thread-safe. Samples with fields of their own: the first field, as it is. A large JPEG of the
+ * training split is decoded at a smaller scale unless the config has `scaled_decode: false`; one of
+ * the test split never is. */
 CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);
-/** As the format gives it. `i` is trusted: less than co_dataset_count. */
+/** As the format gives it; 0 where samples have none. `i` is trusted: less than co_dataset_count.
+ */
 CO_API int32_t co_dataset_label(const co_dataset *dataset, uint64_t i);
 
 /* ---- the plan of an epoch: which rank takes which samples at which step ---- */

@@ -53,8 +53,9 @@ CO_API void co_model_sync_batch_norm(co_model *model, co_comm *comm);
 typedef struct co_result {
     uint64_t count;
     double loss_sum;
-    uint64_t correct;  /* top-1 */
-    uint64_t correct5; /* top-5; equals count with 5 classes or fewer */
+    uint64_t correct;  /* top-1; of labels that are there or not, samples with all of them right; of
+                          values 0 */
+    uint64_t correct5; /* top-5; equals count with 5 classes or fewer; 0 without classes */
 } co_result;
 
 /** Forward in training mode on `batch`, whose `count` may be 0. */

@@ -134,6 +134,46 @@ static co_status data_info_print_labels(const co_dataset *data)
     return CO_OK;
 }
 
+/* One field of floats over all samples: mean and std. */
+static co_status data_info_measure_field(const co_dataset *data, int k, size_t n)
+{
+    float *value = co_calloc(n, sizeof(*value));
+    double sum = 0, square = 0;
+    const double total = (double)n * (double)co_dataset_count(data);
+    co_status st = value ? CO_OK : CO_E_NOMEM;
+
+    for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i++) {
+        st = co_dataset_read_field(data, value, k, i);
+        for (size_t e = 0; e < n && st == CO_OK; e++) {
+            sum += (double)value[e];
+            square += (double)value[e] * (double)value[e];
+        }
+    }
+    co_free(value);
+    if (st == CO_OK) {
+        const double mean = sum / total, variance = square / total - mean * mean;
+
+        printf("; mean %.4f, std %.4f", mean, sqrt(variance > 0 ? variance : 0));
+    }
+    return st;
+}
+
+static co_status data_info_print_fields(const co_dataset *data)
+{
+    const co_field *field = co_dataset_fields(data);
+    char shape[64];
+
+    for (int k = 0; k < CO_MAX_FIELDS && field[k].name; k++) {
+        printf("  field            %s: %s of %s", CO_SHOW(field[k].name),
+               co_shape_format(shape, sizeof(shape), &field[k].shape),
+               co_dtype_name(field[k].dtype));
+        if (field[k].dtype == CO_F32)
+            CO_TRY(data_info_measure_field(data, k, (size_t)co_shape_count(&field[k].shape)));
+        printf("\n");
+    }
+    return CO_OK;
+}
+
 static co_status data_info_print(const co_dataset *data, co_split split)
 {
     char stored[64], given[64], count[32];
@@ -145,9 +185,15 @@ static co_status data_info_print(const co_dataset *data, co_split split)
     printf("  shape            %s", co_shape_format(given, sizeof(given), co_dataset_shape(data)));
     if (co_dataset_stored(data)->encoded)
         printf(", stored as image files");
-    else if (!co_shape_equal(co_dataset_shape(data), &co_dataset_stored(data)->shape))
+    else if (co_dataset_has_images(data) &&
+             !co_shape_equal(co_dataset_shape(data), &co_dataset_stored(data)->shape))
         printf(", stored as %s",
                co_shape_format(stored, sizeof(stored), &co_dataset_stored(data)->shape));
+    if (!co_dataset_has_images(data)) {
+        printf("\n");
+        CO_TRY(data_info_print_fields(data));
+        return co_dataset_has_labels(data) ? data_info_print_labels(data) : CO_OK;
+    }
     printf("\n  classes          %" PRId64 "\n", co_dataset_classes(data));
     CO_TRY(data_info_print_moments(data));
     return data_info_print_labels(data);

@@ -136,8 +136,9 @@ static void source_read_metadata(cli_network *net, const co_safetensors *file)
     const char *sample = co_safetensors_metadata(file, CO_MODEL_SAMPLE_KEY);
     const char *classes = co_safetensors_metadata(file, CO_MODEL_CLASSES_KEY);
 
-    if (sample && source_read_sizes(net->sample.dim, 3, sample, SOURCE_MAX_SIZE))
-        net->sample.ndim = 3;
+    for (int n = 1; sample && n < CO_MAX_DIMS && !net->sample.ndim; n++)
+        if (source_read_sizes(net->sample.dim, n, sample, SOURCE_MAX_SIZE))
+            net->sample.ndim = n;
     if (!classes || !source_read_sizes(&net->classes, 1, classes, SOURCE_MAX_CLASSES))
         net->classes = 0;
 }

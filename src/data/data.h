@@ -19,6 +19,9 @@ extern const co_key co_dataset_common_keys[];
 co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_config *config,
                                 co_split split);
 const char *co_dataset_name(const co_dataset *dataset);
+/* Samples are images with a label, which have a form as stored; else they have fields. */
+bool co_dataset_has_images(const co_dataset *dataset);
+bool co_dataset_has_labels(const co_dataset *dataset);
 /* As stored, before resizing. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
 /* Its label, of a format that may be wrong about it: CO_E_DATA names the sample, the label and

@@ -145,13 +145,20 @@ static co_status dataset_setup_size(co_dataset *data)
 static co_status dataset_check_info(const co_dataset *data)
 {
     const co_dataset_info *info = &data->info;
-    const int64_t channels = info->shape.dim[0];
 
     if (info->count > UINT32_MAX)
         return co_fail(CO_E_DATA, "%s: more than %u samples", data->ops->name, UINT32_MAX);
     if (info->classes < 1 || info->classes > INT32_MAX)
         return co_fail(CO_E_DATA, "%s: %lld classes; there are 1 to %d", data->ops->name,
                        (long long)info->classes, INT32_MAX);
+    return CO_OK;
+}
+
+static co_status dataset_check_images(const co_dataset *data)
+{
+    const co_dataset_info *info = &data->info;
+    const int64_t channels = info->shape.dim[0];
+
     if (info->shape.ndim != 3)
         return co_fail(CO_E_DATA,
                        "%s: samples of %d dimensions; they have 3: channels, height, width",
@@ -162,17 +169,65 @@ static co_status dataset_check_info(const co_dataset *data)
     return CO_OK;
 }
 
+/* The keys of every data set that are for images alone. */
+static co_status dataset_refuse_image_keys(const co_dataset *data)
+{
+    const char *key = data->normalize_value ? "normalize"
+                      : data->resize_value  ? "resize"
+                      : data->center_crop.n ? "center_crop"
+                      : data->augment_value ? "augment"
+                      : data->on_bad        ? "on_bad_sample"
+                                            : NULL;
+
+    if (!key)
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "data %s: %s is for images; leave it out", data->ops->name, key);
+}
+
+/* A format with fields of its own: what it says of them, as what it says of images. */
+static co_status dataset_setup_fields(co_dataset *data)
+{
+    const co_dataset_info *info = &data->info;
+
+    CO_TRY(dataset_refuse_image_keys(data));
+    for (int k = 0; k < CO_MAX_FIELDS && info->field[k].name; k++) {
+        const co_field *field = &info->field[k];
+        int64_t left = DATASET_MAX_SAMPLE;
+
+        if ((unsigned)field->dtype >= CO_DTYPE_COUNT || field->shape.ndim < 0 ||
+            field->shape.ndim >= CO_MAX_DIMS)
+            return co_fail(CO_E_DATA, "%s: field '%s' has no type, or more than %d dimensions",
+                           data->ops->name, field->name, CO_MAX_DIMS - 1);
+        for (int i = 0; i < field->shape.ndim; left /= field->shape.dim[i], i++)
+            if (field->shape.dim[i] < 1 || field->shape.dim[i] > left)
+                return co_fail(CO_E_DATA, "%s: samples of the field '%s' are empty or too large",
+                               data->ops->name, field->name);
+        data->field[k] = (co_field){field->name, field->dtype, field->shape, NULL};
+    }
+    if (strcmp(data->field[0].name, CO_FIELD_INPUT) != 0 || data->field[0].dtype != CO_F32)
+        return co_fail(CO_E_DATA, "%s: the first field is '%s' of %s, not '%s' of f32",
+                       data->ops->name, data->field[0].name, co_dtype_name(data->field[0].dtype),
+                       CO_FIELD_INPUT);
+    data->shape = data->field[0].shape;
+    return CO_OK;
+}
+
 static co_status dataset_setup(co_dataset *data, co_split split)
 {
     CO_TRY(data->ops->open(data->self, &data->info, data->path, split));
     data->open = true;
     CO_TRY(dataset_check_info(data));
+    if (!co_dataset_has_images(data))
+        return dataset_setup_fields(data);
+    CO_TRY(dataset_check_images(data));
     CO_TRY(dataset_setup_size(data));
     CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
     if (split == CO_SPLIT_TEST) {
         data->augment.n = 0;
         data->scaled = false;
     }
+    data->field[0] = (co_field){CO_FIELD_INPUT, CO_F32, data->shape, NULL};
+    data->field[1] = (co_field){CO_FIELD_LABEL, CO_I32, {0}, NULL};
     return co_normalize_table(&data->table, &data->normalize, (size_t)data->info.shape.dim[0]);
 }
 
@@ -244,6 +299,24 @@ const co_dataset_info *co_dataset_stored(const co_dataset *dataset)
     return &dataset->info;
 }
 
+bool co_dataset_has_images(const co_dataset *dataset)
+{
+    return !dataset->info.field[0].name;
+}
+
+bool co_dataset_has_labels(const co_dataset *dataset)
+{
+    for (int k = 0; k < CO_MAX_FIELDS && dataset->field[k].name; k++)
+        if (strcmp(dataset->field[k].name, CO_FIELD_LABEL) == 0)
+            return dataset->ops->label != NULL;
+    return false;
+}
+
+const co_field *co_dataset_fields(const co_dataset *dataset)
+{
+    return dataset->field;
+}
+
 uint64_t co_dataset_count(const co_dataset *dataset)
 {
     return dataset->info.count;
@@ -262,7 +335,7 @@ int64_t co_dataset_classes(const co_dataset *dataset)
 int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
 {
     assert(i < dataset->info.count);
-    return dataset->ops->label(dataset->self, i);
+    return dataset->ops->label ? dataset->ops->label(dataset->self, i) : 0;
 }
 
 co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i)

@@ -25,7 +25,8 @@ struct co_dataset {
     bool framed;    /* the frame and not `resize` makes the size: from images of any size */
     co_frame frame; /* when framed */
     co_dataset_info info;
-    co_shape shape;         /* (C, H, W) of what a network gets */
+    co_shape shape; /* of what a network gets; images: (C, H, W) */
+    co_field field[CO_MAX_FIELDS];
     co_lookup_table *table; /* (C): what each byte becomes, owned */
     bool open;              /* ops->close is due */
     max_align_t self[];     /* the format's own fields */

@@ -54,6 +54,13 @@ static bool names_is_image(const char *name)
     return false;
 }
 
+static bool names_is_array(const char *name)
+{
+    const char *end = strstr(name, ".npy");
+
+    return end && (!end[4] || strcmp(end + 4, ".gz") == 0);
+}
+
 /* File systems that do not say the kind of an entry, and links, cost a look at the entry. */
 static bool names_is_folder(DIR *dir, const struct dirent *entry)
 {
@@ -74,6 +81,9 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     is_folder = names_is_folder(dir, entry);
     if (kind == CO_NAMES_FOLDERS)
         return is_folder ? names_put(names, entry->d_name) : CO_OK;
+    if (kind == CO_NAMES_ARRAYS)
+        return !is_folder && names_is_array(entry->d_name) ? names_put(names, entry->d_name)
+                                                           : CO_OK;
     if (is_folder)
         return co_fail(
             CO_E_DATA,

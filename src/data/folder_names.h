@@ -15,11 +15,12 @@ typedef struct co_names {
     size_t n, n_room;
 } co_names;
 
-typedef enum co_names_kind { CO_NAMES_FOLDERS, CO_NAMES_IMAGES } co_names_kind;
+typedef enum co_names_kind { CO_NAMES_FOLDERS, CO_NAMES_IMAGES, CO_NAMES_ARRAYS } co_names_kind;
 
 /* Add the folder's entries of a kind in the order of their bytes; symbolic links count as what they
    point to. Images are files whose names end in .jpg, .jpeg or .png, in any case; a folder among
-   them is refused. Names that begin with a dot are left out. CO_E_DATA naming the folder. */
+   them is refused. Arrays are files whose names end in .npy or .npy.gz. Names that begin with a dot
+   are left out. CO_E_DATA naming the folder. */
 co_status co_names_add(co_names *names, const char *folder, co_names_kind kind);
 const char *co_names_get(const co_names *names, size_t i);
 /* Place of a name among names in order; names->n: it is not there. */

@@ -12,5 +12,6 @@ extern const co_dataset_ops co_dataset_cifar100;
 extern const co_dataset_ops co_dataset_imagefolder;
 extern const co_dataset_ops co_dataset_pack;
 extern const co_dataset_ops co_dataset_synthetic;
+extern const co_dataset_ops co_dataset_arrays;
 
 #endif

@@ -58,7 +58,8 @@ static co_status loader_draw(co_loader *l, loader_slot *slot, uint64_t k, uint32
     const co_augment_place place = {l->seed, slot->batch.epoch, sample};
 
     slot->sample[k] = sample;
-    return co_dataset_draw(l->dataset, slot->input + k * l->sample_size, sample, &place, scratch);
+    return co_dataset_draw(l->dataset, (float *)slot->data[0] + k * l->sample_size, sample, &place,
+                           scratch);
 }
 
 /* The next sample of the set that has this label and can be read takes the place: any rank would
@@ -67,7 +68,7 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
                                 co_data_scratch *scratch)
 {
     const uint64_t count = co_dataset_count(l->dataset), bad = slot->sample[k];
-    const int32_t label = slot->label[k];
+    const int32_t label = ((const int32_t *)slot->data[1])[k];
     char last[LOADER_SLOT_MESSAGE];
 
     for (uint64_t i = bad + 1; i < bad + count; i++) {
@@ -94,13 +95,30 @@ static co_status loader_refuse(void)
     return co_fail(CO_E_DATA, "%s; repair it, or set data.on_bad_sample: skip", why);
 }
 
+static co_status loader_read_fields(co_loader *l, loader_slot *slot, uint64_t k,
+                                    co_data_scratch *scratch)
+{
+    const co_field *field = co_dataset_fields(l->dataset);
+
+    for (int f = 0; f < CO_MAX_FIELDS && field[f].name; f++) {
+        const size_t bytes =
+            (size_t)co_shape_count(&field[f].shape) * co_dtype_size(field[f].dtype);
+
+        CO_TRY(co_dataset_read_field(l->dataset, (char *)slot->data[f] + k * bytes, f,
+                                     slot->sample[k]));
+        scratch->bytes += bytes;
+    }
+    return CO_OK;
+}
+
 static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
                                  co_data_scratch *scratch)
 {
-    co_status st = co_dataset_take_label(&slot->label[k], l->dataset, slot->sample[k]);
+    co_status st;
 
-    if (st != CO_OK)
-        return st;
+    if (!co_dataset_has_images(l->dataset))
+        return loader_read_fields(l, slot, k, scratch);
+    CO_TRY(co_dataset_take_label((int32_t *)slot->data[1] + k, l->dataset, slot->sample[k]));
     st = loader_draw(l, slot, k, slot->sample[k], scratch);
     if (st != CO_E_DATA)
         return st;

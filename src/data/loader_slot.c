@@ -21,25 +21,28 @@ static void *slot_take(co_device *device, uint64_t count, size_t size)
 co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most,
                            co_device *device)
 {
-    const co_shape *shape = co_dataset_shape(dataset);
-    size_t floats;
+    const co_field *field = co_dataset_fields(dataset);
 
-    if (co_mul_size(&floats, most, (size_t)co_shape_count(shape)) != 0)
-        return co_fail(CO_E_NOMEM, "out of memory");
-    slot->input = slot_take(device, floats, sizeof(*slot->input));
-    slot->label = slot_take(device, most, sizeof(*slot->label));
     slot->batch.sample = slot->sample = slot_take(device, most, sizeof(*slot->sample));
-    if (!slot->input || !slot->label || !slot->sample)
+    if (!slot->sample)
         return CO_E_NOMEM;
-    slot->batch.field[0] = (co_field){CO_FIELD_INPUT, CO_F32, *shape, slot->input};
-    slot->batch.field[1] = (co_field){CO_FIELD_LABEL, CO_I32, {0}, slot->label};
+    for (int k = 0; k < CO_MAX_FIELDS && field[k].name; k++) {
+        const size_t sample =
+            (size_t)co_shape_count(&field[k].shape) * co_dtype_size(field[k].dtype);
+
+        slot->data[k] = slot_take(device, most, sample);
+        if (!slot->data[k])
+            return CO_E_NOMEM;
+        slot->batch.field[k] = field[k];
+        slot->batch.field[k].data = slot->data[k];
+    }
     return co_fence_create(&slot->fence, device);
 }
 
 void loader_slot_free(loader_slot *slot, co_device *device)
 {
     co_fence_destroy(slot->fence);
-    co_device_free(device, slot->input, CO_MEMORY_PINNED);
-    co_device_free(device, slot->label, CO_MEMORY_PINNED);
+    for (int k = 0; k < CO_MAX_FIELDS; k++)
+        co_device_free(device, slot->data[k], CO_MEMORY_PINNED);
     co_device_free(device, slot->sample, CO_MEMORY_PINNED);
 }

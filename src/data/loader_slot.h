@@ -10,11 +10,10 @@
 
 typedef struct loader_slot {
     co_batch batch;
-    float *input;     /* (most, C, H, W), owned */
-    int32_t *label;   /* (most), owned */
-    uint32_t *sample; /* (most), owned */
-    co_fence *fence;  /* owned; after what the consumer's queue does with the batch */
-    uint64_t claimed; /* samples, under plan_lock */
+    void *data[CO_MAX_FIELDS]; /* of the batch's fields, for `most` samples each, owned */
+    uint32_t *sample;          /* (most), owned */
+    co_fence *fence;           /* owned; after what the consumer's queue does with the batch */
+    uint64_t claimed;          /* samples, under plan_lock */
     /* under queue_lock */
     uint64_t done; /* samples */
     bool ready;

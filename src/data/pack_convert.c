@@ -18,6 +18,9 @@ co_status co_pack_converter_open(co_pack_converter *out, co_pack_head *head, con
 
     out->data = data;
     out->options = *options;
+    if (!co_dataset_has_images(data))
+        return co_fail(CO_E_USAGE, "%s holds no images, which a pack is for",
+                       co_dataset_name(data));
     if (!info->encoded && (options->resize || options->decode))
         return co_fail(CO_E_USAGE,
                        "%s holds pixels already; --resize and --decode are for images "

@@ -101,9 +101,13 @@ co_status co_partition_too_many_ranks(const co_sampler_options *options)
 
 co_status co_partition_needs_labels(const char *name, const co_sampler_options *options)
 {
-    if (options->dataset)
+    if (!options->dataset)
+        return co_fail(CO_E_USAGE, "partition %s asks for labels: give the sampler the data set",
+                       name);
+    if (co_dataset_has_labels(options->dataset))
         return CO_OK;
-    return co_fail(CO_E_USAGE, "partition %s asks for labels: give the sampler the data set", name);
+    return co_fail(CO_E_USAGE, "partition %s: the samples of data set %s have no label", name,
+                   co_dataset_name(options->dataset));
 }
 
 void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_options *options)

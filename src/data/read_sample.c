@@ -90,6 +90,10 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     size_t done = 0;
     co_bytes bytes;
 
+    if (!co_dataset_has_images(dataset)) {
+        scratch->bytes += (size_t)co_shape_count(&dataset->shape) * sizeof(float);
+        return dataset->ops->field(dataset->self, out, 0, i);
+    }
     if (dataset->augment.n == 0)
         place = NULL;
     CO_TRY(draw_stored(&bytes, dataset, i, scratch));
@@ -115,14 +119,34 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     return CO_OK;
 }
 
+static co_status draw_check_place(const co_dataset *dataset, uint64_t i)
+{
+    if (i < co_dataset_count(dataset))
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "there is no sample %llu; the data set has %llu",
+                   (unsigned long long)i, (unsigned long long)co_dataset_count(dataset));
+}
+
+co_status co_dataset_read_field(const co_dataset *dataset, void *out, int k, uint64_t i)
+{
+    int n = 0;
+
+    while (n < CO_MAX_FIELDS && dataset->field[n].name)
+        n++;
+    if (k < 0 || k >= n)
+        return co_fail(CO_E_USAGE, "there is no field %d; the data set has %d", k, n);
+    CO_TRY(draw_check_place(dataset, i));
+    if (!co_dataset_has_images(dataset))
+        return dataset->ops->field(dataset->self, out, k, i);
+    return k == 0 ? co_dataset_read(dataset, out, i) : co_dataset_take_label(out, dataset, i);
+}
+
 co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
 {
     co_data_scratch scratch = {0};
     co_status st;
 
-    if (i >= co_dataset_count(dataset))
-        return co_fail(CO_E_USAGE, "there is no sample %llu; the data set has %llu",
-                       (unsigned long long)i, (unsigned long long)co_dataset_count(dataset));
+    CO_TRY(draw_check_place(dataset, i));
     st = co_dataset_draw(dataset, out, i, NULL, &scratch);
     co_data_scratch_free(&scratch);
     return st;

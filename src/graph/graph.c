@@ -190,7 +190,7 @@ co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const ch
     graph->output = output;
     if (op->target == CO_TARGET_LABEL)
         CO_TRY(co_graph_add_input(&in[1], graph, CO_FIELD_LABEL, &label, CO_I32));
-    if (op->target == CO_TARGET_VALUES)
+    if (op->target == CO_TARGET_VALUES || op->target == CO_TARGET_BINARY)
         CO_TRY(co_graph_add_input(&in[1], graph, CO_FIELD_TARGET, &values, CO_F32));
     return co_graph_add(out, graph, op, name, attr, in);
 }

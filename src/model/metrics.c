@@ -34,6 +34,21 @@ void co_metrics_count(co_result *out, const float *score, const float *loss, con
     }
 }
 
+void co_metrics_count_binary(co_result *out, const float *logit, const float *loss,
+                             const float *target, uint64_t n, size_t outputs)
+{
+    memset(out, 0, sizeof(*out));
+    out->count = n;
+    for (uint64_t i = 0; i < n; i++, logit += outputs, target += outputs) {
+        bool right = true;
+
+        for (size_t k = 0; k < outputs; k++)
+            right = right && !isnan(logit[k]) && (logit[k] > 0) == (target[k] >= 0.5f);
+        out->loss_sum += (double)loss[i];
+        out->correct += right;
+    }
+}
+
 void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,
                         size_t classes)
 {

@@ -9,6 +9,10 @@
    Without labels (NULL) none is. */
 void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
                       uint64_t n, size_t classes);
+/* The same for labels that are there or not, logits and targets (n, outputs): a sample is right
+   when every logit is above 0 where the target is at least 0.5, and there alone. */
+void co_metrics_count_binary(co_result *out, const float *logit, const float *loss,
+                             const float *target, uint64_t n, size_t outputs);
 /* Add 1 to confusion[label][predicted class], (classes, classes), for each sample; ties
    as above. A sample whose logits are all NaN counts nowhere. */
 void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,

@@ -184,19 +184,9 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     return CO_OK;
 }
 
-/* Of one sample: what an input of the network is without the batch. */
-static co_shape model_input_shape(const co_model *model, int var)
-{
-    co_shape shape = model->graph->var[var].shape;
-
-    shape.ndim--;
-    memmove(shape.dim, shape.dim + 1, (size_t)shape.ndim * sizeof(shape.dim[0]));
-    return shape;
-}
-
 co_shape co_model_sample(const co_model *model)
 {
-    return model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));
+    return co_model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));
 }
 
 size_t co_model_sample_size(const co_model *model)
@@ -305,42 +295,15 @@ static co_status model_check_count(const co_model *model, uint64_t count)
                    (unsigned long long)count, sample);
 }
 
-/* A field fits an input of the same type and sizes; dimensions of 1 do not matter. */
-static bool model_fits(const co_field *field, co_dtype dtype, const co_shape *want)
-{
-    int k = 0;
-
-    for (int i = 0; i < field->shape.ndim; i++) {
-        if (field->shape.dim[i] == 1)
-            continue;
-        while (k < want->ndim && want->dim[k] == 1)
-            k++;
-        if (k == want->ndim || want->dim[k++] != field->shape.dim[i])
-            return false;
-    }
-    while (k < want->ndim && want->dim[k] == 1)
-        k++;
-    return k == want->ndim && field->dtype == dtype;
-}
-
 static co_status model_check_field(const co_model *model, const co_batch *batch,
                                    const co_graph_input *input)
 {
     const co_field *field = co_batch_find(batch, input->name);
-    const co_dtype dtype = model->graph->var[input->var].dtype;
-    const co_shape want = model_input_shape(model, input->var);
-    char shape[64], wanted[64];
 
     if (!field || !field->data)
         return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
                        (unsigned long long)batch->count, input->name);
-    if (field->shape.ndim < 0 || field->shape.ndim > CO_MAX_DIMS ||
-        !model_fits(field, dtype, &want))
-        return co_fail(CO_E_USAGE,
-                       "batch: samples of the field '%s' are %s of %s; the network takes %s of %s",
-                       input->name, co_shape_format(shape, sizeof(shape), &field->shape),
-                       co_dtype_name(field->dtype), co_shape_format(wanted, sizeof(wanted), &want),
-                       co_dtype_name(dtype));
+    CO_TRY(co_model_check_form(model, field, input, "batch"));
     if (strcmp(input->name, CO_FIELD_LABEL) != 0)
         return CO_OK;
     return model_check_labels(model, field->data, batch->count);
@@ -384,11 +347,17 @@ static co_status model_count(co_result *out, co_model *model, co_plan *plan, con
                              bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
+    const co_target target = co_model_target(model);
     const size_t classes = (size_t)model->classes;
     const float *score, *loss;
 
     CO_TRY(co_plan_results(&score, &loss, plan));
-    if (co_graph_find_input(model->graph, CO_FIELD_LABEL) < 0)
+    if (target == CO_TARGET_BINARY) {
+        co_metrics_count_binary(out, score, loss, co_batch_find(batch, CO_FIELD_TARGET)->data,
+                                batch->count, classes);
+        return CO_OK;
+    }
+    if (target != CO_TARGET_LABEL)
         label = NULL;
     co_metrics_count(out, score, loss, label ? label->data : NULL, batch->count, classes);
     if (label && model->confusion && !training)

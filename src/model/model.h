@@ -51,6 +51,16 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
 /* Let its layers use `threads` cores, at least one. */
 void co_model_setup(co_model *model, int threads);
 
+/* Whether samples of the data set have the fields that the network takes; CO_E_USAGE says which it
+   lacks. */
+co_status co_model_check_data(const co_model *model, const co_dataset *dataset);
+/* The same for one input of the graph; `owner` begins the message. */
+co_status co_model_check_form(const co_model *model, const co_field *field,
+                              const co_graph_input *input, const char *owner);
+/* The shape of one sample of an input. */
+co_shape co_model_input_shape(const co_model *model, int var);
+/* What the loss compares with: it decides what an accuracy is, of values none. */
+co_target co_model_target(const co_model *model);
 /* The shape of one sample's input, and its elements. */
 co_shape co_model_sample(const co_model *model);
 size_t co_model_sample_size(const co_model *model);

@@ -24,7 +24,7 @@ const co_op co_op_bce_with_logits_loss = {
     .saves = CO_SAVES_IN,
     .grad_in = 1,
     .is_loss = true,
-    .target = CO_TARGET_VALUES,
+    .target = CO_TARGET_BINARY,
     .shape = rules_shape_values_loss,
     .work = bce_with_logits_loss_work,
 };

@@ -12,6 +12,7 @@ typedef enum co_stop_metric { CO_STOP_METRIC_ACCURACY = 0, CO_STOP_METRIC_LOSS }
 /* The config key `stop_at`. */
 typedef struct co_stop_at {
     double accuracy;  /* 0: never */
+    double loss;      /* likewise */
     int64_t patience; /* evaluations without a better one; 0: any number */
     int metric;       /* co_stop_metric: what they wait for */
 } co_stop_at;

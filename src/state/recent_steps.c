@@ -101,7 +101,7 @@ static void recent_set_figures(co_recent *recent, const co_recent_span *span, do
         .steps = span->steps,
         .rank0 = !recent->exchanged,
         .loss = term[CO_RECENT_LOSS] / n,
-        .accuracy = term[CO_RECENT_CORRECT] / n,
+        .accuracy = recent->options.learns_values ? (double)NAN : term[CO_RECENT_CORRECT] / n,
         .accuracy_top5 = recent->options.top5 ? term[CO_RECENT_CORRECT5] / n : -1,
         .samples_per_second = recent_rate((double)span->samples, span_seconds),
         .read_samples_per_second = recent_rate(term[CO_RECENT_READ_SAMPLES], span_seconds),

@@ -41,9 +41,10 @@ typedef struct co_recent_options {
     co_comm *comm;
     const co_distributed *distributed;
     const co_loader *loader;
-    uint64_t every; /* steps from one event to the next */
-    bool whole;     /* figures of a step are those of all ranks: with shards */
-    bool top5;      /* there are more than five classes */
+    uint64_t every;     /* steps from one event to the next */
+    bool whole;         /* figures of a step are those of all ranks: with shards */
+    bool top5;          /* there are more than five classes */
+    bool learns_values; /* accuracies are NaN */
 } co_recent_options;
 
 typedef struct co_recent {

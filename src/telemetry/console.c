@@ -264,14 +264,17 @@ static const char *console_best(char *out, size_t size, const co_event *event)
 
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], accuracy[32], best[64], test[128] = "", bound[48];
+    char steps[32], seconds[32], rate[32], figure[32], best[64], test[128] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
-    if (event->has_test)
+    if (event->has_test && self->info.learns_values)
+        snprintf(test, sizeof(test), "test loss %s, ",
+                 co_format_real(figure, sizeof(figure), event->test_loss, 4));
+    else if (event->has_test)
         snprintf(test, sizeof(test), "test accuracy %s%s, ",
-                 co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 4),
+                 co_format_real(figure, sizeof(figure), event->test_accuracy, 4),
                  console_best(best, sizeof(best), event));
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
     return console_line(self, "done: %s%s step%s in %s of training, %s samples/s%s", test, steps,

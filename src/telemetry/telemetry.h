@@ -17,7 +17,8 @@ typedef struct co_run_info {
     bool under_mpi; /* mpiexec passes on what ranks print */
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
     uint64_t epochs;            /* 0: bounded by steps alone */
-    int64_t classes;            /* of the data */
+    int64_t classes;            /* of the data; 0: the network is not to tell classes apart */
+    bool learns_values;         /* which are right by degrees: accuracies are NaN */
     uint64_t first_step;        /* steps that the run had made when these ranks were started */
     double epoch_start_seconds; /* train_seconds where the epoch of their first step began */
     double epoch_start_wait;    /* data_wait_seconds there */
@@ -65,10 +66,10 @@ typedef struct co_recent_figures {
     double read_samples_per_second, read_bytes_per_second;
 } co_recent_figures;
 
-/* The evaluation with the highest accuracy. */
+/* The evaluation with the highest accuracy or, where there is none, the lowest loss. */
 typedef struct co_best_figures {
     uint64_t step, epoch; /* as in co_event; step 0: unknown, by an earlier version */
-    double test_accuracy; /* -1: there was no evaluation */
+    double test_accuracy; /* -1: there was no evaluation; NaN: it has none */
     double test_loss;
 } co_best_figures;
 
@@ -76,7 +77,8 @@ typedef struct co_best_figures {
 typedef enum co_stop_reason {
     CO_STOP_NONE,
     CO_STOP_REACHED, /* the accuracy of stop_at */
-    CO_STOP_PATIENCE
+    CO_STOP_PATIENCE,
+    CO_STOP_LOSS /* that of stop_at is reached */
 } co_stop_reason;
 
 typedef struct co_event {

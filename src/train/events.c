@@ -71,6 +71,12 @@ static double events_count(const co_result *sums)
 }
 
 /* Where there are 5 classes or fewer, the top 5 say nothing. */
+/* Of counts of samples that are right. */
+static double events_accuracy(const trainer *t, uint64_t correct, double n)
+{
+    return t->info.learns_values ? (double)NAN : (double)correct / n;
+}
+
 static double events_top5(const trainer *t, double accuracy)
 {
     return t->info.classes > 5 ? accuracy : -1;
@@ -81,7 +87,7 @@ void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)
     const double n = events_count(seen);
 
     event->train_loss = seen->loss_sum / n;
-    event->train_accuracy = (double)seen->correct / n;
+    event->train_accuracy = events_accuracy(t, seen->correct, n);
     event->train_accuracy_top5 = events_top5(t, (double)seen->correct5 / n);
 }
 
@@ -91,7 +97,7 @@ void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
 
     event->has_test = true;
     event->test_loss = test->loss_sum / n;
-    event->test_accuracy = (double)test->correct / n;
+    event->test_accuracy = events_accuracy(t, test->correct, n);
     event->test_accuracy_top5 = events_top5(t, (double)test->correct5 / n);
 }
 
@@ -118,7 +124,7 @@ void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint6
                                      .wait_seconds = co_clock_seconds(start_ns, read_ns),
                                      .samples = samples,
                                      .loss = seen->loss_sum / n,
-                                     .accuracy = (double)seen->correct / n,
+                                     .accuracy = events_accuracy(t, seen->correct, n),
                                      .accuracy_top5 = (double)seen->correct5 / n};
 }
 

@@ -134,6 +134,15 @@ static co_status run_check_splits(const co_job *job)
         co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
 }
 
+static co_status run_check_model(const co_job *job)
+{
+    CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
+    if (job->spec.stop.accuracy > 0 && co_model_target(job->model) == CO_TARGET_VALUES)
+        return co_value_fail(job->spec.stop_at,
+                             "stop_at: a network that learns values has no accuracy; give it loss");
+    return CO_OK;
+}
+
 static co_status run_open(co_job *job, const co_train_options *options, bool train)
 {
     co_spec *spec = &job->spec;
@@ -155,6 +164,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     if (train)
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
+    CO_TRY(run_check_model(job));
     CO_TRY(run_open_replicas(job));
     /* A run that is resumed has weights of its own; the file may be gone by then. */
     if (train && !job->resume)
@@ -349,12 +359,15 @@ static co_status run_eval(co_comm *comm, co_job *job)
     st = co_trainer_evaluate(&result, NULL, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
+        const co_target target = co_model_target(job->model);
         const double n = result.count ? (double)result.count : (double)NAN;
 
         out->count = result.count;
         out->loss = result.loss_sum / n;
-        out->accuracy = (double)result.correct / n;
-        out->accuracy_top5 = co_dataset_classes(job->test) > 5 ? (double)result.correct5 / n : -1;
+        out->accuracy = target == CO_TARGET_VALUES ? (double)NAN : (double)result.correct / n;
+        out->accuracy_top5 = (double)result.correct5 / n;
+        if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= 5)
+            out->accuracy_top5 = -1;
     }
     return st;
 }

@@ -175,6 +175,7 @@ static const char *const spec_stop_metric[] = {"accuracy", "loss", NULL};
 static const co_key spec_stop_keys[] = {
     {"accuracy", CO_KEY_REAL, SPEC(stop.accuracy), "0", 0, 0, NULL,
      "test accuracy, as a fraction of 1; 0: none"},
+    {"loss", CO_KEY_REAL, SPEC(stop.loss), "0", 0, 1e30, NULL, "test loss, or lower; 0: none"},
     {"patience", CO_KEY_INT, SPEC(stop.patience), "0", 0, 1 << 24, NULL,
      "evaluations in a row without a better one; 0: any number"},
     {"metric", CO_KEY_CHOICE, SPEC(stop.metric), "accuracy", 0, 0, spec_stop_metric,
@@ -199,10 +200,10 @@ static co_status spec_read_stop(co_spec *spec, co_arena *arena)
     if (!spec->stop_at)
         return CO_OK;
     CO_TRY(co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena));
-    if (spec->stop.accuracy == 0 && spec->stop.patience == 0)
+    if (spec->stop.accuracy == 0 && spec->stop.loss == 0 && spec->stop.patience == 0)
         return co_value_fail(spec->stop_at,
                              "stop_at: give it accuracy, a fraction above 0 such as 0.75, or "
-                             "patience, evaluations without a better one such as 5");
+                             "patience, evaluations without a better one such as 5, or loss");
     if (!(spec->stop.accuracy >= 0 && spec->stop.accuracy <= 1))
         return co_value_fail(spec->stop_at,
                              "stop_at: accuracy is a fraction above 0 and up to 1, such as 0.75 "

@@ -239,6 +239,8 @@ static co_status trainer_end_epoch(trainer *t)
     t->improved = co_best_take(&t->best, &t->job->spec.stop, &event);
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
         CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
+    for (int r = 0; t->rank && t->info.learns_values && r < t->info.ranks; r++)
+        t->rank[r].train_accuracy = t->rank[r].test_accuracy = (double)NAN;
     event.rank = t->rank;
     CO_TRY(trainer_emit(t, &event));
     trainer_check_stop(t, &event);

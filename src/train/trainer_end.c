@@ -112,7 +112,7 @@ void trainer_check_stop(trainer *t, const co_event *last)
         t->stop_reason = CO_STOP_NONE; /* there was nothing left to stop */
     if (t->stop_reason == CO_STOP_NONE)
         return;
-    if (t->stop_reason == CO_STOP_REACHED)
+    if (t->stop_reason == CO_STOP_REACHED || t->stop_reason == CO_STOP_LOSS)
         t->reached_seconds = last->wall_seconds;
     trainer_say(t, co_best_stop_message(line, sizeof(line), &t->best, stop, last));
 }

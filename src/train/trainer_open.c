@@ -89,7 +89,9 @@ static void trainer_describe(trainer *t)
         .batch = co_spec_batch(spec, co_comm_size(t->comm)),
         .steps_per_epoch = per_epoch,
         .total_steps = total,
-        .classes = co_dataset_classes(job->train),
+        .classes =
+            co_model_target(job->model) == CO_TARGET_LABEL ? co_dataset_classes(job->train) : 0,
+        .learns_values = co_model_target(job->model) == CO_TARGET_VALUES,
         .epochs = (total + per_epoch - 1) / per_epoch,
     };
     trainer_describe_start(&t->info, job);
@@ -104,7 +106,8 @@ static void trainer_open_watch(trainer *t)
                                       .loader = t->train.loader,
                                       .every = (uint64_t)job->spec.log_every,
                                       .whole = t->shards.tree != NULL,
-                                      .top5 = t->info.classes > 5};
+                                      .top5 = t->info.classes > 5,
+                                      .learns_values = t->info.learns_values};
 
     co_recent_open(&t->recent, &recent, t->train_seconds + t->epoch_seconds);
     t->control.options = (co_rank_control_options){.comm = t->comm,

@@ -1,5 +1,7 @@
 """Losses of values are PyTorch's: nn.MSELoss and nn.BCEWithLogitsLoss, whose mean is over all elements
-of a batch. Outputs, the loss of each sample and every gradient of one batch, from the same weights.
+of a batch. Outputs, the loss of each sample and every gradient of one batch, from the same weights;
+then the weights after steps of training on arrays, on one rank and on two, and the figures of the
+test split.
 
     check_losses.py PROGRAM PEER_MODEL
 """
@@ -8,10 +10,12 @@ import os
 import subprocess
 import sys
 
-from common import F, nn, read_safetensors, torch, workplace, write_safetensors
+from common import (F, nn, read_safetensors, summary, torch, train, weights, workplace,
+                    write_safetensors)
 
 LIMIT = 1e-4
 BATCH, FEATURES, OUTPUTS = 13, 7, 5
+STEPS = 30
 
 
 class Mlp(nn.Module):
@@ -56,6 +60,46 @@ def check(peer, folder, name):
     print(f"{name}: loss {loss.item():.6f}, {len(theirs)} tensors agree")
 
 
+def check_training(program, folder, name):
+    """All samples are one batch, so that their order plays no part."""
+    mean, _, target = LOSSES[name]
+    torch.manual_seed(5)
+    x, t = torch.randn(BATCH, FEATURES), target()
+    path = os.path.join(folder, f"{name}.safetensors")
+    write_safetensors(path, {f"{split}.{field}": value for split in ("train", "test")
+                             for field, value in (("input", x), ("target", t))})
+    config = {"model": {"name": "mlp", "hidden": [16]}, "loss": name, "batch": BATCH,
+              "data": {"name": "arrays", "path": path}}
+    start = weights(train(program, folder, f"{name}-start", {
+        **config, "epochs": 1, "optimizer": {"name": "sgd", "lr": 1e-30}}))
+    model = Mlp()
+    model.load_state_dict(start)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        mean(model(x), t).backward()
+        optimizer.step()
+    with torch.no_grad():
+        output = model(x)
+    loss = mean(output, t).item()
+    right = ((output > 0) == (t > 0.5)).all(1).double().mean().item()
+    for ranks in (1, 2):
+        run_dir = train(program, folder, f"{name}-{ranks}", {
+            **config, "epochs": STEPS, "optimizer": {"name": "sgd", "lr": 0.2}}, ranks)
+        found, figures = weights(run_dir), summary(run_dir)
+        worst = max(((found[key] - value).norm() / value.norm()).item()
+                    for key, value in model.state_dict().items())
+        print(f"{name}, ranks {ranks}: weights differ by {worst:.1e} of their norm; test loss "
+              f"{figures['test_loss']:.6f}, PyTorch {loss:.6f}")
+        assert worst < LIMIT, worst
+        assert abs(figures["test_loss"] - loss) < LIMIT * loss
+        if name == "mse_loss":
+            assert figures["test_accuracy"] is None
+        else:
+            assert abs(figures["test_accuracy"] - right) < 1e-6
+
+
 with workplace() as place:
     for loss_name in LOSSES:
         check(sys.argv[2], place, loss_name)
+        check_training(sys.argv[1], place, loss_name)

@@ -243,7 +243,8 @@ static void bad_stops_are_refused(void **state)
         {{"stop_at={patience: -1}", NULL, NULL}, "patience"},
         {{"stop_at={patience: 2, metric: top5}", NULL, NULL}, "accuracy, loss"},
         {{"stop_at={metric: loss}", NULL, NULL}, "give it accuracy"},
-        {{"stop_at={loss: 1}", NULL, NULL}, "unknown key 'loss'"},
+        {{"stop_at={loss: -1}", NULL, NULL}, "'loss'"},
+        {{"stop_at={los: 1}", NULL, NULL}, "unknown key 'los'"},
         {{"stop_at={accuracy: 0.5}", "evaluate=false", NULL}, "nothing is measured"},
         {{"evaluate_every=0", NULL, NULL}, "evaluate_every"},
     };

@@ -15,8 +15,12 @@ typedef struct co_dataset_info {
     uint64_t count;  /* samples; below 2^32 */
     bool encoded;    /* samples are whole JPEG or PNG files, each of its own size */
     co_shape shape;  /* (C, H, W) of every sample as stored; encoded: (1 or 3, 0, 0), where C is
-                        what the images are converted to */
-    int64_t classes; /* 1 to 2^31 - 1; labels are 0 .. classes - 1 */
+                        what the images are converted to. Without images: not looked at */
+    int64_t classes; /* 1 to 2^31 - 1; labels are 0 .. classes - 1. Without labels: how many values
+                        a network is to give for a sample */
+    /** What a sample has where it is no image with a label, the first CO_FIELD_INPUT; names are the
+     *  format's, and good until close. Ended by one without a name; none: images. */
+    co_field field[CO_MAX_FIELDS];
 } co_dataset_info;
 
 /** Bytes of a sample, borrowed. */
@@ -51,7 +55,11 @@ typedef struct co_dataset_ops {
      * mapping), or were written into `buffer`; they are good until the buffer's next use. A sample
      * that cannot be had is CO_E_DATA naming it. */
     co_status (*read)(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);
+    /** NULL: samples have no label. */
     int32_t (*label)(const void *self, uint64_t i);
+    /** In place of `read`, for samples with fields of their own: field k of sample i < count, as
+     *  its type and shape say, to `out`, of any alignment; thread-safe, any order. */
+    co_status (*field)(const void *self, void *out, int k, uint64_t i);
     /** What messages call sample i, written to `out` (cut to `size`): the path of its file. NULL:
      *  "sample 17 of PATH". */
     void (*sample_name)(const void *self, char *out, size_t size, uint64_t i);

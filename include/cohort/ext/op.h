@@ -54,8 +54,10 @@ typedef enum co_op_precision {
 /** What a loss compares its input 0 with. It is its input 1, which every batch brings. */
 typedef enum co_target {
     CO_TARGET_NONE = 0,
-    CO_TARGET_LABEL, /* field "label", I32 (N): the class of each sample, from 0 */
-    CO_TARGET_VALUES /* field "target", F32: of the shape of input 0 */
+    CO_TARGET_LABEL,  /* field "label", I32 (N): the class of each sample, from 0 */
+    CO_TARGET_VALUES, /* field "target", F32: of the shape of input 0 */
+    CO_TARGET_BINARY  /* the same, each value a label that is there, 1, or not, 0: input 0 says yes
+                         where it is above 0 */
 } co_target;
 
 typedef struct co_op {

@@ -1,0 +1,79 @@
+/*
+ * fields.c - the fields of samples beside the inputs of a network: which it takes, and whether they
+ * fit.
+ */
+#include <string.h>
+
+#include "model/model.h"
+
+co_shape co_model_input_shape(const co_model *model, int var)
+{
+    co_shape shape = model->graph->var[var].shape;
+
+    shape.ndim--;
+    memmove(shape.dim, shape.dim + 1, (size_t)shape.ndim * sizeof(shape.dim[0]));
+    return shape;
+}
+
+/* A field fits an input of the same type and sizes; dimensions of 1 do not matter. */
+static bool model_fits(const co_field *field, co_dtype dtype, const co_shape *want)
+{
+    int k = 0;
+
+    for (int i = 0; i < field->shape.ndim; i++) {
+        if (field->shape.dim[i] == 1)
+            continue;
+        while (k < want->ndim && want->dim[k] == 1)
+            k++;
+        if (k == want->ndim || want->dim[k++] != field->shape.dim[i])
+            return false;
+    }
+    while (k < want->ndim && want->dim[k] == 1)
+        k++;
+    return k == want->ndim && field->dtype == dtype;
+}
+
+co_status co_model_check_form(const co_model *model, const co_field *field,
+                              const co_graph_input *input, const char *owner)
+{
+    const co_dtype dtype = model->graph->var[input->var].dtype;
+    const co_shape want = co_model_input_shape(model, input->var);
+    char shape[64], wanted[64];
+
+    if (field->shape.ndim >= 0 && field->shape.ndim <= CO_MAX_DIMS &&
+        model_fits(field, dtype, &want))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s: samples of the field '%s' are %s of %s; the network takes %s of %s", owner,
+                   input->name, co_shape_format(shape, sizeof(shape), &field->shape),
+                   co_dtype_name(field->dtype), co_shape_format(wanted, sizeof(wanted), &want),
+                   co_dtype_name(dtype));
+}
+
+co_target co_model_target(const co_model *model)
+{
+    const co_graph *graph = model->graph;
+
+    return graph->node[graph->var[graph->loss].producer].op->target;
+}
+
+co_status co_model_check_data(const co_model *model, const co_dataset *dataset)
+{
+    const co_graph *graph = model->graph;
+    co_batch batch = {0};
+
+    memcpy(batch.field, co_dataset_fields(dataset), sizeof(batch.field));
+    for (int i = 0; i < graph->n_input; i++) {
+        const co_field *field = co_batch_find(&batch, graph->input[i].name);
+
+        if (!field)
+            return co_fail(
+                CO_E_USAGE,
+                "data: the samples have no field '%s', which the network's loss compares "
+                "with; `loss: mse_loss` and bce_with_logits_loss take a 'target', the "
+                "others a 'label'",
+                graph->input[i].name);
+        CO_TRY(co_model_check_form(model, field, &graph->input[i], "data"));
+    }
+    return CO_OK;
+}

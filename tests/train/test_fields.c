@@ -1,0 +1,161 @@
+/*
+ * test_fields.c - what is learned besides classes: values, and labels that are there or not, from
+ * arrays in a safetensors file. Both get good, any number of ranks gives the same bits, and what
+ * has no accuracy says so.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort.h>
+
+#include "folder.h"
+
+#define TRAIN    600
+#define TEST     200
+#define FEATURES 6
+#define OUTPUTS  3
+
+static const char config[] = "model: {name: mlp, hidden: [24]}\n"
+                             "data: {name: arrays, path: %s/data.safetensors}\n"
+                             "loss: %s\n"
+                             "optimizer: {name: adam, lr: 0.02}\n"
+                             "batch: 24\n"
+                             "epochs: 12\n"
+                             "shards: 4\n"
+                             "threads: 1\n";
+
+static float draw(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return (float)(*state >> 8) * (2.0f / 16777216.0f) - 1.0f;
+}
+
+/* A product, a sum and a square; with `binary`, whether each is above a bound. */
+static void make_sample(float *x, float *y, uint32_t *state, bool binary)
+{
+    for (int k = 0; k < FEATURES; k++)
+        x[k] = draw(state);
+    y[0] = 2 * x[0] * x[1] + x[2];
+    y[1] = x[3] - x[4] + 0.5f * x[5];
+    y[2] = x[0] + x[5] * x[5];
+    for (int k = 0; k < OUTPUTS && binary; k++)
+        y[k] = y[k] > 0.2f ? 1.0f : 0.0f;
+}
+
+static void make_data(bool binary)
+{
+    static float x[TRAIN + TEST][FEATURES], y[TRAIN + TEST][OUTPUTS];
+    const co_named_tensor tensors[] = {
+        {"train.input", CO_F32, {2, {TRAIN, FEATURES}}, x, TRAIN * sizeof(x[0])},
+        {"train.target", CO_F32, {2, {TRAIN, OUTPUTS}}, y, TRAIN * sizeof(y[0])},
+        {"test.input", CO_F32, {2, {TEST, FEATURES}}, x[TRAIN], TEST * sizeof(x[0])},
+        {"test.target", CO_F32, {2, {TEST, OUTPUTS}}, y[TRAIN], TEST * sizeof(y[0])},
+    };
+    uint32_t state = 1;
+
+    for (int i = 0; i < TRAIN + TEST; i++)
+        make_sample(x[i], y[i], &state, binary);
+    assert_int_equal(co_safetensors_write(folder_path("data.safetensors"), tensors, 4, NULL),
+                     CO_OK);
+}
+
+static co_status train(co_train_summary *out, const char *loss, int ranks, const char *set)
+{
+    const char *const sets[] = {set, NULL};
+    char text[1024], run_dir[64], command[96];
+
+    snprintf(text, sizeof(text), config, folder, loss);
+    snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
+    snprintf(command, sizeof(command), "rm -rf %s", run_dir);
+    assert_int_equal(system(command), 0);
+    return co_train(out, &(co_train_options){.config_text = text,
+                                             .set = set ? sets : NULL,
+                                             .ranks = ranks,
+                                             .run_dir = run_dir,
+                                             .quiet = true});
+}
+
+static void assert_trained(co_train_summary *out, const char *loss, int ranks, const char *set)
+{
+    if (train(out, loss, ranks, set) != CO_OK)
+        fail_msg("%s: %s", loss, co_error_message());
+}
+
+static void values_are_learned(void **state)
+{
+    co_train_summary one, two;
+
+    (void)state;
+    make_data(false);
+    assert_trained(&one, "mse_loss", 1, NULL);
+    assert_true(one.test_loss < 0.05);
+    assert_true(isnan(one.test_accuracy) && isnan(one.train_accuracy));
+    assert_trained(&two, "mse_loss", 2, NULL);
+    assert_string_equal(one.weights_sha256, two.weights_sha256);
+    assert_true(one.test_loss == two.test_loss && one.train_loss == two.train_loss);
+}
+
+static void labels_that_are_there_or_not_are_learned(void **state)
+{
+    co_train_summary one, two;
+
+    (void)state;
+    make_data(true);
+    assert_trained(&one, "bce_with_logits_loss", 1, NULL);
+    assert_true(one.test_accuracy > 0.7); /* all three right */
+    assert_trained(&two, "bce_with_logits_loss", 2, NULL);
+    assert_string_equal(one.weights_sha256, two.weights_sha256);
+    assert_true(one.test_loss == two.test_loss && one.test_accuracy == two.test_accuracy);
+}
+
+static void a_run_ends_at_a_loss(void **state)
+{
+    co_train_summary out;
+
+    (void)state;
+    make_data(false);
+    assert_trained(&out, "mse_loss", 2, "stop_at={loss: 0.15}");
+    assert_true(out.test_loss <= 0.15);
+    assert_true(out.steps < 12 * TRAIN / 24);
+    assert_trained(&out, "mse_loss", 1, "stop_at={patience: 5}");
+}
+
+static void assert_refused(const char *loss, const char *set, const char *message)
+{
+    assert_int_equal(train(NULL, loss, 1, set), CO_E_USAGE);
+    if (!strstr(co_error_message(), message))
+        fail_msg("'%s' is not in: %s", message, co_error_message());
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    make_data(false);
+    assert_refused("cross_entropy", NULL, "the samples have no field 'label'");
+    assert_refused("mse_loss", "model.classes=4",
+                   "samples of the field 'target' are (3) of f32; the network takes (4) of f32");
+    assert_refused("mse_loss", "stop_at={accuracy: 0.5}", "has no accuracy");
+    assert_refused("mse_loss", "data={name: synthetic, shape: [1, 4, 4]}",
+                   "the samples have no field 'target'");
+    assert_refused("mse_loss", "partition={kind: labels, labels: [[0]]}", "have no label");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_learned),
+        cmocka_unit_test(labels_that_are_there_or_not_are_learned),
+        cmocka_unit_test(a_run_ends_at_a_loss),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
