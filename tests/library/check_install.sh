@@ -41,6 +41,7 @@ run()
 {
     case $1 in
     train) set -- "$2" 2 1 '{name: synthetic, shape: [1, 28, 28], classes: 10, samples: 256}' ;;
+    make_arrays) set -- "$2" "$dir" ;;
     *) set -- "$2" ;;
     esac
     "$@" >"$dir/said" 2>&1 && [ -s "$dir/said" ] || { bad "$* does not run"; cat "$dir/said"; }
@@ -50,10 +51,12 @@ compile()
 {
     from=$1
     to=$2
+    math=
     shift 2
+    case $from in */make_arrays.c) math=-lm ;; esac
     # shellcheck disable=SC2046 # lists of flags
     "$cc" "$@" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags cohort) "$from" -o "$to" \
-        $(pkg-config --libs cohort) || bad "$from does not compile"
+        $(pkg-config --libs cohort) $math || bad "$from does not compile"
 }
 
 # Into a folder that the linker of programs does not know.
