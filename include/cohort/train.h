@@ -60,12 +60,13 @@ typedef struct co_result {
 
 /** Forward in training mode on `batch`, whose `count` may be 0. */
 CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch);
-/** Forward in evaluation mode: no dropout, running statistics. */
+/** Forward in evaluation mode: no dropout, running statistics. It takes the place in memory of
+ *  what the last forward has left for backward. */
 CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
 /** Logits of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
  *  what the network gives before the loss, log-probabilities where it ends with log_softmax.
  *  Values of `input` are not looked at: from a NaN or an infinity come logits that mostly are NaN.
- *  Evaluation mode, this rank alone. Memory is kept for each `count` that there has been. */
+ *  Evaluation mode, this rank alone; as co_model_evaluate, not between forward and backward. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */

@@ -149,17 +149,40 @@ static void memory_place(plan_tensor **placed, int n, plan_tensor *t, bool no_re
     placed[at] = t;
 }
 
+void co_plan_block_free(co_plan_block *block)
+{
+    co_device_free(block->device, block->memory, CO_MEMORY_DEVICE);
+    co_device_free(block->device, block->scratch, CO_MEMORY_DEVICE);
+    *block = (co_plan_block){.moves = block->moves};
+}
+
+/* What is there goes first, so that there is never more than the largest plan asks for. */
+static co_status memory_grow(co_plan_block *block, void **memory, size_t *size, size_t bytes)
+{
+    if (*memory && bytes <= *size)
+        return CO_OK;
+    block->moves++;
+    co_device_free(block->device, *memory, CO_MEMORY_DEVICE);
+    *memory = NULL;
+    *size = 0;
+    CO_TRY(co_device_alloc(memory, block->device, bytes, CO_MEMORY_DEVICE));
+    *size = bytes;
+    return CO_OK;
+}
+
 static co_status memory_take(co_plan *plan)
 {
+    co_plan_block *block = plan->block;
     size_t scratch = 0;
 
     for (const plan_call *pc = plan->calls; pc; pc = pc->next)
         if (pc->call.scratch_bytes > scratch)
             scratch = pc->call.scratch_bytes;
-    CO_TRY(co_device_alloc(&plan->memory, plan->store->device, plan->used, CO_MEMORY_DEVICE));
-    CO_TRY(co_device_alloc(&plan->scratch, plan->store->device, scratch, CO_MEMORY_DEVICE));
+    block->device = plan->store->device;
+    CO_TRY(memory_grow(block, &block->memory, &block->bytes, plan->used));
+    CO_TRY(memory_grow(block, &block->scratch, &block->scratch_bytes, scratch));
     for (plan_tensor *t = plan->tensors; t; t = t->next)
-        t->tensor.data = (char *)plan->memory + memory_root(t)->offset;
+        t->tensor.data = (char *)block->memory + memory_root(t)->offset;
     return CO_OK;
 }
 

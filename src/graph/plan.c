@@ -15,7 +15,7 @@ static co_status plan_bind(co_plan *plan)
     for (plan_call *pc = plan->calls; pc; pc = pc->next) {
         pc->call.workspace = pc->workspace ? pc->workspace->tensor.data : NULL;
         pc->call.queue = plan->store->queue;
-        pc->call.scratch = plan->scratch;
+        pc->call.scratch = plan->block->scratch;
         if (pc->call.kernel->bind)
             CO_TRY(pc->call.kernel->bind(&pc->call));
     }
@@ -87,6 +87,7 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
     plan->graph = graph;
     plan->store = store;
     plan->options = *options;
+    plan->block = options->block ? options->block : &plan->own;
     st = plan_build(plan);
     if (st != CO_OK) {
         co_plan_destroy(plan);
@@ -104,9 +105,8 @@ void co_plan_destroy(co_plan *plan)
         if (pc->live && pc->call.kernel->fini)
             pc->call.kernel->fini(&pc->call);
     co_free(plan->step);
-    co_device_free(plan->store->device, plan->memory, CO_MEMORY_DEVICE);
-    co_device_free(plan->store->device, plan->scratch, CO_MEMORY_DEVICE);
     co_device_free(plan->store->device, plan->results, CO_MEMORY_PINNED);
+    co_plan_block_free(&plan->own);
     co_arena_destroy(plan->arena);
     co_free(plan);
 }

@@ -19,6 +19,18 @@ typedef struct co_plan_precision {
     bool norm_params; /* scales and shifts of norms are rounded, too */
 } co_plan_precision;
 
+/* Memory in which several plans lie over one another, as large as the largest. What a plan leaves
+   there, the next one that runs overwrites. Zero is empty; outlives its plans. */
+typedef struct co_plan_block {
+    co_device *device;      /* borrowed: the store's; set by the first plan */
+    void *memory, *scratch; /* owned */
+    size_t bytes, scratch_bytes;
+    uint64_t moves; /* counts how often either has moved to grow; the plans that were there before
+                       may no longer run, only be destroyed */
+} co_plan_block;
+
+void co_plan_block_free(co_plan_block *block);
+
 typedef struct co_plan_options {
     int64_t batch;
     bool training;                     /* with backward */
@@ -27,7 +39,8 @@ typedef struct co_plan_options {
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
     co_plan_precision precision;
-    bool no_reuse; /* tests: every tensor has its own memory */
+    co_plan_block *block; /* borrowed; NULL: memory of its own */
+    bool no_reuse;        /* tests: every tensor has its own memory */
 } co_plan_options;
 
 /* `graph` (finished) and `store` are borrowed and outlive the plan, whose memory is of the store's

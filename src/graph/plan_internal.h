@@ -51,9 +51,9 @@ struct co_plan {
     plan_tensor **cast;    /* (n_var) the same of another type; NULL: likewise */
     plan_step *step;
     int n_step, cap_step;
-    int n_forward; /* steps below are forward */
-    void *memory;
-    void *scratch;
+    int n_forward;        /* steps below are forward */
+    co_plan_block own;    /* empty where the options have one */
+    co_plan_block *block; /* where it lies */
     void *results; /* pinned, where the host may not touch the plan's memory: output, then loss */
     size_t used, unshared;
     const co_plan_observer *observer; /* borrowed; NULL: none */

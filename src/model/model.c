@@ -137,6 +137,7 @@ void co_model_destroy(co_model *model)
     if (!model)
         return;
     co_model_drop_plans(model);
+    co_plan_block_free(&model->block);
     co_store_destroy(model->store);
     co_graph_destroy(model->graph);
     if (model->owns_config)
@@ -149,15 +150,19 @@ uint64_t co_model_parameter_count(const co_model *model)
     return co_graph_param_count(model->graph);
 }
 
-/* The plan for this batch size; compiled when it is met for the first time. */
+/* The plan for this batch size; compiled when it is met for the first time. All lie in one block:
+   when it must grow, the others go, and are compiled anew when they are due. Largest batches come
+   first as a rule, and with training. */
 static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
 {
+    const uint64_t moves = model->block.moves;
     const co_plan_options options = {.batch = (int64_t)batch,
                                      .training = training,
                                      .backends = model->backends,
                                      .threads = model->threads,
                                      .direct_convolution = model->direct_convolution,
                                      .over_ranks = model->norm_comm != NULL,
+                                     .block = &model->block,
                                      .precision = model->precision.plan};
     model_plan *entry;
     co_status st;
@@ -173,6 +178,8 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     co_profiler_enter(model->profiler, CO_PROFILE_COMPILE);
     st = co_plan_create(&entry->plan, model->graph, model->store, &options);
     co_profiler_leave(model->profiler);
+    if (model->block.moves != moves)
+        co_model_drop_plans(model);
     if (st != CO_OK) {
         co_free(entry);
         return st;
@@ -372,7 +379,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     co_plan *plan = NULL;
 
     memset(out, 0, sizeof(*out));
-    if (training)
+    if (training || batch->count > 0)
         model->last = NULL;
     CO_TRY(model_check_batch(model, batch, training));
     if (batch->count == 0)
@@ -415,6 +422,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     if (!input || !out)
         return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
                        input ? "room for their logits" : "input");
+    model->last = NULL;
     CO_TRY(model_find_plan(&plan, model, count, false));
     for (int i = 0; i < graph->n_input; i++) { /* zeros: for a loss that nobody reads */
         const size_t bytes = model_input_bytes(model, &graph->input[i], count);

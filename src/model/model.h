@@ -35,8 +35,10 @@ struct co_model {
     int64_t classes;      /* logits per sample */
     int64_t *confusion;   /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
     model_plan *plans[2]; /* lists: evaluation, training */
+    co_plan_block block;  /* where all of them lie */
     struct co_profiler *profiler; /* borrowed; watches the plans; NULL: nobody does */
-    co_plan *last;                /* of the last training forward; NULL: it had no samples */
+    co_plan *last;                /* of a training forward that nothing has overwritten since; NULL:
+                                     there is none, or it had no samples */
 };
 
 /* The same as co_model_options with values of a config, which is borrowed. */

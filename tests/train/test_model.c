@@ -1,10 +1,13 @@
 /*
- * test_model.c - a model by itself: what it draws in each step of a run.
+ * test_model.c - a model by itself: what it draws in each step of a run, and where its plans lie.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -105,10 +108,122 @@ static void dropout_draws_anew_in_every_step_of_a_run(void **state)
     }
 }
 
+/* Bytes of this process that are in memory. */
+static uint64_t resident(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %llu", &pages), 1);
+    fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+enum { MANY = 256, LARGE = 32, IMAGE = LARGE * LARGE };
+
+/* A short last batch and evaluation lie where the full batch does. */
+static void plans_of_a_model_share_memory(void **state)
+{
+    static float images[MANY * IMAGE];
+    static int32_t labels[MANY];
+    static uint32_t samples[MANY];
+    static float scores[MANY * 10];
+    const co_model_options options = {
+        .model = "[{conv2d: {out: 16, kernel: 3, padding: 1}}, relu, {conv2d: {out: 16, kernel: 3, "
+                 "padding: 1}}, relu, {maxpool: 2}, flatten, {linear: 10}]",
+        .sample = {3, {1, 32, 32}},
+        .classes = 10};
+    const co_batch full = batch_of(images, LARGE, labels, samples, MANY);
+    const uint64_t before = resident();
+    uint64_t one, all;
+    co_model *model = NULL;
+    co_result result;
+
+    (void)state;
+    assert_int_equal(co_model_create(&model, &options), CO_OK);
+    assert_int_equal(co_model_forward(&result, model, &full), CO_OK);
+    one = resident() - before;
+    for (uint64_t count = MANY; count > MANY - 40; count -= 13) {
+        const co_batch some = batch_of(images, LARGE, labels, samples, count);
+
+        assert_int_equal(co_model_forward(&result, model, &some), CO_OK);
+        assert_int_equal(co_model_evaluate(&result, model, &some), CO_OK);
+        assert_int_equal(co_model_predict(scores, model, images, count), CO_OK);
+    }
+    all = resident() - before;
+    if (all > one + one / 3)
+        fail_msg("%.0f MiB with one plan, %.0f MiB with all", (double)one / (1 << 20),
+                 (double)all / (1 << 20));
+    co_model_destroy(model);
+}
+
+/* Whatever order sizes come in, each gives what it gives alone. */
+static void plans_that_share_memory_give_the_same(void **state)
+{
+    const co_model_options options = {.model = "[flatten, {linear: 50}, relu, {linear: 3}]",
+                                      .sample = {3, {1, 8, 8}},
+                                      .classes = 3,
+                                      .seed = 4};
+    static const uint64_t counts[] = {5, 1, 32, 31, 5, 32, 1, 7};
+    co_model *model = NULL;
+
+    (void)state;
+    assert_int_equal(co_model_create(&model, &options), CO_OK);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        const co_batch batch = first(counts[i]);
+        co_result together, alone;
+        co_model *fresh = NULL;
+
+        assert_int_equal(co_model_create(&fresh, &options), CO_OK);
+        for (int evaluate = 0; evaluate < 2; evaluate++) {
+            co_status (*run)(co_result *, co_model *, const co_batch *) =
+                evaluate ? co_model_evaluate : co_model_forward;
+
+            assert_int_equal(run(&together, model, &batch), CO_OK);
+            assert_int_equal(run(&alone, fresh, &batch), CO_OK);
+            assert_true(together.loss_sum == alone.loss_sum);
+        }
+        co_model_destroy(fresh);
+    }
+    co_model_destroy(model);
+}
+
+static void backward_after_an_evaluation_is_refused(void **state)
+{
+    const co_model_options options = {
+        .model = "[flatten, {linear: 3}]", .sample = {3, {1, 8, 8}}, .classes = 3};
+    const co_batch batch = first(COUNT);
+    co_distributed *distributed = NULL;
+    co_model *model = NULL;
+    co_comm *comm = NULL;
+    co_result result;
+
+    (void)state;
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(co_model_create(&model, &options), CO_OK);
+    assert_int_equal(co_distributed_create(&distributed,
+                                           &(co_distributed_options){.model = model, .comm = comm}),
+                     CO_OK);
+    assert_int_equal(co_model_forward(&result, model, &batch), CO_OK);
+    assert_int_equal(co_model_evaluate(&result, model, &batch), CO_OK);
+    assert_int_equal(co_distributed_backward(distributed, &batch, false), CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "backward needs a forward"));
+    assert_int_equal(co_model_forward(&result, model, &batch), CO_OK);
+    assert_int_equal(co_distributed_backward(distributed, &batch, false), CO_OK);
+    assert_int_equal(co_distributed_step(distributed), CO_OK);
+    co_distributed_destroy(distributed);
+    co_model_destroy(model);
+    co_comm_destroy(comm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropout_draws_anew_in_every_step_of_a_run),
+        cmocka_unit_test(plans_of_a_model_share_memory),
+        cmocka_unit_test(plans_that_share_memory_give_the_same),
+        cmocka_unit_test(backward_after_an_evaluation_is_refused),
     };
 
     return cmocka_run_group_tests(tests, fill, NULL);
