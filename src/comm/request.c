@@ -213,7 +213,10 @@ static co_status request_wait_long(co_request *request)
 
         if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns &&
             !request_waits_for_saving(request, waited_ns)) {
-            st = request_time_out(request, waited_ns);
+            /* Another thread may have moved it on since the last look. */
+            st = request_look(request, -1);
+            if (st == CO_OK && !request->done)
+                st = request_time_out(request, waited_ns);
             break;
         }
         if (now_ns >= look_ns) {

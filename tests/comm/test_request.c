@@ -1,0 +1,93 @@
+/*
+ * test_request.c - waiting for an operation of a transport that is made for it: what its other
+ * thread does between two looks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "comm/comm_internal.h"
+
+typedef struct fake {
+    co_comm base;
+    bool finishes; /* by another thread, when it is asked who saves */
+    bool finished;
+    int failures;
+} fake;
+
+static co_request request;
+
+static co_status fake_progress(co_comm *comm)
+{
+    request.done = ((fake *)comm)->finished;
+    return CO_OK;
+}
+
+static bool fake_is_saving(const co_request *asked)
+{
+    fake *self = (fake *)asked->comm;
+
+    self->finished = self->finishes;
+    return false;
+}
+
+static void fake_describe_wait(const co_request *asked, char *out, size_t size)
+{
+    (void)asked;
+    snprintf(out, size, "waiting");
+}
+
+static void fake_fail(co_comm *comm, int rank, co_status status, const char *cause)
+{
+    (void)rank;
+    (void)status;
+    (void)cause;
+    ((fake *)comm)->failures++;
+    ((fake *)comm)->finished = true; /* so that a wait that goes on ends */
+}
+
+static const co_comm_ops fake_ops = {
+    .name = "fake",
+    .progress = fake_progress,
+    .describe_wait = fake_describe_wait,
+    .is_saving = fake_is_saving,
+    .fail = fake_fail,
+};
+
+/* How often the communicator was given up in a wait longer than its limit. */
+static int failures_in_a_long_wait(bool finishes)
+{
+    fake comm = {.base = {.ops = &fake_ops, .size = 2, .timeout_ms = 1}, .finishes = finishes};
+
+    request = (co_request){.comm = &comm.base};
+    assert_int_equal(co_request_wait(&request), CO_OK);
+    return comm.failures;
+}
+
+static void wait_whose_operation_ends_at_the_limit_succeeds(void **state)
+{
+    (void)state;
+    assert_int_equal(failures_in_a_long_wait(true), 0);
+}
+
+static void wait_whose_operation_does_not_end_fails(void **state)
+{
+    (void)state;
+    assert_int_equal(failures_in_a_long_wait(false), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wait_whose_operation_ends_at_the_limit_succeeds),
+        cmocka_unit_test(wait_whose_operation_does_not_end_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
