@@ -1,7 +1,7 @@
 /*
- * cross_entropy.c - negative log-likelihood straight from scores, with label smoothing.
+ * cross_entropy.c - negative log-likelihood straight from logits, with label smoothing.
  *
- *   q[n][c]  = (1 - e) [c = t[n]] + e / C      x scores (N, C), t labels (N), e smoothing
+ *   q[n][c]  = (1 - e) [c = t[n]] + e / C      x logits (N, C), t labels (N), e smoothing
  *   l[n]     = sum_c q[n][c] (norm[n] - x[n][c]),   norm[n] = log sum_k exp(x[n][k])
  *
  *   dx[n][c] = g (exp(x[n][c] - norm[n]) - q[n][c])
