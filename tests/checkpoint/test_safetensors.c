@@ -55,7 +55,7 @@ static void assert_tensor(const co_named_tensor *got, const co_named_tensor *wan
     assert_int_equal((uintptr_t)got->data % co_dtype_size(got->dtype), 0);
 }
 
-static void what_is_written_comes_back(void **state)
+static void safetensors_written_file_reads_back(void **state)
 {
     const char *const metadata[] = {"format", "pt", "note", "two\nlines", NULL};
     co_safetensors *file;
@@ -111,7 +111,7 @@ static const struct {
 #define N_F16  (sizeof(f16) / sizeof(f16[0]))
 #define N_BF16 (sizeof(bf16) / sizeof(bf16[0]))
 
-static void halves_become_floats(void **state)
+static void safetensors_half_precision_reads_as_fp32(void **state)
 {
     /* The byte in front puts the halves at odd places. */
     static const char header[] =
@@ -148,7 +148,7 @@ static void halves_become_floats(void **state)
     co_safetensors_close(file);
 }
 
-static void same_tensors_same_bytes(void **state)
+static void safetensors_any_order_gives_same_bytes(void **state)
 {
     co_named_tensor turned[sizeof(all) / sizeof(all[0])];
     char *first = malloc(4096), *second = malloc(4096);
@@ -171,7 +171,7 @@ static void same_tensors_same_bytes(void **state)
     free(second);
 }
 
-static void no_tensors_is_a_file_too(void **state)
+static void safetensors_without_tensors_reads_back(void **state)
 {
     co_safetensors *file;
 
@@ -186,7 +186,7 @@ static void no_tensors_is_a_file_too(void **state)
 }
 
 /* What a caller got wrong is refused before a file is made. */
-static void lying_tensors_are_not_written(void **state)
+static void safetensors_inconsistent_tensor_is_not_written(void **state)
 {
     static const struct {
         co_named_tensor tensor;
@@ -224,7 +224,7 @@ static void limit_file_size(rlim_t bytes)
 }
 
 /* At every point where the disk may be full: inside the header, between, inside the tensors. */
-static void full_disk_keeps_the_old_file(void **state)
+static void safetensors_full_disk_keeps_old_file(void **state)
 {
     static float large[5000];
     const co_named_tensor old[] = {{"old", CO_F32, {1, {6}}, weight, sizeof(weight)}};
@@ -253,7 +253,7 @@ static void full_disk_keeps_the_old_file(void **state)
     co_safetensors_close(file);
 }
 
-static void places_that_take_no_file(void **state)
+static void safetensors_unwritable_path_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(co_safetensors_write(folder_path("none/w.safetensors"), all, n_all, NULL),
@@ -267,7 +267,7 @@ static void places_that_take_no_file(void **state)
 }
 
 /* For every k the k-th allocation fails: an error, nothing lost (the leak checker looks on). */
-static void no_memory_is_an_error(void **state)
+static void safetensors_failed_allocation_is_an_error(void **state)
 {
     const char *const metadata[] = {"format", "pt", NULL};
     co_status st = CO_E_NOMEM;
@@ -301,10 +301,14 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_become_floats), IN_DIR(what_is_written_comes_back),
-        IN_DIR(same_tensors_same_bytes),        IN_DIR(no_tensors_is_a_file_too),
-        IN_DIR(lying_tensors_are_not_written),  IN_DIR(full_disk_keeps_the_old_file),
-        IN_DIR(places_that_take_no_file),       IN_DIR(no_memory_is_an_error),
+        cmocka_unit_test(safetensors_half_precision_reads_as_fp32),
+        IN_DIR(safetensors_written_file_reads_back),
+        IN_DIR(safetensors_any_order_gives_same_bytes),
+        IN_DIR(safetensors_without_tensors_reads_back),
+        IN_DIR(safetensors_inconsistent_tensor_is_not_written),
+        IN_DIR(safetensors_full_disk_keeps_old_file),
+        IN_DIR(safetensors_unwritable_path_is_refused),
+        IN_DIR(safetensors_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

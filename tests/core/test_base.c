@@ -27,7 +27,7 @@ const char *__asan_default_options(void)
     return "allocator_may_return_null=1";
 }
 
-static void exit_codes_are_the_documented_ones(void **state)
+static void status_exit_codes_equal_documentation(void **state)
 {
     static const struct {
         co_status status;
@@ -43,7 +43,7 @@ static void exit_codes_are_the_documented_ones(void **state)
         assert_int_equal(co_exit_code(codes[i].status), codes[i].code);
 }
 
-static void a_message_is_one_line_of_limited_length(void **state)
+static void error_any_message_is_one_bounded_line(void **state)
 {
     char longer[3000];
 
@@ -70,7 +70,7 @@ static void *fail_elsewhere(void *arg)
     return NULL;
 }
 
-static void messages_belong_to_threads(void **state)
+static void error_message_is_per_thread(void **state)
 {
     bool empty = false;
     pthread_t thread;
@@ -90,7 +90,7 @@ static co_status try_once(co_status first, int *reached)
     return CO_OK;
 }
 
-static void try_returns_the_failure(void **state)
+static void try_failed_call_returns_its_status(void **state)
 {
     int reached = 0;
 
@@ -100,7 +100,7 @@ static void try_returns_the_failure(void **state)
     assert_int_equal(reached, 1);
 }
 
-static void types_and_shapes(void **state)
+static void dtype_and_shape_give_names_and_sizes(void **state)
 {
     static const struct {
         const char *name;
@@ -129,7 +129,7 @@ static void types_and_shapes(void **state)
     assert_false(co_shape_equal(&row, &(co_shape){1, {63}}));
 }
 
-static void memory_is_zeroed_checked_and_aligned(void **state)
+static void mem_allocation_is_zeroed_and_aligned(void **state)
 {
     static const size_t large = (size_t)5 << 20;
     unsigned char *bytes = co_calloc(3, 5), *more;
@@ -159,7 +159,7 @@ static void memory_is_zeroed_checked_and_aligned(void **state)
     }
 }
 
-static void impossible_sizes_fail(void **state)
+static void mem_impossible_size_fails(void **state)
 {
     (void)state;
     co_fail(CO_E_FAILED, "before");
@@ -175,7 +175,7 @@ static void impossible_sizes_fail(void **state)
     assert_null(co_realloc(NULL, SIZE_MAX, SIZE_MAX));
 }
 
-static void the_kth_allocation_fails_on_demand(void **state)
+static void mem_fail_at_k_fails_kth_allocation(void **state)
 {
     void *first, *third;
 
@@ -193,7 +193,7 @@ static void the_kth_allocation_fails_on_demand(void **state)
     co_free(third);
 }
 
-static void arena_keeps_what_it_gave(void **state)
+static void arena_many_allocations_keep_their_content(void **state)
 {
     static const size_t sizes[] = {1, 15, 16, 17, 0, 4000, 16384, 16385, 70000, 3};
     co_arena *arena = co_arena_create();
@@ -226,7 +226,7 @@ static void arena_keeps_what_it_gave(void **state)
     co_arena_destroy(NULL);
 }
 
-static void arena_without_memory(void **state)
+static void arena_failed_allocation_gives_null(void **state)
 {
     co_arena *arena;
 
@@ -244,7 +244,7 @@ static void arena_without_memory(void **state)
     co_arena_destroy(arena);
 }
 
-static void clock_goes_forward(void **state)
+static void clock_after_sleep_has_advanced(void **state)
 {
     uint64_t start = co_clock_ns(), end;
 
@@ -256,7 +256,7 @@ static void clock_goes_forward(void **state)
     assert_true(co_clock_seconds(start, start + 1500000000) > 1.499999);
 }
 
-static void this_process_has_cores(void **state)
+static void thread_cores_and_binding_are_known(void **state)
 {
     char binding[256];
 
@@ -269,18 +269,18 @@ static void this_process_has_cores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_codes_are_the_documented_ones),
-        cmocka_unit_test(a_message_is_one_line_of_limited_length),
-        cmocka_unit_test(messages_belong_to_threads),
-        cmocka_unit_test(try_returns_the_failure),
-        cmocka_unit_test(types_and_shapes),
-        cmocka_unit_test(memory_is_zeroed_checked_and_aligned),
-        cmocka_unit_test(impossible_sizes_fail),
-        cmocka_unit_test(the_kth_allocation_fails_on_demand),
-        cmocka_unit_test(arena_keeps_what_it_gave),
-        cmocka_unit_test(arena_without_memory),
-        cmocka_unit_test(clock_goes_forward),
-        cmocka_unit_test(this_process_has_cores),
+        cmocka_unit_test(status_exit_codes_equal_documentation),
+        cmocka_unit_test(error_any_message_is_one_bounded_line),
+        cmocka_unit_test(error_message_is_per_thread),
+        cmocka_unit_test(try_failed_call_returns_its_status),
+        cmocka_unit_test(dtype_and_shape_give_names_and_sizes),
+        cmocka_unit_test(mem_allocation_is_zeroed_and_aligned),
+        cmocka_unit_test(mem_impossible_size_fails),
+        cmocka_unit_test(mem_fail_at_k_fails_kth_allocation),
+        cmocka_unit_test(arena_many_allocations_keep_their_content),
+        cmocka_unit_test(arena_failed_allocation_gives_null),
+        cmocka_unit_test(clock_after_sleep_has_advanced),
+        cmocka_unit_test(thread_cores_and_binding_are_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static const char *scalar(const co_value *map, const char *key)
     return value->text;
 }
 
-static void values_and_their_places(void **state)
+static void config_parsed_values_know_their_lines(void **state)
 {
     co_config *config = parse("# a run\n"
                               "model: mnist-net\n"
@@ -92,7 +92,7 @@ static void values_and_their_places(void **state)
 }
 
 /* As whoever complains of it will say. */
-static void what_is_left_out_has_a_place(void **state)
+static void config_missing_value_knows_its_line(void **state)
 {
     static const struct {
         const char *text;
@@ -114,7 +114,7 @@ static void what_is_left_out_has_a_place(void **state)
     }
 }
 
-static void an_empty_text_is_an_empty_config(void **state)
+static void config_empty_text_is_an_empty_map(void **state)
 {
     static const char *const texts[] = {"", "\n\n", "# nothing\n", "---\n", "~", "--- {}\n..."};
 
@@ -163,7 +163,7 @@ static const struct {
     {"a: \xf0\x9f\x92\n", "is not UTF-8 text"},
 };
 
-static void bad_texts_are_refused_at_their_place(void **state)
+static void config_bad_text_is_refused_at_its_line(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -198,7 +198,7 @@ static co_status parse_repeated(const char *from, const char *unit, int times, c
     return st;
 }
 
-static void what_takes_the_parser_hours_is_refused(void **state)
+static void config_text_slow_to_parse_is_refused(void **state)
 {
     static const struct {
         const char *from, *unit, *to, *message;
@@ -229,7 +229,7 @@ static void what_takes_the_parser_hours_is_refused(void **state)
 }
 
 /* A text may look like a tag only when it is written. */
-static void long_texts_read_back(void **state)
+static void config_long_text_reads_back(void **state)
 {
     char text[1536] = "a: {b: \"\\x21", *first;
     co_config *config, *again;
@@ -259,7 +259,7 @@ static char *repeated(const char *unit, size_t n, const char *end)
     return text;
 }
 
-static void sizes_are_limited(void **state)
+static void config_too_large_or_deep_is_refused(void **state)
 {
     static char keys[16 * (CO_CONFIG_MAX_KEYS + 1)];
     co_config *config = NULL;
@@ -291,7 +291,7 @@ static void sizes_are_limited(void **state)
     assert_null(config);
 }
 
-static void files_that_are_no_config(void **state)
+static void config_unreadable_file_is_refused(void **state)
 {
     char path[] = "/tmp/cohort-config-XXXXXX";
     int fd = mkstemp(path);
@@ -316,7 +316,7 @@ static void files_that_are_no_config(void **state)
     assert_null(config);
 }
 
-static void set_changes_and_adds(void **state)
+static void config_set_changes_and_adds_values(void **state)
 {
     static const struct {
         const char *assignment, *want;
@@ -345,7 +345,7 @@ static void set_changes_and_adds(void **state)
     co_config_destroy(config);
 }
 
-static void set_refuses(void **state)
+static void config_set_bad_assignment_is_refused(void **state)
 {
     static const struct {
         const char *assignment, *message;
@@ -378,7 +378,7 @@ static void set_refuses(void **state)
 }
 
 /* What is written reads back equal, whatever the texts hold. */
-static void writing_reads_back(void **state)
+static void config_written_text_reads_back(void **state)
 {
     static const char *const texts[] = {
         "{a: '', b: '~', c: 'null', d: ~, e: 'x: y', f: '- z', g: \"l\\nm\\t\\x01\\\\\\\"\"}",
@@ -411,7 +411,7 @@ static void writing_reads_back(void **state)
     }
 }
 
-static void no_memory_is_an_error(void **state)
+static void config_failed_allocation_is_an_error(void **state)
 {
     static const char text[] = "a: [1, {b: c, d: [e, f]}]\ng: h\n";
     co_status st = CO_E_NOMEM;
@@ -436,18 +436,18 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_and_their_places),
-        cmocka_unit_test(what_is_left_out_has_a_place),
-        cmocka_unit_test(an_empty_text_is_an_empty_config),
-        cmocka_unit_test(bad_texts_are_refused_at_their_place),
-        cmocka_unit_test(what_takes_the_parser_hours_is_refused),
-        cmocka_unit_test(sizes_are_limited),
-        cmocka_unit_test(files_that_are_no_config),
-        cmocka_unit_test(set_changes_and_adds),
-        cmocka_unit_test(set_refuses),
-        cmocka_unit_test(writing_reads_back),
-        cmocka_unit_test(long_texts_read_back),
-        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(config_parsed_values_know_their_lines),
+        cmocka_unit_test(config_missing_value_knows_its_line),
+        cmocka_unit_test(config_empty_text_is_an_empty_map),
+        cmocka_unit_test(config_bad_text_is_refused_at_its_line),
+        cmocka_unit_test(config_text_slow_to_parse_is_refused),
+        cmocka_unit_test(config_too_large_or_deep_is_refused),
+        cmocka_unit_test(config_unreadable_file_is_refused),
+        cmocka_unit_test(config_set_changes_and_adds_values),
+        cmocka_unit_test(config_set_bad_assignment_is_refused),
+        cmocka_unit_test(config_written_text_reads_back),
+        cmocka_unit_test(config_long_text_reads_back),
+        cmocka_unit_test(config_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static void assert_text(const char *path, const char *text)
     co_free(bytes);
 }
 
-static void files_appear_whole_or_not(void **state)
+static void atomic_file_appears_whole_or_not_at_all(void **state)
 {
     co_atomic_file *file;
     struct stat info;
@@ -70,7 +70,7 @@ static void files_appear_whole_or_not(void **state)
     umask(mask);
 }
 
-static void a_name_without_a_folder(void **state)
+static void atomic_path_without_folder_is_in_current_one(void **state)
 {
     char *home = getcwd(NULL, 0);
 
@@ -91,7 +91,7 @@ static void limit_file_size(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void a_full_disk_keeps_the_old_file(void **state)
+static void atomic_full_disk_keeps_old_file(void **state)
 {
     char *text = calloc(1, 20001);
     co_status st;
@@ -112,7 +112,7 @@ static void a_full_disk_keeps_the_old_file(void **state)
     free(text);
 }
 
-static void a_place_that_takes_no_file(void **state)
+static void atomic_unwritable_path_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(write_text(folder_path("no/f"), "x"), CO_E_IO);
@@ -124,7 +124,7 @@ static void a_place_that_takes_no_file(void **state)
     assert_int_equal(rmdir(folder_path("f")), 0);
 }
 
-static void what_cannot_be_read(void **state)
+static void fs_read_of_no_regular_file_is_refused(void **state)
 {
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -148,7 +148,7 @@ static void what_cannot_be_read(void **state)
     co_free(bytes);
 }
 
-static void folders_are_made_on_the_way(void **state)
+static void fs_mkdirs_makes_missing_parents(void **state)
 {
     char path[256];
 
@@ -169,7 +169,7 @@ static void folders_are_made_on_the_way(void **state)
         rmdir(folder_path("a/b/c")) | rmdir(folder_path("a/b")) | rmdir(folder_path("a")), 0);
 }
 
-static void no_memory_is_an_error(void **state)
+static void atomic_failed_allocation_is_an_error(void **state)
 {
     uint8_t *bytes = NULL;
     size_t size;
@@ -194,7 +194,7 @@ static void no_memory_is_an_error(void **state)
     assert_null(bytes);
 }
 
-static void the_reader_stays_inside(void **state)
+static void reader_end_of_bytes_is_an_error(void **state)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
     co_reader r = {bytes, sizeof(bytes)};
@@ -219,7 +219,7 @@ static void the_reader_stays_inside(void **state)
     assert_int_equal(co_reader_bytes(&part, &r, 0), 0);
 }
 
-static void products_are_checked(void **state)
+static void mul_size_overflow_is_an_error(void **state)
 {
     size_t out = 0;
 
@@ -236,7 +236,7 @@ static co_status opens(const char *path, bool own, uint64_t max)
     return co_open_check(path, &(co_open_rule){.status = CO_E_DATA, .own = own, .max = max});
 }
 
-static void only_regular_files_are_opened(void **state)
+static void open_of_no_regular_file_is_refused(void **state)
 {
     char *file = folder_path("f"), *other = folder_path("other");
     FILE *stream;
@@ -267,7 +267,7 @@ static void only_regular_files_are_opened(void **state)
     assert_null(co_open_system(file));
 }
 
-static void nothing_is_made_through_a_link(void **state)
+static void open_for_writing_does_not_follow_links(void **state)
 {
     char *file = folder_path("f"), *other = folder_path("other");
     int fd;
@@ -298,17 +298,17 @@ static void nothing_is_made_through_a_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_DIR(files_appear_whole_or_not),
-        IN_DIR(a_name_without_a_folder),
-        IN_DIR(a_full_disk_keeps_the_old_file),
-        IN_DIR(a_place_that_takes_no_file),
-        IN_DIR(what_cannot_be_read),
-        IN_DIR(folders_are_made_on_the_way),
-        IN_DIR(no_memory_is_an_error),
-        IN_DIR(only_regular_files_are_opened),
-        IN_DIR(nothing_is_made_through_a_link),
-        cmocka_unit_test(the_reader_stays_inside),
-        cmocka_unit_test(products_are_checked),
+        IN_DIR(atomic_file_appears_whole_or_not_at_all),
+        IN_DIR(atomic_path_without_folder_is_in_current_one),
+        IN_DIR(atomic_full_disk_keeps_old_file),
+        IN_DIR(atomic_unwritable_path_is_refused),
+        IN_DIR(fs_read_of_no_regular_file_is_refused),
+        IN_DIR(fs_mkdirs_makes_missing_parents),
+        IN_DIR(atomic_failed_allocation_is_an_error),
+        IN_DIR(open_of_no_regular_file_is_refused),
+        IN_DIR(open_for_writing_does_not_follow_links),
+        cmocka_unit_test(reader_end_of_bytes_is_an_error),
+        cmocka_unit_test(mul_size_overflow_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

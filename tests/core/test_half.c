@@ -44,7 +44,7 @@ static double meaning(uint16_t half, co_dtype dtype)
     return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
 }
 
-static void each_pattern_means_what_the_format_says(void **state)
+static void half_every_pattern_has_value_of_format(void **state)
 {
     const co_dtype dtypes[] = {CO_BF16, CO_F16};
 
@@ -70,7 +70,7 @@ static void each_pattern_means_what_the_format_says(void **state)
 }
 
 /* Between two neighbours: just below, at and just above the middle. Ties go to the even one. */
-static void rounds_to_nearest_even(void **state)
+static void half_rounding_is_to_nearest_even(void **state)
 {
     const co_dtype dtypes[] = {CO_BF16, CO_F16};
 
@@ -95,7 +95,7 @@ static void rounds_to_nearest_even(void **state)
         }
 }
 
-static void the_ends_of_the_range(void **state)
+static void half_out_of_range_is_infinite_or_zero(void **state)
 {
     const struct {
         float in;
@@ -130,7 +130,7 @@ static void the_ends_of_the_range(void **state)
 }
 
 /* Random patterns, so that subnormals, infinities and NaNs with payloads are among them. */
-static void all_sets_give_the_same_bits(void **state)
+static void half_loops_of_every_level_give_same_bits(void **state)
 {
     float *in = malloc(SOURCES * sizeof(*in)), *wide[2];
     uint16_t *out[2], *patterns = malloc(ALL * sizeof(*patterns));
@@ -226,7 +226,7 @@ static void check_bits_of_place(const co_rng *rng)
         }
 }
 
-static void half_stochastic_rounding_follows_the_place(void **state)
+static void half_stochastic_random_bits_follow_position(void **state)
 {
     (void)state;
     check_bits_of_place(&place);
@@ -315,7 +315,7 @@ static void half_stochastic_any_split_and_level_same_bits(void **state)
     }
 }
 
-static void half_stochastic_other_place_other_bits(void **state)
+static void half_stochastic_other_position_gives_other_bits(void **state)
 {
     const co_rng others[] = {{78, CO_RNG_ROUND, 5, 2},
                              {77 + (UINT64_C(1) << 32), CO_RNG_ROUND, 5, 2},
@@ -342,15 +342,15 @@ static void half_stochastic_other_place_other_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_pattern_means_what_the_format_says),
-        cmocka_unit_test(rounds_to_nearest_even),
-        cmocka_unit_test(the_ends_of_the_range),
-        cmocka_unit_test(all_sets_give_the_same_bits),
-        cmocka_unit_test(half_stochastic_rounding_follows_the_place),
+        cmocka_unit_test(half_every_pattern_has_value_of_format),
+        cmocka_unit_test(half_rounding_is_to_nearest_even),
+        cmocka_unit_test(half_out_of_range_is_infinite_or_zero),
+        cmocka_unit_test(half_loops_of_every_level_give_same_bits),
+        cmocka_unit_test(half_stochastic_random_bits_follow_position),
         cmocka_unit_test(half_stochastic_mean_is_the_value),
         cmocka_unit_test(half_stochastic_keeps_representable_values),
         cmocka_unit_test(half_stochastic_any_split_and_level_same_bits),
-        cmocka_unit_test(half_stochastic_other_place_other_bits),
+        cmocka_unit_test(half_stochastic_other_position_gives_other_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

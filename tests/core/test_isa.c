@@ -19,7 +19,7 @@ static int limit(void)
     return name ? level : CO_ISA_LEVELS;
 }
 
-static void a_limit_lowers_the_level(void **state)
+static void isa_limit_lowers_level(void **state)
 {
     (void)state;
     assert_true((int)co_isa_level() <= limit());
@@ -34,7 +34,7 @@ static void a_limit_lowers_the_level(void **state)
 
 #ifdef __x86_64__
 /* Nothing is claimed that the compiler's own question denies. */
-static void a_level_is_what_the_cpu_has(void **state)
+static void isa_level_agrees_with_compiler(void **state)
 {
     (void)state;
     __builtin_cpu_init();
@@ -49,7 +49,7 @@ static void a_level_is_what_the_cpu_has(void **state)
 }
 #endif
 
-static void what_is_no_level_is_said(void **state)
+static void isa_unknown_limit_is_refused(void **state)
 {
     const char *name = getenv("COHORT_ISA");
 
@@ -67,11 +67,11 @@ static void what_is_no_level_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_lowers_the_level),
+        cmocka_unit_test(isa_limit_lowers_level),
 #ifdef __x86_64__
-        cmocka_unit_test(a_level_is_what_the_cpu_has),
+        cmocka_unit_test(isa_level_agrees_with_compiler),
 #endif
-        cmocka_unit_test(what_is_no_level_is_said),
+        cmocka_unit_test(isa_unknown_limit_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static co_status read_settings(settings *out, co_config *config)
     return co_keys_read(out, settings_keys, co_config_root(config), "job", co_config_arena(config));
 }
 
-static void defaults_come_first(void **state)
+static void keys_left_out_take_defaults(void **state)
 {
     co_config *config = parse("path: here");
     settings s;
@@ -84,7 +84,7 @@ static void defaults_come_first(void **state)
     co_config_destroy(config);
 }
 
-static void values_of_every_type(void **state)
+static void keys_of_every_type_are_read(void **state)
 {
     co_config *config = parse("{name: any, nesterov: true, epochs: 1000, lr: 1e-3, path: 'a b',"
                               " note: \"12\", reduction: sum, shape: 7, ratios: [0.25, 3, -1e2],"
@@ -154,7 +154,7 @@ static const struct {
     {"{path: x, ratios: [0.5, half]}", "key 'ratios': expected a number or a list of them"},
 };
 
-static void bad_values_are_refused_at_their_place(void **state)
+static void keys_bad_value_is_refused_at_its_line(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -169,7 +169,7 @@ static void bad_values_are_refused_at_their_place(void **state)
     }
 }
 
-static void a_scalar_is_no_map(void **state)
+static void keys_scalar_for_map_is_refused(void **state)
 {
     co_config *config = parse("job: fast");
     settings s;
@@ -185,7 +185,7 @@ static void a_scalar_is_no_map(void **state)
 }
 
 /* A number whose first choice stands for 0, which no bound lets in. */
-static void a_number_may_have_a_name(void **state)
+static void keys_number_takes_its_named_choice(void **state)
 {
     static const struct {
         const char *text;
@@ -208,7 +208,7 @@ static void a_number_may_have_a_name(void **state)
 }
 
 /* config.yaml of a run: what is written reads back to the same settings. */
-static void writing_reads_back(void **state)
+static void keys_written_settings_read_back(void **state)
 {
     static const char *const texts[] = {
         "path: x",
@@ -246,7 +246,7 @@ static void writing_reads_back(void **state)
 }
 
 /* A plugin's keys behind those that its module has for all of them. */
-static void key_lists_join(void **state)
+static void keys_of_two_lists_are_read(void **state)
 {
     typedef struct both {
         int64_t common;
@@ -270,7 +270,7 @@ static void key_lists_join(void **state)
     co_config_destroy(config);
 }
 
-static void plugins_by_name_or_map(void **state)
+static void keys_plugin_is_read_by_name_or_map(void **state)
 {
     static const char *const names[] = {"sgd", "adam", "adamw"};
     co_config *config = parse("{a: sgd, b: {name: adam, lr: 1}, c: {lr: 1}, d: [x], e: adma}");
@@ -309,7 +309,7 @@ static void plugins_by_name_or_map(void **state)
     co_config_destroy(config);
 }
 
-static void the_nearest_name(void **state)
+static void nearest_misspelt_name_is_found(void **state)
 {
     static const char *const names[] = {"momentum", "lr", "weight_decay", "nesterov"};
 
@@ -323,7 +323,7 @@ static void the_nearest_name(void **state)
         "a-name-of-more-than-sixty-three-letters-which-is-longer-than-any-key-is", names, 4));
 }
 
-static void help_lists_every_key(void **state)
+static void keys_help_lists_every_key(void **state)
 {
     char text[4000];
     FILE *out = fmemopen(text, sizeof(text), "w");
@@ -339,7 +339,7 @@ static void help_lists_every_key(void **state)
     assert_non_null(strstr(text, "one of mean, sum; default mean"));
 }
 
-static void no_memory_is_an_error(void **state)
+static void keys_failed_allocation_is_an_error(void **state)
 {
     co_status st = CO_E_NOMEM;
     uint64_t k;
@@ -363,17 +363,17 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_come_first),
-        cmocka_unit_test(values_of_every_type),
-        cmocka_unit_test(bad_values_are_refused_at_their_place),
-        cmocka_unit_test(a_scalar_is_no_map),
-        cmocka_unit_test(a_number_may_have_a_name),
-        cmocka_unit_test(writing_reads_back),
-        cmocka_unit_test(key_lists_join),
-        cmocka_unit_test(plugins_by_name_or_map),
-        cmocka_unit_test(the_nearest_name),
-        cmocka_unit_test(help_lists_every_key),
-        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(keys_left_out_take_defaults),
+        cmocka_unit_test(keys_of_every_type_are_read),
+        cmocka_unit_test(keys_bad_value_is_refused_at_its_line),
+        cmocka_unit_test(keys_scalar_for_map_is_refused),
+        cmocka_unit_test(keys_number_takes_its_named_choice),
+        cmocka_unit_test(keys_written_settings_read_back),
+        cmocka_unit_test(keys_of_two_lists_are_read),
+        cmocka_unit_test(keys_plugin_is_read_by_name_or_map),
+        cmocka_unit_test(nearest_misspelt_name_is_found),
+        cmocka_unit_test(keys_help_lists_every_key),
+        cmocka_unit_test(keys_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static const co_value *value_of(const char *text)
     return value;
 }
 
-static void choose_finds_by_name_map_or_fallback(void **state)
+static void plugin_choose_finds_by_name_map_or_fallback(void **state)
 {
     const void *ops = NULL;
     const co_value *map = NULL;
@@ -98,7 +98,7 @@ static void assert_refused(const char *text, const char *message)
         fail_msg("'%s' is not in: %s", message, co_error_message());
 }
 
-static void choose_unknown_name_is_refused_with_names(void **state)
+static void plugin_choose_unknown_name_is_refused(void **state)
 {
     (void)state;
     assert_refused("hamer", "unknown tool 'hamer'; did you mean 'hammer'?");
@@ -108,7 +108,7 @@ static void choose_unknown_name_is_refused_with_names(void **state)
     assert_non_null(strstr(co_error_message(), "did you mean 'none'?"));
 }
 
-static void read_fills_common_and_own_keys(void **state)
+static void plugin_read_fills_common_and_own_keys(void **state)
 {
     const co_value *map = value_of("{name: fine-saw, width: 5}");
     tool t = {0};
@@ -129,9 +129,10 @@ static void read_fills_common_and_own_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(choose_finds_by_name_map_or_fallback, setup, teardown),
-        cmocka_unit_test_setup_teardown(choose_unknown_name_is_refused_with_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(read_fills_common_and_own_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(plugin_choose_finds_by_name_map_or_fallback, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(plugin_choose_unknown_name_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(plugin_read_fills_common_and_own_keys, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

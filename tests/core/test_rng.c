@@ -16,7 +16,7 @@
 #include "core/rng.h"
 
 /* Counter, key and result of the paper's authors' known-answer tests (Random123, kat_vectors). */
-static void known_answers(void **state)
+static void rng_blocks_equal_published_answers(void **state)
 {
     static const struct {
         uint32_t block;
@@ -43,7 +43,7 @@ static void known_answers(void **state)
 
 static const co_rng place = {.seed = 1234, .stream = CO_RNG_TEST, .step = 7, .item = 3};
 
-static void words_are_the_blocks_in_order(void **state)
+static void rng_words_are_the_blocks_in_order(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 40; i++) {
@@ -55,7 +55,7 @@ static void words_are_the_blocks_in_order(void **state)
 }
 
 /* Steps that differ above their lower 32 bits alone. */
-static void a_step_of_more_bits_has_numbers_of_its_own(void **state)
+static void rng_steps_above_32_bits_differ(void **state)
 {
     const uint64_t upper[] = {0, 1, 2, UINT32_MAX};
     uint32_t out[4][4];
@@ -73,7 +73,7 @@ static void a_step_of_more_bits_has_numbers_of_its_own(void **state)
 }
 
 /* A part of a sequence is the same whether drawn alone or with the rest. */
-static void parts_are_the_whole(void **state)
+static void rng_part_of_sequence_equals_whole(void **state)
 {
     float uniform[64], normal[64], part[64];
 
@@ -91,7 +91,7 @@ static void parts_are_the_whole(void **state)
         assert_true(uniform[i] == co_rng_to_unit(co_rng_word(&place, i)));
 }
 
-static void unit_numbers_stay_below_one(void **state)
+static void rng_unit_value_is_below_one(void **state)
 {
     (void)state;
     assert_true(co_rng_to_unit(0) == 0.0f);
@@ -122,7 +122,7 @@ static void assert_moments(const float *v, double mean, double variance, double 
     assert_true(fabs(f / fourth - 1) < 0.05);
 }
 
-static void numbers_have_the_right_moments(void **state)
+static void rng_uniform_and_normal_have_their_moments(void **state)
 {
     static float v[SAMPLES];
 
@@ -135,7 +135,7 @@ static void numbers_have_the_right_moments(void **state)
         assert_true(isfinite(v[i]));
 }
 
-static void places_differ(void **state)
+static void rng_other_position_gives_other_word(void **state)
 {
     co_rng other[4] = {place, place, place, place};
 
@@ -148,7 +148,7 @@ static void places_differ(void **state)
         assert_int_not_equal(co_rng_word(&place, 0), co_rng_word(&other[i], 0));
 }
 
-static void shuffle_is_a_permutation(void **state)
+static void rng_shuffle_is_a_permutation(void **state)
 {
     static uint32_t perm[1000], again[1000];
     bool seen[1000];
@@ -167,7 +167,7 @@ static void shuffle_is_a_permutation(void **state)
 }
 
 /* Each of the 24 orders of 4 comes about equally often (chi-square, 23 degrees: p < 1e-4 at 57). */
-static void shuffle_is_fair(void **state)
+static void rng_shuffle_orders_are_equally_likely(void **state)
 {
     int count[256] = {0}, orders = 0;
     double chi = 0;
@@ -192,15 +192,15 @@ static void shuffle_is_fair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(words_are_the_blocks_in_order),
-        cmocka_unit_test(a_step_of_more_bits_has_numbers_of_its_own),
-        cmocka_unit_test(parts_are_the_whole),
-        cmocka_unit_test(unit_numbers_stay_below_one),
-        cmocka_unit_test(numbers_have_the_right_moments),
-        cmocka_unit_test(places_differ),
-        cmocka_unit_test(shuffle_is_a_permutation),
-        cmocka_unit_test(shuffle_is_fair),
+        cmocka_unit_test(rng_blocks_equal_published_answers),
+        cmocka_unit_test(rng_words_are_the_blocks_in_order),
+        cmocka_unit_test(rng_steps_above_32_bits_differ),
+        cmocka_unit_test(rng_part_of_sequence_equals_whole),
+        cmocka_unit_test(rng_unit_value_is_below_one),
+        cmocka_unit_test(rng_uniform_and_normal_have_their_moments),
+        cmocka_unit_test(rng_other_position_gives_other_word),
+        cmocka_unit_test(rng_shuffle_is_a_permutation),
+        cmocka_unit_test(rng_shuffle_orders_are_equally_likely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static cpu_set_t thread_all(void)
 }
 
 /* Numbers that go round the nodes, as many machines have them: 0, 2, 4, 6 are on the first. */
-static void test_nodes_are_kept_together(void **state)
+static void thread_cores_are_sorted_by_numa_node(void **state)
 {
     static const co_core want[] = {{0, 0}, {2, 0}, {4, 0}, {6, 0}, {1, 1}, {3, 1}, {5, 1}, {7, 1}};
     const cpu_set_t all = thread_all();
@@ -45,7 +45,7 @@ static void test_nodes_are_kept_together(void **state)
     assert_memory_equal(core, want, sizeof(want));
 }
 
-static void test_only_the_allowed(void **state)
+static void thread_cores_outside_affinity_are_left_out(void **state)
 {
     static const co_core want[] = {{1, 0}, {3, 0}, {4, 1}};
     co_core core[MOST];
@@ -77,7 +77,7 @@ static void thread_expect(const char *machine, int count, const int *ends)
     assert_int_equal(at, n);
 }
 
-static void test_worked_shares(void **state)
+static void thread_shares_of_ranks_equal_worked_ones(void **state)
 {
     (void)state;
     thread_expect("numa:1 core:2 pu:1", 2, (int[]){1, 2});
@@ -95,7 +95,7 @@ static void test_worked_shares(void **state)
 }
 
 /* Whatever the machine: each core is of one rank, none has fewer than it must. */
-static void test_every_share(void **state)
+static void thread_shares_of_any_machine_cover_it_once(void **state)
 {
     static const char *const machines[] = {"numa:1 core:7 pu:1", "numa:2 core:4 pu:1",
                                            "numa:2 core:5 pu:2", "numa:3 core:5 pu:1",
@@ -123,7 +123,7 @@ static void test_every_share(void **state)
     }
 }
 
-static void test_more_ranks_than_cores(void **state)
+static void thread_shares_oversubscribed_take_turns(void **state)
 {
     const cpu_set_t all = thread_all();
     co_core core[MOST];
@@ -142,9 +142,11 @@ static void test_more_ranks_than_cores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes_are_kept_together), cmocka_unit_test(test_only_the_allowed),
-        cmocka_unit_test(test_worked_shares),           cmocka_unit_test(test_every_share),
-        cmocka_unit_test(test_more_ranks_than_cores),
+        cmocka_unit_test(thread_cores_are_sorted_by_numa_node),
+        cmocka_unit_test(thread_cores_outside_affinity_are_left_out),
+        cmocka_unit_test(thread_shares_of_ranks_equal_worked_ones),
+        cmocka_unit_test(thread_shares_of_any_machine_cover_it_once),
+        cmocka_unit_test(thread_shares_oversubscribed_take_turns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

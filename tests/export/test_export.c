@@ -70,7 +70,7 @@ static const float *param_data(const network *n, const co_param *param)
     return (param->spec.buffer ? n->store->buffer : n->store->param) + param->offset;
 }
 
-static void safetensors_have_what_torch_expects(void **state)
+static void export_safetensors_has_batch_norm_counters(void **state)
 {
     network n = open_network(net);
     const co_named_tensor *counter;
@@ -174,7 +174,7 @@ static void onnx_every_op_is_exported(void **state)
     close_network(&n);
 }
 
-static void weights_and_names_are_kept(void **state)
+static void onnx_export_keeps_weights_and_names(void **state)
 {
     static const float rows[6] = {0.5f, 0.5f, 0, 0, 0.5f, 0.5f};
     network n = open_network(net);
@@ -201,7 +201,7 @@ static void weights_and_names_are_kept(void **state)
     close_network(&n);
 }
 
-static void any_batch_and_what_a_reader_should_know(void **state)
+static void onnx_export_has_free_batch_size_and_metadata(void **state)
 {
     network n = open_network(net);
     Onnx__ModelProto *model = export_and_read(&n.export);
@@ -228,7 +228,7 @@ static void any_batch_and_what_a_reader_should_know(void **state)
 }
 
 /* A loss is not exported; a new op says itself in ONNX, or this list says why it cannot. */
-static void no_op_is_forgotten(void **state)
+static void onnx_every_op_has_a_writer(void **state)
 {
     (void)state;
     for (const co_op *const *op = co_ops; *op; op++)
@@ -236,7 +236,7 @@ static void no_op_is_forgotten(void **state)
             fail_msg("%s has no writer in src/export/onnx_ops.c", (*op)->name);
 }
 
-static void an_op_without_a_writer_is_named(void **state)
+static void onnx_op_without_writer_is_named(void **state)
 {
     network n = open_network("layers: [flatten, {linear: {name: fc, out: 5}}]\n");
     co_op other = *n.made.graph->node[1].op;
@@ -272,7 +272,7 @@ static void export_failed_allocation_is_an_error(void **state)
 
 #else
 
-static void a_build_without_onnx_says_so(void **state)
+static void onnx_missing_from_build_is_reported(void **state)
 {
     network n = open_network(net);
 
@@ -289,16 +289,16 @@ static void a_build_without_onnx_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(safetensors_have_what_torch_expects),
+        cmocka_unit_test(export_safetensors_has_batch_norm_counters),
 #ifdef TEST_ONNX
         cmocka_unit_test(onnx_every_op_is_exported),
-        cmocka_unit_test(weights_and_names_are_kept),
-        cmocka_unit_test(any_batch_and_what_a_reader_should_know),
-        cmocka_unit_test(no_op_is_forgotten),
-        cmocka_unit_test(an_op_without_a_writer_is_named),
+        cmocka_unit_test(onnx_export_keeps_weights_and_names),
+        cmocka_unit_test(onnx_export_has_free_batch_size_and_metadata),
+        cmocka_unit_test(onnx_every_op_has_a_writer),
+        cmocka_unit_test(onnx_op_without_writer_is_named),
         cmocka_unit_test(export_failed_allocation_is_an_error),
 #else
-        cmocka_unit_test(a_build_without_onnx_says_so),
+        cmocka_unit_test(onnx_missing_from_build_is_reported),
 #endif
     };
 

@@ -139,7 +139,7 @@ static void assert_noted(int how, int number)
     assert_int_equal(co_watch_gone(&shared->watch[1]), number);
 }
 
-static void fatal_signal_is_noted_and_kills(void **state)
+static void crash_fatal_signal_is_recorded_and_kills(void **state)
 {
     static const int numbers[] = {SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
 
@@ -165,7 +165,7 @@ static void die_in_a_child(int number)
     _exit(WIFSIGNALED(how) && WTERMSIG(how) == number ? 0 : 1);
 }
 
-static void fatal_signal_of_child_is_not_noted(void **state)
+static void crash_signal_of_child_is_not_recorded(void **state)
 {
     const int how = die_of(die_in_a_child, SIGABRT);
 
@@ -181,7 +181,7 @@ static void exit_quietly(int number)
     _exit(9);
 }
 
-static void signal_handlers_of_others_are_kept(void **state)
+static void crash_handlers_of_others_are_kept(void **state)
 {
     struct sigaction now;
     int how;
@@ -283,7 +283,7 @@ static co_status take_memory(co_comm *world, void *arg)
     return CO_OK;
 }
 
-static void core_dump_large_memory_is_left_out(void **state)
+static void core_dump_leaves_out_large_memory(void **state)
 {
     const co_launch_options options = {.ranks = RANKS};
 
@@ -366,7 +366,7 @@ static co_status meet_until_one_dies(co_comm *world, void *arg)
     return st;
 }
 
-static void core_dump_takes_no_time_and_no_memory(void **state)
+static void core_dump_is_quick_and_small(void **state)
 {
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGQUIT};
     const co_launch_options options = {.ranks = RANKS, .timeout_ms = 2 * WAITS_MS};
@@ -396,11 +396,11 @@ static void core_dump_takes_no_time_and_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(fatal_signal_is_noted_and_kills, clear_shared),
-        cmocka_unit_test_setup(fatal_signal_of_child_is_not_noted, clear_shared),
-        cmocka_unit_test_setup(signal_handlers_of_others_are_kept, clear_shared),
-        cmocka_unit_test_setup(core_dump_large_memory_is_left_out, clear_shared),
-        cmocka_unit_test_setup(core_dump_takes_no_time_and_no_memory, clear_shared),
+        cmocka_unit_test_setup(crash_fatal_signal_is_recorded_and_kills, clear_shared),
+        cmocka_unit_test_setup(crash_signal_of_child_is_not_recorded, clear_shared),
+        cmocka_unit_test_setup(crash_handlers_of_others_are_kept, clear_shared),
+        cmocka_unit_test_setup(core_dump_leaves_out_large_memory, clear_shared),
+        cmocka_unit_test_setup(core_dump_is_quick_and_small, clear_shared),
     };
 
     return cmocka_run_group_tests(tests, map_shared, NULL);

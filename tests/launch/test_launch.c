@@ -94,7 +94,7 @@ static co_status sum_ranks(co_comm *world, void *arg)
                : co_fail(CO_E_FAILED, "the sum is %d", sum);
 }
 
-static void ranks_share_the_cores(void **state)
+static void launch_ranks_share_the_cores(void **state)
 {
     int all = co_thread_cores();
 
@@ -115,7 +115,7 @@ static void ranks_share_the_cores(void **state)
     assert_int_equal(co_thread_cores(), all);
 }
 
-static void one_rank_runs_in_the_caller(void **state)
+static void launch_one_rank_runs_in_caller(void **state)
 {
     const co_launch_options options = {.ranks = 1};
 
@@ -124,7 +124,7 @@ static void one_rank_runs_in_the_caller(void **state)
     assert_int_equal(shared->pid[0], getpid());
 }
 
-static void a_silly_number_of_ranks_is_refused(void **state)
+static void launch_impossible_number_of_ranks_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(launch(-1, 0, sum_ranks), CO_E_USAGE);
@@ -205,7 +205,7 @@ static void check_deed(void (*deed)(void), co_status status, const char *text)
     }
 }
 
-static void threads_run_in_the_caller(void **state)
+static void launch_threads_run_in_caller(void **state)
 {
     const co_launch_options options = {.ranks = 3, .bind = true, .threads = true};
     const co_launch_options limited = {.ranks = 3, .timeout_ms = WAITS_MS, .threads = true};
@@ -227,7 +227,7 @@ static co_status say_nothing(co_comm *world, void *arg)
     return co_comm_rank(world) == 0 ? CO_E_FAILED : co_comm_barrier(world);
 }
 
-static void a_cause_is_never_empty(void **state)
+static void launch_failure_without_message_has_a_cause(void **state)
 {
     (void)state;
     for (int k = 0; k < 4; k++) {
@@ -240,13 +240,13 @@ static void a_cause_is_never_empty(void **state)
     }
 }
 
-static void a_rank_that_fails_ends_the_others(void **state)
+static void launch_failed_rank_ends_the_others(void **state)
 {
     (void)state;
     check_deed(NULL, CO_E_DATA, "sample 7 is damaged");
 }
 
-static void a_rank_that_dies_ends_the_others(void **state)
+static void launch_killed_rank_ends_the_others(void **state)
 {
     (void)state;
     check_deed(be_killed, CO_E_PEER, "killed by signal 9");
@@ -256,7 +256,7 @@ static void a_rank_that_dies_ends_the_others(void **state)
 }
 
 /* The others wait for their limit, then for the grace period. */
-static void a_rank_that_hangs_ends_the_others(void **state)
+static void launch_hanging_rank_ends_the_others(void **state)
 {
     (void)state;
     check_deed(stop, CO_E_TIMEOUT, "rank");
@@ -293,14 +293,14 @@ static void check_signal(int sig, int code)
     }
 }
 
-static void signals_end_all_ranks(void **state)
+static void launch_signal_ends_all_ranks(void **state)
 {
     (void)state;
     check_signal(SIGINT, 130);
     check_signal(SIGTERM, 143);
 }
 
-static void ranks_die_with_the_launcher(void **state)
+static void launch_killed_launcher_ends_ranks(void **state)
 {
     pid_t pid = launcher(3);
     uint64_t start;
@@ -329,21 +329,21 @@ static void ranks_die_with_the_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(ranks_share_the_cores, clear_shared),
-        cmocka_unit_test_setup(one_rank_runs_in_the_caller, clear_shared),
-        cmocka_unit_test_setup(threads_run_in_the_caller, clear_shared),
-        cmocka_unit_test_setup(a_silly_number_of_ranks_is_refused, clear_shared),
-        cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared),
-        cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared),
-        cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared),
-        cmocka_unit_test_setup(signals_end_all_ranks, clear_shared),
-        cmocka_unit_test_setup(ranks_die_with_the_launcher, clear_shared),
-        cmocka_unit_test_setup(ranks_share_the_cores, clear_shared_for_threads),
-        cmocka_unit_test(a_cause_is_never_empty),
-        cmocka_unit_test_setup(a_rank_that_fails_ends_the_others, clear_shared_for_threads),
-        cmocka_unit_test_setup(a_rank_that_dies_ends_the_others, clear_shared_for_threads),
-        cmocka_unit_test_setup(a_rank_that_hangs_ends_the_others, clear_shared_for_threads),
-        cmocka_unit_test_setup(signals_end_all_ranks, clear_shared_for_threads),
+        cmocka_unit_test_setup(launch_ranks_share_the_cores, clear_shared),
+        cmocka_unit_test_setup(launch_one_rank_runs_in_caller, clear_shared),
+        cmocka_unit_test_setup(launch_threads_run_in_caller, clear_shared),
+        cmocka_unit_test_setup(launch_impossible_number_of_ranks_is_refused, clear_shared),
+        cmocka_unit_test_setup(launch_failed_rank_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(launch_killed_rank_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(launch_hanging_rank_ends_the_others, clear_shared),
+        cmocka_unit_test_setup(launch_signal_ends_all_ranks, clear_shared),
+        cmocka_unit_test_setup(launch_killed_launcher_ends_ranks, clear_shared),
+        cmocka_unit_test_setup(launch_ranks_share_the_cores, clear_shared_for_threads),
+        cmocka_unit_test(launch_failure_without_message_has_a_cause),
+        cmocka_unit_test_setup(launch_failed_rank_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(launch_killed_rank_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(launch_hanging_rank_ends_the_others, clear_shared_for_threads),
+        cmocka_unit_test_setup(launch_signal_ends_all_ranks, clear_shared_for_threads),
     };
 
     return cmocka_run_group_tests(tests, map_shared, NULL);

@@ -94,7 +94,7 @@ static void check_leaving(int way, const leaving *l, const char *says)
     assert_true(co_clock_seconds(start, co_clock_ns()) < WAITS_S);
 }
 
-static void wait_for_returned_rank_fails(void **state)
+static void wait_for_rank_that_returned_fails(void **state)
 {
     static const co_coll colls[] = {CO_COLL_BARRIER,   CO_COLL_BCAST, CO_COLL_ALLREDUCE,
                                     CO_COLL_ALLGATHER, CO_COLL_RECV,  CO_COLL_SPLIT};
@@ -105,7 +105,7 @@ static void wait_for_returned_rank_fails(void **state)
             check_leaving(way, &(leaving){colls[i], false}, "rank 1 has left, and rank ");
 }
 
-static void wait_for_exited_rank_fails(void **state)
+static void wait_for_rank_that_exited_fails(void **state)
 {
     (void)state;
     check_leaving(AS_PROCESSES, &(leaving){CO_COLL_ALLREDUCE, true}, "rank 1 has left, and rank ");
@@ -124,7 +124,7 @@ static co_status leave_in_the_middle(co_comm *world, void *arg)
     return rank == 0 ? co_comm_send(world, data, MANY, CO_F32, LEAVER) : CO_OK;
 }
 
-static void send_to_ended_rank_fails(void **state)
+static void send_to_rank_that_left_fails(void **state)
 {
     (void)state;
     for (int way = 0; way < WAYS; way++) {
@@ -163,7 +163,7 @@ static co_status end_apart(co_comm *world, void *arg)
     return st;
 }
 
-static void ranks_ending_at_different_times_succeed(void **state)
+static void leaving_at_different_times_is_no_error(void **state)
 {
     (void)state;
     for (int way = 0; way < WAYS; way++)
@@ -215,7 +215,7 @@ static co_status go_on_without_one(co_comm *world, void *arg)
     return st;
 }
 
-static void rank_that_nobody_waits_for_may_end(void **state)
+static void leaving_rank_without_waiters_is_no_error(void **state)
 {
     bool exits = false;
 
@@ -232,11 +232,11 @@ static void rank_that_nobody_waits_for_may_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wait_for_returned_rank_fails),
-        cmocka_unit_test(wait_for_exited_rank_fails),
-        cmocka_unit_test(send_to_ended_rank_fails),
-        cmocka_unit_test(ranks_ending_at_different_times_succeed),
-        cmocka_unit_test(rank_that_nobody_waits_for_may_end),
+        cmocka_unit_test(wait_for_rank_that_returned_fails),
+        cmocka_unit_test(wait_for_rank_that_exited_fails),
+        cmocka_unit_test(send_to_rank_that_left_fails),
+        cmocka_unit_test(leaving_at_different_times_is_no_error),
+        cmocka_unit_test(leaving_rank_without_waiters_is_no_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static int report_teardown(void **state)
 
 /* ---- cells ---- */
 
-static void a_cell_is_read(void **state)
+static void cell_of_finished_run_is_read(void **state)
 {
     co_cell cell;
 
@@ -166,7 +166,7 @@ static co_cell report_done(const char *strategy, int ranks, double seconds)
     return cell;
 }
 
-static void speedup_is_over_one_rank(void **state)
+static void report_speedup_is_over_one_rank(void **state)
 {
     co_cell cell[] = {report_done("sync", 1, 12), report_done("sync", 4, 4),
                       report_done("local", 4, 3), report_done("local", 1, 15),
@@ -195,7 +195,7 @@ static void speedup_is_over_one_rank(void **state)
 
 #define REPORT_NAME "a\"b, c'`$(d)\xff\n"
 
-static void any_name_can_be_written(void **state)
+static void report_special_characters_are_escaped(void **state)
 {
     co_cell_point point[] = {{1, 0.5, 2}, {2, 0.75, 1}};
     co_cell cell[] = {report_done(REPORT_NAME, 1, 12), report_done(REPORT_NAME, 2, 4)};
@@ -228,7 +228,7 @@ static void any_name_can_be_written(void **state)
 
 /* ---- several seeds ---- */
 
-static void a_spread_is_over_what_is_known(void **state)
+static void spread_unknown_values_are_left_out(void **state)
 {
     const double value[] = {1, NAN, 4, 7, INFINITY};
     co_spread s = co_spread_of(value, 5);
@@ -290,7 +290,7 @@ static void assert_order(const char *text, const char *section, const char *firs
         fail_msg("no '%s' before '%s' behind '%s'", first, second, section);
 }
 
-static void seeds_give_mean_and_standard_deviation(void **state)
+static void report_seeds_give_mean_and_standard_deviation(void **state)
 {
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
@@ -327,7 +327,7 @@ static void seeds_give_mean_and_standard_deviation(void **state)
 }
 
 /* Titles name what was run; curves have their spread; legends stand as the curves end. */
-static void plots_say_what_they_show(void **state)
+static void plots_titles_name_runs_and_seeds(void **state)
 {
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
@@ -384,7 +384,7 @@ static void cell_null_is_unknown(void **state)
 }
 
 /* gnuplot, where it is here, has nothing to complain of. */
-static void gnuplot_draws_every_plot(void **state)
+static void plots_script_runs_in_gnuplot(void **state)
 {
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
@@ -416,7 +416,7 @@ static void gnuplot_draws_every_plot(void **state)
 }
 
 /* Nothing done, nothing measured: no plot, which gnuplot would refuse to draw. */
-static void plots_without_values_are_not_drawn(void **state)
+static void plots_without_values_are_left_out(void **state)
 {
     co_cell cell;
     co_report report = {.config = "c.yaml", .n_cell = 1, .cell = &cell};
@@ -432,7 +432,7 @@ static void plots_without_values_are_not_drawn(void **state)
     co_free(text);
 }
 
-static void a_folder_that_is_not_there_is_an_error(void **state)
+static void report_missing_folder_is_an_error(void **state)
 {
     co_report report = {.config = "c.yaml"};
 
@@ -465,18 +465,18 @@ static void report_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cell_is_read),
+        cmocka_unit_test(cell_of_finished_run_is_read),
         cmocka_unit_test(cell_unmeasured_value_is_unknown),
         cmocka_unit_test(cell_damaged_file_is_named),
-        cmocka_unit_test(speedup_is_over_one_rank),
-        cmocka_unit_test(any_name_can_be_written),
-        cmocka_unit_test(a_spread_is_over_what_is_known),
-        cmocka_unit_test(seeds_give_mean_and_standard_deviation),
-        cmocka_unit_test(plots_say_what_they_show),
+        cmocka_unit_test(report_speedup_is_over_one_rank),
+        cmocka_unit_test(report_special_characters_are_escaped),
+        cmocka_unit_test(spread_unknown_values_are_left_out),
+        cmocka_unit_test(report_seeds_give_mean_and_standard_deviation),
+        cmocka_unit_test(plots_titles_name_runs_and_seeds),
         cmocka_unit_test(cell_null_is_unknown),
-        cmocka_unit_test(gnuplot_draws_every_plot),
-        cmocka_unit_test(plots_without_values_are_not_drawn),
-        cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+        cmocka_unit_test(plots_script_runs_in_gnuplot),
+        cmocka_unit_test(plots_without_values_are_left_out),
+        cmocka_unit_test(report_missing_folder_is_an_error),
         cmocka_unit_test(report_failed_allocation_is_an_error),
     };
 

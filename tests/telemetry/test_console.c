@@ -204,7 +204,7 @@ static void console_read(char *seen, int fd)
     seen[used] = '\0';
 }
 
-static void file_gets_plain_lines(void **state)
+static void console_on_file_writes_plain_lines(void **state)
 {
     static char seen[SEEN_MAX];
     FILE *file = tmpfile();
@@ -224,7 +224,7 @@ static void file_gets_plain_lines(void **state)
         "done: test accuracy 0.8612, 4,690 steps in 47 s of training, 24,310 samples/s\n");
 }
 
-static void ranks_are_shown_as_the_tutorial_does(void **state)
+static void console_ranks_are_shown_like_tutorial(void **state)
 {
     static const char expected[] =
         "Rank 0, epoch 0:  Train Loss 1.310  Train Acc. 0.558  --|-- Val. Loss 0.645 Val. Acc. "
@@ -258,7 +258,7 @@ static void console_see(char *seen, co_status (*run)(void))
     fclose(file);
 }
 
-static void lines_give_values_and_means(void **state)
+static void console_lines_give_values_and_means(void **state)
 {
     static char seen[SEEN_MAX];
 
@@ -291,7 +291,7 @@ static void console_input_bound_is_reported(void **state)
     assert_non_null(strstr(seen, "24,310 samples/s | input-bound: 12% of the step\n"));
 }
 
-static void lines_to_a_full_device_are_an_error(void **state)
+static void console_lines_to_full_device_are_an_error(void **state)
 {
     int fd = open("/dev/full", O_WRONLY);
 
@@ -331,7 +331,7 @@ static double console_on_terminal(char *seen, unsigned short width, co_status (*
     return co_clock_seconds(start_ns, co_clock_ns());
 }
 
-static void terminal_gets_a_bar(void **state)
+static void console_on_terminal_draws_bar(void **state)
 {
     static char seen[SEEN_MAX];
     double seconds;
@@ -348,7 +348,7 @@ static void terminal_gets_a_bar(void **state)
     assert_int_equal(seen[strlen(seen) - 1], '\n');
 }
 
-static void narrow_bar_leaves_out_the_loss(void **state)
+static void console_narrow_terminal_drops_loss_then_bar(void **state)
 {
     static char seen[SEEN_MAX];
 
@@ -360,7 +360,7 @@ static void narrow_bar_leaves_out_the_loss(void **state)
     assert_null(strstr(seen, "[#"));
 }
 
-static void narrow_terminal_is_not_wrapped(void **state)
+static void console_narrow_terminal_is_not_wrapped(void **state)
 {
     static char seen[SEEN_MAX];
     const char *at = seen;
@@ -422,17 +422,17 @@ static void console_full_device_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_gets_plain_lines),
-        cmocka_unit_test(terminal_gets_a_bar),
-        cmocka_unit_test(narrow_bar_leaves_out_the_loss),
-        cmocka_unit_test(narrow_terminal_is_not_wrapped),
+        cmocka_unit_test(console_on_file_writes_plain_lines),
+        cmocka_unit_test(console_on_terminal_draws_bar),
+        cmocka_unit_test(console_narrow_terminal_drops_loss_then_bar),
+        cmocka_unit_test(console_narrow_terminal_is_not_wrapped),
         cmocka_unit_test(console_resumed_run_counts_from_its_step),
         cmocka_unit_test(console_closed_pipe_is_no_error),
         cmocka_unit_test(console_full_device_is_an_error),
-        cmocka_unit_test(ranks_are_shown_as_the_tutorial_does),
-        cmocka_unit_test(lines_give_values_and_means),
+        cmocka_unit_test(console_ranks_are_shown_like_tutorial),
+        cmocka_unit_test(console_lines_give_values_and_means),
         cmocka_unit_test(console_input_bound_is_reported),
-        cmocka_unit_test(lines_to_a_full_device_are_an_error),
+        cmocka_unit_test(console_lines_to_full_device_are_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static json_t *files_line(int n)
     return object;
 }
 
-static void jsonl_writes_the_steps_that_are_due(void **state)
+static void jsonl_writes_every_nth_step(void **state)
 {
     co_sink *sink;
     co_event event;
@@ -126,7 +126,7 @@ static void jsonl_writes_the_steps_that_are_due(void **state)
     assert_null(files_line(14));
 }
 
-static void jsonl_keeps_ranks_apart(void **state)
+static void jsonl_epoch_lists_figures_of_ranks(void **state)
 {
     const co_rank_figures ranks[] = {{0.5, 0.8, 0.4, 0.9}, {NAN, NAN, 0.6, 0.7}};
     co_event event = run_epoch(0, CO_EVENT_EPOCH);
@@ -156,7 +156,7 @@ static void jsonl_keeps_ranks_apart(void **state)
     json_decref(line);
 }
 
-static void jsonl_takes_no_number_as_null(void **state)
+static void jsonl_nan_is_written_as_null(void **state)
 {
     co_sink *sink;
     co_event event = run_step(2);
@@ -173,7 +173,7 @@ static void jsonl_takes_no_number_as_null(void **state)
     json_decref(line);
 }
 
-static void jsonl_names_a_missing_folder(void **state)
+static void jsonl_missing_folder_is_named(void **state)
 {
     co_sink *sink = NULL;
 
@@ -194,7 +194,7 @@ static void files_limit(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void full_disk_leaves_whole_lines(void **state)
+static void jsonl_full_disk_leaves_whole_lines(void **state)
 {
     co_sink *sink;
     co_status st = CO_OK;
@@ -276,7 +276,7 @@ static void summary_has_every_field(void **state)
     json_decref(object);
 }
 
-static void full_disk_leaves_no_summary(void **state)
+static void summary_full_disk_leaves_no_file(void **state)
 {
     co_event last = run_epoch(9, CO_EVENT_END);
     co_summary summary = files_summary(&last, 0);
@@ -291,7 +291,7 @@ static void full_disk_leaves_no_summary(void **state)
     assert_int_not_equal(access(files_path("summary.json"), F_OK), 0);
 }
 
-static void no_memory_is_an_error(void **state)
+static void jsonl_and_summary_failed_allocation_is_an_error(void **state)
 {
     co_event last = run_epoch(9, CO_EVENT_END);
     co_summary summary = files_summary(&last, 0);
@@ -320,14 +320,14 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(jsonl_writes_the_steps_that_are_due),
-        FILES_TEST(jsonl_takes_no_number_as_null),
-        FILES_TEST(jsonl_names_a_missing_folder),
-        FILES_TEST(full_disk_leaves_whole_lines),
+        FILES_TEST(jsonl_writes_every_nth_step),
+        FILES_TEST(jsonl_nan_is_written_as_null),
+        FILES_TEST(jsonl_missing_folder_is_named),
+        FILES_TEST(jsonl_full_disk_leaves_whole_lines),
         FILES_TEST(summary_has_every_field),
-        FILES_TEST(full_disk_leaves_no_summary),
-        FILES_TEST(no_memory_is_an_error),
-        FILES_TEST(jsonl_keeps_ranks_apart),
+        FILES_TEST(summary_full_disk_leaves_no_file),
+        FILES_TEST(jsonl_and_summary_failed_allocation_is_an_error),
+        FILES_TEST(jsonl_epoch_lists_figures_of_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include "telemetry/format.h"
 
-static void count_groups_digits(void **state)
+static void format_count_groups_digits(void **state)
 {
     static const struct {
         uint64_t n;
@@ -29,7 +29,7 @@ static void count_groups_digits(void **state)
         assert_string_equal(co_format_count(text, sizeof(text), cases[i].n), cases[i].want);
 }
 
-static void rates_have_three_digits(void **state)
+static void format_rate_has_three_digits(void **state)
 {
     static const struct {
         double rate;
@@ -44,7 +44,7 @@ static void rates_have_three_digits(void **state)
         assert_string_equal(co_format_rate(text, sizeof(text), cases[i].rate), cases[i].want);
 }
 
-static void seconds_choose_their_unit(void **state)
+static void format_seconds_choose_their_unit(void **state)
 {
     static const struct {
         double seconds;
@@ -61,7 +61,7 @@ static void seconds_choose_their_unit(void **state)
         assert_string_equal(co_format_seconds(text, sizeof(text), cases[i].seconds), cases[i].want);
 }
 
-static void bytes_choose_their_unit(void **state)
+static void format_bytes_choose_their_unit(void **state)
 {
     static const struct {
         uint64_t bytes;
@@ -75,7 +75,7 @@ static void bytes_choose_their_unit(void **state)
         assert_string_equal(co_format_bytes(text, sizeof(text), cases[i].bytes), cases[i].want);
 }
 
-static void results_are_cut_to_their_buffer(void **state)
+static void format_small_buffer_cuts_text(void **state)
 {
     char text[6];
 
@@ -86,11 +86,11 @@ static void results_are_cut_to_their_buffer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(count_groups_digits),
-        cmocka_unit_test(rates_have_three_digits),
-        cmocka_unit_test(seconds_choose_their_unit),
-        cmocka_unit_test(bytes_choose_their_unit),
-        cmocka_unit_test(results_are_cut_to_their_buffer),
+        cmocka_unit_test(format_count_groups_digits),
+        cmocka_unit_test(format_rate_has_three_digits),
+        cmocka_unit_test(format_seconds_choose_their_unit),
+        cmocka_unit_test(format_bytes_choose_their_unit),
+        cmocka_unit_test(format_small_buffer_cuts_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

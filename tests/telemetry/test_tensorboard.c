@@ -218,7 +218,7 @@ static co_status board_write(uint64_t first_step, co_board_names names)
     return st;
 }
 
-static void figures_come_back(void **state)
+static void tensorboard_file_reads_back(void **state)
 {
     board b;
 
@@ -238,7 +238,7 @@ static void figures_come_back(void **state)
         assert_string_not_equal(b.figure[i].tag, "epoch/train_loss"); /* it is not a number */
 }
 
-static void figures_have_the_names_of_imagenet(void **state)
+static void tensorboard_imagenet_names_are_used(void **state)
 {
     board b;
 
@@ -277,7 +277,7 @@ static void tensorboard_resumed_run_names_its_step(void **state)
 }
 
 /* What fits stays whole. */
-static void a_full_disk_leaves_whole_records(void **state)
+static void tensorboard_full_disk_leaves_whole_records(void **state)
 {
     struct rlimit old, small;
     co_status st;
@@ -300,10 +300,10 @@ static void a_full_disk_leaves_whole_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_come_back),
-        cmocka_unit_test(figures_have_the_names_of_imagenet),
+        cmocka_unit_test(tensorboard_file_reads_back),
+        cmocka_unit_test(tensorboard_imagenet_names_are_used),
         cmocka_unit_test(tensorboard_resumed_run_names_its_step),
-        cmocka_unit_test(a_full_disk_leaves_whole_records),
+        cmocka_unit_test(tensorboard_full_disk_leaves_whole_records),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
