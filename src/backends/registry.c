@@ -6,13 +6,13 @@
 #include "backends/backends.h"
 
 static const co_backend *const registry_ref[] = {&co_backend_ref, NULL};
-static const co_backend *const registry_native[] = {&co_backend_native, &co_backend_ref, NULL};
+static const co_backend *const registry_cpu[] = {&co_backend_cpu, &co_backend_ref, NULL};
 #ifdef CO_WITH_ONEDNN
 static const co_backend *const registry_onednn[] = {&co_backend_onednn, &co_backend_ref, NULL};
 #endif
 
 const co_backend *const co_backends[] = {
-    &co_backend_native,
+    &co_backend_cpu,
 #ifdef CO_WITH_ONEDNN
     &co_backend_onednn,
 #endif
@@ -20,14 +20,28 @@ const co_backend *const co_backends[] = {
     NULL,
 };
 
+/* Names of earlier releases, in configs and run directories. */
+static const struct {
+    const char *former, *name;
+} registry_former[] = {{"native", "cpu"}};
+
+static const char *registry_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof(registry_former) / sizeof(registry_former[0]); i++)
+        if (strcmp(registry_former[i].former, name) == 0)
+            return registry_former[i].name;
+    return name;
+}
+
 const co_backend *const *co_backends_find(const char *name)
 {
     if (!name || strcmp(name, "auto") == 0)
         return co_backends;
+    name = registry_name(name);
     if (strcmp(name, co_backend_ref.name) == 0)
         return registry_ref;
-    if (strcmp(name, co_backend_native.name) == 0)
-        return registry_native;
+    if (strcmp(name, co_backend_cpu.name) == 0)
+        return registry_cpu;
 #ifdef CO_WITH_ONEDNN
     if (strcmp(name, co_backend_onednn.name) == 0)
         return registry_onednn;

@@ -1,5 +1,5 @@
 /*
- * test_lanes.c - the native backend's loops, for every instruction set that this machine has,
+ * test_lanes.c - the cpu backend's loops, for every instruction set that this machine has,
  * against the sums they stand for.
  */
 #include <setjmp.h>

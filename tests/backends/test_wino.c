@@ -1,5 +1,5 @@
 /*
- * test_wino.c - Winograd's algorithm of the native backend, for every instruction set that this
+ * test_wino.c - Winograd's algorithm of the cpu backend, for every instruction set that this
  * machine has, against the definition of a correlation.
  */
 #include <setjmp.h>

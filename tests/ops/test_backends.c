@@ -126,14 +126,14 @@ static void every_backend_agrees_with_ref(void **state)
 
 /* A run that has diverged must show it. (oneDNN's relu, maxpool and softmax turn a NaN into a
    number: that is how the library defines them.) */
-static void native_kernels_lose_no_nan(void **state)
+static void cpu_kernels_lose_no_nan(void **state)
 {
     static const char *const nets[] = {"conv2d {out: 2, kernel: 1}; relu",
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 2}",
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 3, stride: 1}",
                                        "conv2d {out: 3, kernel: 3, padding: 1}; batchnorm",
                                        "keep; conv2d {out: 2, kernel: 1}; add"};
-    const co_backend *const list[] = {&co_backend_native, &co_backend_ref, NULL};
+    const co_backend *const list[] = {&co_backend_cpu, &co_backend_ref, NULL};
     const harness_mode mode = {.backends = list, .training = true}, ref = {.training = true};
 
     (void)state;
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_backend_agrees_with_ref),
-        cmocka_unit_test(native_kernels_lose_no_nan),
+        cmocka_unit_test(cpu_kernels_lose_no_nan),
         cmocka_unit_test(every_kernel_has_a_case),
     };
 

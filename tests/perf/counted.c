@@ -1,7 +1,7 @@
 /*
  * counted.c - what counts.sh counts the instructions of, and what a count depends on.
  *
- *   counted key                    "gcc-12.2.0 native-AVX2 oneDNN-2.6.3-AVX2", as one word
+ *   counted key                    "gcc-12.2.0 cpu-AVX2 oneDNN-2.6.3-AVX2", as one word
  *   counted allreduce BYTES TIMES  two ranks of shared memory in one thread, each in its turn
  *   counted alone BYTES TIMES      one rank of shared memory, which waits for each of its own
  *

@@ -224,6 +224,17 @@ static void init_knows_both_names(void **state)
     co_model_destroy(from);
 }
 
+/* A config that asks for the backend by its former name gets the same kernels. */
+static void former_backend_trains_alike(void **state)
+{
+    co_train_summary now, before;
+
+    (void)state;
+    trains(&now, "cpu", false, "backend=cpu");
+    trains(&before, "native", false, "backend=native");
+    assert_string_equal(now.weights_sha256, before.weights_sha256);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +243,7 @@ int main(void)
         cmocka_unit_test(both_names_at_once_are_refused),
         cmocka_unit_test(an_old_run_goes_on),
         cmocka_unit_test(init_knows_both_names),
+        cmocka_unit_test(former_backend_trains_alike),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

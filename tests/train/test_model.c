@@ -83,7 +83,7 @@ static void dropout_draws_anew_in_every_step_of_a_run(void **state)
         {3, UINT64_C(1) << 33},
     };
     enum { PLACES = sizeof(places) / sizeof(places[0]) };
-    static const char *const backends[] = {"auto", "native", "ref"};
+    static const char *const backends[] = {"auto", "cpu", "ref"};
 
     (void)state;
     for (int b = 0; b < 3; b++) {

@@ -151,7 +151,7 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
     /* oneDNN shares its cache of primitives between threads by locks that a sanitizer cannot see,
        as the library is not built with it. */
     CO_TRY(setup_open(&s, comm,
-                      &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "native", 1}));
+                      &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "cpu", 1}));
     CO_TRY(run_epochs(&s, 2));
     CO_TRY(co_distributed_finish(s.optimizer));
     co_distributed_destroy(s.optimizer); /* gives back weights that ranks have shared */

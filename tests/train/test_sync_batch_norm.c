@@ -113,7 +113,7 @@ static void many_ranks_equal_one(void **state)
     static const struct {
         const char *backend;
         double limit; /* oneDNN, which the one rank of auto takes, adds up in floats */
-    } backends[] = {{"backend=ref", 5e-7}, {"backend=native", 1e-6}, {"backend=auto", 2e-6}};
+    } backends[] = {{"backend=ref", 5e-7}, {"backend=cpu", 1e-6}, {"backend=auto", 2e-6}};
 
     (void)state;
     for (size_t b = 0; b < sizeof(backends) / sizeof(backends[0]); b++) {
@@ -137,7 +137,7 @@ static void many_ranks_equal_one(void **state)
 static void a_large_mean_costs_no_digits(void **state)
 {
     static const char far[] = "data.normalize={mean: [-3000, -3000], std: [1, 1]}";
-    static const char *const backends[] = {"backend=native", "backend=ref"};
+    static const char *const backends[] = {"backend=cpu", "backend=ref"};
 
     (void)state;
     for (int b = 0; b < 2; b++) {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
 /* One number drops `span` neighbouring elements of a sample. */
 static int64_t dropout_span(const co_call *call)
@@ -18,7 +18,7 @@ static int64_t dropout_span(const co_call *call)
 
 static int64_t dropout_draws(const co_call *call)
 {
-    return native_count(call->in[0]) / dropout_span(call);
+    return sample_lanes_count(call->in[0]) / dropout_span(call);
 }
 
 static bool dropout_is_plain(const co_call *call)
@@ -34,7 +34,7 @@ static bool dropout_gradient_is_plain(const co_call *call)
 
 static bool dropout_supports(const co_call *call, const char **why)
 {
-    return dropout_is_plain(call) || native_supports_blocked(call, why);
+    return dropout_is_plain(call) || sample_lanes_supports_blocked(call, why);
 }
 
 /* Bytes of marks (draws, lanes) of one block. */
@@ -48,18 +48,18 @@ static co_status dropout_plan(co_call *call)
 {
     call->scratch_bytes = dropout_mark_bytes(call);
     if (!dropout_is_plain(call))
-        return native_plan_alike(call);
+        return sample_lanes_plan_alike(call);
     call->scratch_bytes *= 2;
     return CO_OK;
 }
 
 static co_status dropout_plan_backward(co_call *call)
 {
-    const size_t bytes = dropout_mark_bytes(call) + native_room(call->grad_out[0]);
+    const size_t bytes = dropout_mark_bytes(call) + sample_lanes_room(call->grad_out[0]);
 
     if (dropout_gradient_is_plain(call))
         return CO_OK;
-    CO_TRY(native_plan_backward_alike(call));
+    CO_TRY(sample_lanes_plan_backward_alike(call));
     if (bytes > call->scratch_bytes)
         call->scratch_bytes = bytes;
     return CO_OK;
@@ -88,7 +88,7 @@ static void dropout_apply(float *y, const float *x, const co_call *call, const c
     const float scale = (float)(1 / (1 - a->p));
     int32_t *drop = call->scratch;
 
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
         dropout_mark(drop, call, run, b);
         for (int64_t e = 0; e < draws; e++) {
             const int64_t at = (b * draws + e) * span * lanes->lanes;
@@ -107,7 +107,7 @@ static void dropout_apply_plain(float *y, const float *x, const co_call *call, c
     const float scale = (float)(1 / (1 - a->p));
     int32_t *drop = call->scratch, *plain = drop + draws * LANES_MOST;
 
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
         const int64_t left = n - b * lanes->lanes, rows = left < lanes->lanes ? left : lanes->lanes;
         const int64_t at = b * lanes->lanes * draws;
 
@@ -137,12 +137,12 @@ static co_status dropout_backward(co_call *call, const co_run *run)
     else if (call->grad_in[0])
         dropout_apply(
             call->grad_in[0]->data,
-            native_read(call->grad_out[0], (float *)(void *)((char *)call->scratch + room)), call,
-            run);
+            sample_lanes_read(call->grad_out[0], (float *)(void *)((char *)call->scratch + room)),
+            call, run);
     return CO_OK;
 }
 
-const co_kernel co_native_dropout = {
+const co_kernel co_cpu_lanes_dropout = {
     .op = "dropout",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = dropout_supports,
@@ -153,10 +153,10 @@ const co_kernel co_native_dropout = {
     .in_place = true,
 };
 
-const co_kernel co_native_dropout2d = {
+const co_kernel co_cpu_lanes_dropout2d = {
     .op = "dropout2d",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .supports = native_supports_blocked,
+    .supports = sample_lanes_supports_blocked,
     .plan = dropout_plan,
     .plan_backward = dropout_plan_backward,
     .forward = dropout_forward,

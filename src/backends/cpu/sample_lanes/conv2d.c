@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
 /* More channels than this do not stay in a cache. */
 #define CONV2D_MAX_CHANNELS 64
@@ -54,7 +54,7 @@ static bool conv2d_suits(const co_tensor *in, int64_t out)
 
     if (channels <= CONV2D_FIRST_IN && out <= CONV2D_FIRST_OUT)
         return true;
-    return native_is_blocked(in) || conv2d_waste(channels, out) >= CONV2D_MIN_WASTE;
+    return sample_lanes_is_blocked(in) || conv2d_waste(channels, out) >= CONV2D_MIN_WASTE;
 }
 
 static bool conv2d_supports(const co_call *call, const char **why)
@@ -75,10 +75,10 @@ static bool conv2d_supports(const co_call *call, const char **why)
     if (!conv2d_suits(in, a->out))
         return false;
     *why = "the batch leaves too many lanes empty";
-    if (4 * in->shape.dim[0] < 3 * native_blocks(in) * lanes_choose()->lanes)
+    if (4 * in->shape.dim[0] < 3 * sample_lanes_blocks(in) * lanes_choose()->lanes)
         return false;
     *why = "its input lies in another backend's layout";
-    return in->layout.format == CO_FORMAT_PLAIN || native_is_blocked(in);
+    return in->layout.format == CO_FORMAT_PLAIN || sample_lanes_is_blocked(in);
 }
 
 static void conv2d_describe(conv2d *self, const co_call *call)
@@ -169,8 +169,8 @@ static co_status conv2d_plan(co_call *call)
     conv2d *self = call->self;
 
     conv2d_describe(self, call);
-    native_block(call->out[0]);
-    call->workspace_bytes = self->place = conv2d_aligned(native_room(call->in[0]));
+    sample_lanes_block(call->out[0]);
+    call->workspace_bytes = self->place = conv2d_aligned(sample_lanes_room(call->in[0]));
     self->wino = !call->direct_convolution && lanes_winograd_pays(&self->forward);
     self->form = conv2d_aligned(conv2d_pad_bytes(&self->forward));
     self->rows = self->form + (self->wino ? conv2d_wino_bytes(&self->forward) : 0);
@@ -179,8 +179,9 @@ static co_status conv2d_plan(co_call *call)
     if (!self->pooled)
         return CO_OK;
     self->relu = call->fused[1] != NULL;
-    self->pool = native_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
-                                      call->made.dim, call->out[0]->shape.dim);
+    self->pool =
+        sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
+                                   call->made.dim, call->out[0]->shape.dim);
     self->band = conv2d_band(self);
     call->scratch_bytes +=
         conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
@@ -196,7 +197,7 @@ static co_status conv2d_plan_backward(co_call *call)
     const size_t count = (size_t)co_shape_count(&call->param[0].shape);
     size_t end;
 
-    self->dy_pad = conv2d_aligned(native_room(call->grad_out[0]));
+    self->dy_pad = conv2d_aligned(sample_lanes_room(call->grad_out[0]));
     self->x_pad = self->dy_pad + conv2d_aligned(conv2d_pad_bytes(&self->data));
     self->mirrored = self->x_pad + conv2d_aligned(conv2d_pad_bytes(&self->forward));
     self->sum = self->mirrored + conv2d_aligned(count * sizeof(float));
@@ -212,12 +213,12 @@ static co_status conv2d_plan_backward(co_call *call)
         end = self->data_form + conv2d_wino_bytes(&self->data);
     if (end > call->scratch_bytes)
         call->scratch_bytes = end;
-    native_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
-    self->sparse_room = native_sparse_room(&self->sparse, call);
+    sample_lanes_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
+    self->sparse_room = sample_lanes_sparse_room(&self->sparse, call);
     if (self->dy_pad + self->sparse_room > call->scratch_bytes)
         call->scratch_bytes = self->dy_pad + self->sparse_room;
     if (call->grad_in[0])
-        native_block(call->grad_in[0]);
+        sample_lanes_block(call->grad_in[0]);
     return CO_OK;
 }
 
@@ -285,8 +286,8 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     const conv2d *self = call->self;
     const lanes_window *s = &self->forward;
     const lanes_loops *lanes = lanes_choose();
-    const float *x = native_read(call->in[0], call->workspace);
-    const int64_t step = native_count(call->out[0]) * lanes->lanes;
+    const float *x = sample_lanes_read(call->in[0], call->workspace);
+    const int64_t step = sample_lanes_count(call->out[0]) * lanes->lanes;
     float *y = call->out[0]->data;
     uint8_t *place = call->training ? (uint8_t *)call->workspace + self->place : NULL;
 
@@ -294,7 +295,7 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     if (self->wino)
         lanes->wino_weight((float *)(void *)((char *)call->scratch + self->form),
                            call->param[0].data, s);
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
         const float *from = conv2d_pad(call->scratch, x, s);
 
         if (self->pooled)
@@ -344,7 +345,7 @@ static void conv2d_backward_weight(const co_call *call, const float *x, const fl
 }
 
 /* Block `b` of the gradient of what the convolution itself made. */
-static const float *conv2d_spread(const co_call *call, const native_grad *dy, int64_t b)
+static const float *conv2d_spread(const co_call *call, const sample_lanes_grad *dy, int64_t b)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
@@ -363,7 +364,7 @@ static const float *conv2d_spread(const co_call *call, const native_grad *dy, in
 }
 
 /* With all of dy, block by block. Sums over the batch stay in lanes until the last one. */
-static void conv2d_backward_full(const co_call *call, const float *x, const native_grad *dy,
+static void conv2d_backward_full(const co_call *call, const float *x, const sample_lanes_grad *dy,
                                  const co_run *run)
 {
     const conv2d *self = call->self;
@@ -382,7 +383,7 @@ static void conv2d_backward_full(const co_call *call, const float *x, const nati
     if (self->wino_data)
         lanes->wino_weight((float *)(void *)(scratch + self->data_form),
                            (float *)(void *)(scratch + self->mirrored), &self->data);
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
         const float *block = conv2d_spread(call, dy, b);
 
         if (call->grad_in[0])
@@ -397,19 +398,19 @@ static void conv2d_backward_full(const co_call *call, const float *x, const nati
 static co_status conv2d_backward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
-    const native_grad dy = {native_grad_out(call),
-                            self->pooled ? (uint8_t *)call->workspace + self->place : NULL};
-    const float *x = native_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
+    const sample_lanes_grad dy = {sample_lanes_grad_out(call),
+                                  self->pooled ? (uint8_t *)call->workspace + self->place : NULL};
+    const float *x = sample_lanes_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
     char *scratch = call->scratch;
 
-    if (self->sparse_room && native_sparse_pays(&self->sparse, call, &dy))
-        native_sparse_backward(&self->sparse, call, x, &dy, scratch + self->dy_pad, run);
+    if (self->sparse_room && sample_lanes_sparse_pays(&self->sparse, call, &dy))
+        sample_lanes_sparse_backward(&self->sparse, call, x, &dy, scratch + self->dy_pad, run);
     else
         conv2d_backward_full(call, x, &dy, run);
     return CO_OK;
 }
 
-const co_kernel co_native_conv2d = {
+const co_kernel co_cpu_lanes_conv2d = {
     .op = "conv2d",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .self_size = sizeof(conv2d),

@@ -2,9 +2,9 @@
  * maxpool.c - the largest value of each window. Training keeps which tap of its window each
  * maximum came from, as a byte.
  */
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
-lanes_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const int64_t *out)
+lanes_pool sample_lanes_describe_pool(const co_pool_attr *a, const int64_t *in, const int64_t *out)
 {
     return (lanes_pool){
         .h = in[2],
@@ -22,14 +22,14 @@ lanes_pool native_describe_pool(const co_pool_attr *a, const int64_t *in, const 
 
 static lanes_pool maxpool_windows(const co_call *call)
 {
-    return native_describe_pool(call->attr, call->in[0]->shape.dim, call->out[0]->shape.dim);
+    return sample_lanes_describe_pool(call->attr, call->in[0]->shape.dim, call->out[0]->shape.dim);
 }
 
 static bool maxpool_supports(const co_call *call, const char **why)
 {
     const co_pool_attr *a = call->attr;
 
-    if (!native_supports_blocked(call, why))
+    if (!sample_lanes_supports_blocked(call, why))
         return false;
     *why = "its windows have more than 256 elements";
     return a->k[0] <= 256 && a->k[1] <= 256 && a->k[0] * a->k[1] <= 256;
@@ -37,7 +37,7 @@ static bool maxpool_supports(const co_call *call, const char **why)
 
 static co_status maxpool_plan(co_call *call)
 {
-    native_block(call->out[0]);
+    sample_lanes_block(call->out[0]);
     if (call->training)
         call->workspace_bytes = call->out[0]->bytes / sizeof(float);
     return CO_OK;
@@ -47,7 +47,7 @@ static co_status maxpool_forward(co_call *call, const co_run *run)
 {
     const lanes_loops *lanes = lanes_choose();
     const lanes_pool pool = maxpool_windows(call);
-    const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
+    const int64_t planes = sample_lanes_blocks(call->in[0]) * call->in[0]->shape.dim[1];
     const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
     const float *x = call->in[0]->data;
     float *y = call->out[0]->data;
@@ -63,7 +63,7 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
 {
     const lanes_loops *lanes = lanes_choose();
     const lanes_pool pool = maxpool_windows(call);
-    const int64_t planes = native_blocks(call->in[0]) * call->in[0]->shape.dim[1];
+    const int64_t planes = sample_lanes_blocks(call->in[0]) * call->in[0]->shape.dim[1];
     const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
     const uint8_t *place = call->workspace;
     const float *dy;
@@ -72,19 +72,19 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
     (void)run;
     if (!call->grad_in[0])
         return CO_OK;
-    dy = native_grad_out(call);
+    dy = sample_lanes_grad_out(call);
     dx = call->grad_in[0]->data;
     for (int64_t p = 0; p < planes; p++)
         lanes->maxpool_gradient(dx + p * in, place + p * out, dy + p * out, &pool);
     return CO_OK;
 }
 
-const co_kernel co_native_maxpool = {
+const co_kernel co_cpu_lanes_maxpool = {
     .op = "maxpool",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = maxpool_supports,
     .plan = maxpool_plan,
-    .plan_backward = native_plan_backward_alike,
+    .plan_backward = sample_lanes_plan_backward_alike,
     .forward = maxpool_forward,
     .backward = maxpool_backward,
 };

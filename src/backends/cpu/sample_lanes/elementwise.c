@@ -3,12 +3,12 @@
  */
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
 /* Vectors of a tensor in this backend's layout. */
 static int64_t elementwise_vectors(const co_tensor *tensor)
 {
-    return native_blocks(tensor) * native_count(tensor);
+    return sample_lanes_blocks(tensor) * sample_lanes_count(tensor);
 }
 
 static co_status elementwise_relu(co_call *call, const co_run *run)
@@ -23,16 +23,17 @@ static co_status elementwise_relu_backward(co_call *call, const co_run *run)
     (void)run;
     if (call->grad_in[0])
         lanes_choose()->relu_gradient(call->grad_in[0]->data, call->out[0]->data,
-                                      native_grad_out(call), elementwise_vectors(call->out[0]));
+                                      sample_lanes_grad_out(call),
+                                      elementwise_vectors(call->out[0]));
     return CO_OK;
 }
 
-const co_kernel co_native_relu = {
+const co_kernel co_cpu_lanes_relu = {
     .op = "relu",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .supports = native_supports_blocked,
-    .plan = native_plan_alike,
-    .plan_backward = native_plan_backward_alike,
+    .supports = sample_lanes_supports_blocked,
+    .plan = sample_lanes_plan_alike,
+    .plan_backward = sample_lanes_plan_backward_alike,
     .forward = elementwise_relu,
     .backward = elementwise_relu_backward,
     .in_place = true,
@@ -48,7 +49,7 @@ static co_status elementwise_add(co_call *call, const co_run *run)
 
 static co_status elementwise_add_backward(co_call *call, const co_run *run)
 {
-    const float *dy = native_grad_out(call);
+    const float *dy = sample_lanes_grad_out(call);
 
     (void)run;
     for (int i = 0; i < 2; i++)
@@ -57,12 +58,12 @@ static co_status elementwise_add_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-const co_kernel co_native_add = {
+const co_kernel co_cpu_lanes_add = {
     .op = "add",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .supports = native_supports_blocked,
-    .plan = native_plan_alike,
-    .plan_backward = native_plan_backward_alike,
+    .supports = sample_lanes_supports_blocked,
+    .plan = sample_lanes_plan_alike,
+    .plan_backward = sample_lanes_plan_backward_alike,
     .forward = elementwise_add,
     .backward = elementwise_add_backward,
     .in_place = true,
@@ -74,7 +75,7 @@ static co_status elementwise_flatten(co_call *call, const co_run *run)
     const co_tensor *in = call->in[0];
 
     (void)run;
-    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], native_count(in));
+    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], sample_lanes_count(in));
     return CO_OK;
 }
 
@@ -83,18 +84,18 @@ static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
     const co_tensor *dy = call->grad_out[0], *dx = call->grad_in[0];
 
     (void)run;
-    if (dx && native_is_blocked(dy))
+    if (dx && sample_lanes_is_blocked(dy))
         memmove(dx->data, dy->data, dx->bytes);
     else if (dx)
-        lanes_choose()->pack(dx->data, dy->data, dy->shape.dim[0], native_count(dy));
+        lanes_choose()->pack(dx->data, dy->data, dy->shape.dim[0], sample_lanes_count(dy));
     return CO_OK;
 }
 
-const co_kernel co_native_flatten = {
+const co_kernel co_cpu_lanes_flatten = {
     .op = "flatten",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .supports = native_supports_blocked,
-    .plan_backward = native_plan_backward_alike,
+    .supports = sample_lanes_supports_blocked,
+    .plan_backward = sample_lanes_plan_backward_alike,
     .forward = elementwise_flatten,
     .backward = elementwise_flatten_backward,
 };

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
 /* Kept from forward to backward for each channel; behind them a double: M, all values of one. */
 typedef struct batchnorm_stat {
@@ -28,11 +28,11 @@ static batchnorm_size batchnorm_sizes(const co_call *call)
     const co_tensor *in = call->in[0];
     batchnorm_size s = {.n = in->shape.dim[0],
                         .c = in->shape.dim[1],
-                        .plane = native_count(in) / in->shape.dim[1],
+                        .plane = sample_lanes_count(in) / in->shape.dim[1],
                         .lanes = lanes_choose()->lanes,
-                        .blocked = native_is_blocked(in)};
+                        .blocked = sample_lanes_is_blocked(in)};
 
-    s.spans = s.blocked ? native_blocks(in) : s.n;
+    s.spans = s.blocked ? sample_lanes_blocks(in) : s.n;
     if (s.blocked)
         s.vectors = s.plane;
     else if (s.plane % s.lanes == 0)
@@ -205,7 +205,7 @@ static co_status batchnorm_measure_ranks(batchnorm_stat *stat, const co_call *ca
 
 static bool batchnorm_supports(const co_call *call, const char **why)
 {
-    return call->over_ranks || native_supports_blocked(call, why);
+    return call->over_ranks || sample_lanes_supports_blocked(call, why);
 }
 
 static co_status batchnorm_plan(co_call *call)
@@ -216,8 +216,8 @@ static co_status batchnorm_plan(co_call *call)
         call->workspace_bytes = channels * sizeof(batchnorm_stat) + sizeof(double);
     if (call->over_ranks)
         call->scratch_bytes = (2 * channels + 1) * sizeof(double);
-    if (native_is_blocked(call->in[0]))
-        native_block(call->out[0]);
+    if (sample_lanes_is_blocked(call->in[0]))
+        sample_lanes_block(call->out[0]);
     return CO_OK;
 }
 
@@ -253,9 +253,9 @@ static size_t batchnorm_room(const co_call *call)
 {
     const co_tensor *dy = call->grad_out[0];
 
-    if (native_is_blocked(dy) == native_is_blocked(call->in[0]))
+    if (sample_lanes_is_blocked(dy) == sample_lanes_is_blocked(call->in[0]))
         return 0;
-    return native_bytes(dy);
+    return sample_lanes_bytes(dy);
 }
 
 static co_status batchnorm_plan_backward(co_call *call)
@@ -265,8 +265,8 @@ static co_status batchnorm_plan_backward(co_call *call)
 
     if (bytes > call->scratch_bytes)
         call->scratch_bytes = bytes;
-    if (call->grad_in[0] && native_is_blocked(call->in[0]))
-        native_block(call->grad_in[0]);
+    if (call->grad_in[0] && sample_lanes_is_blocked(call->in[0]))
+        sample_lanes_block(call->grad_in[0]);
     return CO_OK;
 }
 
@@ -275,11 +275,11 @@ static const float *batchnorm_grad_out(const co_call *call)
 {
     const co_tensor *dy = call->grad_out[0];
 
-    if (native_is_blocked(call->in[0]))
-        return native_grad_out(call);
-    if (!native_is_blocked(dy))
+    if (sample_lanes_is_blocked(call->in[0]))
+        return sample_lanes_grad_out(call);
+    if (!sample_lanes_is_blocked(dy))
         return dy->data;
-    lanes_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], native_count(dy));
+    lanes_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], sample_lanes_count(dy));
     return call->scratch;
 }
 
@@ -351,12 +351,12 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
         if (call->grad_in[0])
             batchnorm_grad_in(call, run, dy, sum, c);
     }
-    if (call->grad_in[0] && native_is_blocked(call->grad_in[0]))
-        native_clear_rest(call->grad_in[0]);
+    if (call->grad_in[0] && sample_lanes_is_blocked(call->grad_in[0]))
+        sample_lanes_clear_rest(call->grad_in[0]);
     return CO_OK;
 }
 
-const co_kernel co_native_batchnorm = {
+const co_kernel co_cpu_lanes_batchnorm = {
     .op = "batchnorm",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = batchnorm_supports,

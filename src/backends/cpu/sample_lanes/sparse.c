@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/cpu/sample_lanes/kernels.h"
 
 /* Bytes of split samples that the sums of one channel run over: a part of a first-level cache. */
 #define SPARSE_PASS_BYTES 24576
@@ -61,7 +61,7 @@ static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
     out->stride_w *= pool->sw;
 }
 
-void native_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
+void sample_lanes_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
@@ -130,7 +130,7 @@ static sparse_room sparse_enter(char *scratch, const lanes_sparse *s, bool data)
                                    .end = (int32_t *)(void *)(scratch + l.end)}};
 }
 
-size_t native_sparse_room(const lanes_sparse *sparse, const co_call *call)
+size_t sample_lanes_sparse_room(const lanes_sparse *sparse, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
 
@@ -139,7 +139,8 @@ size_t native_sparse_room(const lanes_sparse *sparse, const co_call *call)
     return sparse_lay_out(sparse, call->grad_in[0] != NULL).size;
 }
 
-bool native_sparse_pays(const lanes_sparse *sparse, const co_call *call, const native_grad *dy)
+bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
+                              const sample_lanes_grad *dy)
 {
     const lanes_loops *lanes = lanes_choose();
     const co_conv2d_attr *a = call->attr;
@@ -149,7 +150,7 @@ bool native_sparse_pays(const lanes_sparse *sparse, const co_call *call, const n
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
     int64_t spots = 0, all = 0; /* those of full products, in vectors */
 
-    for (int64_t b = 0; b < native_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
         spots += lanes->count(dy->value + b * block, dy->place ? dy->place + b * block : NULL,
                               sparse->spots);
         all += call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
@@ -217,13 +218,13 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
     lanes->join(dx, room->dx, s);
 }
 
-void native_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
-                            const native_grad *grad, char *room, const co_run *run)
+void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
+                                  const sample_lanes_grad *grad, char *room, const co_run *run)
 {
     const lanes_loops *lanes = lanes_choose();
     const lanes_sparse *s = sparse;
     const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
-    const int64_t image = native_count(call->in[0]) * lanes->lanes;
+    const int64_t image = sample_lanes_count(call->in[0]) * lanes->lanes;
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     const sparse_room r = sparse_enter(room, s, dx != NULL);
     int64_t at = 0; /* of the block in the gradient */
@@ -233,7 +234,7 @@ void native_sparse_backward(const lanes_sparse *sparse, co_call *call, const flo
     memset(r.bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
     if (dx)
         sparse_pack_weight(r.weight, call->param[0].data, s, k);
-    for (int64_t b = 0; b < native_blocks(call->in[0]); b++) {
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
         lanes->split(r.x, x, s);
         lanes->list(&r.spots, r.bias_sum, grad->value + at, s->pooled ? grad->place + at : NULL, s);
         sparse_add_weight(&r, s);

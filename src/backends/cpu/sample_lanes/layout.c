@@ -1,0 +1,106 @@
+/*
+ * layout.c - the layout of this backend: which lanes, how large, in and out.
+ */
+#include <string.h>
+
+#include "backends/cpu/sample_lanes/kernels.h"
+
+int64_t sample_lanes_count(const co_tensor *tensor)
+{
+    return co_shape_count(&tensor->shape) / tensor->shape.dim[0];
+}
+
+int64_t sample_lanes_blocks(const co_tensor *tensor)
+{
+    const int64_t lanes = lanes_choose()->lanes;
+
+    return (tensor->shape.dim[0] + lanes - 1) / lanes;
+}
+
+size_t sample_lanes_bytes(const co_tensor *tensor)
+{
+    return (size_t)(sample_lanes_blocks(tensor) * sample_lanes_count(tensor) *
+                    lanes_choose()->lanes) *
+           sizeof(float);
+}
+
+bool sample_lanes_is_blocked(const co_tensor *tensor)
+{
+    return tensor->layout.format == CO_FORMAT_SAMPLE_LANES;
+}
+
+void sample_lanes_block(co_tensor *tensor)
+{
+    tensor->layout = (co_layout){.format = CO_FORMAT_SAMPLE_LANES, .block = lanes_choose()->lanes};
+    tensor->bytes = sample_lanes_bytes(tensor);
+}
+
+bool sample_lanes_supports_blocked(const co_call *call, const char **why)
+{
+    *why = "its input does not lie in this backend's layout";
+    for (int i = 0; i < call->n_in; i++)
+        if (!sample_lanes_is_blocked(call->in[i]))
+            return false;
+    return true;
+}
+
+size_t sample_lanes_room(const co_tensor *tensor)
+{
+    return sample_lanes_is_blocked(tensor) ? 0 : sample_lanes_bytes(tensor);
+}
+
+const float *sample_lanes_read(const co_tensor *tensor, float *room)
+{
+    if (sample_lanes_is_blocked(tensor))
+        return tensor->data;
+    lanes_choose()->pack(room, tensor->data, tensor->shape.dim[0], sample_lanes_count(tensor));
+    return room;
+}
+
+const float *sample_lanes_grad_out(const co_call *call)
+{
+    return sample_lanes_read(call->grad_out[0], call->scratch);
+}
+
+void sample_lanes_clear_rest(const co_tensor *tensor)
+{
+    const int64_t lanes = lanes_choose()->lanes, rest = tensor->shape.dim[0] % lanes;
+    const int64_t count = sample_lanes_count(tensor);
+    float *last = (float *)tensor->data + (sample_lanes_blocks(tensor) - 1) * count * lanes;
+
+    for (int64_t e = 0; rest && e < count; e++)
+        memset(last + e * lanes + rest, 0, (size_t)(lanes - rest) * sizeof(float));
+}
+
+co_status sample_lanes_plan_alike(co_call *call)
+{
+    sample_lanes_block(call->out[0]);
+    return CO_OK;
+}
+
+co_status sample_lanes_plan_backward_alike(co_call *call)
+{
+    const size_t room = sample_lanes_room(call->grad_out[0]);
+
+    if (room > call->scratch_bytes)
+        call->scratch_bytes = room;
+    for (int i = 0; i < call->n_in; i++)
+        if (call->grad_in[i])
+            sample_lanes_block(call->grad_in[i]);
+    return CO_OK;
+}
+
+static co_status layout_unpack(co_call *call, const co_run *run)
+{
+    const co_tensor *in = call->in[0];
+
+    (void)run;
+    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], sample_lanes_count(in));
+    return CO_OK;
+}
+
+const co_kernel co_cpu_lanes_unpack = {
+    .op = "unpack",
+    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
+    .forward = layout_unpack,
+};
