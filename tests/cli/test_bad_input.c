@@ -40,7 +40,7 @@ static const program_result *bad_train(const char *config, const char *set, cons
     return program_run(args, NULL);
 }
 
-static void a_bad_value_names_its_key(void **state)
+static void config_bad_value_names_its_key(void **state)
 {
     static const struct {
         const char *set, *words;
@@ -102,7 +102,7 @@ static void a_bad_value_names_its_key(void **state)
     }
 }
 
-static void a_bad_layer_names_its_place(void **state)
+static void config_bad_layer_names_its_position(void **state)
 {
     static const struct {
         const char *layers, *words;
@@ -136,7 +136,7 @@ static void a_bad_layer_names_its_place(void **state)
     }
 }
 
-static void a_bad_config_file_names_line_and_column(void **state)
+static void config_bad_file_names_line_and_column(void **state)
 {
     static const struct {
         const char *text, *words;
@@ -163,7 +163,7 @@ static void a_bad_config_file_names_line_and_column(void **state)
     }
 }
 
-static void a_config_that_is_no_file_is_refused(void **state)
+static void config_path_of_no_file_is_refused(void **state)
 {
     (void)state;
     mkdir("folder", 0700);
@@ -181,7 +181,7 @@ static void a_config_that_is_no_file_is_refused(void **state)
     program_assert_error(program_line("data info missing.yaml"), 2, "missing.yaml");
 }
 
-static void more_ranks_than_samples_are_refused(void **state)
+static void train_more_ranks_than_samples_is_refused(void **state)
 {
     (void)state;
     program_write_text("good.yaml", FIXTURES_CONFIG);
@@ -204,7 +204,7 @@ static const struct {
     {FIXTURES_GZIP_LYING, "gzip"},        {FIXTURES_FOLDER, "folder"},
 };
 
-static void damaged_idx_files_are_refused(void **state)
+static void train_damaged_idx_file_is_refused(void **state)
 {
     char config[512];
 
@@ -220,7 +220,7 @@ static void damaged_idx_files_are_refused(void **state)
     }
 }
 
-static void sound_idx_files_are_not(void **state)
+static void train_sound_idx_file_is_read(void **state)
 {
     static const fixtures_damage sound[] = {FIXTURES_SOUND, FIXTURES_GZIP};
 
@@ -234,7 +234,7 @@ static void sound_idx_files_are_not(void **state)
     program_assert_success(program_line("data info idx.yaml"));
 }
 
-static void a_data_path_that_is_no_folder_is_refused(void **state)
+static void train_data_path_of_no_folder_is_refused(void **state)
 {
     (void)state;
     program_write_text("a-file", "text");
@@ -243,7 +243,7 @@ static void a_data_path_that_is_no_folder_is_refused(void **state)
     assert_false(program_exists("out"));
 }
 
-static void a_run_directory_is_never_written_twice(void **state)
+static void train_used_run_directory_is_refused(void **state)
 {
     char *before, *after;
 
@@ -263,7 +263,7 @@ static void a_run_directory_is_never_written_twice(void **state)
 }
 
 /* The disk is full at every possible size of a file: all or nothing. */
-static void a_full_disk_leaves_no_half_result(void **state)
+static void train_full_disk_leaves_no_partial_file(void **state)
 {
     static const char *const args[] = {"train", "good.yaml", "--run-dir", "out",
                                        "-q",    "-n",        "2",         NULL};
@@ -287,7 +287,7 @@ static void a_full_disk_leaves_no_half_result(void **state)
     program_remove("out");
 }
 
-static void eval_refuses_what_does_not_fit(void **state)
+static void eval_mismatched_weights_are_refused(void **state)
 {
     char *bytes;
 
@@ -317,7 +317,7 @@ static void eval_refuses_what_does_not_fit(void **state)
     program_remove("out");
 }
 
-static void a_rate_that_diverges_is_a_failed_run(void **state)
+static void train_diverged_run_fails(void **state)
 {
     (void)state;
     program_write_text("good.yaml", FIXTURES_CONFIG);
@@ -331,18 +331,18 @@ static void a_rate_that_diverges_is_a_failed_run(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bad_value_names_its_key),
-        cmocka_unit_test(a_bad_layer_names_its_place),
-        cmocka_unit_test(a_bad_config_file_names_line_and_column),
-        cmocka_unit_test(a_config_that_is_no_file_is_refused),
-        cmocka_unit_test(more_ranks_than_samples_are_refused),
-        cmocka_unit_test(damaged_idx_files_are_refused),
-        cmocka_unit_test(sound_idx_files_are_not),
-        cmocka_unit_test(a_data_path_that_is_no_folder_is_refused),
-        cmocka_unit_test(a_run_directory_is_never_written_twice),
-        cmocka_unit_test(a_full_disk_leaves_no_half_result),
-        cmocka_unit_test(eval_refuses_what_does_not_fit),
-        cmocka_unit_test(a_rate_that_diverges_is_a_failed_run),
+        cmocka_unit_test(config_bad_value_names_its_key),
+        cmocka_unit_test(config_bad_layer_names_its_position),
+        cmocka_unit_test(config_bad_file_names_line_and_column),
+        cmocka_unit_test(config_path_of_no_file_is_refused),
+        cmocka_unit_test(train_more_ranks_than_samples_is_refused),
+        cmocka_unit_test(train_damaged_idx_file_is_refused),
+        cmocka_unit_test(train_sound_idx_file_is_read),
+        cmocka_unit_test(train_data_path_of_no_folder_is_refused),
+        cmocka_unit_test(train_used_run_directory_is_refused),
+        cmocka_unit_test(train_full_disk_leaves_no_partial_file),
+        cmocka_unit_test(eval_mismatched_weights_are_refused),
+        cmocka_unit_test(train_diverged_run_fails),
     };
     int failed;
 

@@ -83,7 +83,7 @@ static bool compare_has_gnuplot(void)
 
 /* ---- what it leaves ---- */
 
-static void a_comparison_leaves_tables(void **state)
+static void compare_two_strategies_writes_tables(void **state)
 {
     const program_result *r =
         program_line("compare good.yaml --strategies '" COMPARE_TWO "' -n 1,2 --out all");
@@ -106,7 +106,7 @@ static void a_comparison_leaves_tables(void **state)
 }
 
 /* Of the run before: figures are those of the runs, and fit each other. */
-static void figures_are_those_of_the_runs(void **state)
+static void compare_figures_equal_those_of_runs(void **state)
 {
     json_t *one = program_summary("all/sync-1");
     json_t *two = program_summary("all/sync-2");
@@ -129,7 +129,7 @@ static void figures_are_those_of_the_runs(void **state)
     json_decref(one);
 }
 
-static void plots_are_pictures(void **state)
+static void compare_plots_are_written_as_images(void **state)
 {
     static const char *const names[] = {"speedup",       "accuracy",  "loss",
                                         "accuracy-time", "loss-time", "bytes"};
@@ -152,7 +152,7 @@ static void plots_are_pictures(void **state)
 }
 
 /* Every cell once with each seed; what they have come to has a mean and a spread. */
-static void seeds_have_means(void **state)
+static void compare_seeds_give_mean_and_spread(void **state)
 {
     const program_result *r =
         program_line("compare good.yaml --strategies sync -n 1,2 --seeds 7,8 --out seeds");
@@ -182,7 +182,7 @@ static void seeds_have_means(void **state)
     assert_page_has("seeds/table.txt", " 3 of 3 done\n");
 }
 
-static void without_gnuplot_there_are_tables(void **state)
+static void compare_without_gnuplot_writes_tables(void **state)
 {
     static const char *const args[] = {"compare", "good.yaml", "--strategies", "sync", "-n",
                                        "2",       "--out",     "plain",        NULL};
@@ -202,7 +202,7 @@ static void without_gnuplot_there_are_tables(void **state)
 
 /* A strategy without a cell of its own on one rank is measured against sync's; names that a shell,
    YAML, CSV or gnuplot would stumble over stay what they are. */
-static void names_and_figures_of_other_strategies(void **state)
+static void compare_special_names_are_escaped(void **state)
 {
     const program_result *r =
         program_line("compare good.yaml --strategies 'sync' -n 1 --out \"'`$(x),\" -q");
@@ -215,7 +215,7 @@ static void names_and_figures_of_other_strategies(void **state)
 
 /* ---- cells that fail ---- */
 
-static void a_cell_that_fails_stops_nothing(void **state)
+static void compare_failed_cell_does_not_stop_others(void **state)
 {
     const program_result *r =
         program_line("compare good.yaml --strategies '" COMPARE_TWO "' -n 1,2 --out some "
@@ -236,7 +236,7 @@ static void a_cell_that_fails_stops_nothing(void **state)
         assert_true(program_exists("some/accuracy.png"));
 }
 
-static void a_cell_that_takes_too_long_is_ended(void **state)
+static void compare_cell_over_time_limit_is_ended(void **state)
 {
     const program_result *r =
         program_line("compare long.yaml --strategies sync -n 2 --out late --limit 1");
@@ -247,7 +247,7 @@ static void a_cell_that_takes_too_long_is_ended(void **state)
     assert_cell("late", 0, "sync", 2, "failed");
 }
 
-static void a_cell_that_is_killed_says_so(void **state)
+static void compare_killed_cell_is_reported(void **state)
 {
     static const char *const args[] = {"compare", "long.yaml", "--strategies", "sync", "-n",
                                        "2",       "--out",     "killed",       NULL};
@@ -271,7 +271,7 @@ static long long compare_changed_at(const char *path)
     return (long long)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 
-static void finished_cells_are_kept(void **state)
+static void compare_resume_keeps_finished_cells(void **state)
 {
     const char *kept = "all/sync-1/summary.json", *anew = "all/sync-2/summary.json";
     const long long before = compare_changed_at(kept);
@@ -290,7 +290,7 @@ static void finished_cells_are_kept(void **state)
     assert_cell("all", 2, "sync", 3, "done");
 }
 
-static void another_config_is_refused(void **state)
+static void compare_resume_with_other_config_is_refused(void **state)
 {
     (void)state;
     program_assert_error(program_line("compare good.yaml --strategies sync -n 1,2 --out all"), 2,
@@ -323,7 +323,7 @@ static void assert_ends(int signal, int exit_code)
     assert_cell("ended", 1, "sync", 1, "not run");
 }
 
-static void signals_end_the_cell_under_way(void **state)
+static void compare_signal_ends_running_cell(void **state)
 {
     (void)state;
     assert_ends(SIGTERM, 143);
@@ -338,7 +338,7 @@ static void signals_end_the_cell_under_way(void **state)
 
 /* ---- what it takes ---- */
 
-static void usage_errors_come_before_any_cell(void **state)
+static void compare_usage_error_starts_no_cell(void **state)
 {
     static const struct {
         const char *line, *words;
@@ -392,19 +392,19 @@ int main(int argc, char **argv)
 {
     /* In this order: later ones look at the folder of the first. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_comparison_leaves_tables),
-        cmocka_unit_test(figures_are_those_of_the_runs),
-        cmocka_unit_test(plots_are_pictures),
-        cmocka_unit_test(seeds_have_means),
-        cmocka_unit_test(finished_cells_are_kept),
-        cmocka_unit_test(another_config_is_refused),
-        cmocka_unit_test(without_gnuplot_there_are_tables),
-        cmocka_unit_test(names_and_figures_of_other_strategies),
-        cmocka_unit_test(a_cell_that_fails_stops_nothing),
-        cmocka_unit_test(a_cell_that_takes_too_long_is_ended),
-        cmocka_unit_test(a_cell_that_is_killed_says_so),
-        cmocka_unit_test(signals_end_the_cell_under_way),
-        cmocka_unit_test(usage_errors_come_before_any_cell),
+        cmocka_unit_test(compare_two_strategies_writes_tables),
+        cmocka_unit_test(compare_figures_equal_those_of_runs),
+        cmocka_unit_test(compare_plots_are_written_as_images),
+        cmocka_unit_test(compare_seeds_give_mean_and_spread),
+        cmocka_unit_test(compare_resume_keeps_finished_cells),
+        cmocka_unit_test(compare_resume_with_other_config_is_refused),
+        cmocka_unit_test(compare_without_gnuplot_writes_tables),
+        cmocka_unit_test(compare_special_names_are_escaped),
+        cmocka_unit_test(compare_failed_cell_does_not_stop_others),
+        cmocka_unit_test(compare_cell_over_time_limit_is_ended),
+        cmocka_unit_test(compare_killed_cell_is_reported),
+        cmocka_unit_test(compare_signal_ends_running_cell),
+        cmocka_unit_test(compare_usage_error_starts_no_cell),
     };
     int failed;
 

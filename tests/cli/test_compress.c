@@ -41,7 +41,7 @@ static void train(const char *dir, const char *ranks, const char *strategy, cons
     program_assert_success(program_run(args, NULL));
 }
 
-static void the_same_bits_over_mpi(void **state)
+static void compress_over_mpi_has_same_bits(void **state)
 {
     (void)state;
     program_need_mpi();
@@ -60,7 +60,7 @@ static void the_same_bits_over_mpi(void **state)
 }
 
 /* The one that takes its place has its memory. */
-static void a_killed_rank_changes_no_bit(void **state)
+static void compress_killed_rank_changes_no_bit(void **state)
 {
     (void)state;
     for (size_t c = 1; c < COMPRESSORS; c++) {
@@ -155,8 +155,8 @@ static int setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bits_over_mpi),
-        cmocka_unit_test(a_killed_rank_changes_no_bit),
+        cmocka_unit_test(compress_over_mpi_has_same_bits),
+        cmocka_unit_test(compress_killed_rank_changes_no_bit),
         cmocka_unit_test(compress_after_shrink_continues),
         cmocka_unit_test(compress_summary_counts_bytes),
         cmocka_unit_test(compress_with_bad_config_is_refused),

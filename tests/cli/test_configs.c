@@ -61,7 +61,7 @@ static const char *configs_path(size_t i)
     return path;
 }
 
-static void every_config_runs(void **state)
+static void configs_all_of_them_run(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIGS; i++) {
@@ -119,7 +119,7 @@ static void assert_reaches(size_t i, const char *ranks, const char *set)
     program_remove("out");
 }
 
-static void every_config_learns(void **state)
+static void configs_all_of_them_learn(void **state)
 {
     const char *mnist = configs_mnist();
     const bool fashion = program_line("data info fashion-mnist")->exit_code == 0;
@@ -142,8 +142,8 @@ static void every_config_learns(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest quick[] = {cmocka_unit_test(every_config_runs)};
-    const struct CMUnitTest slow[] = {cmocka_unit_test(every_config_learns)};
+    const struct CMUnitTest quick[] = {cmocka_unit_test(configs_all_of_them_run)};
+    const struct CMUnitTest slow[] = {cmocka_unit_test(configs_all_of_them_learn)};
     int failed;
 
     if (program_init(argc > 1 ? argv[1] : NULL) != 0 || argc < 3)

@@ -108,7 +108,7 @@ static char *ctl_file(const char *name)
 }
 
 /* In a folder whose path no socket's address can hold, behind a socket that a dead run has left. */
-static void ranks_come_and_go(void **state)
+static void ctl_ranks_requests_change_number(void **state)
 {
     const pid_t pid = ctl_start("2", "partition={kind: global}");
     struct stat about;
@@ -136,7 +136,7 @@ static void ranks_come_and_go(void **state)
 }
 
 /* Ranks that mpiexec has started: rank 0 answers. */
-static void ranks_of_mpiexec_are_asked(void **state)
+static void ctl_under_mpiexec_is_answered_by_rank_0(void **state)
 {
     char ranks[] = "2";
     const char *const command[] = {PROGRAM_MPIEXEC, "-n", ranks,       ctl_program, "train",
@@ -167,7 +167,7 @@ static void ranks_of_mpiexec_are_asked(void **state)
     program_remove(ctl_dir);
 }
 
-static void wrong_requests_harm_nobody(void **state)
+static void ctl_bad_request_is_refused(void **state)
 {
     const pid_t pid = ctl_start("2", "batch_per_rank=8");
 
@@ -188,7 +188,7 @@ static void wrong_requests_harm_nobody(void **state)
     program_remove(ctl_dir);
 }
 
-static void other_users_are_refused(void **state)
+static void ctl_other_user_is_refused(void **state)
 {
     pid_t pid, other;
 
@@ -223,7 +223,7 @@ static void other_users_are_refused(void **state)
     program_remove(ctl_dir);
 }
 
-static void a_time_limit_ends_in_order(void **state)
+static void train_max_seconds_ends_with_checkpoint(void **state)
 {
     const pid_t pid = ctl_start("2", "max_seconds=1");
 
@@ -233,7 +233,7 @@ static void a_time_limit_ends_in_order(void **state)
     program_remove(ctl_dir);
 }
 
-static void what_cannot_be_is_refused_at_the_start(void **state)
+static void train_unsupported_on_failure_is_refused(void **state)
 {
     char text[2048];
 
@@ -282,12 +282,15 @@ static int ctl_clear(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ranks_come_and_go, ctl_make_folder, ctl_clear),
-        cmocka_unit_test_setup_teardown(ranks_of_mpiexec_are_asked, ctl_make_folder, ctl_clear),
-        cmocka_unit_test_setup_teardown(wrong_requests_harm_nobody, ctl_make_folder, ctl_clear),
-        cmocka_unit_test_setup_teardown(other_users_are_refused, ctl_make_folder, ctl_clear),
-        cmocka_unit_test_setup_teardown(a_time_limit_ends_in_order, ctl_make_folder, ctl_clear),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_at_the_start, ctl_make_folder,
+        cmocka_unit_test_setup_teardown(ctl_ranks_requests_change_number, ctl_make_folder,
+                                        ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_under_mpiexec_is_answered_by_rank_0, ctl_make_folder,
+                                        ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_bad_request_is_refused, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_other_user_is_refused, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(train_max_seconds_ends_with_checkpoint, ctl_make_folder,
+                                        ctl_clear),
+        cmocka_unit_test_setup_teardown(train_unsupported_on_failure_is_refused, ctl_make_folder,
                                         ctl_clear),
     };
     int failed;

@@ -55,7 +55,7 @@ static void assert_ends(const program_result *r, int exit_code)
     assert_false(program_exists("run/summary.json"));
 }
 
-static void ranks_of_a_launcher(void **state)
+static void detached_ranks_ignore_hangup(void **state)
 {
     static const char *const ignoring[] = {IGNORING, NULL}, *const plain[] = {NULL};
 
@@ -73,7 +73,7 @@ static void ranks_of_a_launcher(void **state)
 }
 
 /* mpiexec gives its ranks other signals than it has itself, so they are set behind it. */
-static void ranks_of_mpiexec(void **state)
+static void detached_ranks_under_mpiexec_ignore_signals(void **state)
 {
     static const char *const ignoring[] = {PROGRAM_MPIEXEC, "-n", "1", IGNORING, NULL};
     static const char *const plain[] = {PROGRAM_MPIEXEC, "-n", "1", NULL};
@@ -87,7 +87,7 @@ static void ranks_of_mpiexec(void **state)
     assert_ends(run_with(SIGHUP, true, plain, more), 143);
 }
 
-static void the_launcher_of_mpiexec(void **state)
+static void detached_launcher_of_mpiexec_ignores_signals(void **state)
 {
     static const char *const ignoring[] = {IGNORING, NULL}, *const plain[] = {NULL};
     static const char *const more[] = {"-n", "2", "--mpiexec", PROGRAM_MPIEXEC_LINE, NULL};
@@ -115,9 +115,9 @@ static int setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_of_a_launcher),
-        cmocka_unit_test(ranks_of_mpiexec),
-        cmocka_unit_test(the_launcher_of_mpiexec),
+        cmocka_unit_test(detached_ranks_ignore_hangup),
+        cmocka_unit_test(detached_ranks_under_mpiexec_ignore_signals),
+        cmocka_unit_test(detached_launcher_of_mpiexec_ignores_signals),
     };
     int failed;
 

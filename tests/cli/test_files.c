@@ -123,7 +123,7 @@ static void files_check(const files_case *c)
     }
 }
 
-static void a_resumed_run_reads_files_alone(void **state)
+static void resume_of_no_regular_file_is_refused(void **state)
 {
     static const char line[] = "train good.yaml -n 1 --run-dir run --resume";
     static const files_case cases[] = {
@@ -157,7 +157,7 @@ static void a_resumed_run_reads_files_alone(void **state)
     program_assert_success(files_run(line));
 }
 
-static void inspect_reads_files_alone(void **state)
+static void inspect_of_no_regular_file_is_refused(void **state)
 {
     static const char line[] = "inspect " FILES_STEP;
     static const files_case cases[] = {
@@ -174,7 +174,7 @@ static void inspect_reads_files_alone(void **state)
     program_assert_success(files_run("inspect copy"));
 }
 
-static void eval_and_export_read_files_alone(void **state)
+static void eval_and_export_of_no_regular_file_are_refused(void **state)
 {
     static const files_case cases[] = {
         {"eval run", "run/final.safetensors", 3, FILES_KINDS},
@@ -191,7 +191,7 @@ static void eval_and_export_read_files_alone(void **state)
 }
 
 /* A cell whose results cannot be read is run again; what a link led to is not touched. */
-static void a_comparison_reads_files_alone(void **state)
+static void compare_of_no_regular_file_runs_cell_again(void **state)
 {
     static const char line[] = "compare good.yaml --strategies sync -n 1 --set epochs=1 --out cmp "
                                "--resume --quiet";
@@ -231,7 +231,7 @@ static void a_comparison_reads_files_alone(void **state)
 
 /* ---- what is written ---- */
 
-static void nothing_is_written_through_a_link(void **state)
+static void train_does_not_write_through_links(void **state)
 {
     static const char *const files[] = {".lock",
                                         "control.sock",
@@ -267,7 +267,7 @@ static void nothing_is_written_through_a_link(void **state)
     }
 }
 
-static void a_lock_is_a_file_of_its_own(void **state)
+static void train_lock_that_is_a_link_is_refused(void **state)
 {
     static const char line[] = "train good.yaml -n 1 --run-dir run --resume --quiet";
     char *kept;
@@ -321,12 +321,12 @@ static void run_dir_writable_by_all_is_reported(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_resumed_run_reads_files_alone),
-        cmocka_unit_test(inspect_reads_files_alone),
-        cmocka_unit_test(eval_and_export_read_files_alone),
-        cmocka_unit_test(a_comparison_reads_files_alone),
-        cmocka_unit_test(nothing_is_written_through_a_link),
-        cmocka_unit_test(a_lock_is_a_file_of_its_own),
+        cmocka_unit_test(resume_of_no_regular_file_is_refused),
+        cmocka_unit_test(inspect_of_no_regular_file_is_refused),
+        cmocka_unit_test(eval_and_export_of_no_regular_file_are_refused),
+        cmocka_unit_test(compare_of_no_regular_file_runs_cell_again),
+        cmocka_unit_test(train_does_not_write_through_links),
+        cmocka_unit_test(train_lock_that_is_a_link_is_refused),
         cmocka_unit_test(run_dir_writable_by_all_is_reported),
     };
     int failed;

@@ -30,7 +30,7 @@ static void assert_narrow(const char *text)
     }
 }
 
-static void every_command_has_help(void **state)
+static void help_of_every_command_is_printed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < HELP_COMMANDS; i++) {
@@ -50,7 +50,7 @@ static void every_command_has_help(void **state)
     }
 }
 
-static void help_comes_in_every_spelling(void **state)
+static void help_in_any_spelling_is_same(void **state)
 {
     char *text;
 
@@ -64,7 +64,7 @@ static void help_comes_in_every_spelling(void **state)
     free(text);
 }
 
-static void the_program_lists_its_commands(void **state)
+static void help_of_program_lists_commands(void **state)
 {
     static const char *const lines[] = {"", "--help", "-h", "help"};
 
@@ -82,7 +82,7 @@ static void the_program_lists_its_commands(void **state)
     assert_non_null(strstr(program_line("help bench")->out, "bench train"));
 }
 
-static void the_version_is_one_line(void **state)
+static void version_is_one_line(void **state)
 {
     const program_result *r = program_line("--version");
     int major, minor, patch, n = 0;
@@ -93,7 +93,7 @@ static void the_version_is_one_line(void **state)
     assert_int_equal(n, strlen(r->out));
 }
 
-static void every_list_can_be_printed(void **state)
+static void list_of_every_name_is_printed(void **state)
 {
     static const struct {
         const char *name, *holds;
@@ -119,7 +119,7 @@ static void every_list_can_be_printed(void **state)
     }
 }
 
-static void the_doctor_looks_at_everything(void **state)
+static void doctor_reports_every_check(void **state)
 {
     static const char *const checks[] = {"cpu", "cores", "memory", "limits",
                                          "ref", "self",  "shm",    "gnuplot"};
@@ -132,7 +132,7 @@ static void the_doctor_looks_at_everything(void **state)
     assert_non_null(strstr(r->out, " 0 failures\n"));
 }
 
-static void usage_errors_say_what_to_do(void **state)
+static void usage_error_names_remedy(void **state)
 {
     static const struct {
         const char *line, *words;
@@ -199,7 +199,7 @@ static void help_drop_backslashes(char *text)
     *to = '\0';
 }
 
-static void the_man_page_knows_every_command_and_option(void **state)
+static void man_page_has_every_command_and_option(void **state)
 {
     char *page = help_read_page("cohort.1");
 
@@ -237,7 +237,7 @@ static void assert_page_knows_list(const char *page, char *list)
     }
 }
 
-static void the_page_on_configs_knows_every_key(void **state)
+static void configuration_page_has_every_key(void **state)
 {
     static const char *const lists[] = {"config",        "models",     "ops",        "datasets",
                                         "partitions",    "schedules",  "optimizers", "strategies",
@@ -258,7 +258,7 @@ static void the_page_on_configs_knows_every_key(void **state)
 }
 
 /* Standard output on a full disk is an error, not a silent success. */
-static void a_full_disk_under_the_output_is_noticed(void **state)
+static void output_to_full_disk_is_an_error(void **state)
 {
     static const char *const args[] = {"list", "ops", NULL};
     const program_options full = {.stdout_path = "/dev/full"};
@@ -274,16 +274,16 @@ static void a_full_disk_under_the_output_is_noticed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_command_has_help),
-        cmocka_unit_test(help_comes_in_every_spelling),
-        cmocka_unit_test(the_program_lists_its_commands),
-        cmocka_unit_test(the_version_is_one_line),
-        cmocka_unit_test(every_list_can_be_printed),
-        cmocka_unit_test(the_doctor_looks_at_everything),
-        cmocka_unit_test(usage_errors_say_what_to_do),
-        cmocka_unit_test(the_man_page_knows_every_command_and_option),
-        cmocka_unit_test(the_page_on_configs_knows_every_key),
-        cmocka_unit_test(a_full_disk_under_the_output_is_noticed),
+        cmocka_unit_test(help_of_every_command_is_printed),
+        cmocka_unit_test(help_in_any_spelling_is_same),
+        cmocka_unit_test(help_of_program_lists_commands),
+        cmocka_unit_test(version_is_one_line),
+        cmocka_unit_test(list_of_every_name_is_printed),
+        cmocka_unit_test(doctor_reports_every_check),
+        cmocka_unit_test(usage_error_names_remedy),
+        cmocka_unit_test(man_page_has_every_command_and_option),
+        cmocka_unit_test(configuration_page_has_every_key),
+        cmocka_unit_test(output_to_full_disk_is_an_error),
     };
     int failed;
 

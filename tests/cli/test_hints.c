@@ -27,7 +27,7 @@ static void assert_hints(const hint_case *cases, size_t n)
 
 #define ASSERT_HINTS(cases) assert_hints(cases, sizeof(cases) / sizeof((cases)[0]))
 
-static void keys_of_other_programs_get_a_hint(void **state)
+static void hint_for_key_of_other_program_is_given(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml -s batch_size=3", "unknown key 'batch_size'; here it is `batch: 128`"},
@@ -57,7 +57,7 @@ static void keys_of_other_programs_get_a_hint(void **state)
     ASSERT_HINTS(cases);
 }
 
-static void names_of_other_programs_get_a_hint(void **state)
+static void hint_for_name_of_other_program_is_given(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml -s optimizer=AdamW", "did you mean 'adamw'"},
@@ -80,7 +80,7 @@ static void names_of_other_programs_get_a_hint(void **state)
     ASSERT_HINTS(cases);
 }
 
-static void keys_given_as_options_get_a_hint(void **state)
+static void hint_for_key_as_option_is_given(void **state)
 {
     static const hint_case cases[] = {
         {"train a.yaml --epochs 3", "`--set epochs=3`"},
@@ -149,7 +149,7 @@ static const char *const hints_names[] = {
 };
 
 /* The hint's own words, put on a command line: `--set path=example`. */
-static void hints_can_be_typed(void **state)
+static void hint_typed_as_printed_is_accepted(void **state)
 {
 
     (void)state;
@@ -180,7 +180,7 @@ static void hints_can_be_typed(void **state)
     }
 }
 
-static void oversubscribed_ranks_give_a_warning(void **state)
+static void train_oversubscribed_ranks_are_warned_of(void **state)
 {
     const program_result *r;
 
@@ -193,7 +193,7 @@ static void oversubscribed_ranks_give_a_warning(void **state)
     program_assert_error(program_line("train a.yaml -n 1024 -q --run-dir many"), 2, "1024 ranks");
 }
 
-static void counts_agree_with_their_nouns(void **state)
+static void output_of_one_is_singular(void **state)
 {
     const program_result *r;
 
@@ -214,12 +214,12 @@ static void counts_agree_with_their_nouns(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_other_programs_get_a_hint),
-        cmocka_unit_test(names_of_other_programs_get_a_hint),
-        cmocka_unit_test(keys_given_as_options_get_a_hint),
-        cmocka_unit_test(hints_can_be_typed),
-        cmocka_unit_test(oversubscribed_ranks_give_a_warning),
-        cmocka_unit_test(counts_agree_with_their_nouns),
+        cmocka_unit_test(hint_for_key_of_other_program_is_given),
+        cmocka_unit_test(hint_for_name_of_other_program_is_given),
+        cmocka_unit_test(hint_for_key_as_option_is_given),
+        cmocka_unit_test(hint_typed_as_printed_is_accepted),
+        cmocka_unit_test(train_oversubscribed_ranks_are_warned_of),
+        cmocka_unit_test(output_of_one_is_singular),
     };
     int failed;
 

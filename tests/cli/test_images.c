@@ -66,7 +66,7 @@ static void expect_same_weights(const char *data, const char *pack)
     program_remove("other");
 }
 
-static void test_pack_trains_the_same(void **state)
+static void pack_gives_same_weights_as_source(void **state)
 {
     (void)state;
     program_assert_success(program_line("data pack '" SYNTHETIC "' made.pack"));
@@ -77,7 +77,7 @@ static void test_pack_trains_the_same(void **state)
     expect_same_weights(FOLDER, "{name: pack, path: pixels.pack}");
 }
 
-static void test_pack_says_what_it_did(void **state)
+static void pack_prints_count_and_size(void **state)
 {
     const program_result *r = program_line("data pack '" FOLDER "' said.pack");
 
@@ -95,7 +95,7 @@ static void test_pack_says_what_it_did(void **state)
 }
 
 /* Names of folders are anybody's: a line stays a line, and a terminal what it was. */
-static void test_odd_class_names(void **state)
+static void data_info_escapes_class_names(void **state)
 {
     static const char *const classes[] = {"\x1b[2Ja\nb", "exe\xe2\x80\xaegpj", "K\xc3\xa4se"};
     const program_result *r;
@@ -126,7 +126,7 @@ static void test_odd_class_names(void **state)
     assert_null(strchr(r->err, '\x1b'));
 }
 
-static void test_bad_packs(void **state)
+static void pack_damaged_file_is_refused(void **state)
 {
     char *bytes;
 
@@ -149,7 +149,7 @@ static void test_bad_packs(void **state)
 }
 
 /* A full disk leaves neither the file nor a part of it. */
-static void test_pack_leaves_nothing(void **state)
+static void pack_full_disk_leaves_no_file(void **state)
 {
     const char *args[] = {"data", "pack", SYNTHETIC, "full.pack", NULL};
     const program_options full = {.max_file_bytes = 4096};
@@ -160,7 +160,7 @@ static void test_pack_leaves_nothing(void **state)
     assert_int_equal(program_count_entries("."), before);
 }
 
-static void test_bad_images(void **state)
+static void train_bad_image_is_named(void **state)
 {
     const program_result *r;
 
@@ -196,7 +196,7 @@ static void expect_text(const char *path, const char *words)
 #define TRAIN    "train net.yaml -n 2 --run-dir run --set 'data="
 
 /* Of training, bad.jpg alone, and of the test split, bad.png: one of each in both epochs. */
-static void test_bad_images_are_skipped(void **state)
+static void train_skip_replaces_bad_images(void **state)
 {
     (void)state;
     program_write_text("set/train/a/bad.jpg", "no image");
@@ -220,10 +220,13 @@ static void test_bad_images_are_skipped(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pack_trains_the_same),   cmocka_unit_test(test_pack_says_what_it_did),
-        cmocka_unit_test(test_odd_class_names),        cmocka_unit_test(test_bad_packs),
-        cmocka_unit_test(test_pack_leaves_nothing),    cmocka_unit_test(test_bad_images),
-        cmocka_unit_test(test_bad_images_are_skipped),
+        cmocka_unit_test(pack_gives_same_weights_as_source),
+        cmocka_unit_test(pack_prints_count_and_size),
+        cmocka_unit_test(data_info_escapes_class_names),
+        cmocka_unit_test(pack_damaged_file_is_refused),
+        cmocka_unit_test(pack_full_disk_leaves_no_file),
+        cmocka_unit_test(train_bad_image_is_named),
+        cmocka_unit_test(train_skip_replaces_bad_images),
     };
     int failed;
 

@@ -13,7 +13,7 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
-static void no_key_takes_just_a_value(void **state)
+static void list_says_what_each_key_takes(void **state)
 {
     static const char *const lists[] = {"config",        "models",     "ops",        "datasets",
                                         "partitions",    "schedules",  "optimizers", "strategies",
@@ -30,7 +30,7 @@ static void no_key_takes_just_a_value(void **state)
     }
 }
 
-static void the_list_of_keys_has_those_of_maps(void **state)
+static void list_config_has_keys_of_maps(void **state)
 {
     const program_result *r = program_line("list config");
     static const char *const keys[] = {"\n    norm ",  "\n    depth ",    "\n    decay ",
@@ -43,7 +43,7 @@ static void the_list_of_keys_has_those_of_maps(void **state)
     assert_non_null(strstr(r->out, "`cohort list optimizers`"));
 }
 
-static void configs_are_found_by_name(void **state)
+static void configs_by_name_are_found(void **state)
 {
     const program_result *r = program_line("list configs");
 
@@ -70,7 +70,7 @@ static void configs_are_found_by_name(void **state)
     program_assert_error(program_line("train ../configs/fashion-mnist"), 2, "No such file");
 }
 
-static void a_run_is_shown(void **state)
+static void inspect_run_directory_is_shown(void **state)
 {
     const program_result *r;
 
@@ -107,10 +107,10 @@ static void a_run_is_shown(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_key_takes_just_a_value),
-        cmocka_unit_test(the_list_of_keys_has_those_of_maps),
-        cmocka_unit_test(configs_are_found_by_name),
-        cmocka_unit_test(a_run_is_shown),
+        cmocka_unit_test(list_says_what_each_key_takes),
+        cmocka_unit_test(list_config_has_keys_of_maps),
+        cmocka_unit_test(configs_by_name_are_found),
+        cmocka_unit_test(inspect_run_directory_is_shown),
     };
     int failed;
 

@@ -29,7 +29,7 @@ static void assert_same_weights(const char *dir, int ranks)
 }
 
 /* SIGUSR1, which mpiexec passes on: a checkpoint, and on from it to the same bits. */
-static void a_signal_to_mpiexec_ends_in_order(void **state)
+static void mpiexec_signal_ends_with_checkpoint(void **state)
 {
     static const char *const args[] = {"train", "job.yaml",        "--run-dir", "told",
                                        "-s",    "on_failure=stop", NULL};
@@ -52,7 +52,7 @@ static void a_signal_to_mpiexec_ends_in_order(void **state)
     program_remove("told");
 }
 
-static void a_time_limit_ends_in_order(void **state)
+static void mpiexec_max_seconds_ends_with_checkpoint(void **state)
 {
     static const char *const args[] = {"train", "job.yaml",        "--run-dir", "late",
                                        "-s",    "max_seconds=1",   "-s",        "epochs=1000000",
@@ -70,7 +70,7 @@ static void a_time_limit_ends_in_order(void **state)
     program_remove("late");
 }
 
-static void mpiexec_alone_starts_nothing_again(void **state)
+static void mpiexec_without_launcher_does_not_restart(void **state)
 {
     static const char *const args[] = {"train", "job.yaml", "--run-dir", "alone", NULL};
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
@@ -94,7 +94,7 @@ static const program_result *train_under(const char *script, const char *dir, co
     return program_run(args, &options);
 }
 
-static void a_killed_rank_costs_the_steps_since_the_checkpoint(void **state)
+static void mpiexec_killed_rank_resumes_from_checkpoint(void **state)
 {
     const program_result *r;
 
@@ -142,7 +142,7 @@ static void assert_tuned(const program_result *r, const char *transport, int siz
     assert_true(proposed >= 0.125 && proposed < mib);
 }
 
-static void bucket_sizes_are_tuned(void **state)
+static void bench_comm_tune_prints_bucket_sizes(void **state)
 {
     static const char *const args[] = {"bench", "comm", "--tune", "--max-bytes", "2097152", NULL};
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
@@ -165,7 +165,7 @@ static void mpiexec_max_restarts_ends_the_job(void **state)
     program_remove("never");
 }
 
-static void signals_to_cohort_end_in_order(void **state)
+static void mpiexec_signal_to_launcher_ends_with_checkpoint(void **state)
 {
     static const struct {
         int signal, exit_code;
@@ -292,7 +292,7 @@ static void mpiexec_step_failing_twice_ends_the_job(void **state)
 }
 
 /* Of three ranks two share memory, weights and the update: what is saved is one process's. */
-static void each_rank_of_a_host_updates_its_part(void **state)
+static void mpiexec_ranks_of_host_share_the_update(void **state)
 {
     static const char *const one[] = {"train",
                                       "job.yaml",
@@ -367,19 +367,19 @@ static int setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_signal_to_mpiexec_ends_in_order),
-        cmocka_unit_test(a_time_limit_ends_in_order),
-        cmocka_unit_test(mpiexec_alone_starts_nothing_again),
-        cmocka_unit_test(a_killed_rank_costs_the_steps_since_the_checkpoint),
-        cmocka_unit_test(bucket_sizes_are_tuned),
+        cmocka_unit_test(mpiexec_signal_ends_with_checkpoint),
+        cmocka_unit_test(mpiexec_max_seconds_ends_with_checkpoint),
+        cmocka_unit_test(mpiexec_without_launcher_does_not_restart),
+        cmocka_unit_test(mpiexec_killed_rank_resumes_from_checkpoint),
+        cmocka_unit_test(bench_comm_tune_prints_bucket_sizes),
         cmocka_unit_test(mpiexec_max_restarts_ends_the_job),
-        cmocka_unit_test(signals_to_cohort_end_in_order),
+        cmocka_unit_test(mpiexec_signal_to_launcher_ends_with_checkpoint),
         cmocka_unit_test(mpiexec_killed_launcher_leaves_no_process),
         cmocka_unit_test(mpiexec_host_with_lost_rank_is_left_out),
         cmocka_unit_test(mpiexec_unknown_cause_names_no_rank),
         cmocka_unit_test(mpiexec_step_failing_twice_ends_the_job),
         cmocka_unit_test(mpiexec_start_failure_is_reported_once),
-        cmocka_unit_test(each_rank_of_a_host_updates_its_part),
+        cmocka_unit_test(mpiexec_ranks_of_host_share_the_update),
     };
     int failed;
 

@@ -35,7 +35,7 @@ static void overwrite_assert_kept(const char *path, const char *text)
 }
 
 /* Each file that a run writes, in a folder that is none of a run's. */
-static void training_leaves_own_files(void **state)
+static void train_into_used_folder_leaves_its_files(void **state)
 {
     static const char *const files[] = {"config.yaml",       "metrics.jsonl", "summary.json",
                                         "final.safetensors", "profile.json",  "trained.safetensors",
@@ -65,7 +65,7 @@ static void training_leaves_own_files(void **state)
     program_assert_error(program_line("train good.yaml -n 1 --run-dir mine"), 2, "earlier run");
 }
 
-static void training_here_leaves_its_config(void **state)
+static void train_into_folder_of_config_leaves_it(void **state)
 {
     (void)state;
     program_remove("here");
@@ -86,7 +86,7 @@ static void training_here_leaves_its_config(void **state)
     assert_int_equal(chdir(".."), 0);
 }
 
-static void a_comparison_leaves_own_files(void **state)
+static void compare_into_used_folder_leaves_its_files(void **state)
 {
     static const char line[] = "compare good.yaml --strategies sync -n 1 --out mine";
     char resume[128];
@@ -106,7 +106,7 @@ static void a_comparison_leaves_own_files(void **state)
     program_assert_success(program_line(resume));
 }
 
-static void a_result_replaces_its_kind_alone(void **state)
+static void output_over_file_of_other_kind_is_refused(void **state)
 {
     static const struct {
         const char *line, *path;
@@ -201,7 +201,7 @@ static void overwrite_at_once(const char *const *args, const char *prefix, const
     assert_int_equal(overwrite_count("runs", prefix, file), OVERWRITE_AT_ONCE);
 }
 
-static void commands_of_one_second_have_their_own_folders(void **state)
+static void run_directories_of_one_second_differ(void **state)
 {
     static const char *const train[] = {"cohort", "train", "good.yaml", "-n", "1", NULL};
     static const char *const compare[] = {"cohort", "compare",      "good.yaml", "-n",
@@ -214,7 +214,7 @@ static void commands_of_one_second_have_their_own_folders(void **state)
     assert_int_equal(overwrite_count("runs", "compare-", "sync-1/summary.json"), OVERWRITE_AT_ONCE);
 }
 
-static void a_comparison_that_cannot_begin_leaves_no_folder(void **state)
+static void compare_refused_at_start_leaves_no_folder(void **state)
 {
     (void)state;
     program_write_text("bad.yaml", FIXTURES_CONFIG "epoch: 3\n");
@@ -226,12 +226,12 @@ static void a_comparison_that_cannot_begin_leaves_no_folder(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_own_files),
-        cmocka_unit_test(training_here_leaves_its_config),
-        cmocka_unit_test(a_comparison_leaves_own_files),
-        cmocka_unit_test(a_result_replaces_its_kind_alone),
-        cmocka_unit_test(commands_of_one_second_have_their_own_folders),
-        cmocka_unit_test(a_comparison_that_cannot_begin_leaves_no_folder),
+        cmocka_unit_test(train_into_used_folder_leaves_its_files),
+        cmocka_unit_test(train_into_folder_of_config_leaves_it),
+        cmocka_unit_test(compare_into_used_folder_leaves_its_files),
+        cmocka_unit_test(output_over_file_of_other_kind_is_refused),
+        cmocka_unit_test(run_directories_of_one_second_differ),
+        cmocka_unit_test(compare_refused_at_start_leaves_no_folder),
     };
     char path[4096] = "";
     int failed;

@@ -30,7 +30,7 @@ static const program_result *partition_show(const char *ranks, const char *parti
     return program_run(args, NULL);
 }
 
-static void every_kind_takes_each_sample_once(void **state)
+static void partition_every_kind_takes_each_sample_once(void **state)
 {
     static const struct {
         const char *ranks, *partition, *words;
@@ -62,7 +62,7 @@ static void every_kind_takes_each_sample_once(void **state)
     }
 }
 
-static void what_is_not_taken_once_is_named(void **state)
+static void partition_repeated_samples_are_named(void **state)
 {
     const program_result *r;
 
@@ -80,7 +80,7 @@ static void what_is_not_taken_once_is_named(void **state)
                                    "them): 100 101 102\n"));
 }
 
-static void the_numbers_come_as_csv(void **state)
+static void partition_csv_has_numbers(void **state)
 {
     const program_result *r =
         partition_show("2", "{kind: labels, labels: [[0, 1], [1, 2, 3]]}", "--csv", NULL);
@@ -91,7 +91,7 @@ static void the_numbers_come_as_csv(void **state)
                                 "1,0,0\n1,1,32\n1,2,64\n1,3,64\n");
 }
 
-static void a_picture_is_drawn_or_missed_clearly(void **state)
+static void partition_svg_is_drawn_or_refused(void **state)
 {
     const bool gnuplot = system("command -v gnuplot >/dev/null 2>&1") == 0;
     const program_result *r = partition_show("3", "dirichlet", "--svg", "it's.svg");
@@ -122,7 +122,7 @@ static const program_result *partition_train(const char *ranks, const char *part
 }
 
 /* Ranks without a sample in a step, in all of them, and from some step on. */
-static void no_split_hangs(void **state)
+static void partition_with_empty_ranks_trains(void **state)
 {
     static const struct {
         const char *ranks, *partition;
@@ -149,7 +149,7 @@ static void no_split_hangs(void **state)
     }
 }
 
-static void bad_partitions_start_no_rank(void **state)
+static void partition_bad_config_starts_no_rank(void **state)
 {
     static const struct {
         const char *ranks, *partition;
@@ -192,7 +192,7 @@ static void bad_partitions_start_no_rank(void **state)
 }
 
 /* Accuracy is that of the test split, whoever measures what. */
-static void a_test_sample_is_measured_once(void **state)
+static void test_partition_measures_each_sample_once(void **state)
 {
     static const char *const bad[] = {"test_partition={kind: interleaved, pad: true}",
                                       "test_partition={kind: file, path: parts.txt}"};
@@ -222,13 +222,13 @@ static void a_test_sample_is_measured_once(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_takes_each_sample_once),
-        cmocka_unit_test(what_is_not_taken_once_is_named),
-        cmocka_unit_test(the_numbers_come_as_csv),
-        cmocka_unit_test(a_picture_is_drawn_or_missed_clearly),
-        cmocka_unit_test(no_split_hangs),
-        cmocka_unit_test(bad_partitions_start_no_rank),
-        cmocka_unit_test(a_test_sample_is_measured_once),
+        cmocka_unit_test(partition_every_kind_takes_each_sample_once),
+        cmocka_unit_test(partition_repeated_samples_are_named),
+        cmocka_unit_test(partition_csv_has_numbers),
+        cmocka_unit_test(partition_svg_is_drawn_or_refused),
+        cmocka_unit_test(partition_with_empty_ranks_trains),
+        cmocka_unit_test(partition_bad_config_starts_no_rank),
+        cmocka_unit_test(test_partition_measures_each_sample_once),
     };
     int failed;
 

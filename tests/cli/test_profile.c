@@ -212,7 +212,7 @@ static int profile_check_trace(const json_t *trace, int *operations)
     return profile_check_nesting(span, n);
 }
 
-static void a_profile_adds_up_on_every_rank(void **state)
+static void profile_times_of_every_rank_add_up(void **state)
 {
     const program_result *r = program_line(
         "train p.yaml -n 2 --profile --profile-steps 7 --profile-skip 3 --run-dir two");
@@ -240,7 +240,7 @@ static void a_profile_adds_up_on_every_rank(void **state)
     json_decref(trace);
 }
 
-static void a_profile_changes_no_weight(void **state)
+static void profile_of_run_changes_no_weight(void **state)
 {
     char with[65], without[65];
 
@@ -253,7 +253,7 @@ static void a_profile_changes_no_weight(void **state)
 }
 
 /* Over MPI requests may belong to a communicator below the one that is watched. */
-static void ranks_of_mpi_are_profiled(void **state)
+static void profile_over_mpi_is_written(void **state)
 {
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
     const char *const args[] = {"train", "p.yaml",    "--profile", "--profile-steps",
@@ -271,7 +271,7 @@ static void ranks_of_mpi_are_profiled(void **state)
 }
 
 /* Shards, micro-batches, a plan for the last batch, evaluation and checkpoints in the window. */
-static void whole_runs_can_be_profiled(void **state)
+static void profile_of_whole_run_is_written(void **state)
 {
     const program_result *r = program_line(
         "train p.yaml -n 2 --profile --profile-steps 1000 --profile-skip 0 --run-dir whole -q "
@@ -292,7 +292,7 @@ static void whole_runs_can_be_profiled(void **state)
 }
 
 /* The run is over before the window begins: an empty profile, said so. */
-static void a_window_may_be_empty(void **state)
+static void profile_after_end_of_run_is_empty(void **state)
 {
     const program_result *r =
         program_line("train p.yaml --profile --profile-skip 500 --run-dir none");
@@ -303,7 +303,7 @@ static void a_window_may_be_empty(void **state)
 }
 
 /* Each line an object; a layer forward and backward. */
-static void layers_are_timed_alone(void **state)
+static void bench_ops_times_every_layer(void **state)
 {
     const program_result *r = program_line("bench ops --model mnist-net --batch 8 --ms 1");
     int lines = 0, conv = 0;
@@ -345,7 +345,7 @@ static void bench_ops_follows_precision(void **state)
     assert_non_null(strstr(r->err, "% of the roof\n"));
 }
 
-static void bad_requests_are_refused(void **state)
+static void bench_ops_bad_arguments_are_refused(void **state)
 {
     (void)state;
     program_assert_error(program_line("bench ops"), 2, "give either a config or --model");
@@ -365,14 +365,14 @@ static int profile_setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_profile_adds_up_on_every_rank),
-        cmocka_unit_test(a_profile_changes_no_weight),
-        cmocka_unit_test(ranks_of_mpi_are_profiled),
-        cmocka_unit_test(whole_runs_can_be_profiled),
-        cmocka_unit_test(a_window_may_be_empty),
-        cmocka_unit_test(layers_are_timed_alone),
+        cmocka_unit_test(profile_times_of_every_rank_add_up),
+        cmocka_unit_test(profile_of_run_changes_no_weight),
+        cmocka_unit_test(profile_over_mpi_is_written),
+        cmocka_unit_test(profile_of_whole_run_is_written),
+        cmocka_unit_test(profile_after_end_of_run_is_empty),
+        cmocka_unit_test(bench_ops_times_every_layer),
         cmocka_unit_test(bench_ops_follows_precision),
-        cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(bench_ops_bad_arguments_are_refused),
     };
     int failed;
 

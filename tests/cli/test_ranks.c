@@ -25,7 +25,7 @@ static double ranks_number(const json_t *object, const char *key)
 }
 
 /* Rank 0 holds three quarters of both splits; the ranks' figures add up to those of the run. */
-static void ranks_can_be_shown_apart(void **state)
+static void train_rank_metrics_add_up_to_run(void **state)
 {
     static const char *const parts[] = {
         "-s",
@@ -65,7 +65,7 @@ static void ranks_can_be_shown_apart(void **state)
     program_remove("apart");
 }
 
-static void the_batch_can_grow_with_the_ranks(void **state)
+static void train_batch_per_rank_scales_with_ranks(void **state)
 {
     const program_result *r = program_line("train good.yaml -n 4 -s batch_per_rank=8 "
                                            "-s max_steps=3 --run-dir grown");
@@ -89,8 +89,8 @@ static int ranks_setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_can_be_shown_apart),
-        cmocka_unit_test(the_batch_can_grow_with_the_ranks),
+        cmocka_unit_test(train_rank_metrics_add_up_to_run),
+        cmocka_unit_test(train_batch_per_rank_scales_with_ranks),
     };
     int failed;
 

@@ -53,7 +53,7 @@ static const program_result *runs_train(const char *ranks, const char *set)
     return program_run(args, NULL);
 }
 
-static void a_run_leaves_its_files_and_nothing_else(void **state)
+static void train_writes_its_files_alone(void **state)
 {
     static const char *const files[] = {"config.yaml",
                                         "metrics.jsonl",
@@ -81,7 +81,7 @@ static void a_run_leaves_its_files_and_nothing_else(void **state)
     }
 }
 
-static void the_summary_says_what_scripts_rely_on(void **state)
+static void summary_has_documented_fields(void **state)
 {
     json_t *summary = program_summary("run2");
 
@@ -124,7 +124,7 @@ static void top5_is_reported_from_six_classes(void **state)
     json_decref(summary);
 }
 
-static void every_line_of_the_metrics_is_json(void **state)
+static void metrics_lines_are_json(void **state)
 {
     char *text = program_read("run2/metrics.jsonl"), *line, *rest = text;
     int starts = 0, epochs = 0, ends = 0;
@@ -163,7 +163,7 @@ static json_t *runs_eval(const char *line)
 }
 
 /* Evaluation counts each sample once, so any number of ranks finds what training found. */
-static void eval_finds_what_training_found(void **state)
+static void eval_on_any_ranks_equals_training(void **state)
 {
     static const char *const lines[] = {
         "eval run2 --json",
@@ -189,7 +189,7 @@ static void eval_finds_what_training_found(void **state)
 }
 
 /* Synchronous ranks take the steps that one would take. */
-static void ranks_do_not_change_the_result(void **state)
+static void train_on_any_ranks_has_same_result(void **state)
 {
     json_t *one, *two;
 
@@ -204,7 +204,7 @@ static void ranks_do_not_change_the_result(void **state)
     json_decref(one);
 }
 
-static void the_resolved_config_gives_the_same_run(void **state)
+static void train_of_resolved_config_has_same_bytes(void **state)
 {
     json_t *first = program_summary("run2"), *again;
 
@@ -218,7 +218,7 @@ static void the_resolved_config_gives_the_same_run(void **state)
     json_decref(first);
 }
 
-static void inspect_and_summary_agree_on_the_weights(void **state)
+static void inspect_counts_weights_like_summary(void **state)
 {
     json_t *summary = program_summary("run2");
     const program_result *r = program_line("inspect run2/final.safetensors");
@@ -232,7 +232,7 @@ static void inspect_and_summary_agree_on_the_weights(void **state)
     json_decref(summary);
 }
 
-static void inspect_shows_the_network_of_a_config(void **state)
+static void inspect_config_shows_layers(void **state)
 {
     const program_result *r = program_line("inspect good.yaml -n 2 --set batch=48");
 
@@ -246,7 +246,7 @@ static void inspect_shows_the_network_of_a_config(void **state)
     program_assert_success(program_line("list kernels --config good.yaml --why"));
 }
 
-static void data_info_counts(void **state)
+static void data_info_prints_counts(void **state)
 {
     const program_result *r = program_line("data info good.yaml");
 
@@ -272,7 +272,7 @@ static void train_quiet_prints_nothing(void **state)
     assert_string_equal(r->err, "");
 }
 
-static void a_run_without_a_name_goes_under_runs(void **state)
+static void train_without_run_dir_writes_under_runs(void **state)
 {
     const program_result *r;
 
@@ -284,7 +284,7 @@ static void a_run_without_a_name_goes_under_runs(void **state)
     assert_int_equal(program_count_entries("runs"), 1);
 }
 
-static void benchmarks_print_json_lines(void **state)
+static void bench_prints_json_lines(void **state)
 {
     json_t *train = runs_eval("bench train good.yaml -n 2 --steps 3 --warmup 1 --rounds 2");
     char *line, *rest;
@@ -322,7 +322,7 @@ static void assert_stops(int signal, const char *ranks, int exit_code)
 }
 
 /* A signal to the one process that the user sees ends all of them. */
-static void signals_end_all_ranks(void **state)
+static void train_signal_ends_all_ranks(void **state)
 {
     (void)state;
     program_write_text("long.yaml", RUNS_LONG);
@@ -338,7 +338,7 @@ static void signals_end_all_ranks(void **state)
 }
 
 /* One rank is killed, or stands still: the others end, and the message names it. */
-static void a_lost_rank_is_named(void **state)
+static void train_lost_rank_is_named(void **state)
 {
     static const char *const args[] = {"train",   "long.yaml", "-n",        "2", "--run-dir",
                                        "stopped", "-s",        "timeout=5", NULL};
@@ -356,7 +356,7 @@ static void a_lost_rank_is_named(void **state)
 }
 
 /* A bar that is drawn over and over in one line, and a line per epoch that stays. */
-static void a_terminal_gets_a_bar(void **state)
+static void train_on_terminal_draws_bar(void **state)
 {
     static const char *const args[] = {"train", "good.yaml",           "--run-dir", "bar",
                                        "-s",    "data.samples=600000", "-s",        "epochs=1",
@@ -376,7 +376,7 @@ static void a_terminal_gets_a_bar(void **state)
 }
 
 /* The same binary as a rank of an MPI world: the same bytes as over shared memory. */
-static void mpi_gives_the_same_bytes(void **state)
+static void train_over_mpi_has_same_bytes(void **state)
 {
     static const char *const args[] = {"train", "good.yaml", "--run-dir", "mpi", NULL};
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
@@ -398,7 +398,7 @@ static void mpi_gives_the_same_bytes(void **state)
 }
 
 /* mpiexec's own terminal is not the user's: no bar ends up in a log. */
-static void mpi_gets_plain_lines(void **state)
+static void train_over_mpi_prints_plain_lines(void **state)
 {
     static const char *const args[] = {"train", "good.yaml",           "--run-dir", "plain",
                                        "-s",    "data.samples=600000", "-s",        "epochs=1",
@@ -414,7 +414,7 @@ static void mpi_gets_plain_lines(void **state)
 }
 
 /* What needs memory that ranks share cannot run over MPI, and says so before a rank starts. */
-static void mpi_refuses_shared_weights(void **state)
+static void train_over_mpi_with_shared_weights_is_refused(void **state)
 {
     static const char *const strategies[] = {"strategy=hogwild", "strategy=ssp",
                                              "strategy=threads"};
@@ -444,25 +444,25 @@ int main(int argc, char **argv)
 {
     /* In this order: later ones look at the run directory of the first. */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_leaves_its_files_and_nothing_else),
-        cmocka_unit_test(the_summary_says_what_scripts_rely_on),
+        cmocka_unit_test(train_writes_its_files_alone),
+        cmocka_unit_test(summary_has_documented_fields),
         cmocka_unit_test(top5_is_reported_from_six_classes),
-        cmocka_unit_test(every_line_of_the_metrics_is_json),
-        cmocka_unit_test(eval_finds_what_training_found),
-        cmocka_unit_test(ranks_do_not_change_the_result),
-        cmocka_unit_test(the_resolved_config_gives_the_same_run),
-        cmocka_unit_test(inspect_and_summary_agree_on_the_weights),
-        cmocka_unit_test(inspect_shows_the_network_of_a_config),
-        cmocka_unit_test(data_info_counts),
+        cmocka_unit_test(metrics_lines_are_json),
+        cmocka_unit_test(eval_on_any_ranks_equals_training),
+        cmocka_unit_test(train_on_any_ranks_has_same_result),
+        cmocka_unit_test(train_of_resolved_config_has_same_bytes),
+        cmocka_unit_test(inspect_counts_weights_like_summary),
+        cmocka_unit_test(inspect_config_shows_layers),
+        cmocka_unit_test(data_info_prints_counts),
         cmocka_unit_test(train_quiet_prints_nothing),
-        cmocka_unit_test(a_run_without_a_name_goes_under_runs),
-        cmocka_unit_test(benchmarks_print_json_lines),
-        cmocka_unit_test(signals_end_all_ranks),
-        cmocka_unit_test(a_lost_rank_is_named),
-        cmocka_unit_test(a_terminal_gets_a_bar),
-        cmocka_unit_test(mpi_gives_the_same_bytes),
-        cmocka_unit_test(mpi_gets_plain_lines),
-        cmocka_unit_test(mpi_refuses_shared_weights),
+        cmocka_unit_test(train_without_run_dir_writes_under_runs),
+        cmocka_unit_test(bench_prints_json_lines),
+        cmocka_unit_test(train_signal_ends_all_ranks),
+        cmocka_unit_test(train_lost_rank_is_named),
+        cmocka_unit_test(train_on_terminal_draws_bar),
+        cmocka_unit_test(train_over_mpi_has_same_bytes),
+        cmocka_unit_test(train_over_mpi_prints_plain_lines),
+        cmocka_unit_test(train_over_mpi_with_shared_weights_is_refused),
     };
     int failed;
 

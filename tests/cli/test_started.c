@@ -57,7 +57,7 @@ static void trains(const environment *e)
     program_remove("run");
 }
 
-static void without_an_mpi_launcher_it_is_refused(void **state)
+static void started_by_torchrun_is_refused(void **state)
 {
     const environment torch = {{"MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500", "WORLD_SIZE=4",
                                 "RANK=2", "LOCAL_RANK=0", NULL}};
@@ -74,7 +74,7 @@ static void without_an_mpi_launcher_it_is_refused(void **state)
 }
 
 /* The way out that the error names, and what is no such start. */
-static void what_is_left_over_harms_nobody(void **state)
+static void started_with_stale_variables_runs(void **state)
 {
     const environment cases[] = {
         {{NULL}},
@@ -95,7 +95,7 @@ static void what_is_left_over_harms_nobody(void **state)
         trains(&cases[i]);
 }
 
-static void srun_without_mpi_is_refused(void **state)
+static void started_by_srun_without_mpi_is_refused(void **state)
 {
     const environment srun = {{"SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=4", NULL}};
     const environment both = {{"SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "MASTER_ADDR=a",
@@ -109,7 +109,7 @@ static void srun_without_mpi_is_refused(void **state)
 }
 
 /* Scripts for mpiexec often export them, too: its ranks are one world all the same. */
-static void an_mpi_launcher_wins(void **state)
+static void started_by_mpiexec_ignores_other_variables(void **state)
 {
     const program_options options = {
         .before = {CLEAN, "MASTER_ADDR=a", "WORLD_SIZE=2", "RANK=0", PROGRAM_MPIEXEC, "-n", "2"}};
@@ -123,10 +123,10 @@ static void an_mpi_launcher_wins(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_an_mpi_launcher_it_is_refused),
-        cmocka_unit_test(what_is_left_over_harms_nobody),
-        cmocka_unit_test(srun_without_mpi_is_refused),
-        cmocka_unit_test(an_mpi_launcher_wins),
+        cmocka_unit_test(started_by_torchrun_is_refused),
+        cmocka_unit_test(started_with_stale_variables_runs),
+        cmocka_unit_test(started_by_srun_without_mpi_is_refused),
+        cmocka_unit_test(started_by_mpiexec_ignores_other_variables),
     };
     int failed;
 

@@ -52,7 +52,7 @@ static void assert_same_tensor(const char *tensor, const char *a, const char *b,
 /* With a rate of next to nothing the weights stay what they were at the start. */
 #define STILL "--set optimizer.lr=1e-30 --set epochs=1 --quiet"
 
-static void a_run_starts_from_given_weights(void **state)
+static void init_from_file_gives_its_weights(void **state)
 {
     (void)state;
     program_assert_success(program_line("train good.yaml --run-dir tuned " STILL
@@ -67,7 +67,7 @@ static void a_run_starts_from_given_weights(void **state)
     program_assert_success(program_line("eval tuned --set init=nowhere.safetensors"));
 }
 
-static void a_classifier_can_begin_afresh(void **state)
+static void init_skip_leaves_classifier_random(void **state)
 {
     (void)state;
     program_assert_error(
@@ -84,7 +84,7 @@ static void a_classifier_can_begin_afresh(void **state)
     assert_same_tensor("fc2.weight", "base/final.safetensors", "seven/final.safetensors", 0);
 }
 
-static void bad_starts_are_refused(void **state)
+static void init_bad_file_is_refused(void **state)
 {
     static const struct {
         const char *init;
@@ -128,7 +128,7 @@ static char *weights_eval(const char *words)
     return strdup(r->out);
 }
 
-static void exported_weights_come_back(void **state)
+static void export_then_import_gives_same_weights(void **state)
 {
     char *want = weights_eval("base"), *got;
 
@@ -209,7 +209,7 @@ static void resume_needs_no_initial_weights(void **state)
 }
 
 /* A run of 16 steps, that keeps its last two checkpoints, at 12 and 16. */
-static void checkpoints_are_weights_too(void **state)
+static void eval_of_checkpoint_finds_weights(void **state)
 {
     char *last, *other;
 
@@ -244,7 +244,7 @@ static void checkpoints_are_weights_too(void **state)
 }
 
 /* Cohort's files say what their samples are like. */
-static void export_does_not_need_the_data(void **state)
+static void export_without_data_set_succeeds(void **state)
 {
     (void)state;
     program_assert_success(program_line(
@@ -255,7 +255,7 @@ static void export_does_not_need_the_data(void **state)
     assert_non_null(strstr(program_line("inspect x.safetensors")->out, "cohort.sample: 1,8,8"));
 }
 
-static void bad_imports_and_exports_are_refused(void **state)
+static void import_and_export_bad_arguments_are_refused(void **state)
 {
     static const struct {
         const char *line;
@@ -291,7 +291,7 @@ static void bad_imports_and_exports_are_refused(void **state)
     }
 }
 
-static void file_of_pytorch_is_recognised(void **state)
+static void import_of_pytorch_file_names_remedy(void **state)
 {
     (void)state;
     program_write("zip.pt", "PK\3\4\0\0\0\0 archive/data.pkl", 26);
@@ -303,16 +303,16 @@ static void file_of_pytorch_is_recognised(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_starts_from_given_weights),
-        cmocka_unit_test(a_classifier_can_begin_afresh),
-        cmocka_unit_test(bad_starts_are_refused),
-        cmocka_unit_test(exported_weights_come_back),
-        cmocka_unit_test(checkpoints_are_weights_too),
+        cmocka_unit_test(init_from_file_gives_its_weights),
+        cmocka_unit_test(init_skip_leaves_classifier_random),
+        cmocka_unit_test(init_bad_file_is_refused),
+        cmocka_unit_test(export_then_import_gives_same_weights),
+        cmocka_unit_test(eval_of_checkpoint_finds_weights),
         cmocka_unit_test(resume_needs_no_initial_weights),
         cmocka_unit_test(eval_with_classes_gives_confusion_matrix),
-        cmocka_unit_test(export_does_not_need_the_data),
-        cmocka_unit_test(bad_imports_and_exports_are_refused),
-        cmocka_unit_test(file_of_pytorch_is_recognised),
+        cmocka_unit_test(export_without_data_set_succeeds),
+        cmocka_unit_test(import_and_export_bad_arguments_are_refused),
+        cmocka_unit_test(import_of_pytorch_file_names_remedy),
     };
     int failed;
 

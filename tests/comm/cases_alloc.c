@@ -87,19 +87,19 @@ static bool alloc_all_sizes(co_comm *comm, unsigned mixed)
     return true;
 }
 
-static bool alloc_everywhere(co_comm *comm)
+static bool alloc_on_every_rank_sums_exactly(co_comm *comm)
 {
     return alloc_all_sizes(comm, 0);
 }
 
-static bool alloc_by_some(co_comm *comm)
+static bool alloc_on_some_ranks_sums_exactly(co_comm *comm)
 {
     /* 01 10 11 00, and the two sides the other way round. */
     return alloc_all_sizes(comm, 0x1b) && alloc_all_sizes(comm, 0x27) && alloc_all_sizes(comm, 3);
 }
 
 /* Of a group, with a part of the memory, and other reductions. */
-static bool alloc_of_a_group(co_comm *comm)
+static bool alloc_of_group_sums_exactly(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
     co_comm *part;
@@ -131,7 +131,7 @@ static bool alloc_of_a_group(co_comm *comm)
 }
 
 /* 256 + 1 + 1 is 258 in BF16, but 256 when each sum is rounded. */
-static bool alloc_rounds_once(co_comm *comm)
+static bool alloc_bf16_sum_is_rounded_once(co_comm *comm)
 {
     const bool counts = co_comm_rank(comm) < 3;
     co_comm *part;
@@ -155,7 +155,7 @@ static bool alloc_rounds_once(co_comm *comm)
 
 /* Memory that is given back can be had again, more of it in all than the machine has addresses to
    waste on one window. */
-static bool alloc_again_and_again(co_comm *comm)
+static bool alloc_freed_memory_is_reused(co_comm *comm)
 {
     for (int i = 0; i < 200; i++) {
         void *data;
@@ -169,10 +169,10 @@ static bool alloc_again_and_again(co_comm *comm)
 }
 
 const comm_case comm_cases_alloc[] = {
-    {"alloc_everywhere", alloc_everywhere, 1},
-    {"alloc_by_some", alloc_by_some, 1},
-    {"alloc_of_a_group", alloc_of_a_group, 1},
-    {"alloc_rounds_once", alloc_rounds_once, 3},
-    {"alloc_again_and_again", alloc_again_and_again, 1},
+    {"alloc_on_every_rank_sums_exactly", alloc_on_every_rank_sums_exactly, 1},
+    {"alloc_on_some_ranks_sums_exactly", alloc_on_some_ranks_sums_exactly, 1},
+    {"alloc_of_group_sums_exactly", alloc_of_group_sums_exactly, 1},
+    {"alloc_bf16_sum_is_rounded_once", alloc_bf16_sum_is_rounded_once, 3},
+    {"alloc_freed_memory_is_reused", alloc_freed_memory_is_reused, 1},
     {NULL, NULL, 0},
 };

@@ -56,7 +56,7 @@ static bool data_reduce_scatter(co_comm *comm, co_dtype dtype, co_reduce_op op, 
     return true;
 }
 
-static bool data_reductions(co_comm *comm)
+static bool reductions_of_any_type_equal_oracle(co_comm *comm)
 {
     for (size_t i = 0; i < DATA_COUNTS; i++)
         for (int dtype = 0; dtype < CO_DTYPE_COUNT; dtype++)
@@ -121,7 +121,7 @@ static bool data_scatter(co_comm *comm, co_dtype dtype, size_t count, int root)
     return true;
 }
 
-static bool data_moves(co_comm *comm)
+static bool moves_of_any_size_equal_oracle(co_comm *comm)
 {
     for (size_t i = 0; i < DATA_COUNTS; i++)
         for (int dtype = 0; dtype < CO_DTYPE_COUNT; dtype++)
@@ -133,7 +133,7 @@ static bool data_moves(co_comm *comm)
     return true;
 }
 
-static bool data_large(co_comm *comm)
+static bool messages_larger_than_slot_arrive(co_comm *comm)
 {
     const int last = co_comm_size(comm) - 1;
 
@@ -147,7 +147,7 @@ static bool data_large(co_comm *comm)
     return true;
 }
 
-static bool data_barrier(co_comm *comm)
+static bool barrier_repeated_succeeds(co_comm *comm)
 {
     CHECK_OK(co_comm_barrier(comm));
     CHECK_OK(co_comm_barrier(comm));
@@ -160,7 +160,7 @@ static float data_uneven(int rank, size_t i)
     return 1.0f / (float)(3 + rank * 1009 + (int)(i % 5000) * 7) - 0.001f;
 }
 
-static bool data_bits(co_comm *comm)
+static bool allreduce_gives_same_bits_on_all_ranks(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     const size_t count = 40001;
@@ -190,7 +190,7 @@ static bool data_bits(co_comm *comm)
     return true;
 }
 
-static bool data_bytes_sent(co_comm *comm)
+static bool bytes_sent_equal_formula(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     const uint64_t before = co_comm_bytes_sent(comm);
@@ -204,11 +204,11 @@ static bool data_bytes_sent(co_comm *comm)
 }
 
 const comm_case comm_cases_data[] = {
-    {"reductions", data_reductions, 1},
-    {"moves", data_moves, 1},
-    {"large", data_large, 1},
-    {"barrier", data_barrier, 1},
-    {"bits", data_bits, 1},
-    {"bytes_sent", data_bytes_sent, 1},
+    {"reductions_of_any_type_equal_oracle", reductions_of_any_type_equal_oracle, 1},
+    {"moves_of_any_size_equal_oracle", moves_of_any_size_equal_oracle, 1},
+    {"messages_larger_than_slot_arrive", messages_larger_than_slot_arrive, 1},
+    {"barrier_repeated_succeeds", barrier_repeated_succeeds, 1},
+    {"allreduce_gives_same_bits_on_all_ranks", allreduce_gives_same_bits_on_all_ranks, 1},
+    {"bytes_sent_equal_formula", bytes_sent_equal_formula, 1},
     {NULL, NULL, 0},
 };

@@ -33,7 +33,7 @@ static bool failure_is_dead(co_comm *comm, co_status status)
 }
 
 /* Arguments that are wrong in themselves harm nobody. */
-static bool failure_usage(co_comm *comm)
+static bool collective_bad_arguments_are_refused(co_comm *comm)
 {
     const int size = co_comm_size(comm);
     float x[8] = {0}, y[64];
@@ -83,7 +83,7 @@ static co_status failure_differ(co_comm *comm, int kind, bool last)
     }
 }
 
-static bool failure_mismatch(co_comm *comm)
+static bool collective_mismatch_fails_on_all_ranks(co_comm *comm)
 {
     static const char *const says[] = {"5", "f32", "minimum", "1", "barrier", "512"};
     const bool last = co_comm_rank(comm) == co_comm_size(comm) - 1;
@@ -101,7 +101,7 @@ static bool failure_mismatch(co_comm *comm)
     return true;
 }
 
-static bool failure_message_mismatch(co_comm *comm)
+static bool message_mismatch_fails_on_both_ranks(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
     int32_t in[4] = {0}, out[4];
@@ -161,13 +161,13 @@ static bool failure_late(co_comm *comm, bool message)
     return true;
 }
 
-static bool failure_timeout(co_comm *comm)
+static bool collective_late_rank_is_named(co_comm *comm)
 {
     return failure_late(comm, false) && failure_late(comm, true);
 }
 
 /* Who saves has more time than others: the last rank, which does not come for two limits. */
-static bool failure_patience(co_comm *comm)
+static bool collective_extended_limit_is_waited_for(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
     co_comm *part;
@@ -188,7 +188,7 @@ static bool failure_patience(co_comm *comm)
 }
 
 /* Over MPI an abort ends the processes, which is tested on its own. */
-static bool failure_abort(co_comm *comm)
+static bool abort_ends_wait_of_others(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
     float *data;
@@ -223,7 +223,7 @@ static bool failure_abort(co_comm *comm)
 }
 
 /* Of ranks that fail at the same moment, one is the cause, in one piece. */
-static bool failure_abort_together(co_comm *comm)
+static bool abort_on_all_ranks_has_one_cause(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     char cause[300], whole[340];
@@ -249,7 +249,7 @@ static bool failure_abort_together(co_comm *comm)
 }
 
 /* Requests under way when the communicator dies can be destroyed. */
-static bool failure_in_flight(co_comm *comm)
+static bool requests_of_dead_comm_are_destroyed(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
     static float data[4][1000]; /* elsewhere, still written to when all is over */
@@ -277,7 +277,7 @@ static bool failure_in_flight(co_comm *comm)
 
 /* Each allocation of a split fails in turn: there is no half a communicator. With one rank, as
    ranks may fail at different ones. */
-static bool failure_split(co_comm *comm)
+static bool split_failed_allocation_is_an_error(co_comm *comm)
 {
     co_status st = CO_E_NOMEM;
 
@@ -298,14 +298,14 @@ static bool failure_split(co_comm *comm)
 }
 
 const comm_case comm_cases_failure[] = {
-    {"split", failure_split, 1},
-    {"usage", failure_usage, 1},
-    {"mismatch", failure_mismatch, 2},
-    {"message_mismatch", failure_message_mismatch, 2},
-    {"timeout", failure_timeout, 2},
-    {"patience", failure_patience, 2},
-    {"in_flight", failure_in_flight, 2},
-    {"abort", failure_abort, 2},
-    {"abort_together", failure_abort_together, 2},
+    {"split_failed_allocation_is_an_error", split_failed_allocation_is_an_error, 1},
+    {"collective_bad_arguments_are_refused", collective_bad_arguments_are_refused, 1},
+    {"collective_mismatch_fails_on_all_ranks", collective_mismatch_fails_on_all_ranks, 2},
+    {"message_mismatch_fails_on_both_ranks", message_mismatch_fails_on_both_ranks, 2},
+    {"collective_late_rank_is_named", collective_late_rank_is_named, 2},
+    {"collective_extended_limit_is_waited_for", collective_extended_limit_is_waited_for, 2},
+    {"requests_of_dead_comm_are_destroyed", requests_of_dead_comm_are_destroyed, 2},
+    {"abort_ends_wait_of_others", abort_ends_wait_of_others, 2},
+    {"abort_on_all_ranks_has_one_cause", abort_on_all_ranks_has_one_cause, 2},
     {NULL, NULL, 0},
 };

@@ -27,7 +27,7 @@ static bool order_wait(co_request **requests, int n, bool backwards)
 }
 
 /* Many all-reduces of uneven sizes posted at once, as buckets of a gradient are. */
-static bool order_buckets(co_comm *comm)
+static bool allreduces_posted_at_once_finish(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
 
@@ -56,7 +56,7 @@ static bool order_buckets(co_comm *comm)
 }
 
 /* All kinds at once, with messages between them. */
-static bool order_mixed(co_comm *comm)
+static bool collectives_and_messages_mixed_finish(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
@@ -92,7 +92,7 @@ static bool order_mixed(co_comm *comm)
 }
 
 /* Nobody leaves before the last has come. */
-static bool order_barrier(co_comm *comm)
+static bool barrier_waits_for_last_rank(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
 
@@ -129,7 +129,7 @@ static bool order_exchange(co_comm *comm, size_t count, int peer)
 }
 
 /* Every pair in both directions at once, and each rank with itself. */
-static bool order_messages(co_comm *comm)
+static bool messages_of_all_pairs_arrive(co_comm *comm)
 {
     static const size_t counts[] = {
         0, 1, 100, 4095, 65536 - 16, 65536, 1048575, (1 << 20) - 16, 1 << 20, (2 << 20) + 3};
@@ -141,7 +141,7 @@ static bool order_messages(co_comm *comm)
     return true;
 }
 
-static bool order_blocking_messages(co_comm *comm)
+static bool messages_blocking_arrive(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     double holder[2] = {0, 0};
@@ -162,7 +162,7 @@ static bool order_blocking_messages(co_comm *comm)
 }
 
 /* Messages of one pair stay in order, however many are under way. */
-static bool order_stream(co_comm *comm)
+static bool messages_of_pair_stay_in_order(co_comm *comm)
 {
     enum { MESSAGES = 200 };
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -187,7 +187,7 @@ static bool order_stream(co_comm *comm)
 
 /* ---- groups ---- */
 
-static bool order_split_halves(co_comm *comm)
+static bool split_halves_work_independently(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     int32_t one = 1, n = 0, mine = rank, sum = 0;
@@ -204,8 +204,8 @@ static bool order_split_halves(co_comm *comm)
     CHECK(mine == (size - 1) - (size - 1 - rank) % 2);
     CHECK_OK(co_comm_split(&inner, half, 0, 0));
     CHECK(co_comm_rank(inner) == co_comm_rank(half));
-    CHECK(order_buckets(inner));
-    CHECK(order_messages(inner));
+    CHECK(allreduces_posted_at_once_finish(inner));
+    CHECK(messages_of_all_pairs_arrive(inner));
     co_comm_destroy(inner);
     co_comm_destroy(half);
     CHECK_OK(co_comm_split(&none, comm, rank == 0 ? -1 : 5, 0));
@@ -216,7 +216,7 @@ static bool order_split_halves(co_comm *comm)
     return true;
 }
 
-static bool order_split_again(co_comm *comm)
+static bool split_repeated_succeeds(co_comm *comm)
 {
     for (int i = 0; i < 80; i++) {
         co_comm *part;
@@ -232,7 +232,7 @@ static bool order_split_again(co_comm *comm)
 }
 
 /* Shared memory has room for a number of groups; then every rank gets a clear error and goes on. */
-static bool order_split_limit(co_comm *comm)
+static bool split_beyond_limit_is_an_error(co_comm *comm)
 {
     co_comm *parts[64] = {NULL};
     int n = 0;
@@ -294,7 +294,7 @@ static bool order_random_one(co_comm *comm, uint32_t *state)
     return true;
 }
 
-static bool order_anything(co_comm *comm)
+static bool collectives_in_random_order_equal_oracle(co_comm *comm)
 {
     uint32_t state = 2024;
 
@@ -304,15 +304,15 @@ static bool order_anything(co_comm *comm)
 }
 
 const comm_case comm_cases_order[] = {
-    {"buckets", order_buckets, 1},
-    {"mixed", order_mixed, 1},
-    {"barrier_waits", order_barrier, 1},
-    {"messages", order_messages, 1},
-    {"blocking_messages", order_blocking_messages, 1},
-    {"stream", order_stream, 1},
-    {"split_halves", order_split_halves, 2},
-    {"split_again", order_split_again, 1},
-    {"split_limit", order_split_limit, 1},
-    {"anything", order_anything, 1},
+    {"allreduces_posted_at_once_finish", allreduces_posted_at_once_finish, 1},
+    {"collectives_and_messages_mixed_finish", collectives_and_messages_mixed_finish, 1},
+    {"barrier_waits_for_last_rank", barrier_waits_for_last_rank, 1},
+    {"messages_of_all_pairs_arrive", messages_of_all_pairs_arrive, 1},
+    {"messages_blocking_arrive", messages_blocking_arrive, 1},
+    {"messages_of_pair_stay_in_order", messages_of_pair_stay_in_order, 1},
+    {"split_halves_work_independently", split_halves_work_independently, 2},
+    {"split_repeated_succeeds", split_repeated_succeeds, 1},
+    {"split_beyond_limit_is_an_error", split_beyond_limit_is_an_error, 1},
+    {"collectives_in_random_order_equal_oracle", collectives_in_random_order_equal_oracle, 1},
     {NULL, NULL, 0},
 };

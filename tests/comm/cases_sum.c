@@ -36,7 +36,7 @@ static size_t sum_end(int i)
 }
 
 /* All at once, in place, and as many messages that are under way together: the same bits. */
-static bool sum_pieces(co_comm *comm)
+static bool sum_in_pieces_has_same_bits(co_comm *comm)
 {
     float *in = sum_data(co_comm_rank(comm)), *out = comm_blank(CO_F32, SUM_COUNT);
     co_request *request[SUM_MESSAGES];
@@ -91,14 +91,14 @@ static bool sum_in_order(co_comm *comm, co_comm *world)
     return true;
 }
 
-static bool sum_order(co_comm *comm)
+static bool sum_order_is_that_of_ranks(co_comm *comm)
 {
     return comm_shares_memory(comm) || sum_in_order(comm, comm);
 }
 
 /* The first ranks of hosts come in the order of hosts, and the others in the opposite one: hosts
    are those of their first ranks on every rank. */
-static bool sum_order_of_hosts(co_comm *comm)
+static bool sum_order_follows_first_ranks_of_hosts(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), local = rank % sum_ranks_per_host();
     const int key = local == 0 ? rank : 2 * local * co_comm_size(comm) - rank;
@@ -114,7 +114,7 @@ static bool sum_order_of_hosts(co_comm *comm)
 }
 
 /* Other operations between all-reduces. */
-static bool sum_mixed(co_comm *comm)
+static bool sum_between_other_collectives_is_exact(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     float *a = sum_data(rank), *b = sum_data(rank), *want = sum_data(rank);
@@ -137,7 +137,7 @@ static bool sum_mixed(co_comm *comm)
 }
 
 /* Ranks of a new communicator lie on hosts in another order than in the world. */
-static bool sum_split(co_comm *comm)
+static bool sum_after_split_has_order_of_comm(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     float *data = sum_data(rank), *want = sum_data(rank);
@@ -158,7 +158,7 @@ static bool sum_split(co_comm *comm)
 }
 
 /* More communicators than a host has room for are slower, and no failure. */
-static bool sum_many_splits(co_comm *comm)
+static bool sum_after_many_splits_is_exact(co_comm *comm)
 {
     enum { MANY = 40 };
     co_comm *part[MANY];
@@ -178,11 +178,11 @@ static bool sum_many_splits(co_comm *comm)
 }
 
 const comm_case comm_cases_sum[] = {
-    {"sum_pieces", sum_pieces, 1},
-    {"sum_order", sum_order, 1},
-    {"sum_order_of_hosts", sum_order_of_hosts, 1},
-    {"sum_mixed", sum_mixed, 1},
-    {"sum_split", sum_split, 1},
-    {"sum_many_splits", sum_many_splits, 1},
+    {"sum_in_pieces_has_same_bits", sum_in_pieces_has_same_bits, 1},
+    {"sum_order_is_that_of_ranks", sum_order_is_that_of_ranks, 1},
+    {"sum_order_follows_first_ranks_of_hosts", sum_order_follows_first_ranks_of_hosts, 1},
+    {"sum_between_other_collectives_is_exact", sum_between_other_collectives_is_exact, 1},
+    {"sum_after_split_has_order_of_comm", sum_after_split_has_order_of_comm, 1},
+    {"sum_after_many_splits_is_exact", sum_after_many_splits_is_exact, 1},
     {NULL, NULL, 0},
 };

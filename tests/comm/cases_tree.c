@@ -62,7 +62,7 @@ static bool tree_sum(co_comm *comm, const co_tree *tree, float *out, float *term
     return true;
 }
 
-static bool tree_bits(co_comm *comm)
+static bool tree_sum_of_any_ranks_has_same_bits(co_comm *comm)
 {
     static const int leaves[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 23, 64};
     static const size_t counts[] = {0, 1, 17, 1025, 5003, 70001};
@@ -89,7 +89,7 @@ static bool tree_bits(co_comm *comm)
 }
 
 /* More than a slot and than a piece; several under way, among others. */
-static bool tree_large(co_comm *comm)
+static bool tree_sum_larger_than_slot_is_exact(co_comm *comm)
 {
     const size_t n = ((size_t)1 << 20) + 4099;
     const int leaves = 2 * co_comm_size(comm) + 1;
@@ -127,7 +127,7 @@ static bool tree_large(co_comm *comm)
 }
 
 /* With a leaf for each rank as much travels as in an ordinary all-reduce. */
-static bool tree_bytes(co_comm *comm)
+static bool tree_leaf_per_rank_sends_like_allreduce(co_comm *comm)
 {
     const uint64_t before = co_comm_bytes_sent(comm);
     float term[40] = {0};
@@ -141,7 +141,7 @@ static bool tree_bytes(co_comm *comm)
     return true;
 }
 
-static bool tree_refusals(co_comm *comm)
+static bool tree_bad_arguments_are_refused(co_comm *comm)
 {
     float data[16] = {0};
     const void *part[CO_TREE_MAX_PARTS] = {data + 1}, *none = NULL;
@@ -167,7 +167,7 @@ static bool tree_refusals(co_comm *comm)
 }
 
 /* Trees of different leaves are a mismatch, not a wrong sum. Last: it ends the communicator. */
-static bool tree_mismatch(co_comm *comm)
+static bool tree_mismatch_fails_on_all_ranks(co_comm *comm)
 {
     const int size = co_comm_size(comm);
     float data[8] = {0};
@@ -202,7 +202,7 @@ static double tree_traffic(const co_tree *tree)
 }
 
 /* Of 8 shards no number of ranks sends more than 1.3 times what an ordinary all-reduce does. */
-static bool tree_traffic_is_bounded(co_comm *comm)
+static bool tree_traffic_of_eight_shards_is_bounded(co_comm *comm)
 {
     (void)comm;
     for (int ranks = 2; ranks <= 8; ranks++) {
@@ -226,7 +226,7 @@ static bool tree_traffic_is_bounded(co_comm *comm)
 }
 
 /* Runs: near-equal, in order, with nothing left out; and no more parts than there must be. */
-static bool tree_runs(co_comm *comm)
+static bool tree_runs_cover_leaves_in_order(co_comm *comm)
 {
     static const int eight[8][9] = {{0, 8},
                                     {0, 4, 8},
@@ -257,8 +257,12 @@ static bool tree_runs(co_comm *comm)
 }
 
 const comm_case comm_cases_tree[] = {
-    {"tree_runs", tree_runs, 1},         {"tree_traffic", tree_traffic_is_bounded, 1},
-    {"tree_bits", tree_bits, 1},         {"tree_large", tree_large, 1},
-    {"tree_bytes", tree_bytes, 1},       {"tree_refusals", tree_refusals, 1},
-    {"tree_mismatch", tree_mismatch, 2}, {NULL, NULL, 0},
+    {"tree_runs_cover_leaves_in_order", tree_runs_cover_leaves_in_order, 1},
+    {"tree_traffic_of_eight_shards_is_bounded", tree_traffic_of_eight_shards_is_bounded, 1},
+    {"tree_sum_of_any_ranks_has_same_bits", tree_sum_of_any_ranks_has_same_bits, 1},
+    {"tree_sum_larger_than_slot_is_exact", tree_sum_larger_than_slot_is_exact, 1},
+    {"tree_leaf_per_rank_sends_like_allreduce", tree_leaf_per_rank_sends_like_allreduce, 1},
+    {"tree_bad_arguments_are_refused", tree_bad_arguments_are_refused, 1},
+    {"tree_mismatch_fails_on_all_ranks", tree_mismatch_fails_on_all_ranks, 2},
+    {NULL, NULL, 0},
 };

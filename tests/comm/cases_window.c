@@ -39,7 +39,7 @@ static bool window_fill(co_comm *comm, _Atomic uint32_t *word)
     return true;
 }
 
-static bool window_shared(co_comm *comm)
+static bool window_of_all_ranks_is_shared(co_comm *comm)
 {
     const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
     void *first, *second;
@@ -62,14 +62,14 @@ static bool window_shared(co_comm *comm)
 }
 
 /* Where not all ranks share memory, a communicator that was split off knows no neighbours. */
-static bool window_near(co_comm *comm)
+static bool comm_local_is_itself_or_none(co_comm *comm)
 {
     CHECK(co_comm_local(comm) == (comm_shares_memory(comm) ? comm : NULL));
     return true;
 }
 
 /* Groups of ranks have windows of their own at the same time. */
-static bool window_of_a_group(co_comm *comm)
+static bool window_of_group_is_its_own(co_comm *comm)
 {
     const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
     co_comm *part;
@@ -86,7 +86,7 @@ static bool window_of_a_group(co_comm *comm)
 }
 
 /* More than the machine has is an error on every rank, not a signal later. */
-static bool window_too_large(co_comm *comm)
+static bool window_too_large_is_an_error(co_comm *comm)
 {
     co_comm *part;
     co_status st;
@@ -108,9 +108,9 @@ static bool window_too_large(co_comm *comm)
 }
 
 const comm_case comm_cases_window[] = {
-    {"window", window_shared, 1},
-    {"window_near", window_near, 1},
-    {"window_of_a_group", window_of_a_group, 1},
-    {"window_too_large", window_too_large, 1},
+    {"window_of_all_ranks_is_shared", window_of_all_ranks_is_shared, 1},
+    {"comm_local_is_itself_or_none", window_of_local_group_is_shared, 1},
+    {"window_of_group_is_its_own", window_of_group_is_its_own, 1},
+    {"window_too_large_is_an_error", window_too_large_is_an_error, 1},
     {NULL, NULL, 0},
 };

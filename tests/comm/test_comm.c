@@ -41,7 +41,7 @@ static bool test_rank(co_comm *comm, const comm_case *c)
 
 /* ---- one rank ---- */
 
-static void test_self(void **state)
+static void self_transport_passes_case(void **state)
 {
     co_comm *comm;
 
@@ -66,7 +66,7 @@ static int test_process(co_shm *shm, int rank, const comm_case *c)
     return good ? 0 : 1;
 }
 
-static void test_processes(void **state)
+static void shm_processes_pass_case(void **state)
 {
     const comm_case *c = *state;
     co_shm *shm;
@@ -93,7 +93,7 @@ static void test_processes(void **state)
 }
 
 /* The launcher sees a rank die and ends the wait of the others. */
-static void test_killed(void **state)
+static void shm_killed_rank_ends_wait_of_others(void **state)
 {
     char cause[64];
     co_shm *shm;
@@ -132,7 +132,7 @@ static void test_killed(void **state)
 }
 
 /* Allocation number k fails, for every k: an error, no leak, no crash. */
-static void test_out_of_memory(void **state)
+static void shm_failed_allocation_is_an_error(void **state)
 {
     co_status st = CO_E_NOMEM;
 
@@ -161,7 +161,7 @@ static void test_out_of_memory(void **state)
     assert_int_equal(st, CO_OK);
 }
 
-static void test_bad_region(void **state)
+static void shm_bad_number_of_ranks_is_refused(void **state)
 {
     co_shm *shm;
     co_comm *comm;
@@ -176,7 +176,7 @@ static void test_bad_region(void **state)
 }
 
 /* Where whole numbers end: they wrap around, and averages are cut towards zero. */
-static void test_arithmetic(void **state)
+static void reduce_integers_wrap_and_truncate(void **state)
 {
     const int32_t big = INT32_MAX, one = 1;
     const int64_t huge = INT64_MAX, two = 2;
@@ -227,7 +227,7 @@ static void *test_thread_main(void *arg)
     return NULL;
 }
 
-static void test_threads(void **state)
+static void shm_threads_pass_case(void **state)
 {
     test_thread threads[TEST_MAX_RANKS];
     co_shm *shm;
@@ -249,7 +249,7 @@ static void test_threads(void **state)
 
 /* ---- ranks under mpiexec ---- */
 
-static void test_mpi(void **state)
+static void mpi_processes_pass_case(void **state)
 {
     co_comm *comm;
 
@@ -292,11 +292,11 @@ static int test_run(CMUnitTestFunction runner)
     n = test_add(tests, n, comm_cases_failure, runner);
     n = test_add(tests, n, comm_cases_window, runner);
     n = test_add(tests, n, comm_cases_alloc, runner);
-    if (runner == test_processes && test_ranks == 1) {
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_killed);
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_out_of_memory);
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_bad_region);
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_arithmetic);
+    if (runner == shm_processes_pass_case && test_ranks == 1) {
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_killed_rank_ends_wait_of_others);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_failed_allocation_is_an_error);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_bad_number_of_ranks_is_refused);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(reduce_integers_wrap_and_truncate);
     }
     return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);
 }
@@ -310,7 +310,7 @@ static int test_under_mpi(bool abort_one)
         return 1;
     }
     test_ranks = co_comm_size(test_world);
-    failed = abort_one ? test_mpi_abort() : test_run(test_mpi);
+    failed = abort_one ? test_mpi_abort() : test_run(mpi_processes_pass_case);
     co_comm_destroy(test_world);
     co_mpi_finalize();
     return failed;
@@ -326,8 +326,8 @@ int main(int argc, char **argv)
     if (strncmp(how, "mpi", 3) == 0)
         return test_under_mpi(strcmp(how, "mpi-abort") == 0);
     if (strcmp(how, "shm") == 0)
-        return test_run(test_processes);
+        return test_run(shm_processes_pass_case);
     if (strcmp(how, "threads") == 0)
-        return test_run(test_threads);
-    return test_run(test_self);
+        return test_run(shm_threads_pass_case);
+    return test_run(self_transport_passes_case);
 }

@@ -88,7 +88,7 @@ static int nodes_rank(co_shm *shm, int rank)
     return 0;
 }
 
-static void memory_of_rank_is_on_its_node(void **state)
+static void shm_memory_of_rank_is_on_its_numa_node(void **state)
 {
     pid_t child[RANKS];
     bool skipped = false;
@@ -122,7 +122,7 @@ static void memory_of_rank_is_on_its_node(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_of_rank_is_on_its_node)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shm_memory_of_rank_is_on_its_numa_node)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

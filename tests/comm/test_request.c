@@ -70,13 +70,13 @@ static int failures_in_a_long_wait(bool finishes)
     return comm.failures;
 }
 
-static void wait_whose_operation_ends_at_the_limit_succeeds(void **state)
+static void wait_for_operation_ending_at_limit_succeeds(void **state)
 {
     (void)state;
     assert_int_equal(failures_in_a_long_wait(true), 0);
 }
 
-static void wait_whose_operation_does_not_end_fails(void **state)
+static void wait_for_operation_without_end_fails(void **state)
 {
     (void)state;
     assert_int_equal(failures_in_a_long_wait(false), 1);
@@ -85,8 +85,8 @@ static void wait_whose_operation_does_not_end_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wait_whose_operation_ends_at_the_limit_succeeds),
-        cmocka_unit_test(wait_whose_operation_does_not_end_fails),
+        cmocka_unit_test(wait_for_operation_ending_at_limit_succeeds),
+        cmocka_unit_test(wait_for_operation_without_end_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

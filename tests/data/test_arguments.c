@@ -66,7 +66,7 @@ static co_status read_epoch(const co_dataset *data, int threads)
 }
 
 /* Not with another sample in its place: the data set is wrong, not an image. */
-static void a_label_beyond_the_classes_ends_the_reading(void **state)
+static void dataset_label_beyond_classes_ends_reading(void **state)
 {
     static const int32_t labels[] = {-1, 5, INT32_MAX, INT32_MIN};
 
@@ -87,7 +87,7 @@ static void a_label_beyond_the_classes_ends_the_reading(void **state)
     }
 }
 
-static void partitions_by_label_refuse_it_too(void **state)
+static void partition_label_beyond_classes_is_refused(void **state)
 {
     static const char *const partitions[] = {"{kind: labels, labels: [[0, 1, 2, 3, 4], []]}",
                                              "{kind: dirichlet, alpha: 1}"};
@@ -108,7 +108,7 @@ static void partitions_by_label_refuse_it_too(void **state)
     co_dataset_destroy(data);
 }
 
-static void a_sample_has_its_bytes(void **state)
+static void dataset_sample_of_wrong_size_is_refused(void **state)
 {
     co_dataset_ops ops;
     co_dataset *data = open_data(&ops);
@@ -122,7 +122,7 @@ static void a_sample_has_its_bytes(void **state)
     co_dataset_destroy(data);
 }
 
-static void what_there_is_not_is_refused(void **state)
+static void dataset_missing_sample_or_rank_is_refused(void **state)
 {
     co_sampler_options sampling = {.count = COUNT, .batch = 24, .ranks = 2};
     co_loader_options loading = {.rank = 2};
@@ -160,10 +160,10 @@ static void what_there_is_not_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_label_beyond_the_classes_ends_the_reading),
-        cmocka_unit_test(partitions_by_label_refuse_it_too),
-        cmocka_unit_test(a_sample_has_its_bytes),
-        cmocka_unit_test(what_there_is_not_is_refused),
+        cmocka_unit_test(dataset_label_beyond_classes_ends_reading),
+        cmocka_unit_test(partition_label_beyond_classes_is_refused),
+        cmocka_unit_test(dataset_sample_of_wrong_size_is_refused),
+        cmocka_unit_test(dataset_missing_sample_or_rank_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void npy_write(const char *name, const char *header, const void *bytes, s
     files_write(name, file, npy_make(file, header, bytes, size));
 }
 
-static void npy_holds_what_numpy_saves(void **state)
+static void npy_types_and_shapes_of_numpy_are_read(void **state)
 {
     static const struct {
         const char *header;
@@ -69,7 +69,7 @@ static void npy_holds_what_numpy_saves(void **state)
     }
 }
 
-static void npy_refuses_the_rest(void **state)
+static void npy_unsupported_file_is_refused(void **state)
 {
     static const struct {
         const char *header, *message;
@@ -136,7 +136,7 @@ static co_status open_arrays(co_dataset **out, const char *name, const char *mor
     return co_dataset_open(out, config, CO_SPLIT_TRAIN);
 }
 
-static void a_folder_has_fields(void **state)
+static void arrays_folder_gives_fields(void **state)
 {
     const int32_t input[6] = {1, -2, 3, 4, 5, 1 << 20};
     const double target[3] = {0.5, 1e300, -3};
@@ -183,7 +183,7 @@ static void assert_refused(const char *name, const char *more, const char *messa
         fail_msg("'%s' is not in: %s", message, co_error_message());
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void arrays_inconsistent_fields_are_refused(void **state)
 {
     const int32_t input[6] = {0};
     const double target[3] = {0};
@@ -210,7 +210,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_refused("", "", "no array train.input");
 }
 
-static void a_safetensors_file_has_them_too(void **state)
+static void arrays_safetensors_file_gives_fields(void **state)
 {
     const float input[4] = {1, 2, 3, 4}, target[2] = {5, 6};
     const co_named_tensor tensors[] = {
@@ -243,11 +243,11 @@ static void a_safetensors_file_has_them_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_holds_what_numpy_saves),
-        cmocka_unit_test(npy_refuses_the_rest),
-        cmocka_unit_test(a_folder_has_fields),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(a_safetensors_file_has_them_too),
+        cmocka_unit_test(npy_types_and_shapes_of_numpy_are_read),
+        cmocka_unit_test(npy_unsupported_file_is_refused),
+        cmocka_unit_test(arrays_folder_gives_fields),
+        cmocka_unit_test(arrays_inconsistent_fields_are_refused),
+        cmocka_unit_test(arrays_safetensors_file_gives_fields),
     };
 
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

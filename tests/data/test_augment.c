@@ -63,7 +63,7 @@ static void assert_even(const unsigned *seen, size_t n, double expected)
     assert_true(chi < (double)n + 5 * sqrt(2 * (double)n) + 10);
 }
 
-static void a_flip_swaps_left_and_right(void **state)
+static void flip_swaps_left_and_right(void **state)
 {
     static const char *const configs[] = {"{name: horizontal-flip, p: 0}",
                                           "{name: horizontal-flip, p: 1}", "horizontal-flip",
@@ -91,7 +91,7 @@ static void a_flip_swaps_left_and_right(void **state)
 }
 
 /* Widths around whole words. */
-static void a_flip_turns_rows_of_any_width(void **state)
+static void flip_of_any_width_reverses_rows(void **state)
 {
     enum { WIDEST = 41 };
     const co_augment_place place = {7, EPOCH, 0};
@@ -134,7 +134,7 @@ static void shifted(uint8_t *out, int64_t down, int64_t right, int mode)
             }
 }
 
-static void a_crop_moves_the_image_each_way_as_often(void **state)
+static void crop_offsets_are_uniform(void **state)
 {
     static const char *const configs[] = {"{name: random-crop, padding: 2}",
                                           "{name: random-crop, padding: 2, mode: edge}",
@@ -164,7 +164,7 @@ static void a_crop_moves_the_image_each_way_as_often(void **state)
 }
 
 /* More padding than the image is wide: nothing but the edge, or a corner, may be left. */
-static void a_crop_may_leave_the_image(void **state)
+static void crop_outside_image_is_padding(void **state)
 {
     uint8_t out[SIZE];
     fixture f;
@@ -180,7 +180,7 @@ static void a_crop_may_leave_the_image(void **state)
 }
 
 /* Squares of 3: rows y - 1 .. y + 1 around a centre that may be any pixel. */
-static void cutout_hides_a_square_around_any_pixel(void **state)
+static void cutout_odd_size_covers_square_around_any_pixel(void **state)
 {
     unsigned seen[H * W] = {0};
     fixture f;
@@ -212,7 +212,7 @@ static void cutout_hides_a_square_around_any_pixel(void **state)
     co_config_destroy(f.config);
 }
 
-static void cutout_of_even_size_and_several_holes(void **state)
+static void cutout_even_size_and_holes_cover_as_many(void **state)
 {
     const co_augment_place place = {7, EPOCH, 11};
     float once[SIZE] = {0}, value[SIZE] = {0};
@@ -237,7 +237,7 @@ static void cutout_of_even_size_and_several_holes(void **state)
 }
 
 /* Whole pixels, inside, of the area and shape that were asked for; each side is rounded. */
-static void a_resized_crop_is_of_the_area_and_shape_asked_for(void **state)
+static void resized_crop_has_area_and_ratio_in_bounds(void **state)
 {
     static const struct {
         int64_t height, width;
@@ -275,7 +275,7 @@ static void a_resized_crop_is_of_the_area_and_shape_asked_for(void **state)
     co_config_destroy(f.config);
 }
 
-static void a_resized_crop_that_never_fits_is_the_middle(void **state)
+static void resized_crop_that_never_fits_is_centred(void **state)
 {
     const co_augment_place place = {7, EPOCH, 1};
     co_image_box box;
@@ -293,7 +293,7 @@ static void a_resized_crop_that_never_fits_is_the_middle(void **state)
 }
 
 /* The factor shows in the pixel of value 77, which no clamp reaches. */
-static void jitter_draws_factors_evenly(void **state)
+static void jitter_factors_are_uniform(void **state)
 {
     unsigned seen[10] = {0};
     fixture f;
@@ -315,7 +315,7 @@ static void jitter_draws_factors_evenly(void **state)
 }
 
 /* Brightness first and then saturation, or the other way round, are told apart by their result. */
-static void jitter_changes_in_any_order(void **state)
+static void jitter_order_of_changes_is_random(void **state)
 {
     unsigned brightness_first = 0;
     fixture f;
@@ -337,7 +337,7 @@ static void jitter_changes_in_any_order(void **state)
     co_config_destroy(f.config);
 }
 
-static void two_of_a_kind_draw_apart(void **state)
+static void augment_two_of_one_kind_draw_independently(void **state)
 {
     unsigned same = 0;
     fixture f;
@@ -357,17 +357,17 @@ static void two_of_a_kind_draw_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flip_swaps_left_and_right),
-        cmocka_unit_test(a_flip_turns_rows_of_any_width),
-        cmocka_unit_test(a_crop_moves_the_image_each_way_as_often),
-        cmocka_unit_test(a_crop_may_leave_the_image),
-        cmocka_unit_test(cutout_hides_a_square_around_any_pixel),
-        cmocka_unit_test(cutout_of_even_size_and_several_holes),
-        cmocka_unit_test(a_resized_crop_is_of_the_area_and_shape_asked_for),
-        cmocka_unit_test(a_resized_crop_that_never_fits_is_the_middle),
-        cmocka_unit_test(jitter_draws_factors_evenly),
-        cmocka_unit_test(jitter_changes_in_any_order),
-        cmocka_unit_test(two_of_a_kind_draw_apart),
+        cmocka_unit_test(flip_swaps_left_and_right),
+        cmocka_unit_test(flip_of_any_width_reverses_rows),
+        cmocka_unit_test(crop_offsets_are_uniform),
+        cmocka_unit_test(crop_outside_image_is_padding),
+        cmocka_unit_test(cutout_odd_size_covers_square_around_any_pixel),
+        cmocka_unit_test(cutout_even_size_and_holes_cover_as_many),
+        cmocka_unit_test(resized_crop_has_area_and_ratio_in_bounds),
+        cmocka_unit_test(resized_crop_that_never_fits_is_centred),
+        cmocka_unit_test(jitter_factors_are_uniform),
+        cmocka_unit_test(jitter_order_of_changes_is_random),
+        cmocka_unit_test(augment_two_of_one_kind_draw_independently),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

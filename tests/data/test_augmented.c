@@ -58,7 +58,7 @@ static void read_epoch(float (*out)[FLOATS], const co_dataset *data, int ranks, 
     }
 }
 
-static void a_sample_is_the_same_for_any_ranks_threads_and_batches(void **state)
+static void augmented_sample_is_same_for_any_ranks_and_threads(void **state)
 {
     static const struct {
         int ranks, threads;
@@ -85,7 +85,7 @@ static void a_sample_is_the_same_for_any_ranks_threads_and_batches(void **state)
     co_dataset_destroy(data);
 }
 
-static void the_test_split_and_plain_reading_are_not_augmented(void **state)
+static void augmented_test_split_is_left_alone(void **state)
 {
     static const co_augment_place place = {1, 2, 3};
     static const co_split splits[] = {CO_SPLIT_TEST, CO_SPLIT_TRAIN};
@@ -108,7 +108,7 @@ static void the_test_split_and_plain_reading_are_not_augmented(void **state)
     co_data_scratch_free(&scratch);
 }
 
-static void normalize_knows_names(void **state)
+static void normalize_imagenet_has_its_constants(void **state)
 {
     co_dataset *named = open_set(", normalize: imagenet", CO_SPLIT_TRAIN);
     co_dataset *given = open_set(", normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, "
@@ -124,7 +124,7 @@ static void normalize_knows_names(void **state)
     co_dataset_destroy(named);
 }
 
-static void a_bad_config_is_refused(void **state)
+static void augment_bad_config_is_refused(void **state)
 {
     static const struct {
         const char *keys, *words;
@@ -170,10 +170,10 @@ static void a_bad_config_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sample_is_the_same_for_any_ranks_threads_and_batches),
-        cmocka_unit_test(the_test_split_and_plain_reading_are_not_augmented),
-        cmocka_unit_test(normalize_knows_names),
-        cmocka_unit_test(a_bad_config_is_refused),
+        cmocka_unit_test(augmented_sample_is_same_for_any_ranks_and_threads),
+        cmocka_unit_test(augmented_test_split_is_left_alone),
+        cmocka_unit_test(normalize_imagenet_has_its_constants),
+        cmocka_unit_test(augment_bad_config_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void assert_records(const char *name, const char *keys, co_split split, s
     co_dataset_destroy(data);
 }
 
-static void any_of_the_five_batches_are_read_in_order(void **state)
+static void cifar_some_batches_are_read_in_order(void **state)
 {
     (void)state;
     put_records("data_batch_4.bin.gz", 7, 4, 1);
@@ -108,7 +108,7 @@ static void any_of_the_five_batches_are_read_in_order(void **state)
     assert_records("cifar10", "", CO_SPLIT_TRAIN, 3, 8, 10);
 }
 
-static void the_archives_folder_is_found(void **state)
+static void cifar_folder_of_archive_is_found(void **state)
 {
     (void)state;
     assert_int_equal(mkdir(folder_path("cifar-100-binary"), 0700), 0);
@@ -120,7 +120,7 @@ static void the_archives_folder_is_found(void **state)
     assert_records("cifar100", ", labels: coarse", CO_SPLIT_TRAIN, 95, 4, 20);
 }
 
-static void files_can_be_named(void **state)
+static void cifar_named_files_are_read(void **state)
 {
     (void)state;
     put_records("data_batch_1.bin", 0, 1, 1);
@@ -132,7 +132,7 @@ static void files_can_be_named(void **state)
     assert_records("cifar10", ", test: other", CO_SPLIT_TRAIN, 0, 1, 10);
 }
 
-static void classes_have_the_names_of_their_file(void **state)
+static void cifar_class_names_are_those_of_meta_file(void **state)
 {
     static const char ten[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj k\n\n";
     co_dataset *data;
@@ -163,7 +163,7 @@ static void assert_refused(const char *name, const char *keys, const char *words
         fail_msg("'%s' does not say '%s'", co_error_message(), words);
 }
 
-static void a_file_that_is_not_whole_records_is_refused(void **state)
+static void cifar_partial_record_is_refused(void **state)
 {
     static uint8_t bytes[2 * (CO_CIFAR_IMAGE + 2)], packed[sizeof(bytes) + 100];
     const size_t size = records(bytes, 0, 2, 1), two = 2 * (CO_CIFAR_IMAGE + 2);
@@ -188,7 +188,7 @@ static void a_file_that_is_not_whole_records_is_refused(void **state)
     assert_refused("cifar10", "", "no file of cifar-10-binary.tar.gz");
 }
 
-static void a_label_above_the_classes_is_refused(void **state)
+static void cifar_label_beyond_classes_is_refused(void **state)
 {
     static uint8_t bytes[2 * (CO_CIFAR_IMAGE + 2)];
     size_t size = records(bytes, 0, 2, 1);
@@ -209,7 +209,7 @@ static void a_label_above_the_classes_is_refused(void **state)
     assert_refused("cifar100", ", labels: coarse", "record 0 has fine label 100");
 }
 
-static void missing_files_are_refused(void **state)
+static void cifar_missing_files_are_refused(void **state)
 {
     (void)state;
     assert_refused("cifar10", "",
@@ -219,7 +219,7 @@ static void missing_files_are_refused(void **state)
     assert_refused("cifar10", ", train: none", "none: No such file");
 }
 
-static void a_path_must_be_given(void **state)
+static void cifar_missing_path_is_refused(void **state)
 {
     co_dataset *data = NULL;
 
@@ -260,14 +260,14 @@ static void check_real(const char *keys, co_split split, uint64_t count, uint64_
     co_dataset_destroy(data);
 }
 
-static void the_real_set_is_whole(void **state)
+static void cifar_real_set_has_its_checksums(void **state)
 {
     (void)state;
     check_real("", CO_SPLIT_TRAIN, 20000, 228276140693813198u, 899281512u);
     check_real("", CO_SPLIT_TEST, 10000, 57158176490195209u, 224936223u);
 }
 
-static void the_exact_part_is_whole(void **state)
+static void cifar_exact_part_has_its_checksums(void **state)
 {
     static const char keys[] = ", train: exact/train_first4000_exact.bin, "
                                "test: exact/test_first1000_exact.bin.gz";
@@ -277,7 +277,7 @@ static void the_exact_part_is_whole(void **state)
     check_real(keys, CO_SPLIT_TEST, 1000, 571419714241576u, 2271605u);
 }
 
-static void each_failed_allocation_is_an_error(void **state)
+static void cifar_failed_allocation_is_an_error(void **state)
 {
     co_dataset *data = NULL;
     co_status st = CO_E_NOMEM;
@@ -303,17 +303,17 @@ static void each_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(any_of_the_five_batches_are_read_in_order),
-        IN_FOLDER(the_archives_folder_is_found),
-        IN_FOLDER(files_can_be_named),
-        IN_FOLDER(classes_have_the_names_of_their_file),
-        IN_FOLDER(a_file_that_is_not_whole_records_is_refused),
-        IN_FOLDER(a_label_above_the_classes_is_refused),
-        IN_FOLDER(missing_files_are_refused),
-        cmocka_unit_test(a_path_must_be_given),
-        cmocka_unit_test(the_real_set_is_whole),
-        cmocka_unit_test(the_exact_part_is_whole),
-        IN_FOLDER(each_failed_allocation_is_an_error),
+        IN_FOLDER(cifar_some_batches_are_read_in_order),
+        IN_FOLDER(cifar_folder_of_archive_is_found),
+        IN_FOLDER(cifar_named_files_are_read),
+        IN_FOLDER(cifar_class_names_are_those_of_meta_file),
+        IN_FOLDER(cifar_partial_record_is_refused),
+        IN_FOLDER(cifar_label_beyond_classes_is_refused),
+        IN_FOLDER(cifar_missing_files_are_refused),
+        cmocka_unit_test(cifar_missing_path_is_refused),
+        cmocka_unit_test(cifar_real_set_has_its_checksums),
+        cmocka_unit_test(cifar_exact_part_has_its_checksums),
+        IN_FOLDER(cifar_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

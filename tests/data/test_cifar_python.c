@@ -58,7 +58,7 @@ static void assert_samples(const char *name, const char *keys, co_split split, s
     co_dataset_destroy(data);
 }
 
-static void the_batches_are_read_in_order(void **state)
+static void cifar_pickles_are_read_in_order(void **state)
 {
     pickle_writer packed = {.at = malloc(PICKLE_ROOM)}, w = pickle_cifar10(40, 2, false);
 
@@ -75,7 +75,7 @@ static void the_batches_are_read_in_order(void **state)
     assert_samples("cifar10", ", train: data_batch_4", CO_SPLIT_TRAIN, 7, 4, 10);
 }
 
-static void the_archives_folder_is_found(void **state)
+static void cifar_pickles_folder_of_archive_is_found(void **state)
 {
     (void)state;
     assert_int_equal(mkdir(folder_path("cifar-100-python"), 0700), 0);
@@ -86,7 +86,7 @@ static void the_archives_folder_is_found(void **state)
     assert_samples("cifar100", "", CO_SPLIT_TEST, 18, 2, 100);
 }
 
-static void the_order_of_columns_is_turned(void **state)
+static void cifar_pickle_in_fortran_order_is_transposed(void **state)
 {
     (void)state;
     save("data_batch_1", pickle_cifar10(11, 5, true));
@@ -94,7 +94,7 @@ static void the_order_of_columns_is_turned(void **state)
 }
 
 /* Lists come in batches of 1000, and the memo has more than 255 entries. */
-static void lists_are_of_any_length(void **state)
+static void cifar_pickle_long_lists_are_read(void **state)
 {
     enum { N = 2500 };
     pickle_writer w = pickle_begin();
@@ -115,7 +115,7 @@ static void lists_are_of_any_length(void **state)
 }
 
 /* In the same folder, or side by side: its pages are shared by all that read it. */
-static void the_binary_version_comes_first(void **state)
+static void cifar_binary_files_are_preferred(void **state)
 {
     uint8_t record[1 + CO_CIFAR_IMAGE];
 
@@ -130,7 +130,7 @@ static void the_binary_version_comes_first(void **state)
     assert_samples("cifar10", "", CO_SPLIT_TRAIN, 25, 1, 10);
 }
 
-static void classes_have_the_names_of_batches_meta(void **state)
+static void cifar_pickle_class_names_are_those_of_meta(void **state)
 {
     pickle_writer w = pickle_begin();
     co_dataset *data;
@@ -169,7 +169,7 @@ static void assert_refused(const uint8_t *at, size_t n, const char *words)
     free(copy);
 }
 
-static void what_is_no_such_pickle_is_refused(void **state)
+static void cifar_pickle_of_other_content_is_refused(void **state)
 {
     static const struct {
         const char *at;
@@ -239,7 +239,7 @@ static size_t find(const pickle_writer *w, const char *what, size_t n)
     return 0;
 }
 
-static void arrays_and_labels_have_to_fit(void **state)
+static void cifar_pickle_of_uneven_arrays_is_refused(void **state)
 {
     pickle_writer w = pickle_cifar10(0, 2, false);
     const size_t rows = find(&w, "K\2M\0\x0c", 5), labels = find(&w, "(K\0K\1e", 6);
@@ -261,7 +261,7 @@ static void arrays_and_labels_have_to_fit(void **state)
 }
 
 /* Every prefix, and every byte changed, ends in an error or in sound samples. */
-static void damage_is_survived(void **state)
+static void cifar_pickle_damage_anywhere_is_safe(void **state)
 {
     pickle_writer w = pickle_cifar10(0, 1, false);
     const size_t pixels = find(&w, "\x89T", 2) + 6;
@@ -290,7 +290,7 @@ static void damage_is_survived(void **state)
 }
 
 /* A few bytes that ask for more than there is room for. */
-static void what_is_kept_is_bounded(void **state)
+static void cifar_pickle_memory_is_bounded(void **state)
 {
     enum { N = 1 << 21 };
     uint8_t *at = malloc(N + 2);
@@ -309,7 +309,7 @@ static void what_is_kept_is_bounded(void **state)
     free(at);
 }
 
-static void each_failed_allocation_is_an_error(void **state)
+static void cifar_pickle_failed_allocation_is_an_error(void **state)
 {
     pickle_writer w = pickle_cifar10(0, 2, true);
     co_status st = CO_E_NOMEM;
@@ -332,17 +332,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
-        TEST(the_batches_are_read_in_order),
-        TEST(the_archives_folder_is_found),
-        TEST(the_order_of_columns_is_turned),
-        TEST(lists_are_of_any_length),
-        TEST(the_binary_version_comes_first),
-        TEST(classes_have_the_names_of_batches_meta),
-        TEST(what_is_no_such_pickle_is_refused),
-        TEST(arrays_and_labels_have_to_fit),
-        TEST(damage_is_survived),
-        TEST(what_is_kept_is_bounded),
-        TEST(each_failed_allocation_is_an_error),
+        TEST(cifar_pickles_are_read_in_order),
+        TEST(cifar_pickles_folder_of_archive_is_found),
+        TEST(cifar_pickle_in_fortran_order_is_transposed),
+        TEST(cifar_pickle_long_lists_are_read),
+        TEST(cifar_binary_files_are_preferred),
+        TEST(cifar_pickle_class_names_are_those_of_meta),
+        TEST(cifar_pickle_of_other_content_is_refused),
+        TEST(cifar_pickle_of_uneven_arrays_is_refused),
+        TEST(cifar_pickle_damage_anywhere_is_safe),
+        TEST(cifar_pickle_memory_is_bounded),
+        TEST(cifar_pickle_failed_allocation_is_an_error),
 #undef TEST
     };
 

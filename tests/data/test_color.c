@@ -69,7 +69,7 @@ static void assert_near(const uint8_t *got, const uint8_t *want, size_t n, int t
             fail_msg("byte %zu is %d, torchvision has %d", i, got[i], want[i]);
 }
 
-static void colours_are_torchvisions(void **state)
+static void color_changes_equal_torchvision(void **state)
 {
     static const struct {
         co_color_fn *change;
@@ -111,7 +111,7 @@ static void fill(uint8_t *out, size_t n)
 }
 
 /* Every instruction set gives the bytes of the first one, which is plain C. */
-static void loops_agree(void **state)
+static void color_loops_of_every_level_give_same_bytes(void **state)
 {
     enum { N = 1001, STEPS = 60 };
     static uint8_t in[3 * N], want[3 * N], got[3 * N];
@@ -143,8 +143,9 @@ static void loops_agree(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(colours_are_torchvisions),
-                                       cmocka_unit_test(loops_agree)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(color_changes_equal_torchvision),
+        cmocka_unit_test(color_loops_of_every_level_give_same_bytes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static co_dataset *open_set(const char *config, co_split split)
     return data;
 }
 
-static void both_splits_are_read(void **state)
+static void dataset_both_splits_are_read(void **state)
 {
     static const co_split splits[] = {CO_SPLIT_TRAIN, CO_SPLIT_TEST};
     static const uint64_t counts[] = {TRAIN, TEST};
@@ -103,7 +103,7 @@ static void both_splits_are_read(void **state)
     }
 }
 
-static void normalize_subtracts_and_divides(void **state)
+static void normalize_one_value_subtracts_and_divides(void **state)
 {
     co_dataset *data = open_set(config_of(", normalize: {mean: 0.1307, std: 0.3081}"), 0);
     float sample[HEIGHT * WIDTH];
@@ -118,7 +118,7 @@ static void normalize_subtracts_and_divides(void **state)
     co_dataset_destroy(data);
 }
 
-static void normalize_takes_a_number_per_channel(void **state)
+static void normalize_per_channel_subtracts_and_divides(void **state)
 {
     static const char plain[] = "{name: synthetic, shape: [3, 5, 6]}";
     static const char scaled[] = "{name: synthetic, shape: [3, 5, 6], normalize: {mean: [0.1, "
@@ -147,7 +147,7 @@ static const float torch_5x6[] = {0.0f,       0.01960784f, 0.05490196f, 0.117647
                                   0.4983006f, 0.5275818f,  0.4839216f,  0.4329412f, 0.8470588f,
                                   0.5843138f, 0.4104576f,  0.7660131f,  0.6470588f, 0.4392157f};
 
-static void resize_is_pytorchs_bilinear(void **state)
+static void resize_bilinear_equals_pytorch(void **state)
 {
     co_dataset *data = open_set(config_of(", resize: [5, 6]"), CO_SPLIT_TRAIN);
     float sample[30];
@@ -175,7 +175,7 @@ static void resize_to_the_same_size_changes_nothing(void **state)
     co_dataset_destroy(plain);
 }
 
-static void resize_can_pad_with_zeros(void **state)
+static void resize_pad_adds_zeros(void **state)
 {
     co_dataset *data =
         open_set(config_of(", resize: {size: 7, mode: pad}, normalize: {mean: 0.5, std: 0.5}"), 0);
@@ -194,7 +194,7 @@ static void resize_can_pad_with_zeros(void **state)
     co_dataset_destroy(data);
 }
 
-static void a_bad_config_is_refused(void **state)
+static void dataset_bad_config_is_refused(void **state)
 {
     static const struct {
         const char *config;
@@ -249,7 +249,7 @@ static void assert_set_refused(const char *words)
     write_set(NULL);
 }
 
-static void files_that_do_not_fit_together_are_refused(void **state)
+static void dataset_inconsistent_files_are_refused(void **state)
 {
     (void)state;
     write_labels("train-labels-idx1-ubyte", TRAIN - 1, label_of);
@@ -264,7 +264,7 @@ static void files_that_do_not_fit_together_are_refused(void **state)
     assert_set_refused("holds no train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz of mnist");
 }
 
-static void other_names_are_found(void **state)
+static void dataset_other_file_names_are_found(void **state)
 {
     static const char *const names[] = {"train-images.idx3-ubyte", "train-images-idx3-ubyte.gz",
                                         "train-images.idx3-ubyte.gz"};
@@ -323,7 +323,7 @@ static void idx_takes_any_file_names(void **state)
     files_remove("kinds.gz");
 }
 
-static void synthetic_is_a_function_of_its_keys(void **state)
+static void synthetic_same_keys_give_same_samples(void **state)
 {
     static const char *const configs[] = {"synthetic", "{name: synthetic, seed: 1234}",
                                           "{name: synthetic, seed: 5}"};
@@ -344,7 +344,7 @@ static void synthetic_is_a_function_of_its_keys(void **state)
 }
 
 /* The mean of a class in the training split is the nearest to the class's test samples. */
-static void synthetic_can_be_learned(void **state)
+static void synthetic_nearest_mean_is_own_class(void **state)
 {
     enum { SIZE = 3 * 16 * 16 };
     static const char config[] = "{name: synthetic, shape: [3, 16, 16], classes: 7, samples: 210}";
@@ -403,7 +403,7 @@ static void check_real(const char *config, co_split split, uint64_t count, uint6
     co_dataset_destroy(data);
 }
 
-static void fashion_mnist_is_whole(void **state)
+static void fashion_mnist_has_its_checksums(void **state)
 {
     (void)state;
     if (access("/usr/share/datasets/fashion-mnist", R_OK) != 0) {
@@ -414,7 +414,7 @@ static void fashion_mnist_is_whole(void **state)
     check_real("fashion-mnist", CO_SPLIT_TEST, 10000, 2247812563106913u, 225777341u);
 }
 
-static void mnist_is_whole(void **state)
+static void mnist_has_its_checksums(void **state)
 {
     const char *path = files_real("mnist");
     char config[1200];
@@ -429,7 +429,7 @@ static void mnist_is_whole(void **state)
     check_real(config, CO_SPLIT_TEST, 10000, 1079692235568559u, 221901817u);
 }
 
-static void each_failed_allocation_is_an_error(void **state)
+static void dataset_failed_allocation_is_an_error(void **state)
 {
     char config[1024];
     co_status st = CO_E_NOMEM;
@@ -452,21 +452,21 @@ static void each_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(both_splits_are_read, write_set),
-        cmocka_unit_test(normalize_subtracts_and_divides),
-        cmocka_unit_test(normalize_takes_a_number_per_channel),
-        cmocka_unit_test(resize_is_pytorchs_bilinear),
+        cmocka_unit_test_setup(dataset_both_splits_are_read, write_set),
+        cmocka_unit_test(normalize_one_value_subtracts_and_divides),
+        cmocka_unit_test(normalize_per_channel_subtracts_and_divides),
+        cmocka_unit_test(resize_bilinear_equals_pytorch),
         cmocka_unit_test(resize_to_the_same_size_changes_nothing),
-        cmocka_unit_test(resize_can_pad_with_zeros),
-        cmocka_unit_test(a_bad_config_is_refused),
-        cmocka_unit_test(files_that_do_not_fit_together_are_refused),
-        cmocka_unit_test(other_names_are_found),
+        cmocka_unit_test(resize_pad_adds_zeros),
+        cmocka_unit_test(dataset_bad_config_is_refused),
+        cmocka_unit_test(dataset_inconsistent_files_are_refused),
+        cmocka_unit_test(dataset_other_file_names_are_found),
         cmocka_unit_test(idx_takes_any_file_names),
-        cmocka_unit_test(synthetic_is_a_function_of_its_keys),
-        cmocka_unit_test(synthetic_can_be_learned),
-        cmocka_unit_test(fashion_mnist_is_whole),
-        cmocka_unit_test(mnist_is_whole),
-        cmocka_unit_test(each_failed_allocation_is_an_error),
+        cmocka_unit_test(synthetic_same_keys_give_same_samples),
+        cmocka_unit_test(synthetic_nearest_mean_is_own_class),
+        cmocka_unit_test(fashion_mnist_has_its_checksums),
+        cmocka_unit_test(mnist_has_its_checksums),
+        cmocka_unit_test(dataset_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

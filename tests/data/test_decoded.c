@@ -156,7 +156,7 @@ static void check(const char *more, co_split split, bool scaled)
     co_dataset_destroy(data);
 }
 
-static void an_evaluation_decodes_at_full_size(void **state)
+static void decode_test_split_is_at_full_size(void **state)
 {
     (void)state;
     check("", CO_SPLIT_TEST, false);
@@ -164,7 +164,7 @@ static void an_evaluation_decodes_at_full_size(void **state)
     check(", scaled_decode: false", CO_SPLIT_TEST, false);
 }
 
-static void training_decodes_as_the_key_says(void **state)
+static void decode_training_split_follows_scaled_decode(void **state)
 {
     (void)state;
     check("", CO_SPLIT_TRAIN, true);
@@ -173,7 +173,7 @@ static void training_decodes_as_the_key_says(void **state)
 }
 
 /* The scales differ, or the cases above would show nothing. */
-static void the_scales_differ(void **state)
+static void decode_reduced_differs_from_full_size(void **state)
 {
     (void)state;
     for (size_t i = 0; i < PICTURES; i++) {
@@ -185,7 +185,7 @@ static void the_scales_differ(void **state)
     }
 }
 
-static void packed_pixels_are_those_of_their_split(void **state)
+static void pack_pixels_are_decoded_like_their_split(void **state)
 {
     static const char *const keys[] = {"", ", scaled_decode: false"};
     const co_pack_options options = {.decode = SIDE};
@@ -214,10 +214,10 @@ static void packed_pixels_are_those_of_their_split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_evaluation_decodes_at_full_size),
-        cmocka_unit_test(training_decodes_as_the_key_says),
-        cmocka_unit_test(the_scales_differ),
-        cmocka_unit_test(packed_pixels_are_those_of_their_split),
+        cmocka_unit_test(decode_test_split_is_at_full_size),
+        cmocka_unit_test(decode_training_split_follows_scaled_decode),
+        cmocka_unit_test(decode_reduced_differs_from_full_size),
+        cmocka_unit_test(pack_pixels_are_decoded_like_their_split),
     };
 
     return cmocka_run_group_tests(tests, make, folder_remove);

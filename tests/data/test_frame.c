@@ -41,7 +41,7 @@ static const frame_case cases[] = {
     {{0}, {0}, 10, 12, {0, 0, 12, 10}, {10, 12}},
 };
 
-static void a_box_is_what_torchvision_leaves(void **state)
+static void crop_box_equals_torchvision(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -60,7 +60,7 @@ static void a_box_is_what_torchvision_leaves(void **state)
 }
 
 /* Whatever the sizes, rounding does not lead out of the image. */
-static void a_box_lies_within_the_image(void **state)
+static void crop_box_of_any_size_is_within_image(void **state)
 {
     const int64_t resize[2] = {37}, crop[2] = {37};
     co_frame frame = {.resize = list_of(resize), .crop = list_of(crop)};
@@ -78,7 +78,7 @@ static void a_box_lies_within_the_image(void **state)
         }
 }
 
-static void an_image_that_does_not_fit_is_refused(void **state)
+static void crop_box_larger_than_image_is_refused(void **state)
 {
     const int64_t crop[2] = {8, 10};
     co_frame frame = {.crop = list_of(crop)}, plain = {0};
@@ -99,9 +99,9 @@ static void an_image_that_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_box_is_what_torchvision_leaves),
-        cmocka_unit_test(a_box_lies_within_the_image),
-        cmocka_unit_test(an_image_that_does_not_fit_is_refused),
+        cmocka_unit_test(crop_box_equals_torchvision),
+        cmocka_unit_test(crop_box_of_any_size_is_within_image),
+        cmocka_unit_test(crop_box_larger_than_image_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

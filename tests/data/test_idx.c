@@ -36,7 +36,7 @@ static void assert_images(const co_idx *idx)
         assert_int_equal(idx->data[i], byte_of(i));
 }
 
-static void a_plain_file_is_read(void **state)
+static void idx_plain_file_is_read(void **state)
 {
     uint8_t bytes[256];
     co_idx idx;
@@ -48,7 +48,7 @@ static void a_plain_file_is_read(void **state)
     co_idx_close(&idx);
 }
 
-static void a_gzip_file_is_read_whatever_its_name(void **state)
+static void idx_gzip_file_of_any_name_is_read(void **state)
 {
     uint8_t bytes[256], packed[400];
     co_idx idx;
@@ -73,7 +73,7 @@ static void assert_refused(const uint8_t *bytes, size_t size, int ndim, const ch
 }
 
 /* A header as hexadecimal digits, and how many bytes follow it. */
-static void an_unsound_file_is_refused(void **state)
+static void idx_damaged_file_is_refused(void **state)
 {
     static const struct {
         const char *header;
@@ -120,7 +120,7 @@ static void an_unsound_file_is_refused(void **state)
     }
 }
 
-static void a_path_that_is_no_file_is_refused(void **state)
+static void idx_path_of_no_file_is_refused(void **state)
 {
     co_idx idx;
 
@@ -138,7 +138,7 @@ static void a_path_that_is_no_file_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "is empty"));
 }
 
-static void gzip_cut_anywhere_is_refused(void **state)
+static void idx_truncated_gzip_is_refused(void **state)
 {
     uint8_t bytes[256], packed[400];
     size_t size = files_gzip(packed, bytes, images(bytes));
@@ -203,7 +203,7 @@ static void idx_bytes_after_gzip_are_refused(void **state)
     assert_refused(packed, size + 4, 3, "gzip data that is damaged");
 }
 
-static void what_is_packed_is_checked_like_a_plain_file(void **state)
+static void idx_gzip_content_is_checked(void **state)
 {
     uint8_t bytes[256], packed[400];
     size_t size = images(bytes);
@@ -232,15 +232,15 @@ static void idx_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_file_is_read),
-        cmocka_unit_test(a_gzip_file_is_read_whatever_its_name),
-        cmocka_unit_test(an_unsound_file_is_refused),
-        cmocka_unit_test(a_path_that_is_no_file_is_refused),
-        cmocka_unit_test(gzip_cut_anywhere_is_refused),
+        cmocka_unit_test(idx_plain_file_is_read),
+        cmocka_unit_test(idx_gzip_file_of_any_name_is_read),
+        cmocka_unit_test(idx_damaged_file_is_refused),
+        cmocka_unit_test(idx_path_of_no_file_is_refused),
+        cmocka_unit_test(idx_truncated_gzip_is_refused),
         cmocka_unit_test(idx_gzip_with_flipped_bit_gives_no_false_data),
         cmocka_unit_test(idx_gzip_with_false_size_is_refused),
         cmocka_unit_test(idx_bytes_after_gzip_are_refused),
-        cmocka_unit_test(what_is_packed_is_checked_like_a_plain_file),
+        cmocka_unit_test(idx_gzip_content_is_checked),
         cmocka_unit_test(idx_failed_allocation_is_an_error),
     };
 

@@ -97,7 +97,7 @@ static void check_part(const uint8_t *file, size_t size, const co_image_want *wa
     free(part);
 }
 
-static void test_part_of_jpeg(void **state)
+static void jpeg_part_equals_part_of_whole(void **state)
 {
     static const int factors[][2] = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {1, 2}};
 
@@ -134,7 +134,7 @@ static void test_part_of_jpeg(void **state)
 }
 
 /* However pixels lie in memory, resampled or copied. */
-static void test_resample_strided(void **state)
+static void resample_strided_output_equals_dense(void **state)
 {
     enum { H = 21, W = 45, N = H * W };
     static uint8_t in[N * 3], planar[3 * N], out[2][3 * N];
@@ -176,7 +176,7 @@ static void test_resample_strided(void **state)
 }
 
 /* Grey, CMYK and YCCK become colour, and colour grey. */
-static void test_colours_of_jpeg(void **state)
+static void jpeg_color_spaces_are_converted(void **state)
 {
     const picture grey = {.width = 40, .height = 30, .channels = 1};
     const picture cmyk = {.width = 40, .height = 30, .channels = 4};
@@ -211,7 +211,7 @@ static void test_colours_of_jpeg(void **state)
     }
 }
 
-static void test_colour_to_grey(void **state)
+static void image_color_to_grey_is_luma(void **state)
 {
     const picture p = {.width = 40, .height = 30, .channels = 3};
     const co_image_want want = {{0, 0, 40, 30}, 1, 30, 40, false, NULL, false, false};
@@ -230,7 +230,7 @@ static void test_colour_to_grey(void **state)
     free(file);
 }
 
-static void test_png(void **state)
+static void png_every_kind_is_decoded(void **state)
 {
     static const picture kinds[] = {
         {.width = 33, .height = 21, .channels = 1},
@@ -265,7 +265,7 @@ static void test_png(void **state)
     }
 }
 
-static void test_probe(void **state)
+static void image_probe_gives_kind_and_size(void **state)
 {
     const picture p = {.width = 300, .height = 200, .channels = 3, .h = 2, .v = 2};
     co_image_info info;
@@ -302,7 +302,7 @@ static void refuse(const uint8_t *file, size_t size, const char *word)
         fail_msg("'%s' does not name " NAME " and '%s'", co_error_message(), word);
 }
 
-static void test_cut_short(void **state)
+static void image_truncated_file_is_refused(void **state)
 {
     picture p = {.width = 64, .height = 48, .channels = 3, .h = 2, .v = 2};
 
@@ -325,7 +325,7 @@ static void test_cut_short(void **state)
     }
 }
 
-static void test_damage(void **state)
+static void image_damaged_file_is_refused(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
     uint8_t text[] = "<!DOCTYPE html><html>", *file;
@@ -345,7 +345,7 @@ static void test_damage(void **state)
     free(file);
 }
 
-static void test_bombs(void **state)
+static void image_decompression_bomb_is_refused(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
     const picture many = {.width = 64, .height = 48, .channels = 1, .one_scan = true};
@@ -381,7 +381,7 @@ static void test_bombs(void **state)
 }
 
 /* What follows the image data harms nobody, as in some files of ImageNet. */
-static void test_left_over(void **state)
+static void image_trailing_bytes_are_ignored(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
     const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false, false};
@@ -397,7 +397,7 @@ static void test_left_over(void **state)
     free(file);
 }
 
-static void test_box_outside(void **state)
+static void image_box_outside_is_refused(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
     static const co_image_box boxes[] = {{0, 0, 65, 48}, {-1, 0, 10, 10}, {0, 0, 0, 10},
@@ -414,7 +414,7 @@ static void test_box_outside(void **state)
     free(file);
 }
 
-static void test_no_memory(void **state)
+static void image_failed_allocation_is_an_error(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
     const co_image_want want = {{1, 1, 60, 40}, 3, 30, 50, false, NULL, false, false};
@@ -448,18 +448,18 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_part_of_jpeg),
-        cmocka_unit_test(test_resample_strided),
-        cmocka_unit_test(test_colours_of_jpeg),
-        cmocka_unit_test(test_colour_to_grey),
-        cmocka_unit_test(test_png),
-        cmocka_unit_test(test_probe),
-        cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_box_outside),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(jpeg_part_equals_part_of_whole),
+        cmocka_unit_test(resample_strided_output_equals_dense),
+        cmocka_unit_test(jpeg_color_spaces_are_converted),
+        cmocka_unit_test(image_color_to_grey_is_luma),
+        cmocka_unit_test(png_every_kind_is_decoded),
+        cmocka_unit_test(image_probe_gives_kind_and_size),
+        cmocka_unit_test(image_truncated_file_is_refused),
+        cmocka_unit_test(image_damaged_file_is_refused),
+        cmocka_unit_test(image_decompression_bomb_is_refused),
+        cmocka_unit_test(image_trailing_bytes_are_ignored),
+        cmocka_unit_test(image_box_outside_is_refused),
+        cmocka_unit_test(image_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

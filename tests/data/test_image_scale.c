@@ -112,7 +112,7 @@ static void check_sampling(const co_image_loops *loops, const uint8_t *in, int w
     free(row);
 }
 
-static void test_sampling(void **state)
+static void resample_loops_of_every_level_equal_definition(void **state)
 {
     enum { WIDTH = 67, HEIGHT = 53 };
     static uint8_t in[3 * HEIGHT * WIDTH];
@@ -174,7 +174,7 @@ static void check_lookup(void (*lookup)(float *, const uint8_t *, size_t, const 
     assert_float_equal(out[n], 7, 0);
 }
 
-static void test_lookup(void **state)
+static void lookup_loops_of_every_level_equal_table(void **state)
 {
     const co_lookup_loops *loops[CO_LOOKUP_MAX_LOOPS];
     const size_t n_loops = co_lookup_loops_list(loops);
@@ -200,7 +200,7 @@ static void test_lookup(void **state)
 }
 
 /* Products with inverses are no divisions, but they come to the same for nearly all tables. */
-static void test_formula(void **state)
+static void lookup_computed_values_equal_table(void **state)
 {
     const co_lookup_loops *loops[CO_LOOKUP_MAX_LOOPS];
     const size_t n_loops = co_lookup_loops_list(loops);
@@ -223,9 +223,9 @@ static void test_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_lookup),
-        cmocka_unit_test(test_formula),
+        cmocka_unit_test(resample_loops_of_every_level_equal_definition),
+        cmocka_unit_test(lookup_loops_of_every_level_equal_table),
+        cmocka_unit_test(lookup_computed_values_equal_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void check_name(const co_dataset *data, uint64_t i, const char *expected,
     assert_int_equal(co_dataset_label(data, i), label);
 }
 
-static void test_order_and_labels(void **state)
+static void imagefolder_order_and_labels_are_sorted(void **state)
 {
     co_dataset *data = open_set(", resize: [8, 6]", CO_SPLIT_TRAIN);
 
@@ -101,7 +101,7 @@ static void test_order_and_labels(void **state)
 }
 
 /* Labels of the test split are those of training, although it has one class alone. */
-static void test_labels_of_test(void **state)
+static void imagefolder_test_labels_are_those_of_training(void **state)
 {
     co_dataset *data = open_set(", resize: 8", CO_SPLIT_TEST);
 
@@ -113,7 +113,7 @@ static void test_labels_of_test(void **state)
     co_dataset_destroy(data);
 }
 
-static void test_pixels(void **state)
+static void imagefolder_pixels_equal_decoded_file(void **state)
 {
     const picture p = {.width = 30, .height = 40, .channels = 3, .seed = 2};
     static float out[3 * 40 * 30];
@@ -146,7 +146,7 @@ static void expect_read_error(uint64_t i, const char *more, const char *name, co
     co_dataset_destroy(data);
 }
 
-static void test_bad_files(void **state)
+static void imagefolder_bad_file_is_named(void **state)
 {
     const picture p = {.width = 64, .height = 64, .channels = 3};
     size_t size;
@@ -170,7 +170,7 @@ static void test_bad_files(void **state)
     free(bytes);
 }
 
-static void test_different_sizes(void **state)
+static void imagefolder_different_sizes_are_refused(void **state)
 {
     co_dataset *data = open_set("", CO_SPLIT_TRAIN);
     static float out[3 * 64 * 64];
@@ -184,7 +184,7 @@ static void test_different_sizes(void **state)
     assert_non_null(strstr(co_error_message(), "train/dog/a.png"));
 }
 
-static void test_bad_folders(void **state)
+static void imagefolder_bad_folder_is_refused(void **state)
 {
     (void)state;
     refuse(", resize: 8, train: other", CO_SPLIT_TRAIN, "/other", "data.train");
@@ -210,7 +210,7 @@ static void test_bad_folders(void **state)
     unlink(folder_path("train/loop"));
 }
 
-static void test_no_memory(void **state)
+static void imagefolder_failed_allocation_is_an_error(void **state)
 {
     static float out[3 * 8 * 8];
 
@@ -234,10 +234,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_and_labels), cmocka_unit_test(test_labels_of_test),
-        cmocka_unit_test(test_pixels),           cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_different_sizes),  cmocka_unit_test(test_bad_folders),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(imagefolder_order_and_labels_are_sorted),
+        cmocka_unit_test(imagefolder_test_labels_are_those_of_training),
+        cmocka_unit_test(imagefolder_pixels_equal_decoded_file),
+        cmocka_unit_test(imagefolder_bad_file_is_named),
+        cmocka_unit_test(imagefolder_different_sizes_are_refused),
+        cmocka_unit_test(imagefolder_bad_folder_is_refused),
+        cmocka_unit_test(imagefolder_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, make, folder_remove);

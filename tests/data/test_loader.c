@@ -89,7 +89,7 @@ static void assert_batch(const co_batch *batch, const co_dataset *data, co_sampl
 }
 
 /* Three epochs, every rank, with and without parts, from the start and from the middle. */
-static void batches_come_in_the_plans_order(void **state)
+static void loader_batches_are_in_order_of_sampler(void **state)
 {
     static const char *const partitions[] = {NULL, "{kind: random, ratios: [0.7, 0.28, 0.02]}"};
 
@@ -122,7 +122,7 @@ static void batches_come_in_the_plans_order(void **state)
 }
 
 /* A batch stays whole while the next ones are read ahead. */
-static void a_batch_is_not_overwritten_while_borrowed(void **state)
+static void loader_borrowed_batch_is_not_overwritten(void **state)
 {
     (void)state;
     for (int depth = 1; depth <= 3; depth++) {
@@ -141,7 +141,7 @@ static void a_batch_is_not_overwritten_while_borrowed(void **state)
     }
 }
 
-static void loader_ends_at_any_moment(void **state)
+static void loader_destroyed_at_any_moment_ends(void **state)
 {
     (void)state;
     for (int k = 0; k < 60; k++) {
@@ -160,7 +160,7 @@ static void loader_ends_at_any_moment(void **state)
 }
 
 /* The first allocation after those of co_loader_create is a reader's, for its first sample. */
-static void a_read_error_comes_back(void **state)
+static void loader_read_error_is_returned(void **state)
 {
     (void)state;
     for (int k = 0; k < 3; k++) {
@@ -229,7 +229,7 @@ static void feed_open_bad(feed *f, co_dataset_ops *ops, const char *text, bool (
     assert_int_equal(co_loader_create(&f->loader, &loading), CO_OK);
 }
 
-static void a_bad_sample_is_an_error_that_names_it(void **state)
+static void loader_bad_sample_is_named(void **state)
 {
     (void)state;
     for (int k = 0; k < 3; k++) {
@@ -325,7 +325,7 @@ static void loader_bad_sample_is_replaced_by_same_label(void **state)
     }
 }
 
-static void a_label_without_good_samples_is_an_error(void **state)
+static void loader_label_without_good_samples_is_an_error(void **state)
 {
     (void)state;
     for (int k = 0; k < 3; k++) {
@@ -376,7 +376,7 @@ static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer,
 }
 
 /* One batch alone is read by all threads: no reader has another to begin. */
-static void threads_share_a_batch(void **state)
+static void loader_threads_share_one_batch(void **state)
 {
     static const char one[] = "{name: synthetic, shape: [1, 6, 5], samples: 24}";
     co_sampler_options options = sampling(1, NULL);
@@ -405,7 +405,7 @@ static void threads_share_a_batch(void **state)
     feed_close(&f);
 }
 
-static void loader_wait_is_measured(void **state)
+static void loader_wait_time_is_measured(void **state)
 {
     co_batch batch;
     feed f;
@@ -420,7 +420,7 @@ static void loader_wait_is_measured(void **state)
     feed_close(&f);
 }
 
-static void bad_options_are_refused(void **state)
+static void loader_bad_options_are_refused(void **state)
 {
     static const co_loader_options cases[] = {{.threads = -1}, {.depth = -1}, {.first_step = 5}};
     feed f;
@@ -439,7 +439,7 @@ static void bad_options_are_refused(void **state)
     feed_close(&f);
 }
 
-static void each_failed_allocation_is_an_error(void **state)
+static void loader_failed_allocation_is_an_error(void **state)
 {
     co_loader_options options = {.threads = 2, .depth = 2};
     co_loader *loader = NULL;
@@ -465,17 +465,17 @@ static void each_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_come_in_the_plans_order),
-        cmocka_unit_test(a_batch_is_not_overwritten_while_borrowed),
-        cmocka_unit_test(loader_ends_at_any_moment),
-        cmocka_unit_test(a_read_error_comes_back),
-        cmocka_unit_test(a_bad_sample_is_an_error_that_names_it),
+        cmocka_unit_test(loader_batches_are_in_order_of_sampler),
+        cmocka_unit_test(loader_borrowed_batch_is_not_overwritten),
+        cmocka_unit_test(loader_destroyed_at_any_moment_ends),
+        cmocka_unit_test(loader_read_error_is_returned),
+        cmocka_unit_test(loader_bad_sample_is_named),
         cmocka_unit_test(loader_bad_sample_is_replaced_by_same_label),
-        cmocka_unit_test(a_label_without_good_samples_is_an_error),
-        cmocka_unit_test(threads_share_a_batch),
-        cmocka_unit_test(loader_wait_is_measured),
-        cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(each_failed_allocation_is_an_error),
+        cmocka_unit_test(loader_label_without_good_samples_is_an_error),
+        cmocka_unit_test(loader_threads_share_one_batch),
+        cmocka_unit_test(loader_wait_time_is_measured),
+        cmocka_unit_test(loader_bad_options_are_refused),
+        cmocka_unit_test(loader_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static int make(void **state)
     return 0;
 }
 
-static void test_round_trip(void **state)
+static void pack_written_file_reads_back(void **state)
 {
     co_pack pack;
 
@@ -75,7 +75,7 @@ static void test_round_trip(void **state)
     co_pack_close(&pack);
 }
 
-static void test_as_data_set(void **state)
+static void pack_opened_as_data_set_has_same_samples(void **state)
 {
     char text[256];
     float sample[BYTES];
@@ -116,7 +116,7 @@ static bool has_bad_record(const co_pack *pack)
 }
 
 /* Every byte of the file counts: a flipped one is noticed on opening or when its record is read. */
-static void test_flipped_bytes(void **state)
+static void pack_flipped_byte_is_noticed(void **state)
 {
     size_t size;
     uint8_t *bytes = load(&size, "raw.pack");
@@ -149,7 +149,7 @@ static void refuse(const uint8_t *bytes, size_t size, const char *word)
         fail_msg("'%s' does not say '%s'", co_error_message(), word);
 }
 
-static void test_bad_files(void **state)
+static void pack_damaged_file_is_refused(void **state)
 {
     size_t size;
     uint8_t *bytes = load(&size, "raw.pack"), *longer = co_calloc(size + 1, 1);
@@ -180,7 +180,7 @@ static void expect_open_error(const char *text, const char *word)
         fail_msg("'%s' does not say '%s'", co_error_message(), word);
 }
 
-static void test_bad_paths(void **state)
+static void pack_bad_path_is_refused(void **state)
 {
     char text[256];
 
@@ -191,7 +191,7 @@ static void test_bad_paths(void **state)
     expect_open_error(text, "expected a packed data set");
 }
 
-static void test_missing_split(void **state)
+static void pack_missing_split_is_refused(void **state)
 {
     const co_pack_head head = {.channels = 1, .height = 1, .width = 2, .classes = 1};
     const co_bytes record = {(const uint8_t *)"ab", 2};
@@ -208,7 +208,7 @@ static void test_missing_split(void **state)
     unlink(folder_path("one.pack"));
 }
 
-static void test_discard_leaves_nothing(void **state)
+static void pack_discarded_writer_leaves_no_file(void **state)
 {
     const co_pack_head head = {.channels = 1, .height = 1, .width = 2, .classes = 1};
     const int before = folder_count();
@@ -253,7 +253,7 @@ static co_dataset *open_pictures(void)
     return data;
 }
 
-static void test_smaller_images(void **state)
+static void pack_resized_jpegs_are_smaller(void **state)
 {
     static const uint32_t expected[3][3] = {{20, 50, 3}, {20, 30, 3}, {50, 28, 1}};
     const co_pack_options options = {.resize = 50, .quality = 80};
@@ -285,7 +285,7 @@ static void test_smaller_images(void **state)
     co_dataset_destroy(data);
 }
 
-static void test_pixels(void **state)
+static void pack_pixels_equal_decoded_images(void **state)
 {
     const co_pack_options options = {.decode = 8};
     co_pack_converter converter = {0};
@@ -310,7 +310,7 @@ static void test_pixels(void **state)
     co_dataset_destroy(data);
 }
 
-static void test_no_memory(void **state)
+static void pack_failed_allocation_is_an_error(void **state)
 {
     const co_pack_options options = {.resize = 50, .quality = 80};
     co_dataset *data = open_pictures();
@@ -353,16 +353,16 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_as_data_set),
-        cmocka_unit_test(test_flipped_bytes),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_bad_paths),
-        cmocka_unit_test(test_missing_split),
-        cmocka_unit_test(test_discard_leaves_nothing),
-        cmocka_unit_test(test_smaller_images),
-        cmocka_unit_test(test_pixels),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(pack_written_file_reads_back),
+        cmocka_unit_test(pack_opened_as_data_set_has_same_samples),
+        cmocka_unit_test(pack_flipped_byte_is_noticed),
+        cmocka_unit_test(pack_damaged_file_is_refused),
+        cmocka_unit_test(pack_bad_path_is_refused),
+        cmocka_unit_test(pack_missing_split_is_refused),
+        cmocka_unit_test(pack_discarded_writer_leaves_no_file),
+        cmocka_unit_test(pack_resized_jpegs_are_smaller),
+        cmocka_unit_test(pack_pixels_equal_decoded_images),
+        cmocka_unit_test(pack_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, make, folder_remove);

@@ -94,7 +94,7 @@ static uint64_t checksum(const uint32_t *order, uint32_t n)
 
 /* From CPython: x = list(range(n)); random.Random(seed).shuffle(x); the sum is of (i + 1) * x[i].
    The whole orders of the first three were compared by SHA-1 with the tutorial's. */
-static void the_shuffle_is_pythons(void **state)
+static void partition_shuffle_equals_python(void **state)
 {
     static const struct {
         uint64_t seed;
@@ -126,7 +126,7 @@ static void the_shuffle_is_pythons(void **state)
 }
 
 /* Parts as in the tutorial: consecutive pieces of int(ratio * n) of the shuffled set. */
-static void random_parts_are_the_tutorials(void **state)
+static void partition_random_equals_tutorial(void **state)
 {
     static const struct {
         const char *partition;
@@ -157,7 +157,7 @@ static void random_parts_are_the_tutorials(void **state)
     }
 }
 
-static void contiguous_parts_follow_each_other(void **state)
+static void partition_contiguous_parts_are_consecutive(void **state)
 {
     static const struct {
         const char *partition;
@@ -183,7 +183,7 @@ static void contiguous_parts_follow_each_other(void **state)
 }
 
 /* From PyTorch: DistributedSampler(range(count), ranks, rank, shuffle=False), rank after rank. */
-static void padded_parts_are_those_of_distributed_sampler(void **state)
+static void partition_padded_equals_distributed_sampler(void **state)
 {
     static const struct {
         uint64_t count;
@@ -204,7 +204,7 @@ static void padded_parts_are_those_of_distributed_sampler(void **state)
                      cases[i].ranks, cases[i].size, cases[i].order);
 }
 
-static void unpadded_parts_repeat_nothing(void **state)
+static void partition_unpadded_repeats_no_sample(void **state)
 {
     static const uint64_t size[] = {3, 3, 2, 2};
     static const uint32_t order[] = {0, 4, 8, 1, 5, 9, 2, 6, 3, 7};
@@ -214,7 +214,7 @@ static void unpadded_parts_repeat_nothing(void **state)
     assert_parts(cut("{kind: interleaved, pad: false}", 10, 4), 4, size, order);
 }
 
-static void a_rank_gets_its_labels(void **state)
+static void partition_labels_gives_each_rank_its_labels(void **state)
 {
     static const uint64_t halves[] = {4, 6}, shared[] = {4, 1, 5}, none[] = {0, 10, 0};
     static const uint32_t by_half[] = {0, 1, 5, 6, 2, 3, 4, 7, 8, 9};
@@ -257,7 +257,7 @@ static void measure_shares(double *mean, double *square, const char *partition, 
 }
 
 /* A share is Beta distributed, of mean 1 / N and variance (1 - 1 / N) / N / (N alpha + 1). */
-static void shares_are_those_of_dirichlet(void **state)
+static void partition_dirichlet_shares_have_its_moments(void **state)
 {
     static const double alphas[] = {0.05, 0.5, 1, 10};
 
@@ -275,7 +275,7 @@ static void shares_are_those_of_dirichlet(void **state)
     }
 }
 
-static void alpha_ranges_from_one_rank_to_all(void **state)
+static void partition_dirichlet_alpha_sets_skew(void **state)
 {
     uint64_t count[100][MOST_RANKS] = {{0}};
     uint64_t most = 0;
@@ -293,7 +293,7 @@ static void alpha_ranges_from_one_rank_to_all(void **state)
     assert_true(most > 90); /* of 100 labels */
 }
 
-static void dirichlet_depends_on_its_seed_alone(void **state)
+static void partition_dirichlet_depends_on_its_seed_alone(void **state)
 {
     static uint32_t first[100000];
 
@@ -314,7 +314,7 @@ static const char *file_partition(const char *text, size_t n)
     return partition;
 }
 
-static void a_file_names_the_samples(void **state)
+static void partition_file_lists_samples(void **state)
 {
     static const struct {
         const char *text;
@@ -347,7 +347,7 @@ static void assert_refused(const char *partition, int ranks, co_status status, c
         fail_msg("%s: '%s' does not say '%s'", partition, co_error_message(), words);
 }
 
-static void a_bad_file_is_refused(void **state)
+static void partition_bad_file_is_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -382,7 +382,7 @@ static void a_bad_file_is_refused(void **state)
     assert_refused(file_partition("0\0\n1\n2\n", 7), 3, CO_E_DATA, "parts.txt:1: samples are");
 }
 
-static void bad_keys_are_refused(void **state)
+static void partition_bad_keys_are_refused(void **state)
 {
     static const struct {
         int ranks;
@@ -421,7 +421,7 @@ static void bad_keys_are_refused(void **state)
         assert_refused(cases[i].partition, cases[i].ranks, CO_E_USAGE, cases[i].words);
 }
 
-static void labels_need_a_data_set(void **state)
+static void partition_by_label_without_data_set_is_refused(void **state)
 {
     static const char *const partitions[] = {"{kind: labels, labels: [0]}", "dirichlet"};
 
@@ -437,7 +437,7 @@ static void labels_need_a_data_set(void **state)
 }
 
 /* Every allocation of a kind fails once. */
-static void each_failed_allocation_is_an_error(void **state)
+static void partition_failed_allocation_is_an_error(void **state)
 {
     const char *const partitions[] = {
         "{kind: random, ratios: [0.7, 0.3]}",
@@ -470,20 +470,20 @@ static void each_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shuffle_is_pythons),
-        cmocka_unit_test(random_parts_are_the_tutorials),
-        cmocka_unit_test(contiguous_parts_follow_each_other),
-        cmocka_unit_test(padded_parts_are_those_of_distributed_sampler),
-        cmocka_unit_test(unpadded_parts_repeat_nothing),
-        cmocka_unit_test(a_rank_gets_its_labels),
-        cmocka_unit_test(shares_are_those_of_dirichlet),
-        cmocka_unit_test(alpha_ranges_from_one_rank_to_all),
-        cmocka_unit_test(dirichlet_depends_on_its_seed_alone),
-        cmocka_unit_test(a_file_names_the_samples),
-        cmocka_unit_test(a_bad_file_is_refused),
-        cmocka_unit_test(bad_keys_are_refused),
-        cmocka_unit_test(labels_need_a_data_set),
-        cmocka_unit_test(each_failed_allocation_is_an_error),
+        cmocka_unit_test(partition_shuffle_equals_python),
+        cmocka_unit_test(partition_random_equals_tutorial),
+        cmocka_unit_test(partition_contiguous_parts_are_consecutive),
+        cmocka_unit_test(partition_padded_equals_distributed_sampler),
+        cmocka_unit_test(partition_unpadded_repeats_no_sample),
+        cmocka_unit_test(partition_labels_gives_each_rank_its_labels),
+        cmocka_unit_test(partition_dirichlet_shares_have_its_moments),
+        cmocka_unit_test(partition_dirichlet_alpha_sets_skew),
+        cmocka_unit_test(partition_dirichlet_depends_on_its_seed_alone),
+        cmocka_unit_test(partition_file_lists_samples),
+        cmocka_unit_test(partition_bad_file_is_refused),
+        cmocka_unit_test(partition_bad_keys_are_refused),
+        cmocka_unit_test(partition_by_label_without_data_set_is_refused),
+        cmocka_unit_test(partition_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, open_data, close_data);

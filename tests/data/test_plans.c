@@ -189,7 +189,7 @@ static void assert_plan(co_sampler *s, const co_sampler_options *o, uint64_t all
     free(sample);
 }
 
-static void laws_hold_for_any_plan(void **state)
+static void sampler_random_options_keep_the_laws(void **state)
 {
     int plans = 0;
 
@@ -239,7 +239,7 @@ static uint64_t busy(const co_sampler *s, int rank)
 
 /* The splits of PyTorch's tutorial on MNIST, 64 samples a rank and step: 657 batches against 282,
    where its ranks lost each other, and by label 479 against 460. */
-static void parts_of_mnist_are_the_tutorials(void **state)
+static void sampler_batches_of_mnist_equal_tutorial(void **state)
 {
     static const struct {
         const char *partition;
@@ -282,8 +282,8 @@ static void parts_of_mnist_are_the_tutorials(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(laws_hold_for_any_plan),
-        cmocka_unit_test(parts_of_mnist_are_the_tutorials),
+        cmocka_unit_test(sampler_random_options_keep_the_laws),
+        cmocka_unit_test(sampler_batches_of_mnist_equal_tutorial),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void check_laws_of(int ranks, const char *partition)
                                                 .partition = partition});
 }
 
-static void every_sample_is_taken_once(void **state)
+static void sampler_any_ranks_take_each_sample_once(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(worlds) / sizeof(worlds[0]); w++)
@@ -121,7 +121,7 @@ static void every_sample_is_taken_once(void **state)
             check_laws_of(worlds[w], partitions[p]);
 }
 
-static void uneven_parts_lose_nothing(void **state)
+static void sampler_uneven_parts_take_each_sample_once(void **state)
 {
     (void)state;
     check_laws_of(2, "{kind: random, ratios: [0.7, 0.3]}");
@@ -136,7 +136,7 @@ static void uneven_parts_lose_nothing(void **state)
 }
 
 /* One order of the whole set an epoch, dealt rank by rank; padding goes round it again. */
-static void a_dealt_set_is_shuffled_whole(void **state)
+static void sampler_interleaved_set_is_shuffled_whole(void **state)
 {
     const co_sampler_options o = {.count = 10,
                                   .batch = 12,
@@ -162,7 +162,7 @@ static void a_dealt_set_is_shuffled_whole(void **state)
     co_sampler_destroy(s);
 }
 
-static void equal_shares_end_one_by_one(void **state)
+static void sampler_equal_batches_end_rank_by_rank(void **state)
 {
     const co_sampler_options o = {.count = 100,
                                   .batch = 20,
@@ -182,7 +182,7 @@ static void equal_shares_end_one_by_one(void **state)
 }
 
 /* At no step is a rank a whole sample ahead of its share, nor two behind. */
-static void parts_advance_together(void **state)
+static void sampler_uneven_parts_advance_in_proportion(void **state)
 {
     const co_sampler_options o = {.count = 997,
                                   .batch = 10,
@@ -204,7 +204,7 @@ static void parts_advance_together(void **state)
     co_sampler_destroy(s);
 }
 
-static void global_batches_do_not_depend_on_the_ranks(void **state)
+static void sampler_global_batch_is_same_for_any_ranks(void **state)
 {
     co_sampler_options o = {.count = 500, .batch = 24, .ranks = 1, .seed = 5};
     uint32_t one[500], many[500];
@@ -221,7 +221,7 @@ static void global_batches_do_not_depend_on_the_ranks(void **state)
     }
 }
 
-static void epoch_and_seed_change_the_order(void **state)
+static void sampler_epoch_and_seed_change_order(void **state)
 {
     co_sampler_options o = {.count = 500, .batch = 24, .ranks = 2, .seed = 5};
 
@@ -247,7 +247,7 @@ static void epoch_and_seed_change_the_order(void **state)
     }
 }
 
-static void sequential_keeps_the_order_of_the_set(void **state)
+static void sampler_sequential_keeps_order_of_set(void **state)
 {
     const co_sampler_options o = {.count = 97, .batch = 10, .ranks = 3, .sequential = true};
     uint32_t sample[97];
@@ -261,14 +261,14 @@ static void sequential_keeps_the_order_of_the_set(void **state)
 }
 
 /* Evaluation may have fewer samples than ranks; then some have none. */
-static void evaluation_takes_any_number_of_ranks(void **state)
+static void sampler_fewer_samples_than_ranks_is_allowed(void **state)
 {
     check_laws((co_sampler_options){.count = 3, .batch = 10, .ranks = 8, .sequential = true});
     (void)state;
 }
 
 /* Without leftovers an epoch of a rank is a permutation of the tutorial's part. */
-static void a_rank_trains_on_its_part(void **state)
+static void sampler_rank_takes_its_part_alone(void **state)
 {
     const co_sampler_options o = {.count = 100,
                                   .batch = 16,
@@ -295,7 +295,7 @@ static void a_rank_trains_on_its_part(void **state)
 
 /* Over many epochs each sample comes to each place about equally often, and has each other one
    behind it: chi-square with n (n - 1) degrees of freedom or so, at five standard deviations. */
-static void a_computed_order_is_evenly_random(void **state)
+static void sampler_computed_order_is_uniform(void **state)
 {
     enum { N = 23, EPOCHS = 20000 };
     const co_sampler_options o = {.count = N,
@@ -362,7 +362,7 @@ static double mib_kept(const char *partition, bool sequential)
 }
 
 /* 64 MiB are one number of 32 bits for each sample. */
-static void a_rank_keeps_no_order_that_it_does_not_need(void **state)
+static void sampler_large_set_keeps_no_needless_order(void **state)
 {
     static const struct {
         const char *partition;
@@ -387,7 +387,7 @@ static void a_rank_keeps_no_order_that_it_does_not_need(void **state)
     }
 }
 
-static void bad_options_are_refused(void **state)
+static void sampler_bad_options_are_refused(void **state)
 {
     static const struct {
         uint64_t count, batch;
@@ -430,7 +430,7 @@ static void bad_options_are_refused(void **state)
     }
 }
 
-static void a_step_or_rank_that_is_not_there_is_refused(void **state)
+static void sampler_missing_step_or_rank_is_refused(void **state)
 {
     co_sampler *s = create((co_sampler_options){.count = 10, .batch = 5, .ranks = 2});
     uint32_t out[5];
@@ -445,7 +445,7 @@ static void a_step_or_rank_that_is_not_there_is_refused(void **state)
     co_sampler_destroy(NULL);
 }
 
-static void each_failed_allocation_is_an_error(void **state)
+static void sampler_failed_allocation_is_an_error(void **state)
 {
     const co_sampler_options o = {
         .count = 101, .batch = 5, .ranks = 2, .partition = "{kind: random, ratios: [0.7, 0.3]}"};
@@ -467,21 +467,21 @@ static void each_failed_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_is_taken_once),
-        cmocka_unit_test(uneven_parts_lose_nothing),
-        cmocka_unit_test(a_dealt_set_is_shuffled_whole),
-        cmocka_unit_test(equal_shares_end_one_by_one),
-        cmocka_unit_test(parts_advance_together),
-        cmocka_unit_test(global_batches_do_not_depend_on_the_ranks),
-        cmocka_unit_test(epoch_and_seed_change_the_order),
-        cmocka_unit_test(sequential_keeps_the_order_of_the_set),
-        cmocka_unit_test(evaluation_takes_any_number_of_ranks),
-        cmocka_unit_test(a_rank_trains_on_its_part),
-        cmocka_unit_test(a_computed_order_is_evenly_random),
-        cmocka_unit_test(a_rank_keeps_no_order_that_it_does_not_need),
-        cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(a_step_or_rank_that_is_not_there_is_refused),
-        cmocka_unit_test(each_failed_allocation_is_an_error),
+        cmocka_unit_test(sampler_any_ranks_take_each_sample_once),
+        cmocka_unit_test(sampler_uneven_parts_take_each_sample_once),
+        cmocka_unit_test(sampler_interleaved_set_is_shuffled_whole),
+        cmocka_unit_test(sampler_equal_batches_end_rank_by_rank),
+        cmocka_unit_test(sampler_uneven_parts_advance_in_proportion),
+        cmocka_unit_test(sampler_global_batch_is_same_for_any_ranks),
+        cmocka_unit_test(sampler_epoch_and_seed_change_order),
+        cmocka_unit_test(sampler_sequential_keeps_order_of_set),
+        cmocka_unit_test(sampler_fewer_samples_than_ranks_is_allowed),
+        cmocka_unit_test(sampler_rank_takes_its_part_alone),
+        cmocka_unit_test(sampler_computed_order_is_uniform),
+        cmocka_unit_test(sampler_large_set_keeps_no_needless_order),
+        cmocka_unit_test(sampler_bad_options_are_refused),
+        cmocka_unit_test(sampler_missing_step_or_rank_is_refused),
+        cmocka_unit_test(sampler_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static co_sampler *create(co_sampler_options options)
 
 /* torch.randperm(n, generator=torch.Generator().manual_seed(seed)); the sum is of (i + 1) * x[i].
  */
-static void the_permutation_is_pytorchs(void **state)
+static void torch_permutation_equals_pytorch(void **state)
 {
     static const struct {
         uint64_t seed;
@@ -102,7 +102,7 @@ static void check_distributed_sampler(uint64_t count, int ranks, uint64_t batch,
     free(order);
 }
 
-static void a_distributed_sampler_is_followed(void **state)
+static void torch_order_equals_distributed_sampler(void **state)
 {
     static const uint64_t sizes[] = {7, 1000, 1003};
 
@@ -129,7 +129,7 @@ static void collect(uint32_t out[100], co_sampler *s, uint64_t epoch)
 
 /* Nor do parts, or our own order of the set, change from epoch to epoch; the run's seed counts
    where the partition has none. */
-static void an_order_can_stay(void **state)
+static void sampler_fixed_order_is_same_every_epoch(void **state)
 {
     static const char *const kinds[] = {"part", "set", "torch"};
 
@@ -158,7 +158,7 @@ static void an_order_can_stay(void **state)
 }
 
 /* An evaluation takes the set as it is. */
-static void an_evaluation_shuffles_nothing(void **state)
+static void sampler_evaluation_is_not_shuffled(void **state)
 {
     const co_sampler_options o = {.count = 9,
                                   .batch = 9,
@@ -177,10 +177,10 @@ static void an_evaluation_shuffles_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_permutation_is_pytorchs),
-        cmocka_unit_test(a_distributed_sampler_is_followed),
-        cmocka_unit_test(an_order_can_stay),
-        cmocka_unit_test(an_evaluation_shuffles_nothing),
+        cmocka_unit_test(torch_permutation_equals_pytorch),
+        cmocka_unit_test(torch_order_equals_distributed_sampler),
+        cmocka_unit_test(sampler_fixed_order_is_same_every_epoch),
+        cmocka_unit_test(sampler_evaluation_is_not_shuffled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
