@@ -109,7 +109,7 @@ static bool window_too_large_is_an_error(co_comm *comm)
 
 const comm_case comm_cases_window[] = {
     {"window_of_all_ranks_is_shared", window_of_all_ranks_is_shared, 1},
-    {"comm_local_is_itself_or_none", window_of_local_group_is_shared, 1},
+    {"comm_local_is_itself_or_none", comm_local_is_itself_or_none, 1},
     {"window_of_group_is_its_own", window_of_group_is_its_own, 1},
     {"window_too_large_is_an_error", window_too_large_is_an_error, 1},
     {NULL, NULL, 0},
