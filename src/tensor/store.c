@@ -11,6 +11,7 @@
 
 #include "core/mem.h"
 #include "device/device.h"
+#include "tensor/values.h"
 #include "tensor/vector.h"
 
 #define STORE_RESULT sizeof(double) /* the largest result */
@@ -40,7 +41,8 @@ static co_status store_fill(co_store *store)
     store->grad = store->own_grad;
     if (!co_device_is_host(store->device))
         CO_TRY(co_device_alloc(&store->result, store->device, STORE_RESULT, CO_MEMORY_DEVICE));
-    return co_queue_create(&store->queue, store->device);
+    CO_TRY(co_queue_create(&store->queue, store->device));
+    return co_values_open(store);
 }
 
 co_status co_store_create_on(co_store **out, co_device *device, size_t n, size_t n_buffer)
@@ -73,6 +75,7 @@ void co_store_destroy(co_store *store)
     if (!store)
         return;
     co_queue_destroy(store->queue);
+    co_values_close(store);
     co_device_free(store->device, store->result, CO_MEMORY_DEVICE);
     for (int i = 0; i < store->n_state; i++)
         co_store_give_array(store, store->state[i]);

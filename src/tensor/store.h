@@ -42,6 +42,8 @@ typedef struct co_store {
                                     cannot compute */
     co_queue *queue;             /* owned; of arithmetic and copies. NULL: the caller, at once */
     void *result;                /* owned; where a device that is not the host leaves one number */
+    co_step_values *values; /* owned; of the step under way (tensor/values.h), where arrays are */
+    struct co_values_ring *ring; /* owned; NULL where all is done at once */
 } co_store;
 
 /* Zeroed arrays of n and n_buffer elements, aligned to 64 bytes, in the memory of `device`, which

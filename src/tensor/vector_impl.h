@@ -331,6 +331,15 @@ static void vector_matrix_orthonormalize(co_queue *queue, float *p, const co_vec
     co_matrix_orthonormalize(&vector_inner, p, shape);
 }
 
+/* ---- the values of a step ---- */
+
+static void vector_step(co_queue *queue, co_step_values *values, co_step_stage stage,
+                        const co_loss_scale_rules *rules)
+{
+    (void)queue;
+    co_step_do(values, stage, rules);
+}
+
 const co_vector_ops VECTOR_TABLE = {
     .name = VECTOR_NAME,
     .copy = vector_copy,
@@ -357,4 +366,5 @@ const co_vector_ops VECTOR_TABLE = {
     .matrix_transposed_times = vector_matrix_transposed_times,
     .matrix_add_outer = vector_matrix_add_outer,
     .matrix_orthonormalize = vector_matrix_orthonormalize,
+    .step = vector_step,
 };

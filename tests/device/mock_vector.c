@@ -286,6 +286,21 @@ static void mock_matrix_orthonormalize(co_queue *queue, float *p, const co_vecto
     mock_call_on(queue, &(mock_call){.run = run_matrix_orthonormalize, .p = {p}, .shape = *shape});
 }
 
+static void run_step(const mock_call *c)
+{
+    co_step_do(c->p[0], c->stage, &c->rules);
+}
+
+static void mock_step(co_queue *queue, co_step_values *values, co_step_stage stage,
+                      const co_loss_scale_rules *rules)
+{
+    mock_call call = {.run = run_step, .p = {values}, .stage = stage};
+
+    if (rules)
+        call.rules = *rules;
+    mock_call_on(queue, &call);
+}
+
 const co_vector_ops mock_vector = {
     .name = "mock",
     .top_k_room = mock_top_k_room,
@@ -312,4 +327,5 @@ const co_vector_ops mock_vector = {
     .matrix_transposed_times = mock_matrix_transposed_times,
     .matrix_add_outer = mock_matrix_add_outer,
     .matrix_orthonormalize = mock_matrix_orthonormalize,
+    .step = mock_step,
 };

@@ -20,6 +20,8 @@ typedef struct mock_call {
     uint64_t first;
     co_rng rng;
     co_vector_matrix shape;
+    co_step_stage stage;
+    co_loss_scale_rules rules;
 } mock_call;
 
 extern const co_vector_ops mock_vector;

@@ -54,7 +54,7 @@ static void store_survives_every_failed_allocation(void **state)
         assert_true(st == CO_OK || st == CO_E_NOMEM);
     } while (st != CO_OK);
     co_mem_fail_at(0);
-    assert_int_equal(k, 7);
+    assert_int_equal(k, 8);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #define COHORT_EXT_OPTIM_H
 
 #include <cohort/ext/plugin.h>
+#include <cohort/ext/step.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,22 +15,6 @@ typedef enum co_param_kind {
     CO_PARAM_BIAS, /* one number per channel or feature, outside of a norm */
     CO_PARAM_NORM  /* scale or shift of a normalisation */
 } co_param_kind;
-
-/** What is done to each gradient before it is used: it is multiplied by `scale` (loss unscaling,
- *  clipping by norm), then kept within [-limit, limit] (clipping by value). {1, INFINITY} changes
- *  no bit of it. */
-typedef struct co_grad_rule {
-    float scale, limit;
-} co_grad_rule;
-
-/** The gradient to use. Comparisons this way round leave a NaN in place, for the loss to show. */
-static inline float co_grad_use(float g, co_grad_rule rule)
-{
-    const float scaled = g * rule.scale;
-    const float above = scaled < -rule.limit ? -rule.limit : scaled;
-
-    return above > rule.limit ? rule.limit : above;
-}
 
 /** One range of the flat store to update: tensors with the same weight decay, and the gaps between
  *  them, which are 0 in every array and must stay so; or one whole tensor (per_tensor). */

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include <cohort/ext/device.h>
+#include <cohort/ext/step.h>
 #include <cohort/types.h>
 
 #ifdef __cplusplus
@@ -123,6 +124,13 @@ typedef struct co_vector_ops {
     /** The vectors of P made orthonormal, from the first on; one that the ones before it span
      *  becomes 0. Each becomes NaN where any was not finite. */
     void (*matrix_orthonormalize)(co_queue *queue, float *p, const co_vector_matrix *shape);
+
+    /* ---- the values of a step ---- */
+
+    /** co_step_do of ext/step.h, with a block in the device's memory. `rules`, needed for
+     *  CO_STEP_END alone, is copied. */
+    void (*step)(co_queue *queue, co_step_values *values, co_step_stage stage,
+                 const co_loss_scale_rules *rules);
 } co_vector_ops;
 
 #ifdef __cplusplus

@@ -1,0 +1,118 @@
+/*
+ * values.c - the values of a step into the memory of the store's device, and back.
+ *
+ * Where work is done at once the host writes them itself. Else a copy on the queue takes them from
+ * pinned memory, in turns from several places, so that the host can be some steps ahead. Must not
+ * know what they mean.
+ */
+#include "tensor/values.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/device.h"
+
+#define VALUES_AHEAD 4 /* copies that may be under way */
+
+struct co_values_ring {
+    co_step_given now, sent;
+    bool fresh;                   /* nothing has been sent yet */
+    co_step_given *given;         /* (VALUES_AHEAD) owned, pinned: what copies read */
+    co_fence *done[VALUES_AHEAD]; /* owned: such a copy is over */
+    uint64_t n;                   /* copies so far */
+};
+
+static bool values_are_direct(const co_store *store)
+{
+    return !store->queue && co_device_is_host(store->device);
+}
+
+static co_status values_open_ring(co_store *store)
+{
+    co_values_ring *ring = co_calloc(1, sizeof(*ring));
+    void *given = NULL;
+
+    if (!ring)
+        return CO_E_NOMEM;
+    store->ring = ring;
+    ring->fresh = true;
+    CO_TRY(co_device_alloc(&given, store->device, VALUES_AHEAD * sizeof(*ring->given),
+                           CO_MEMORY_PINNED));
+    ring->given = given;
+    for (int i = 0; i < VALUES_AHEAD; i++)
+        CO_TRY(co_fence_create(&ring->done[i], store->device));
+    return CO_OK;
+}
+
+co_status co_values_open(co_store *store)
+{
+    const co_loss_scale none = {.scale = 1};
+    void *values = NULL;
+
+    CO_TRY(co_device_alloc(&values, store->device, sizeof(*store->values), CO_MEMORY_DEVICE));
+    store->values = values;
+    if (!values_are_direct(store))
+        CO_TRY(values_open_ring(store));
+    CO_TRY(co_values_set(store, 1, &none));
+    return co_values_send(store);
+}
+
+void co_values_close(co_store *store)
+{
+    co_values_ring *ring = store->ring;
+
+    if (ring) {
+        for (int i = 0; i < VALUES_AHEAD; i++)
+            co_fence_destroy(ring->done[i]);
+        co_device_free(store->device, ring->given, CO_MEMORY_PINNED);
+        co_free(ring);
+    }
+    co_device_free(store->device, store->values, CO_MEMORY_DEVICE);
+}
+
+co_step_given *co_values_given(const co_store *store)
+{
+    return store->ring ? &store->ring->now : &store->values->given;
+}
+
+static co_status values_copy(co_store *store)
+{
+    co_values_ring *ring = store->ring;
+    const size_t i = ring->n % VALUES_AHEAD;
+
+    if (!ring->fresh && memcmp(&ring->now, &ring->sent, sizeof(ring->now)) == 0)
+        return CO_OK;
+    CO_TRY(co_fence_wait(ring->done[i], CO_DEVICE_WAIT_MS));
+    ring->given[i] = ring->sent = ring->now;
+    ring->fresh = false;
+    CO_TRY(co_queue_copy(store->queue, &store->values->given, &ring->given[i],
+                         sizeof(ring->given[i])));
+    CO_TRY(co_fence_record(ring->done[i], store->queue));
+    ring->n++;
+    if (store->vector)
+        store->vector->step(store->queue, store->values, CO_STEP_BEGIN, NULL);
+    return CO_OK;
+}
+
+co_status co_values_send(co_store *store)
+{
+    if (store->ring)
+        return values_copy(store);
+    co_step_do(store->values, CO_STEP_BEGIN, NULL);
+    return CO_OK;
+}
+
+co_status co_values_set(co_store *store, uint64_t update, const co_loss_scale *scale)
+{
+    co_step_values *values = store->values;
+
+    if (store->ring)
+        store->ring->fresh = true;
+    CO_TRY(co_queue_copy(store->queue, &values->update, &update, sizeof(update)));
+    return co_queue_copy_now(store->queue, &values->loss_scale, scale, sizeof(*scale));
+}
+
+co_status co_values_read(co_step_values *out, const co_store *store)
+{
+    return co_queue_copy_now(store->queue, out, store->values, sizeof(*out));
+}
