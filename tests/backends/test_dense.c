@@ -70,7 +70,7 @@ static void check_multiply(const gemm_loops *loops, int64_t n, int64_t o, int64_
     co_free(bias);
 }
 
-static void multiply_is_a_product(void **state)
+static void gemm_multiply_any_size_equals_product(void **state)
 {
     (void)state;
     for (const gemm_loops *const *l = find_all(); *l; l++)
@@ -106,7 +106,7 @@ static void check_add_up(const gemm_loops *loops, int64_t rows, int64_t columns,
     co_free(number);
 }
 
-static void add_up_is_a_sum_of_rows(void **state)
+static void gemm_add_up_any_size_equals_sum_of_rows(void **state)
 {
     (void)state;
     for (const gemm_loops *const *l = find_all(); *l; l++)
@@ -119,8 +119,8 @@ static void add_up_is_a_sum_of_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(multiply_is_a_product),
-        cmocka_unit_test(add_up_is_a_sum_of_rows),
+        cmocka_unit_test(gemm_multiply_any_size_equals_product),
+        cmocka_unit_test(gemm_add_up_any_size_equals_sum_of_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

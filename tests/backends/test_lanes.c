@@ -412,7 +412,7 @@ static void marks(const lanes_loops *lanes)
     co_free(mark);
 }
 
-static void lanes_hold_on_every_instruction_set(void **state)
+static void lanes_loops_of_every_level_equal_definition(void **state)
 {
     (void)state;
     for (const lanes_loops *const *l = lanes_find_all(); *l; l++) {
@@ -430,7 +430,7 @@ static void lanes_hold_on_every_instruction_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_hold_on_every_instruction_set),
+        cmocka_unit_test(lanes_loops_of_every_level_equal_definition),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void check_measure(const norm_loops *loops, size_t s)
     close_plane(&p);
 }
 
-static void loops_measure(void **state)
+static void batchnorm_moments_of_every_level_equal_definition(void **state)
 {
     (void)state;
     for (const norm_loops *const *loops = find_all(); *loops; loops++)
@@ -215,7 +215,7 @@ static void check_there_and_back(const norm_loops *loops, size_t s, norm_tail ta
     close_plane(&p);
 }
 
-static void loops_there_and_back(void **state)
+static void batchnorm_forward_and_backward_equal_definition(void **state)
 {
     (void)state;
     for (const norm_loops *const *loops = find_all(); *loops; loops++)
@@ -224,7 +224,7 @@ static void loops_there_and_back(void **state)
                 check_there_and_back(*loops, s, (norm_tail)tail);
 }
 
-static void relu_lets_a_nan_through(void **state)
+static void batchnorm_relu_of_nan_is_nan(void **state)
 {
     (void)state;
     for (const norm_loops *const *loops = find_all(); *loops; loops++) {
@@ -242,9 +242,9 @@ static void relu_lets_a_nan_through(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_measure),
-        cmocka_unit_test(loops_there_and_back),
-        cmocka_unit_test(relu_lets_a_nan_through),
+        cmocka_unit_test(batchnorm_moments_of_every_level_equal_definition),
+        cmocka_unit_test(batchnorm_forward_and_backward_equal_definition),
+        cmocka_unit_test(batchnorm_relu_of_nan_is_nan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

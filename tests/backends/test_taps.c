@@ -136,7 +136,7 @@ static void check_add_up(const small_conv_loops *loops, int64_t samples)
     co_free(dy), co_free(sum);
 }
 
-static void loops_multiply_and_add(void **state)
+static void small_conv_any_size_equals_sum_of_products(void **state)
 {
     (void)state;
     for (const small_conv_loops *const *loops = find_all(); *loops; loops++)
@@ -204,7 +204,7 @@ static void run_plain(const small_conv_loops *loops, float *y, float *dw, float 
     co_free(xs), co_free(ys), co_free(ws);
 }
 
-static void instruction_sets_give_the_same_bits(void **state)
+static void small_conv_levels_give_same_bits(void **state)
 {
     const int64_t n = SAME_SAMPLES * SAME_CHANNELS * PIXELS, m = SAME_CHANNELS * SAME_CHANNELS;
     float *x = make(1, n), *w = make(2, m), *y[2] = {make(3, n), make(4, n)};
@@ -261,7 +261,7 @@ static void check_weight(const small_conv_loops *loops, int64_t kernel, int64_t 
     co_free(w), co_free(packed), co_free(turned), co_free(back);
 }
 
-static void weights_there_and_back(void **state)
+static void small_conv_packed_weight_unpacks(void **state)
 {
     (void)state;
     for (const small_conv_loops *const *loops = find_all(); *loops; loops++)
@@ -275,9 +275,9 @@ static void weights_there_and_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_multiply_and_add),
-        cmocka_unit_test(instruction_sets_give_the_same_bits),
-        cmocka_unit_test(weights_there_and_back),
+        cmocka_unit_test(small_conv_any_size_equals_sum_of_products),
+        cmocka_unit_test(small_conv_levels_give_same_bits),
+        cmocka_unit_test(small_conv_packed_weight_unpacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

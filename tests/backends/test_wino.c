@@ -84,7 +84,7 @@ static void check(const lanes_loops *lanes, const lanes_window *s)
 }
 
 /* Every size of tile, at every edge, with and without padding. */
-static void wino_is_the_correlation(void **state)
+static void winograd_any_size_equals_correlation(void **state)
 {
     (void)state;
     for (const lanes_loops *const *l = lanes_find_all(); *l; l++)
@@ -104,7 +104,7 @@ static void wino_is_the_correlation(void **state)
 }
 
 /* Rows of a larger output, as a pooling behind it asks for them. */
-static void rows_may_be_of_a_larger_output(void **state)
+static void winograd_rows_of_larger_output_are_strided(void **state)
 {
     (void)state;
     for (const lanes_loops *const *l = lanes_find_all(); *l; l++)
@@ -126,7 +126,7 @@ static void rows_may_be_of_a_larger_output(void **state)
         }
 }
 
-static void it_pays_where_channels_share_forms(void **state)
+static void winograd_is_chosen_for_shared_transforms(void **state)
 {
     lanes_window s = {.c = 10,
                       .h = 12,
@@ -162,9 +162,9 @@ static void it_pays_where_channels_share_forms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wino_is_the_correlation),
-        cmocka_unit_test(rows_may_be_of_a_larger_output),
-        cmocka_unit_test(it_pays_where_channels_share_forms),
+        cmocka_unit_test(winograd_any_size_equals_correlation),
+        cmocka_unit_test(winograd_rows_of_larger_output_are_strided),
+        cmocka_unit_test(winograd_is_chosen_for_shared_transforms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

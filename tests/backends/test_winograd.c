@@ -136,7 +136,7 @@ static void compare_all(const conv *got, const conv *want, bool bits)
     compare("db", &got->call.grad_param[1], &want->call.grad_param[1], bits);
 }
 
-static void far_sizes(void **state)
+static void winograd_large_sizes_equal_direct(void **state)
 {
     static const size sizes[] = {
         {9, 384, 336, 7, 8, 1},   /* groups of the weight, the last smaller, in one chunk */
@@ -170,7 +170,7 @@ static void far_sizes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(far_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(winograd_large_sizes_equal_direct)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void check_laws(co_device *device)
     }
 }
 
-static void host_keeps_the_laws(void **state)
+static void device_host_keeps_the_laws(void **state)
 {
     (void)state;
     check_laws(NULL);
@@ -56,13 +56,13 @@ static void check_mock(mock_way way)
     mock_close(mock);
 }
 
-static void mock_with_keys_keeps_the_laws(void **state)
+static void device_mock_with_keys_keeps_the_laws(void **state)
 {
     (void)state;
     check_mock(MOCK_KEYS);
 }
 
-static void mock_mapped_twice_keeps_the_laws(void **state)
+static void device_mock_mapped_twice_keeps_the_laws(void **state)
 {
     (void)state;
     check_mock(MOCK_TWICE);
@@ -105,13 +105,13 @@ static void check_trap(mock_way way)
     mock_close(mock);
 }
 
-static void host_that_touches_keyed_memory_dies(void **state)
+static void device_memory_with_keys_traps_host_access(void **state)
 {
     (void)state;
     check_trap(MOCK_KEYS);
 }
 
-static void host_that_touches_memory_mapped_twice_dies(void **state)
+static void device_memory_mapped_twice_traps_host_access(void **state)
 {
     (void)state;
     check_trap(MOCK_TWICE);
@@ -135,7 +135,7 @@ static void mock_close_queue(co_device *mock, co_queue *queue, char *block)
 }
 
 /* CO_OK means accepted: nothing is done before the queue gets there. */
-static void queued_work_is_late(void **state)
+static void queue_accepted_work_is_not_yet_done(void **state)
 {
     co_device *mock;
     co_queue *queue = NULL;
@@ -163,7 +163,7 @@ static void queued_work_is_late(void **state)
     mock_close_queue(mock, queue, block);
 }
 
-static void a_device_that_fails_ends_every_wait(void **state)
+static void queue_of_failed_device_ends_every_wait(void **state)
 {
     co_device *mock;
     co_queue *queue = NULL;
@@ -181,13 +181,13 @@ static void a_device_that_fails_ends_every_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_keeps_the_laws),
-        cmocka_unit_test(mock_with_keys_keeps_the_laws),
-        cmocka_unit_test(mock_mapped_twice_keeps_the_laws),
-        cmocka_unit_test(host_that_touches_keyed_memory_dies),
-        cmocka_unit_test(host_that_touches_memory_mapped_twice_dies),
-        cmocka_unit_test(queued_work_is_late),
-        cmocka_unit_test(a_device_that_fails_ends_every_wait),
+        cmocka_unit_test(device_host_keeps_the_laws),
+        cmocka_unit_test(device_mock_with_keys_keeps_the_laws),
+        cmocka_unit_test(device_mock_mapped_twice_keeps_the_laws),
+        cmocka_unit_test(device_memory_with_keys_traps_host_access),
+        cmocka_unit_test(device_memory_mapped_twice_traps_host_access),
+        cmocka_unit_test(queue_accepted_work_is_not_yet_done),
+        cmocka_unit_test(queue_of_failed_device_ends_every_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

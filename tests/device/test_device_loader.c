@@ -114,7 +114,7 @@ static void read_there(result *out, co_device *device, int threads, int depth)
     co_device_free(device, room, CO_MEMORY_DEVICE);
 }
 
-static void batches_copied_late_are_those_of_the_host(void **state)
+static void loader_batches_copied_late_equal_host(void **state)
 {
     static const struct {
         int threads, depth;
@@ -132,7 +132,7 @@ static void batches_copied_late_are_those_of_the_host(void **state)
     mock_close(device);
 }
 
-static void a_device_that_fails_fails_the_next_batch(void **state)
+static void loader_failed_device_fails_next_batch(void **state)
 {
     static const int threads[] = {0, 2};
 
@@ -159,8 +159,8 @@ static void a_device_that_fails_fails_the_next_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_copied_late_are_those_of_the_host),
-        cmocka_unit_test(a_device_that_fails_fails_the_next_batch),
+        cmocka_unit_test(loader_batches_copied_late_equal_host),
+        cmocka_unit_test(loader_failed_device_fails_next_batch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void check_plan(co_device *device, const co_backend *backend)
     models_test_free(&t);
 }
 
-static void results_are_those_of_the_host(void **state)
+static void plan_on_device_has_results_of_host(void **state)
 {
     static const mock_way ways[] = {MOCK_TWICE, MOCK_KEYS};
 
@@ -130,7 +130,7 @@ static void assert_refused(const models_test *t, co_store *store, const co_backe
     assert_null(plan);
 }
 
-static void a_backend_of_another_device_is_refused(void **state)
+static void plan_backend_of_other_device_is_refused(void **state)
 {
     models_test t = make_network();
     co_store *on_host = NULL, *on_mock = NULL;
@@ -189,8 +189,8 @@ static void plan_survives_every_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_those_of_the_host),
-        cmocka_unit_test(a_backend_of_another_device_is_refused),
+        cmocka_unit_test(plan_on_device_has_results_of_host),
+        cmocka_unit_test(plan_backend_of_other_device_is_refused),
         cmocka_unit_test(plan_survives_every_failed_allocation),
     };
 

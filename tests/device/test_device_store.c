@@ -109,7 +109,7 @@ static void check_map(co_device *device)
     co_store_destroy(store);
 }
 
-static void mapped_array_is_put_back(void **state)
+static void store_mapped_array_is_written_back(void **state)
 {
     co_device *device = open_device();
 
@@ -209,7 +209,7 @@ static void save(const co_model *model, const char *name)
     assert_int_equal(co_model_save(model, folder_path(name)), CO_OK);
 }
 
-static void first_weights_are_those_on_the_host(void **state)
+static void store_initial_weights_equal_host(void **state)
 {
     co_device *device = open_device();
     co_model *here = open_model(11), *there = open_model(1);
@@ -225,7 +225,7 @@ static void first_weights_are_those_on_the_host(void **state)
     mock_close(device);
 }
 
-static void loaded_weights_are_saved_again(void **state)
+static void store_loaded_weights_are_saved_again(void **state)
 {
     co_device *device = open_device();
     co_model *here = open_model(12), *there = open_model(1);
@@ -254,7 +254,7 @@ static void export_store(const co_model *model, const char *torch, const char *o
         assert_int_equal(co_export_onnx(folder_path(onnx), &export), CO_OK);
 }
 
-static void exported_files_are_those_of_the_host(void **state)
+static void store_exported_files_equal_host(void **state)
 {
     co_device *device = open_device();
     co_model *here = open_model(13), *there = open_model(1);
@@ -299,7 +299,7 @@ static co_status start_on_device(rank_thread *base, strategy_test *t, co_comm *c
     return co_store_read(t->store, CO_STORE_BUFFER, 0, BUFFER, r->buffer);
 }
 
-static void ranks_start_from_the_weights_of_the_first(void **state)
+static void store_ranks_start_from_weights_of_rank_0(void **state)
 {
     static rank ranks[3];
     co_device *device = open_device();
@@ -321,13 +321,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_reads_what_was_written),
-        cmocka_unit_test(mapped_array_is_put_back),
+        cmocka_unit_test(store_mapped_array_is_written_back),
         cmocka_unit_test(store_survives_every_failed_allocation),
         cmocka_unit_test(store_of_a_broken_device_fails_to_read),
-        cmocka_unit_test(first_weights_are_those_on_the_host),
-        cmocka_unit_test(loaded_weights_are_saved_again),
-        cmocka_unit_test(exported_files_are_those_of_the_host),
-        cmocka_unit_test(ranks_start_from_the_weights_of_the_first),
+        cmocka_unit_test(store_initial_weights_equal_host),
+        cmocka_unit_test(store_loaded_weights_are_saved_again),
+        cmocka_unit_test(store_exported_files_equal_host),
+        cmocka_unit_test(store_ranks_start_from_weights_of_rank_0),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

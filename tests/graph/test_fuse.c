@@ -178,7 +178,7 @@ static void check_case(const fuse_case *c, bool no_reuse)
     co_graph_destroy(g);
 }
 
-static void nodes_share_a_call_where_the_kernel_takes_them(void **state)
+static void fuse_supported_chain_is_one_call(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -189,7 +189,7 @@ static void nodes_share_a_call_where_the_kernel_takes_them(void **state)
 
 /* The second norm's call reads what the first has written, gives it a gradient, and the first gets
    both parts. */
-static void a_sum_that_was_taken_over_is_connected(void **state)
+static void fuse_sum_keeps_both_gradients(void **state)
 {
     const co_backend *const list[] = {&all_backend, &co_backend_ref, NULL};
     const co_plan_options options = {.batch = BATCH, .training = true, .backends = list};
@@ -223,7 +223,7 @@ static void a_sum_that_was_taken_over_is_connected(void **state)
 }
 
 /* A kernel that takes a fused op of two inputs adds them. */
-static void an_op_of_two_inputs_that_is_no_sum_is_not_offered(void **state)
+static void fuse_op_of_two_inputs_but_sum_is_not_offered(void **state)
 {
     const co_backend *const list[] = {&product_backend, &co_backend_ref, NULL};
     const co_plan_options options = {.batch = BATCH, .training = true, .backends = list};
@@ -255,9 +255,9 @@ static void an_op_of_two_inputs_that_is_no_sum_is_not_offered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_share_a_call_where_the_kernel_takes_them),
-        cmocka_unit_test(a_sum_that_was_taken_over_is_connected),
-        cmocka_unit_test(an_op_of_two_inputs_that_is_no_sum_is_not_offered),
+        cmocka_unit_test(fuse_supported_chain_is_one_call),
+        cmocka_unit_test(fuse_sum_keeps_both_gradients),
+        cmocka_unit_test(fuse_op_of_two_inputs_but_sum_is_not_offered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

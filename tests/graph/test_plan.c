@@ -190,7 +190,7 @@ static void plan_survives_every_failed_allocation(void **state)
     co_graph_destroy(g);
 }
 
-static void plan_says_why_nothing_runs_a_node(void **state)
+static void plan_node_without_kernel_is_refused_with_reasons(void **state)
 {
     static const co_kernel *const none[] = {NULL};
     static const co_backend empty = {.name = "empty", .kernels = none};
@@ -265,7 +265,7 @@ static void check_choice(const plan_three *t, co_dtype low, const char *backend,
     co_graph_destroy(g);
 }
 
-static void kernels_of_one_op_and_backend_are_asked_in_their_order(void **state)
+static void plan_kernels_of_one_op_are_tried_in_order(void **state)
 {
     plan_three t;
 
@@ -278,7 +278,7 @@ static void kernels_of_one_op_and_backend_are_asked_in_their_order(void **state)
     check_choice(&t, CO_F32, "b", NULL, "a first: it is too small; a second: it is too small");
 }
 
-static void kernel_that_yields_runs_16_bits_in_floats_only_where_no_other_has_them(void **state)
+static void plan_yielding_kernel_runs_low_precision_last(void **state)
 {
     plan_three t;
 
@@ -294,7 +294,7 @@ static void kernel_that_yields_runs_16_bits_in_floats_only_where_no_other_has_th
     check_choice(&t, CO_F32, "a", "first", "");
 }
 
-static void graph_refuses_what_cannot_be(void **state)
+static void graph_impossible_node_is_refused(void **state)
 {
     const co_shape sample = {3, {2, 9, 9}};
     const co_shape deep = {CO_MAX_DIMS, {1, 1, 1, 1, 1}};
@@ -367,7 +367,7 @@ static bool plan_always(const co_call *call)
 
 /* A kernel of floats that goes before one of 16 bits keeps its tensors in floats. Where there is
    none of 16 bits, or a level wants all of them so, tensors have 16 bits as asked for. */
-static void plan_keeps_floats_where_they_are_preferred(void **state)
+static void plan_kernel_preferring_fp32_keeps_fp32(void **state)
 {
     const co_kernel *const of_ref = co_backend_ref.kernels[0];
     co_kernel wide = *of_ref, half = *of_ref;
@@ -402,11 +402,11 @@ int main(void)
         cmocka_unit_test(plan_reuse_changes_nothing),
         cmocka_unit_test(plan_step_allocates_nothing),
         cmocka_unit_test(plan_survives_every_failed_allocation),
-        cmocka_unit_test(plan_keeps_floats_where_they_are_preferred),
-        cmocka_unit_test(plan_says_why_nothing_runs_a_node),
-        cmocka_unit_test(kernels_of_one_op_and_backend_are_asked_in_their_order),
-        cmocka_unit_test(kernel_that_yields_runs_16_bits_in_floats_only_where_no_other_has_them),
-        cmocka_unit_test(graph_refuses_what_cannot_be),
+        cmocka_unit_test(plan_kernel_preferring_fp32_keeps_fp32),
+        cmocka_unit_test(plan_node_without_kernel_is_refused_with_reasons),
+        cmocka_unit_test(plan_kernels_of_one_op_are_tried_in_order),
+        cmocka_unit_test(plan_yielding_kernel_runs_low_precision_last),
+        cmocka_unit_test(graph_impossible_node_is_refused),
         cmocka_unit_test(graph_init_depends_on_the_seed_alone),
     };
 

@@ -79,7 +79,7 @@ static void check_first_values(const first_values *want, const float *value, siz
         assert_true(fabs(fourth / n / (variance * variance) - kurtosis) < 50 / sqrt(n));
 }
 
-static void first_values_are_those_of_torchvision(void **state)
+static void initial_values_follow_torchvision(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(first) / sizeof(first[0]); c++) {
@@ -103,7 +103,7 @@ static void first_values_are_those_of_torchvision(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_values_are_those_of_torchvision),
+        cmocka_unit_test(initial_values_follow_torchvision),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 static const co_shape image = {3, {2, 8, 8}}, row = {1, {3}};
 
-static void forms_mean_the_same(void **state)
+static void layers_equivalent_configs_build_same_graph(void **state)
 {
     static const char *const texts[] = {
         "layers: [{conv2d: {name: c, out: 4, kernel: 3}}, {maxpool: 2}, relu, flatten, {linear: "
@@ -34,7 +34,7 @@ static void forms_mean_the_same(void **state)
     }
 }
 
-static void log_softmax_asks_for_nll(void **state)
+static void layers_log_softmax_takes_nll_loss(void **state)
 {
     models_test t = models_test_make("layers: [linear: 5, log_softmax]\nloss: nll_loss", &row, 5);
 
@@ -74,7 +74,7 @@ static void forward(float out[2], models_test *t)
 }
 
 /* a = [1 2 3; 4 5 6], b = -[1 2; 3 4], and a x = (321, 654) for x = (1, 10, 100). */
-static void residuals_add_body_and_shortcut(void **state)
+static void residual_output_is_body_plus_shortcut(void **state)
 {
     static const struct {
         const char *text;
@@ -109,7 +109,7 @@ static void residuals_add_body_and_shortcut(void **state)
 }
 
 /* Parameters are in the order of building: body, then shortcut, as in torchvision's blocks. */
-static void residual_parameters_keep_their_order(void **state)
+static void residual_parameters_are_in_order_of_torchvision(void **state)
 {
     static const char *const names[] = {"layer1.0.conv1.weight",
                                         "layer1.0.bn1.weight",
@@ -220,7 +220,7 @@ static const struct {
                                           "sample, but the data has 10 classes"},
 };
 
-static void bad_layers_are_refused_at_their_place(void **state)
+static void layers_bad_config_is_refused_at_its_line(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(bad_layers) / sizeof(bad_layers[0]); c++) {
@@ -234,7 +234,7 @@ static void bad_layers_are_refused_at_their_place(void **state)
     }
 }
 
-static void too_many_layers_are_refused(void **state)
+static void layers_too_many_are_refused(void **state)
 {
     static const char head[] = "layers:\n", layer[] = "- relu\n";
     static char text[sizeof(head) + 5000 * sizeof(layer)];
@@ -250,7 +250,7 @@ static void too_many_layers_are_refused(void **state)
     models_test_free(&t);
 }
 
-static void huge_layers_are_refused_before_memory_is_taken(void **state)
+static void layers_too_large_are_refused_before_allocation(void **state)
 {
     static const char *const texts[] = {
         "layers: [flatten, linear: 1048576, linear: 1048576, linear: 10]",
@@ -270,7 +270,7 @@ static void huge_layers_are_refused_before_memory_is_taken(void **state)
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void layers_failed_allocation_is_an_error(void **state)
 {
     static const char text[] = "layers:\n- conv2d: {name: c, out: 2, kernel: 3, padding: 1}\n"
                                "- residual: {body: [relu, maxpool: {kernel: 1}]}\n"
@@ -298,14 +298,14 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_mean_the_same),
-        cmocka_unit_test(log_softmax_asks_for_nll),
-        cmocka_unit_test(residuals_add_body_and_shortcut),
-        cmocka_unit_test(residual_parameters_keep_their_order),
-        cmocka_unit_test(bad_layers_are_refused_at_their_place),
-        cmocka_unit_test(too_many_layers_are_refused),
-        cmocka_unit_test(huge_layers_are_refused_before_memory_is_taken),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(layers_equivalent_configs_build_same_graph),
+        cmocka_unit_test(layers_log_softmax_takes_nll_loss),
+        cmocka_unit_test(residual_output_is_body_plus_shortcut),
+        cmocka_unit_test(residual_parameters_are_in_order_of_torchvision),
+        cmocka_unit_test(layers_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(layers_too_many_are_refused),
+        cmocka_unit_test(layers_too_large_are_refused_before_allocation),
+        cmocka_unit_test(layers_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,7 +202,7 @@ static void check_tensors(const co_graph *graph, const tensor *expected)
         assert_int_equal(n, graph->n_param);
 }
 
-static void tensors_are_those_of_pytorch(void **state)
+static void models_tensors_equal_pytorch(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
@@ -230,7 +230,7 @@ static void assert_order(const char *text, const co_shape *sample, const char *c
     models_test_free(&t);
 }
 
-static void layers_come_in_the_published_order(void **state)
+static void models_layers_are_in_published_order(void **state)
 {
     static const char *const mnist_net_order[] = {
         "conv2d",    "batchnorm", "maxpool",     "relu",     "conv2d", "batchnorm",
@@ -247,7 +247,7 @@ static void layers_come_in_the_published_order(void **state)
 
 /* PyTorch: kaiming_uniform(a = sqrt(5)) for weights and U(+-1 / sqrt(fan_in)) for biases are the
    same range, with standard deviation 1 / sqrt(3 fan_in). */
-static void initial_weights_have_pytorchs_range(void **state)
+static void initial_weights_have_range_of_pytorch(void **state)
 {
     models_test t = models_test_make("model: mnist-net", &mnist, 10);
     co_store *store = NULL;
@@ -360,7 +360,7 @@ static const struct {
     {"model: mlp", {3, {1, 28, 28}}, 0, "0 classes: there is at least 1"},
 };
 
-static void bad_models_are_refused_at_their_place(void **state)
+static void models_bad_config_is_refused_at_its_line(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(bad_models) / sizeof(bad_models[0]); c++) {
@@ -374,7 +374,7 @@ static void bad_models_are_refused_at_their_place(void **state)
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void models_failed_allocation_is_an_error(void **state)
 {
     uint64_t k = 0;
     co_status st;
@@ -400,11 +400,11 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_are_those_of_pytorch),
-        cmocka_unit_test(layers_come_in_the_published_order),
-        cmocka_unit_test(initial_weights_have_pytorchs_range),
-        cmocka_unit_test(bad_models_are_refused_at_their_place),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(models_tensors_equal_pytorch),
+        cmocka_unit_test(models_layers_are_in_published_order),
+        cmocka_unit_test(initial_weights_have_range_of_pytorch),
+        cmocka_unit_test(models_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(models_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

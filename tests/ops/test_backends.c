@@ -111,7 +111,7 @@ static void backends_check(const ops_case *c)
     harness_destroy(h);
 }
 
-static void every_backend_agrees_with_ref(void **state)
+static void backends_every_case_agrees_with_ref(void **state)
 {
     (void)state;
     for (const ops_case *const *part = cases_all; *part; part++)
@@ -126,7 +126,7 @@ static void every_backend_agrees_with_ref(void **state)
 
 /* A run that has diverged must show it. (oneDNN's relu, maxpool and softmax turn a NaN into a
    number: that is how the library defines them.) */
-static void cpu_kernels_lose_no_nan(void **state)
+static void cpu_kernels_propagate_nan(void **state)
 {
     static const char *const nets[] = {"conv2d {out: 2, kernel: 1}; relu",
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 2}",
@@ -184,7 +184,7 @@ static bool backends_runs(const co_backend *backend, const char *op)
 }
 
 /* Else the comparison would hold for a kernel that refuses everything. */
-static void every_kernel_has_a_case(void **state)
+static void kernels_every_one_runs_some_case(void **state)
 {
     (void)state;
     for (const co_backend *const *b = co_backends; *b; b++)
@@ -196,9 +196,9 @@ static void every_kernel_has_a_case(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_backend_agrees_with_ref),
-        cmocka_unit_test(cpu_kernels_lose_no_nan),
-        cmocka_unit_test(every_kernel_has_a_case),
+        cmocka_unit_test(backends_every_case_agrees_with_ref),
+        cmocka_unit_test(cpu_kernels_propagate_nan),
+        cmocka_unit_test(kernels_every_one_runs_some_case),
     };
 
     if (argc > 1)

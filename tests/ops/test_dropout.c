@@ -65,7 +65,7 @@ static void dropout_check(const dropout_case *d, const co_backend *const *list)
     harness_destroy(h);
 }
 
-static void every_backend_drops_what_is_promised(void **state)
+static void dropout_of_every_backend_equals_definition(void **state)
 {
     (void)state;
     for (const co_backend *const *b = co_backends; *b; b++) {
@@ -77,7 +77,7 @@ static void every_backend_drops_what_is_promised(void **state)
 }
 
 /* So that a wrong stream is not one in which nothing falls by chance. */
-static void about_p_of_the_elements_fall(void **state)
+static void dropout_fraction_of_zeros_is_p(void **state)
 {
     const dropout_case d = {{"many", 10, {1, {1000}}, "dropout {p: 0.3}", false}, 0.3, 1};
     harness *h = cases_create(&d.c);
@@ -93,8 +93,8 @@ static void about_p_of_the_elements_fall(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_backend_drops_what_is_promised),
-        cmocka_unit_test(about_p_of_the_elements_fall),
+        cmocka_unit_test(dropout_of_every_backend_equals_definition),
+        cmocka_unit_test(dropout_fraction_of_zeros_is_p),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void gradients_check(const ops_case *c)
     harness_destroy(h);
 }
 
-static void backward_is_the_slope(void **state)
+static void backward_equals_central_differences(void **state)
 {
     (void)state;
     for (const ops_case *const *list = cases_all; *list; list++)
@@ -94,7 +94,7 @@ static void backward_is_the_slope(void **state)
 }
 
 /* A second part of a batch adds to the first; the scale of the loss reaches every gradient. */
-static void gradients_add_up_and_scale(void **state)
+static void gradients_accumulate_and_scale(void **state)
 {
     const harness_mode mode = {.training = true};
 
@@ -121,8 +121,8 @@ static void gradients_add_up_and_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(backward_is_the_slope),
-        cmocka_unit_test(gradients_add_up_and_scale),
+        cmocka_unit_test(backward_equals_central_differences),
+        cmocka_unit_test(gradients_accumulate_and_scale),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

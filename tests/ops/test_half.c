@@ -154,7 +154,7 @@ static void half_run(const ops_case *c, const half_type *type)
     harness_destroy(h);
 }
 
-static void every_op_has_both_types(void **state)
+static void ops_in_bf16_and_fp16_agree_with_fp32(void **state)
 {
     static const half_type types[] = {{CO_BF16, 0x1p-7}, {CO_F16, 0x1p-10}};
 
@@ -186,7 +186,7 @@ static const ops_case winograd_cases[] = {{"conv2d of many full tiles",
                                            "conv2d {out: 512, kernel: 3, padding: 1}",
                                            false}};
 
-static void winograd_keeps_a_layer_of_bf16(void **state)
+static void winograd_bf16_layer_agrees_with_direct(void **state)
 {
     const co_plan_precision precision = {.low = CO_BF16, .everything = true};
     const harness_mode direct = {
@@ -211,8 +211,8 @@ static void winograd_keeps_a_layer_of_bf16(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_has_both_types),
-                                       cmocka_unit_test(winograd_keeps_a_layer_of_bf16)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32),
+                                       cmocka_unit_test(winograd_bf16_layer_agrees_with_direct)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

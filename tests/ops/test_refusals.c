@@ -75,7 +75,7 @@ static const struct {
     {ROW, "cross_entropy {label_smoothing: -0.1}", "key 'label_smoothing'"},
 };
 
-static void impossible_layers_are_refused(void **state)
+static void ops_impossible_shapes_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
@@ -90,7 +90,7 @@ static void impossible_layers_are_refused(void **state)
 }
 
 /* Build, plan and run with the k-th allocation failing, for every k until none is left. */
-static void no_memory_is_an_error(void **state)
+static void ops_failed_allocation_is_an_error(void **state)
 {
     (void)state;
     for (const ops_case *c = cases_net; c->name; c++) {
@@ -121,8 +121,8 @@ static void no_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(impossible_layers_are_refused),
-        cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(ops_impossible_shapes_are_refused),
+        cmocka_unit_test(ops_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

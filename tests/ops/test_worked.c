@@ -91,7 +91,7 @@ static void worked_check(const worked_case *c)
     harness_destroy(h);
 }
 
-static void ref_gives_the_worked_values(void **state)
+static void ref_kernels_give_worked_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < WORKED_CASES; i++)
@@ -99,7 +99,7 @@ static void ref_gives_the_worked_values(void **state)
 }
 
 /* dropout has its own test: no other implementation draws the same numbers. */
-static void every_op_has_worked_values(void **state)
+static void ops_every_one_has_worked_values(void **state)
 {
     (void)state;
     for (const co_op *const *op = co_ops; *op; op++) {
@@ -115,8 +115,8 @@ static void every_op_has_worked_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ref_gives_the_worked_values),
-        cmocka_unit_test(every_op_has_worked_values),
+        cmocka_unit_test(ref_kernels_give_worked_values),
+        cmocka_unit_test(ops_every_one_has_worked_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

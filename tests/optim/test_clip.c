@@ -48,7 +48,7 @@ static void clip_value(co_store *store, double limit)
 }
 
 /* Unscaling, values, then the norm: one rule does what three passes would. */
-static void one_rule_is_all_of_them(void **state)
+static void clip_rule_equals_separate_passes(void **state)
 {
     co_store *store = make_store(), *passes = make_store();
     co_grad_rule rule = {.scale = 0.25f, .limit = INFINITY};
@@ -79,7 +79,7 @@ static void clip_unlimited_gradients_keep_their_bits(void **state)
     }
 }
 
-static void norms_are_those_of_pytorch(void **state)
+static void clip_norm_equals_pytorch(void **state)
 {
     co_store *store = make_store();
 
@@ -94,7 +94,7 @@ static void norms_are_those_of_pytorch(void **state)
     co_store_destroy(store);
 }
 
-static void values_are_those_of_pytorch(void **state)
+static void clip_value_equals_pytorch(void **state)
 {
     co_store *store = make_store();
 
@@ -105,7 +105,7 @@ static void values_are_those_of_pytorch(void **state)
 }
 
 /* Halves and quarters add up exactly, so any order of summing must give the same. */
-static void norm_is_exact_where_it_can_be(void **state)
+static void clip_norm_of_exact_squares_is_exact(void **state)
 {
     (void)state;
     for (size_t n = 0; n < 40; n++) {
@@ -137,11 +137,11 @@ static void clip_nan_stays_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rule_is_all_of_them),
+        cmocka_unit_test(clip_rule_equals_separate_passes),
         cmocka_unit_test(clip_unlimited_gradients_keep_their_bits),
-        cmocka_unit_test(norms_are_those_of_pytorch),
-        cmocka_unit_test(values_are_those_of_pytorch),
-        cmocka_unit_test(norm_is_exact_where_it_can_be),
+        cmocka_unit_test(clip_norm_equals_pytorch),
+        cmocka_unit_test(clip_value_equals_pytorch),
+        cmocka_unit_test(clip_norm_of_exact_squares_is_exact),
         cmocka_unit_test(clip_nan_stays_nan),
     };
 

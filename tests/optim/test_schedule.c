@@ -25,7 +25,7 @@ static co_progress at(uint64_t step)
         .step = step, .steps_per_epoch = GOLDEN_PER_EPOCH, .total_steps = GOLDEN_TOTAL};
 }
 
-static void factors_are_those_of_pytorch(void **state)
+static void schedule_factors_equal_pytorch(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(golden_factors) / sizeof(golden_factors[0]); c++) {
@@ -48,7 +48,7 @@ static void factors_are_those_of_pytorch(void **state)
 }
 
 /* lr (1 + step) / (5 len_epoch) in the first 5 epochs, then a fall every 30 (Goyal et al.). */
-static void warmup_and_steps_count_from_the_start(void **state)
+static void schedule_warmup_and_steps_count_from_start(void **state)
 {
     co_config *config;
     co_schedule *schedule = make_schedule(&config, "{name: step, every: 30, warmup: 5}");
@@ -70,7 +70,7 @@ static void warmup_and_steps_count_from_the_start(void **state)
 /* The ImageNet recipe of Apex: falls at 30, 60 and 80, lr (1 + step + epoch len) / (5 len) in the
    first 5 epochs. Its script counts `step` from 1, so it is one update ahead and ends the warm-up
    above lr; counted from 0 the last update of the warm-up has lr. */
-static void the_imagenet_recipe_is_that_of_apex(void **state)
+static void schedule_imagenet_recipe_equals_apex(void **state)
 {
     co_config *config;
     co_schedule *schedule =
@@ -91,7 +91,7 @@ static void the_imagenet_recipe_is_that_of_apex(void **state)
     co_config_destroy(config);
 }
 
-static void the_last_value_is_held(void **state)
+static void schedule_after_end_holds_last_value(void **state)
 {
     static const struct {
         const char *text;
@@ -122,7 +122,7 @@ static void the_last_value_is_held(void **state)
 }
 
 /* Asks for a factor only after the check, which says what is missing. */
-static void missing_lengths_are_refused(void **state)
+static void schedule_missing_length_is_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -156,7 +156,7 @@ static void missing_lengths_are_refused(void **state)
     }
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void schedule_bad_config_is_refused_at_its_line(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -194,7 +194,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void schedule_failed_allocation_is_an_error(void **state)
 {
     uint64_t k = 0;
     co_status st;
@@ -219,13 +219,13 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_are_those_of_pytorch),
-        cmocka_unit_test(warmup_and_steps_count_from_the_start),
-        cmocka_unit_test(the_imagenet_recipe_is_that_of_apex),
-        cmocka_unit_test(the_last_value_is_held),
-        cmocka_unit_test(missing_lengths_are_refused),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(schedule_factors_equal_pytorch),
+        cmocka_unit_test(schedule_warmup_and_steps_count_from_start),
+        cmocka_unit_test(schedule_imagenet_recipe_equals_apex),
+        cmocka_unit_test(schedule_after_end_holds_last_value),
+        cmocka_unit_test(schedule_missing_length_is_refused),
+        cmocka_unit_test(schedule_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(schedule_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

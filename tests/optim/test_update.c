@@ -45,7 +45,7 @@ static double rate(const co_optim *optim, size_t t)
     return co_optim_base_lr(optim) / (double)(1 + t);
 }
 
-static void updates_are_those_of_pytorch(void **state)
+static void update_of_every_optimizer_equals_pytorch(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof(golden_updates) / sizeof(golden_updates[0]); c++) {
@@ -169,7 +169,7 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
 }
 
 /* Norms are a tensor's own; weights, norms and biases decay each as they are told. */
-static void update_of_tensors_is_independent(void **state)
+static void update_of_tensor_is_independent_of_others(void **state)
 {
     static const struct {
         const char *together, *alone[3]; /* as a weight: what the kind comes to */
@@ -285,7 +285,7 @@ static void update_of_part_of_tensor_is_refused(void **state)
 }
 
 /* No direction to take the norm of: the plain step. */
-static void update_never_divides_by_zero(void **state)
+static void update_of_zero_norm_is_finite(void **state)
 {
     static const struct {
         const char *text;
@@ -314,7 +314,7 @@ static void update_never_divides_by_zero(void **state)
     }
 }
 
-static void learning_rate_scales_with_batch(void **state)
+static void optim_learning_rate_scales_with_batch(void **state)
 {
     co_store *store = optim_test_store(4);
     co_config *config;
@@ -336,7 +336,7 @@ static void learning_rate_scales_with_batch(void **state)
     co_store_destroy(store);
 }
 
-static void defaults_are_pytorchs(void **state)
+static void optim_defaults_equal_pytorch(void **state)
 {
     co_store *store = optim_test_store(4);
     co_config *config = optim_test_config("");
@@ -358,7 +358,7 @@ static void defaults_are_pytorchs(void **state)
     assert_null(co_plugin_find(&co_optimizer_plugins, "SGD"));
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void optim_bad_config_is_refused_at_its_line(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -416,7 +416,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
     }
 }
 
-static void state_arrays_run_out_with_a_message(void **state)
+static void optim_too_many_state_arrays_are_refused(void **state)
 {
     co_store *store = optim_test_store(4);
     co_config *config[3];
@@ -437,7 +437,7 @@ static void state_arrays_run_out_with_a_message(void **state)
     co_store_destroy(store);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void optim_failed_allocation_is_an_error(void **state)
 {
     static const char text[] = "optimizer: {name: adam, lr: 0.1, betas: [0.5, 0.9]}";
     uint64_t k = 0;
@@ -464,18 +464,18 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_are_those_of_pytorch),
+        cmocka_unit_test(update_of_every_optimizer_equals_pytorch),
         cmocka_unit_test(update_by_ranges_equals_whole),
         cmocka_unit_test(update_of_zeros_stays_zero),
-        cmocka_unit_test(update_of_tensors_is_independent),
+        cmocka_unit_test(update_of_tensor_is_independent_of_others),
         cmocka_unit_test(update_applies_gradient_rule),
         cmocka_unit_test(update_of_part_of_tensor_is_refused),
-        cmocka_unit_test(update_never_divides_by_zero),
-        cmocka_unit_test(learning_rate_scales_with_batch),
-        cmocka_unit_test(defaults_are_pytorchs),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(state_arrays_run_out_with_a_message),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(update_of_zero_norm_is_finite),
+        cmocka_unit_test(optim_learning_rate_scales_with_batch),
+        cmocka_unit_test(optim_defaults_equal_pytorch),
+        cmocka_unit_test(optim_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(optim_too_many_state_arrays_are_refused),
+        cmocka_unit_test(optim_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

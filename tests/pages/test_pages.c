@@ -224,7 +224,7 @@ static void one_map(const char *page, const char *heading, const char *owner, co
         pages_check_rest(&s, heading);
 }
 
-static void keys_at_the_top_and_of_maps(void **state)
+static void configuration_page_has_keys_of_maps(void **state)
 {
     char *page = pages_read("configuration.md");
 
@@ -274,7 +274,7 @@ static void pages_check_plugin(pages_section *s, const char *heading, const char
         fail_msg("docs/configuration.md, %s: there is no %s", heading, name);
 }
 
-static void keys_of_every_plugin(void **state)
+static void configuration_page_has_keys_of_plugins(void **state)
 {
     static pages_section layers;
     char *page = pages_read("configuration.md");
@@ -300,7 +300,7 @@ static void keys_of_every_plugin(void **state)
 }
 
 /* The table of docs/checkpoints.md: keys, and what a resume makes of a change of them. */
-static void every_key_is_in_the_list_of_a_resume(void **state)
+static void checkpoints_page_has_every_key(void **state)
 {
     char *page = pages_read("checkpoints.md"), *from = strstr(page, "\n## Changed configs\n"), *end;
     char cell[PAGES_CELLS][PAGES_CELL];
@@ -334,9 +334,9 @@ static void every_key_is_in_the_list_of_a_resume(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_at_the_top_and_of_maps),
-        cmocka_unit_test(keys_of_every_plugin),
-        cmocka_unit_test(every_key_is_in_the_list_of_a_resume),
+        cmocka_unit_test(configuration_page_has_keys_of_maps),
+        cmocka_unit_test(configuration_page_has_keys_of_plugins),
+        cmocka_unit_test(checkpoints_page_has_every_key),
     };
 
     if (argc > 1)

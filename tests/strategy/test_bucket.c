@@ -11,7 +11,7 @@
 #include "strategy/bucket.h"
 #include "tensor/store.h"
 
-static void sizes_are_in_whole_edges(void **state)
+static void bucket_size_is_rounded_to_whole_edges(void **state)
 {
     (void)state;
     assert_int_equal(co_bucket_elements(1), 262144);
@@ -22,7 +22,7 @@ static void sizes_are_in_whole_edges(void **state)
 }
 
 /* Full buckets of 64 elements, 16 at both ends. */
-static void cuts_are_as_drawn(void **state)
+static void bucket_bounds_equal_worked_ones(void **state)
 {
     static const struct {
         size_t n, end[8];
@@ -50,7 +50,7 @@ static void cuts_are_as_drawn(void **state)
     assert_int_equal(co_bucket_count(0, 64), 0);
 }
 
-static void buckets_cover_every_store_once(void **state)
+static void bucket_bounds_cover_any_store_once(void **state)
 {
     (void)state;
     for (size_t full = 64; full <= 512; full += 64)
@@ -75,9 +75,9 @@ static void buckets_cover_every_store_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_in_whole_edges),
-        cmocka_unit_test(cuts_are_as_drawn),
-        cmocka_unit_test(buckets_cover_every_store_once),
+        cmocka_unit_test(bucket_size_is_rounded_to_whole_edges),
+        cmocka_unit_test(bucket_bounds_equal_worked_ones),
+        cmocka_unit_test(bucket_bounds_cover_any_store_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

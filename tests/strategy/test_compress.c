@@ -6,7 +6,7 @@
 
 static rank others[MAX_RANKS];
 
-static void all_elements_are_the_sum_of_sync(void **state)
+static void compress_topk_of_all_elements_equals_sync(void **state)
 {
     static const char *const configs[][2] = {
         {"strategy: {name: sync, compress: {name: topk, ratio: 1}}", "strategy: sync"},
@@ -75,7 +75,7 @@ static void check_account(const char *config, int n)
     assert_true(size > 0.01); /* something was left out */
 }
 
-static void what_is_sent_and_what_is_kept_is_the_gradient(void **state)
+static void compress_sent_plus_residual_is_gradient(void **state)
 {
     (void)state;
     for (size_t c = 0; c < N_LOSSY; c++)
@@ -83,7 +83,7 @@ static void what_is_sent_and_what_is_kept_is_the_gradient(void **state)
             check_account(lossy[c], n);
 }
 
-static void matrices_of_low_rank_lose_nothing(void **state)
+static void powersgd_low_rank_gradient_is_exact(void **state)
 {
     static const char *const configs[] = {
         "strategy: {name: sync, compress: {name: powersgd, rank: 2, min_compression: 0, "
@@ -112,7 +112,7 @@ static void matrices_of_low_rank_lose_nothing(void **state)
 }
 
 /* Elements that no float of 16 bits can tell from each other are told by the sum over steps. */
-static void roundings_do_not_add_up(void **state)
+static void compress_half_rounding_errors_stay_bounded(void **state)
 {
     static const char *const configs[] = {"strategy: {name: sync, compress: bf16}",
                                           "strategy: {name: sync, compress: fp16}"};
@@ -134,7 +134,7 @@ static void roundings_do_not_add_up(void **state)
 }
 
 /* Beyond the type's largest number the rest comes later. */
-static void what_is_too_large_arrives_in_parts(void **state)
+static void compress_half_overflow_is_sent_over_steps(void **state)
 {
     static const char text[] = "strategy: {name: sync, compress: fp16}";
     co_comm *comm = NULL;
@@ -163,7 +163,7 @@ static int by_size(const void *a, const void *b)
     return (p < q) - (p > q);
 }
 
-static void topk_sends_the_largest(void **state)
+static void topk_sends_largest_elements(void **state)
 {
     const job j = {.config = "strategy: {name: sync, compress: {name: topk, ratio: 0.05}}",
                    .ranks = 1};
@@ -184,7 +184,7 @@ static void topk_sends_the_largest(void **state)
 }
 
 /* As a plain loop has it, in which elements are sorted. */
-static void momentum_is_that_of_the_memory(void **state)
+static void topk_momentum_equals_plain_loop(void **state)
 {
     const job j = {.config = "strategy: {name: sync, compress: {name: topk, ratio: 0.05, "
                              "momentum: 0.75}}",
@@ -212,7 +212,7 @@ static void momentum_is_that_of_the_memory(void **state)
 }
 
 /* Numbers of bytes as the documentation promises. */
-static void what_travels(void **state)
+static void compress_bytes_sent_equal_documentation(void **state)
 {
     const job topk = {.config = lossy[2], .ranks = 2};
     const job power = {.config = "strategy: {name: sync, compress: {name: powersgd, rank: 1, "
@@ -233,7 +233,7 @@ static void what_travels(void **state)
 }
 
 /* Whoever does not know where tensors lie sends them whole. */
-static void without_tensors_powersgd_is_sync(void **state)
+static void powersgd_without_tensors_equals_sync(void **state)
 {
     const job j = {.config = lossy[5], .ranks = 2, .no_tensors = true};
     const job plain = {.config = "strategy: sync", .ranks = 2};
@@ -247,15 +247,15 @@ static void without_tensors_powersgd_is_sync(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_elements_are_the_sum_of_sync),
-        cmocka_unit_test(what_is_sent_and_what_is_kept_is_the_gradient),
-        cmocka_unit_test(matrices_of_low_rank_lose_nothing),
-        cmocka_unit_test(roundings_do_not_add_up),
-        cmocka_unit_test(what_is_too_large_arrives_in_parts),
-        cmocka_unit_test(topk_sends_the_largest),
-        cmocka_unit_test(momentum_is_that_of_the_memory),
-        cmocka_unit_test(what_travels),
-        cmocka_unit_test(without_tensors_powersgd_is_sync),
+        cmocka_unit_test(compress_topk_of_all_elements_equals_sync),
+        cmocka_unit_test(compress_sent_plus_residual_is_gradient),
+        cmocka_unit_test(powersgd_low_rank_gradient_is_exact),
+        cmocka_unit_test(compress_half_rounding_errors_stay_bounded),
+        cmocka_unit_test(compress_half_overflow_is_sent_over_steps),
+        cmocka_unit_test(topk_sends_largest_elements),
+        cmocka_unit_test(topk_momentum_equals_plain_loop),
+        cmocka_unit_test(compress_bytes_sent_equal_documentation),
+        cmocka_unit_test(powersgd_without_tensors_equals_sync),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

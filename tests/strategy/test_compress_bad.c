@@ -14,7 +14,7 @@ static bool is_finite(const float *v, size_t n)
 }
 
 /* All ranks see in that step that something is wrong, and it is gone in the next. */
-static void what_is_no_number_does_not_stay(void **state)
+static void compress_nan_does_not_stay_in_residual(void **state)
 {
     static const char *const configs[] = {
         "strategy: {name: sync, compress: topk}",
@@ -44,7 +44,7 @@ static void what_is_no_number_does_not_stay(void **state)
     }
 }
 
-static void a_rank_that_gives_up_ends_the_others(void **state)
+static void compress_failed_rank_ends_the_others(void **state)
 {
     const job j = {.config = lossy[6], .ranks = 3, .gives_up = 2};
 
@@ -55,7 +55,7 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
     assert_int_not_equal(ranks[2].base.status, CO_OK);
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void compress_bad_config_is_refused_at_its_line(void **state)
 {
     (void)state;
     strategy_test_expect_refusal("strategy: {name: sync, compress: topkk}",
@@ -79,7 +79,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
                                  N);
 }
 
-static void shards_are_refused(void **state)
+static void compress_with_shards_is_refused(void **state)
 {
     static const char text[] = "strategy: {name: sync, compress: topk}";
     co_comm *comm = NULL;
@@ -104,7 +104,7 @@ static void shards_are_refused(void **state)
     co_comm_destroy(comm);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void compress_failed_allocation_is_an_error(void **state)
 {
     co_comm *comm = NULL;
 
@@ -119,11 +119,11 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_number_does_not_stay),
-        cmocka_unit_test(a_rank_that_gives_up_ends_the_others),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(shards_are_refused),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(compress_nan_does_not_stay_in_residual),
+        cmocka_unit_test(compress_failed_rank_ends_the_others),
+        cmocka_unit_test(compress_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(compress_with_shards_is_refused),
+        cmocka_unit_test(compress_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

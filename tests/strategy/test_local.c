@@ -4,7 +4,7 @@
  */
 #include "strategy/ranks.h"
 
-static void a_period_of_one_is_sync(void **state)
+static void local_period_of_one_equals_sync(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SPLITS; s++) {
@@ -28,7 +28,7 @@ static void a_period_of_one_is_sync(void **state)
 }
 
 /* Until `start` it is sync, bit for bit. */
-static void before_its_start_it_is_sync(void **state)
+static void local_before_start_equals_sync(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SPLITS; s++) {
@@ -125,7 +125,7 @@ static void simulate(simulation *sim, const plan *p, const job *j)
         simulate_average(sim, p, j);
 }
 
-static void rounds_follow_the_equations(void **state)
+static void local_rounds_equal_plain_loop(void **state)
 {
     static const plan plans[] = {
         {.config = "strategy: {name: local, period: 4}", .period = 4, .steps = 12},
@@ -169,7 +169,7 @@ static void rounds_follow_the_equations(void **state)
         }
 }
 
-static void a_step_without_samples_moves_nothing(void **state)
+static void local_step_without_samples_changes_nothing(void **state)
 {
     const job j = {.config = "strategy: {name: local, period: 100}",
                    .ranks = 2,
@@ -183,7 +183,7 @@ static void a_step_without_samples_moves_nothing(void **state)
     assert_int_equal(ranks[1].updates, 3);
 }
 
-static void traffic_falls_by_the_period(void **state)
+static void local_bytes_sent_fall_with_period(void **state)
 {
     const job often = job_of(1, "strategy: {name: local, period: 2}", 24);
     const job seldom = job_of(1, "strategy: {name: local, period: 12}", 24);
@@ -196,7 +196,7 @@ static void traffic_falls_by_the_period(void **state)
     assert_int_equal(a[0].bytes_sent, 6 * b[0].bytes_sent);
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void local_bad_config_is_refused_at_its_line(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -225,7 +225,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
         strategy_test_expect_refusal(cases[c].text, cases[c].message, N);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void local_failed_allocation_is_an_error(void **state)
 {
     co_comm *comm = NULL;
 
@@ -238,13 +238,13 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_period_of_one_is_sync),
-        cmocka_unit_test(before_its_start_it_is_sync),
-        cmocka_unit_test(rounds_follow_the_equations),
-        cmocka_unit_test(a_step_without_samples_moves_nothing),
-        cmocka_unit_test(traffic_falls_by_the_period),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(local_period_of_one_equals_sync),
+        cmocka_unit_test(local_before_start_equals_sync),
+        cmocka_unit_test(local_rounds_equal_plain_loop),
+        cmocka_unit_test(local_step_without_samples_changes_nothing),
+        cmocka_unit_test(local_bytes_sent_fall_with_period),
+        cmocka_unit_test(local_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(local_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  */
 #include "strategy/ranks.h"
 
-static void it_is_one_long_round(void **state)
+static void one_shot_equals_one_long_local_round(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SPLITS; s++) {
@@ -23,7 +23,7 @@ static void it_is_one_long_round(void **state)
 }
 
 /* Ranks that do the same end as one of them alone. */
-static void equal_replicas_stay_as_they_are(void **state)
+static void one_shot_of_equal_replicas_changes_nothing(void **state)
 {
     const job alone = {
         .config = "strategy: one-shot", .ranks = 1, .steps = 10, .split = {{5}, {7}, {2}}};
@@ -51,7 +51,7 @@ static void equal_replicas_stay_as_they_are(void **state)
     }
 }
 
-static void weights_may_start_apart(void **state)
+static void one_shot_per_rank_weights_are_averaged(void **state)
 {
     const job j = {.config = "strategy: {name: one-shot, init: per-rank}",
                    .ranks = 3,
@@ -81,7 +81,7 @@ static void weights_may_start_apart(void **state)
         assert_close(ranks[i].param, want, N);
 }
 
-static void weights_that_nobody_can_draw_are_refused(void **state)
+static void one_shot_without_initial_weights_is_refused(void **state)
 {
     const job j = {.config = "strategy: {name: one-shot, init: per-rank}", .ranks = 2};
     rank ranks[MAX_RANKS];
@@ -94,7 +94,7 @@ static void weights_that_nobody_can_draw_are_refused(void **state)
     }
 }
 
-static void a_bad_config_is_refused_at_its_place(void **state)
+static void one_shot_bad_config_is_refused_at_its_line(void **state)
 {
     co_comm *comm = NULL;
     strategy_test t;
@@ -112,11 +112,11 @@ static void a_bad_config_is_refused_at_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_one_long_round),
-        cmocka_unit_test(equal_replicas_stay_as_they_are),
-        cmocka_unit_test(weights_may_start_apart),
-        cmocka_unit_test(weights_that_nobody_can_draw_are_refused),
-        cmocka_unit_test(a_bad_config_is_refused_at_its_place),
+        cmocka_unit_test(one_shot_equals_one_long_local_round),
+        cmocka_unit_test(one_shot_of_equal_replicas_changes_nothing),
+        cmocka_unit_test(one_shot_per_rank_weights_are_averaged),
+        cmocka_unit_test(one_shot_without_initial_weights_is_refused),
+        cmocka_unit_test(one_shot_bad_config_is_refused_at_its_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void run(rank *ranks, job *j)
     rank_threads_run(ranks, sizeof(*ranks), RANKS, rank_run);
 }
 
-static void no_rank_is_further_ahead_than_the_bound(void **state)
+static void ssp_any_bound_limits_lead_of_ranks(void **state)
 {
     (void)state;
     for (int bound = 0; bound <= MAX_BOUND; bound++) {
@@ -129,7 +129,7 @@ static void no_rank_is_further_ahead_than_the_bound(void **state)
     }
 }
 
-static void a_rank_that_stays_away_is_named(void **state)
+static void ssp_missing_rank_is_named(void **state)
 {
     job j = {.config = "strategy: {name: ssp, bound: 2}",
              .bound = 2,
@@ -151,8 +151,8 @@ static void a_rank_that_stays_away_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_rank_is_further_ahead_than_the_bound),
-        cmocka_unit_test(a_rank_that_stays_away_is_named),
+        cmocka_unit_test(ssp_any_bound_limits_lead_of_ranks),
+        cmocka_unit_test(ssp_missing_rank_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #define STEPS 10
 
-static void no_delay_is_sync(void **state)
+static void stale_without_delay_equals_sync(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SPLITS; s++) {
@@ -39,7 +39,7 @@ static void simulate(double *out, const job *j, int k)
     }
 }
 
-static void a_sum_is_applied_k_steps_later(void **state)
+static void stale_sum_is_applied_k_steps_later(void **state)
 {
     (void)state;
     for (int k = 0; k <= STEPS + 1; k++)
@@ -62,7 +62,7 @@ static void a_sum_is_applied_k_steps_later(void **state)
 }
 
 /* One rank has nobody to race with. Many end with the weights of rank 0, whatever they are. */
-static void the_race_comes_to_an_end(void **state)
+static void stale_racy_ranks_end_with_weights_of_rank_0(void **state)
 {
     const job alone = job_of(0, "strategy: {name: stale, racy: true}", STEPS);
     const job sync = job_of(0, "strategy: sync", STEPS);
@@ -109,7 +109,7 @@ static int hook_that_waits(const char *config)
     return hook;
 }
 
-static void a_sum_is_waited_for_where_it_is_used(void **state)
+static void stale_sum_is_waited_for_where_used(void **state)
 {
     (void)state;
     assert_int_equal(hook_that_waits("strategy: sync"), 1);
@@ -120,7 +120,7 @@ static void a_sum_is_waited_for_where_it_is_used(void **state)
 }
 
 /* The others hear of it at once, with the cause, and do not wait for their timeout. */
-static void a_rank_that_gives_up_ends_the_others(void **state)
+static void stale_failed_rank_ends_the_others(void **state)
 {
     job j = job_of(3, "strategy: {name: stale, k: 2}", 100);
     rank ranks[MAX_RANKS];
@@ -135,7 +135,7 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
     }
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void stale_bad_config_is_refused_at_its_line(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -153,7 +153,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
         strategy_test_expect_refusal(cases[c].text, cases[c].message, N);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void stale_failed_allocation_is_an_error(void **state)
 {
     co_comm *comm = NULL;
 
@@ -166,13 +166,13 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_delay_is_sync),
-        cmocka_unit_test(a_sum_is_applied_k_steps_later),
-        cmocka_unit_test(the_race_comes_to_an_end),
-        cmocka_unit_test(a_sum_is_waited_for_where_it_is_used),
-        cmocka_unit_test(a_rank_that_gives_up_ends_the_others),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(stale_without_delay_equals_sync),
+        cmocka_unit_test(stale_sum_is_applied_k_steps_later),
+        cmocka_unit_test(stale_racy_ranks_end_with_weights_of_rank_0),
+        cmocka_unit_test(stale_sum_is_waited_for_where_used),
+        cmocka_unit_test(stale_failed_rank_ends_the_others),
+        cmocka_unit_test(stale_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(stale_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void run(rank *ranks, const job *j)
     rank_threads_run(ranks, sizeof(*ranks), j->ranks, rank_run);
 }
 
-static void every_rank_has_the_exact_sum(void **state)
+static void sync_every_rank_has_exact_sum(void **state)
 {
     static const char *const configs[] = {
         CONFIG,
@@ -143,7 +143,7 @@ static void every_rank_has_the_exact_sum(void **state)
         }
 }
 
-static void mean_divides_by_the_ranks(void **state)
+static void sync_mean_divides_by_ranks(void **state)
 {
     (void)state;
     for (int n = 1; n <= MAX_RANKS; n *= 2) {
@@ -159,7 +159,7 @@ static void mean_divides_by_the_ranks(void **state)
 }
 
 /* The others hear of it at once, with the cause, and do not wait for their timeout. */
-static void a_rank_that_gives_up_ends_the_others(void **state)
+static void sync_failed_rank_ends_the_others(void **state)
 {
     const job j = {.config = CONFIG, .ranks = 3, .gives_up = true};
     rank ranks[MAX_RANKS];
@@ -178,9 +178,9 @@ static void a_rank_that_gives_up_ends_the_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rank_has_the_exact_sum),
-        cmocka_unit_test(mean_divides_by_the_ranks),
-        cmocka_unit_test(a_rank_that_gives_up_ends_the_others),
+        cmocka_unit_test(sync_every_rank_has_exact_sum),
+        cmocka_unit_test(sync_mean_divides_by_ranks),
+        cmocka_unit_test(sync_failed_rank_ends_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

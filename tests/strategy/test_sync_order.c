@@ -121,7 +121,7 @@ static void expect_clean_close(strategy_test *t, recorder *r, bool in_a_step)
     assert_int_equal(r->aborted, in_a_step);
 }
 
-static void start_sends_weights_and_buffers(void **state)
+static void sync_start_broadcasts_weights_and_buffers(void **state)
 {
     recorder r = make_recorder();
     strategy_test t;
@@ -140,7 +140,7 @@ static void start_sends_weights_and_buffers(void **state)
     expect_clean_close(&t, &r, false);
 }
 
-static void buckets_go_out_when_they_are_complete(void **state)
+static void sync_complete_bucket_is_posted(void **state)
 {
     static const struct {
         size_t end;
@@ -161,7 +161,7 @@ static void buckets_go_out_when_they_are_complete(void **state)
     expect_clean_close(&t, &r, true);
 }
 
-static void one_announcement_may_complete_many(void **state)
+static void sync_one_range_may_complete_many_buckets(void **state)
 {
     recorder r = make_recorder();
     strategy_test t;
@@ -174,7 +174,7 @@ static void one_announcement_may_complete_many(void **state)
     expect_clean_close(&t, &r, true);
 }
 
-static void without_samples_all_go_out_before_the_update(void **state)
+static void sync_without_samples_posts_all_before_update(void **state)
 {
     recorder r = make_recorder();
     strategy_test t;
@@ -186,7 +186,7 @@ static void without_samples_all_go_out_before_the_update(void **state)
 }
 
 /* A hole must not let an unfinished range out. */
-static void a_range_beyond_a_hole_waits(void **state)
+static void sync_range_after_gap_is_not_posted(void **state)
 {
     recorder r = make_recorder();
     strategy_test t;
@@ -203,7 +203,7 @@ static void a_range_beyond_a_hole_waits(void **state)
     expect_clean_close(&t, &r, true);
 }
 
-static void mean_is_asked_of_the_transport(void **state)
+static void sync_mean_is_done_by_transport(void **state)
 {
     recorder r = make_recorder();
     strategy_test t;
@@ -214,7 +214,7 @@ static void mean_is_asked_of_the_transport(void **state)
     expect_clean_close(&t, &r, true);
 }
 
-static void a_failure_to_post_is_passed_on(void **state)
+static void sync_failure_to_post_is_returned(void **state)
 {
     (void)state;
     for (int k = 1; k <= 4; k++) {
@@ -236,7 +236,7 @@ static co_comm *nobody_is_local(co_comm *comm)
 }
 
 /* The first bucket, a quarter of one: of 4 MiB where all share memory, else of 1. */
-static void buckets_are_smaller_between_hosts(void **state)
+static void sync_buckets_between_hosts_are_smaller(void **state)
 {
     const size_t n = (size_t)3 << 20; /* 12 MiB */
     co_comm_ops apart = recorder_ops;
@@ -256,7 +256,7 @@ static void buckets_are_smaller_between_hosts(void **state)
     }
 }
 
-static void bad_configs_are_refused_at_their_place(void **state)
+static void sync_bad_config_is_refused_at_its_line(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -288,7 +288,7 @@ static void bad_configs_are_refused_at_their_place(void **state)
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void sync_failed_allocation_is_an_error(void **state)
 {
     recorder r = make_recorder();
 
@@ -299,16 +299,16 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(start_sends_weights_and_buffers),
-        cmocka_unit_test(buckets_go_out_when_they_are_complete),
-        cmocka_unit_test(one_announcement_may_complete_many),
-        cmocka_unit_test(without_samples_all_go_out_before_the_update),
-        cmocka_unit_test(a_range_beyond_a_hole_waits),
-        cmocka_unit_test(mean_is_asked_of_the_transport),
-        cmocka_unit_test(a_failure_to_post_is_passed_on),
-        cmocka_unit_test(buckets_are_smaller_between_hosts),
-        cmocka_unit_test(bad_configs_are_refused_at_their_place),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(sync_start_broadcasts_weights_and_buffers),
+        cmocka_unit_test(sync_complete_bucket_is_posted),
+        cmocka_unit_test(sync_one_range_may_complete_many_buckets),
+        cmocka_unit_test(sync_without_samples_posts_all_before_update),
+        cmocka_unit_test(sync_range_after_gap_is_not_posted),
+        cmocka_unit_test(sync_mean_is_done_by_transport),
+        cmocka_unit_test(sync_failure_to_post_is_returned),
+        cmocka_unit_test(sync_buckets_between_hosts_are_smaller),
+        cmocka_unit_test(sync_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(sync_failed_allocation_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void assert_refused(co_status st, const char *message)
         fail_msg("'%s' is not in: %s", message, co_error_message());
 }
 
-static void a_label_beyond_the_classes_is_named(void **state)
+static void model_label_beyond_classes_is_named(void **state)
 {
     static const int32_t wrong[] = {-1, CLASSES, 100000, INT32_MIN, INT32_MAX};
     static const int place[] = {0, 31, COUNT - 1};
@@ -75,7 +75,7 @@ static void a_label_beyond_the_classes_is_named(void **state)
     co_model_destroy(a.model);
 }
 
-static void a_batch_is_whole(void **state)
+static void model_incomplete_batch_is_refused(void **state)
 {
     co_result result;
     co_batch batch;
@@ -105,7 +105,7 @@ static void a_batch_is_whole(void **state)
     co_model_destroy(a.model);
 }
 
-static void fields_fit_the_network(void **state)
+static void model_mismatched_field_is_refused(void **state)
 {
     co_result result;
     co_batch batch;
@@ -134,7 +134,7 @@ static void fields_fit_the_network(void **state)
 }
 
 /* Losses of values: what forward gives is PyTorch's mean over all elements, and training learns. */
-static void a_model_learns_values(void **state)
+static void model_of_values_learns_like_pytorch(void **state)
 {
     static const char *const losses[] = {"mse_loss", "bce_with_logits_loss"};
     enum { N = 8 };
@@ -183,7 +183,7 @@ static void a_model_learns_values(void **state)
     }
 }
 
-static void scores_need_samples_and_room(void **state)
+static void model_predict_bad_arguments_are_refused(void **state)
 {
     float score[2][CLASSES];
     arrays a;
@@ -201,7 +201,7 @@ static void scores_need_samples_and_room(void **state)
 }
 
 /* As the header says: nobody looks at the values. */
-static void a_nan_goes_through(void **state)
+static void model_nan_input_is_passed_on(void **state)
 {
     float score[CLASSES];
     co_result result;
@@ -217,7 +217,7 @@ static void a_nan_goes_through(void **state)
     co_model_destroy(a.model);
 }
 
-static void sizes_of_a_model_are_bounded(void **state)
+static void model_sizes_out_of_bounds_are_refused(void **state)
 {
     co_model *model;
     co_model_options o = options;
@@ -240,7 +240,7 @@ static void sizes_of_a_model_are_bounded(void **state)
     assert_refused(co_model_create(&model, &o), "a config text is missing");
 }
 
-static void numbers_of_an_optimizer_are_numbers(void **state)
+static void optimizer_nan_argument_is_refused(void **state)
 {
     co_distributed_options o = {.optimizer = "{name: sgd, lr: 0.1}"};
     co_distributed *d;
@@ -268,7 +268,7 @@ static void numbers_of_an_optimizer_are_numbers(void **state)
     co_model_destroy(a.model);
 }
 
-static void tensors_to_write_are_whole(void **state)
+static void safetensors_incomplete_tensor_is_refused(void **state)
 {
     const float value[2] = {1, NAN};
     co_named_tensor tensor = {.name = "a", .shape = {1, {2}}, .data = value, .bytes = 8};
@@ -289,15 +289,15 @@ static void tensors_to_write_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_label_beyond_the_classes_is_named),
-        cmocka_unit_test(a_batch_is_whole),
-        cmocka_unit_test(fields_fit_the_network),
-        cmocka_unit_test(a_model_learns_values),
-        cmocka_unit_test(scores_need_samples_and_room),
-        cmocka_unit_test(a_nan_goes_through),
-        cmocka_unit_test(sizes_of_a_model_are_bounded),
-        cmocka_unit_test(numbers_of_an_optimizer_are_numbers),
-        cmocka_unit_test(tensors_to_write_are_whole),
+        cmocka_unit_test(model_label_beyond_classes_is_named),
+        cmocka_unit_test(model_incomplete_batch_is_refused),
+        cmocka_unit_test(model_mismatched_field_is_refused),
+        cmocka_unit_test(model_of_values_learns_like_pytorch),
+        cmocka_unit_test(model_predict_bad_arguments_are_refused),
+        cmocka_unit_test(model_nan_input_is_passed_on),
+        cmocka_unit_test(model_sizes_out_of_bounds_are_refused),
+        cmocka_unit_test(optimizer_nan_argument_is_refused),
+        cmocka_unit_test(safetensors_incomplete_tensor_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static void check_formula(const char *ema, double decay, bool warmup, int every,
     }
 }
 
-static void the_average_is_the_formula(void **state)
+static void ema_of_weights_equals_formula(void **state)
 {
     (void)state;
     check_formula("ema={}", 0.999, true, 1, 1);
@@ -134,7 +134,7 @@ static void the_average_is_the_formula(void **state)
     check_formula("ema={decay: 0.9, warmup: false, every: 2}", 0.9, false, 2, 1);
 }
 
-static void what_is_saved_is_what_was_measured(void **state)
+static void ema_saved_weights_are_those_measured(void **state)
 {
     static const char *const strategies[] = {"strategy=sync", "strategy=threads",
                                              "strategy={name: stale, k: 2}"};
@@ -158,7 +158,7 @@ static void what_is_saved_is_what_was_measured(void **state)
 }
 
 /* The average watches: training goes on with the weights that it would have had without. */
-static void training_does_not_notice(void **state)
+static void ema_on_or_off_trains_same_weights(void **state)
 {
     static const char *const strategies[] = {"strategy=sync", "strategy=threads"};
     static weights with, without;
@@ -178,7 +178,7 @@ static void training_does_not_notice(void **state)
     }
 }
 
-static void weights_that_differ_are_refused(void **state)
+static void ema_with_different_replicas_is_refused(void **state)
 {
     static const char *const strategies[] = {"local", "one-shot", "hogwild", "ssp",
                                              "{name: stale, racy: true}"};
@@ -199,10 +199,10 @@ static void weights_that_differ_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_average_is_the_formula),
-        cmocka_unit_test(what_is_saved_is_what_was_measured),
-        cmocka_unit_test(training_does_not_notice),
-        cmocka_unit_test(weights_that_differ_are_refused),
+        cmocka_unit_test(ema_of_weights_equals_formula),
+        cmocka_unit_test(ema_saved_weights_are_those_measured),
+        cmocka_unit_test(ema_on_or_off_trains_same_weights),
+        cmocka_unit_test(ema_with_different_replicas_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -155,7 +155,7 @@ static void check_ranks(int ranks, const char *extra, const char *partition, con
     clear();
 }
 
-static void a_step_is_the_mean_of_all_samples(void **state)
+static void events_step_figures_are_means_over_samples(void **state)
 {
     static const int one[] = {100}, halves[] = {50, 50}, unequal[] = {70, 30},
                      empty[] = {60, 0, 40}, rounded[] = {34, 33, 33};
@@ -225,7 +225,7 @@ static void check_spans(int ranks, int later, const char *extra)
     clear();
 }
 
-static void events_tell_of_the_steps_between_them(void **state)
+static void events_cover_steps_since_last_one(void **state)
 {
     (void)state;
     check_spans(1, 1, "strategy=sync");
@@ -240,7 +240,7 @@ static void events_tell_of_the_steps_between_them(void **state)
 }
 
 /* With shards, digit for digit on any ranks. */
-static void events_are_the_same_on_any_ranks(void **state)
+static void events_with_shards_are_same_on_any_ranks(void **state)
 {
     const char *const set[] = {"shards=4", "log_every=3", NULL};
     journal one, three;
@@ -258,7 +258,7 @@ static void events_are_the_same_on_any_ranks(void **state)
 }
 
 /* Rounds of 7 steps, which are epochs too; an event is due every 3 steps. */
-static void between_rounds_rank_0_speaks_for_itself(void **state)
+static void events_between_rounds_are_of_rank_0(void **state)
 {
     const char *const set[] = {"strategy={name: local, period: 7}", "log_every=3", "log=ranks",
                                NULL};
@@ -284,7 +284,7 @@ static void between_rounds_rank_0_speaks_for_itself(void **state)
 }
 
 /* A single rank is all ranks. */
-static void who_never_meets_tells_of_rank_0(void **state)
+static void events_without_synchronization_are_of_rank_0(void **state)
 {
     static const char *const strategies[] = {"strategy=one-shot", "strategy=hogwild",
                                              "strategy=ssp"};
@@ -311,7 +311,7 @@ static void who_never_meets_tells_of_rank_0(void **state)
 
 /* The times that the rates are of make up the time of training, so a slow step is in one of them;
    and what is read is what is stored. */
-static void rates_are_of_the_steps_between(void **state)
+static void events_rates_are_of_steps_since_last_one(void **state)
 {
     const char *const set[] = {"log_every=3", NULL};
     double seconds = 0, read = 0, trained = 0;
@@ -342,12 +342,12 @@ static void rates_are_of_the_steps_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_the_mean_of_all_samples),
-        cmocka_unit_test(events_tell_of_the_steps_between_them),
-        cmocka_unit_test(events_are_the_same_on_any_ranks),
-        cmocka_unit_test(between_rounds_rank_0_speaks_for_itself),
-        cmocka_unit_test(who_never_meets_tells_of_rank_0),
-        cmocka_unit_test(rates_are_of_the_steps_between),
+        cmocka_unit_test(events_step_figures_are_means_over_samples),
+        cmocka_unit_test(events_cover_steps_since_last_one),
+        cmocka_unit_test(events_with_shards_are_same_on_any_ranks),
+        cmocka_unit_test(events_between_rounds_are_of_rank_0),
+        cmocka_unit_test(events_without_synchronization_are_of_rank_0),
+        cmocka_unit_test(events_rates_are_of_steps_since_last_one),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

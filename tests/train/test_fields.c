@@ -89,7 +89,7 @@ static void assert_trained(co_train_summary *out, const char *loss, int ranks, c
         fail_msg("%s: %s", loss, co_error_message());
 }
 
-static void values_are_learned(void **state)
+static void fields_regression_trains_like_one_rank(void **state)
 {
     co_train_summary one, two;
 
@@ -103,7 +103,7 @@ static void values_are_learned(void **state)
     assert_true(one.test_loss == two.test_loss && one.train_loss == two.train_loss);
 }
 
-static void labels_that_are_there_or_not_are_learned(void **state)
+static void fields_multi_label_trains_like_one_rank(void **state)
 {
     co_train_summary one, two;
 
@@ -116,7 +116,7 @@ static void labels_that_are_there_or_not_are_learned(void **state)
     assert_true(one.test_loss == two.test_loss && one.test_accuracy == two.test_accuracy);
 }
 
-static void a_run_ends_at_a_loss(void **state)
+static void fields_stop_at_loss_ends_run(void **state)
 {
     co_train_summary out;
 
@@ -135,7 +135,7 @@ static void assert_refused(const char *loss, const char *set, const char *messag
         fail_msg("'%s' is not in: %s", message, co_error_message());
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void fields_mismatched_loss_is_refused(void **state)
 {
     (void)state;
     make_data(false);
@@ -151,10 +151,10 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_learned),
-        cmocka_unit_test(labels_that_are_there_or_not_are_learned),
-        cmocka_unit_test(a_run_ends_at_a_loss),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(fields_regression_trains_like_one_rank),
+        cmocka_unit_test(fields_multi_label_trains_like_one_rank),
+        cmocka_unit_test(fields_stop_at_loss_ends_run),
+        cmocka_unit_test(fields_mismatched_loss_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

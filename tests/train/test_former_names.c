@@ -101,7 +101,7 @@ static void assert_equal_weights(const co_model *a, const co_model *b)
 }
 
 /* The names are those of the laboratory's class, in its order. */
-static void the_model_has_the_laboratorys_names(void **state)
+static void psgd_cnn_names_equal_published_class(void **state)
 {
     static const char *const names[] = {"conv1.weight",  "conv1.bias", "conv2.weight", "conv2.bias",
                                         "FC1.weight",    "FC1.bias",   "FC2.weight",   "FC2.bias",
@@ -119,7 +119,7 @@ static void the_model_has_the_laboratorys_names(void **state)
     co_model_destroy(model);
 }
 
-static void weights_load_by_their_former_names(void **state)
+static void weights_with_former_names_load(void **state)
 {
     co_model *from = open_model(1), *to = open_model(2);
 
@@ -134,7 +134,7 @@ static void weights_load_by_their_former_names(void **state)
 }
 
 /* Which of the two would count? */
-static void both_names_at_once_are_refused(void **state)
+static void weights_with_both_names_are_refused(void **state)
 {
     co_model *model = open_model(1);
     co_named_tensor *tensors, twice[11];
@@ -188,7 +188,7 @@ static void make_old(const char *name)
     co_manifest_free(&manifest);
 }
 
-static void an_old_run_goes_on(void **state)
+static void resume_of_run_with_former_names_continues(void **state)
 {
     co_train_summary whole, part;
 
@@ -202,7 +202,7 @@ static void an_old_run_goes_on(void **state)
 }
 
 /* `init` takes an old file, and skips a layer by either name. */
-static void init_knows_both_names(void **state)
+static void init_with_former_names_is_accepted(void **state)
 {
     static const char *const layers[] = {"Output", "fc3", "[fc3, FC1]"};
     co_model *from = open_model(1);
@@ -225,7 +225,7 @@ static void init_knows_both_names(void **state)
 }
 
 /* A config that asks for the backend by its former name gets the same kernels. */
-static void former_backend_trains_alike(void **state)
+static void backend_former_name_trains_same_weights(void **state)
 {
     co_train_summary now, before;
 
@@ -238,12 +238,12 @@ static void former_backend_trains_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_model_has_the_laboratorys_names),
-        cmocka_unit_test(weights_load_by_their_former_names),
-        cmocka_unit_test(both_names_at_once_are_refused),
-        cmocka_unit_test(an_old_run_goes_on),
-        cmocka_unit_test(init_knows_both_names),
-        cmocka_unit_test(former_backend_trains_alike),
+        cmocka_unit_test(psgd_cnn_names_equal_published_class),
+        cmocka_unit_test(weights_with_former_names_load),
+        cmocka_unit_test(weights_with_both_names_are_refused),
+        cmocka_unit_test(resume_of_run_with_former_names_continues),
+        cmocka_unit_test(init_with_former_names_is_accepted),
+        cmocka_unit_test(backend_former_name_trains_same_weights),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -81,7 +81,7 @@ static double distance(const co_safetensors *a, const co_safetensors *b)
     return worst;
 }
 
-static void ranks_equal_one_rank(void **state)
+static void train_on_any_ranks_equals_one_rank(void **state)
 {
     co_train_summary summary;
     co_safetensors *one = train(&summary, "ranks-1", 1, NULL);
@@ -101,7 +101,7 @@ static void ranks_equal_one_rank(void **state)
 }
 
 /* Also where the step depends on norms of tensors, and where kinds of tensors decay apart. */
-static void every_optimizer_steps_as_on_one_rank(void **state)
+static void optimizer_of_norms_on_ranks_equals_one_rank(void **state)
 {
     static const char *const optimizers[] = {
         "optimizer={name: lars, lr: 5, weight_decay: 0.001, bias_weight_decay: 0}",
@@ -128,7 +128,7 @@ static void every_optimizer_steps_as_on_one_rank(void **state)
     }
 }
 
-static void parts_of_tensors_are_refused(void **state)
+static void optimizer_of_norms_with_parts_is_refused(void **state)
 {
     static const char *const set[] = {"optimizer=lars", "strategy=threads", NULL};
     const co_train_options options = {
@@ -140,7 +140,7 @@ static void parts_of_tensors_are_refused(void **state)
 }
 
 /* By batch / lr_batch, with the batch of all ranks, however it is given. */
-static void the_rate_follows_the_batch(void **state)
+static void learning_rate_scales_with_global_batch(void **state)
 {
     static const char *const plain[] = {"optimizer.lr=0.1", NULL};
     static const char *const scaled[] = {"optimizer.lr=0.2", "optimizer.lr_batch=48", NULL};
@@ -156,7 +156,7 @@ static void the_rate_follows_the_batch(void **state)
     assert_string_equal(a.weights_sha256, c.weights_sha256);
 }
 
-static void training_learns(void **state)
+static void train_mnist_net_lowers_loss(void **state)
 {
     co_train_summary summary;
     co_safetensors *file = train(&summary, "learns", 2, NULL);
@@ -166,7 +166,7 @@ static void training_learns(void **state)
     co_safetensors_close(file);
 }
 
-static void micro_batches_equal_one_batch(void **state)
+static void train_micro_batches_equal_one_batch(void **state)
 {
     static const char *const cut[] = {"accumulate=5", NULL};
     co_train_summary summary;
@@ -179,7 +179,7 @@ static void micro_batches_equal_one_batch(void **state)
     co_safetensors_close(whole);
 }
 
-static void the_same_run_gives_the_same_bytes(void **state)
+static void train_same_config_gives_same_bytes(void **state)
 {
     co_train_summary a, b;
 
@@ -190,7 +190,7 @@ static void the_same_run_gives_the_same_bytes(void **state)
     assert_int_equal(strlen(a.weights_sha256), 64);
 }
 
-static void a_seed_changes_the_bytes(void **state)
+static void train_other_seed_gives_other_bytes(void **state)
 {
     static const char *const seed[] = {"seed=4321", NULL};
     co_train_summary a, b;
@@ -202,7 +202,7 @@ static void a_seed_changes_the_bytes(void **state)
 }
 
 /* What is saved are the running statistics of all ranks, measured or not. */
-static void statistics_do_not_depend_on_evaluation(void **state)
+static void running_statistics_without_evaluation_are_same(void **state)
 {
     static const char *const set[2][5] = {
         {"model={name: mnist-net, batch_norm: true}", "layers=~",
@@ -228,7 +228,7 @@ static void statistics_do_not_depend_on_evaluation(void **state)
 }
 
 /* Whichever backend runs it, and whatever that makes of a NaN. */
-static void a_diverged_run_fails(void **state)
+static void train_diverged_run_fails(void **state)
 {
     static const char *const backends[] = {"backend=auto", "backend=ref"};
 
@@ -245,7 +245,7 @@ static void a_diverged_run_fails(void **state)
     }
 }
 
-static void a_used_run_directory_is_refused(void **state)
+static void train_used_run_directory_is_refused(void **state)
 {
     char run_dir[256];
     co_train_options options = {
@@ -260,17 +260,17 @@ static void a_used_run_directory_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_equal_one_rank),
-        cmocka_unit_test(every_optimizer_steps_as_on_one_rank),
-        cmocka_unit_test(parts_of_tensors_are_refused),
-        cmocka_unit_test(the_rate_follows_the_batch),
-        cmocka_unit_test(training_learns),
-        cmocka_unit_test(micro_batches_equal_one_batch),
-        cmocka_unit_test(the_same_run_gives_the_same_bytes),
-        cmocka_unit_test(a_seed_changes_the_bytes),
-        cmocka_unit_test(statistics_do_not_depend_on_evaluation),
-        cmocka_unit_test(a_diverged_run_fails),
-        cmocka_unit_test(a_used_run_directory_is_refused),
+        cmocka_unit_test(train_on_any_ranks_equals_one_rank),
+        cmocka_unit_test(optimizer_of_norms_on_ranks_equals_one_rank),
+        cmocka_unit_test(optimizer_of_norms_with_parts_is_refused),
+        cmocka_unit_test(learning_rate_scales_with_global_batch),
+        cmocka_unit_test(train_mnist_net_lowers_loss),
+        cmocka_unit_test(train_micro_batches_equal_one_batch),
+        cmocka_unit_test(train_same_config_gives_same_bytes),
+        cmocka_unit_test(train_other_seed_gives_other_bytes),
+        cmocka_unit_test(running_statistics_without_evaluation_are_same),
+        cmocka_unit_test(train_diverged_run_fails),
+        cmocka_unit_test(train_used_run_directory_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -10,7 +10,7 @@
 #include "model/metrics.h"
 #include "state/rank_means.h"
 
-static void counts_by_place(void **state)
+static void metrics_count_top_1_and_top_5(void **state)
 {
     const float score[4 * 7] = {
         9, 1, 2, 3, 4, 5, 6, /* label 0: first */
@@ -30,7 +30,7 @@ static void counts_by_place(void **state)
     assert_true(result.loss_sum == 7.5);
 }
 
-static void nan_is_never_right(void **state)
+static void metrics_nan_is_never_correct(void **state)
 {
     const float score[2] = {NAN, NAN};
     const float loss[1] = {0};
@@ -42,7 +42,7 @@ static void nan_is_never_right(void **state)
     assert_int_equal(result.correct, 0);
 }
 
-static void confusion_agrees_with_what_is_right(void **state)
+static void confusion_matrix_diagonal_equals_correct(void **state)
 {
     const float score[6 * 3] = {
         1,   9,   2,   /* label 1: right */
@@ -65,7 +65,7 @@ static void confusion_agrees_with_what_is_right(void **state)
     assert_int_equal(result.correct, confusion[0] + confusion[4] + confusion[8]);
 }
 
-static void sums_over_one_rank(void **state)
+static void metrics_reduced_on_one_rank_are_sums(void **state)
 {
     co_result result = {.count = 3, .loss_sum = 1.5, .correct = 2, .correct5 = 3}, part = result;
     co_comm *comm = NULL;
@@ -83,7 +83,7 @@ static void sums_over_one_rank(void **state)
 
 /* As scripts do that average over their batches: a small last batch counts as much as a full one,
    a step without samples not at all. */
-static void batches_of_a_rank_count_alike(void **state)
+static void rank_means_weigh_batches_equally(void **state)
 {
     const co_result batches[] = {{.count = 64, .loss_sum = 64, .correct = 32},
                                  {.count = 0},
@@ -108,11 +108,11 @@ static void batches_of_a_rank_count_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_by_place),
-        cmocka_unit_test(nan_is_never_right),
-        cmocka_unit_test(confusion_agrees_with_what_is_right),
-        cmocka_unit_test(sums_over_one_rank),
-        cmocka_unit_test(batches_of_a_rank_count_alike),
+        cmocka_unit_test(metrics_count_top_1_and_top_5),
+        cmocka_unit_test(metrics_nan_is_never_correct),
+        cmocka_unit_test(confusion_matrix_diagonal_equals_correct),
+        cmocka_unit_test(metrics_reduced_on_one_rank_are_sums),
+        cmocka_unit_test(rank_means_weigh_batches_equally),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static double loss_at(co_model *model, uint64_t epoch, uint64_t step)
 }
 
 /* Also where an epoch has more than 2^20 steps, or a run more than 2^12 epochs. */
-static void dropout_draws_anew_in_every_step_of_a_run(void **state)
+static void dropout_mask_differs_in_every_step(void **state)
 {
     static const struct {
         uint64_t epoch, step;
@@ -123,7 +123,7 @@ static uint64_t resident(void)
 enum { MANY = 256, LARGE = 32, IMAGE = LARGE * LARGE };
 
 /* A short last batch and evaluation lie where the full batch does. */
-static void plans_of_a_model_share_memory(void **state)
+static void model_plans_share_memory(void **state)
 {
     static float images[MANY * IMAGE];
     static int32_t labels[MANY];
@@ -159,7 +159,7 @@ static void plans_of_a_model_share_memory(void **state)
 }
 
 /* Whatever order sizes come in, each gives what it gives alone. */
-static void plans_that_share_memory_give_the_same(void **state)
+static void model_plans_sharing_memory_give_same_results(void **state)
 {
     const co_model_options options = {.model = "[flatten, {linear: 50}, relu, {linear: 3}]",
                                       .sample = {3, {1, 8, 8}},
@@ -189,7 +189,7 @@ static void plans_that_share_memory_give_the_same(void **state)
     co_model_destroy(model);
 }
 
-static void backward_after_an_evaluation_is_refused(void **state)
+static void model_backward_after_evaluation_is_refused(void **state)
 {
     const co_model_options options = {
         .model = "[flatten, {linear: 3}]", .sample = {3, {1, 8, 8}}, .classes = 3};
@@ -220,10 +220,10 @@ static void backward_after_an_evaluation_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_draws_anew_in_every_step_of_a_run),
-        cmocka_unit_test(plans_of_a_model_share_memory),
-        cmocka_unit_test(plans_that_share_memory_give_the_same),
-        cmocka_unit_test(backward_after_an_evaluation_is_refused),
+        cmocka_unit_test(dropout_mask_differs_in_every_step),
+        cmocka_unit_test(model_plans_share_memory),
+        cmocka_unit_test(model_plans_sharing_memory_give_same_results),
+        cmocka_unit_test(model_backward_after_evaluation_is_refused),
     };
 
     return cmocka_run_group_tests(tests, fill, NULL);

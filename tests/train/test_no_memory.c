@@ -94,26 +94,26 @@ static void runs_end_with_an_error(int ranks, const char *strategy)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void one_rank(void **state)
+static void train_failed_allocation_on_one_rank_is_an_error(void **state)
 {
     (void)state;
     runs_end_with_an_error(1, "strategy=sync");
 }
 
-static void two_ranks(void **state)
+static void train_failed_allocation_on_two_ranks_is_an_error(void **state)
 {
     (void)state;
     runs_end_with_an_error(2, "strategy=sync");
 }
 
-static void two_ranks_with_shards(void **state)
+static void train_failed_allocation_with_shards_is_an_error(void **state)
 {
     (void)state;
     runs_end_with_an_error(2, "shards=5");
 }
 
 /* Sums under way when a rank fails; averages. */
-static void two_ranks_with_other_strategies(void **state)
+static void train_failed_allocation_of_strategy_is_an_error(void **state)
 {
     (void)state;
     runs_end_with_an_error(2, "strategy={name: stale, k: 2}");
@@ -123,10 +123,10 @@ static void two_ranks_with_other_strategies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank),
-        cmocka_unit_test(two_ranks),
-        cmocka_unit_test(two_ranks_with_shards),
-        cmocka_unit_test(two_ranks_with_other_strategies),
+        cmocka_unit_test(train_failed_allocation_on_one_rank_is_an_error),
+        cmocka_unit_test(train_failed_allocation_on_two_ranks_is_an_error),
+        cmocka_unit_test(train_failed_allocation_with_shards_is_an_error),
+        cmocka_unit_test(train_failed_allocation_of_strategy_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static co_status train(co_train_summary *out, const char *name, const char *scal
 }
 
 /* With each strategy that a loss scale goes with, on one rank and on two. */
-static void a_run_that_never_took_a_step_fails(void **state)
+static void train_without_any_step_fails(void **state)
 {
     static const char *const sets[][3] = {
         {"strategy=sync"}, {"strategy=one-shot"}, {"strategy=local"}, {"shards=4"}};
@@ -89,7 +89,7 @@ static void a_run_that_never_took_a_step_fails(void **state)
 }
 
 /* A loss that is not finite is left out of the mean, here of all. */
-static void a_mean_over_nothing_is_null(void **state)
+static void mean_loss_of_no_finite_step_is_null(void **state)
 {
     static const char *const sets[][4] = {
         {"data.normalize.mean=-1000000", "model.hidden=[]"},
@@ -108,7 +108,7 @@ static void a_mean_over_nothing_is_null(void **state)
 }
 
 /* A finished run is one, however it is asked for again; what was not measured is no number. */
-static void a_finished_run_stays_one(void **state)
+static void resume_of_finished_run_succeeds(void **state)
 {
     static const char *const set[] = {"evaluate=false", "data.normalize.std=1", NULL};
     co_train_summary summary;
@@ -123,7 +123,7 @@ static void a_finished_run_stays_one(void **state)
     }
 }
 
-static void people_see_a_dash(void **state)
+static void format_not_finite_is_a_dash(void **state)
 {
     char text[16];
 
@@ -136,10 +136,10 @@ static void people_see_a_dash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_never_took_a_step_fails),
-        cmocka_unit_test(a_mean_over_nothing_is_null),
-        cmocka_unit_test(a_finished_run_stays_one),
-        cmocka_unit_test(people_see_a_dash),
+        cmocka_unit_test(train_without_any_step_fails),
+        cmocka_unit_test(mean_loss_of_no_finite_step_is_null),
+        cmocka_unit_test(resume_of_finished_run_succeeds),
+        cmocka_unit_test(format_not_finite_is_a_dash),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -34,7 +34,7 @@ static co_status read_precision(co_precision *out, const char *text)
     return st;
 }
 
-static void levels_are_those_of_apex(void **state)
+static void precision_levels_equal_apex(void **state)
 {
     const struct {
         const char *text, *name;
@@ -71,7 +71,7 @@ static void levels_are_those_of_apex(void **state)
     }
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void precision_contradictory_keys_are_refused(void **state)
 {
     const struct {
         const char *text, *message;
@@ -100,7 +100,7 @@ static void what_makes_no_sense_is_refused(void **state)
     }
 }
 
-static void weights_are_rounded_as_asked_for(void **state)
+static void precision_rounding_key_is_followed(void **state)
 {
     const struct {
         const char *text;
@@ -125,7 +125,7 @@ static void weights_are_rounded_as_asked_for(void **state)
 
 /* ---- the scale ---- */
 
-static void a_dynamic_scale_moves_by_the_rules(void **state)
+static void loss_scale_dynamic_follows_rules(void **state)
 {
     co_precision p;
     co_scaler s;
@@ -264,7 +264,7 @@ static co_status overflow_rank(co_comm *world, void *arg)
     return st;
 }
 
-static void overflow_on_one_rank_skips_the_step_on_all(void **state)
+static void overflow_on_one_rank_skips_step_on_all(void **state)
 {
     job jobs[] = {
         {"sync", "O2", false},
@@ -309,7 +309,7 @@ static co_status train(co_train_summary *out, const char *name, int ranks, bool 
 }
 
 /* With a window of 2 the scale is another at step 5 than at the beginning. */
-static void a_run_goes_on_with_its_scale(void **state)
+static void loss_scale_after_resume_continues(void **state)
 {
     static const char *const precision[] = {"precision={level: O2, loss_scale_window: 2}",
                                             "precision={level: O1, loss_scale_window: 1}",
@@ -358,7 +358,7 @@ static void checkpoint_sha256(char out[65], const char *name, int steps)
 
 /* Steps that are all skipped leave weights and the statistics of batch norm where they were; a run
    of them alone fails. */
-static void a_skipped_step_leaves_no_trace(void **state)
+static void overflow_skipped_step_changes_nothing(void **state)
 {
     static const char *const precision[] = {"precision={level: O2, loss_scale: 1e18}",
                                             "precision={level: O2, loss_scale: 1024}"};
@@ -379,7 +379,7 @@ static void a_skipped_step_leaves_no_trace(void **state)
 }
 
 /* Parameters of batch norm that leave numbers of 16 bits on the way show it in the weights. */
-static void batch_norm_is_as_wide_as_asked_for(void **state)
+static void precision_keep_batchnorm_fp32_is_followed(void **state)
 {
     static const char *const precision[] = {
         "precision=O2",
@@ -401,7 +401,7 @@ static void batch_norm_is_as_wide_as_asked_for(void **state)
 
 /* What a rank has not sent yet has the scale of its step: with scales that are powers of two, and
    another in every step, not a bit changes. */
-static void what_is_kept_follows_the_scale(void **state)
+static void compress_residual_follows_loss_scale(void **state)
 {
     static const char *const strategies[] = {
         "strategy={name: sync, compress: bf16}",
@@ -427,7 +427,7 @@ static void what_is_kept_follows_the_scale(void **state)
 }
 
 /* Where gradients outlive their step, a loss scale is refused, and 16 bits alone are not. */
-static void every_strategy_runs_or_refuses(void **state)
+static void precision_with_every_strategy_runs_or_is_refused(void **state)
 {
     static const struct {
         const char *strategy;
@@ -458,16 +458,16 @@ static void every_strategy_runs_or_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_are_those_of_apex),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-        cmocka_unit_test(weights_are_rounded_as_asked_for),
-        cmocka_unit_test(a_dynamic_scale_moves_by_the_rules),
-        cmocka_unit_test(overflow_on_one_rank_skips_the_step_on_all),
-        cmocka_unit_test(a_run_goes_on_with_its_scale),
-        cmocka_unit_test(a_skipped_step_leaves_no_trace),
-        cmocka_unit_test(batch_norm_is_as_wide_as_asked_for),
-        cmocka_unit_test(what_is_kept_follows_the_scale),
-        cmocka_unit_test(every_strategy_runs_or_refuses),
+        cmocka_unit_test(precision_levels_equal_apex),
+        cmocka_unit_test(precision_contradictory_keys_are_refused),
+        cmocka_unit_test(precision_rounding_key_is_followed),
+        cmocka_unit_test(loss_scale_dynamic_follows_rules),
+        cmocka_unit_test(overflow_on_one_rank_skips_step_on_all),
+        cmocka_unit_test(loss_scale_after_resume_continues),
+        cmocka_unit_test(overflow_skipped_step_changes_nothing),
+        cmocka_unit_test(precision_keep_batchnorm_fp32_is_followed),
+        cmocka_unit_test(compress_residual_follows_loss_scale),
+        cmocka_unit_test(precision_with_every_strategy_runs_or_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

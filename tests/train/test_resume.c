@@ -89,7 +89,7 @@ static void check_same_bits(int ranks, const char *extra)
     shell("rm -rf %s/*", folder);
 }
 
-static void the_same_bits(void **state)
+static void resume_on_same_ranks_gives_same_bits(void **state)
 {
     (void)state;
     check_same_bits(1, "strategy=sync");
@@ -109,7 +109,7 @@ static void the_same_bits(void **state)
 }
 
 /* With shards on any number of ranks. */
-static void the_same_bits_on_other_ranks(void **state)
+static void resume_with_shards_on_other_ranks_gives_same_bits(void **state)
 {
     const char *const set[] = {"shards=4", NULL}, *const cut[] = {"shards=4", "max_steps=5", NULL};
     co_train_summary whole, part;
@@ -122,7 +122,7 @@ static void the_same_bits_on_other_ranks(void **state)
 }
 
 /* The losses before the cut count once, whatever ranks go on. */
-static void the_same_losses_on_other_ranks(void **state)
+static void resume_on_other_ranks_gives_same_losses(void **state)
 {
     const char *const set[] = {"shards=4", "max_steps=8", NULL};
     const char *const cut[] = {"shards=4", "max_steps=5", NULL};
@@ -152,7 +152,7 @@ static int events(const char *kind)
     return n;
 }
 
-static void no_event_stands_twice(void **state)
+static void resume_writes_no_event_twice(void **state)
 {
     const char *const cut[] = {"max_steps=9", NULL};
 
@@ -179,7 +179,7 @@ static double figure(const char *line, const char *name)
 }
 
 /* What the earlier part has taken counts, so that no figure falls, and shares are of one whole. */
-static void what_a_run_has_taken_adds_up(void **state)
+static void resume_times_and_bytes_add_up(void **state)
 {
     static const char *const names[] = {
         "\"train_seconds\":", "\"compute_seconds\":", "\"sync_seconds\":", "\"data_wait_seconds\":",
@@ -217,7 +217,7 @@ static void what_a_run_has_taken_adds_up(void **state)
     assert_true(n >= 5);
 }
 
-static void the_latest_and_the_best_are_kept(void **state)
+static void retention_keeps_latest_and_best(void **state)
 {
     int n = 0;
 
@@ -236,7 +236,7 @@ static void the_latest_and_the_best_are_kept(void **state)
 }
 
 /* Of equals the first is the best, so it is not the latest that stays. */
-static void the_best_stays_however_old(void **state)
+static void retention_keeps_best_however_old(void **state)
 {
     const char *const set[] = {"epochs=12", "checkpoint={every: 1 epoch, keep: 1}", NULL};
     double best = -1;
@@ -264,7 +264,7 @@ static void the_best_stays_however_old(void **state)
     }
 }
 
-static void a_complete_run_is_left_alone(void **state)
+static void resume_of_complete_run_changes_nothing(void **state)
 {
     co_train_summary first, again;
     struct stat before, after;
@@ -304,7 +304,7 @@ static void fingerprint(char out[64])
     pclose(pipe);
 }
 
-static void changed_configs_are_refused(void **state)
+static void resume_with_changed_config_is_refused(void **state)
 {
     static const struct {
         const char *set, *message;
@@ -339,7 +339,7 @@ static void changed_configs_are_refused(void **state)
 }
 
 /* Damage to the latest: the one before it is taken, with the same end. */
-static void damaged_ones_are_passed_over(void **state)
+static void resume_after_damage_takes_checkpoint_before(void **state)
 {
     static const char *const damage[] = {
         "cd %s/run/checkpoints/step-6 && printf x | dd of=weights.safetensors bs=1 seek=3000 "
@@ -369,7 +369,7 @@ static void damaged_ones_are_passed_over(void **state)
 }
 
 /* Of two that are to be kept none is damaged: the older good one stays. */
-static void damaged_ones_push_no_good_one_out(void **state)
+static void retention_damaged_checkpoint_is_not_counted(void **state)
 {
     static const char every[] = "checkpoint={every: 1 steps, keep: 3, best: false}";
     static const char fewer[] = "checkpoint={every: 5 steps, keep: 2, best: false}";
@@ -385,7 +385,7 @@ static void damaged_ones_push_no_good_one_out(void **state)
     assert_false(there("run/checkpoints/step-7"));
 }
 
-static void no_good_one_is_an_error(void **state)
+static void resume_without_valid_checkpoint_is_an_error(void **state)
 {
     const char *const cut[] = {"max_steps=6", NULL};
     char before[64], after[64];
@@ -406,7 +406,7 @@ static void no_good_one_is_an_error(void **state)
     fails(CO_E_USAGE, "holds a finished run without checkpoints", true, "epochs=4");
 }
 
-static void one_job_at_a_time(void **state)
+static void resume_of_locked_run_is_refused(void **state)
 {
     int lock;
 
@@ -446,7 +446,7 @@ static void put_in_the_way(void)
     }
 }
 
-static void a_failed_write_is_told_in_the_end(void **state)
+static void checkpoint_failed_write_is_reported_at_end(void **state)
 {
     (void)state;
     put_in_the_way();
@@ -456,7 +456,7 @@ static void a_failed_write_is_told_in_the_end(void **state)
     assert_true(there("run/summary.json"));
 }
 
-static void a_failed_write_ends_the_run_if_asked(void **state)
+static void checkpoint_failed_write_with_stop_ends_run(void **state)
 {
     (void)state;
     put_in_the_way();
@@ -469,21 +469,21 @@ static void a_failed_write_ends_the_run_if_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_same_bits),
-        TEST(the_same_bits_on_other_ranks),
-        TEST(the_same_losses_on_other_ranks),
-        TEST(no_event_stands_twice),
-        TEST(what_a_run_has_taken_adds_up),
-        TEST(the_latest_and_the_best_are_kept),
-        TEST(the_best_stays_however_old),
-        TEST(a_complete_run_is_left_alone),
-        TEST(changed_configs_are_refused),
-        TEST(damaged_ones_are_passed_over),
-        TEST(damaged_ones_push_no_good_one_out),
-        TEST(no_good_one_is_an_error),
-        TEST(one_job_at_a_time),
-        TEST(a_failed_write_is_told_in_the_end),
-        TEST(a_failed_write_ends_the_run_if_asked),
+        TEST(resume_on_same_ranks_gives_same_bits),
+        TEST(resume_with_shards_on_other_ranks_gives_same_bits),
+        TEST(resume_on_other_ranks_gives_same_losses),
+        TEST(resume_writes_no_event_twice),
+        TEST(resume_times_and_bytes_add_up),
+        TEST(retention_keeps_latest_and_best),
+        TEST(retention_keeps_best_however_old),
+        TEST(resume_of_complete_run_changes_nothing),
+        TEST(resume_with_changed_config_is_refused),
+        TEST(resume_after_damage_takes_checkpoint_before),
+        TEST(retention_damaged_checkpoint_is_not_counted),
+        TEST(resume_without_valid_checkpoint_is_an_error),
+        TEST(resume_of_locked_run_is_refused),
+        TEST(checkpoint_failed_write_is_reported_at_end),
+        TEST(checkpoint_failed_write_with_stop_ends_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static int train(co_train_summary *out, int ranks, const char *const *more)
 
 /* ---- the same bits ---- */
 
-static void whoever_updates_a_part_rounds_it_alike(void **state)
+static void rounding_is_same_whoever_updates(void **state)
 {
     static const struct {
         const char *precision, *way;
@@ -78,7 +78,7 @@ static void whoever_updates_a_part_rounds_it_alike(void **state)
 }
 
 /* On another number of ranks, too, where shards promise the same bits for any. */
-static void a_resumed_run_rounds_as_one_without_a_break(void **state)
+static void rounding_after_resume_gives_same_bits(void **state)
 {
     static const struct {
         const char *strategy, *shards;
@@ -112,7 +112,7 @@ static void a_resumed_run_rounds_as_one_without_a_break(void **state)
 }
 
 /* Else the tests above would show nothing. */
-static void chance_is_in_the_bits(void **state)
+static void rounding_stochastic_differs_from_nearest(void **state)
 {
     co_train_summary nearest, by_chance;
 
@@ -122,7 +122,7 @@ static void chance_is_in_the_bits(void **state)
     assert_string_not_equal(by_chance.weights_sha256, nearest.weights_sha256);
 }
 
-static void every_strategy_takes_it(void **state)
+static void rounding_with_every_strategy_trains(void **state)
 {
     static const char *const strategies[] = {
         "strategy=hogwild",
@@ -142,7 +142,7 @@ static void every_strategy_takes_it(void **state)
 /* ---- what it is for ---- */
 
 /* Steps so small that nearly none of them moves a weight to another number of 16 bits. */
-static void small_updates_are_not_lost(void **state)
+static void rounding_stochastic_keeps_small_updates(void **state)
 {
     static const char *const precision[] = {"precision=O2", O3_BF16, NEAREST};
     double loss[3];
@@ -224,7 +224,7 @@ static void try_optimizer(const char *name, const char *precision)
     co_comm_destroy(comm);
 }
 
-static void weights_of_every_optimizer_have_16_bits(void **state)
+static void rounding_with_every_optimizer_leaves_16_bits(void **state)
 {
     (void)state;
     for (const co_optimizer_ops *const *ops = co_optimizers; *ops; ops++) {
@@ -237,12 +237,12 @@ static void weights_of_every_optimizer_have_16_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_updates_a_part_rounds_it_alike),
-        cmocka_unit_test(a_resumed_run_rounds_as_one_without_a_break),
-        cmocka_unit_test(chance_is_in_the_bits),
-        cmocka_unit_test(every_strategy_takes_it),
-        cmocka_unit_test(small_updates_are_not_lost),
-        cmocka_unit_test(weights_of_every_optimizer_have_16_bits),
+        cmocka_unit_test(rounding_is_same_whoever_updates),
+        cmocka_unit_test(rounding_after_resume_gives_same_bits),
+        cmocka_unit_test(rounding_stochastic_differs_from_nearest),
+        cmocka_unit_test(rounding_with_every_strategy_trains),
+        cmocka_unit_test(rounding_stochastic_keeps_small_updates),
+        cmocka_unit_test(rounding_with_every_optimizer_leaves_16_bits),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -72,7 +72,7 @@ static void assert_same_for(const int *ranks, const char *const *set)
     }
 }
 
-static void any_number_of_ranks_gives_the_same_bits(void **state)
+static void shards_on_any_ranks_give_same_bits(void **state)
 {
     static const int ranks[] = {2, 3, 4, 5, 7, 8, 0};
 
@@ -80,7 +80,7 @@ static void any_number_of_ranks_gives_the_same_bits(void **state)
     assert_same_for(ranks, NULL);
 }
 
-static void so_it_does_whatever_the_shards_are(void **state)
+static void shards_any_number_on_any_ranks_give_same_bits(void **state)
 {
     static const int ranks[] = {2, 3, 0};
     static const char *const three[] = {"shards=3", NULL};
@@ -93,7 +93,7 @@ static void so_it_does_whatever_the_shards_are(void **state)
     assert_same_for(ranks, many);
 }
 
-static void so_it_does_whatever_else_is_on(void **state)
+static void shards_with_other_options_give_same_bits(void **state)
 {
     static const int ranks[] = {3, 0};
     static const char *const cut[] = {"accumulate=2", "threads=2", NULL};
@@ -113,7 +113,7 @@ static void so_it_does_whatever_else_is_on(void **state)
 }
 
 /* Else the tests above would show nothing. */
-static void the_shards_are_in_the_bits(void **state)
+static void shards_other_number_gives_other_bits(void **state)
 {
     static const char *const without[] = {"shards=auto", NULL};
     static const char *const four[] = {"shards=4", NULL};
@@ -140,7 +140,7 @@ static void refused(int ranks, const char *set, const char *want)
         fail_msg("%s: got \"%s\"", set, co_error_message());
 }
 
-static void what_depends_on_the_ranks_is_refused(void **state)
+static void shards_with_rank_dependent_options_are_refused(void **state)
 {
     (void)state;
     refused(9, "seed=1", "start at most 8 (-n), or raise shards");
@@ -156,11 +156,11 @@ static void what_depends_on_the_ranks_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_ranks_gives_the_same_bits),
-        cmocka_unit_test(so_it_does_whatever_the_shards_are),
-        cmocka_unit_test(so_it_does_whatever_else_is_on),
-        cmocka_unit_test(the_shards_are_in_the_bits),
-        cmocka_unit_test(what_depends_on_the_ranks_is_refused),
+        cmocka_unit_test(shards_on_any_ranks_give_same_bits),
+        cmocka_unit_test(shards_any_number_on_any_ranks_give_same_bits),
+        cmocka_unit_test(shards_with_other_options_give_same_bits),
+        cmocka_unit_test(shards_other_number_gives_other_bits),
+        cmocka_unit_test(shards_with_rank_dependent_options_are_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -63,7 +63,7 @@ static double distance(const char *run)
     return most;
 }
 
-static void the_last_checkpoint_is_the_end(void **state)
+static void checkpoint_at_end_equals_final_weights(void **state)
 {
     static const struct {
         int ranks;
@@ -102,7 +102,7 @@ static void the_last_checkpoint_is_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_checkpoint_is_the_end),
+        cmocka_unit_test(checkpoint_at_end_equals_final_weights),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

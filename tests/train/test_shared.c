@@ -74,7 +74,7 @@ static void assert_same_bytes(int ranks, const char *strategy, const char *more)
 }
 
 /* The same arithmetic for each weight, whoever does it. */
-static void parts_equal_the_whole(void **state)
+static void sync_update_parts_equals_whole(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 3; ranks++)
@@ -90,7 +90,7 @@ static void parts_equal_the_whole(void **state)
 }
 
 /* A limit on the norm that nothing reaches makes every update wait for all of the gradient. */
-static void early_updates_equal_late_ones(void **state)
+static void sync_early_updates_equal_late_ones(void **state)
 {
     static const char *const optimizers[] = {sgd, adam};
 
@@ -107,7 +107,7 @@ static void early_updates_equal_late_ones(void **state)
         }
 }
 
-static void threads_equal_sync(void **state)
+static void threads_on_any_ranks_equal_sync(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 4; ranks++) {
@@ -161,7 +161,7 @@ static void assert_near(double got, double want)
 }
 
 /* The order in which steps are added is free, so there is rounding. */
-static void ssp_of_bound_0_has_the_losses_of_sync(void **state)
+static void ssp_bound_0_has_losses_of_sync(void **state)
 {
     static const char *const optimizers[] = {"optimizer={name: sgd, lr: 0.05}", sgd};
 
@@ -200,7 +200,7 @@ static void assert_staleness(const char *run_dir, uint64_t reads)
     assert_int_equal(sum, reads);
 }
 
-static void ssp_learns_and_counts(void **state)
+static void ssp_on_ranks_lowers_loss_and_counts_staleness(void **state)
 {
     (void)state;
     for (int ranks = 2; ranks <= 4; ranks++) {
@@ -214,7 +214,7 @@ static void ssp_learns_and_counts(void **state)
     }
 }
 
-static void a_bound_below_0_is_refused(void **state)
+static void ssp_negative_bound_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(train(NULL, 2, "strategy={name: ssp, bound: -1}", "epochs=1"), CO_E_USAGE);
@@ -222,7 +222,7 @@ static void a_bound_below_0_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "from 0"));
 }
 
-static void hogwild_learns(void **state)
+static void hogwild_on_ranks_lowers_loss(void **state)
 {
     (void)state;
     for (int ranks = 2; ranks <= 4; ranks++) {
@@ -333,19 +333,19 @@ static void check_fate(void (*deed)(void), co_status status, const char *text)
     }
 }
 
-static void a_rank_that_fails_ends_the_run(void **state)
+static void shared_weights_failed_rank_ends_run(void **state)
 {
     (void)state;
     check_fate(NULL, CO_E_DATA, "sample 7 is damaged");
 }
 
-static void a_rank_that_dies_ends_the_run(void **state)
+static void shared_weights_killed_rank_ends_run(void **state)
 {
     (void)state;
     check_fate(be_killed, CO_E_PEER, "killed by signal 9");
 }
 
-static void a_rank_that_stands_still_ends_the_run(void **state)
+static void shared_weights_hanging_rank_ends_run(void **state)
 {
     (void)state;
     check_fate(stand_still, CO_E_TIMEOUT, "waiting");
@@ -354,18 +354,18 @@ static void a_rank_that_stands_still_ends_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_equal_the_whole),
-        cmocka_unit_test(early_updates_equal_late_ones),
-        cmocka_unit_test(threads_equal_sync),
+        cmocka_unit_test(sync_update_parts_equals_whole),
+        cmocka_unit_test(sync_early_updates_equal_late_ones),
+        cmocka_unit_test(threads_on_any_ranks_equal_sync),
         cmocka_unit_test(threads_equal_sync_with_batch_norm),
         cmocka_unit_test(hogwild_of_one_rank_equals_sync),
-        cmocka_unit_test(hogwild_learns),
-        cmocka_unit_test(ssp_of_bound_0_has_the_losses_of_sync),
-        cmocka_unit_test(ssp_learns_and_counts),
-        cmocka_unit_test(a_bound_below_0_is_refused),
-        cmocka_unit_test(a_rank_that_fails_ends_the_run),
-        cmocka_unit_test(a_rank_that_dies_ends_the_run),
-        cmocka_unit_test(a_rank_that_stands_still_ends_the_run),
+        cmocka_unit_test(hogwild_on_ranks_lowers_loss),
+        cmocka_unit_test(ssp_bound_0_has_losses_of_sync),
+        cmocka_unit_test(ssp_on_ranks_lowers_loss_and_counts_staleness),
+        cmocka_unit_test(ssp_negative_bound_is_refused),
+        cmocka_unit_test(shared_weights_failed_rank_ends_run),
+        cmocka_unit_test(shared_weights_killed_rank_ends_run),
+        cmocka_unit_test(shared_weights_hanging_rank_ends_run),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -342,7 +342,7 @@ static void train_split(split *s, size_t n)
                  co_error_message());
 }
 
-static void any_split_takes_the_steps_of_one_process(void **state)
+static void train_any_partition_equals_one_process(void **state)
 {
     static one o;
     uint64_t empty = 0;
@@ -379,7 +379,7 @@ static void any_split_takes_the_steps_of_one_process(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_split_takes_the_steps_of_one_process),
+        cmocka_unit_test(train_any_partition_equals_one_process),
     };
 
     if (argc > 1)

@@ -186,7 +186,7 @@ static void check(const char *strategy, int ranks, bool threads)
     close_job(&s, ranks);
 }
 
-static void same_steps(void **test)
+static void state_restored_takes_same_steps(void **test)
 {
     (void)test;
     check("strategy=sync", 1, false);
@@ -201,7 +201,7 @@ static void same_steps(void **test)
 }
 
 /* Runs that do not repeat go on all the same. */
-static void goes_on(void **test)
+static void state_of_racy_strategy_continues(void **test)
 {
     static const char *const strategies[] = {"strategy=hogwild", "strategy={name: ssp, bound: 2}"};
 
@@ -219,7 +219,7 @@ static void goes_on(void **test)
 }
 
 /* Equal weights go on with any number of ranks, different ones with as many as there were. */
-static void other_ranks(void **test)
+static void state_on_other_ranks_continues_or_is_refused(void **test)
 {
     states_job s;
 
@@ -252,7 +252,7 @@ static double sum_of_copies(double *size, const co_state *state, int array, size
 }
 
 /* What ranks have not sent is neither lost nor doubled, and one that is new has as much as all. */
-static void parts_of_a_sum(void **test)
+static void state_on_other_ranks_keeps_sum_of_residuals(void **test)
 {
     static const int ranks[] = {1, 2, 3};
 
@@ -284,7 +284,7 @@ static void parts_of_a_sum(void **test)
 }
 
 /* How often, in words. */
-static void times_are_counted_in_their_units(void **state)
+static void save_policy_units_are_parsed(void **state)
 {
     static const struct {
         const char *text;
@@ -321,11 +321,11 @@ static void times_are_counted_in_their_units(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_steps),
-        cmocka_unit_test(goes_on),
-        cmocka_unit_test(other_ranks),
-        cmocka_unit_test(parts_of_a_sum),
-        cmocka_unit_test(times_are_counted_in_their_units),
+        cmocka_unit_test(state_restored_takes_same_steps),
+        cmocka_unit_test(state_of_racy_strategy_continues),
+        cmocka_unit_test(state_on_other_ranks_continues_or_is_refused),
+        cmocka_unit_test(state_on_other_ranks_keeps_sum_of_residuals),
+        cmocka_unit_test(save_policy_units_are_parsed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

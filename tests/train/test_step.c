@@ -116,7 +116,7 @@ static void assert_nothing_allocated(int ranks, choice c)
         fail_msg("%s, %s, %d ranks: %s", c.model, c.strategy, ranks, co_error_message());
 }
 
-static void a_step_allocates_nothing(void **state)
+static void step_of_training_allocates_nothing(void **state)
 {
     static const char *const models[] = {"mnist-net", "{name: mnist-net, batch_norm: true}",
                                          "lenet5"};
@@ -205,7 +205,7 @@ static void train_as_threads(const char *strategy)
     co_shm_destroy(shm);
 }
 
-static void ranks_train_as_threads(void **state)
+static void step_of_ranks_as_threads_trains(void **state)
 {
     (void)state;
     for (size_t s = 0; s + 2 < N_STRATEGIES; s++)
@@ -215,8 +215,8 @@ static void ranks_train_as_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_allocates_nothing),
-        cmocka_unit_test(ranks_train_as_threads),
+        cmocka_unit_test(step_of_training_allocates_nothing),
+        cmocka_unit_test(step_of_ranks_as_threads_trains),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

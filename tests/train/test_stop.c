@@ -103,7 +103,7 @@ static curve train(int ranks, const char *const *set)
     return train_on(ranks, set, false);
 }
 
-static void a_run_ends_where_it_is_good_enough(void **state)
+static void stop_at_reached_metric_ends_run(void **state)
 {
     static const char *const strategies[] = {"strategy=sync", "strategy=threads",
                                              "strategy={name: local, period: 2}"};
@@ -137,7 +137,7 @@ static void a_run_ends_where_it_is_good_enough(void **state)
         }
 }
 
-static void what_is_not_reached_stops_nothing(void **state)
+static void stop_at_unreached_metric_changes_nothing(void **state)
 {
     const char *const set[] = {"stop_at={accuracy: 1}", "optimizer.lr=0.0001", NULL};
     const curve c = train(2, set);
@@ -178,7 +178,7 @@ static void ends_by(const curve *c, int epochs)
 }
 
 /* On any number of ranks; in the middle of an epoch a run is left and goes on as if it had not. */
-static void patience_is_counted_in_evaluations(void **state)
+static void stop_patience_counts_evaluations(void **state)
 {
     static const char *const metric[] = {"accuracy", "loss"};
     const char *const rough = "optimizer.lr=4"; /* up and down */
@@ -214,7 +214,7 @@ static void patience_is_counted_in_evaluations(void **state)
     assert_true(early > 0);
 }
 
-static void epochs_between_are_not_measured(void **state)
+static void evaluate_every_skips_epochs_between(void **state)
 {
     const char *const all[] = {"epochs=7", NULL}, *const some[] = {"epochs=7", "evaluate_every=3",
                                                                    NULL};
@@ -228,7 +228,7 @@ static void epochs_between_are_not_measured(void **state)
     assert_string_equal(a.summary.weights_sha256, b.summary.weights_sha256);
 }
 
-static void bad_stops_are_refused(void **state)
+static void stop_bad_config_is_refused(void **state)
 {
     static const struct {
         const char *set[3], *message;
@@ -263,11 +263,11 @@ static void bad_stops_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_ends_where_it_is_good_enough),
-        cmocka_unit_test(what_is_not_reached_stops_nothing),
-        cmocka_unit_test(patience_is_counted_in_evaluations),
-        cmocka_unit_test(epochs_between_are_not_measured),
-        cmocka_unit_test(bad_stops_are_refused),
+        cmocka_unit_test(stop_at_reached_metric_ends_run),
+        cmocka_unit_test(stop_at_unreached_metric_changes_nothing),
+        cmocka_unit_test(stop_patience_counts_evaluations),
+        cmocka_unit_test(evaluate_every_skips_epochs_between),
+        cmocka_unit_test(stop_bad_config_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -86,7 +86,7 @@ static double distance(const trained *a, const trained *b)
     return worst;
 }
 
-static void a_period_of_one_is_sync(void **state)
+static void train_local_period_of_one_equals_sync(void **state)
 {
     static const struct {
         int ranks;
@@ -111,7 +111,7 @@ static void a_period_of_one_is_sync(void **state)
     }
 }
 
-static void some_runs_give_the_bytes_of_sync(void **state)
+static void train_equivalent_strategies_give_bytes_of_sync(void **state)
 {
     static const struct {
         int ranks;
@@ -135,7 +135,7 @@ static void some_runs_give_the_bytes_of_sync(void **state)
     }
 }
 
-static void ranks_that_start_apart_end_elsewhere(void **state)
+static void train_per_rank_weights_end_elsewhere(void **state)
 {
     const trained common = train(2, "strategy=one-shot", NULL);
     const trained apart = train(2, "strategy={name: one-shot, init: per-rank}", NULL);
@@ -148,7 +148,7 @@ static void ranks_that_start_apart_end_elsewhere(void **state)
 }
 
 /* Also where the weights move, or become one, after the last epoch. */
-static void what_is_saved_is_what_was_measured(void **state)
+static void train_saved_weights_are_those_measured(void **state)
 {
     static const char *const strategies[] = {
         "strategy=sync",
@@ -179,10 +179,10 @@ static void what_is_saved_is_what_was_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_period_of_one_is_sync),
-        cmocka_unit_test(some_runs_give_the_bytes_of_sync),
-        cmocka_unit_test(ranks_that_start_apart_end_elsewhere),
-        cmocka_unit_test(what_is_saved_is_what_was_measured),
+        cmocka_unit_test(train_local_period_of_one_equals_sync),
+        cmocka_unit_test(train_equivalent_strategies_give_bytes_of_sync),
+        cmocka_unit_test(train_per_rank_weights_end_elsewhere),
+        cmocka_unit_test(train_saved_weights_are_those_measured),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

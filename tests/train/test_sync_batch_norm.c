@@ -108,7 +108,7 @@ static const struct {
     {3, "partition={kind: random, ratios: [0, 0.6, 0.4]}"},
 };
 
-static void many_ranks_equal_one(void **state)
+static void sync_batch_norm_on_ranks_equals_one_rank(void **state)
 {
     static const struct {
         const char *backend;
@@ -134,7 +134,7 @@ static void many_ranks_equal_one(void **state)
 }
 
 /* Squares of such numbers have no digit left in floats for what makes them differ. */
-static void a_large_mean_costs_no_digits(void **state)
+static void sync_batch_norm_large_mean_keeps_precision(void **state)
 {
     static const char far[] = "data.normalize={mean: [-3000, -3000], std: [1, 1]}";
     static const char *const backends[] = {"backend=cpu", "backend=ref"};
@@ -152,7 +152,7 @@ static void a_large_mean_costs_no_digits(void **state)
 }
 
 /* The tests above mean something: without sums over ranks the same runs part. */
-static void ranks_alone_differ(void **state)
+static void batch_norm_per_rank_differs_from_one_rank(void **state)
 {
     const char *const alone[] = {"sync_batch_norm=false", NULL};
 
@@ -166,7 +166,7 @@ static void ranks_alone_differ(void **state)
 }
 
 /* Where all ranks hold the same weights, the strategy does not matter to the statistics. */
-static void strategies_agree(void **state)
+static void sync_batch_norm_of_strategies_agrees(void **state)
 {
     static const char *const strategies[] = {"strategy=threads",
                                              "strategy={name: sync, bucket_mib: 0.001}",
@@ -190,7 +190,7 @@ static void strategies_agree(void **state)
 }
 
 /* Micro-batches that some ranks, or all, have nothing of. */
-static void small_parts_are_survived(void **state)
+static void sync_batch_norm_with_empty_ranks_trains(void **state)
 {
     static const char *const batches[] = {"batch=21", "batch=2", "batch=1"};
 
@@ -204,7 +204,7 @@ static void small_parts_are_survived(void **state)
         }
 }
 
-static void ranks_that_part_are_refused(void **state)
+static void sync_batch_norm_with_different_replicas_is_refused(void **state)
 {
     static const char *const strategies[] = {"local", "one-shot", "hogwild", "ssp",
                                              "{name: stale, racy: true}"};
@@ -225,9 +225,12 @@ static void ranks_that_part_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_ranks_equal_one),     cmocka_unit_test(a_large_mean_costs_no_digits),
-        cmocka_unit_test(ranks_alone_differ),       cmocka_unit_test(strategies_agree),
-        cmocka_unit_test(small_parts_are_survived), cmocka_unit_test(ranks_that_part_are_refused),
+        cmocka_unit_test(sync_batch_norm_on_ranks_equals_one_rank),
+        cmocka_unit_test(sync_batch_norm_large_mean_keeps_precision),
+        cmocka_unit_test(batch_norm_per_rank_differs_from_one_rank),
+        cmocka_unit_test(sync_batch_norm_of_strategies_agrees),
+        cmocka_unit_test(sync_batch_norm_with_empty_ranks_trains),
+        cmocka_unit_test(sync_batch_norm_with_different_replicas_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -89,7 +89,7 @@ static size_t change_all(co_named_tensor *t, size_t n)
     return n;
 }
 
-static void all_faults_are_listed_at_once(void **state)
+static void load_lists_all_mismatches(void **state)
 {
     static const char *const words[] = {
         "w.safetensors does not fit the model", "2 missing: conv.bias, bn.running_var",
@@ -109,7 +109,7 @@ static size_t change_names(co_named_tensor *t, size_t n)
     return n;
 }
 
-static void a_long_list_is_cut(void **state)
+static void load_long_list_of_mismatches_is_cut(void **state)
 {
     static const char *const words[] = {"8 missing: conv.weight, ", "bn.running_mean and 3 more",
                                         "8 unexpected: a, b, c, d, e and 3 more", NULL};
@@ -124,7 +124,7 @@ static size_t change_wrapped(co_named_tensor *t, size_t n)
     return n;
 }
 
-static void names_of_a_wrapped_model_are_told(void **state)
+static void load_names_of_wrapped_model_give_remedy(void **state)
 {
     static const char *const words[] = {"1 missing: fc.bias; 1 unexpected: module.fc.bias",
                                         "save model.module.state_dict()", NULL};
@@ -147,7 +147,7 @@ static size_t add_counter_elsewhere(co_named_tensor *t, size_t n)
     return n + 1;
 }
 
-static void batches_that_a_norm_has_seen_are_taken(void **state)
+static void load_batch_norm_counter_is_ignored(void **state)
 {
     static const char *const words[] = {"1 unexpected: fc.num_batches_tracked", NULL};
     co_model *model = open_model(2, 1), *other = open_model(2, 2);
@@ -171,7 +171,7 @@ static size_t change_to_doubles(co_named_tensor *t, size_t n)
     return n;
 }
 
-static void doubles_are_rounded(void **state)
+static void load_fp64_is_rounded_to_fp32(void **state)
 {
     const float want[2] = {0.1f, -3};
     co_model *model = open_model(2, 1);
@@ -187,7 +187,7 @@ static void doubles_are_rounded(void **state)
 }
 
 /* Fine-tuning: a classifier of other classes keeps its own weights. */
-static void some_layers_can_stay_fresh(void **state)
+static void load_skipped_layers_stay_initial(void **state)
 {
     static const char *const fc[] = {"fc"}, *const f[] = {"f"};
     co_model *model = open_model(2, 1), *other = open_model(3, 2);
@@ -213,7 +213,7 @@ static void some_layers_can_stay_fresh(void **state)
 }
 
 /* Whichever allocation fails: an error, and the weights are the file's or what they were. */
-static void memory_can_run_out_anywhere(void **state)
+static void load_failed_allocation_leaves_weights(void **state)
 {
     co_model *model = open_model(2, 1), *other = open_model(2, 2);
     const char *path = write_changed(model, change_to_doubles);
@@ -238,7 +238,7 @@ static void memory_can_run_out_anywhere(void **state)
 
 /* Behind log_softmax the loss of a sample is what its label's score lacks; no dropout, and nothing
    that is left of the samples before. */
-static void scores_are_what_evaluation_measures(void **state)
+static void predict_equals_loss_of_evaluation(void **state)
 {
     enum { N = 5, PIXELS = 28 * 28 };
     static float input[N][PIXELS], score[2][N][10];
@@ -280,14 +280,14 @@ static void scores_are_what_evaluation_measures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_faults_are_listed_at_once),
-        cmocka_unit_test(scores_are_what_evaluation_measures),
-        cmocka_unit_test(a_long_list_is_cut),
-        cmocka_unit_test(names_of_a_wrapped_model_are_told),
-        cmocka_unit_test(batches_that_a_norm_has_seen_are_taken),
-        cmocka_unit_test(doubles_are_rounded),
-        cmocka_unit_test(some_layers_can_stay_fresh),
-        cmocka_unit_test(memory_can_run_out_anywhere),
+        cmocka_unit_test(load_lists_all_mismatches),
+        cmocka_unit_test(predict_equals_loss_of_evaluation),
+        cmocka_unit_test(load_long_list_of_mismatches_is_cut),
+        cmocka_unit_test(load_names_of_wrapped_model_give_remedy),
+        cmocka_unit_test(load_batch_norm_counter_is_ignored),
+        cmocka_unit_test(load_fp64_is_rounded_to_fp32),
+        cmocka_unit_test(load_skipped_layers_stay_initial),
+        cmocka_unit_test(load_failed_allocation_leaves_weights),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
