@@ -116,6 +116,7 @@ lint: all ## layout, layers, limits, words, clang-tidy
 	@scripts/check_limits.sh
 	@scripts/check_opens.sh
 	@scripts/check_terms.sh
+	@scripts/check_test_names.sh
 	@scripts/tidy.sh build $(JOBS)
 
 format: ## put every source file into the project's layout

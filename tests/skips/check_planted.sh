@@ -36,7 +36,7 @@ ctest --output-junit "$folder/tests.xml" --test-output-size-passed 1000000 >/dev
 "$source/scripts/skips.sh" tests.xml >said
 cat >expected <<END
 2 tests skipped, and parts of 1 more:
-  part: planted_skip: no <device> here
+  part: planted_test_skips: no <device> here
   script: no sshd here
   whole: no <device> here
 END

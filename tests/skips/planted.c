@@ -12,19 +12,19 @@
 
 #define MAX_TESTS 512
 
-static void planted_skip(void **state)
+static void planted_test_skips(void **state)
 {
     (void)state;
     print_message("skipped: no <device> here\n");
     skip();
 }
 
-static void planted_pass(void **state)
+static void planted_test_passes(void **state)
 {
     (void)state;
 }
 
-static void planted_failure(void **state)
+static void planted_test_fails(void **state)
 {
     (void)state;
     fail();
@@ -32,8 +32,10 @@ static void planted_failure(void **state)
 
 int main(int argc, char **argv)
 {
-    static const CMUnitTestFunction kinds[] = {planted_skip, planted_pass, planted_failure};
-    static const char *const names[] = {"planted_skip", "planted_pass", "planted_failure"};
+    static const CMUnitTestFunction kinds[] = {planted_test_skips, planted_test_passes,
+                                               planted_test_fails};
+    static const char *const names[] = {"planted_test_skips", "planted_test_passes",
+                                        "planted_test_fails"};
     static struct CMUnitTest tests[MAX_TESTS];
     size_t n = 0;
 
