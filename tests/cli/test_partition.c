@@ -192,7 +192,7 @@ static void partition_bad_config_starts_no_rank(void **state)
 }
 
 /* Accuracy is that of the test split, whoever measures what. */
-static void test_partition_measures_each_sample_once(void **state)
+static void evaluation_measures_each_test_sample_once(void **state)
 {
     static const char *const bad[] = {"test_partition={kind: interleaved, pad: true}",
                                       "test_partition={kind: file, path: parts.txt}"};
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(partition_svg_is_drawn_or_refused),
         cmocka_unit_test(partition_with_empty_ranks_trains),
         cmocka_unit_test(partition_bad_config_starts_no_rank),
-        cmocka_unit_test(test_partition_measures_each_sample_once),
+        cmocka_unit_test(evaluation_measures_each_test_sample_once),
     };
     int failed;
 
