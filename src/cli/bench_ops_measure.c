@@ -18,6 +18,7 @@
 typedef struct measure {
     co_plan *plan;
     uint32_t *sample; /* (batch) */
+    co_step_values values;
     co_run run;
     uint64_t ns; /* for each step */
 } measure;
@@ -35,7 +36,8 @@ static void measure_fill(measure *m, const cli_network *net, int64_t batch)
             label[i] = (int32_t)(i % net->classes);
         m->sample[i] = (uint32_t)i;
     }
-    m->run = (co_run){.seed = 1, .sample = m->sample, .grad_scale = 1.0f / (float)batch};
+    m->values.grad_scale = 1.0f / (float)batch;
+    m->run = (co_run){.seed = 1, .sample = m->sample, .values = &m->values};
 }
 
 static co_status measure_open(measure *m, const cli_network *net, int64_t batch)

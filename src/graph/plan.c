@@ -50,6 +50,17 @@ static co_status plan_take_results(co_plan *plan)
     return co_device_alloc(&plan->results, plan->store->device, bytes, CO_MEMORY_PINNED);
 }
 
+static co_status plan_take_samples(co_plan *plan)
+{
+    const co_shape one = {1, {1}};
+
+    plan->samples = plan_new_tensor(plan, &one, CO_I32);
+    if (!plan->samples)
+        return CO_E_NOMEM;
+    plan->samples->pinned = true;
+    return CO_OK;
+}
+
 static co_status plan_build(co_plan *plan)
 {
     size_t n_var = (size_t)plan->graph->n_var, n_node = (size_t)plan->graph->n_node;
@@ -64,6 +75,8 @@ static co_status plan_build(co_plan *plan)
     if (!plan->node_call || !plan->value || !plan->plain || !plan->cast)
         return CO_E_NOMEM;
     CO_TRY(plan_compile_forward(plan));
+    if (plan->options.training)
+        CO_TRY(plan_take_samples(plan));
     if (plan->options.training)
         CO_TRY(plan_compile_backward(plan));
     CO_TRY(plan_place_memory(plan));
@@ -101,6 +114,7 @@ void co_plan_destroy(co_plan *plan)
 {
     if (!plan)
         return;
+    (void)co_queue_wait(plan->store->queue, CO_DEVICE_WAIT_MS); /* kernels use its memory */
     for (plan_call *pc = plan->calls; pc; pc = pc->next)
         if (pc->live && pc->call.kernel->fini)
             pc->call.kernel->fini(&pc->call);
@@ -130,6 +144,18 @@ co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t
     if (!from)
         return co_queue_fill(plan->store->queue, to, 0, bytes);
     return co_queue_copy(plan->store->queue, to, from, bytes);
+}
+
+co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from)
+{
+    const co_tensor *to = &plan->samples->tensor;
+
+    return co_queue_copy(plan->store->queue, to->data, from, to->bytes);
+}
+
+const uint32_t *co_plan_samples(const co_plan *plan)
+{
+    return plan->samples ? plan->samples->tensor.data : NULL;
 }
 
 co_status co_plan_results(const float **output, const float **loss, co_plan *plan)

@@ -55,6 +55,10 @@ int64_t co_plan_batch(const co_plan *plan);
    It is the queue's until the results have been asked for, or the queue has been waited for. NULL:
    zeros. */
 co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t bytes);
+/* The index of each sample, (N), as co_plan_feed, in a plan for training; and where they are, for
+   co_run.sample. */
+co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from);
+const uint32_t *co_plan_samples(const co_plan *plan);
 /* After forward: output (N, outputs) plain and loss of each sample (N), for the host to read until
    the next forward. Waits for the queue. */
 co_status co_plan_results(const float **output, const float **loss, co_plan *plan);

@@ -49,6 +49,7 @@ struct co_plan {
     plan_tensor **value;   /* (n_var) forward tensors */
     plan_tensor **plain;   /* (n_var) the same in the plain layout; NULL: not needed so far */
     plan_tensor **cast;    /* (n_var) the same of another type; NULL: likewise */
+    plan_tensor *samples;  /* pinned; in training, else NULL */
     plan_step *step;
     int n_step, cap_step;
     int n_forward;        /* steps below are forward */

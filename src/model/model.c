@@ -13,6 +13,7 @@
 #include "model/metrics.h"
 #include "models/models.h"
 #include "profile/profiler.h"
+#include "tensor/values.h"
 
 #define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch, as of any other tensor */
 
@@ -73,7 +74,6 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->config = values->config;
     model->backends = backends;
     model->seed = options->seed;
-    model->loss_scale = 1;
     model->direct_convolution = options->direct_convolution;
     st = co_precision_read(&model->precision, values->precision, co_config_arena(values->config));
     if (st == CO_OK)
@@ -233,37 +233,38 @@ static uint64_t model_place(const co_batch *batch)
 }
 
 /* Random streams depend on where in the run a sample is used, not on who uses it. */
-static co_run model_run(const co_model *model, const co_batch *batch)
+static co_status model_send_values(co_model *model, const co_batch *batch)
 {
-    co_run run = {.seed = model->seed, .sample = batch->sample};
+    co_step_given *given = co_values_given(model->store);
 
-    run.step = model_place(batch);
-    run.grad_scale = batch->global ? model->loss_scale / (float)batch->global : 0.0f;
-    run.reduce = model->norm_comm ? model_reduce : NULL;
-    run.reduce_arg = model->norm_comm;
-    return run;
+    given->step = model_place(batch);
+    given->samples = batch->global;
+    return co_values_send(model->store);
+}
+
+static co_run model_run(const co_model *model, const co_plan *plan)
+{
+    return (co_run){.seed = model->seed,
+                    .values = model->store->values,
+                    .sample = co_plan_samples(plan),
+                    .reduce = model->norm_comm ? model_reduce : NULL,
+                    .reduce_arg = model->norm_comm};
 }
 
 /* A rank without samples, where statistics are of all ranks: it goes through the same plan as the
    others, for a sample that does not count, so that it meets them at every sum. */
-static co_run model_phantom_run(const co_model *model, const co_batch *batch)
-{
-    static const uint32_t sample[1] = {0};
-    co_run run = model_run(model, batch);
-
-    run.sample = sample;
-    run.grad_scale = 0;
-    run.phantom = true;
-    return run;
-}
-
 static co_status model_phantom_forward(co_model *model, const co_batch *batch)
 {
-    const co_run run = model_phantom_run(model, batch);
+    static const uint32_t sample[1] = {0};
     const co_graph *graph = model->graph;
     co_plan *plan = NULL;
+    co_run run;
 
     CO_TRY(model_find_plan(&plan, model, 1, true));
+    CO_TRY(model_send_values(model, batch));
+    run = model_run(model, plan);
+    run.phantom = true;
+    CO_TRY(co_plan_feed_samples(plan, sample));
     for (int i = 0; i < graph->n_input; i++)
         CO_TRY(co_plan_feed(plan, graph->input[i].name, NULL,
                             model_input_bytes(model, &graph->input[i], 1)));
@@ -337,10 +338,14 @@ static co_status model_check_batch(const co_model *model, const co_batch *batch,
     return CO_OK;
 }
 
-static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch)
+static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch, bool training)
 {
     const co_graph *graph = model->graph;
 
+    if (training) {
+        CO_TRY(model_send_values(model, batch));
+        CO_TRY(co_plan_feed_samples(plan, batch->sample));
+    }
     for (int i = 0; i < graph->n_input; i++) {
         const co_graph_input *input = &graph->input[i];
 
@@ -375,8 +380,8 @@ static co_status model_count(co_result *out, co_model *model, co_plan *plan, con
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
                                    bool training)
 {
-    const co_run run = model_run(model, batch);
     co_plan *plan = NULL;
+    co_run run;
 
     memset(out, 0, sizeof(*out));
     if (training || batch->count > 0)
@@ -386,7 +391,8 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
-    CO_TRY(model_feed(model, plan, batch));
+    CO_TRY(model_feed(model, plan, batch, training));
+    run = model_run(model, plan);
     co_profiler_leave(model->profiler);
     co_profiler_enter(model->profiler, CO_PROFILE_IN_FORWARD);
     CO_TRY(co_plan_forward(plan, &run));
@@ -411,7 +417,7 @@ co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *bat
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
 {
-    const co_run run = {.seed = model->seed};
+    const co_run run = {.seed = model->seed, .values = model->store->values};
     const co_graph *graph = model->graph;
     const float *score, *loss;
     co_plan *plan = NULL;
@@ -440,10 +446,13 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
                             co_ready_fn ready, void *arg)
 {
     const bool phantom = batch->count == 0 && model->norm_comm;
-    co_run run = phantom ? model_phantom_run(model, batch) : model_run(model, batch);
+    co_run run;
 
     if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
         return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
+    CO_TRY(model_send_values(model, batch));
+    run = model_run(model, model->last);
+    run.phantom = phantom;
     run.accumulate = accumulate;
     co_profiler_enter(model->profiler, CO_PROFILE_IN_BACKWARD);
     CO_TRY(co_plan_backward(model->last, &run, ready, arg));

@@ -28,7 +28,6 @@ struct co_model {
     int threads; /* cores for its layers; 0: not said yet */
     bool direct_convolution;
     co_precision precision;
-    float loss_scale; /* of the gradients that backward gives; 1: none */
     uint64_t seed;
     co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
     bool given;           /* its initial weights come from a file, not from the seed */

@@ -330,7 +330,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
 {
     co_batch part = *batch;
 
-    d->options.model->loss_scale = (float)d->scaler.state.scale;
+    CO_TRY(co_scaler_send(&d->scaler, d->options.model->store, d->updates + 1));
     CO_TRY(distributed_begin_step(d));
     d->step.local += batch->count;
     d->step.global = batch->global;

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tensor/values.h"
+
 /* From the largest scale down to where no gradient of a float would overflow. */
 #define SCALER_MAX_IN_ROW 100
 
@@ -21,6 +23,16 @@ void co_scaler_init(co_scaler *scaler, const co_precision *precision)
 bool co_scaler_is_on(const co_scaler *scaler)
 {
     return scaler->precision.dynamic || scaler->precision.loss_scale != 1;
+}
+
+co_status co_scaler_send(co_scaler *scaler, co_store *store, uint64_t update)
+{
+    const co_loss_scale scale = {.scale = scaler->state.scale};
+
+    if (scaler->sent == scale.scale)
+        return CO_OK;
+    scaler->sent = scale.scale;
+    return co_values_set(store, update, &scale);
 }
 
 static void scaler_move(co_scaler *scaler)

@@ -7,6 +7,7 @@
 #include <cohort/status.h>
 
 #include "model/precision.h"
+#include "tensor/store.h"
 
 /* What goes from step to step; in checkpoints, for each rank. */
 typedef struct co_scaler_state {
@@ -20,9 +21,13 @@ typedef struct co_scaler {
     co_precision precision;
     co_scaler_state state;
     bool overflow; /* of the last step */
+    double sent;   /* the scale that the store has; 0: none yet */
 } co_scaler;
 
 void co_scaler_init(co_scaler *scaler, const co_precision *precision);
+/* The scale into the values of the store's next backward, where it is new; `update`: the 1-based
+   number of that step's. */
+co_status co_scaler_send(co_scaler *scaler, co_store *store, uint64_t update);
 /* Whether gradients are looked at at all. */
 bool co_scaler_is_on(const co_scaler *scaler);
 /* The step's gradients have been seen. Changes the scale by Apex's rules. CO_E_FAILED when too many

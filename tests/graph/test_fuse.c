@@ -156,7 +156,8 @@ static void check_case(const fuse_case *c, bool no_reuse)
     const co_backend *const list[] = {c->backend, &co_backend_ref, NULL};
     const co_plan_options options = {
         .batch = BATCH, .training = true, .backends = list, .no_reuse = no_reuse};
-    const co_run run = {.grad_scale = 1};
+    const co_step_values values = {.grad_scale = 1};
+    const co_run run = {.values = &values};
     co_graph *g = make_graph(c->also);
     co_store *store = NULL;
     co_plan *plan = NULL;

@@ -86,7 +86,8 @@ static void fill(co_plan *plan)
 }
 
 static const uint32_t samples[BATCH] = {4, 8, 15, 16, 23};
-static const co_run run = {.seed = 5, .step = 2, .sample = samples, .grad_scale = 0.2f};
+static const co_step_values values = {.given.step = 2, .grad_scale = 0.2f};
+static const co_run run = {.seed = 5, .sample = samples, .values = &values};
 
 typedef struct ranges {
     size_t end;

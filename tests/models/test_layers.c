@@ -57,7 +57,8 @@ static void forward(float out[2], models_test *t)
     static const uint32_t sample[1] = {0};
     static const co_backend *const ref[] = {&co_backend_ref, NULL};
     const co_plan_options options = {.batch = 1, .backends = ref};
-    const co_run run = {.sample = sample};
+    static const co_step_values values;
+    const co_run run = {.sample = sample, .values = &values};
     co_store *store = NULL;
     co_plan *plan = NULL;
 

@@ -138,7 +138,7 @@ static co_status project_backward(co_call *call, const co_run *run)
     float *dx = call->grad_in[0]->data;
 
     for (int64_t i = 0; i < count; i++)
-        dx[i] = run->grad_scale * row[i];
+        dx[i] = co_run_grad_scale(run) * row[i];
     return CO_OK;
 }
 
@@ -150,7 +150,7 @@ static const co_kernel project_kernel = {
 };
 
 static const co_kernel *const harness_kernels[] = {&source_kernel, &project_kernel, NULL};
-static const co_backend harness_backend = {.name = "test", .kernels = harness_kernels};
+const co_backend harness_backend = {.name = "test", .kernels = harness_kernels};
 
 /* --- building --- */
 
@@ -242,7 +242,7 @@ co_status harness_create(harness **out, const co_shape *sample, int64_t batch, c
     if (!h)
         return CO_E_NOMEM;
     h->batch = batch;
-    h->grad_scale = 1;
+    h->values = (co_step_values){.given.step = 9, .grad_scale = 1};
     h->sample = co_calloc((size_t)batch, sizeof(*h->sample));
     h->label = co_calloc((size_t)batch, sizeof(*h->label));
     st = h->sample && h->label ? harness_build(h, sample, net) : CO_E_NOMEM;
@@ -358,7 +358,7 @@ co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode)
 
 co_run harness_run(const harness *h)
 {
-    return (co_run){.seed = 5, .step = 9, .sample = h->sample, .grad_scale = h->grad_scale};
+    return (co_run){.seed = 5, .sample = h->sample, .values = &h->values};
 }
 
 co_status harness_forward(double *objective, harness *h, co_plan *plan)

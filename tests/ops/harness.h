@@ -25,9 +25,11 @@ typedef struct harness {
     float *target;     /* owned (batch, outputs), 0 to 1 */
     const float *row;  /* (batch, outputs) what project multiplies by; NULL: random */
     double projection; /* the objective in double, where project is the loss */
-    float grad_scale;
+    co_step_values values;
     const co_backend *backend[8]; /* of the last plan; the last one is the test ops' */
 } harness;
+
+extern const co_backend harness_backend; /* of the test ops, on the host */
 
 /* `net` is layers with `;` between: "conv2d {out: 3, kernel: 5}; relu". `keep` remembers the
    current tensor, and `add` adds it to the current one later on. */

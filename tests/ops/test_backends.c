@@ -93,7 +93,7 @@ static void backends_check(const ops_case *c)
         {"evaluation", false, false}, {"training", true, false}, {"training twice", true, true}};
     harness *h = cases_create(c);
 
-    h->grad_scale = 0.125f;
+    h->values.grad_scale = 0.125f;
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
         const harness_mode ref = {.training = ways[w].training};
         harness_result want;

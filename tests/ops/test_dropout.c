@@ -34,7 +34,8 @@ static const dropout_case dropout_cases[] = {
 static float dropout_factor(const harness *h, const dropout_case *d, int64_t n, int64_t e)
 {
     const co_run run = harness_run(h);
-    const co_rng rng = {run.seed, CO_RNG_DROPOUT | DROPOUT_NODE << 8, run.step, run.sample[n]};
+    const co_rng rng = {run.seed, CO_RNG_DROPOUT | DROPOUT_NODE << 8, run.values->given.step,
+                        run.sample[n]};
     const float u = co_rng_to_unit(co_rng_word(&rng, (uint64_t)(e / d->span)));
 
     return (double)u < d->p ? 0 : (float)(1 / (1 - d->p));

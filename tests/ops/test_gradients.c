@@ -105,7 +105,7 @@ static void gradients_accumulate_and_scale(void **state)
             harness_result once, twice;
 
             assert_int_equal(harness_measure(&once, h, &mode, false), CO_OK);
-            h->grad_scale = 0.25f;
+            h->values.grad_scale = 0.25f;
             assert_int_equal(harness_measure(&twice, h, &mode, true), CO_OK);
             for (size_t i = 0; i < once.n_grad; i++)
                 if (!(fabsf(twice.grad[i] - once.grad[i] / 2) <=

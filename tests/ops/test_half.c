@@ -134,7 +134,7 @@ static void half_run(const ops_case *c, const half_type *type)
 
     snprintf(where, sizeof(where), "%s in %s (batch %d)", c->name, co_dtype_name(type->dtype),
              (int)c->batch);
-    h->grad_scale = 0.125f;
+    h->values.grad_scale = 0.125f;
     half_define(&want, &defined, h, c, precision, allowed);
     if (harness_measure(&got, h, &all, true) != CO_OK)
         fail_msg("%s: %s", where, co_error_message());

@@ -14,6 +14,7 @@
 
 #include <cohort/ext/device.h>
 #include <cohort/ext/op.h>
+#include <cohort/ext/step.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,7 +82,7 @@ typedef struct co_call {
     co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
     co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
     co_tensor *grad_in[CO_OP_MAX_IN];   /* NULL: not needed. plan_backward sets layout and bytes */
-    co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run.grad_scale */
+    co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run_grad_scale */
     co_tensor *grad_more; /* NULL, or a second part of grad_out[0]; only with adds_gradients */
     bool adds_gradients;  /* set by plan: backward adds grad_more to grad_out[0] itself */
     co_tensor param[CO_OP_MAX_PARAM];      /* plain, in the flat store; buffers too */
@@ -98,12 +99,12 @@ typedef struct co_call {
     void *self; /* the kernel's self_size bytes, zeroed before plan */
 } co_call;
 
-/** What changes from step to step. */
+/** One pass through a plan. All of it is the same in every step: what is not, the two pointers lead
+ *  to, in memory of the plan's device, and is read when the work is done. */
 typedef struct co_run {
     uint64_t seed;
-    uint64_t step;          /* for random streams: another number in each step of a run */
+    const co_step_values *values;
     const uint32_t *sample; /* (N) index of each sample in the data set, for random streams */
-    float grad_scale;       /* d objective / d loss of one sample, e.g. 1 / global batch */
     bool accumulate;        /* add to grad_param instead of overwriting it */
     /** With over_ranks: `v` (n) becomes its sum over all ranks. All ranks call it, in the same
      * order and with the same n. */
@@ -112,6 +113,13 @@ typedef struct co_run {
     bool phantom; /* over_ranks: no sample counts; a rank without any keeps step with the others.
                      Its sums are 0, and so is every gradient; it moves running statistics */
 } co_run;
+
+/** d objective / d loss of one sample, for a kernel of a loss where it may read memory of the
+ * device. */
+static inline float co_run_grad_scale(const co_run *run)
+{
+    return run->phantom ? 0 : run->values->grad_scale;
+}
 
 /** co_kernel.reads */
 #define CO_READS(format) (1u << (format))

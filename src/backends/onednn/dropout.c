@@ -119,7 +119,8 @@ static void dropout_apply(co_tensor *to, const co_tensor *from, const co_call *c
     if (to->data != from->data && p.c % p.block)
         memcpy(to->data, from->data, to->bytes);
     for (int64_t n = 0; n < p.n; n++) {
-        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step, run->sample[n]};
+        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step,
+                            run->sample[n]};
 
         co_rng_uniform(u, &rng, 0, (uint64_t)draws);
         dropout_mask((float *)to->data + n * p.sample, (const float *)from->data + n * p.sample, &p,

@@ -41,6 +41,7 @@ static co_status cross_entropy_forward(co_call *call, const co_run *run)
 static co_status cross_entropy_backward(co_call *call, const co_run *run)
 {
     const int64_t rows = call->in[0]->shape.dim[0], classes = call->in[0]->shape.dim[1];
+    const float g = co_run_grad_scale(run);
 
     for (int64_t n = 0; call->grad_in[0] && n < rows; n++) {
         const float *x = (const float *)call->in[0]->data + n * classes;
@@ -48,8 +49,7 @@ static co_status cross_entropy_backward(co_call *call, const co_run *run)
         double norm = ref_log_sum_exp(x, classes);
 
         for (int64_t c = 0; c < classes; c++)
-            dx[c] =
-                (float)(run->grad_scale * (exp(x[c] - norm) - cross_entropy_target(call, n, c)));
+            dx[c] = (float)(g * (exp(x[c] - norm) - cross_entropy_target(call, n, c)));
     }
     return CO_OK;
 }

@@ -43,7 +43,8 @@ static void dropout_apply(const co_tensor *to, const co_tensor *from, const co_c
     float *u = call->scratch;
 
     for (int64_t n = 0; n < rows; n++) {
-        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step, run->sample[n]};
+        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step,
+                            run->sample[n]};
         const float *x = (const float *)from->data + n * count;
         float *y = (float *)to->data + n * count;
 

@@ -33,7 +33,8 @@ static co_status mse_loss_forward(co_call *call, const co_run *run)
 static co_status mse_loss_backward(co_call *call, const co_run *run)
 {
     const int64_t count = co_shape_count(&call->in[0]->shape);
-    const double scale = 2 * (double)run->grad_scale / (double)(count / call->in[0]->shape.dim[0]);
+    const double scale =
+        2 * (double)co_run_grad_scale(run) / (double)(count / call->in[0]->shape.dim[0]);
     const float *x = call->in[0]->data, *t = call->in[1]->data;
     float *dx = ref_data(call->grad_in[0]);
 

@@ -35,7 +35,7 @@ static co_status nll_loss_backward(co_call *call, const co_run *run)
         return CO_OK;
     memset(dx->data, 0, dx->bytes);
     for (int64_t n = 0; n < rows; n++)
-        ((float *)dx->data)[n * classes + label[n]] = -run->grad_scale;
+        ((float *)dx->data)[n * classes + label[n]] = -co_run_grad_scale(run);
     return CO_OK;
 }
 

@@ -70,7 +70,7 @@ static co_status dropout_plan_backward(co_call *call)
 static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, int64_t block)
 {
     const co_dropout_attr *a = call->attr;
-    const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->step, 0};
+    const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step, 0};
     const int64_t lanes = lanes_choose()->lanes, n = call->in[0]->shape.dim[0];
     uint32_t sample[LANES_MOST] = {0};
 
