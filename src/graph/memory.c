@@ -157,11 +157,13 @@ void co_plan_block_free(co_plan_block *block)
 }
 
 /* What is there goes first, so that there is never more than the largest plan asks for. */
-static co_status memory_grow(co_plan_block *block, void **memory, size_t *size, size_t bytes)
+static co_status memory_grow(co_plan_block *block, co_queue *queue, void **memory, size_t *size,
+                             size_t bytes)
 {
     if (*memory && bytes <= *size)
         return CO_OK;
     block->moves++;
+    CO_TRY(co_queue_wait(queue, CO_DEVICE_WAIT_MS)); /* plans that were there may be running */
     co_device_free(block->device, *memory, CO_MEMORY_DEVICE);
     *memory = NULL;
     *size = 0;
@@ -173,14 +175,15 @@ static co_status memory_grow(co_plan_block *block, void **memory, size_t *size, 
 static co_status memory_take(co_plan *plan)
 {
     co_plan_block *block = plan->block;
+    co_queue *queue = plan->store->queue;
     size_t scratch = 0;
 
     for (const plan_call *pc = plan->calls; pc; pc = pc->next)
         if (pc->call.scratch_bytes > scratch)
             scratch = pc->call.scratch_bytes;
     block->device = plan->store->device;
-    CO_TRY(memory_grow(block, &block->memory, &block->bytes, plan->used));
-    CO_TRY(memory_grow(block, &block->scratch, &block->scratch_bytes, scratch));
+    CO_TRY(memory_grow(block, queue, &block->memory, &block->bytes, plan->used));
+    CO_TRY(memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch));
     for (plan_tensor *t = plan->tensors; t; t = t->next)
         t->tensor.data = (char *)block->memory + memory_root(t)->offset;
     return CO_OK;

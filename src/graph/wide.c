@@ -176,6 +176,7 @@ static co_status wide_bind(co_call *call)
 
     w->inner.workspace = call->workspace;
     w->inner.scratch = call->scratch;
+    w->inner.queue = call->queue;
     for (int i = 0; i < w->n_place; i++)
         w->place[i].tensor->data = (char *)call->scratch + w->place[i].offset;
     return w->inner.kernel->bind ? w->inner.kernel->bind(&w->inner) : CO_OK;

@@ -4,6 +4,7 @@
 #include "device/mock.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -30,7 +31,14 @@ typedef struct mock_fence {
     uint64_t recorded, reached; /* under lock: how often */
 } mock_fence;
 
-typedef enum mock_kind { MOCK_COPY, MOCK_FILL, MOCK_CALL, MOCK_RECORD, MOCK_FOLLOW } mock_kind;
+typedef enum mock_kind {
+    MOCK_COPY,
+    MOCK_FILL,
+    MOCK_CALL,
+    MOCK_JOB,
+    MOCK_RECORD,
+    MOCK_FOLLOW
+} mock_kind;
 
 typedef struct mock_work {
     mock_kind kind;
@@ -41,6 +49,8 @@ typedef struct mock_work {
     mock_fence *fence;
     uint64_t point; /* of the fence */
     mock_call call;
+    mock_job job;
+    void *what; /* owned; (bytes), of a job */
 } mock_work;
 
 typedef struct mock_capture {
@@ -98,9 +108,29 @@ static void mock_run(mock_device *mock, mock_call call)
     call.run(&call);
 }
 
+/* What a queue has of it, done or not. */
+static void mock_forget(mock_work *work)
+{
+    free(work->what);
+    work->what = NULL;
+}
+
+static bool mock_copy_what(mock_work *work)
+{
+    void *what = work->what;
+
+    if (work->kind != MOCK_JOB)
+        return true;
+    work->what = malloc(work->bytes);
+    if (work->what)
+        memcpy(work->what, what, work->bytes);
+    return work->what != NULL;
+}
+
 /* Under lock, but for the delay and the work itself. */
 static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
 {
+    co_status st = CO_OK;
     void *to, *from;
 
     if (work->kind == MOCK_FOLLOW) {
@@ -119,8 +149,11 @@ static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
         memset(to, work->byte, work->bytes);
     else if (work->kind == MOCK_CALL)
         mock_run(mock, work->call);
+    else if (work->kind == MOCK_JOB)
+        st = work->job(work->what, &mock->memory);
     pthread_mutex_lock(&mock->lock);
     mock->busy--;
+    mock->broken |= st != CO_OK;
     if (work->kind == MOCK_RECORD)
         work->fence->reached = work->point;
     else
@@ -142,12 +175,15 @@ static void *mock_worker(void *arg)
         if (queue->end)
             break;
         if (mock->broken) {
-            queue->taken = queue->done = queue->given;
+            while (queue->taken < queue->given)
+                mock_forget(&queue->ring[queue->taken++ % MOCK_RING]);
+            queue->done = queue->given;
             pthread_cond_broadcast(&mock->changed);
             continue;
         }
         work = queue->ring[queue->taken++ % MOCK_RING];
         mock_do(mock, queue, &work);
+        mock_forget(&work);
         queue->done++;
         pthread_cond_broadcast(&mock->changed);
     }
@@ -158,12 +194,17 @@ static void *mock_worker(void *arg)
 static co_status mock_give(mock_queue *queue, const mock_work *work)
 {
     mock_device *mock = mock_of(&queue->base);
+    mock_work own = *work;
 
+    if (!mock_copy_what(&own))
+        return co_fail(CO_E_NOMEM, "the mock device has no memory for a job");
     pthread_mutex_lock(&mock->lock);
     while (queue->given - queue->done == MOCK_RING)
         pthread_cond_wait(&mock->changed, &mock->lock);
-    if (!mock->broken)
-        queue->ring[queue->given++ % MOCK_RING] = *work;
+    if (mock->broken)
+        mock_forget(&own);
+    else
+        queue->ring[queue->given++ % MOCK_RING] = own;
     pthread_cond_broadcast(&mock->changed);
     pthread_mutex_unlock(&mock->lock);
     return CO_OK;
@@ -195,6 +236,8 @@ static void mock_queue_destroy(co_queue *base)
     pthread_cond_broadcast(&mock->changed);
     pthread_mutex_unlock(&mock->lock);
     pthread_join(queue->worker, NULL);
+    while (queue->taken < queue->given)
+        mock_forget(&queue->ring[queue->taken++ % MOCK_RING]);
     co_free(queue);
 }
 
@@ -211,7 +254,10 @@ static co_status mock_keep(mock_capture *capture, const mock_work *work)
         capture->work = more;
         capture->cap = cap;
     }
-    capture->work[capture->n++] = *work;
+    capture->work[capture->n] = *work;
+    if (!mock_copy_what(&capture->work[capture->n]))
+        return CO_E_NOMEM;
+    capture->n++;
     return CO_OK;
 }
 
@@ -219,6 +265,8 @@ static void mock_capture_destroy(co_capture *base)
 {
     mock_capture *capture = (mock_capture *)base;
 
+    for (size_t i = 0; i < capture->n; i++)
+        mock_forget(&capture->work[i]);
     co_free(capture->work);
     co_free(capture);
 }
@@ -279,6 +327,13 @@ static co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes)
 void mock_call_on(co_queue *queue, const mock_call *call)
 {
     (void)mock_work_on(queue, &(mock_work){.kind = MOCK_CALL, .call = *call});
+}
+
+co_status mock_enqueue(co_queue *queue, mock_job job, const void *what, size_t bytes)
+{
+    return mock_work_on(
+        queue, &(mock_work){
+                   .kind = MOCK_JOB, .job = job, .what = (void *)(uintptr_t)what, .bytes = bytes});
 }
 
 static co_status mock_fence_create(co_fence **out, co_device *device)

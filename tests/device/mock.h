@@ -7,15 +7,7 @@
 #define TESTS_DEVICE_MOCK_H
 
 #include "device/device.h"
-
-/* How memory is kept from the host. */
-typedef enum mock_way {
-    /* A protection key, whose rights each thread has of its own: only workers have them. Not on
-       every machine. */
-    MOCK_KEYS,
-    /* Addresses that nobody may touch; a worker knows where else the same memory lies. */
-    MOCK_TWICE
-} mock_way;
+#include "device/mock_memory.h"
 
 /* CO_E_UNSUPPORTED: this machine has no such way. */
 co_status mock_open(co_device **out, mock_way way);
@@ -27,6 +19,10 @@ void mock_hold(co_device *device);
 void mock_go_on(co_device *device);
 /* What is not done yet, and whatever is queued from now on, is lost, and the device says so. */
 void mock_break(co_device *device);
+/* Something a worker calls in its turn, with a copy of what was given; memory of the device it
+   touches where mock_memory_reach says. What it returns but CO_OK breaks the device. */
+typedef co_status (*mock_job)(void *what, mock_memory *memory);
+co_status mock_enqueue(co_queue *queue, mock_job job, const void *what, size_t bytes);
 /* Copies and fills done so far, on all queues. */
 uint64_t mock_done(co_device *device);
 

@@ -4,7 +4,16 @@
 
 #include <pthread.h>
 
-#include "device/mock.h"
+#include <cohort/types.h>
+
+/* How memory is kept from the host. */
+typedef enum mock_way {
+    /* A protection key, whose rights each thread has of its own: only workers have them. Not on
+       every machine. */
+    MOCK_KEYS,
+    /* Addresses that nobody may touch; a worker knows where else the same memory lies. */
+    MOCK_TWICE
+} mock_way;
 
 typedef struct mock_block mock_block;
 
