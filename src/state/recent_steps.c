@@ -76,7 +76,7 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
     recent->due = step % recent->options.every == 0;
     recent->exchanged =
         (recent->due || owed) &&
-        (co_comm_size(comm) == 1 || co_distributed_meets(recent->options.distributed));
+        (co_comm_size(comm) == 1 || co_distributed_synchronizes(recent->options.distributed));
     if (!recent->exchanged)
         return CO_OK;
     recent_set_term(recent->term, &spans->all, figures);

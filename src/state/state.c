@@ -273,7 +273,7 @@ static co_status state_gather(co_state *state, const co_state_source *source)
 
 co_status co_state_capture(co_state *state, const co_state_source *source)
 {
-    CO_TRY(co_distributed_settle(source->distributed));
+    CO_TRY(co_distributed_quiesce(source->distributed));
     if (!state || !state->shared)
         return state_gather(state, source);
     CO_TRY(co_state_capture_part(state, source));
@@ -296,7 +296,7 @@ bool co_state_steps_on(const co_state *state)
     const co_strategy_merge *merge = &state->rank[0].merge;
 
     return state->ranks > 1 && state_has_shares(state, CO_STATE_PARAM) &&
-           (merge->way != 1 || merge->velocity != 0);
+           (merge->rate != 1 || merge->velocity != 0);
 }
 
 /* From the mean of a round to where the strategy's step along its way ends. */
@@ -313,8 +313,8 @@ static void state_step_on(float *mean, const co_state *state, size_t begin, size
     for (size_t e = begin; e < end; e++) {
         const double x = (double)from[e];
 
-        mean[e] =
-            (float)(x - merge->way * (x - (double)mean[e]) - merge->velocity * (double)velocity[e]);
+        mean[e] = (float)(x - merge->rate * (x - (double)mean[e]) -
+                          merge->velocity * (double)velocity[e]);
     }
 }
 

@@ -7,7 +7,7 @@
  *
  *   before ranks start    co_state_shape_of, co_state_create(shared): arrays that all ranks see
  *   each rank, after a step (or an epoch's end)
- *                         co_distributed_settle, then co_state_capture_part: this rank's slice of
+ *                         co_distributed_quiesce, then co_state_capture_part: this rank's slice of
  * what is common, all of its own. When every rank is back from it the state is whole; whoever calls
  *                         has to make sure of that (co_state_capture does, with a barrier), and
  *                         that nobody writes into a state that is still being read.

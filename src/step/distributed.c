@@ -37,8 +37,8 @@ static co_status distributed_set_segments(co_distributed *d)
 /* A gradient that waits for a later step would wait with the scale of its own. */
 static bool distributed_keeps_gradients(const co_strategy *strategy)
 {
-    return strategy->late || (co_strategy_is_common(strategy) && !strategy->ops->rescale &&
-                              co_strategy_carry(strategy, 0));
+    return strategy->delayed || (co_strategy_replicas_in_sync(strategy) &&
+                                 !strategy->ops->rescale && co_strategy_persistent(strategy, 0));
 }
 
 static co_status distributed_open_scaler(co_distributed *d)
@@ -164,14 +164,14 @@ bool co_distributed_owns_weights(const co_distributed *d)
     return d->strategy->own_weights;
 }
 
-co_status co_distributed_settle(co_distributed *d)
+co_status co_distributed_quiesce(co_distributed *d)
 {
-    return distributed_synced(d, co_clock_ns(), co_strategy_settle(d->strategy));
+    return distributed_synced(d, co_clock_ns(), co_strategy_quiesce(d->strategy));
 }
 
 bool co_distributed_is_settled(const co_distributed *d)
 {
-    return !d->strategy->ops->settle;
+    return !d->strategy->ops->quiesce;
 }
 
 uint64_t co_distributed_updates(const co_distributed *d)
@@ -380,7 +380,7 @@ static co_status distributed_grad_overflows(int32_t *out, const co_distributed *
    each looks at what it would update, and one that has seen an overflow stops all. */
 static co_status distributed_find_overflow(bool *out, co_distributed *d)
 {
-    const bool common = co_strategy_is_common(d->strategy);
+    const bool common = co_strategy_replicas_in_sync(d->strategy);
     const double before = d->scaler.state.scale;
     int32_t bad = d->overflow;
 
@@ -441,9 +441,9 @@ bool co_distributed_is_local(const co_distributed *d)
     return co_strategy_is_local(d->strategy, d->step.step);
 }
 
-bool co_distributed_meets(const co_distributed *d)
+bool co_distributed_synchronizes(const co_distributed *d)
 {
-    return co_strategy_meets(d->strategy, d->step.step);
+    return co_strategy_synchronizes(d->strategy, d->step.step);
 }
 
 bool co_distributed_ends_with_finish(const co_distributed *d)

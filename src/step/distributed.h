@@ -25,7 +25,7 @@ co_comm *co_distributed_sharers(const co_distributed *distributed);
 /* Whether ranks hold weights of their own now. */
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether all ranks wait for each other in the step under way. */
-bool co_distributed_meets(const co_distributed *distributed);
+bool co_distributed_synchronizes(const co_distributed *distributed);
 /* Whether co_distributed_finish may move the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
 /* An array that goes from step to step beside the weights and running statistics: the optimizer's
@@ -46,7 +46,7 @@ uint64_t *co_distributed_counters(const co_distributed *distributed, size_t *n);
 /* Whether each rank may have weights of its own after an update. */
 bool co_distributed_owns_weights(const co_distributed *distributed);
 /* Finish what is under way between two steps, so that what is named above is all. Collective. */
-co_status co_distributed_settle(co_distributed *distributed);
+co_status co_distributed_quiesce(co_distributed *distributed);
 /* Whether settling costs nothing: the ranks are in step and nothing is under way. */
 bool co_distributed_is_settled(const co_distributed *distributed);
 /* Updates that this rank's optimizer has made. */

@@ -49,7 +49,7 @@ co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
 
     if (st == CO_OK) {
         *needs = probe.d.strategy->ops->needs;
-        *common = co_strategy_is_common(probe.d.strategy);
+        *common = co_strategy_replicas_in_sync(probe.d.strategy);
         *in_step = *common && *needs == 0 && co_distributed_is_settled(&probe.d);
     }
     distributed_probe_close(&probe);
@@ -70,8 +70,8 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
         return true;
     }
     out->carry = true;
-    out->data = co_strategy_carry(d->strategy, (size_t)(i - states));
-    out->own = out->share = co_strategy_carry_is_share(d->strategy, (size_t)(i - states));
+    out->data = co_strategy_persistent(d->strategy, (size_t)(i - states));
+    out->own = out->share = co_strategy_is_partial_sum(d->strategy, (size_t)(i - states));
     snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
     return out->data != NULL;
 }

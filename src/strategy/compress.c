@@ -259,7 +259,7 @@ void co_compress_resume(co_compress *compress, uint64_t step)
         compress->c.step = step;
 }
 
-static float *compress_carry(bool *share, const co_compress *compress, size_t i)
+static float *compress_persistent(bool *share, const co_compress *compress, size_t i)
 {
     const co_compressor *c;
 
@@ -271,7 +271,7 @@ static float *compress_carry(bool *share, const co_compress *compress, size_t i)
         *share = true;
         return c->memory;
     }
-    return c->ops->carry ? c->ops->carry(share, c, i - (c->memory ? 1 : 0)) : NULL;
+    return c->ops->persistent ? c->ops->persistent(share, c, i - (c->memory ? 1 : 0)) : NULL;
 }
 
 /* What is a share of a sum of gradients has their unit; what ranks have in common, a direction, has
@@ -279,28 +279,28 @@ static float *compress_carry(bool *share, const co_compress *compress, size_t i)
 void co_compress_rescale(co_compress *compress, double factor)
 {
     bool share;
-    float *carry;
+    float *array;
 
-    for (size_t i = 0; (carry = compress_carry(&share, compress, i)) != NULL; i++) {
+    for (size_t i = 0; (array = compress_persistent(&share, compress, i)) != NULL; i++) {
         const co_store *store = compress->c.store;
 
         if (share)
-            store->vector->scale(store->queue, carry, factor, carry, store->n);
+            store->vector->scale(store->queue, array, factor, array, store->n);
     }
 }
 
-float *co_compress_carry(const co_compress *compress, size_t i)
+float *co_compress_persistent(const co_compress *compress, size_t i)
 {
     bool share;
 
-    return compress_carry(&share, compress, i);
+    return compress_persistent(&share, compress, i);
 }
 
-bool co_compress_carry_is_share(const co_compress *compress, size_t i)
+bool co_compress_is_partial_sum(const co_compress *compress, size_t i)
 {
     bool share;
 
-    return compress_carry(&share, compress, i) && share;
+    return compress_persistent(&share, compress, i) && share;
 }
 
 const uint64_t *co_compress_bytes(const co_compress *compress)

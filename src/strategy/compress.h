@@ -39,9 +39,9 @@ void co_compress_resume(co_compress *compress, uint64_t step);
 
 /* As co_strategy_ops.rescale; for NULL too. */
 void co_compress_rescale(co_compress *compress, double factor);
-/* As co_strategy_ops.carry; the memory, where there is one, is the first. For NULL too. */
-float *co_compress_carry(const co_compress *compress, size_t i);
-bool co_compress_carry_is_share(const co_compress *compress, size_t i);
+/* As co_strategy_ops.persistent; the memory, where there is one, is the first. For NULL too. */
+float *co_compress_persistent(const co_compress *compress, size_t i);
+bool co_compress_is_partial_sum(const co_compress *compress, size_t i);
 /* Bytes that gradients have, and that were sent for them: (2), of this rank's steps so far. */
 const uint64_t *co_compress_bytes(const co_compress *compress);
 

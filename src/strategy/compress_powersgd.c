@@ -286,7 +286,7 @@ static co_status powersgd_take(co_compressor *c, co_piece *piece)
                               CO_F32, CO_SUM);
 }
 
-static float *powersgd_carry(bool *share, const co_compressor *c, size_t i)
+static float *powersgd_persistent(bool *share, const co_compressor *c, size_t i)
 {
     const powersgd_state *self = c->self;
 
@@ -313,6 +313,6 @@ const co_compressor_ops co_compressor_powersgd = {
     .init = powersgd_init,
     .post = powersgd_post,
     .take = powersgd_take,
-    .carry = powersgd_carry,
+    .persistent = powersgd_persistent,
     .fini = powersgd_fini,
 };

@@ -179,7 +179,7 @@ static co_status topk_take(co_compressor *c, co_piece *piece)
     return CO_OK;
 }
 
-static float *topk_carry(bool *share, const co_compressor *c, size_t i)
+static float *topk_persistent(bool *share, const co_compressor *c, size_t i)
 {
     const topk_state *self = c->self;
 
@@ -204,6 +204,6 @@ const co_compressor_ops co_compressor_topk = {
     .init = topk_init,
     .post = topk_post,
     .take = topk_take,
-    .carry = topk_carry,
+    .persistent = topk_persistent,
     .fini = topk_fini,
 };

@@ -76,6 +76,6 @@ const co_strategy_ops co_strategy_hogwild = {
     .is_local = hogwild_is_local,
     .before_update = hogwild_before_update,
     .finish = hogwild_meet,
-    .settle = hogwild_meet,
+    .quiesce = hogwild_meet,
     .fini = hogwild_fini,
 };

@@ -132,7 +132,7 @@ static bool local_averages(const local_state *self, uint64_t step)
     return (step + 1 - (uint64_t)self->start) % (uint64_t)self->period == 0;
 }
 
-static bool local_meets(const co_strategy *strategy, uint64_t step)
+static bool local_synchronizes(const co_strategy *strategy, uint64_t step)
 {
     return !local_is_local(strategy, step) || local_averages(strategy->self, step);
 }
@@ -209,13 +209,13 @@ static co_strategy_merge local_merge(const co_strategy *strategy)
 
     if (!self->common || self->used.count[1] == 0)
         return merge;
-    merge.way = self->outer.nesterov ? lr * (1 + momentum) : lr;
+    merge.rate = self->outer.nesterov ? lr * (1 + momentum) : lr;
     merge.velocity = self->outer.nesterov ? lr * momentum * momentum : lr * momentum;
     return merge;
 }
 
 /* Both only ever change where all ranks agree. */
-static float *local_carry(const co_strategy *strategy, size_t i)
+static float *local_persistent(const co_strategy *strategy, size_t i)
 {
     const local_state *self = strategy->self;
 
@@ -254,13 +254,13 @@ const co_strategy_ops co_strategy_local = {
     .init = local_init,
     .start = local_start,
     .is_local = local_is_local,
-    .meets = local_meets,
+    .synchronizes = local_synchronizes,
     .grad_ready = local_grad_ready,
     .before_update = local_before_update,
     .after_update = local_after_update,
     .finish = local_end_round,
     .merge = local_merge,
-    .carry = local_carry,
+    .persistent = local_persistent,
     .counters = local_counters,
     .resume = local_resume,
     .fini = local_fini,

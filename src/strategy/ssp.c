@@ -309,7 +309,7 @@ const co_strategy_ops co_strategy_ssp = {
     .after_update = ssp_after_update,
     .finish = ssp_finish,
     .report = ssp_report,
-    .settle = ssp_meet,
+    .quiesce = ssp_meet,
     .resume = ssp_resume,
     .fini = ssp_fini,
 };

@@ -72,7 +72,7 @@ static co_status stale_init(co_strategy *strategy)
     stale *self = strategy->self;
     const size_t n_slot = stale_is_delayed(self) ? (size_t)self->k : 1;
 
-    strategy->own_weights = strategy->own_state = strategy->late = self->racy;
+    strategy->own_weights = strategy->own_state = strategy->delayed = self->racy;
     if (self->racy && self->k > 1)
         return co_fail(CO_E_USAGE, "strategy stale: racy: true has no delay; leave k out");
     self->slot = co_calloc(n_slot, sizeof(*self->slot));
@@ -84,13 +84,13 @@ static co_status stale_init(co_strategy *strategy)
     return CO_OK;
 }
 
-static bool stale_is_common(const co_strategy *strategy)
+static bool stale_replicas_in_sync(const co_strategy *strategy)
 {
     return !((const stale *)strategy->self)->racy;
 }
 
 /* A race is between the ranks' updates; the step ends after it for all. */
-static bool stale_meets(const co_strategy *strategy, uint64_t step)
+static bool stale_synchronizes(const co_strategy *strategy, uint64_t step)
 {
     (void)strategy;
     (void)step;
@@ -145,7 +145,7 @@ static co_status stale_after_update(co_strategy *strategy, const co_strategy_ste
 }
 
 /* The sums under way are complete, and wait for their step. */
-static co_status stale_settle(co_strategy *strategy)
+static co_status stale_quiesce(co_strategy *strategy)
 {
     stale *self = strategy->self;
 
@@ -154,7 +154,7 @@ static co_status stale_settle(co_strategy *strategy)
     return CO_OK;
 }
 
-static float *stale_carry(const co_strategy *strategy, size_t i)
+static float *stale_persistent(const co_strategy *strategy, size_t i)
 {
     const stale *self = strategy->self;
 
@@ -165,7 +165,7 @@ static co_status stale_finish(co_strategy *strategy)
 {
     const stale *self = strategy->self;
 
-    CO_TRY(stale_settle(strategy));
+    CO_TRY(stale_quiesce(strategy));
     return self->racy ? co_weights_broadcast(strategy) : CO_OK;
 }
 
@@ -195,14 +195,14 @@ const co_strategy_ops co_strategy_stale = {
     .self_size = sizeof(stale),
     .init = stale_init,
     .start = stale_start,
-    .is_common = stale_is_common,
-    .meets = stale_meets,
+    .replicas_in_sync = stale_replicas_in_sync,
+    .synchronizes = stale_synchronizes,
     .grad_ready = stale_grad_ready,
     .before_update = stale_before_update,
     .after_update = stale_after_update,
     .finish = stale_finish,
     .merge = stale_merge,
-    .settle = stale_settle,
-    .carry = stale_carry,
+    .quiesce = stale_quiesce,
+    .persistent = stale_persistent,
     .fini = stale_fini,
 };

@@ -65,15 +65,15 @@ co_status co_strategy_start(co_strategy *strategy)
     return strategy->ops->start ? strategy->ops->start(strategy) : CO_OK;
 }
 
-bool co_strategy_is_common(const co_strategy *strategy)
+bool co_strategy_replicas_in_sync(const co_strategy *strategy)
 {
-    return strategy->ops->is_common && strategy->ops->is_common(strategy);
+    return strategy->ops->replicas_in_sync && strategy->ops->replicas_in_sync(strategy);
 }
 
-bool co_strategy_meets(const co_strategy *strategy, uint64_t step)
+bool co_strategy_synchronizes(const co_strategy *strategy, uint64_t step)
 {
-    return strategy->ops->meets ? strategy->ops->meets(strategy, step)
-                                : co_strategy_is_common(strategy);
+    return strategy->ops->synchronizes ? strategy->ops->synchronizes(strategy, step)
+                                       : co_strategy_replicas_in_sync(strategy);
 }
 
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
@@ -106,19 +106,19 @@ co_status co_strategy_finish(co_strategy *strategy)
     return strategy->ops->finish ? strategy->ops->finish(strategy) : CO_OK;
 }
 
-co_status co_strategy_settle(co_strategy *strategy)
+co_status co_strategy_quiesce(co_strategy *strategy)
 {
-    return strategy->ops->settle ? strategy->ops->settle(strategy) : CO_OK;
+    return strategy->ops->quiesce ? strategy->ops->quiesce(strategy) : CO_OK;
 }
 
-float *co_strategy_carry(const co_strategy *strategy, size_t i)
+float *co_strategy_persistent(const co_strategy *strategy, size_t i)
 {
-    return strategy->ops->carry ? strategy->ops->carry(strategy, i) : NULL;
+    return strategy->ops->persistent ? strategy->ops->persistent(strategy, i) : NULL;
 }
 
-bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i)
+bool co_strategy_is_partial_sum(const co_strategy *strategy, size_t i)
 {
-    return strategy->ops->carry_is_share && strategy->ops->carry_is_share(strategy, i);
+    return strategy->ops->is_partial_sum && strategy->ops->is_partial_sum(strategy, i);
 }
 
 void co_strategy_rescale(co_strategy *strategy, double factor)

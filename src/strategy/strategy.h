@@ -23,8 +23,8 @@ co_status co_strategy_create(co_strategy **out, const co_value *value, co_config
 void co_strategy_destroy(co_strategy *strategy);
 
 /* The hooks, with NULL meaning nothing to do. */
-bool co_strategy_is_common(const co_strategy *strategy);
-bool co_strategy_meets(const co_strategy *strategy, uint64_t step);
+bool co_strategy_replicas_in_sync(const co_strategy *strategy);
+bool co_strategy_synchronizes(const co_strategy *strategy, uint64_t step);
 bool co_strategy_is_local(const co_strategy *strategy, uint64_t step);
 co_status co_strategy_start(co_strategy *strategy);
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end);
@@ -32,11 +32,11 @@ co_status co_strategy_shard_ready(co_strategy *strategy);
 co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step);
 co_status co_strategy_finish(co_strategy *strategy);
-co_status co_strategy_settle(co_strategy *strategy);
-float *co_strategy_carry(const co_strategy *strategy, size_t i);
+co_status co_strategy_quiesce(co_strategy *strategy);
+float *co_strategy_persistent(const co_strategy *strategy, size_t i);
 /* Not where ops->rescale is NULL and something is kept. */
 void co_strategy_rescale(co_strategy *strategy, double factor);
-bool co_strategy_carry_is_share(const co_strategy *strategy, size_t i);
+bool co_strategy_is_partial_sum(const co_strategy *strategy, size_t i);
 co_strategy_merge co_strategy_merge_of(const co_strategy *strategy);
 uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n);
 co_status co_strategy_resume(co_strategy *strategy, uint64_t step);

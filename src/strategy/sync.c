@@ -77,7 +77,7 @@ static co_status sync_init(co_strategy *strategy)
                            self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
 }
 
-static bool sync_is_common(const co_strategy *strategy)
+static bool sync_replicas_in_sync(const co_strategy *strategy)
 {
     (void)strategy;
     return true;
@@ -177,14 +177,14 @@ static co_status sync_after_update(co_strategy *strategy, const co_strategy_step
     return self->weights ? co_comm_barrier(co_comm_local(strategy->comm)) : CO_OK;
 }
 
-static float *sync_carry(const co_strategy *strategy, size_t i)
+static float *sync_persistent(const co_strategy *strategy, size_t i)
 {
-    return co_compress_carry(((const sync_state *)strategy->self)->compress, i);
+    return co_compress_persistent(((const sync_state *)strategy->self)->compress, i);
 }
 
-static bool sync_carry_is_share(const co_strategy *strategy, size_t i)
+static bool sync_is_partial_sum(const co_strategy *strategy, size_t i)
 {
-    return co_compress_carry_is_share(((const sync_state *)strategy->self)->compress, i);
+    return co_compress_is_partial_sum(((const sync_state *)strategy->self)->compress, i);
 }
 
 static void sync_rescale(co_strategy *strategy, double factor)
@@ -223,14 +223,14 @@ const co_strategy_ops co_strategy_sync = {
     .self_size = sizeof(sync_state),
     .init = sync_init,
     .start = sync_start,
-    .is_common = sync_is_common,
+    .replicas_in_sync = sync_replicas_in_sync,
     .grad_ready = sync_grad_ready,
     .shard_ready = sync_shard_ready,
     .before_update = sync_before_update,
     .after_update = sync_after_update,
     .report = sync_report,
-    .carry = sync_carry,
-    .carry_is_share = sync_carry_is_share,
+    .persistent = sync_persistent,
+    .is_partial_sum = sync_is_partial_sum,
     .rescale = sync_rescale,
     .resume = sync_resume,
     .fini = sync_fini,

@@ -36,7 +36,7 @@ static co_status threads_init(co_strategy *strategy)
                            CO_SUM);
 }
 
-static bool threads_is_common(const co_strategy *strategy)
+static bool threads_replicas_in_sync(const co_strategy *strategy)
 {
     (void)strategy;
     return true;
@@ -95,7 +95,7 @@ const co_strategy_ops co_strategy_threads = {
     .needs = CO_STRATEGY_NEEDS_WINDOW | CO_STRATEGY_NEEDS_THREADS,
     .init = threads_init,
     .start = threads_start,
-    .is_common = threads_is_common,
+    .replicas_in_sync = threads_replicas_in_sync,
     .grad_ready = threads_grad_ready,
     .shard_ready = threads_shard_ready,
     .before_update = threads_before_update,

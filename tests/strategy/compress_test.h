@@ -107,8 +107,8 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
         CO_TRY(co_strategy_after_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
     }
     r->bytes_sent = co_comm_bytes_sent(comm) - before;
-    carry = co_strategy_carry(t->strategy, 0);
-    r->has_memory = carry && co_strategy_carry_is_share(t->strategy, 0);
+    carry = co_strategy_persistent(t->strategy, 0);
+    r->has_memory = carry && co_strategy_is_partial_sum(t->strategy, 0);
     if (r->has_memory)
         memcpy(r->memory, carry, sizeof(r->memory));
     return CO_OK;

@@ -59,11 +59,11 @@ struct co_compressor_ops {
     co_status (*post)(co_compressor *compressor, co_piece *piece);
     /** The piece's message is complete: post the next one, or leave the sum in the gradient. */
     co_status (*take)(co_compressor *compressor, co_piece *piece);
-    /** Array i, as long as the store, of those that go from step to step beside the memory; NULL
-     *  after the last. *share: it is this rank's part of a sum over ranks, in the unit of
-     *  gradients, as the memory is; else it is the same on all of them, and has no unit. NULL:
+    /** Array i, of the length of the store, of the state that is kept between steps besides the
+     *  memory; NULL after the last. *share: it is this rank's part of a sum over ranks, in the unit
+     *  of gradients, as the memory is; else it is the same on all ranks, and has no unit. NULL:
      *  there are none. */
-    float *(*carry)(bool *share, const co_compressor *compressor, size_t i);
+    float *(*persistent)(bool *share, const co_compressor *compressor, size_t i);
     /** Free what init took; may come in the middle of a step, after a failure. NULL: nothing. */
     void (*fini)(co_compressor *compressor);
 };
