@@ -1,5 +1,5 @@
 /*
- * registry.c - the compute backends of this build, and the lists that a plan chooses kernels from.
+ * registry.c - the compute backends of this build, and the lists from which a plan chooses kernels.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * device.c - calls of a device, and waiting for it. Must not know which devices there are, but for
- * the host, which is NULL.
+ * device.c - calls of a device, and waiting for it.
+ *
+ * Must not know which devices there are, except the host, which is NULL.
  */
 #include "device/device.h"
 
@@ -8,7 +9,7 @@
 
 #include "core/clock.h"
 
-/* Looks at a fence before the core is given away, and before it is slept on. */
+/* Polls of a fence before the core is yielded, and before the first sleep. */
 #define DEVICE_SPINS    256
 #define DEVICE_YIELDS   256
 #define DEVICE_SLEEP_US 50
@@ -143,7 +144,7 @@ co_status co_fence_reached(bool *out, const co_fence *fence)
     return fence_ops(fence)->reached(out, fence);
 }
 
-/* The first looks are for what is nearly done; later ones leave the core to whoever has work. */
+/* The first polls are for work that is nearly done; later ones yield the core. */
 static void fence_pause(unsigned look)
 {
     if (look < DEVICE_SPINS)

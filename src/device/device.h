@@ -1,6 +1,6 @@
 /*
- * device.h - memory and order, on whatever device: calls through ext/device.h, which says what each
- * of them does. NULL is the host as device, as queue and as fence.
+ * device.h - memory and order of work on any device: calls through ext/device.h, which says what
+ * each of them does. NULL is the host, as device, as queue and as fence.
  */
 #ifndef CO_DEVICE_DEVICE_H
 #define CO_DEVICE_DEVICE_H
@@ -9,7 +9,7 @@
 
 #include <cohort/ext/device.h>
 
-/* A device that has not done by then what a caller must wait for is lost. */
+/* A device that has not finished within this time is treated as lost. */
 #define CO_DEVICE_WAIT_MS (10 * 60 * 1000)
 
 extern const co_device_ops co_device_host;
@@ -24,12 +24,12 @@ void co_device_free(co_device *device, void *block, co_memory kind);
 void co_device_forget(co_device *device, void *at, size_t bytes);
 
 co_status co_queue_create(co_queue **out, co_device *device);
-/* Waits for what is left in it, for CO_DEVICE_WAIT_MS at most. */
+/* Waits for the work that is left in it, at most CO_DEVICE_WAIT_MS. */
 void co_queue_destroy(co_queue *queue);
 co_device *co_queue_device(const co_queue *queue);
 co_status co_queue_copy(co_queue *queue, void *to, const void *from, size_t bytes);
 co_status co_queue_fill(co_queue *queue, void *to, int byte, size_t bytes);
-/* Until all that the queue has been given is done. CO_E_TIMEOUT after `timeout_ms`. */
+/* Until all work given to the queue is done. CO_E_TIMEOUT after `timeout_ms`. */
 co_status co_queue_wait(co_queue *queue, uint32_t timeout_ms);
 /* Copy, and wait for it. */
 co_status co_queue_copy_now(co_queue *queue, void *to, const void *from, size_t bytes);
@@ -37,7 +37,7 @@ co_status co_queue_copy_now(co_queue *queue, void *to, const void *from, size_t 
 co_status co_fence_create(co_fence **out, co_device *device);
 void co_fence_destroy(co_fence *fence);
 co_status co_fence_record(co_fence *fence, co_queue *queue);
-/* The host's queue follows by waiting, for CO_DEVICE_WAIT_MS at most. */
+/* On the host's queue this waits, at most CO_DEVICE_WAIT_MS. */
 co_status co_queue_follow(co_queue *queue, const co_fence *fence);
 co_status co_fence_reached(bool *out, const co_fence *fence);
 /* CO_E_TIMEOUT after `timeout_ms`. */

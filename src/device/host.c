@@ -1,6 +1,6 @@
 /*
  * host.c - the host as a device: work is done when the call returns, so its queue and its fences
- * are nothing at all, and a capture would keep none of it.
+ * are empty, and a capture would record nothing.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * autograd.c - the backward calls of a plan: reverse mode, by each op's rule.
  *
- * Nodes are visited in reverse order of building. What a node's backward gives for an input is
+ * Nodes are visited in reverse order of building. What a node's backward computes for an input is
  * that tensor's gradient, or is added to it where several nodes read the tensor. Only paths from
  * the loss to a parameter are followed.
  */
@@ -9,10 +9,10 @@
 
 #include "core/mem.h"
 
-/* Where the gradients of a tensor's several readers meet. */
+/* Where the gradients of a tensor with several readers are joined. */
 static const co_op autograd_add_op = {.name = "add", .n_in = 2, .n_out = 1};
 
-/* (n_var) whether a parameter comes before the tensor, so that its gradient is wanted. */
+/* (n_var) whether the tensor depends on a parameter, so that its gradient is needed */
 static bool *autograd_find_wanted(co_plan *plan)
 {
     const co_graph *graph = plan->graph;
@@ -30,13 +30,13 @@ static bool *autograd_find_wanted(co_plan *plan)
     return wanted;
 }
 
-/* The gradient of a tensor so far: NULL, or the sum of what its readers have given. */
+/* The gradient of a tensor so far: NULL, or the sum over the readers visited. */
 typedef struct autograd_sum {
     plan_tensor *grad;
-    plan_tensor *more; /* NULL, or a part that is added by the kernel that takes them */
+    plan_tensor *more; /* NULL, or a second part, which the kernel that reads the gradient adds */
 } autograd_sum;
 
-/* Whether the call that made a tensor takes its gradient in two parts; in any layouts, as ever. */
+/* Whether the call that made a tensor accepts its gradient in two parts, in any layouts. */
 static bool autograd_is_taken(const co_plan *plan, int var, const plan_tensor *a,
                               const plan_tensor *b)
 {

@@ -140,7 +140,7 @@ static bool compile_reads(const co_kernel *kernel, const co_backend *backend,
            (layout->format != CO_FORMAT_OPAQUE || layout->owner == backend);
 }
 
-/* The backend that brings the layout to the plain one, in the order of preference. */
+/* The first backend, in order of preference, that unpacks the layout. */
 static const co_backend *compile_find_unpacker(const co_plan *plan, const co_layout *layout)
 {
     const co_backend *const *b = plan->options.backends;
@@ -173,7 +173,7 @@ co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_kerne
     return CO_OK;
 }
 
-/* The same for an input of a node, where several nodes may want the plain copy. */
+/* The same for an input of a node, of which several nodes may need the plain copy. */
 static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_kernel *kernel,
                                     const co_backend *backend)
 {
@@ -194,7 +194,7 @@ static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_kern
     return CO_OK;
 }
 
-/* A kernel of the op and its backend, in the order in which they are asked. */
+/* A kernel of the op and its backend, in the order in which they are tried. */
 typedef struct compile_pair {
     const co_backend *const *backend; /* ended by NULL */
     const co_kernel *const *kernel;
@@ -208,7 +208,7 @@ static compile_pair compile_first(const co_plan *plan)
     return (compile_pair){backend, *backend ? (*backend)->kernels : NULL, 0};
 }
 
-/* The next kernel of `op`, which compile_step leaves behind; NULL at the end of a backend. */
+/* The next kernel of `op`, past which compile_step moves; NULL at the end of a backend. */
 static const co_kernel *compile_look(compile_pair *at, const char *op)
 {
     while (*at->kernel && strcmp((*at->kernel)->op, op) != 0)
@@ -228,7 +228,7 @@ static void compile_step(compile_pair *at)
     at->found = 0;
 }
 
-/* What has been said against a call's kernels. */
+/* The reasons for which kernels refused a call. */
 typedef struct compile_refusals {
     char text[1024];
     size_t used;
@@ -248,11 +248,11 @@ static void compile_refuse(compile_refusals *all, const co_backend *backend,
 typedef struct compile_choice {
     const co_backend *backend;
     const co_kernel *kernel;
-    bool narrow; /* it takes the call as it is: its tensors have 16 bits */
+    bool narrow; /* it takes the call as it is, in half precision */
 } compile_choice;
 
-/* The first kernel that takes the call, as it is or, where tensors have 16 bits, in floats; but one
-   that yields is taken in floats only if none behind it takes the call as it is. */
+/* The first kernel that takes the call, as it is or, for half-precision tensors, in fp32. A kernel
+   that yields is taken in fp32 only if no later one takes the call as it is. */
 static compile_choice compile_find(compile_refusals *all, const co_plan *plan, const plan_call *pc)
 {
     compile_choice choice = {NULL, NULL, false};
@@ -279,7 +279,7 @@ static compile_choice compile_find(compile_refusals *all, const co_plan *plan, c
         if (kernel || !at.found)
             compile_refuse(all, *at.backend, kernel, why);
     }
-    if (choice.kernel && before < sizeof(all->text)) { /* what came behind it does not count */
+    if (choice.kernel && before < sizeof(all->text)) { /* refusals of later kernels do not count */
         all->text[before] = 0;
         all->used = before;
     }
@@ -336,7 +336,7 @@ static void compile_set_params(co_call *call, const co_plan *plan, const co_node
     }
 }
 
-/* The node's call with tensors of one type, for kernels to look at. */
+/* The node's call with all tensors of one type, for kernels to inspect. */
 static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_call *init,
                                co_dtype dtype)
 {
@@ -356,9 +356,9 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
     return compile_describe_call(plan, &call);
 }
 
-/* Whether the first kernel that takes the node computes in floats, and one after it does not have
-   to; or it prefers them itself. Then floats are the faster way, as long as nobody brings the
-   node's tensors to 16 bits and back. */
+/* Whether the first kernel that takes the node computes in fp32 although a later one does not, or
+   prefers fp32 itself. Then fp32 is the faster choice, as long as the node's tensors are not
+   converted to half precision and back. */
 static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtype low)
 {
     co_tensor narrow_room[CO_OP_MAX_IN + CO_OP_MAX_OUT], wide_room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
@@ -411,7 +411,7 @@ static co_status compile_node(co_plan *plan, int index)
     return CO_OK;
 }
 
-/* What the caller reads or writes between calls is plain and stays. */
+/* Tensors that the caller accesses between calls are plain and pinned. */
 static co_status compile_pin(co_plan *plan, int var)
 {
     plan_tensor *t = plan->plain[var] ? plan->plain[var] : plan->value[var];

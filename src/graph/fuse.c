@@ -26,7 +26,7 @@ static bool fuse_reads_alone(const co_graph *graph, int node, int var)
     return readers == 1 && here == 1 && var != graph->output && var != graph->loss;
 }
 
-/* The side of a sum that is not the result of the node before it. */
+/* The addend of a sum: its input that is not the result of the node before it. */
 static int fuse_find_other(const co_graph *graph, int node)
 {
     const int *in = graph->node[node].in;
@@ -54,7 +54,7 @@ int plan_find_input(const co_plan *plan, const co_call *call, int i)
     return fuse_find_other(plan->graph, node);
 }
 
-/* Of ops with several inputs, only a sum: kernels are told no other way to join two tensors. */
+/* Of ops with several inputs only a sum: kernels know no other way to join two tensors. */
 static bool fuse_may_take(const co_op *op)
 {
     return op->n_in == 1 ? op->pointwise || op->pools : op->is_sum;

@@ -96,7 +96,7 @@ void co_graph_destroy(co_graph *graph)
     co_free(graph);
 }
 
-/* The node's own name in front of what an op says of its attributes and shapes. */
+/* Put the node's own name in front of the op's message about its attributes and shapes. */
 static co_status graph_name_failure(co_status st, const char *name)
 {
     char cause[1024];

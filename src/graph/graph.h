@@ -1,5 +1,5 @@
 /*
- * graph.h - a network as nodes over tensors, built once; knows no batch size, kernel or rank.
+ * graph.h - a network as nodes over tensors, built once. It knows no batch size, kernel or rank.
  */
 #ifndef CO_GRAPH_GRAPH_H
 #define CO_GRAPH_GRAPH_H
@@ -9,7 +9,7 @@
 #include "core/arena.h"
 #include "tensor/store.h"
 
-/* A tensor of the graph. dim[0] is the batch and is 1 here; a plan puts its own batch in. */
+/* A tensor of the graph. dim[0] is the batch, 1 here; a plan substitutes its own batch size. */
 typedef struct co_var {
     co_shape shape;
     co_dtype dtype;
@@ -32,10 +32,10 @@ typedef struct co_node {
     int out[CO_OP_MAX_OUT]; /* vars */
     int n_param;
     int param[CO_OP_MAX_PARAM];    /* into co_graph.param */
-    size_t range_begin, range_end; /* of its gradients in the store; equal: none */
+    size_t range_begin, range_end; /* range of its gradients in the store; equal: none */
 } co_node;
 
-/* What a batch brings: field `name` goes into tensor `var`. */
+/* An input from the batch: field `name` goes into tensor `var`. */
 typedef struct co_graph_input {
     const char *name;
     int var;
@@ -73,16 +73,16 @@ int co_graph_find_input(const co_graph *graph, const char *name);
 co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
                        const void *attr, const int *in);
 
-/* Append the loss: var `output` becomes the graph's output, and what `op` compares it with one more
-   input (co_op.target). *out is the loss of each sample. */
+/* Append the loss: var `output` becomes the graph's output, and what `op` compares it with becomes
+   one more input (co_op.target). *out is the loss of each sample. */
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
                             const void *attr, int output);
 
 /* Place parameters in the order in which backward finishes them. No node may be added after. */
 co_status co_graph_finish(co_graph *graph);
 
-/* Initial values from the seed alone: parameter p, element e are words of (seed, CO_RNG_INIT, p).
-   Fails where the store's device does. */
+/* Initial values from the seed alone: element e of parameter p uses the words of (seed,
+   CO_RNG_INIT, p). Fails where the store's device does. */
 co_status co_graph_init(const co_graph *graph, co_store *store, uint64_t seed);
 
 /* Trained elements, without gaps. */

@@ -1,8 +1,8 @@
 /*
- * work.c - operations and bytes of a step, from its tensors and what the op says of itself.
+ * work.c - operations and bytes of a step, from its tensors and the definition of its op.
  *
- * The minimum that any kernel has to do: what one reads twice, or puts down in between, is not in
- * here, so that a kernel which does so looks as slow as it is. Must not know kernels.
+ * It is the minimum for any kernel: data that a kernel reads twice, or stores in between, is not
+ * counted, so that such a kernel shows as slower. Must not know kernels.
  */
 #include "graph/work.h"
 
@@ -33,7 +33,7 @@ static void work_forward(co_work *out, const co_call *call, const co_op_work *wo
                  work_param_bytes(call->param, call->n_param) + (double)call->workspace_bytes;
 }
 
-/* Gradients in and out, and of what forward has left only what the op says it reads. */
+/* Gradients in and out, and of the forward tensors only those that the op says it reads. */
 static void work_backward(co_work *out, const co_call *call, const co_op_work *work)
 {
     const double grad_param = work_param_bytes(call->grad_param, call->n_param);

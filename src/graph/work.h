@@ -7,12 +7,12 @@
 #include "graph/plan.h"
 
 typedef struct co_work {
-    double flops; /* by the definition of the op (co_op_work); 0: it only moves */
-    bool bf16;    /* it multiplies BF16, or could where there are units for it */
-    double bytes; /* of the tensors that it reads and of those that it writes, each once */
+    double flops; /* by the definition of the op (co_op_work); 0: it only moves data */
+    bool bf16;    /* it multiplies in BF16, or could on a CPU with units for it */
+    double bytes; /* of the tensors that it reads and writes, each once */
 } co_work;
 
-/* A step of a plan that is complete, so that layouts are known: padding counts. */
+/* For a step of a complete plan, so that layouts are known: padding counts. */
 void co_work_of(co_work *out, const co_plan_step *step);
 
 #endif

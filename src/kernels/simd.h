@@ -19,8 +19,8 @@
 #endif
 #endif
 
-/* A function that is inlined has constants for its tile, and a loop that is unrolled keeps its sums
-   in registers. With a check at each access, that would take the compiler minutes. */
+/* An inlined function has constants for its tile, and an unrolled loop keeps its sums in registers.
+   With a sanitizer's check at each access that would take the compiler minutes. */
 #define SIMD_PRAGMA(text) _Pragma(#text)
 #ifdef SIMD_CHECKED
 #define SIMD_INLINE static __attribute__((unused))
@@ -35,7 +35,7 @@
 #endif
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
-/* The same at any address. */
+/* The same, unaligned. */
 typedef float loose_vec
     __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
@@ -53,7 +53,7 @@ SIMD_INLINE void simd_store(float *to, vec value)
     *(vec *)to = value;
 }
 
-/* The same at any address. */
+/* The same, unaligned. */
 SIMD_INLINE vec simd_load_any(const float *from)
 {
     return *(const loose_vec *)from;
@@ -66,7 +66,7 @@ SIMD_INLINE void simd_store_any(float *to, vec value)
 
 SIMD_INLINE vec simd_splat(float value)
 {
-    /* Written out: 0 + value would be an addition, as it is not value where that is -0. */
+    /* Written out: starting from 0 would be an addition, which changes -0. */
 #if LANES == 16
     return (vec){value, value, value, value, value, value, value, value,
                  value, value, value, value, value, value, value, value};
@@ -77,8 +77,8 @@ SIMD_INLINE vec simd_splat(float value)
 #endif
 }
 
-/* The first n floats, at any address, and zeros; and of a vector the first n. n is at most LANES.
- */
+/* The first n floats, unaligned, and zeros; and storing the first n of a vector. n is at most
+   LANES. */
 #if LANES == 16 && defined(__AVX512F__)
 SIMD_INLINE __mmask16 simd_first(int64_t n)
 {
@@ -121,8 +121,8 @@ SIMD_INLINE vec simd_splat_at(const float *from)
 }
 #endif
 
-/* Of two vectors, a's and b's elements whose index lacks the bit, b's moved up by it; or those that
-   have it, a's moved down. */
+/* From two vectors: the elements whose index lacks the bit, with b's moved up by it; or those whose
+   index has it, with a's moved down. */
 #define SIMD_LACK(bit, l)    ((l) & (bit) ? LANES + (l) - (bit) : (l))
 #define SIMD_HAVE(bit, l)    ((l) & (bit) ? LANES + (l) : (l) + (bit))
 #define SIMD_FOUR(f, bit, l) f(bit, l), f(bit, l + 1), f(bit, l + 2), f(bit, l + 3)

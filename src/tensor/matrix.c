@@ -1,6 +1,8 @@
 /*
- * matrix.c - see matrix.h. The matrix is read once, or read and written once: these products wait
- * for memory.
+ * matrix.c - see matrix.h.
+ *
+ * The matrix is read once, or read and written once: these products are limited by memory
+ * bandwidth.
  */
 #include "tensor/matrix.h"
 
@@ -8,7 +10,7 @@
 #include <string.h>
 
 #define MATRIX_TERMS CO_VECTOR_TERMS
-/* A vector that the others span is what rounding leaves of it. */
+/* A vector in the span of the others leaves nothing but rounding errors. */
 #define MATRIX_SPANNED 1e-6
 
 static int matrix_terms(size_t begin, size_t end)
@@ -76,7 +78,7 @@ static double matrix_dot_exact(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* Gram-Schmidt with a second pass, which makes up for what the first loses to cancellation. */
+/* Gram-Schmidt with a second pass, which corrects what the first loses to cancellation. */
 static void matrix_make_orthogonal(const co_vector_inner *inner, float *v, const float *p,
                                    size_t before, size_t n)
 {

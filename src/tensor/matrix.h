@@ -1,7 +1,8 @@
 /*
- * matrix.h - products of a tall or wide matrix with a few vectors: those of ext/vector.h. Sums are
- * taken in an order that does not depend on the machine, so that ranks on different ones find the
- * same.
+ * matrix.h - products of a tall or wide matrix with a few vectors: those of ext/vector.h.
+ *
+ * Sums are taken in an order that does not depend on the machine, so that all ranks get the same
+ * bits.
  */
 #ifndef CO_TENSOR_MATRIX_H
 #define CO_TENSOR_MATRIX_H

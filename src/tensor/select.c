@@ -1,19 +1,19 @@
 /*
  * select.c - exact selection of the k largest in one pass over most of the data.
  *
- * The bits of |x| are ordered as |x| is, so that all of this is about unsigned integers, keys. A
- * sample of the data gives a bound that a little more than k keys reach (Lin et al.,
- * arXiv:1712.01887, take such a bound for the answer; here it only says who is looked at closer);
- * one pass gathers those, and counting their digits, as a radix sort does, finds the k-th key.
- * Where the sample was wrong, digits of all n keys are counted. The result is the same either way.
+ * The bits of |x| have the order of |x|, so that the selection works on unsigned integers, the
+ * keys. A sample of the data gives a bound that slightly more than k keys reach (Lin et al.,
+ * arXiv:1712.01887, take such a bound for the answer; here it only says which elements are
+ * examined); one pass gathers those, and a radix sort's digit counts find the k-th key. Where the
+ * sample was misleading, the digits of all n keys are counted. The result is the same either way.
  */
 #include "tensor/select.h"
 
 #include <string.h>
 
-#define SELECT_LINE       16    /* floats that are sampled together: a line of cache */
+#define SELECT_LINE       16    /* floats that are sampled together: a cache line */
 #define SELECT_SAMPLE     16384 /* keys of a sample */
-#define SELECT_SMALL      65536 /* up to so many keys all are counted */
+#define SELECT_SMALL      65536 /* up to this many keys all are counted */
 #define SELECT_ROOM_MORE  4096
 #define SELECT_DIGIT_BITS 11
 #define SELECT_DIGITS     2048
@@ -33,7 +33,7 @@ size_t co_select_room(size_t k)
     return room > SELECT_SAMPLE ? room : SELECT_SAMPLE;
 }
 
-/* Keys to choose from: of x at `index` (n), or of all x. */
+/* Keys to choose from: of the elements `index` (n) of x, or of all. */
 typedef struct select_from {
     const float *x;
     const uint32_t *index; /* NULL: 0 .. n - 1 */
@@ -45,7 +45,7 @@ static uint32_t select_from_key(const select_from *from, size_t i)
     return select_key(from->x, from->index ? from->index[i] : i);
 }
 
-/* How many keys have which digit at `shift`, of those whose higher digits are `prefix`. */
+/* Histogram of the digits at `shift` of those keys whose higher digits are `prefix`. */
 static void select_count(uint32_t count[SELECT_DIGITS], const select_from *from, uint32_t prefix,
                          int shift, int bits)
 {
@@ -97,7 +97,7 @@ static void select_collect(uint32_t *index, const select_from *from, size_t k)
     }
 }
 
-/* A key that more than k of n reach, by a sample whose positions go into `room`. */
+/* A key that more than k of n reach, estimated from a sample whose positions go into `room`. */
 static uint32_t select_bound(uint32_t *room, const float *x, size_t n, size_t k)
 {
     const size_t lines = n / SELECT_LINE, wanted = SELECT_SAMPLE / SELECT_LINE;
@@ -108,7 +108,7 @@ static uint32_t select_bound(uint32_t *room, const float *x, size_t n, size_t k)
         for (size_t e = 0; e < SELECT_LINE; e++)
             room[i * SELECT_LINE + e] = (uint32_t)(i * lines / wanted * SELECT_LINE + e);
     place = k * SELECT_SAMPLE / n;
-    place += place / 2 + 32; /* of the k-th key in the sample, with what chance may add to it */
+    place += place / 2 + 32; /* of the k-th key in the sample, with a margin for chance */
     return place < SELECT_SAMPLE ? select_kth(&above, &sample, place) : 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "tensor/vector_inner.h"
 
-/* Candidates that co_select_largest may keep while it looks: room for so many. */
+/* Candidates that co_select_largest may hold while it searches. */
 size_t co_select_room(size_t k);
 
 void co_select_largest(const co_vector_inner *inner, uint32_t *index, uint32_t *room,

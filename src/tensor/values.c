@@ -1,9 +1,9 @@
 /*
- * values.c - the values of a step into the memory of the store's device, and back.
+ * values.c - transfers the values of a step to the memory of the store's device, and back.
  *
- * Where work is done at once the host writes them itself. Else a copy on the queue takes them from
- * pinned memory, in turns from several places, so that the host can be some steps ahead. Must not
- * know what they mean.
+ * Where work is done at once the host writes them itself. Otherwise a copy on the queue reads them
+ * from pinned memory, from several buffers in turn, so that the host can be some steps ahead. Must
+ * not know what the values mean.
  */
 #include "tensor/values.h"
 
@@ -12,13 +12,13 @@
 #include "core/mem.h"
 #include "device/device.h"
 
-#define VALUES_AHEAD 4 /* copies that may be under way */
+#define VALUES_AHEAD 4 /* copies that may be in flight */
 
 struct co_values_ring {
     co_step_given now, sent;
     bool fresh;                   /* nothing has been sent yet */
-    co_step_given *given;         /* (VALUES_AHEAD) owned, pinned: what copies read */
-    co_fence *done[VALUES_AHEAD]; /* owned: such a copy is over */
+    co_step_given *given;         /* (VALUES_AHEAD) owned, pinned: sources of the copies */
+    co_fence *done[VALUES_AHEAD]; /* owned: reached when such a copy is done */
     uint64_t n;                   /* copies so far */
 };
 

@@ -7,21 +7,21 @@
 
 #include "tensor/store.h"
 
-/* Beside the block of a store, where the host may not touch it. */
+/* State besides the block of a store, where the host may not access that. */
 typedef struct co_values_ring co_values_ring;
 
-/* Of one step after another; called by co_store_create_on and co_store_destroy. */
+/* Transfers for one step after another; called by co_store_create_on and co_store_destroy. */
 co_status co_values_open(co_store *store);
 void co_values_close(co_store *store);
 
-/* What the host gives the next step: change what is new, then send it. */
+/* The values that the host gives the next step: change some, then send. */
 co_step_given *co_values_given(const co_store *store);
-/* One queued copy of it, where anything is new, and what follows from it (CO_STEP_BEGIN). Copies
-   for earlier steps may still be under way. */
+/* One queued copy of it, where anything has changed, and what follows from it (CO_STEP_BEGIN).
+   Copies for earlier steps may still be in flight. */
 co_status co_values_send(co_store *store);
-/* What goes from step to step: before the first. Of a device it waits for the queue. */
+/* Values that persist between steps, before the first one. On a device this waits for the queue. */
 co_status co_values_set(co_store *store, uint64_t update, const co_loss_scale *scale);
-/* All of it once the queue has done what it was given, which this waits for. */
+/* All values, after the work that the queue has been given, which this waits for. */
 co_status co_values_read(co_step_values *out, const co_store *store);
 
 #endif

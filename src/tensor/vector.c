@@ -1,4 +1,4 @@
-/* vector.c - the loops of ext/vector.h in plain C, and which set of them this CPU is given. */
+/* vector.c - the loops of ext/vector.h in plain C, and the choice of a set of them for this CPU. */
 #define VECTOR_TABLE co_vector_base
 #define VECTOR_NAME  "plain C"
 #define VECTOR_HALF  co_half_plain

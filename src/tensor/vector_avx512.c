@@ -1,7 +1,7 @@
 /*
  * vector_avx512.c - the loops of ext/vector.h with vectors of 512 bits: AVX-512.
  *
- * It can put the lanes of a mask side by side. In a register: to memory, that is slow on some.
+ * It can compress the lanes of a mask. Into a register: a compressing store is slow on some CPUs.
  */
 #include <immintrin.h>
 #include <stddef.h>

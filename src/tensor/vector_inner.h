@@ -1,5 +1,5 @@
 /*
- * vector_inner.h - loops that larger operations are made of (matrix.h, select.h): a set for each
+ * vector_inner.h - loops that larger operations are made of (matrix.h, select.h): one set for each
  * level of instructions, all with the same bits.
  */
 #ifndef CO_TENSOR_VECTOR_INNER_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CO_VECTOR_TERMS 4 /* most that add_scaled and dot take at a time */
-/* find_large may write so many words after what it says it has. */
+#define CO_VECTOR_TERMS 4 /* maximum number of vectors for add_scaled and dot */
+/* find_large may write this many words past the end of its result */
 #define CO_VECTOR_MORE 16
 
 typedef struct co_vector_inner {
@@ -17,8 +17,8 @@ typedef struct co_vector_inner {
     void (*add_scaled)(float *y, const float *const *x, const float *a, int terms, size_t n);
     /* out[t] = sum of a[i] b[t][i], in 16 lanes that are added up in pairs */
     void (*dot)(float *out, const float *a, const float *const *b, int terms, size_t n);
-    /* Positions, in order, of elements whose bits without the sign are at least `bound`; ends early
-       when it has more than `most`. How many. `out`: (most + 1 + CO_VECTOR_MORE). */
+    /* Positions, in order, of elements whose bits without the sign are at least `bound`; returns
+       their number. Stops when there are more than `most`. `out`: (most + 1 + CO_VECTOR_MORE). */
     size_t (*find_large)(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most);
 } co_vector_inner;
 

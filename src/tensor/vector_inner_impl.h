@@ -13,10 +13,10 @@
 typedef float vector
     __attribute__((vector_size(VECTOR_LANES * sizeof(float)), aligned(4), may_alias));
 
-/* Not a function: one that returns a vector is called differently by each instruction set. */
+/* A macro, since a function that returns a vector has another calling convention on each level. */
 #define VECTOR_AT(from) (*(const vector *)(const void *)(from))
 
-/* `terms` is known where this is inlined. */
+/* `terms` is a constant where this is inlined. */
 static inline __attribute__((always_inline)) void
 inner_add_terms(float *y, const float *const *x, const float *a, int terms, size_t n)
 {
@@ -110,7 +110,7 @@ static inline size_t inner_find_some(uint32_t *out, const float *x, size_t begin
 #ifndef VECTOR_FIND_LARGE
 #define VECTOR_FIND_LARGE inner_find_large
 
-/* Most lines have none. */
+/* Most cache lines have none. */
 static size_t inner_find_large(uint32_t *out, const float *x, size_t n, uint32_t bound, size_t most)
 {
     size_t found = 0, i = 0;

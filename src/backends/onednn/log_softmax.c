@@ -1,5 +1,5 @@
 /*
- * log_softmax.c - scores to log-probabilities.
+ * log_softmax.c - logits to log-probabilities.
  */
 #include "backends/onednn/onednn.h"
 

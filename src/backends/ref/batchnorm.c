@@ -20,7 +20,7 @@
 
 #include "backends/ref/ref.h"
 
-/* What backward needs to make z again: mean and 1 / sqrt(var + eps). Kept for each channel. */
+/* What backward needs to recompute z: mean and 1 / sqrt(var + eps), kept for each channel. */
 typedef struct batchnorm_stat {
     double mean, inv_std;
 } batchnorm_stat;
@@ -88,8 +88,8 @@ static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
     return (batchnorm_stat){mean[channel], 1 / sqrt(var[channel] + a->eps)};
 }
 
-/* The statistics for forward and backward, from the batch; moves the running ones. A part of a
-   step that no rank has samples for leaves them. */
+/* The statistics for forward and backward, from the batch; updates the running ones. Where no rank
+   has samples for this part of a step they stay as they are. */
 static co_status batchnorm_take(batchnorm_stat *stat, co_call *call, const co_run *run)
 {
     const co_batchnorm_attr *a = call->attr;

@@ -1,6 +1,8 @@
 /*
- * flatten.c - each sample as one row. In the plain layout the bytes stay as they are, so this
- * is a copy, and nothing at all where the plan lets the output lie over the input.
+ * flatten.c - each sample as one row.
+ *
+ * In the plain layout the bytes stay as they are, so this is a copy, or nothing at all where the
+ * plan places the output over the input.
  */
 #include <string.h>
 

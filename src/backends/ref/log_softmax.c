@@ -1,11 +1,11 @@
 /*
- * log_softmax.c - scores to log-probabilities, row by row.
+ * log_softmax.c - logits to log-probabilities, row by row.
  *
  *   y[n][c]  = x[n][c] - log sum_k exp(x[n][k])
  *
  *   dx[n][c] = dy[n][c] - exp(y[n][c]) sum_k dy[n][k]
  *
- * The largest score is taken out of the sum first, so that exp cannot overflow.
+ * the largest logit is taken out of the sum first, so that exp cannot overflow.
  */
 #include <math.h>
 

@@ -16,13 +16,13 @@ extern const co_kernel co_ref_conv2d, co_ref_linear, co_ref_maxpool, co_ref_avgp
     co_ref_dropout, co_ref_dropout2d, co_ref_scale, co_ref_log_softmax, co_ref_nll_loss,
     co_ref_cross_entropy, co_ref_mse_loss, co_ref_bce_with_logits_loss;
 
-/* Data of a tensor that may be missing: NULL then. */
+/* Data of a tensor that may be missing, else NULL. */
 static inline float *ref_data(const co_tensor *tensor)
 {
     return tensor ? tensor->data : NULL;
 }
 
-/* Gradient of a parameter: added over the parts of a batch, or set by the first. */
+/* Gradient of a parameter: added over the micro-batches of a batch, or set by the first. */
 static inline void ref_put(float *to, double value, const co_run *run)
 {
     *to = run->accumulate ? *to + (float)value : (float)value;

@@ -11,7 +11,7 @@
 
 #define NORM_MAX_LANES 16
 
-/* What follows the norm. */
+/* The epilogue of the norm. */
 typedef enum norm_tail {
     NORM_PLAIN,
     NORM_RELU,
@@ -29,36 +29,36 @@ typedef struct norm_line {
     float shift[NORM_MAX_LANES];
 } norm_line;
 
-/* Planes of one block of channels, a sample each: `n` vectors that lie together. */
+/* Planes of one block of channels, one for each sample: `n` consecutive vectors. */
 typedef struct norm_planes {
     int64_t n, count;
     int64_t step; /* elements from one to the next */
 } norm_planes;
 
-/* Two sums for each lane of some planes. */
+/* Two sums for each lane over some planes. */
 typedef struct norm_part {
     double a[NORM_MAX_LANES], b[NORM_MAX_LANES];
 } norm_part;
 
-/* Pieces of a gradient's way back through some planes. A bit of `mask` is set where the ReLU let a
-   value through; NULL: none. */
+/* Operands of the backward pass for some planes. A bit of `mask` is set where the ReLU let a value
+   through; NULL: no ReLU. */
 typedef struct norm_back {
     const void *x;
     const void *dy, *more; /* gradient of the call's result: dy + more. more may be NULL */
     void *sum;             /* where the gradient of the sum goes, or NULL; may be dy or more */
     const uint8_t *mask;
-    bool mask_sum; /* what goes to `sum` has been through the mask */
+    bool mask_sum; /* whether the gradient for `sum` is masked */
 } norm_back;
 
-/* Loops over some planes, compiled once for each instruction set; all tensors of a call have them
-   alike, with `cell` bytes an element, floats or BF16, and all arithmetic is in floats. */
+/* Loops over some planes, compiled once for each instruction set. All tensors of a call have the
+   same layout, with `cell` bytes an element, floats or BF16, and all arithmetic is in fp32. */
 typedef struct norm_loops {
     int lanes;
     size_t cell;
     /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
     void (*measure)(norm_part *out, const void *x, const norm_planes *planes);
-    /* y = (x - mean) scale + shift, then the tail; `other` is what is added. `mask`, a bit for each
-       element: see above, NULL: not wanted. y may be x or other. */
+    /* y = (x - mean) scale + shift, then the epilogue; `other` is the addend. `mask` gets a bit for
+       each element, see above; NULL: not wanted. y may be x or other. */
     void (*apply)(void *y, uint8_t *mask, const void *x, const void *other, const norm_line *line,
                   norm_tail tail, const norm_planes *planes);
     /* a: sum d; b: sum d (x - mean), where d is the gradient of the norm's result */

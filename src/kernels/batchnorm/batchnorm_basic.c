@@ -1,6 +1,6 @@
 /*
  * batchnorm_basic.c - batch norm's loops on 8 channels at once, for any processor: on x86-64 in
- * halves of SSE2, which every one of them has.
+ * halves of SSE2, which all of them have.
  */
 #define LANES      8
 #define NORM_TABLE norm_loops_basic

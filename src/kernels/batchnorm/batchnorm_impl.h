@@ -13,7 +13,7 @@
  *
  * Must not know calls, tensors or plans.
  */
-/* Vectors that stay in a first-level cache while their mean is found. Sums over so many are floats,
+/* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
 #define NORM_CHUNK 128
 
@@ -56,7 +56,7 @@ SIMD_INLINE norm_rows norm_all_rows(const norm_planes *planes)
     return norm_lay_rows(0, planes->count, planes->n, planes->step);
 }
 
-/* The next chunk, whole planes or part of one; `plane` and `vector` are where it begins. */
+/* The next chunk, whole planes or part of one, which begins at `plane` and `vector`. */
 SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector,
                                  const norm_planes *planes)
 {
@@ -92,7 +92,7 @@ static vec norm_chunk_mean(const cell *x, const norm_rows *rows)
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)(rows->count * rows->n));
 }
 
-/* sum (x - mean), which is what rounding has left in the mean; and sum (x - mean)^2 */
+/* sum (x - mean), the rounding error left in the mean; and sum (x - mean)^2 */
 static norm_sum norm_chunk_squares(const cell *x, vec mean, const norm_rows *rows)
 {
     vec rest[4] = {{0}}, sum[4] = {{0}};
@@ -119,8 +119,8 @@ static norm_sum norm_chunk_squares(const cell *x, vec mean, const norm_rows *row
                       (sum[0] + sum[1]) + (sum[2] + sum[3])};
 }
 
-/* Each chunk in two passes, corrected, and chunks joined, both after Chan, Golub & LeVeque
-   ("Algorithms for computing the sample variance", 1983). */
+/* Two passes over each chunk, with a correction, and chunks joined, both after Chan, Golub &
+   LeVeque ("Algorithms for computing the sample variance", 1983). */
 static void norm_measure(norm_part *out, const void *data, const norm_planes *planes)
 {
     int64_t plane = 0, vector = 0;
@@ -172,7 +172,7 @@ SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const ce
         }
 }
 
-/* The tail is a constant in each branch. */
+/* The epilogue is a constant in each branch. */
 static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
                        const norm_line *line, norm_tail tail, const norm_planes *planes)
 {
@@ -196,7 +196,7 @@ static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
     }
 }
 
-/* d of the vector at element `at`, and on the way the gradient of the sum. */
+/* d of the vector at element `at`; also stores the gradient of the sum. */
 SIMD_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t at)
 {
     vec d = norm_load((const cell *)back->dy + at);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A matrix of floats; `step` from one row to the next. */
+/* A matrix of floats; `step` elements from one row to the next. */
 typedef struct gemm_rows {
     float *at;
     int64_t n, step;
@@ -22,12 +22,12 @@ typedef struct gemm_rows {
 typedef struct gemm_loops {
     const char *name;
     int width; /* columns of a panel: two vectors */
-    int rows;  /* that add_up makes at once, at most */
+    int rows;  /* maximum number of rows for add_up */
     /* y[n][o] = bias[o] + sum over k of x[n][k] w[o][k], or += that without bias, for all rows of x
        and w. bias may be NULL. */
     void (*multiply)(const gemm_rows *y, const gemm_rows *x, const gemm_rows *w, const float *bias,
                      int64_t k, bool add);
-    /* `columns` columns from `from` on to a panel. */
+    /* Copy `columns` columns, beginning at `from`, to a panel. */
     void (*pack)(float *panel, const gemm_rows *from, int64_t columns);
     /* to[i][j] = sum over l of number[l][i] panel[l][j], or +=; number (l, rows of `to`) */
     void (*add_up)(const gemm_rows *to, int64_t columns, const float *number, const float *panel,

@@ -15,15 +15,15 @@
 
 #define GEMM_O 4
 
-/* One step along the rows: `o` vectors of w, `n` of x. */
+/* One step along the rows: `o` vectors of w times `n` of x. */
 SIMD_INLINE void gemm_meet(vec (*sum)[GEMM_O], const vec *x, const vec *w, const int n, const int o)
 {
     SIMD_UNROLL(16)
-    for (int q = 0; q < o; q++) SIMD_UNROLL(16) for (int p = 0; p < n; p++) sum[p][q] +=
-        x[p] * w[q];
+    for (int q = 0; q < o; q++)
+        SIMD_UNROLL(16) for (int p = 0; p < n; p++) sum[p][q] += x[p] * w[q];
 }
 
-/* y (n, o) of rows of x and w. */
+/* The (n, o) products of rows of x and w. */
 SIMD_INLINE void gemm_multiply_tile(float *y, int64_t step, const gemm_rows *x, const gemm_rows *w,
                                     const float *bias, int64_t k, bool add, const float *next,
                                     const int n, const int o)
@@ -33,20 +33,23 @@ SIMD_INLINE void gemm_multiply_tile(float *y, int64_t step, const gemm_rows *x, 
     float first[GEMM_O] = {0};
 
     SIMD_UNROLL(16)
-    for (int p = 0; p < n; p++) SIMD_UNROLL(16) for (int q = 0; q < GEMM_O; q++) sum[p][q] =
-        (vec){0};
+    for (int p = 0; p < n; p++)
+        SIMD_UNROLL(16) for (int q = 0; q < GEMM_O; q++) sum[p][q] = (vec){0};
     for (int64_t i = 0; i < whole; i += LANES) {
         SIMD_UNROLL(16)
-        for (int q = 0; q < o; q++) __builtin_prefetch(next + q * w->step + i, 0, 2);
+        for (int q = 0; q < o; q++)
+            __builtin_prefetch(next + q * w->step + i, 0, 2);
         SIMD_UNROLL(16) for (int q = 0; q < o; q++) b[q] = simd_load_any(w->at + q * w->step + i);
         SIMD_UNROLL(16) for (int p = 0; p < n; p++) a[p] = simd_load_any(x->at + p * x->step + i);
         gemm_meet(sum, a, b, n, o);
     }
     if (whole < k) {
         SIMD_UNROLL(16)
-        for (int q = 0; q < o; q++) b[q] = simd_load_some(w->at + q * w->step + whole, k - whole);
+        for (int q = 0; q < o; q++)
+            b[q] = simd_load_some(w->at + q * w->step + whole, k - whole);
         SIMD_UNROLL(16)
-        for (int p = 0; p < n; p++) a[p] = simd_load_some(x->at + p * x->step + whole, k - whole);
+        for (int p = 0; p < n; p++)
+            a[p] = simd_load_some(x->at + p * x->step + whole, k - whole);
         gemm_meet(sum, a, b, n, o);
     }
     for (int q = 0; bias && q < o; q++)
@@ -120,7 +123,7 @@ static void gemm_multiply(const gemm_rows *y, const gemm_rows *x, const gemm_row
 
 /* --- sums of rows --- */
 
-/* The rows of the panel to the right are asked for on the way: each is on another page. */
+/* Prefetches the rows of the panel to the right: each is on another page. */
 static void gemm_pack(float *panel, const gemm_rows *from, int64_t columns)
 {
     const int64_t first = columns < LANES ? columns : LANES, second = columns - first;

@@ -1,6 +1,6 @@
 /*
- * small_conv.h - convolution of small images in blocks of channels, (N, C / lanes, H, W, lanes), as
- * products for exactly those taps that meet the image: its loops.
+ * small_conv.h - loops for convolution of small images in blocks of channels, (N, C / lanes, H, W,
+ * lanes), as products for exactly those taps that meet the image.
  */
 #ifndef CO_KERNELS_SMALL_CONV_H
 #define CO_KERNELS_SMALL_CONV_H
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Two places that are multiplied, in floats from the first of each: of pixels, or of a pixel and of
-   a tap's weights. */
+/* Offsets of two operands that are multiplied, in floats: of two pixels, or of a pixel and of the
+   weights of a tap. */
 typedef struct small_conv_pair {
     int32_t a, b;
 } small_conv_pair;
@@ -20,15 +20,15 @@ typedef struct small_conv_image {
     int64_t block, sample; /* from one to the next */
 } small_conv_image;
 
-/* The weight as it lies in the store, (out, in, kernel); those of its taps that count. */
+/* The weight in the format of the store, (out, in, kernel), and which of its taps are used. */
 typedef struct small_conv_weight {
     int64_t out, in, kernel;
     int64_t taps;
     const int64_t *tap;    /* (taps) */
-    const int64_t *number; /* (kernel) each one's among those that count, or -1 */
+    const int64_t *number; /* (kernel) the index of each among those used, or -1 */
 } small_conv_weight;
 
-/* Where the result of a pixel or of a tap begins, and what it is made of. */
+/* Where the result of a pixel or of a tap begins, and the pairs it is summed from. */
 typedef struct small_conv_sum {
     const small_conv_pair *pair;
     int64_t pairs;
@@ -55,11 +55,11 @@ typedef struct small_conv_loops {
                    int64_t samples, bool add);
     /* The weight for `multiply`, block `k` of the outputs: (taps, in, lanes). */
     void (*pack)(float *to, const float *weight, const small_conv_weight *shape, int64_t k);
-    /* For the gradient of the input, block `k` of the inputs, from all of the above: (taps, out,
+    /* For the gradient of the input, block `k` of the inputs, from all outputs: (taps, out,
        lanes). */
     void (*turn)(float *to, const float *packed, const small_conv_weight *shape, int64_t k);
-    /* The weight's gradient (=, or +=) from what `gradient` has made of block `k`; other taps' are
-       0. */
+    /* The weight's gradient (=, or +=) from what `gradient` has computed for block `k`; taps that
+       are not used get 0. */
     void (*unpack)(float *grad, const float *dw, const small_conv_weight *shape, int64_t k,
                    bool add);
 } small_conv_loops;

@@ -14,7 +14,7 @@
 #include "kernels/simd.h"
 #include "kernels/small_conv/small_conv.h"
 
-#define SMALL_CONV_AHEAD 64 /* floats of a row that are fetched before they are needed */
+#define SMALL_CONV_AHEAD 64 /* floats of a row to prefetch ahead */
 
 /* `rows` samples of `vecs` blocks; both are constants in each use. */
 SIMD_INLINE void small_conv_tile(float *y, const small_conv_image *ys, const float *x,
@@ -129,13 +129,14 @@ static void small_conv_add_up(float *sum, const float *dy, const small_conv_imag
         sum[l] = add ? sum[l] + all[l] : all[l];
 }
 
-/* Whether so many taps count that moving all of them, in squares, is faster than those alone. */
+/* Whether so many taps are used that transposing all of them, in squares, is faster than only
+   those. */
 SIMD_INLINE bool small_conv_are_many(const small_conv_weight *shape)
 {
     return 3 * shape->taps >= shape->kernel;
 }
 
-/* The next element of a row (in, kernel): its place in (taps, in), or -1. */
+/* The next element of a row (in, kernel): its index in (taps, in), or -1. */
 typedef struct small_conv_column {
     int64_t c, tap;
 } small_conv_column;
@@ -174,7 +175,7 @@ static void small_conv_pack(float *to, const float *weight, const small_conv_wei
                 simd_store(to + place * LANES, v[l]);
         }
     }
-    /* Row by row, as processors fetch ahead. */
+    /* Row by row, for the hardware prefetcher. */
     for (int l = 0; !small_conv_are_many(shape) && l < LANES; l++, from += row)
         for (int64_t t = 0; t < shape->taps; t++)
             for (int64_t c = 0; c < shape->in; c++)
@@ -196,7 +197,7 @@ static void small_conv_turn(float *to, const float *packed, const small_conv_wei
         }
 }
 
-/* Squares of the gradient; those of taps that do not count are 0. */
+/* Squares of the gradient; taps that are not used get 0. */
 static void small_conv_unpack_squares(float *to, const float *dw, const small_conv_weight *shape,
                                       bool add)
 {

@@ -2,8 +2,8 @@
  * weights_avx512.c - a convolution's weight from oneDNN's blocks, (out / 16, in / 16, taps, 16 in,
  * 16 out), to rows, (out, in, taps).
  *
- * oneDNN's own change of format writes a row's elements one by one, and where rows are a power of
- * two apart their lines push each other out of the cache in between.
+ * oneDNN's own reorder writes the elements of a row one by one, and where the distance of rows is a
+ * power of two their lines evict each other from the cache in between.
  */
 #include "kernels/weights/weights.h"
 
@@ -18,8 +18,8 @@ SIMD_INLINE void weights_put_block(float *to, int64_t row, const float *from, in
         vec v[LANES];
 
         SIMD_UNROLL(36)
-        for (int l = 0; l < LANES; l++) v[l] =
-            *(const vec *)(from + ((e + l) % taps * LANES + (e + l) / taps) * LANES);
+        for (int l = 0; l < LANES; l++)
+            v[l] = *(const vec *)(from + ((e + l) % taps * LANES + (e + l) / taps) * LANES);
         simd_transpose(v);
         SIMD_UNROLL(36) for (int l = 0; l < LANES; l++)
         {

@@ -23,13 +23,13 @@
 #define WINOGRAD43_TAPS   9
 #define WINOGRAD43_POINTS (WINOGRAD43_PATCH * WINOGRAD43_PATCH)
 
-/* Where the tiles of images lie: the first at (top, left), which may be in the padding, each next
-   one WINOGRAD43_TILE further. Counted from left to right, rows downward, images one after another.
- */
+/* The grid of tiles over the images: the first tile is at (top, left), which may be in the padding,
+   the next ones WINOGRAD43_TILE further. Counted from left to right, rows downward, images one
+   after another. */
 typedef struct winograd43_grid {
     int64_t h, w, top, left;
     int64_t rows, columns; /* tiles of an image */
-    int64_t image;         /* numbers from an image to the next */
+    int64_t image;         /* elements from an image to the next */
 } winograd43_grid;
 
 /* Loops over one block of channels, or over one point. What has points is an array for each,
@@ -38,20 +38,20 @@ typedef struct winograd43_grid {
    type of the images as they are read; gradients of weights are floats. */
 typedef struct winograd43_loops {
     const char *name; /* for profiles */
-    size_t cell;      /* bytes of a number of x and y: floats, or BF16 */
-    /* Tiles `first` to `end` of a block to V: patches, and outputs' gradients. What these are in
-       all is added to `sum` (16), which may be NULL. */
+    size_t cell;      /* bytes of an element of x and y: float or BF16 */
+    /* Transform patches `first` to `end` of a block, or tiles of the outputs' gradient, to V. The
+       sum of the latter is added to `sum` (16), which may be NULL. */
     void (*spread_patch)(float *v, int64_t apart, const void *x, const winograd43_grid *grid,
                          int64_t first, int64_t end);
     void (*spread_tile)(float *v, int64_t apart, float *sum, const void *dy,
                         const winograd43_grid *grid, int64_t first, int64_t end);
-    /* From M to a block of outputs, on top of its bias, which may be NULL. */
+    /* From M to a block of outputs; added to its bias, which may be NULL. */
     void (*gather_tile)(void *y, const winograd43_grid *grid, const float *m, int64_t apart,
                         const float *bias, int64_t first, int64_t end);
     /* 16 output channels of a weight to U. `work` (in, 9, 16). */
     void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t in);
-    /* 16 input channels of it, with inputs and outputs exchanged and the taps turned around: to
-       (out, 16). `w` is at the first of them. */
+    /* 16 input channels of it, with inputs and outputs exchanged and the taps rotated by 180
+       degrees: to (out, 16). `w` is at the first of them. */
     void (*spread_turned)(float *u, int64_t apart, const float *w, int64_t in, int64_t out);
     /* From dU to 16 output channels of the weight's gradient; `add` to it. `work` as above. */
     void (*gather_weight)(float *dw, const float *u, int64_t apart, float *work, int64_t in,
@@ -66,7 +66,7 @@ typedef struct winograd43_loops {
 
 #ifdef CO_KERNELS_X86
 extern const winograd43_loops winograd43_loops_avx512, winograd43_loops_bf16;
-/* The products of both: in floats. */
+/* The matrix products of both, in fp32. */
 void winograd43_multiply_avx512(float *m, const float *v, const float *u, int64_t tiles,
                                 int64_t in_blocks, int64_t out_blocks);
 void winograd43_correlate_avx512(float *du, const float *v, const float *dy, int64_t tiles,

@@ -7,9 +7,9 @@
 #define WINOGRAD43_FLOATS true
 #define WINOGRAD43_TABLE  winograd43_loops_avx512
 #define WINOGRAD43_NAME   "winograd:avx512"
-/* A tile of a product: 28 sums and a line of weights in 32 registers. */
+/* A tile of a product: 28 accumulators and a row of weights in 32 registers. */
 #define ROWS 14
-#define STEP 8 /* input channels of a correlation's tile */
+#define STEP 8 /* input channels of a tile of `correlate` */
 
 typedef float cell;
 
@@ -32,8 +32,8 @@ SIMD_INLINE vec winograd43_weight(vec value)
 
 /* --- products --- */
 
-/* m (columns, tiles, 16), `rows` tiles of it: 16 input channels of all tiles lie together, `line`
-   floats apart; a column's weights `column` floats. */
+/* m (columns, tiles, 16), `rows` tiles of it: 16 input channels of all tiles are contiguous, `line`
+   floats apart; the weights of a column are `column` floats apart. */
 SIMD_INLINE void winograd43_product(float *m, const float *v, int64_t line, const float *u,
                                     int64_t column, int64_t in_blocks, const int rows,
                                     const int columns)

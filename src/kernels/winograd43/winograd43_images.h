@@ -15,14 +15,15 @@
 
 /* --- images --- */
 
-/* Whether all of a patch or tile of `size` lies on the image. */
+/* Whether all of a patch or tile of `size` is inside the image. */
 SIMD_INLINE bool winograd43_is_inside(const winograd43_grid *grid, int64_t top, int64_t left,
                                       int size)
 {
     return top >= 0 && left >= 0 && top + size <= grid->h && left + size <= grid->w;
 }
 
-/* The part of an image that a patch or tile lies on; zeros elsewhere, where nothing is read. */
+/* The part of a patch or tile that is inside the image; elsewhere zeros are used and nothing is
+   read. */
 SIMD_INLINE void winograd43_read(vec *out, const cell *x, const winograd43_grid *grid, int64_t top,
                                  int64_t left, const int size)
 {
@@ -35,12 +36,12 @@ SIMD_INLINE void winograd43_read(vec *out, const cell *x, const winograd43_grid 
         const __mmask16 row = top + i >= 0 && top + i < grid->h ? 0xffff : 0;
 
         SIMD_UNROLL(36)
-        for (int j = 0; j < size; j++) out[i * size + j] =
-            winograd43_take(row & column[j], from + j * LANES);
+        for (int j = 0; j < size; j++)
+            out[i * size + j] = winograd43_take(row & column[j], from + j * LANES);
     }
 }
 
-/* The lines that the patch after the next one sees and those before it have not. */
+/* Prefetch the cache lines that the patch after the next one reads and those before it have not. */
 SIMD_INLINE void winograd43_fetch(const cell *x, const winograd43_grid *grid, int64_t top,
                                   int64_t left)
 {
@@ -49,7 +50,8 @@ SIMD_INLINE void winograd43_fetch(const cell *x, const winograd43_grid *grid, in
 
     for (int i = 0; i < WINOGRAD43_TILE; i++, from += grid->w * LANES)
         SIMD_UNROLL(36)
-        for (int j = 0; j < WINOGRAD43_TILE; j++) __builtin_prefetch(from + j * LANES);
+    for (int j = 0; j < WINOGRAD43_TILE; j++)
+        __builtin_prefetch(from + j * LANES);
 }
 
 /* A tile's place. */
@@ -136,21 +138,20 @@ static void winograd43_gather_tile(void *y, const winograd43_grid *grid, const f
             vec in[WINOGRAD43_PATCH], out[WINOGRAD43_TILE];
 
             SIMD_UNROLL(36)
-            for (int i = 0; i < WINOGRAD43_PATCH; i++) in[i] =
-                simd_load(m + (i * WINOGRAD43_PATCH + j) * apart);
+            for (int i = 0; i < WINOGRAD43_PATCH; i++)
+                in[i] = simd_load(m + (i * WINOGRAD43_PATCH + j) * apart);
             winograd43_a(out, in, 1);
             SIMD_UNROLL(36)
-            for (int i = 0; i < WINOGRAD43_TILE; i++) half[i * WINOGRAD43_PATCH + j] = out[i];
+            for (int i = 0; i < WINOGRAD43_TILE; i++)
+                half[i * WINOGRAD43_PATCH + j] = out[i];
         }
         for (int i = 0; i < WINOGRAD43_TILE && i < rows; i++, to += grid->w * LANES) {
             winograd43_a(line, half + i * WINOGRAD43_PATCH, 1);
             if (columns >= WINOGRAD43_TILE)
                 SIMD_UNROLL(36)
-                for (int j = 0; j < WINOGRAD43_TILE; j++)
-                    winograd43_put(to + j * LANES, line[j] + base);
-            else
-                for (int j = 0; j < columns; j++)
-                    winograd43_put(to + j * LANES, line[j] + base);
+            for (int j = 0; j < WINOGRAD43_TILE; j++)
+                winograd43_put(to + j * LANES, line[j] + base);
+            else for (int j = 0; j < columns; j++) winograd43_put(to + j * LANES, line[j] + base);
         }
     }
 }
@@ -181,8 +182,8 @@ static void winograd43_spread_weight(float *u, int64_t apart, float *work, const
         vec v[LANES];
 
         SIMD_UNROLL(36)
-        for (int l = 0; l < LANES; l++) v[l] =
-            winograd43_weight((vec)_mm512_loadu_ps(w + l * row + e));
+        for (int l = 0; l < LANES; l++)
+            v[l] = winograd43_weight((vec)_mm512_loadu_ps(w + l * row + e));
         simd_transpose(v);
         SIMD_UNROLL(36) for (int l = 0; l < LANES; l++) simd_store(work + (e + l) * LANES, v[l]);
     }
@@ -200,11 +201,12 @@ static void winograd43_spread_turned(float *u, int64_t apart, const float *w, in
         vec v[LANES], turned[WINOGRAD43_TAPS];
 
         SIMD_UNROLL(36)
-        for (int l = 0; l < LANES; l++) v[l] =
-            winograd43_weight((vec)_mm512_maskz_loadu_ps(taps, w + l * WINOGRAD43_TAPS));
+        for (int l = 0; l < LANES; l++)
+            v[l] = winograd43_weight((vec)_mm512_maskz_loadu_ps(taps, w + l * WINOGRAD43_TAPS));
         simd_transpose(v);
         SIMD_UNROLL(36)
-        for (int k = 0; k < WINOGRAD43_TAPS; k++) turned[k] = v[WINOGRAD43_TAPS - 1 - k];
+        for (int k = 0; k < WINOGRAD43_TAPS; k++)
+            turned[k] = v[WINOGRAD43_TAPS - 1 - k];
         winograd43_spread_taps(u + o * LANES, apart, turned);
     }
 }
@@ -221,8 +223,8 @@ static void winograd43_gather_weight(float *dw, const float *u, int64_t apart, f
             vec point[WINOGRAD43_PATCH];
 
             SIMD_UNROLL(36)
-            for (int k = 0; k < WINOGRAD43_PATCH; k++) point[k] =
-                simd_load(u + (k * WINOGRAD43_PATCH + j) * apart + i * LANES);
+            for (int k = 0; k < WINOGRAD43_PATCH; k++)
+                point[k] = simd_load(u + (k * WINOGRAD43_PATCH + j) * apart + i * LANES);
             winograd43_g_back(half + j, WINOGRAD43_PATCH, point, 1);
         }
         SIMD_UNROLL(36)

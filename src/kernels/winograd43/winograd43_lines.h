@@ -1,8 +1,8 @@
 /*
- * winograd43_lines.h - Winograd's transforms (winograd43.h) of one line of vectors.
+ * winograd43_lines.h - Winograd's transforms (winograd43.h) of one row of vectors.
  *
- * The points are 0, +-5/8, +-3/2 and infinity: with all fractions, these leave a third of the
- * rounding error that 0, +-1, +-2 do.
+ * The points are 0, +-5/8, +-3/2 and infinity: with all fractions, these have a third of the
+ * rounding error of 0, +-1, +-2.
  */
 #ifndef CO_KERNELS_WINOGRAD43_LINES_H
 #define CO_KERNELS_WINOGRAD43_LINES_H
@@ -17,7 +17,7 @@
 #define B  1.5f
 #define AA (A * A)
 #define BB (B * B)
-/* Products of the differences of a point to all others. */
+/* Products of the differences between a point and all others. */
 #define N_0 (AA * BB)
 #define N_A (2 * AA * (AA - BB))
 #define N_B (2 * BB * (BB - AA))
