@@ -49,19 +49,19 @@ CO_API int co_comm_size(const co_comm *comm);
 /** "self", "shm" or "mpi". Static. */
 CO_API const char *co_comm_transport(const co_comm *comm);
 /** The node-local communicator: the ranks of `comm` that share memory with this one, in their
- *  order; windows can be made of it. `comm` itself where that are all; NULL where there is none but
- *  this rank, or nobody knows. Borrowed; its operations are those ranks' alone. */
+ * order; windows can be created on it. `comm` itself where all of them do; NULL where there is only
+ * this rank, or it is not known. Borrowed; its operations involve those ranks only. */
 CO_API co_comm *co_comm_local(co_comm *comm);
-/** Limit of every wait from now on, in milliseconds; 0 is refused. Starts at 300,000. */
+/** Limit of every later wait, in milliseconds; 0 is refused. The default is 300,000. */
 CO_API co_status co_comm_set_timeout(co_comm *comm, uint32_t timeout_ms);
 CO_API uint32_t co_comm_timeout(const co_comm *comm);
-/** Bytes this rank has put on the transport: its own contributions, each counted once. */
+/** Bytes that this rank has sent over the transport: its own contributions, each counted once. */
 CO_API uint64_t co_comm_bytes_sent(const co_comm *comm);
 
 /* Blocking operations. */
 CO_API co_status co_comm_send(co_comm *comm, const void *in, size_t count, co_dtype dtype, int to);
-/** Messages from one rank arrive in the order sent. A longer or shorter message, or one of another
- *  type than expected, is CO_E_MISMATCH. */
+/** Messages from one rank arrive in the order sent. A message of another length or type than
+ *  expected is CO_E_MISMATCH. */
 CO_API co_status co_comm_recv(co_comm *comm, void *out, size_t count, co_dtype dtype, int from);
 CO_API co_status co_comm_bcast(co_comm *comm, void *inout, size_t count, co_dtype dtype, int root);
 /** `out` is written on the root alone and may be NULL elsewhere. */
@@ -85,13 +85,13 @@ CO_API co_status co_comm_barrier(co_comm *comm);
 
 /* Sums that have the same bits for any number of ranks. The terms are the leaves 0 .. leaves - 1 of
    a binary tree, whose node [a, b) splits at a plus the largest power of two below b - a. Ranks
-   hold runs of leaves, near-equal in number; each adds up the complete subtrees in its run, its
-   parts, and the tree all-reduce adds up the parts of all ranks in the tree's order. */
+   hold consecutive leaves, nearly equal in number; each adds up the complete subtrees among its
+   leaves, its parts, and the tree all-reduce adds up the parts of all ranks in the tree's order. */
 /** A function of `leaves` (at most 1024) and `ranks` (at most `leaves`) alone. Caller destroys. */
 CO_API co_status co_tree_create(co_tree **out, int leaves, int ranks);
 CO_API void co_tree_destroy(co_tree *tree);
-/** Rank r holds the leaves co_tree_first(r) to co_tree_first(r + 1) - 1. `rank` is trusted: 0 to
- * the tree's number of ranks, and for co_tree_parts less. */
+/** Rank r holds the leaves co_tree_first(r) to co_tree_first(r + 1) - 1. `rank` is not checked: 0
+ * to the tree's number of ranks, and less than that for co_tree_parts. */
 CO_API int co_tree_first(const co_tree *tree, int rank);
 CO_API int co_tree_parts(const co_tree *tree, int rank);
 /** `in`: the rank's parts from left to right, of `count` elements each; `out`, which may be one of
@@ -99,8 +99,8 @@ CO_API int co_tree_parts(const co_tree *tree, int rank);
 CO_API co_status co_comm_tree_allreduce(co_comm *comm, const co_tree *tree, void *out,
                                         const void *const *in, size_t count, co_dtype dtype);
 
-/* Non-blocking forms: the same arguments; *request is the caller's. Where `request` is NULL the
-   operation is waited for. */
+/* Non-blocking forms with the same arguments; the caller owns *request. Where `request` is NULL the
+   call blocks. */
 CO_API co_status co_comm_isend(co_request **request, co_comm *comm, const void *in, size_t count,
                                co_dtype dtype, int to);
 CO_API co_status co_comm_irecv(co_request **request, co_comm *comm, void *out, size_t count,
@@ -111,7 +111,7 @@ CO_API co_status co_comm_ireduce(co_request **request, co_comm *comm, void *out,
                                  size_t count, co_dtype dtype, co_reduce_op op, int root);
 CO_API co_status co_comm_iallreduce(co_request **request, co_comm *comm, void *out, const void *in,
                                     size_t count, co_dtype dtype, co_reduce_op op);
-/** `tree` and the array `in` stay in use as the buffers do. */
+/** `tree` and the array `in` belong to the operation as the buffers do. */
 CO_API co_status co_comm_itree_allreduce(co_request **request, co_comm *comm, const co_tree *tree,
                                          void *out, const void *const *in, size_t count,
                                          co_dtype dtype);
@@ -128,37 +128,37 @@ CO_API co_status co_comm_ibarrier(co_request **request, co_comm *comm);
 
 /** Wait until the operation is complete, at most the communicator's timeout. */
 CO_API co_status co_request_wait(co_request *request);
-/** Advance, without waiting; *done says whether the operation is complete. */
+/** Advance without waiting; *done says whether the operation is complete. */
 CO_API co_status co_request_test(bool *done, co_request *request);
-/** Free a request; takes NULL. One that is not complete must not be destroyed, except after a
- *  failure of its communicator. */
+/** Free a request; takes NULL. An incomplete one must not be destroyed, except after a failure of
+ *  its communicator. */
 CO_API void co_request_destroy(co_request *request);
 
-/** Let pending operations advance; a compute thread calls it between kernels. */
+/** Let pending operations advance; a thread that computes calls it between kernels. */
 CO_API co_status co_comm_progress(co_comm *comm);
 
-/** Ranks that give the same `color` (>= 0) form a new communicator, ranked by (`key`, old rank);
- *  color -1 gets *out = NULL, and so does a failure. Collective. Destroy the new one before its
- *  parent. */
+/** Ranks with the same `color` (>= 0) form a new communicator, ranked by (`key`, old rank); color
+ * -1 gives *out = NULL, and so does a failure. Collective. Destroy the new one before its parent.
+ */
 CO_API co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key);
 
-/** Memory that every rank of `comm` reads and writes: `bytes` zero bytes at *base, the same on all
- *  of them. Collective. Only where ranks are on one machine; elsewhere
- *  CO_E_UNSUPPORTED. Order between ranks is theirs to keep, with atomics or a barrier. Give the
- *  memory back with co_comm_window_destroy on each rank, before the communicator goes. */
+/** Memory that every rank of `comm` reads and writes: `bytes` zero bytes at *base, the same address
+ *  on all of them. Collective. Only where ranks are on one machine; elsewhere CO_E_UNSUPPORTED.
+ *  Ranks order their accesses themselves, with atomics or a barrier. Release it with
+ *  co_comm_window_destroy on each rank, before the communicator is destroyed. */
 CO_API co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes);
 /** `base` may be NULL. Not collective. */
 CO_API void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes);
 
 /** Memory of this rank alone, zeroed and aligned to 64 bytes, in which all-reduces are fastest:
- *  ranks of one machine read and write each other's buffers there, without a copy. Any
- *  communicator may use it, and only a part of it; elsewhere it is plain memory. Not collective. */
+ *  ranks of one machine read and write each other's buffers there, without a copy. Any communicator
+ *  may use it, or a part of it; where that is not possible it is plain memory. Not collective. */
 CO_API co_status co_comm_alloc(void **out, co_comm *comm, size_t bytes);
-/** `data` may be NULL; `bytes` as it was asked for. No operation may be using it. */
+/** `data` may be NULL; `bytes` as passed to co_comm_alloc. No operation may be using it. */
 CO_API void co_comm_free(co_comm *comm, void *data, size_t bytes);
 
 /** Report to every rank that this one has failed, with a one-line cause; all waits end. Other ranks
- * fail with CO_E_PEER, "rank 1 failed: ..."; over MPI the world ends. */
+ *  fail with CO_E_PEER, "rank 1 failed: ..."; over MPI the whole job ends. */
 CO_API void co_comm_abort(co_comm *comm, co_status status, const char *cause);
 
 /** Takes NULL. Not collective, except over MPI. */

@@ -8,15 +8,17 @@
 extern "C" {
 #endif
 
-/** What every rank runs. `world` is borrowed; the rank ends with the returned status. */
+/** The function that every rank runs. `world` is borrowed; the rank ends with the returned
+ *  status. */
 typedef co_status (*co_rank_fn)(co_comm *world, void *arg);
 
 typedef struct co_launch_options {
     int ranks;           /* 0: 1, or the size of the MPI world when started by mpiexec */
     uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
     bool bind;           /* give each rank its share of the cores and bind it */
-    bool fork_one;       /* run even a single rank in a process of its own */
-    bool threads;        /* ranks are threads of one process: this one, or its own with fork_one */
+    bool fork_one;       /* run even a single rank in a separate process */
+    bool
+        threads; /* ranks are threads of one process: the caller, or a separate one with fork_one */
 } co_launch_options;
 
 /**
@@ -34,7 +36,7 @@ typedef struct co_launch_options {
  */
 CO_API co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg);
 
-/** Whether mpiexec or srun started this process, so that co_launch would join an MPI world. */
+/** Whether mpiexec or srun started this process, so that co_launch would join an MPI job. */
 CO_API bool co_launch_under_mpi(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* status.h - how every function of Cohort says that it failed, and why. */
+/* status.h - how every function of Cohort reports a failure and its cause. */
 #ifndef COHORT_STATUS_H
 #define COHORT_STATUS_H
 
@@ -44,12 +44,10 @@ CO_API co_status co_error_status(void);
 /** The process exit code of a status (0, 1, 2, 3, 4, 130 or 143). */
 CO_API int co_exit_code(co_status status);
 
-/**
- * Set the calling thread's message and return `status`. Whoever detects a failure calls it;
- * callers above only pass the status on. The message is cut at 2,000 bytes.
- */
+/** Set the calling thread's message and return `status`. The function that detects a failure calls
+ *  it; its callers only pass the status on. The message is cut at 2,000 bytes. */
 CO_API co_status co_fail(co_status status, const char *fmt, ...) CO_PRINTF(2, 3);
-#ifdef __clang_analyzer__ /* which else takes into account that it might return CO_OK */
+#ifdef __clang_analyzer__ /* otherwise clang's analyzer assumes that it might return CO_OK */
 #define co_fail(status, ...) ((void)(co_fail)(status, __VA_ARGS__), (status))
 #endif
 

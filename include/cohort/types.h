@@ -33,7 +33,7 @@ CO_API const char *co_dtype_name(co_dtype dtype);
 #define CO_MAX_DIMS 5
 
 /** Sizes of a tensor, outermost first; images are (N, C, H, W). `ndim` 0 is a scalar. The functions
- *  below trust `ndim` to be 0 to CO_MAX_DIMS. */
+ *  below do not check `ndim`: 0 to CO_MAX_DIMS. */
 typedef struct co_shape {
     int ndim;
     int64_t dim[CO_MAX_DIMS];
@@ -46,14 +46,14 @@ CO_API char *co_shape_format(char *out, size_t size, const co_shape *shape);
 CO_API bool co_shape_equal(const co_shape *a, const co_shape *b);
 
 /** Names of the fields of a batch that Cohort itself knows. */
-#define CO_FIELD_INPUT  "input"  /* F32: what the network gets */
+#define CO_FIELD_INPUT  "input"  /* F32: the input of the network */
 #define CO_FIELD_LABEL  "label"  /* I32 (N): the class of each sample, from 0 */
-#define CO_FIELD_TARGET "target" /* F32: the values that the network is to give */
+#define CO_FIELD_TARGET "target" /* F32: the values that the network predicts */
 
 #define CO_MAX_FIELDS 8
 
-/** What the samples of a batch have of one kind: (count, ...) row-major, `shape` for each sample,
- *  without the count; ndim 0 is one number. */
+/** One field of the samples of a batch: (count, ...) row-major, `shape` of each sample, without the
+ *  count; ndim 0 is one number. */
 typedef struct co_field {
     const char *name; /* CO_FIELD_INPUT, CO_FIELD_LABEL, ..., or any other of a data set */
     co_dtype dtype;

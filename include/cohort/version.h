@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/** "0.1.0": of the library that was linked. Static. */
+/** "0.1.0": version of the library that was linked. Static. */
 CO_API const char *co_version(void);
 
 #ifdef __cplusplus

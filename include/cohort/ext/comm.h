@@ -36,7 +36,7 @@ typedef struct co_coll_args {
     const co_tree *tree; /* of a tree all-reduce */
 } co_coll_args;
 
-/** The descriptor that peers compare: 16 bytes, the same on every rank. */
+/** The descriptor that peers compare: 16 bytes, equal on every rank. */
 typedef struct co_coll_descriptor {
     uint32_t sequence;
     uint8_t coll;
@@ -50,10 +50,11 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
-    uint64_t number;                   /* of this rank's operations, for its watch */
-    co_request *next_spare;            /* in co_comm.spare */
-    struct co_comm_observer *observer; /* notified when it is complete; NULL: nobody, or already */
-    co_request *next_watched;          /* of those that it waits for */
+    uint64_t number;        /* number among this rank's operations, for its watch */
+    co_request *next_spare; /* in co_comm.spare */
+    struct co_comm_observer
+        *observer;            /* notified when it is complete; NULL: none, or done already */
+    co_request *next_watched; /* of the ranks that it waits for */
     uint64_t posted_ns;
 };
 
@@ -61,42 +62,44 @@ struct co_request {
 typedef struct co_comm_ops {
     const char *name;
     const char *summary;
-    bool polled; /* data moves while a rank looks at its operation, step by step */
-    /* Whether this build and machine can use it; *why is a static one-line reason when not. */
+    bool polled; /* data moves only while a rank polls its operation, step by step */
+    /* Whether it can be used with this build and machine; *why is a static one-line reason when
+       not. */
     bool (*probe)(const char **why);
     co_status (*post)(co_request **request, co_comm *comm, const co_coll_args *args);
-    /* A collective from post to end, faster than with a request; what it takes of co_watch_post is
-       its to do. NULL: post and wait. */
+    /* A collective from post to end, faster than with a request; it has to make the calls of
+       co_watch_post itself. NULL: post and wait. */
     co_status (*run)(co_comm *comm, const co_coll_args *args);
-    /* Advance everything that can be without waiting. */
+    /* Advance everything that can advance without waiting. */
     co_status (*progress)(co_comm *comm);
-    /* "waiting in allreduce for ranks 1, 3": what a timeout message says. */
+    /* "waiting in allreduce for ranks 1, 3": for the message of a timeout. */
     void (*describe_wait)(const co_request *request, char *out, size_t size);
-    /* Whether the oldest operation waits for `rank`, and what that rank is doing. NULL: it does
-       not wait for it, or nobody can look at it from here. NULL function: nobody ever can. */
+    /* Whether the oldest operation waits for `rank`, and the state of that rank. NULL: it does not
+       wait for it, or the state is not accessible here. NULL function: it never is. */
     const struct co_watch *(*late)(const co_request *request, int rank);
     /* This rank is about to save something, and will be late for its next operation; whether the
-       oldest operation waits for one that has said so. NULL: `late` knows of all ranks. */
+       oldest operation waits for a rank that has announced this. NULL: `late` knows of all
+       ranks. */
     void (*tell_saving)(co_comm *comm);
     bool (*is_saving)(const co_request *request);
     void (*destroy_request)(co_request *request);
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
-    /* comm->timeout_ms has changed; NULL: nobody else has to know. */
+    /* comm->timeout_ms has changed; NULL: nothing to do. */
     void (*set_timeout)(co_comm *comm);
     /* co_comm_local; NULL function: all ranks share memory. */
     co_comm *(*local)(co_comm *comm);
-    /* Memory that all ranks share, zeroed; NULL: the transport has none. CO_E_UNSUPPORTED, on all
+    /* Zeroed memory that all ranks share; NULL: the transport has none. CO_E_UNSUPPORTED, on all
        ranks: this communicator has none. */
     co_status (*window)(void **base, co_comm *comm, size_t bytes);
     void (*free_window)(co_comm *comm, void *base, size_t bytes);
-    /* Zeroed memory of this rank that operations reach without a copy; returns NULL where there is
-       not enough. NULL: any memory does. */
+    /* Zeroed memory of this rank that operations access without a copy; returns NULL where there is
+       not enough. NULL: any memory serves. */
     void *(*alloc)(co_comm *comm, size_t bytes);
-    /* False: it is not of `alloc`. */
+    /* False: the memory is not from `alloc`. */
     bool (*free)(co_comm *comm, void *data, size_t bytes);
-    /* The communicator is dead: every later call on it fails with this status and cause, unless
-       an earlier cause is known. Peers hear of it where that takes no message. `rank`: of this
-       communicator, at fault; another than this one only where `late` has named it. */
+    /* The communicator is dead: every later call on it fails with this status and cause, unless an
+       earlier cause is known. Peers are informed where that takes no message. `rank`: the one at
+       fault, of this communicator; another than this rank only where `late` has named it. */
     void (*fail)(co_comm *comm, int rank, co_status status, const char *cause);
     /* This rank has failed: end every wait of every rank, in all communicators. */
     void (*abort)(co_comm *comm, co_status status, const char *cause);
@@ -110,10 +113,10 @@ struct co_comm {
     bool oversubscribed; /* more ranks than cores: waiters yield immediately */
     uint32_t timeout_ms;
     uint64_t bytes_sent;
-    co_request *spare;      /* requests that are over, for the next posts; owned */
-    struct co_watch *watch; /* what this rank writes down for others; NULL: nothing; borrowed */
-    struct co_comm_observer *observer; /* notified of operations that are over; NULL: nobody;
-                                          borrowed */
+    co_request *spare; /* completed requests, to be reused by later posts; owned */
+    struct co_watch
+        *watch; /* where this rank records its state for others; NULL: nowhere; borrowed */
+    struct co_comm_observer *observer; /* notified of completed operations; NULL: none; borrowed */
 };
 
 #ifdef __cplusplus

@@ -24,10 +24,10 @@ struct co_store;
 typedef struct co_piece {
     size_t index;
     size_t begin, end;
-    size_t first_tensor, n_tensor; /* of the store's tensors; with `whole_tensors` alone */
-    co_request *request;           /* what post or take has posted; waited for and destroyed by the
-                                      caller; NULL: the piece is done */
-    int round;                     /* messages of this step that have been taken */
+    size_t first_tensor, n_tensor; /* tensors of the store in it; set with `whole_tensors` alone */
+    co_request *request; /* posted by post or take; waited for and destroyed by the caller; NULL:
+                            the piece is done */
+    int round;           /* messages of this step that have been taken */
 } co_piece;
 
 typedef struct co_compressor_ops co_compressor_ops;
@@ -37,8 +37,8 @@ typedef struct co_compressor {
     void *self;             /* owned; the compressor's keys, then its state */
     co_comm *comm;          /* borrowed */
     struct co_store *store; /* borrowed: the gradients, and where each tensor is */
-    float *memory; /* owned; as long as the store: what this rank has not sent yet, or, once
-                      post has added the gradient, is to send. NULL: without error feedback,
+    float *memory; /* owned; of the length of the store: what this rank has not sent yet, or, once
+                      post has added the gradient, what it is to send. NULL: without error feedback,
                       and then the gradient itself is sent */
     size_t n_piece;
     co_piece *piece; /* owned */
@@ -48,14 +48,15 @@ typedef struct co_compressor {
 struct co_compressor_ops {
     const char *name;
     const char *summary;
-    const co_key *keys; /* without those of every compressor: start, error_feedback */
+    const co_key *keys; /* its own, besides those of every compressor: start, error_feedback */
     size_t self_size;
     bool whole_tensors; /* no piece ends in the middle of a tensor */
-    /** Keys are read, the pieces are known, the store may have no tensors; take memory. fini
-     *  follows, even after a failure. NULL: nothing. */
+    /** Keys have been read, the pieces are known, the store may have no tensors; allocate memory.
+     *  fini follows, even after a failure. NULL: nothing. */
     co_status (*init)(co_compressor *compressor);
-    /** The gradient of a piece is final: add it to the memory, post what is to be sent. What is
-     *  sent leaves the memory, here or in take; nothing that is not finite stays in it. */
+    /** The gradient of a piece is final: add it to the memory, post the first message. What is
+     *  sent is subtracted from the memory, here or in take; values that are not finite do not
+     *  stay in it. */
     co_status (*post)(co_compressor *compressor, co_piece *piece);
     /** The piece's message is complete: post the next one, or leave the sum in the gradient. */
     co_status (*take)(co_compressor *compressor, co_piece *piece);
@@ -64,7 +65,8 @@ struct co_compressor_ops {
      *  of gradients, as the memory is; else it is the same on all ranks, and has no unit. NULL:
      *  there are none. */
     float *(*persistent)(bool *share, const co_compressor *compressor, size_t i);
-    /** Free what init took; may come in the middle of a step, after a failure. NULL: nothing. */
+    /** Free what init allocated; may be called in the middle of a step, after a failure. NULL:
+     *  nothing. */
     void (*fini)(co_compressor *compressor);
 };
 

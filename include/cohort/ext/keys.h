@@ -2,7 +2,7 @@
  * keys.h - how a plugin declares its config keys.
  *
  * A plugin lists its keys once; reading, checking, `--help`, `cohort list` and the resolved
- * config.yaml all work from that list.
+ * config.yaml all use that list.
  */
 #ifndef COHORT_EXT_KEYS_H
 #define COHORT_EXT_KEYS_H
@@ -21,7 +21,7 @@ typedef enum co_key_type {
     CO_KEY_CHOICE, /* int: index into `choices` */
     CO_KEY_INTS,   /* co_ints */
     CO_KEY_REALS,  /* co_reals */
-    CO_KEY_VALUE   /* const co_value *: the owner reads it itself; NULL when absent */
+    CO_KEY_VALUE   /* const co_value *: interpreted by the owner; NULL when absent */
 } co_key_type;
 
 /** A list of numbers; `v` is owned by the config. One number in the config is a list of one. */
@@ -42,12 +42,12 @@ typedef struct co_key {
                                    (VALUE: NULL, lists: n = 0, STRING: NULL) */
     double min, max;            /* inclusive bounds of numbers and list items; both 0: unbounded */
     const char *const *choices; /* CO_KEY_CHOICE: names, ended by NULL; INT, REAL: the first one
-                                   means 0, whatever the bounds; VALUE: the first one says in
-                                   words what it takes; NULL: there is none */
+                                   means 0, whatever the bounds; VALUE: the first one describes what
+                                   it accepts; NULL: there is none */
     const char *help;           /* one line, with unit */
 } co_key;
 
-/* `choices` of a CO_KEY_VALUE: what it takes, in words. */
+/* `choices` of a CO_KEY_VALUE: a description of what it accepts. */
 #define CO_KEY_TAKES(words) ((const char *const[]){words, NULL})
 
 #define CO_KEYS_END                                                                                \

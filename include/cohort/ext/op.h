@@ -23,9 +23,9 @@ typedef enum co_init_kind {
     CO_INIT_NORMAL   /* N(0, scale^2) */
 } co_init_kind;
 
-/** A parameter (trained) or a buffer (kept, such as running statistics) that an op asks for. */
+/** A parameter (trained) or a buffer (kept, such as running statistics) of an op. */
 typedef struct co_param_spec {
-    const char *name; /* "weight"; the node's name and a dot go in front */
+    const char *name; /* "weight"; the name of the node and a dot are put before it */
     co_shape shape;
     co_init_kind init;
     double scale;
@@ -36,28 +36,28 @@ typedef struct co_param_spec {
  *  a kernel asks for. */
 typedef enum co_saves { CO_SAVES_NONE = 0, CO_SAVES_IN = 1, CO_SAVES_OUT = 2 } co_saves;
 
-/** Arithmetic operations on one batch, by the definition of the op and not by what a kernel makes
- *  of it: a multiplication and an addition are two. */
+/** Arithmetic operations for one batch, by the definition of the op and not by the algorithm of a
+ *  kernel: a multiplication and an addition are two. */
 typedef struct co_op_work {
     double forward;
     double backward_in;    /* for the gradient of its inputs */
     double backward_param; /* for that of its parameters */
 } co_op_work;
 
-/** Under mixed precision: in which type an op computes. */
+/** The type in which an op computes under mixed precision. */
 typedef enum co_op_precision {
-    CO_PRECISION_FOLLOW = 0, /* as its inputs are; of two types the wider */
-    CO_PRECISION_LOW,        /* gains most: in half precision */
-    CO_PRECISION_WIDE        /* loses most: in fp32 */
+    CO_PRECISION_FOLLOW = 0, /* that of its inputs; of two types the wider */
+    CO_PRECISION_LOW,        /* gains most in speed: half precision */
+    CO_PRECISION_WIDE        /* loses most in accuracy: fp32 */
 } co_op_precision;
 
-/** What a loss compares its input 0 with. It is its input 1, which every batch brings. */
+/** What a loss compares its input 0 with. It is its input 1, which is a field of every batch. */
 typedef enum co_target {
     CO_TARGET_NONE = 0,
     CO_TARGET_LABEL,  /* field "label", I32 (N): the class of each sample, from 0 */
     CO_TARGET_VALUES, /* field "target", F32: of the shape of input 0 */
-    CO_TARGET_BINARY  /* the same, each value a label that is there, 1, or not, 0: input 0 says yes
-                         where it is above 0 */
+    CO_TARGET_BINARY  /* the same, with values 1 for a label that applies and 0 for one that does
+                         not; predicted where input 0 is above 0 */
 } co_target;
 
 typedef struct co_op {
@@ -70,25 +70,25 @@ typedef struct co_op {
     int n_out;
     unsigned saves;   /* co_saves flags */
     unsigned grad_in; /* bit i: input i gets a gradient */
-    bool is_norm;     /* its parameters scale and shift what it normalises: see norm_weight_decay */
-    bool pointwise;   /* no parameters and attributes, each element by itself: kernels of other ops
-                         may do it on their result (ext/kernel.h, fuses) */
-    bool pools;       /* one input, no parameters, fewer elements: likewise, in floats */
-    bool is_sum;      /* pointwise, out = in[0] + in[1]: done with another op, its other side is one
-                         more input of that call */
+    bool is_norm;     /* its parameters scale and shift a normalised value: see norm_weight_decay */
+    bool pointwise; /* no parameters and attributes, elementwise: kernels of other ops may apply it
+                       to their result (ext/kernel.h, fuses) */
+    bool pools;     /* one input, no parameters, fewer elements: likewise, in fp32 */
+    bool is_sum; /* pointwise, out = in[0] + in[1]: fused into another op, the other addend is one
+                    more input of that call */
     co_op_precision precision;
     bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
     co_target target; /* of a loss */
 
-    /** Check attributes once, and fill in what depends on others (NULL: nothing to do). */
+    /** Check attributes once, and fill in those that depend on others (NULL: nothing to do). */
     co_status (*check)(void *attr);
     /** Shapes of the outputs from those of the inputs; dimension 0 is the batch. */
     co_status (*shape)(co_shape *out, const co_shape *in, const void *attr);
     /** Parameters and buffers, in the order in which kernels see them; returns how many.
      *  NULL: none. */
     int (*params)(co_param_spec *out, const co_shape *in, const void *attr);
-    /** How much there is to do, for profiles; shapes with the batch in dimension 0. NULL: one
-     *  operation for each element of out[0], each way. */
+    /** The amount of work, for profiles; shapes with the batch in dimension 0. NULL: one operation
+     *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);
 } co_op;
 

@@ -1,8 +1,9 @@
 /*
  * ext/plugin.h - what all plugins have in common.
  *
- * Everything that a config chooses by name is a plugin: a struct of functions, whose kind says what
- * each is for (ext/optim.h, ext/strategy.h, ext/dataset.h, ...), with these four members in front.
+ * Everything that a config chooses by name is a plugin: a struct of functions, which its kind
+ * defines (ext/optim.h, ext/strategy.h, ext/dataset.h, ...), and which begins with these four
+ * members.
  */
 #ifndef COHORT_EXT_PLUGIN_H
 #define COHORT_EXT_PLUGIN_H
@@ -14,7 +15,7 @@ extern "C" {
 #endif
 
 typedef struct co_plugin {
-    const char *name;    /* in a config */
+    const char *name;    /* its name in a config */
     const char *summary; /* one line, for `cohort list` */
     const co_key *keys;  /* of its struct; NULL: none */
     size_t self_size;    /* bytes of its struct: what `self` points to */
