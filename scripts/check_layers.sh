@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 # module: what it may include besides itself
 rules='
 core:
+metrics: core
 device: core
 tensor: device core
 graph: tensor device core
@@ -22,15 +23,15 @@ image: core
 data: image checkpoint device tensor core
 checkpoint: tensor core
 export: checkpoint ops graph tensor core
-telemetry: core
-report: telemetry core
+telemetry: metrics core
+report: telemetry metrics core
 profile: telemetry data comm graph core
-model: profile backends models ops optim comm graph tensor device core
+model: profile backends models ops optim comm graph tensor device metrics core
 step: model profile strategy optim comm tensor core
-state: step model checkpoint telemetry data comm graph tensor device core
+state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
-train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor core
-cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor core
+train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor metrics core
+cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor metrics core
 '
 
 find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '

@@ -127,6 +127,14 @@ typedef struct co_train_options {
                           which it notes how it ends; NULL: none */
 } co_train_options;
 
+#define CO_MAX_METRICS 16 /* that a config may ask for */
+
+/** One of them, over the test split; NaN where it is not defined. */
+typedef struct co_metric_value {
+    char name[32];
+    double value;
+} co_metric_value;
+
 /** NaN: nothing was measured, such as the loss of an epoch of which every step overflowed, or the
  *  test figures without `evaluate`. */
 typedef struct co_train_summary {
@@ -135,6 +143,8 @@ typedef struct co_train_summary {
     bool stopped; /* in good order before its end: nothing but steps and run_dir counts */
     char weights_sha256[65];
     char run_dir[1024];
+    size_t n_metric; /* of the config's `metrics`; 0 without `evaluate` */
+    co_metric_value metric[CO_MAX_METRICS];
 } co_train_summary;
 
 /** Launch ranks and train; `out` may be NULL. CO_E_FAILED: training has diverged, or no step moved
@@ -145,6 +155,8 @@ typedef struct co_eval_summary {
     uint64_t count; /* samples of the test split */
     double loss, accuracy;
     double accuracy_top5; /* -1 with 5 classes or fewer */
+    size_t n_metric;      /* of the config's `metrics` */
+    co_metric_value metric[CO_MAX_METRICS];
 } co_eval_summary;
 
 /** Measure weights from a safetensors file on the test split of a config's data. */

@@ -27,11 +27,11 @@ const manifest_text manifest_texts[] = {
 };
 
 const co_number manifest_numbers[] = {
-    {"seed", CO_NUMBER_COUNT, offsetof(co_manifest, seed), false},
-    {"ranks", CO_NUMBER_COUNT, offsetof(co_manifest, ranks), false},
-    {"train_samples", CO_NUMBER_COUNT, offsetof(co_manifest, train_samples), false},
-    {"parameter_count", CO_NUMBER_COUNT, offsetof(co_manifest, parameter_count), false},
-    {NULL, CO_NUMBER_COUNT, 0, false},
+    {"seed", CO_NUMBER_COUNT, offsetof(co_manifest, seed), false, 0},
+    {"ranks", CO_NUMBER_COUNT, offsetof(co_manifest, ranks), false, 0},
+    {"train_samples", CO_NUMBER_COUNT, offsetof(co_manifest, train_samples), false, 0},
+    {"parameter_count", CO_NUMBER_COUNT, offsetof(co_manifest, parameter_count), false, 0},
+    {NULL, CO_NUMBER_COUNT, 0, false, 0},
 };
 
 void co_manifest_free(co_manifest *manifest)
@@ -55,6 +55,21 @@ static json_t *manifest_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *manifest_reals(const double *value, size_t n)
+{
+    json_t *list = json_array();
+    int bad = 0;
+
+    while (n > 0 && value[n - 1] == 0)
+        n--;
+    for (size_t i = 0; i < n; i++)
+        bad |= json_array_append_new(list, manifest_real(value[i]));
+    if (bad == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *manifest_number(const void *self, const co_number *number)
 {
     const char *field = (const char *)self + number->offset;
@@ -63,6 +78,8 @@ static json_t *manifest_number(const void *self, const co_number *number)
         return json_integer((json_int_t) * (const uint64_t *)(const void *)field);
     if (number->kind == CO_NUMBER_FLAG)
         return json_boolean(*(const bool *)(const void *)field);
+    if (number->kind == CO_NUMBER_REALS)
+        return manifest_reals((const double *)(const void *)field, number->n);
     return manifest_real(*(const double *)(const void *)field);
 }
 

@@ -27,7 +27,8 @@
 typedef enum co_number_kind {
     CO_NUMBER_COUNT, /* uint64_t, below 2^63 */
     CO_NUMBER_REAL,  /* double; not finite: null */
-    CO_NUMBER_FLAG   /* bool */
+    CO_NUMBER_FLAG,  /* bool */
+    CO_NUMBER_REALS  /* an array of doubles; zeros at its end are left out */
 } co_number_kind;
 
 typedef struct co_number {
@@ -35,6 +36,7 @@ typedef struct co_number {
     co_number_kind kind;
     size_t offset;
     bool optional; /* files of earlier versions lack it: left as it is */
+    size_t n;      /* REALS: elements */
 } co_number;
 
 /* Which numbers a position has, and each rank's own part of it. */

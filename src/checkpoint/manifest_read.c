@@ -38,6 +38,21 @@ static co_status read_count(uint64_t *out, const json_t *object, const char *key
     return CO_OK;
 }
 
+static co_status read_reals(double *out, const json_t *list, const co_number *number,
+                            const char *where)
+{
+    if (!json_is_array(list) || json_array_size(list) > number->n)
+        return read_fail(where, number->name, "a short list of numbers");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *value = json_array_get(list, i);
+
+        if (!json_is_number(value) && !json_is_null(value))
+            return read_fail(where, number->name, "a list of numbers");
+        out[i] = json_is_null(value) ? (double)NAN : json_number_value(value);
+    }
+    return CO_OK;
+}
+
 static co_status read_number(void *self, const json_t *object, const co_number *number,
                              const char *where)
 {
@@ -48,6 +63,8 @@ static co_status read_number(void *self, const json_t *object, const co_number *
         return CO_OK;
     if (number->kind == CO_NUMBER_COUNT)
         return read_count((uint64_t *)(void *)field, object, number->name, where);
+    if (number->kind == CO_NUMBER_REALS)
+        return read_reals((double *)(void *)field, value, number, where);
     if (number->kind == CO_NUMBER_FLAG) {
         if (!json_is_boolean(value))
             return read_fail(where, number->name, "true or false");

@@ -58,6 +58,9 @@ static void eval_print_json(const co_eval_summary *result, const co_confusion *c
     if (!(result->accuracy_top5 < 0))
         printf(", \"test_accuracy_top5\": %s",
                eval_json_real(accuracy, sizeof(accuracy), result->accuracy_top5));
+    for (size_t i = 0; i < result->n_metric; i++)
+        printf(", \"test_%s\": %s", result->metric[i].name,
+               eval_json_real(loss, sizeof(loss), result->metric[i].value));
     for (int64_t i = 0; i < n; i++) {
         printf(i ? ", [" : ", \"confusion\": [[");
         for (int64_t k = 0; k < n; k++)
@@ -77,6 +80,9 @@ static void eval_print(const co_eval_summary *result, const char *weights)
     printf("accuracy       %s\n", co_format_real(real, sizeof(real), result->accuracy, 4));
     if (!(result->accuracy_top5 < 0))
         printf("top-5          %s\n", co_format_real(real, sizeof(real), result->accuracy_top5, 4));
+    for (size_t i = 0; i < result->n_metric; i++)
+        printf("%-14s %s\n", result->metric[i].name,
+               co_format_real(real, sizeof(real), result->metric[i].value, 4));
 }
 
 /* The row of a class that has samples: how many are right, and the wrong class it most often gets.

@@ -32,7 +32,8 @@ bool cli_inspect_is_run(const char *dir)
             run_has(dir, "summary.json"));
 }
 
-static co_status run_print_config(const char *dir)
+/* `metrics`: those of the config. */
+static co_status run_print_config(co_metric_set *metrics, const char *dir)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
     const co_train_options options = {.config_path = path};
@@ -46,6 +47,7 @@ static co_status run_print_config(const char *dir)
     printf("ranks        %" PRId64 ", strategy %s, batch %" PRIu64 ", seed %" PRId64 "\n",
            spec.ranks, co_spec_strategy_name(&spec), co_spec_batch(&spec, (int)spec.ranks),
            spec.seed);
+    *metrics = spec.metrics;
     co_spec_unload(&spec);
     return CO_OK;
 }
@@ -57,7 +59,7 @@ static double run_number(const json_t *summary, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static void run_print_result(const json_t *summary)
+static void run_print_result(const json_t *summary, const co_metric_set *metrics)
 {
     const double accuracy = run_number(summary, "test_accuracy");
     const double loss = run_number(summary, "test_loss");
@@ -68,11 +70,23 @@ static void run_print_result(const json_t *summary)
            co_format_count(count, sizeof(count), steps), co_plural(steps),
            co_format_seconds(seconds, sizeof(seconds), run_number(summary, "train_seconds")),
            co_format_rate(rate, sizeof(rate), run_number(summary, "samples_per_second")));
-    if (isfinite(accuracy) && isfinite(loss))
-        printf("test         accuracy %.4f, loss %.4f\n", accuracy, loss);
+    if (!isfinite(loss))
+        return;
+    printf("test         ");
+    if (isfinite(accuracy))
+        printf("accuracy %.4f, ", accuracy);
+    printf("loss %.4f", loss);
+    for (int i = 0; i < metrics->n; i++) {
+        char key[64], real[32];
+
+        snprintf(key, sizeof(key), "test_%s", metrics->metric[i]->name);
+        printf(", %s %s", metrics->metric[i]->name,
+               co_format_real(real, sizeof(real), run_number(summary, key), 4));
+    }
+    printf("\n");
 }
 
-static co_status run_print_summary(const char *dir)
+static co_status run_print_summary(const char *dir, const co_metric_set *metrics)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = RUN_MAX_SUMMARY};
     char path[CO_CHECKPOINT_MAX_PATH];
@@ -88,7 +102,7 @@ static co_status run_print_summary(const char *dir)
         json_decref(summary);
         return co_fail(CO_E_DATA, "%s: is no summary of a run; it is damaged", path);
     }
-    run_print_result(summary);
+    run_print_result(summary, metrics);
     json_decref(summary);
     return CO_OK;
 }
@@ -136,12 +150,13 @@ static co_status run_print_checkpoints(size_t *n, const char *run_dir)
 co_status cli_inspect_run(const char *dir)
 {
     const bool finished = run_has(dir, "summary.json");
+    co_metric_set metrics;
     size_t n = 0;
 
     printf("run          %s\n", dir);
-    CO_TRY(run_print_config(dir));
+    CO_TRY(run_print_config(&metrics, dir));
     if (finished)
-        CO_TRY(run_print_summary(dir));
+        CO_TRY(run_print_summary(dir, &metrics));
     CO_TRY(run_print_checkpoints(&n, dir));
     if (run_has(dir, "control.sock"))
         printf("\nIf it is running, `cohort ctl %s status` says how far it is.\n", dir);

@@ -10,6 +10,7 @@
 #include "comm/transports.h"
 #include "core/config.h"
 #include "data/data.h"
+#include "metrics/metrics.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
@@ -215,6 +216,14 @@ static co_status list_sinks(const list_options *o)
     return CO_OK;
 }
 
+static co_status list_metrics(const list_options *o)
+{
+    (void)o;
+    for (const co_metric *const *m = co_metrics; *m; m++)
+        list_entry((*m)->name, (*m)->summary, (*m)->keys);
+    return CO_OK;
+}
+
 static co_status list_config(const list_options *o)
 {
     (void)o;
@@ -254,6 +263,7 @@ static const struct {
     {"strategies", "how ranks synchronize, for `strategy:`", list_strategies},
     {"compressors", "what gradients travel as, for `compress:` of the strategy sync",
      list_compressors},
+    {"metrics", "what is measured besides the loss, for `metrics:`", list_metrics},
     {"transports", "what carries messages between ranks", list_transports},
     {"sinks", "where a run's numbers go", list_sinks},
 };
@@ -290,7 +300,8 @@ const co_command co_command_list = {
     .name = "list",
     .summary = "what this build offers, with each plugin's config keys",
     .about = "Lists: config, configs, models, ops, kernels, datasets, augmentations, partitions,\n"
-             "optimizers, schedules, strategies, compressors, transports, sinks. Each key of a\n"
+             "optimizers, schedules, strategies, compressors, metrics, transports, sinks. Each key "
+             "of a\n"
              "config is printed with what it means, what it takes and its default.",
     .example = "  cohort list optimizers\n"
                "  cohort list kernels --config configs/mnist-net.yaml --why",

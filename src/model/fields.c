@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/mem.h"
 #include "model/model.h"
 
 co_shape co_model_input_shape(const co_model *model, int var)
@@ -55,6 +56,14 @@ co_target co_model_target(const co_model *model)
     const co_graph *graph = model->graph;
 
     return graph->node[graph->var[graph->loss].producer].op->target;
+}
+
+co_status co_model_measure(co_model *model, const co_metric_set *set)
+{
+    co_free(model->metric_sums);
+    model->metric_sums = co_calloc(set->n_sum + 1, sizeof(*model->metric_sums));
+    model->metrics = set;
+    return model->metric_sums ? CO_OK : CO_E_NOMEM;
 }
 
 co_status co_model_check_data(const co_model *model, const co_dataset *dataset)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "metrics/metrics.h"
+
 #define METRICS_MAX_SHARDS 1024
 
 static size_t metrics_rank_of(const float *score, size_t label, size_t classes)
@@ -43,7 +45,7 @@ void co_metrics_count_binary(co_result *out, const float *logit, const float *lo
         bool right = true;
 
         for (size_t k = 0; k < outputs; k++)
-            right = right && !isnan(logit[k]) && (logit[k] > 0) == (target[k] >= 0.5f);
+            right = right && co_metric_agrees(logit[k], target[k]);
         out->loss_sum += (double)loss[i];
         out->correct += right;
     }
@@ -54,13 +56,8 @@ void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *l
 {
     for (uint64_t i = 0; i < n; i++) {
         const float *row = score + i * classes;
-        size_t best = 0;
+        const size_t best = co_metric_class(row, classes);
 
-        while (best < classes && isnan(row[best]))
-            best++;
-        for (size_t c = best + 1; c < classes; c++)
-            if (row[c] > row[best])
-                best = c;
         if (best < classes)
             confusion[(size_t)label[i] * classes + best]++;
     }

@@ -139,6 +139,7 @@ void co_model_destroy(co_model *model)
     co_model_drop_plans(model);
     co_plan_block_free(&model->block);
     co_store_destroy(model->store);
+    co_free(model->metric_sums);
     co_graph_destroy(model->graph);
     if (model->owns_config)
         co_config_destroy(model->config);
@@ -355,22 +356,36 @@ static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batc
     return CO_OK;
 }
 
+/* `batch` NULL: of no samples. */
+static void model_measure(co_model *model, const co_metric_batch *batch)
+{
+    if (!model->metrics)
+        return;
+    memset(model->metric_sums, 0, model->metrics->n_sum * sizeof(*model->metric_sums));
+    if (batch)
+        co_metric_set_accumulate(model->metrics, model->metric_sums, batch);
+}
+
 static co_status model_count(co_result *out, co_model *model, co_plan *plan, const co_batch *batch,
                              bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
-    const co_target target = co_model_target(model);
+    const co_field *target = co_batch_find(batch, CO_FIELD_TARGET);
     const size_t classes = (size_t)model->classes;
+    co_metric_batch seen = {.form = {co_model_target(model), classes}, .n = batch->count};
     const float *score, *loss;
 
     CO_TRY(co_plan_results(&score, &loss, plan));
-    if (target == CO_TARGET_BINARY) {
-        co_metrics_count_binary(out, score, loss, co_batch_find(batch, CO_FIELD_TARGET)->data,
-                                batch->count, classes);
+    if (seen.form.target != CO_TARGET_LABEL)
+        label = NULL;
+    seen.output = score;
+    seen.label = label ? label->data : NULL;
+    seen.target = seen.form.target != CO_TARGET_LABEL && target ? target->data : NULL;
+    model_measure(model, &seen);
+    if (seen.form.target == CO_TARGET_BINARY) {
+        co_metrics_count_binary(out, score, loss, seen.target, batch->count, classes);
         return CO_OK;
     }
-    if (target != CO_TARGET_LABEL)
-        label = NULL;
     co_metrics_count(out, score, loss, label ? label->data : NULL, batch->count, classes);
     if (label && model->confusion && !training)
         co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
@@ -387,6 +402,8 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (training || batch->count > 0)
         model->last = NULL;
     CO_TRY(model_check_batch(model, batch, training));
+    if (batch->count == 0)
+        model_measure(model, NULL);
     if (batch->count == 0)
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));

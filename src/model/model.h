@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "graph/plan.h"
+#include "metrics/metrics.h"
 #include "model/precision.h"
 #include "optim/optim.h"
 
@@ -29,12 +30,14 @@ struct co_model {
     bool direct_convolution;
     co_precision precision;
     uint64_t seed;
-    co_comm *norm_comm;   /* borrowed; batch statistics are of its ranks; NULL: of this one */
-    bool given;           /* its initial weights come from a file, not from the seed */
-    int64_t classes;      /* logits per sample */
-    int64_t *confusion;   /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
-    model_plan *plans[2]; /* lists: evaluation, training */
-    co_plan_block block;  /* where all of them lie */
+    co_comm *norm_comm; /* borrowed; batch statistics are of its ranks; NULL: of this one */
+    bool given;         /* its initial weights come from a file, not from the seed */
+    int64_t classes;    /* logits per sample */
+    int64_t *confusion; /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
+    const co_metric_set *metrics; /* borrowed; of each forward; NULL: none */
+    co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
+    model_plan *plans[2];         /* lists: evaluation, training */
+    co_plan_block block;          /* where all of them lie */
     struct co_profiler *profiler; /* borrowed; watches the plans; NULL: nobody does */
     co_plan *last;                /* of a training forward that nothing has overwritten since; NULL:
                                      there is none, or it had no samples */
@@ -60,6 +63,9 @@ co_status co_model_check_form(const co_model *model, const co_field *field,
                               const co_graph_input *input, const char *owner);
 /* The shape of one sample of an input. */
 co_shape co_model_input_shape(const co_model *model, int var);
+/* From here on every forward leaves the sums of these metrics in model->metric_sums; the set fits
+   the network, is borrowed, and may be empty. */
+co_status co_model_measure(co_model *model, const co_metric_set *set);
 /* What the loss compares with: it decides what an accuracy is, of values none. */
 co_target co_model_target(const co_model *model);
 /* The shape of one sample's input, and its elements. */

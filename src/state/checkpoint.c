@@ -18,19 +18,19 @@
 
 #define POINT(name, kind, field)                                                                   \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_run_point, field), false                               \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), false, 0                            \
     }
 #define POINT_LATER(name, kind, field)                                                             \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_run_point, field), true                                \
+        name, CO_NUMBER_##kind, offsetof(co_run_point, field), true, 0                             \
     }
 #define RANK(name, kind, field)                                                                    \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false                              \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false, 0                           \
     }
 #define LATER(name, kind, field)                                                                   \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true                               \
+        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true, 0                            \
     }
 #define SPAN(name, field)                                                                          \
     LATER(name "_count", COUNT, field.sum.count),                                                  \
@@ -41,9 +41,14 @@
         LATER(name "_read_samples", COUNT, field.reads.samples),                                   \
         LATER(name "_read_bytes", COUNT, field.reads.bytes),                                       \
         LATER(name "_begin_seconds", REAL, field.begin_seconds)
+#define LIST(of, name, field)                                                                      \
+    {                                                                                              \
+        name, CO_NUMBER_REALS, offsetof(of, field), true,                                          \
+            sizeof(((of *)NULL)->field) / (sizeof(double))                                         \
+    }
 #define NUMBERS_END                                                                                \
     {                                                                                              \
-        NULL, CO_NUMBER_COUNT, 0, false                                                            \
+        NULL, CO_NUMBER_COUNT, 0, false, 0                                                         \
     }
 
 static const co_number checkpoint_point[] = {
@@ -84,6 +89,8 @@ static const co_number checkpoint_point[] = {
     POINT("last_test_loss", REAL, last.test_loss),
     POINT("last_test_accuracy", REAL, last.test_accuracy),
     POINT("last_test_accuracy_top5", REAL, last.test_accuracy_top5),
+    LIST(co_run_point, "last_train_metrics", last.train_metric),
+    LIST(co_run_point, "last_test_metrics", last.test_metric),
     NUMBERS_END,
 };
 
@@ -106,6 +113,7 @@ static const co_number checkpoint_rank[] = {
     LATER("skipped_in_row", COUNT, scaler.in_row),
     SPAN("recent", recent.last),
     SPAN("exact", recent.all),
+    LIST(co_rank_point, "metric_sums", metrics),
     NUMBERS_END,
 };
 

@@ -416,6 +416,8 @@ static co_rank_point state_pick_point(const co_state *state, int rank, int ranks
             continue;
         co_metrics_add(&point.seen, &from->seen);
         co_recent_add(&point.recent, &from->recent);
+        for (size_t i = 0; i < CO_METRICS_MAX_SUMS; i++)
+            co_sum_join(&point.metrics[i], &from->metrics[i]);
     }
     return point;
 }

@@ -64,6 +64,7 @@ typedef struct co_rank_point {
     co_result seen;      /* of this epoch so far */
     co_rank_means means; /* likewise */
     co_recent_spans recent;
+    co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; those that the config asks for need */
     uint64_t updates;                         /* made by this rank's optimizer */
     co_scaler_state scaler;                   /* scale 0: of a run that did not know of it */
     uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */

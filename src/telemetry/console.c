@@ -196,12 +196,13 @@ static void console_test(char *out, size_t size, const console *self, const co_e
     snprintf(out, size, " | test loss %s acc %s%s",
              co_format_real(loss, sizeof(loss), event->test_loss, 3),
              co_format_real(accuracy, sizeof(accuracy), event->test_accuracy, 3), top5);
+    co_format_metrics(out, size, self->info.metrics, event->test_metric, " ", 3);
 }
 
 static co_status console_epoch_line(console *self, const co_event *event)
 {
     const double spent = event->train_seconds - self->epoch_start_seconds;
-    char epoch[64], rate[32], seconds[32], test[128], bound[48], loss[32], accuracy[32];
+    char epoch[64], rate[32], seconds[32], test[256], bound[48], loss[32], accuracy[32];
 
     console_epoch(epoch, sizeof(epoch), self, event);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
@@ -264,21 +265,23 @@ static const char *console_best(char *out, size_t size, const co_event *event)
 
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], figure[32], best[64], test[128] = "", bound[48];
+    char steps[32], seconds[32], rate[32], figure[32], best[64], test[256] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     co_format_rate(rate, sizeof(rate), event->samples_per_second);
     if (event->has_test && self->info.learns_values)
-        snprintf(test, sizeof(test), "test loss %s, ",
+        snprintf(test, sizeof(test), "test loss %s",
                  co_format_real(figure, sizeof(figure), event->test_loss, 4));
     else if (event->has_test)
-        snprintf(test, sizeof(test), "test accuracy %s%s, ",
+        snprintf(test, sizeof(test), "test accuracy %s%s",
                  co_format_real(figure, sizeof(figure), event->test_accuracy, 4),
                  console_best(best, sizeof(best), event));
+    if (event->has_test)
+        co_format_metrics(test, sizeof(test), self->info.metrics, event->test_metric, ", ", 4);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
-    return console_line(self, "done: %s%s step%s in %s of training, %s samples/s%s", test, steps,
-                        co_plural(event->step), seconds, rate, bound);
+    return console_line(self, "done: %s%s%s step%s in %s of training, %s samples/s%s", test,
+                        *test ? ", " : "", steps, co_plural(event->step), seconds, rate, bound);
 }
 
 static co_status console_event(co_sink *sink, const co_event *event)

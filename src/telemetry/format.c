@@ -82,3 +82,17 @@ char *co_format_bytes(char *out, size_t size, uint64_t bytes)
         snprintf(out, size, value < 10 ? "%.2f %s" : "%.1f %s", value, units[unit]);
     return out;
 }
+
+char *co_format_metrics(char *out, size_t size, const co_metric_set *metrics, const double *value,
+                        const char *before, int digits)
+{
+    char real[32];
+
+    for (int i = 0; metrics && i < metrics->n; i++) {
+        const size_t used = strlen(out);
+
+        snprintf(out + used, size - used, "%s%s %s", before, metrics->metric[i]->name,
+                 co_format_real(real, sizeof(real), value[i], digits));
+    }
+    return out;
+}

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics/metrics.h"
+
 /* "24,310" */
 char *co_format_count(char *out, size_t size, uint64_t n);
 /* "0.8231": so many digits after the point */
@@ -16,5 +18,9 @@ char *co_format_rate(char *out, size_t size, double rate);
 char *co_format_seconds(char *out, size_t size, double seconds);
 /* "512 B", "83.2 KiB", "1.50 GiB" */
 char *co_format_bytes(char *out, size_t size, uint64_t bytes);
+/* "acc 0.83" becomes "acc 0.83 mae 0.301 r2 0.912": each metric of the set (NULL: none) at the end
+   of `out`, `before` in front of it. */
+char *co_format_metrics(char *out, size_t size, const co_metric_set *metrics, const double *value,
+                        const char *before, int digits);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -26,19 +27,36 @@ static inline int json_put_real(json_t *object, const char *key, double value)
     return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+/* PREFIX + name for each of the metrics that a config asks for. */
+static inline int json_put_metrics(json_t *object, const co_run_info *info, const char *prefix,
+                                   const double *value)
+{
+    char key[64];
+    int bad = 0;
+
+    for (int i = 0; info->metrics && i < info->metrics->n; i++) {
+        snprintf(key, sizeof(key), "%s%s", prefix, info->metrics->metric[i]->name);
+        bad |= json_put_real(object, key, value[i]);
+    }
+    return bad;
+}
+
 /* The measured results that an event carries; the test split's only where there are any. */
-static inline int json_put_results(json_t *object, const co_event *event)
+static inline int json_put_results(json_t *object, const co_run_info *info, const co_event *event)
 {
     int bad = json_put_real(object, "train_loss", event->train_loss) |
               json_put_real(object, "train_accuracy", event->train_accuracy);
 
     if (!(event->train_accuracy_top5 < 0))
         bad |= json_put_real(object, "train_accuracy_top5", event->train_accuracy_top5);
+    if (event->kind != CO_EVENT_STEP)
+        bad |= json_put_metrics(object, info, "train_", event->train_metric);
     if (event->has_test) {
         bad |= json_put_real(object, "test_loss", event->test_loss);
         bad |= json_put_real(object, "test_accuracy", event->test_accuracy);
         if (!(event->test_accuracy_top5 < 0))
             bad |= json_put_real(object, "test_accuracy_top5", event->test_accuracy_top5);
+        bad |= json_put_metrics(object, info, "test_", event->test_metric);
     }
     return bad;
 }

@@ -12,7 +12,7 @@
 typedef struct jsonl {
     co_sink sink; /* first */
     co_append file;
-    int ranks;
+    co_run_info info;
 } jsonl;
 
 /* Takes over `object`, which may be NULL; `bad` says that filling it in failed. */
@@ -74,7 +74,7 @@ static int jsonl_put_ranks(json_t *object, const jsonl *self, const co_event *ev
     json_t *list = json_array();
     int bad = 0;
 
-    for (int r = 0; r < self->ranks; r++) {
+    for (int r = 0; r < self->info.ranks; r++) {
         const co_rank_figures *rank = &event->rank[r];
         json_t *item = json_object();
 
@@ -131,7 +131,7 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "compute_seconds", event->compute_seconds) |
           json_put_real(object, "sync_seconds", event->sync_seconds) |
           json_put_real(object, "samples_per_second", shown.samples_per_second) |
-          json_put_real(object, "lr", event->lr) | json_put_results(object, &shown) |
+          json_put_real(object, "lr", event->lr) | json_put_results(object, &self->info, &shown) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);
     bad |= json_put_loss_scale(object, event);
@@ -163,7 +163,7 @@ static co_status jsonl_create(co_sink **out, const co_run_info *info,
     if (!self)
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_jsonl;
-    self->ranks = info->ranks;
+    self->info = *info;
     if (options->resumed)
         st = co_sink_jsonl_cut(options->run_dir, options->step, options->epoch_step);
     if (st == CO_OK)

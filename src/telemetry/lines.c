@@ -94,14 +94,16 @@ static co_status lines_step(lines *self, const co_event *event)
                      steps, line);
 }
 
-static co_status lines_accuracy(const char *what, double loss, double top1, double top5)
+static co_status lines_accuracy(const lines *self, const char *what, double loss, double top1,
+                                double top5, const double *metric)
 {
-    char one[32], five[32], mean[32], more[48] = "";
+    char one[32], five[32], mean[32], more[48] = "", metrics[256] = "";
 
     if (!(top5 < 0))
         snprintf(more, sizeof(more), " Acc@5 %s", co_format_real(five, sizeof(five), top5, 4));
-    return lines_put(" * %s: Acc@1 %s%s Loss %s", what, co_format_real(one, sizeof(one), top1, 4),
-                     more, co_format_real(mean, sizeof(mean), loss, 4));
+    co_format_metrics(metrics, sizeof(metrics), self->info.metrics, metric, " ", 4);
+    return lines_put(" * %s: Acc@1 %s%s Loss %s%s", what, co_format_real(one, sizeof(one), top1, 4),
+                     more, co_format_real(mean, sizeof(mean), loss, 4), metrics);
 }
 
 static co_status lines_epoch(lines *self, const co_event *event)
@@ -110,11 +112,11 @@ static co_status lines_epoch(lines *self, const co_event *event)
 
     self->steps = self->samples = 0;
     self->seconds = self->wait_seconds = 0;
-    CO_TRY(lines_accuracy("training", event->train_loss, event->train_accuracy,
-                          event->train_accuracy_top5));
+    CO_TRY(lines_accuracy(self, "training", event->train_loss, event->train_accuracy,
+                          event->train_accuracy_top5, event->train_metric));
     if (event->has_test)
-        CO_TRY(lines_accuracy("test", event->test_loss, event->test_accuracy,
-                              event->test_accuracy_top5));
+        CO_TRY(lines_accuracy(self, "test", event->test_loss, event->test_accuracy,
+                              event->test_accuracy_top5, event->test_metric));
     if (share >= CO_INPUT_BOUND)
         CO_TRY(lines_put(" * input-bound: %.0f%% of the step", 100 * share));
     return CO_OK;

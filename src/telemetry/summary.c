@@ -100,7 +100,7 @@ static json_t *summary_build(const co_summary *summary)
                       last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds
                                               : (double)NAN) |
         json_put_real(object, "samples_per_second", last->samples_per_second) |
-        json_put_results(object, last) | summary_put_best(object, &last->best) |
+        json_put_results(object, info, last) | summary_put_best(object, &last->best) |
         summary_put_stop(object, summary->stop_reason) |
         json_put_count(object, "bad_samples", last->bad_samples) |
         json_put_count(object, "parameter_count", info->parameter_count) |

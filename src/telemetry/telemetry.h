@@ -10,18 +10,21 @@
 
 #include <cohort/status.h>
 
+#include "metrics/metrics.h"
+
 /* Facts about the run, known before the first step. */
 typedef struct co_run_info {
     const char *model, *strategy, *dataset, *transport, *backend, *precision;
     int ranks;
     bool under_mpi; /* mpiexec passes on what ranks print */
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
-    uint64_t epochs;            /* 0: bounded by steps alone */
-    int64_t classes;            /* of the data; 0: the network is not to tell classes apart */
-    bool learns_values;         /* which are right by degrees: accuracies are NaN */
-    uint64_t first_step;        /* steps that the run had made when these ranks were started */
-    double epoch_start_seconds; /* train_seconds where the epoch of their first step began */
-    double epoch_start_wait;    /* data_wait_seconds there */
+    uint64_t epochs;              /* 0: bounded by steps alone */
+    int64_t classes;              /* of the data; 0: the network is not to tell classes apart */
+    bool learns_values;           /* which are right by degrees: accuracies are NaN */
+    const co_metric_set *metrics; /* that a config asks for, borrowed; NULL: none */
+    uint64_t first_step;          /* steps that the run had made when these ranks were started */
+    double epoch_start_seconds;   /* train_seconds where the epoch of their first step began */
+    double epoch_start_wait;      /* data_wait_seconds there */
     /* Of ranks that were started after others of the same run. */
     int restarts, resizes; /* after a failure, for another number of ranks; so far */
     const char *cause;     /* of this restart, with the rank that was lost; NULL: it is none */
@@ -102,8 +105,10 @@ typedef struct co_event {
                                           of the last epoch */
     bool has_test;
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
-    co_best_figures best;                                /* END: of any epoch's evaluation */
-    double test_samples_per_second, test_step_seconds;   /* EPOCH: likewise, of the evaluation */
+    /* EPOCH, END: of info->metrics, likewise. */
+    double train_metric[CO_METRICS_MAX], test_metric[CO_METRICS_MAX];
+    co_best_figures best;                              /* END: of any epoch's evaluation */
+    double test_samples_per_second, test_step_seconds; /* EPOCH: likewise, of the evaluation */
     double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
     uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
                              that others replaced */

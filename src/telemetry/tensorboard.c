@@ -22,6 +22,7 @@ typedef struct tensorboard {
     co_sink sink; /* first */
     co_append file;
     co_board_names names;
+    const co_metric_set *metrics; /* NULL: none */
 } tensorboard;
 
 /* A message under construction: TENSORBOARD_MAX_EVENT holds the largest of them. */
@@ -146,17 +147,31 @@ static co_status tensorboard_step(const tensorboard *self, const co_event *event
     return tensorboard_put_summary(self, &summary, event->step);
 }
 
+/* Beyond loss and accuracy; `before` and `after` surround the name. */
+static void tensorboard_metrics(tensorboard_text *summary, const tensorboard *self,
+                                const char *before, const char *after, const double *value)
+{
+    char tag[64];
+
+    for (int i = 0; self->metrics && i < self->metrics->n; i++) {
+        snprintf(tag, sizeof(tag), "%s%s%s", before, self->metrics->metric[i]->name, after);
+        tensorboard_scalar(summary, tag, value[i]);
+    }
+}
+
 static co_status tensorboard_epoch(const tensorboard *self, const co_event *event)
 {
     tensorboard_text summary = {.size = 0};
 
     tensorboard_scalar(&summary, "epoch/train_loss", event->train_loss);
     tensorboard_scalar(&summary, "epoch/train_accuracy", event->train_accuracy);
+    tensorboard_metrics(&summary, self, "epoch/train_", "", event->train_metric);
     if (event->has_test) {
         tensorboard_scalar(&summary, "epoch/test_loss", event->test_loss);
         tensorboard_scalar(&summary, "epoch/test_accuracy", event->test_accuracy);
         if (event->test_accuracy_top5 >= 0)
             tensorboard_scalar(&summary, "epoch/test_accuracy_top5", event->test_accuracy_top5);
+        tensorboard_metrics(&summary, self, "epoch/test_", "", event->test_metric);
     }
     tensorboard_scalar(&summary, "epoch/samples_per_second", event->samples_per_second);
     return tensorboard_put_summary(self, &summary, event->step);
@@ -173,6 +188,7 @@ static co_status tensorboard_imagenet(const tensorboard *self, const co_event *e
     tensorboard_scalar(&summary, "Top1/train", 100 * event->train_accuracy);
     if (event->train_accuracy_top5 >= 0)
         tensorboard_scalar(&summary, "Top5/train", 100 * event->train_accuracy_top5);
+    tensorboard_metrics(&summary, self, "", "/train", event->train_metric);
     tensorboard_scalar(&summary, "Lr", event->lr);
     if (event->has_test) {
         tensorboard_scalar(&summary, "Throughput/val", event->test_samples_per_second);
@@ -181,6 +197,7 @@ static co_status tensorboard_imagenet(const tensorboard *self, const co_event *e
         tensorboard_scalar(&summary, "Top1/val", 100 * event->test_accuracy);
         if (event->test_accuracy_top5 >= 0)
             tensorboard_scalar(&summary, "Top5/val", 100 * event->test_accuracy_top5);
+        tensorboard_metrics(&summary, self, "", "/val", event->test_metric);
     }
     return tensorboard_put_summary(self, &summary, event->epoch + 1);
 }
@@ -252,6 +269,7 @@ static co_status tensorboard_create(co_sink **out, const co_run_info *info,
         return CO_E_NOMEM;
     self->sink.ops = &co_sink_tensorboard;
     self->names = options->board_names;
+    self->metrics = info->metrics;
     st = tensorboard_open(self, options->run_dir);
     if (st == CO_OK)
         st = tensorboard_start(self, info);

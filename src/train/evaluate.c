@@ -9,6 +9,7 @@
 #include "comm/watch.h"
 #include "data/data.h"
 #include "model/metrics.h"
+#include "train/measures.h"
 
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 {
@@ -21,9 +22,10 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 
 /* A batch of several shards, each on its own, so that what is computed does not depend on who
    computes it; shard[s] gathers the figures of shard s. */
-static co_status evaluate_shards(co_result *shard, co_model *model, const co_batch *batch,
-                                 const co_feed *feed, int rank)
+static co_status evaluate_shards(co_result *shard, co_measures *measures, co_model *model,
+                                 const co_batch *batch, const co_feed *feed)
 {
+    const int rank = co_comm_rank(measures->comm);
     uint64_t begin = 0;
 
     for (int s = co_tree_first(feed->tree, rank); s < co_tree_first(feed->tree, rank + 1); s++) {
@@ -33,38 +35,55 @@ static co_status evaluate_shards(co_result *shard, co_model *model, const co_bat
 
         CO_TRY(co_model_evaluate(&figures, model, &part));
         co_metrics_add(&shard[s], &figures);
+        co_measures_take(measures, model, s);
         begin += count;
     }
     return CO_OK;
 }
 
-co_status co_trainer_evaluate(co_result *out, co_result *own, co_comm *comm, co_model *model,
-                              const co_feed *feed)
+/* This rank's part, batch by batch. */
+static co_status evaluate_batches(co_result *own, co_result *shard, co_measures *measures,
+                                  co_model *model, const co_feed *feed)
 {
     const uint64_t steps = co_sampler_steps(feed->sampler);
-    const int shards = feed->tree ? feed->tree->leaves : 0;
-    co_result shard[CO_TREE_MAX_LEAVES];
 
-    memset(out, 0, sizeof(*out));
-    memset(shard, 0, (size_t)shards * sizeof(*shard));
-    co_watch_phase(comm, CO_PHASE_EVALUATING);
     for (uint64_t step = 0; step < steps; step++) {
         co_batch batch;
         co_result part;
 
         CO_TRY(co_loader_next(&batch, feed->loader));
         if (feed->tree) {
-            CO_TRY(evaluate_shards(shard, model, &batch, feed, co_comm_rank(comm)));
+            CO_TRY(evaluate_shards(shard, measures, model, &batch, feed));
         } else {
             CO_TRY(co_model_evaluate(&part, model, &batch));
-            co_metrics_add(out, &part);
+            co_metrics_add(own, &part);
+            co_measures_take(measures, model, 0);
         }
-        co_watch_beat(comm);
+        co_watch_beat(measures->comm);
     }
+    return co_measures_join(measures);
+}
+
+co_status co_trainer_evaluate(co_tested *out, co_comm *comm, co_model *model, const co_feed *feed)
+{
+    static const co_metric_set none = {.n = 0};
+    const int shards = feed->tree ? feed->tree->leaves : 0;
+    co_result shard[CO_TREE_MAX_LEAVES];
+    co_measures measures;
+    co_status st;
+
+    memset(out, 0, sizeof(*out));
+    memset(shard, 0, (size_t)shards * sizeof(*shard));
+    CO_TRY(co_measures_open(&measures, model->metrics ? model->metrics : &none, comm, feed->tree));
+    co_watch_phase(comm, CO_PHASE_EVALUATING);
+    st = evaluate_batches(&out->own, shard, &measures, model, feed);
+    if (st == CO_OK)
+        st = co_measures_finish(out->value, &measures);
+    co_measures_close(&measures);
+    CO_TRY(st);
     for (int s = 0; s < shards; s++)
-        co_metrics_add(out, &shard[s]);
-    if (own)
-        *own = *out;
-    return feed->tree ? co_metrics_reduce_shards(out, shard, shards, comm)
-                      : co_metrics_reduce(out, comm);
+        co_metrics_add(&out->own, &shard[s]);
+    out->all = out->own;
+    return feed->tree ? co_metrics_reduce_shards(&out->all, shard, shards, comm)
+                      : co_metrics_reduce(&out->all, comm);
 }

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "model/model.h"
@@ -70,13 +71,13 @@ static double events_count(const co_result *sums)
     return sums->count ? (double)sums->count : (double)NAN;
 }
 
-/* Where there are 5 classes or fewer, the top 5 say nothing. */
 /* Of counts of samples that are right. */
 static double events_accuracy(const trainer *t, uint64_t correct, double n)
 {
     return t->info.learns_values ? (double)NAN : (double)correct / n;
 }
 
+/* Where there are 5 classes or fewer, the top 5 say nothing. */
 static double events_top5(const trainer *t, double accuracy)
 {
     return t->info.classes > 5 ? accuracy : -1;
@@ -91,14 +92,16 @@ void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)
     event->train_accuracy_top5 = events_top5(t, (double)seen->correct5 / n);
 }
 
-void trainer_set_test(co_event *event, const trainer *t, const co_result *test)
+void trainer_set_test(co_event *event, const trainer *t, const co_tested *tested)
 {
+    const co_result *test = &tested->all;
     const double n = events_count(test);
 
     event->has_test = true;
     event->test_loss = test->loss_sum / n;
     event->test_accuracy = events_accuracy(t, test->correct, n);
     event->test_accuracy_top5 = events_top5(t, (double)test->correct5 / n);
+    memcpy(event->test_metric, tested->value, sizeof(event->test_metric));
 }
 
 void trainer_set_speed(co_event *event, const trainer *t, double seconds)

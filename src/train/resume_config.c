@@ -38,6 +38,7 @@ static const struct {
     {"shards", RESUME_SAME, NULL},
     {"precision", RESUME_SAME, NULL},
     {"seed", RESUME_SAME, NULL},
+    {"metrics", RESUME_SAME, NULL},
     {"optimizer", RESUME_NAME, CO_OPTIM_DEFAULT},
     {"strategy", RESUME_NAME, CO_STRATEGY_DEFAULT},
     {"ema", RESUME_GIVEN, NULL},

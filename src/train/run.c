@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cohort/ext/strategy.h>
 #include <cohort/launch.h>
 
 #include "core/clock.h"
@@ -21,6 +20,7 @@
 #include "model/metrics.h"
 #include "step/distributed.h"
 #include "train/evaluate.h"
+#include "train/measures.h"
 #include "train/resume.h"
 #include "train/run_mpi.h"
 #include "train/run_session.h"
@@ -28,23 +28,6 @@
 #include "train/trainer.h"
 
 #define RUN_CROWDED 4 /* ranks of a core from which on a word is said */
-
-/* What each rank will make for itself can be made. */
-co_status co_job_check_ranks(const co_job *job, int ranks)
-{
-    co_sampler *sampler = NULL;
-
-    if (job->under_mpi)
-        return CO_OK;
-    CO_TRY(co_spec_check_ranks(&job->spec, ranks));
-    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->train, ranks, CO_SPLIT_TRAIN));
-    co_sampler_destroy(sampler);
-    if (!job->test)
-        return CO_OK;
-    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->test, ranks, CO_SPLIT_TEST));
-    co_sampler_destroy(sampler);
-    return CO_OK;
-}
 
 static co_status run_open_model(co_model **out, const co_job *job)
 {
@@ -77,19 +60,6 @@ static co_status run_open_replicas(co_job *job)
     return CO_OK;
 }
 
-/* What cannot be where ranks hold weights of their own, or go from step to step on their own. */
-static co_status run_check_apart(const co_spec *spec)
-{
-    const char *what = spec->ema ? "ema" : spec->sync_batch_norm ? "sync_batch_norm" : NULL;
-
-    if (!what)
-        return CO_OK;
-    return co_value_fail(spec->strategy,
-                         "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
-                         "stale or threads",
-                         what, co_spec_strategy_name(spec));
-}
-
 /* The weights that the config wants to start from, in the model and its copies. */
 static co_status run_init(const co_job *job)
 {
@@ -101,45 +71,11 @@ static co_status run_init(const co_job *job)
     return CO_OK;
 }
 
-static co_status run_check_update(co_job *job)
+static co_status run_open_metrics(co_job *job)
 {
-    co_distributed_values values = co_spec_update(&job->spec);
-
-    values.shards = (int)job->spec.shards;
-    CO_TRY(co_distributed_check(&job->needs, &job->common, &job->in_step, &values));
-    if (!job->common)
-        CO_TRY(run_check_apart(&job->spec));
-    if (job->under_mpi && job->needs)
-        return co_value_fail(job->spec.strategy,
-                             "the strategy '%s' needs ranks that share memory; start them on one "
-                             "machine with -n, without mpiexec",
-                             co_spec_strategy_name(&job->spec));
-    return CO_OK;
-}
-
-static co_status run_check_splits(const co_job *job)
-{
-    const co_shape *train = co_dataset_shape(job->train), *test = co_dataset_shape(job->test);
-    char want[64], got[64];
-
-    if (co_shape_equal(train, test) &&
-        co_dataset_classes(job->test) <= co_dataset_classes(job->train))
-        return CO_OK;
-    return co_fail(
-        CO_E_DATA,
-        "the test split does not fit the training split: samples %s, %lld classes "
-        "against %s, %lld%s",
-        co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
-        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train),
-        co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
-}
-
-static co_status run_check_model(const co_job *job)
-{
-    CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
-    if (job->spec.stop.accuracy > 0 && co_model_target(job->model) == CO_TARGET_VALUES)
-        return co_value_fail(job->spec.stop_at,
-                             "stop_at: a network that learns values has no accuracy; give it loss");
+    CO_TRY(co_model_measure(job->model, &job->spec.metrics));
+    for (int64_t rank = 0; job->replica && rank < job->spec.ranks; rank++)
+        CO_TRY(co_model_measure(job->replica[rank], &job->spec.metrics));
     return CO_OK;
 }
 
@@ -154,18 +90,19 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     if (!train)
         spec->test_partition = NULL; /* the sum is the same, whoever measures what */
     if (train)
-        CO_TRY(run_check_update(job));
+        CO_TRY(co_job_check_update(job));
     if (train)
         CO_TRY(co_dataset_open_value(&job->train, spec->data, spec->config, CO_SPLIT_TRAIN));
     if (!train || (spec->evaluate && job->bench_rounds == 0))
         CO_TRY(co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
     if (job->train && job->test)
-        CO_TRY(run_check_splits(job));
+        CO_TRY(co_job_check_splits(job));
     if (train)
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
-    CO_TRY(run_check_model(job));
+    CO_TRY(co_job_check_model(job));
     CO_TRY(run_open_replicas(job));
+    CO_TRY(run_open_metrics(job));
     /* A run that is resumed has weights of its own; the file may be gone by then. */
     if (train && !job->resume)
         CO_TRY(run_init(job));
@@ -306,7 +243,8 @@ static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
 }
 
 /* What a run that is complete has come to. */
-static void run_fill_complete(co_train_summary *out, const co_state *state)
+static void run_fill_complete(co_train_summary *out, const co_state *state,
+                              const co_metric_set *metrics)
 {
     const co_event *last = &state->point.last;
 
@@ -317,6 +255,8 @@ static void run_fill_complete(co_train_summary *out, const co_state *state)
     out->test_accuracy = last->has_test ? last->test_accuracy : (double)NAN;
     out->train_seconds = last->train_seconds;
     out->samples_per_second = (double)NAN;
+    if (last->has_test)
+        out->n_metric = co_measures_name(out->metric, metrics, last->test_metric);
 }
 
 co_status co_train(co_train_summary *out, const co_train_options *options)
@@ -335,7 +275,7 @@ co_status co_train(co_train_summary *out, const co_train_options *options)
     if (st == CO_OK)
         st = run_enter(&kind, &state, &job);
     if (st == CO_OK && kind == CO_RESUME_COMPLETE)
-        run_fill_complete(&job.result->train, state);
+        run_fill_complete(&job.result->train, state, &job.spec.metrics);
     else if (st == CO_OK)
         st = run_session(&job, options);
     if (st == CO_OK && out)
@@ -350,16 +290,17 @@ static co_status run_eval(co_comm *comm, co_job *job)
 {
     co_eval_summary *out = &job->result->eval;
     co_feed feed = {.tree = NULL};
-    co_result result = {0};
+    co_tested tested;
     co_status st;
 
     co_thread_flush_denormals();
     co_model_setup(job->model, co_spec_threads(&job->spec));
     CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL));
-    st = co_trainer_evaluate(&result, NULL, comm, job->model, &feed);
+    st = co_trainer_evaluate(&tested, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {
         const co_target target = co_model_target(job->model);
+        const co_result result = tested.all;
         const double n = result.count ? (double)result.count : (double)NAN;
 
         out->count = result.count;
@@ -368,6 +309,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
         out->accuracy_top5 = (double)result.correct5 / n;
         if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= 5)
             out->accuracy_top5 = -1;
+        out->n_metric = co_measures_name(out->metric, &job->spec.metrics, tested.value);
     }
     return st;
 }

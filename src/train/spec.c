@@ -88,6 +88,9 @@ const co_key co_spec_keys[] = {
      "reading ahead: {threads: 1, depth: 4}"},
     {"evaluate", CO_KEY_BOOL, SPEC(evaluate), "true", 0, 0, NULL,
      "measure the test split after every epoch"},
+    {"metrics", CO_KEY_VALUE, SPEC(metrics_value), "~", 0, 0,
+     CO_KEY_TAKES("a name of `cohort list metrics`, or a list of them such as [mae, r2]"),
+     "what is measured besides loss and accuracy, in every epoch: [mae, r2]"},
     {"evaluate_every", CO_KEY_INT, SPEC(evaluate_every), "1", 1, 1 << 24, NULL,
      "epochs from one such measurement to the next; the last epoch has one always"},
     {"stop_at", CO_KEY_VALUE, SPEC(stop_at), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
@@ -230,6 +233,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_keys_read(spec, spec_clip_keys, spec->clip, "clip", arena));
     CO_TRY(co_keys_read(spec, spec_loader_keys, spec->loader, "loader", arena));
     CO_TRY(co_keys_read(spec, spec_ema_keys, spec->ema, "ema", arena));
+    CO_TRY(co_metric_set_read(&spec->metrics, spec->metrics_value));
     CO_TRY(spec_read_stop(spec, arena));
     CO_TRY(spec_read_tensorboard(spec, arena));
     CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));

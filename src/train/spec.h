@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "launch/on_failure.h"
+#include "metrics/metrics.h"
 #include "model/precision.h"
 #include "state/best.h"
 #include "state/save_policy.h"
@@ -29,9 +30,11 @@ typedef struct co_spec {
     int64_t shards; /* 0: auto */
     const co_value *precision_value;
     co_precision precision; /* of `precision_value` */
-    int convolution;        /* co_spec_convolution */
-    int log;                /* co_spec_log */
-    int on_failure;         /* co_on_failure */
+    const co_value *metrics_value;
+    co_metric_set metrics; /* of `metrics_value` */
+    int convolution;       /* co_spec_convolution */
+    int log;               /* co_spec_log */
+    int on_failure;        /* co_on_failure */
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
     const co_value *tensorboard_value;

@@ -46,9 +46,10 @@ static co_status trainer_check_weights(const trainer *t)
     return CO_OK;
 }
 
-/* Forward and backward of a rank's part of a batch, or of one shard of it, in micro-batches; `more`
-   shards of this rank follow. */
-static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, bool more)
+/* Forward and backward of a rank's part of a batch, or of shard `shard` of it, in micro-batches;
+   `more` shards of this rank follow. */
+static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
+                                 bool more)
 {
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
@@ -59,8 +60,10 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
         co_result part;
 
         CO_TRY(co_model_forward(&part, t->job->model, &slice));
-        if (!co_overflow_forgive(&t->overflow, &part))
+        if (!co_overflow_forgive(&t->overflow, &part)) {
             CO_TRY(trainer_check_loss(t, &part));
+            co_measures_take(&t->measures, t->job->model, shard);
+        }
         co_metrics_add(seen, &part);
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
@@ -83,7 +86,7 @@ static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_ba
         const bool more = i + 1 < t->shards.n;
         co_result figures = {0};
 
-        CO_TRY(trainer_compute(&figures, t, &shard, more));
+        CO_TRY(trainer_compute(&figures, t, &shard, t->shards.first + i, more));
         if (more)
             CO_TRY(co_distributed_next_shard(t->distributed));
         co_metrics_add(seen, &figures);
@@ -99,6 +102,7 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
     if (t->shards.tree)
         CO_TRY(co_shards_finish(seen, &t->shards));
+    CO_TRY(co_measures_join(&t->measures));
     co_profiler_leave(t->profiler);
     if (!t->shards.tree || co_comm_rank(t->comm) == 0)
         co_metrics_add(&t->seen, seen);
@@ -133,7 +137,7 @@ co_status trainer_step(trainer *t)
     if (t->shards.tree)
         CO_TRY(trainer_compute_shards(&seen, t, &batch));
     else
-        CO_TRY(trainer_compute(&seen, t, &batch, false));
+        CO_TRY(trainer_compute(&seen, t, &batch, 0, false));
     CO_TRY(co_distributed_step(t->distributed));
     co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
@@ -177,14 +181,14 @@ co_status trainer_average_buffers(trainer *t)
 }
 
 /* Running statistics are those of all ranks, unless each has weights of its own. */
-static co_status trainer_evaluate(co_result *out, trainer *t)
+static co_status trainer_evaluate(trainer *t)
 {
     if (!co_distributed_is_local(t->distributed))
         CO_TRY(trainer_average_buffers(t));
     CO_TRY(trainer_swap_ema(t));
     if (t->ema)
         CO_TRY(trainer_average_buffers(t));
-    CO_TRY(co_trainer_evaluate(out, &t->tested, t->comm, t->job->model, &t->test));
+    CO_TRY(co_trainer_evaluate(&t->tested, t->comm, t->job->model, &t->test));
     return trainer_swap_ema(t);
 }
 
@@ -223,22 +227,23 @@ static co_status trainer_end_epoch(trainer *t)
     CO_TRY(trainer_check_weights(t));
     CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
+    CO_TRY(co_measures_finish(event.train_metric, &t->measures));
     trainer_set_speed(&event, t, seconds);
     trainer_set_train(&event, t, &seen);
     if (trainer_evaluates(t)) {
         const uint64_t start_ns = co_clock_ns();
-        co_result test;
 
-        CO_TRY(trainer_evaluate(&test, t));
-        trainer_set_test(&event, t, &test);
-        trainer_set_test_speed(&event, t, test.count, start_ns);
+        CO_TRY(trainer_evaluate(t));
+        trainer_set_test(&event, t, &t->tested);
+        trainer_set_test_speed(&event, t, t->tested.all.count, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);
     }
     CO_TRY(trainer_count_bad(&event, t));
     t->last = event;
     t->improved = co_best_take(&t->best, &t->job->spec.stop, &event);
     if (t->job->spec.log == CO_SPEC_LOG_RANKS)
-        CO_TRY(co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested : NULL));
+        CO_TRY(
+            co_ranks_gather(t->rank, t->comm, &t->means, event.has_test ? &t->tested.own : NULL));
     for (int r = 0; t->rank && t->info.learns_values && r < t->info.ranks; r++)
         t->rank[r].train_accuracy = t->rank[r].test_accuracy = (double)NAN;
     event.rank = t->rank;
@@ -317,6 +322,7 @@ void trainer_next_epoch(trainer *t)
     t->epoch_seconds = 0;
     memset(&t->seen, 0, sizeof(t->seen));
     memset(&t->means, 0, sizeof(t->means));
+    co_measures_clear(&t->measures);
 }
 
 /* Over MPI the result is that of ranks which have left for good; else the session says it. */

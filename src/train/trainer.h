@@ -46,6 +46,12 @@ typedef struct co_job {
 
 /* Whether every rank of that many will be able to make what it needs. */
 co_status co_job_check_ranks(const co_job *job, int ranks);
+/* Whether there can be such an update with such ranks; sets needs, common and in_step. */
+co_status co_job_check_update(co_job *job);
+/* Both splits. */
+co_status co_job_check_splits(const co_job *job);
+/* The network and the data; the metrics are fitted to it. */
+co_status co_job_check_model(co_job *job);
 /* What its checkpoints say of the run; the caller frees out->config. */
 co_status co_job_describe(co_checkpoint_run *out, const co_job *job);
 /* The shape of its state, for so many ranks. */

@@ -61,6 +61,8 @@ co_status trainer_save(trainer *t)
     out->train_seconds = event.train_seconds;
     out->samples_per_second = event.samples_per_second;
     out->steps = t->step;
+    if (event.has_test)
+        out->n_metric = co_measures_name(out->metric, &t->job->spec.metrics, event.test_metric);
     CO_TRY(trainer_emit(t, &event));
     return co_saver_status(&t->job->result->saver);
 }
@@ -87,7 +89,7 @@ static co_status trainer_check_moved(const trainer *t)
 /* What is saved is what the last evaluation has seen. */
 co_status trainer_finish(trainer *t)
 {
-    co_result test;
+    co_tested test;
 
     CO_TRY(trainer_check_moved(t));
     CO_TRY(co_distributed_finish(t->distributed));
@@ -97,7 +99,7 @@ co_status trainer_finish(trainer *t)
     CO_TRY(trainer_average_buffers(t));
     if (!t->job->test)
         return CO_OK;
-    CO_TRY(co_trainer_evaluate(&test, NULL, t->comm, t->job->model, &t->test));
+    CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, &t->test));
     trainer_set_test(&t->last, t, &test);
     return CO_OK;
 }

@@ -10,7 +10,9 @@
 #include "step/overflow.h"
 #include "step/shards.h"
 #include "telemetry/telemetry.h"
+#include "train/evaluate.h"
 #include "train/loader_setup.h"
+#include "train/measures.h"
 #include "train/stragglers.h"
 #include "train/trainer.h"
 
@@ -45,8 +47,9 @@ typedef struct trainer {
     co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
     co_best best;
-    uint64_t bad_before; /* replaced samples of earlier epochs, on this rank */
-    co_result seen;      /* of this epoch so far, on this rank */
+    uint64_t bad_before;  /* replaced samples of earlier epochs, on this rank */
+    co_result seen;       /* of this epoch so far, on this rank */
+    co_measures measures; /* likewise, of the metrics that the config asks for */
     co_recent recent;
     co_event last; /* of the last epoch */
     co_step_figures last_step;
@@ -54,7 +57,7 @@ typedef struct trainer {
     double reached_seconds; /* until the accuracy of stop_at was there; 0: it is not yet */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */
     co_rank_means means;
-    co_result tested;
+    co_tested tested;
     co_rank_figures *rank; /* owned; (ranks), on rank 0 and with log: ranks alone */
 } trainer;
 
@@ -69,7 +72,7 @@ void trainer_close(trainer *t);
 co_event trainer_event(const trainer *t, co_event_kind kind);
 void trainer_set_spent(co_event *event, const trainer *t);
 void trainer_set_train(co_event *event, const trainer *t, const co_result *seen);
-void trainer_set_test(co_event *event, const trainer *t, const co_result *test);
+void trainer_set_test(co_event *event, const trainer *t, const co_tested *tested);
 /* How fast an epoch was that took `seconds`; its evaluation of `count` samples, since `start_ns`.
  */
 void trainer_set_speed(co_event *event, const trainer *t, double seconds);

@@ -92,6 +92,7 @@ static void trainer_describe(trainer *t)
         .classes =
             co_model_target(job->model) == CO_TARGET_LABEL ? co_dataset_classes(job->train) : 0,
         .learns_values = co_model_target(job->model) == CO_TARGET_VALUES,
+        .metrics = &spec->metrics,
         .epochs = (total + per_epoch - 1) / per_epoch,
     };
     trainer_describe_start(&t->info, job);
@@ -151,6 +152,7 @@ co_status trainer_open(trainer *t)
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
     CO_TRY(co_overflow_open(&t->overflow, t->distributed, t->job->model->store));
     CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
+    CO_TRY(co_measures_open(&t->measures, &t->job->spec.metrics, t->comm, t->train.tree));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
     t->best = co_best_none();
@@ -181,6 +183,7 @@ void trainer_close(trainer *t)
     co_overflow_close(&t->overflow);
     co_recent_close(&t->recent);
     co_shards_close(&t->shards);
+    co_measures_close(&t->measures);
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);

@@ -38,6 +38,7 @@ static void state_tell(co_run_point *run, co_rank_point *own, const void *arg)
     own->seen = t->seen;
     own->means = t->means;
     own->recent = t->recent.spans;
+    co_measures_save(own->metrics, &t->measures);
 }
 
 void trainer_set_source(trainer *t)
@@ -71,6 +72,7 @@ co_status trainer_restore(trainer *t)
     t->seen = own.seen;
     t->means = own.means;
     t->recent.spans = own.recent;
+    co_measures_restore(&t->measures, own.metrics);
     return CO_OK;
 }
 

@@ -101,7 +101,8 @@ static void list_of_every_name_is_printed(void **state)
         {"config", "batch"},        {"models", "mnist-net"},   {"ops", "conv2d"},
         {"kernels", "ref"},         {"datasets", "synthetic"}, {"partitions", "random"},
         {"optimizers", "momentum"}, {"schedules", "cosine"},   {"strategies", "sync"},
-        {"compressors", "topk"},    {"transports", "shm"},     {"sinks", "jsonl"},
+        {"compressors", "topk"},    {"transports", "shm"},     {"metrics", "r2"},
+        {"sinks", "jsonl"},
     };
     const char *names = program_line("list")->out;
 

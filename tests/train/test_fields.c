@@ -128,6 +128,92 @@ static void fields_stop_at_loss_ends_run(void **state)
     assert_trained(&out, "mse_loss", 1, "stop_at={patience: 5}");
 }
 
+/* A number of metrics.jsonl, of the last event that has it. */
+static double last_number(const char *key)
+{
+    char line[4096], name[64];
+    double value = (double)NAN;
+    FILE *in = fopen(folder_path("run/metrics.jsonl"), "r");
+
+    assert_non_null(in);
+    snprintf(name, sizeof(name), "\"%s\":", key);
+    while (fgets(line, sizeof(line), in)) {
+        const char *at = strstr(line, name);
+
+        if (at)
+            value = strtod(at + strlen(name), NULL);
+    }
+    fclose(in);
+    return value;
+}
+
+/* Of one network: on every number of ranks, with shards or without, in batches of any size. */
+static void metrics_of_any_split_are_the_same(void **state)
+{
+    static const char *const sizes[] = {"batch=24", "batch=7", "batch=200"};
+    const char *set[] = {NULL, "shards=auto", NULL};
+    co_train_summary trained;
+    char text[1024];
+
+    (void)state;
+    make_data(false);
+    assert_trained(&trained, "mse_loss", 1, "metrics=[rmse, r2]");
+    snprintf(text, sizeof(text), config, folder, "mse_loss\nmetrics: [rmse, r2]");
+    assert_int_equal(trained.n_metric, 2);
+    assert_string_equal(trained.metric[1].name, "r2");
+    assert_true(trained.metric[1].value > 0.8);
+    assert_true(fabs(trained.metric[0].value * trained.metric[0].value - trained.test_loss) < 1e-6);
+    for (int i = 0; i < 9; i++) {
+        const co_train_options options = {
+            .config_text = text, .set = set, .ranks = i / 3 + 1, .quiet = true};
+        co_eval_summary eval;
+
+        set[0] = sizes[i % 3];
+        if (co_evaluate(&eval, &options, folder_path("run/final.safetensors")) != CO_OK)
+            fail_msg("%s", co_error_message());
+        assert_int_equal(eval.n_metric, 2);
+        /* kernels may round a sample otherwise in a batch of another size */
+        for (int k = 0; k < 2; k++)
+            assert_true(fabs(eval.metric[k].value - trained.metric[k].value) < 1e-6);
+    }
+}
+
+/* With shards on any number of ranks, and where a run is stopped in the middle of an epoch and
+   continues on another number. */
+static void metrics_of_a_resumed_run_are_the_same(void **state)
+{
+    static const char *const names[] = {"train_rmse", "test_rmse", "train_r2", "test_r2"};
+    static const char *const more[] = {"metrics=[rmse, r2]", "epochs=3", NULL};
+    co_train_summary out;
+    double whole[4];
+    char text[1024], run_dir[64];
+    const co_train_options resume = {.config_text = text,
+                                     .set = more,
+                                     .ranks = 3,
+                                     .run_dir = run_dir,
+                                     .resume = true,
+                                     .quiet = true};
+
+    (void)state;
+    make_data(false);
+    snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        assert_trained(&out, "mse_loss\nmetrics: [rmse, r2]", ranks, "epochs=3");
+        for (int i = 0; i < 4; i++) {
+            const double value = last_number(names[i]);
+
+            assert_true(ranks == 1 || value == whole[i]);
+            whole[i] = value;
+        }
+    }
+    assert_trained(&out, "mse_loss\nmetrics: [rmse, r2]\ncheckpoint: 30 steps", 2, "max_steps=60");
+    snprintf(text, sizeof(text), config, folder, "mse_loss");
+    if (co_train(&out, &resume) != CO_OK)
+        fail_msg("%s", co_error_message());
+    for (int i = 0; i < 4; i++)
+        assert_true(last_number(names[i]) == whole[i]);
+}
+
 static void assert_refused(const char *loss, const char *set, const char *message)
 {
     assert_int_equal(train(NULL, loss, 1, set), CO_E_USAGE);
@@ -143,6 +229,8 @@ static void fields_mismatched_loss_is_refused(void **state)
     assert_refused("mse_loss", "model.classes=4",
                    "samples of the field 'target' are (3) of f32; the network takes (4) of f32");
     assert_refused("mse_loss", "stop_at={accuracy: 0.5}", "has no accuracy");
+    assert_refused("mse_loss", "metrics=f1_macro", "not defined for a network that learns values");
+    assert_refused("mse_loss", "metrics=[r2, nothing]", "unknown metric 'nothing'");
     assert_refused("mse_loss", "data={name: synthetic, shape: [1, 4, 4]}",
                    "the samples have no field 'target'");
     assert_refused("mse_loss", "partition={kind: labels, labels: [[0]]}", "have no label");
@@ -153,6 +241,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_regression_trains_like_one_rank),
         cmocka_unit_test(fields_multi_label_trains_like_one_rank),
+        cmocka_unit_test(metrics_of_any_split_are_the_same),
+        cmocka_unit_test(metrics_of_a_resumed_run_are_the_same),
         cmocka_unit_test(fields_stop_at_loss_ends_run),
         cmocka_unit_test(fields_mismatched_loss_is_refused),
     };

@@ -1,0 +1,10 @@
+/* list.h - every metric, in the order that `cohort list metrics` prints: of METRIC(NAME) metrics.h
+   makes the declaration of co_metric_NAME, and registry.c its entry. */
+METRIC(loss)
+METRIC(accuracy)
+METRIC(accuracy_top5)
+METRIC(label_accuracy)
+METRIC(f1_micro)
+METRIC(f1_macro)
+METRIC(rmse)
+METRIC(r2)

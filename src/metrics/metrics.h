@@ -1,0 +1,127 @@
+/*
+ * metrics.h - what is measured besides the loss, by name: each metric is sums over samples, and one
+ * value of them.
+ *
+ * Sums add up over batches, shards and ranks, so a metric is that of all samples however they were
+ * split, and never a mean of batches. Who adds them, and when, is settled elsewhere; so is what
+ * becomes of the value. Must not know a network, a run or a communicator.
+ */
+#ifndef CO_METRICS_METRICS_H
+#define CO_METRICS_METRICS_H
+
+#include <cohort/ext/op.h>
+#include <cohort/ext/plugin.h>
+
+#include "core/plugin.h"
+
+#define CO_METRICS_MAX      16  /* of a run */
+#define CO_METRICS_MAX_SUMS 512 /* of all of them together */
+
+/* What a network's outputs are compared with: its loss says it. */
+typedef struct co_metric_form {
+    co_target target;
+    size_t outputs; /* of a sample: logits, or values */
+} co_metric_form;
+
+/* `n` samples that have gone forward; all borrowed. */
+typedef struct co_metric_batch {
+    co_metric_form form;
+    uint64_t n;
+    const float *output;  /* (n, outputs) */
+    const float *target;  /* (n, outputs), of VALUES and BINARY; else NULL */
+    const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL */
+} co_metric_batch;
+
+#define CO_METRIC_OF(target) (1u << (target))
+
+/* A sum with about twice the digits of a double, so that its value is the same in any order but for
+   a last bit in rare cases (Knuth's TwoSum; its errors are summed in `low`). Its value is high +
+   low. */
+typedef struct co_sum {
+    double high, low;
+} co_sum;
+
+static inline void co_sum_add(co_sum *sum, double x)
+{
+    const double high = sum->high + x, part = high - sum->high;
+
+    sum->low += (sum->high - (high - part)) + (x - part);
+    sum->high = high;
+}
+
+static inline void co_sum_join(co_sum *sum, const co_sum *part)
+{
+    co_sum_add(sum, part->high);
+    sum->low += part->low;
+}
+
+static inline double co_sum_value(const co_sum *sum)
+{
+    return sum->high + sum->low;
+}
+
+typedef struct co_metric {
+    const char *name; /* in a config, and after train_ and test_ in files */
+    const char *summary;
+    const co_key *keys; /* NULL */
+    size_t self_size;   /* 0 */
+    unsigned targets;   /* CO_METRIC_OF those that it is defined for */
+    bool lower;         /* lower is better; else higher */
+    /* What it adds up: so many sums, and so many more for each output. */
+    size_t sums, sums_per_output;
+    /* Add a batch to the sums. NULL: every event has this figure, whatever a config asks for. */
+    void (*accumulate)(co_sum *sums, const co_metric_batch *batch);
+    /* NaN where it is not defined, as over no samples. */
+    double (*finish)(const co_sum *sums, const co_metric_form *form);
+} co_metric;
+
+/* NULL-ended, in the order that `cohort list metrics` prints. */
+extern const co_metric *const co_metrics[];
+extern const co_plugins co_metric_plugins;
+/* NULL if unknown. */
+static inline const co_metric *co_metric_find(const char *name)
+{
+    return co_plugin_find(&co_metric_plugins, name);
+}
+
+/* Whether `value` is better than `than`; any number is better than NaN, which is better than
+   nothing. */
+bool co_metric_better(const co_metric *metric, double value, double than);
+
+/* Of one row of logits: the class with the highest, of equal ones the lowest class; `classes` where
+   all are NaN. */
+size_t co_metric_class(const float *logit, size_t classes);
+/* Of labels that are there or not: whether logit and target agree; a NaN agrees with nothing. */
+static inline bool co_metric_agrees(float logit, float target)
+{
+    return logit == logit && (logit > 0) == (target >= 0.5f);
+}
+
+/* The metrics that a run asks for, and where the sums of each begin in one array. */
+typedef struct co_metric_set {
+    int n;
+    const co_metric *metric[CO_METRICS_MAX];
+    size_t begin[CO_METRICS_MAX];
+    size_t n_sum;
+    co_metric_form form;
+} co_metric_set;
+
+/* From the config key `metrics`: a name, a list of them, or NULL. What every event has anyhow is
+   known, and is not in the set. */
+co_status co_metric_set_read(co_metric_set *out, const co_value *value);
+/* For such a network. CO_E_USAGE at `value` where a metric is not defined for it, or it has too
+   many outputs. */
+co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value);
+/* Its number in the set, -1: it is not there. */
+int co_metric_set_find(const co_metric_set *set, const char *name);
+/* `sums`: (n_sum). */
+void co_metric_set_accumulate(const co_metric_set *set, co_sum *sums, const co_metric_batch *batch);
+void co_metric_set_add(const co_metric_set *set, co_sum *sum, const co_sum *part);
+/* The value of each, (n). */
+void co_metric_set_finish(double *value, const co_metric_set *set, const co_sum *sums);
+
+#define METRIC(name) extern const co_metric co_metric_##name;
+#include "metrics/list.h"
+#undef METRIC
+
+#endif

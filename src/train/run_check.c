@@ -1,0 +1,83 @@
+/*
+ * run_check.c - what of a config, its data and its network cannot be together. Before ranks start.
+ */
+#include <cohort/ext/strategy.h>
+
+#include "data/data.h"
+#include "train/loader_setup.h"
+#include "train/trainer.h"
+
+/* What each rank will make for itself can be made. */
+co_status co_job_check_ranks(const co_job *job, int ranks)
+{
+    co_sampler *sampler = NULL;
+
+    if (job->under_mpi)
+        return CO_OK;
+    CO_TRY(co_spec_check_ranks(&job->spec, ranks));
+    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->train, ranks, CO_SPLIT_TRAIN));
+    co_sampler_destroy(sampler);
+    if (!job->test)
+        return CO_OK;
+    CO_TRY(co_feed_sampler(&sampler, &job->spec, job->test, ranks, CO_SPLIT_TEST));
+    co_sampler_destroy(sampler);
+    return CO_OK;
+}
+
+/* What cannot be where ranks hold weights of their own, or go from step to step on their own. */
+static co_status run_check_apart(const co_spec *spec)
+{
+    const char *what = spec->ema ? "ema" : spec->sync_batch_norm ? "sync_batch_norm" : NULL;
+
+    if (!what)
+        return CO_OK;
+    return co_value_fail(spec->strategy,
+                         "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
+                         "stale or threads",
+                         what, co_spec_strategy_name(spec));
+}
+
+co_status co_job_check_update(co_job *job)
+{
+    co_distributed_values values = co_spec_update(&job->spec);
+
+    values.shards = (int)job->spec.shards;
+    CO_TRY(co_distributed_check(&job->needs, &job->common, &job->in_step, &values));
+    if (!job->common)
+        CO_TRY(run_check_apart(&job->spec));
+    if (job->under_mpi && job->needs)
+        return co_value_fail(job->spec.strategy,
+                             "the strategy '%s' needs ranks that share memory; start them on one "
+                             "machine with -n, without mpiexec",
+                             co_spec_strategy_name(&job->spec));
+    return CO_OK;
+}
+
+co_status co_job_check_splits(const co_job *job)
+{
+    const co_shape *train = co_dataset_shape(job->train), *test = co_dataset_shape(job->test);
+    char want[64], got[64];
+
+    if (co_shape_equal(train, test) &&
+        co_dataset_classes(job->test) <= co_dataset_classes(job->train))
+        return CO_OK;
+    return co_fail(
+        CO_E_DATA,
+        "the test split does not fit the training split: samples %s, %lld classes "
+        "against %s, %lld%s",
+        co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
+        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train),
+        co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
+}
+
+co_status co_job_check_model(co_job *job)
+{
+    const co_metric_form form = {co_model_target(job->model), (size_t)job->model->classes};
+
+    CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
+    CO_TRY(co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value));
+    if (job->spec.stop.accuracy > 0 && co_model_target(job->model) == CO_TARGET_VALUES)
+        return co_value_fail(job->spec.stop_at,
+                             "stop_at: a network that learns values has no accuracy; give it loss");
+    return CO_OK;
+}
