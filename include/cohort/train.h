@@ -1,8 +1,8 @@
 /*
  * train.h - models, optimizers and training, for programs.
  *
- * Two levels. co_train runs what `cohort train CONFIG` runs. Below it, a program writes its
- * own loop: model, distributed optimizer, forward, backward, step (examples/train.c).
+ * Two levels. co_train does what `cohort train CONFIG` does. Below it, a program writes its own
+ * loop: model, distributed optimizer, forward, backward, step (examples/train.c).
  */
 #ifndef COHORT_TRAIN_H
 #define COHORT_TRAIN_H
@@ -49,7 +49,7 @@ CO_API co_status co_model_broadcast(co_model *model, co_comm *comm, int root);
  *  call them equally often, also with a batch of no samples. */
 CO_API void co_model_sync_batch_norm(co_model *model, co_comm *comm);
 
-/** What forward found on this rank's samples: sums, so that they add up over ranks. */
+/** Results of forward on this rank's samples: sums, so that they add up over ranks. */
 typedef struct co_result {
     uint64_t count;
     double loss_sum;
@@ -64,9 +64,9 @@ CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batc
  *  what the last forward has left for backward. */
 CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
 /** Logits of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
- *  what the network gives before the loss, log-probabilities where it ends with log_softmax.
- *  Values of `input` are not looked at: from a NaN or an infinity come logits that mostly are NaN.
- *  Evaluation mode, this rank alone; as co_model_evaluate, not between forward and backward. */
+ * the output of the network before the loss, log-probabilities where it ends with log_softmax.
+ * Values of `input` are not checked: a NaN or an infinity mostly gives NaN logits. Evaluation mode,
+ * this rank alone; like co_model_evaluate not between forward and backward. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */
@@ -91,22 +91,23 @@ typedef struct co_distributed_options {
 /** Starts the strategy: collective. */
 CO_API co_status co_distributed_create(co_distributed **out, const co_distributed_options *options);
 CO_API void co_distributed_destroy(co_distributed *distributed);
-/** Backward of the model's last forward; gradients that are final go out while it runs.
- *  `more`: further micro-batches of the same step follow, so gradients only add up. */
+/** Backward of the model's last forward; gradients are sent as they become final. `more`: further
+ *  micro-batches of the same step follow, so gradients are only accumulated. */
 CO_API co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
                                          bool more);
-/** With a tree, after each shard of this rank but the last; `more` was true for it. A shard may
+/** With a tree, after each shard of this rank except the last; `more` was true for it. A shard may
  *  have no samples. */
 CO_API co_status co_distributed_next_shard(co_distributed *distributed);
 /** Wait for the gradients, clip, update the weights. With a loss scale (co_model_options.precision)
- *  a step whose gradients overflow moves nothing: on no rank, where ranks go from step to step
- *  together; on this one, where each has weights of its own. */
+ *  a step whose gradients overflow is skipped: on all ranks, where their replicas are in sync; on
+ *  this one, where each has weights of its own. */
 CO_API co_status co_distributed_step(co_distributed *distributed);
-/** Whether the last step was such a one; how many were; the loss scale of the next, 1: none. */
+/** Whether the last step was skipped; the number of such steps; the loss scale of the next one, 1:
+ *  none. */
 CO_API bool co_distributed_skipped(const co_distributed *distributed);
 CO_API uint64_t co_distributed_skipped_steps(const co_distributed *distributed);
 CO_API double co_distributed_loss_scale(const co_distributed *distributed);
-/** After the last step: what the strategy does at the end. Collective. */
+/** After the last step: the strategy's final synchronization. Collective. */
 CO_API co_status co_distributed_finish(co_distributed *distributed);
 /** Learning rate of the last step. */
 CO_API double co_distributed_lr(const co_distributed *distributed);

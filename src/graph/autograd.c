@@ -95,7 +95,7 @@ static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, cons
         if (!more)
             continue;
         CO_TRY(plan_make_readable(&more, plan, pc->kernel, pc->backend));
-        call->grad_more = &more->tensor;
+        call->grad_out_extra = &more->tensor;
     }
     for (int i = 0; i < call->n_in; i++) {
         const int in = plan_find_input(plan, call, i);

@@ -62,7 +62,7 @@ static co_call compile_describe_call(const co_plan *plan, const co_call *init)
 {
     co_call call = *init;
 
-    call.made = init->out[0]->shape;
+    call.unfused_shape = init->out[0]->shape;
     call.training = plan->options.training;
     call.threads = plan->options.threads;
     call.direct_convolution = plan->options.direct_convolution;
@@ -368,7 +368,7 @@ static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtyp
 
     for (compile_pair at = compile_first(plan); *at.backend; compile_step(&at)) {
         const co_kernel *kernel = compile_look(&at, init->op->name);
-        const bool prefers = kernel && kernel->prefers_floats && kernel->prefers_floats(&narrow);
+        const bool prefers = kernel && kernel->prefers_fp32 && kernel->prefers_fp32(&narrow);
         const char *why;
 
         if (!kernel)

@@ -47,7 +47,7 @@ static void memory_find_lives(co_plan *plan)
                 memory_touch(call->grad_out[i], s);
         }
         if (step->backward)
-            memory_touch(call->grad_more, s);
+            memory_touch(call->grad_out_extra, s);
         if (step->pc->workspace)
             memory_touch(&step->pc->workspace->tensor, s);
     }
@@ -94,7 +94,7 @@ static void memory_find_in_place(co_plan *plan)
                 continue;
             if (step->backward) {
                 memory_try_in_place(call->grad_in[i], call->grad_out[0], s);
-                memory_try_in_place(call->grad_in[i], call->grad_more, s);
+                memory_try_in_place(call->grad_in[i], call->grad_out_extra, s);
             } else {
                 memory_try_in_place(call->out[0], call->in[i], s);
             }

@@ -47,7 +47,7 @@ static void work_backward(co_work *out, const co_call *call, const co_op_work *w
         out->bytes += work_param_bytes(call->param, call->n_param);
     if (call->op->saves & CO_SAVES_IN)
         out->bytes += work_bytes(call->in, call->op->n_in);
-    out->bytes += work_bytes(&call->grad_more, 1);
+    out->bytes += work_bytes(&call->grad_out_extra, 1);
     if (call->op->saves & CO_SAVES_OUT)
         out->bytes += work_bytes(call->out, call->n_out);
 }
@@ -55,14 +55,14 @@ static void work_backward(co_work *out, const co_call *call, const co_op_work *w
 void co_work_of(co_work *out, const co_plan_step *step)
 {
     const co_call *call = step->call;
-    const double each = (double)co_shape_count(&call->made);
+    const double each = (double)co_shape_count(&call->unfused_shape);
     co_op_work work = {each, each, 0};
     co_shape in[CO_OP_MAX_IN];
 
     for (int i = 0; i < call->n_in; i++)
         in[i] = call->in[i]->shape;
     if (call->op->work)
-        call->op->work(&work, in, &call->made, call->attr);
+        call->op->work(&work, in, &call->unfused_shape, call->attr);
     out->bf16 = call->in[0]->dtype == CO_BF16;
     if (step->gradient)
         work_backward(out, call, &work);

@@ -16,7 +16,7 @@ typedef struct backend_job {
     co_call call;
     co_tensor in[CO_OP_MAX_IN], out[CO_OP_MAX_OUT];
     co_tensor grad_in[CO_OP_MAX_IN], grad_out[CO_OP_MAX_OUT];
-    co_tensor grad_more;
+    co_tensor grad_out_extra;
 } backend_job;
 
 static void *job_find(mock_memory *memory, void *at)
@@ -51,7 +51,7 @@ static co_status job_do(void *what, mock_memory *memory)
         job_give(&call->out[i], &job->out[i], memory);
         job_give(&call->grad_out[i], &job->grad_out[i], memory);
     }
-    job_give(&call->grad_more, &job->grad_more, memory);
+    job_give(&call->grad_out_extra, &job->grad_out_extra, memory);
     for (int i = 0; i < call->n_param; i++) {
         call->param[i].data = job_find(memory, call->param[i].data);
         call->grad_param[i].data = job_find(memory, call->grad_param[i].data);
@@ -79,7 +79,7 @@ static co_status backend_queue(const co_call *call, const co_run *run, bool back
         job_take(&job.out[i], call->out[i]);
         job_take(&job.grad_out[i], call->grad_out[i]);
     }
-    job_take(&job.grad_more, call->grad_more);
+    job_take(&job.grad_out_extra, call->grad_out_extra);
     return mock_enqueue(call->queue, job_do, &job, sizeof(job));
 }
 

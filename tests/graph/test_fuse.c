@@ -211,12 +211,12 @@ static void fuse_sum_keeps_both_gradients(void **state)
     assert_ptr_equal(second.call->in[1], first.call->out[0]);
     assert_ptr_equal(last.call->in[0], second.call->out[0]);
     assert_ptr_equal(second.call->grad_out[0], last.call->grad_in[0]);
-    assert_non_null(first.call->grad_more);
-    assert_true(first.call->grad_out[0] != first.call->grad_more);
+    assert_non_null(first.call->grad_out_extra);
+    assert_true(first.call->grad_out[0] != first.call->grad_out_extra);
     for (int i = 0; i < 2; i++)
         assert_true(second.call->grad_in[i] == first.call->grad_out[0] ||
-                    second.call->grad_in[i] == first.call->grad_more);
-    assert_null(second.call->grad_more);
+                    second.call->grad_in[i] == first.call->grad_out_extra);
+    assert_null(second.call->grad_out_extra);
     assert_null(first.call->grad_in[0]);
     co_plan_destroy(plan);
     co_store_destroy(store);

@@ -388,7 +388,7 @@ static void plan_kernel_preferring_fp32_keeps_fp32(void **state)
     assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_BF16);
     assert_int_equal(plan_conv_dtype(g, store, alone, false), CO_BF16);
     assert_int_equal(plan_conv_dtype(g, store, both, true), CO_BF16);
-    half.prefers_floats = plan_always;
+    half.prefers_fp32 = plan_always;
     assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_F32);
     assert_int_equal(plan_conv_dtype(g, store, turned, true), CO_BF16);
     half.half = 1u << CO_F16;

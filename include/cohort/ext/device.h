@@ -1,15 +1,14 @@
 /*
  * ext/device.h - what the author of a device fills in: memory, and work in order.
  *
- * A device has memory of three kinds. A queue does what it was given one thing after another, while
- * whoever gave it goes on; a fence is a point of a queue, which the host can ask for and another
- * queue can wait for. That is all the order there is: two queues that no fence ties together know
- * nothing of each other.
+ * A device has memory of three kinds. A queue executes the work that it is given in order and
+ * asynchronously; a fence is a point of a queue, which the host can poll and another queue can wait
+ * for. There is no other ordering: queues that no fence connects are independent.
  *
  * NULL is the host, for each of the three: its memory is plain memory, its only queue is the
  * caller, who has done everything when a call returns, and its fences are always reached.
  *
- * tests/device/laws.c holds a device to this contract.
+ * tests/device/laws.c checks a device against this contract.
  */
 #ifndef COHORT_EXT_DEVICE_H
 #define COHORT_EXT_DEVICE_H
@@ -33,9 +32,9 @@ struct co_vector_ops;
 #define CO_DEVICE_ALIGN 64
 
 typedef enum co_memory {
-    CO_MEMORY_HOST,   /* the host's, which the device may copy from and to at its leisure */
-    CO_MEMORY_PINNED, /* the host's, readied for the device: copies run beside the host's work */
-    CO_MEMORY_DEVICE  /* the device's; where host_memory is false nobody else may touch it */
+    CO_MEMORY_HOST,   /* of the host; the device may copy it more slowly than pinned memory */
+    CO_MEMORY_PINNED, /* of the host, pinned: copies run asynchronously */
+    CO_MEMORY_DEVICE  /* of the device; where host_memory is false the host may not access it */
 } co_memory;
 
 /**
