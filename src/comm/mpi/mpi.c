@@ -204,7 +204,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
 {
     mpi_comm *c = (mpi_comm *)request->comm;
     const mpi_request *r;
-    const char *name = co_comm_coll_name(request->args.coll);
+    const char *name = co_comm_coll_name(request->args.coll), *begun = "";
     char ranks[CO_COMM_CAUSE_SIZE / 4] = "";
     int n = 0;
 
@@ -213,6 +213,7 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
     if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
         co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
     } else if (r) {
+        begun = ((const mpi_request *)request)->checked ? ", which all ranks have begun" : "";
         co_mpi_read_notes(c);
         for (int p = 0; p < c->base.size; p++)
             if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
@@ -220,9 +221,10 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
     }
     co_mpi_unlock();
     if (n == 0)
-        snprintf(out, size, "waiting in %s", name);
+        snprintf(out, size, "waiting in %s%s", name, begun);
     else
-        snprintf(out, size, "waiting in %s for rank%s%s", name, co_plural((uint64_t)n), ranks);
+        snprintf(out, size, "waiting in %s for rank%s%s%s", name, co_plural((uint64_t)n), ranks,
+                 begun);
 }
 
 static void mpi_tell_saving(co_comm *comm)
