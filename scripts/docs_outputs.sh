@@ -5,7 +5,7 @@
 # A block that begins with "$ command" is run, command by command, in a fresh folder of the page that
 # has configs/ and the program as `cohort` and build/cohort. Figures, paths and kernels are masked: two
 # texts are the same if they say the same of other numbers. A line `...` of the page stands for any
-# lines. `update` puts today's lines in the place of those that differ.
+# lines. Lines of progress, which a slow machine has more of, are left out. `update` puts today's lines in the place of those that differ.
 #
 # A comment in the line above a block says what it needs, by words parted by commas:
 #   <!-- outputs: mnist, fashion-mnist, imagenette, mpi, gnuplot, onnx -->   skipped where it is missing
@@ -135,7 +135,7 @@ run_one() {
             sh -c "$command" </dev/null 2>&1 || true
     ) | sed -e "s|$folder/page/||g" -e "s|$build/cohort|build/cohort|g" -e "s|$source/||g" \
         -e 's/ | input-bound: .*//' | grep -v -e '^cohort: config: ' \
-        -e '^ *rank [0-9]* is late by ' | awk '
+        -e '^ *rank [0-9]* is late by ' | grep -v '^epoch [0-9/]* *[0-9]*%  .* left$' | awk '
         # Who was late on a busy machine.
         /^  "stragglers": \[$/ { late = 1 }
         !late { print }
