@@ -1,7 +1,8 @@
 /*
- * comm.c - the public operations: arguments checked, handed to the transport, waited for.
+ * comm.c - the public operations: arguments are checked, then passed to the transport and waited
+ * for.
  *
- * Settles what a valid call is and that a communicator is dead after its first failure. Knows
+ * Defines what a valid call is, and that a communicator is dead after its first failure. Knows
  * nothing of how bytes travel.
  */
 #include <cohort/ext/comm.h>
@@ -23,8 +24,8 @@ co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequenc
                                 .count = args->count};
 }
 
-/* Blocks of `count` elements that a rank reads or writes: one, one for each rank, both for a root
-   alone. */
+/* Blocks of `count` elements that a rank reads or writes: one, one for each rank, or these on the
+   root only. */
 typedef enum comm_blocks {
     COMM_NONE,
     COMM_ONE,
@@ -33,7 +34,7 @@ typedef enum comm_blocks {
     COMM_ALL_ROOT
 } comm_blocks;
 
-/* What a valid call of each operation looks like. */
+/* The rules of a valid call of each operation. */
 typedef struct comm_rule {
     comm_blocks in, out;
     bool reduces, has_peer, in_place;
@@ -103,7 +104,7 @@ static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *arg
     const uintptr_t in = (uintptr_t)args->in, out = (uintptr_t)args->out;
     size_t block, all;
 
-    /* Every rank can hold size * count elements, or none may ask for them. */
+    /* Every rank can hold size * count elements, or the call is refused on all. */
     if (__builtin_mul_overflow(args->count, co_dtype_size(args->dtype), &block) ||
         __builtin_mul_overflow(block, (size_t)comm->size, &all) || all > PTRDIFF_MAX)
         return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold",
@@ -140,8 +141,8 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
                                       : comm_check_buffers(comm, args);
 }
 
-/* A failure ends the communicator; a call that was wrong in itself has not reached it. Of ranks
-   that fail at the same time all report the first cause. */
+/* A failure ends the communicator, except where the call itself was invalid and did not reach it.
+   Ranks that fail at the same time all report the first cause. */
 static co_status comm_settle(co_comm *comm, co_status st)
 {
     co_status first;
@@ -153,7 +154,8 @@ static co_status comm_settle(co_comm *comm, co_status st)
     return first == CO_OK ? st : first;
 }
 
-/* Of each part what others add up, and its slice of the sum; with one part that is the whole. */
+/* Of each part what other ranks add up, and its slice of the sum; with one part that is the
+   whole. */
 static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *args)
 {
     size_t begin;
@@ -163,7 +165,7 @@ static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *
     return (uint64_t)((parts * (args->count - own) + own) * co_dtype_size(args->dtype));
 }
 
-/* Bytes of its own that a rank gives to others. */
+/* Bytes of its own that a rank sends to others. */
 static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 {
     size_t blocks = comm_count_blocks(comm, args, comm_rules[args->coll].in);

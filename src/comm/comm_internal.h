@@ -1,5 +1,5 @@
 /*
- * comm_internal.h - what transports share: the rank at fault, descriptors, queues, waiting.
+ * comm_internal.h - what transports share: failure records, descriptors, queues, waiting.
  */
 #ifndef CO_COMM_COMM_INTERNAL_H
 #define CO_COMM_COMM_INTERNAL_H
@@ -12,27 +12,27 @@
 #define CO_COMM_TIMEOUT_MS   300000
 #define CO_COMM_DESCRIBE_MAX 96
 
-/* Why a communicator is dead. */
+/* The failure that made a communicator dead. */
 typedef struct co_comm_cause {
     co_status status; /* CO_OK: it is alive */
-    int rank;         /* at fault or first to notice, in the world */
+    int rank;         /* the rank at fault, or the first to notice; in the world */
     char text[CO_COMM_CAUSE_SIZE];
 } co_comm_cause;
 
-/* The text itself, or words for one that is empty or NULL. */
+/* The text itself, or a default for one that is empty or NULL. */
 const char *co_comm_cause_text(const char *text);
 void co_comm_cause_set(co_comm_cause *cause, int rank, co_status status, const char *text);
-/* Fail with it, as world rank `rank` sees it: what others did wrong alone is CO_E_PEER here. */
+/* Fail with it as world rank `rank` reports it: a failure of others alone is CO_E_PEER here. */
 co_status co_comm_cause_fail(const co_comm_cause *cause, int rank);
 
-/* A zeroed request of `size` bytes, always the same on one communicator, with its first fields
-   set; one that is over is used again, so that a training step takes no memory. */
+/* A zeroed request of `size` bytes, which is the same for all calls on one communicator, with its
+   first fields set; completed requests are reused, so that a training step allocates nothing. */
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args);
 void co_comm_give_request(co_request *request);
-/* When the communicator goes. */
+/* When the communicator is destroyed. */
 void co_comm_free_spare(co_comm *comm);
 
-/* Between two looks at what another core will write. */
+/* Between two polls of a word that another core will write. */
 static inline void co_comm_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -70,15 +70,15 @@ co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequenc
 char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *descriptor);
 /* "sum"; static. */
 const char *co_comm_op_name(co_reduce_op op);
-/* Append ", 3" (or " 3" for the first) to a list of ranks; how many are in it: *n. */
+/* Append ", 3" (or " 3" for the first) to a list of ranks; *n counts them. */
 void co_comm_list_rank(char *out, size_t size, int *n, int rank);
 
-/* Start an operation, after a look at its arguments. */
+/* Start an operation; checks its arguments. */
 co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args);
-/* The same to its end. */
+/* The same as a blocking call. */
 co_status co_comm_run(co_comm *comm, const co_coll_args *args);
 
-/* (color, key) of every rank of the old communicator: who is in the new one of `rank`. */
+/* From (color, key) of every rank of the old communicator: the members of the new one of `rank`. */
 typedef struct co_comm_group {
     int rank, size;
     int leader; /* old rank of new rank 0 */

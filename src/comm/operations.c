@@ -1,11 +1,11 @@
 /*
- * operations.c - every operation in its two forms: with a request, and waited for at once.
+ * operations.c - every operation in its two forms: non-blocking with a request, and blocking.
  *
- * Says what each operation's arguments are. Must not know how it is carried out.
+ * Defines the arguments of each operation. Must not know how it is carried out.
  */
 #include "comm/comm_internal.h"
 
-/* The form that is waited for is the other one without a request. */
+/* The blocking form is the other one without a request. */
 static co_status operations_begin(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     return request ? co_comm_post(request, comm, args) : co_comm_run(comm, args);

@@ -1,15 +1,15 @@
 /*
  * reduce.c - the loops of SUM, PROD, MIN, MAX and AVG for every element type.
  *
- * One plain loop per type and operation, which the compiler turns into vector code. Integers
- * wrap around: they are added and multiplied as unsigned, where C defines that. 16-bit floats
- * are combined as floats of 32, each result rounded to 16 again.
+ * One plain loop per type and operation, which the compiler vectorizes. Integers wrap around: they
+ * are added and multiplied as unsigned, where C defines that. Half-precision values are combined in
+ * fp32, each result rounded back.
  */
 #include "comm/reduce.h"
 #include "core/half.h"
 
-/* Vector code at any level of optimisation. The baseline's vectors are enough: wider ones were
-   measured no faster, as sums wait for memory. */
+/* Vectorized at any level of optimisation. The baseline's vectors are enough: wider ones were no
+   faster, as sums are limited by memory bandwidth. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define REDUCE_LOOP __attribute__((optimize("O3")))
 #else
@@ -49,7 +49,8 @@ typedef uint8_t reduce_u8;
             z[i] = (reduce_##tag)(z[i] / divisor);                                                 \
     }
 
-/* Sums and products are formed in the second type, and the number of ranks divides as the third. */
+/* Sums and products are computed in the second type, and divided by the number of ranks in the
+   third. */
 REDUCE_TYPE(f32, float, float)
 REDUCE_TYPE(f64, double, double)
 REDUCE_TYPE(i32, uint32_t, int32_t)
@@ -71,7 +72,7 @@ static const reduce_divide_fn reduce_divide_table[CO_DTYPE_COUNT] = REDUCE_ROW(d
 
 #define REDUCE_HALF_BLOCK ((size_t)512)
 
-/* 16 bits: through floats, a block at a time, each result rounded. */
+/* Half precision: converted to floats a block at a time, each result rounded. */
 static void reduce_half(uint16_t *out, const uint16_t *a, const uint16_t *b, size_t n,
                         co_dtype dtype, co_reduce_op op)
 {

@@ -8,8 +8,8 @@
    wrap around. */
 void co_reduce_pair(void *out, const void *a, const void *b, size_t n, co_dtype dtype,
                     co_reduce_op op);
-/* The same of k sources in their order, of 16-bit floats with one rounding at the end. `out` may be
-   one of the first two. */
+/* The same of k sources in their order; in half precision with one rounding at the end. `out` may
+   be one of the first two. */
 void co_reduce_all(void *out, const void *const *source, int k, size_t n, co_dtype dtype,
                    co_reduce_op op);
 /* The second half of CO_AVG: data[i] /= ranks, integers truncated. */

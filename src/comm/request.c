@@ -1,12 +1,11 @@
 /*
- * request.c - waiting for an operation without burning a core for long, and without forever.
+ * request.c - waiting for an operation without keeping a core busy for long, and not for ever.
  *
- * Waits are short when ranks are in step: spin first. Then leave the core to whoever can use it,
- * at last sleep for a sixteenth of the time waited so far, so that the sleep adds at most that.
- * Where ranks share cores nobody spins.
- * Where an operation takes many looks each sleep adds as much, so they stay short; who yields
- * instead has used up its share of a busy core when its turn comes. Of hundreds of ranks the looks
- * alone would fill all cores: their sleeps grow with their number.
+ * Waits are short when ranks are in step: spin first. Then yield the core, at last sleep for a
+ * sixteenth of the time waited so far, so that the sleep adds at most that. Oversubscribed ranks do
+ * not spin. Where an operation takes many polls each sleep adds as much, so they stay short; a rank
+ * that yields instead has used up its share of a busy core when its turn comes. The polls of
+ * hundreds of ranks alone would fill all cores: their sleeps grow with their number.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 #define REQUEST_SLEEP_MAX_US  1000
 #define REQUEST_SLEEP_EACH_US 50
 #define REQUEST_POLL_US       50
-#define REQUEST_LOOK_NS       50000000 /* between two looks at who is still there */
+#define REQUEST_LOOK_NS       50000000 /* between two checks of which ranks are alive */
 
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
 {
@@ -72,7 +71,7 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns)
         co_clock_sleep_us((uint32_t)(us < max_us ? us : max_us));
 }
 
-/* The ranks that the operation waits for, each with what it is doing. */
+/* The ranks that the operation waits for, each with its state. */
 static void request_describe_late(const co_request *request, char *out, size_t size)
 {
     const co_comm *comm = request->comm;
@@ -88,7 +87,7 @@ static void request_describe_late(const co_request *request, char *out, size_t s
     }
 }
 
-/* The last sign of progress of the late rank that has been still for longest; 0: unknown. */
+/* The last sign of progress of the late rank that has been silent for longest; 0: unknown. */
 static uint64_t request_late_beat(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -106,7 +105,7 @@ static uint64_t request_late_beat(const co_request *request)
     return oldest == UINT64_MAX ? 0 : oldest;
 }
 
-/* A sync shows nothing of its progress, and disks may be slow. */
+/* fsync shows no progress, and disks may be slow. */
 static bool request_waits_for_saving(const co_request *request, uint64_t waited_ns)
 {
     const co_comm *comm = request->comm;
@@ -125,7 +124,7 @@ static bool request_waits_for_saving(const co_request *request, uint64_t waited_
     return comm->ops->is_saving && comm->ops->is_saving(request);
 }
 
-/* The one rank that all wait for; the one that waits, where it is not alone or waits itself. */
+/* The one rank that all wait for: the one that waits for nobody, if there is only one. */
 static int request_culprit(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -142,7 +141,7 @@ static int request_culprit(const co_request *request)
     return late == 1 && culprit >= 0 ? culprit : comm->rank;
 }
 
-/* The first cause wins: of ranks that time out together all report the same. */
+/* The first cause wins: ranks that time out together all report the same. */
 static co_status request_time_out(const co_request *request, uint64_t waited_ns)
 {
     co_comm *comm = request->comm;
@@ -156,7 +155,7 @@ static co_status request_time_out(const co_request *request, uint64_t waited_ns)
     return comm->ops->progress(comm);
 }
 
-/* A rank that is late and will not come any more; -1: none is known. */
+/* A rank that is late and has ended; -1: none is known. */
 static int request_find_gone(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -184,7 +183,7 @@ static co_status request_give_up(const co_request *request, int gone, const co_w
     return comm->ops->progress(comm);
 }
 
-/* One look further. What `gone` has done to the last is there when it is known to be gone, so who
+/* Poll once more. The last writes of `gone` are visible once it is known to be gone, so a rank that
    is still late then stays so. */
 static co_status request_look(const co_request *request, int gone)
 {
@@ -198,7 +197,7 @@ static co_status request_look(const co_request *request, int gone)
     return watch ? request_give_up(request, gone, watch) : CO_OK;
 }
 
-/* The slow part of a wait. A late rank that gets on with something long is no reason to end. */
+/* The slow part of a wait. A late rank that makes progress with something long does not end it. */
 static co_status request_wait_long(co_request *request)
 {
     const uint64_t limit_ns = (uint64_t)request->comm->timeout_ms * 1000000;
@@ -213,7 +212,7 @@ static co_status request_wait_long(co_request *request)
 
         if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns &&
             !request_waits_for_saving(request, waited_ns)) {
-            /* Another thread may have moved it on since the last look. */
+            /* Another thread may have advanced it since the last poll. */
             st = request_look(request, -1);
             if (st == CO_OK && !request->done)
                 st = request_time_out(request, waited_ns);
@@ -261,7 +260,7 @@ void co_request_destroy(co_request *request)
         return;
     if (request->observer)
         co_watch_forget(request);
-    /* The transport still points to it, so it must never look again. */
+    /* The transport still points to it, so it must never poll again. */
     if (!request->done)
         request->comm->ops->fail(request->comm, request->comm->rank, CO_E_USAGE,
                                  "a request was destroyed before its operation was complete");

@@ -1,4 +1,5 @@
-/* transports.h - the transports of this build, for listing; who uses one creates it by name. */
+/* transports.h - the transports of this build, for listing; code that uses one creates it by
+   name. */
 #ifndef CO_COMM_TRANSPORTS_H
 #define CO_COMM_TRANSPORTS_H
 

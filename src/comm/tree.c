@@ -1,5 +1,5 @@
 /*
- * tree.c - the tree of a sum: who holds which leaves, and adding up in its order.
+ * tree.c - the tree of a sum: which rank holds which leaves, and adding up in its order.
  *
  * Must not know how parts travel, nor what a term is.
  */
@@ -179,13 +179,14 @@ size_t co_tree_slice(size_t *begin, const co_tree *tree, size_t n, size_t line, 
 typedef struct tree_walk {
     const co_tree *tree;
     const unsigned char *const *part; /* the next one */
-    int rank;                         /* whose it is */
+    int rank;                         /* its rank */
     size_t at, n;                     /* bytes into each part; elements */
     co_dtype dtype;
     unsigned char (*sum)[TREE_BLOCK];
 } tree_walk;
 
-/* The value of node [a, b): a part, or its sum in `out`, with the sums below from sum[used] on. */
+/* The value of node [a, b): a part, or its sum in `out`, with the partial sums below from sum[used]
+   on. */
 static const void *tree_value(tree_walk *w, int a, int b, void *out, int used)
 {
     const void *left, *right;
@@ -225,7 +226,7 @@ void co_tree_combine(const co_tree *tree, void *out, const void *const *part, si
 
 /* ---- adding up what one rank holds ---- */
 
-/* Whether the node on top of those put aside and [.., end) are the two halves of another. */
+/* Whether the topmost pending node and [.., end) are the two halves of another. */
 static bool tree_completes(const co_tree_sum *sum, int top, int end)
 {
     return top >= 0 && co_tree_is_node(sum->tree, sum->node[top].begin, end);
@@ -238,7 +239,7 @@ co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size
 
     *sum = (co_tree_sum){.tree = tree, .vector = vector, .queue = queue, .rank = rank, .n = n};
     co_tree_sum_start(sum);
-    /* Once through the run without data: how many nodes are put aside at a time. */
+    /* Once through the run without data: how many nodes are pending at a time. */
     while (sum->next + 1 < tree->first[rank + 1]) {
         co_tree_sum_push(sum, NULL);
         most = sum->n_node > most ? sum->n_node : most;

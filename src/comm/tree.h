@@ -1,10 +1,10 @@
 /*
- * tree.h - one fixed order of adding up terms, whoever holds them.
+ * tree.h - one fixed order of adding up terms, whichever rank holds them.
  *
  * The terms are the leaves 0 .. leaves-1 of a binary tree: node [a, b) splits at a plus the largest
  * power of two below b - a. Rank r holds the run first[r] .. first[r+1] of them and adds up the
- * complete subtrees in it, its parts; the tree all-reduce adds up the parts of all. So each sum is
- * formed of the same two operands for any number of ranks, and has the same bits.
+ * complete subtrees in it, its parts; the tree all-reduce adds up the parts of all. So each sum has
+ * the same two operands for any number of ranks, and the same bits.
  */
 #ifndef CO_COMM_TREE_H
 #define CO_COMM_TREE_H
@@ -19,7 +19,8 @@ struct co_tree {
     int leaves, ranks;
     int *first;       /* (ranks + 1), owned */
     int *parts;       /* (ranks), owned: complete subtrees in the run of each */
-    uint64_t *weight; /* (ranks + 1), owned: running sum of what decides who adds up how much */
+    uint64_t *weight; /* (ranks + 1), owned: running sum of the weights that decide how much each
+                         rank adds up */
     int most_parts;
 };
 
@@ -39,21 +40,21 @@ void co_tree_combine(const co_tree *tree, void *out, const void *const *part, si
 
 /* ---- adding up what one rank holds ---- */
 
-/* Terms come one after another in the same place; complete subtrees among them are put aside. */
+/* Terms come one after another in the same buffer; complete subtrees among them are kept. */
 typedef struct co_tree_sum {
     const co_tree *tree;         /* borrowed */
     const co_vector_ops *vector; /* does the sums, on `queue` */
     co_queue *queue;             /* borrowed */
-    int rank, next;              /* the leaf that comes next */
+    int rank, next;              /* the next leaf */
     size_t n;
-    int n_node, n_data; /* nodes put aside; places for them, most of them one */
+    int n_node, n_data; /* pending nodes; entries for them, most of them one */
     struct {
         int begin, end;
     } node[CO_TREE_MAX_PARTS];
     float *data[CO_TREE_MAX_PARTS]; /* owned */
 } co_tree_sum;
 
-/* `sum` is all zero; takes all the memory it will need, and is ready for the first term, which is
+/* `sum` is all zero; allocates all memory it will need, and is ready for the first term, which is
    where `vector` adds up on `queue`. */
 co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size_t n,
                            const co_vector_ops *vector, co_queue *queue);

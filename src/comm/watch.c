@@ -1,8 +1,8 @@
 /*
- * watch.c - a rank's own notes of what it does, and what others make of them in words.
+ * watch.c - a rank's own record of its state, and its description in words for others.
  *
- * Writing is a few plain stores and one look at the clock for each end of an operation. Reading
- * happens when something has gone wrong; it may meet an operation half written, which then
+ * Recording takes a few plain stores and one reading of the clock for each end of an operation. It
+ * is read when something has gone wrong; a reader may find an operation half written, which then
  * reads as the one before it.
  */
 #include "comm/watch.h"
@@ -99,7 +99,7 @@ void co_watch_progressed(co_comm_observer *observer)
     }
 }
 
-/* One that is not complete is destroyed after a failure. */
+/* An incomplete one is destroyed after a failure. */
 void co_watch_forget(co_request *request)
 {
     co_request **at = &request->observer->pending;
@@ -111,7 +111,7 @@ void co_watch_forget(co_request *request)
         *at = request->next_watched;
 }
 
-/* A transport may have left the operation to another communicator, whose request it then is. */
+/* A transport may have passed the operation to another communicator, whose request it then is. */
 static void watch_note(co_comm_observer *observer, co_request *request)
 {
     request->observer = observer;
@@ -157,7 +157,7 @@ void co_watch_done(co_request *request)
 
     if (request->observer)
         co_watch_progressed(request->observer);
-    /* One that is older than the ring has made room for another. */
+    /* Entries older than the ring have been overwritten. */
     if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
         watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_coarse_ns());
 }

@@ -1,6 +1,8 @@
 /*
- * arena.c - a list of blocks, bumped through. Ranks that are threads read keys of one config, which
- * takes memory of its arena, so a lock guards the list.
+ * arena.c - a list of blocks from which memory is taken in order.
+ *
+ * Ranks that are threads read keys of one config, which allocates from its arena, so a lock
+ * protects the list.
  */
 #include "core/arena.h"
 

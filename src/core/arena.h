@@ -1,5 +1,5 @@
-/* arena.h - many small allocations with one life: taken one by one, by any thread; freed together.
- */
+/* arena.h - many small allocations with one lifetime: made one by one, by any thread; freed
+   together. */
 #ifndef CO_CORE_ARENA_H
 #define CO_CORE_ARENA_H
 

@@ -6,7 +6,7 @@
 
 /* Nanoseconds since an arbitrary point, never going back. */
 uint64_t co_clock_ns(void);
-/* The same clock as of its last tick, some milliseconds ago at most, for a fifth of the price. */
+/* The same clock as of its last tick, at most some milliseconds ago, at a fifth of the cost. */
 uint64_t co_clock_coarse_ns(void);
 /* When this process was started, on the same clock (to 10 ms, as the kernel keeps it). */
 uint64_t co_clock_process_start_ns(void);

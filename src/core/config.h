@@ -1,7 +1,7 @@
 /*
- * config.h - YAML text to a tree of values that remember their place.
+ * config.h - YAML text to a tree of values that remember their position.
  *
- * Knows syntax, places and key lists; not what any key means. The YAML parser stays inside
+ * Knows syntax, positions and key lists; not what any key means. The YAML parser stays inside
  * config.c.
  */
 #ifndef CO_CORE_CONFIG_H
@@ -47,7 +47,7 @@ void co_config_destroy(co_config *config);
 
 /* The root value (a map, or null for an empty text), borrowed. */
 co_value *co_config_root(const co_config *config);
-/* Of the file, or what was given in its place. */
+/* Of the file, or the name given instead. */
 const char *co_config_name(const co_config *config);
 co_arena *co_config_arena(const co_config *config);
 
@@ -55,7 +55,7 @@ co_arena *co_config_arena(const co_config *config);
    becomes {name: x}, so that `optimizer: sgd` takes `optimizer.lr=0.1`. */
 co_status co_config_set(co_config *config, const char *assignment);
 
-/* Parse a small flow map such as "{out: 10, kernel: 5}" into a value that lives in `config`. */
+/* Parse a small flow map such as "{out: 10, kernel: 5}" into a value owned by `config`. */
 co_status co_config_add_text(const co_value **out, co_config *config, const char *text);
 
 /* Value of a map's key, or NULL. */
@@ -78,21 +78,20 @@ co_status co_keys_write(FILE *out, const void *self, const co_key *keys, int ind
 /* Print any value as flow YAML that reads back equal. */
 co_status co_value_write(FILE *out, const co_value *value);
 
-/* `sgd` or `{name: sgd, lr: 0.1}`: the plugin's name, and the map (NULL for a bare name).
-   A map without a name is for `*name` as it comes, where that is not NULL. `what` is the key for
-   messages. */
+/* `sgd` or `{name: sgd, lr: 0.1}`: the plugin's name, and the map (NULL for a bare name). For a map
+   without a name *name stays as it is, if it is not NULL. `what` is the key for messages. */
 co_status co_value_plugin(const char **name, const co_value **map, const co_value *value,
                           const char *what);
 
-/* CO_E_USAGE at a value's place: "file:3:8: <message>". */
+/* CO_E_USAGE at a value's position: "file:3:8: <message>". */
 co_status co_value_fail(const co_value *value, const char *fmt, ...) CO_PRINTF(2, 3);
 
-/* A null value at the place of another, which may be NULL: keys that are missing from it are
-   missed there. */
+/* A null value with the position of another, which may be NULL: messages about keys missing from it
+   name that position. */
 co_value co_value_absent(const co_value *place);
 
-/* Put a value's place in front of a message that has none of its own: for what only a deeper layer,
-   which may know no config, can refuse. Passes on `st`; does nothing unless it is CO_E_USAGE. */
+/* Put a value's position before a message that has none: for errors that only a lower layer, which
+   knows no config, can detect. Returns `st`; does nothing unless it is CO_E_USAGE. */
 co_status co_value_place(co_status st, const co_value *value);
 
 /* CO_E_USAGE: there is no such `what` ("optimizer"); names the nearest of `names` (n of them), else

@@ -16,7 +16,7 @@
    `status` is the code for a missing, unreadable, too large or non-regular file
    (CO_E_USAGE for a config, CO_E_DATA for data). Free with co_free. */
 co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, co_status status);
-/* The same by a rule, whose `max` is to be given. */
+/* The same by a rule, which must have a `max`. */
 co_status co_fs_read_as(uint8_t **out, size_t *size, const char *path, const co_open_rule *rule);
 
 /* A file that appears under its name complete or not at all: written to a temporary name in the
@@ -32,12 +32,12 @@ void co_atomic_discard(co_atomic_file *file);
 
 /* mkdir -p with mode 0777 & ~umask. */
 co_status co_fs_mkdirs(const char *path);
-/* A folder that nobody else has, also if others ask in the same second: `prefix`-20260131-235959,
-   with -2, -3, ... appended where that exists. `path` (size bytes) gets its name. */
+/* A new folder, also if others create one in the same second: `prefix`-20260131-235959, with -2,
+   -3, ... appended where that exists. `path` (size bytes) gets its name. */
 co_status co_fs_make_dated(char *path, size_t size, const char *prefix);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);
-/* Whether both names are there, and of one file. */
+/* Whether both names exist and refer to one file. */
 int co_fs_same(const char *a, const char *b);
 
 /* Sequential reader over untrusted bytes: never goes past the end. */

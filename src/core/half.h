@@ -23,14 +23,13 @@ void co_half_widen(float *out, const uint16_t *in, size_t n, co_dtype dtype);
 /* out[i] = in[i] rounded to `dtype`. They do not overlap. */
 void co_half_round(uint16_t *out, const float *in, size_t n, co_dtype dtype);
 
-/* out[i] = the number nearest to in[i] that `dtype` has. `out` may be `in`. */
+/* out[i] = the value of `dtype` nearest to in[i]. `out` may be `in`. */
 void co_half_nearest(float *out, const float *in, size_t n, co_dtype dtype);
 
-/* x[i] = the number below or above x[i] that `dtype` has, by chance, so that the mean over all
-   random numbers is x[i], in F16 within 2^-40 (stochastic rounding: Gupta et al.,
-   arXiv:1502.02551). Zeros, and whatever else the type has, stay. The result is a function of the
-   number, of `rng` and of first + i alone: element 128 g + 64 h + 16 w + l takes half h (0: the
-   lower) of word w of block 16 g + l. */
+/* x[i] = the value of `dtype` below or above x[i], at random, so that the mean over all random
+   numbers is x[i], in F16 within 2^-40 (stochastic rounding: Gupta et al., arXiv:1502.02551). Zeros
+   and all values of the type stay. The result is a function of the value, of `rng` and of first + i
+   alone: element 128 g + 64 h + 16 w + l uses half h (0: the lower) of word w of block 16 g + l. */
 void co_half_stochastic(float *x, size_t n, co_dtype dtype, const co_rng *rng, uint64_t first);
 
 /* ---- the loops, one set for each instruction set ---- */

@@ -1,7 +1,7 @@
 /*
- * half_random.h - rounding by chance; included by each set of loops.
+ * half_random.h - stochastic rounding; included by each set of loops.
  *
- * Sixteen blocks of random numbers are made side by side: 128 elements' worth. They are those of
+ * Sixteen blocks of random numbers are made side by side: for 128 elements. They are those of
  * rng.c.
  */
 #ifndef CO_CORE_HALF_RANDOM_H
@@ -12,7 +12,7 @@
 #define HALF_BLOCKS 16
 #define HALF_GROUP  ((size_t)(8 * HALF_BLOCKS)) /* a block has 8 times 16 bits */
 
-/* As wide as the set's vectors: wider ones would go through memory. */
+/* As wide as the level's vectors: wider ones would go through memory. */
 typedef uint32_t half_lanes
     __attribute__((vector_size(HALF_STEP * sizeof(uint32_t)), aligned(4), may_alias));
 typedef uint64_t half_wide __attribute__((vector_size(HALF_STEP * sizeof(uint32_t))));
@@ -65,7 +65,7 @@ static inline void half_draw(uint32_t bits[HALF_GROUP], const co_rng *rng, uint6
         half_draw_some(bits + l, rng, (uint32_t)group * HALF_BLOCKS + l);
 }
 
-/* What is cut off is a 16-bit integer: with that chance the sum carries. */
+/* The part that is cut off is a 16-bit integer: the sum carries with that probability. */
 static inline float half_random_bf16(float value, uint32_t random)
 {
     const uint32_t bits = half_bits(value);
@@ -89,7 +89,7 @@ static inline float half_random_f16(float value, uint32_t random)
     return half_value(sign | half_bits((float)whole * 0x1p-24f));
 }
 
-/* `dtype` is known where this is inlined. */
+/* `dtype` is a constant where this is inlined. */
 static inline void half_stochastic(float *x, size_t n, co_dtype dtype, const co_rng *rng,
                                    uint64_t first)
 {

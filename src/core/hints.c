@@ -1,8 +1,8 @@
 /*
- * hints.c - names of PyTorch, Lightning, Accelerate, DeepSpeed, Horovod and of scripts of all
- * kinds, and what there is here in their place.
+ * hints.c - names of PyTorch, Lightning, Accelerate, DeepSpeed, Horovod and of common scripts, and
+ * their equivalents here.
  *
- * A name that is known here never gets this far. tests/cli/test_hints.c tries every path.
+ * A name that is valid here never gets this far. tests/cli/test_hints.c tries every path.
  */
 #include "core/hints.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct hint_key {
-    const char *names; /* parted by blanks */
+    const char *names; /* separated by blanks */
     const char *path;  /* the key here, dotted; NULL: there is none, and `text` says why */
     const char *text;  /* with a path: an example of its value */
 } hint_key;

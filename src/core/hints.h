@@ -1,5 +1,5 @@
 /*
- * hints.h - what other programs call the keys and names of a config, and what they are called here.
+ * hints.h - names of other programs for the keys and names of a config, and their equivalents here.
  *
  * One table for messages alone: nothing is accepted by it. Names are compared without regard to
  * case, and '-' is '_'.
@@ -10,21 +10,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CO_HINT_TEXT 512 /* enough for any hint */
+#define CO_HINT_TEXT 512 /* large enough for any hint */
 
 /* Whether two names are the same but for case, and '-' for '_'. */
 bool co_hint_same(const char *a, const char *b);
 
-/* What to write instead of the key `name`, which the owner `what` ("config", "optimizer sgd") does
-   not know: "here it is 'batch'". NULL: nothing is known of it. */
+/* The equivalent of the key `name`, which the owner `what` ("config", "optimizer sgd") does not
+   know: "here it is 'batch'". NULL: none is known. */
 const char *co_hint_key(char out[CO_HINT_TEXT], const char *what, const char *name);
 
 /* The same for the command line: a dotted key for --set in *path, or else a sentence in *text.
-   False: nothing is known of it. */
+   False: none is known. */
 bool co_hint_option(const char **path, const char **text, const char *name);
 
-/* What to write instead of `name` where a `what` ("strategy", "data set") or the value of a key of
-   that name is asked for; NULL: nothing is known of it. */
+/* The equivalent of `name` where a `what` ("strategy", "data set") or the value of a key of that
+   name is expected; NULL: none is known. */
 const char *co_hint_name(const char *what, const char *name);
 
 #endif

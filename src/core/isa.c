@@ -1,5 +1,5 @@
 /*
- * isa.c - the levels of instructions, and which one this process is at.
+ * isa.c - the levels of instructions, and the level of this process.
  */
 #include "core/isa.h"
 
@@ -80,8 +80,8 @@ static co_isa isa_read_limit(void)
     return limit ? (co_isa)level : CO_ISA_LEVELS;
 }
 
-/* To ask a CPU takes as long as thousands of products, on a virtual machine tens of thousands: the
-   answer is kept, plus 1; bits above it say that it is limited. */
+/* Asking a CPU takes as long as thousands of products, on a virtual machine tens of thousands: the
+   answer is kept, plus 1; higher bits say that it is limited. */
 enum { ISA_LIMITED = 1 << 8 };
 
 static int isa_ask(void)

@@ -1,5 +1,5 @@
 /*
- * isa.h - how far loops may go in using this CPU's instructions: the one place that asks the CPU.
+ * isa.h - which instructions of this CPU loops may use: the one place that asks the CPU.
  *
  * Levels are ordered; a CPU has all below its own. COHORT_ISA=NAME in the environment lowers the
  * level of a process, for its own loops and oneDNN's alike: to try what another machine would do.
@@ -20,8 +20,8 @@ typedef enum co_isa {
     CO_ISA_LEVELS
 } co_isa;
 
-/* The level of this process: the CPU's, or a lower one that COHORT_ISA names. It stays what it was
-   when first asked for. Any thread. */
+/* The level of this process: the CPU's, or a lower one that COHORT_ISA names. Determined by the
+   first call. Any thread. */
 co_isa co_isa_level(void);
 
 static inline bool co_isa_has(co_isa level)
@@ -33,11 +33,11 @@ static inline bool co_isa_has(co_isa level)
    CPU of a level has them. */
 bool co_isa_has_bytes(void);
 
-/* Whether COHORT_ISA is what holds the level down. */
+/* Whether COHORT_ISA limits the level. */
 bool co_isa_is_limited(void);
 
-/* CO_E_USAGE if COHORT_ISA is no name of a level; it limits nothing then. A level that the CPU
-   lacks is none: a limit only lowers. */
+/* CO_E_USAGE if COHORT_ISA is not the name of a level; it limits nothing then. A level above the
+   CPU's has no effect. */
 co_status co_isa_check(void);
 
 /* "avx512_bf16", as COHORT_ISA takes it; "AVX-512 with bf16", for people. */

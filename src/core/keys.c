@@ -22,7 +22,7 @@ static bool keys_bounded(const co_key *key)
     return key->min != 0 || key->max != 0;
 }
 
-/* "a number from 0 to 1": what a key takes. */
+/* "a number from 0 to 1": the values that a key accepts. */
 static const char *keys_expected(char *out, size_t size, const co_key *key)
 {
     static const char *const kinds[] = {
@@ -266,7 +266,7 @@ static co_status keys_unknown(const keys_reader *r, const co_key *keys, const co
     return keys_unknown_of(r->what, names, n, value, name);
 }
 
-/* A bare value where a map belongs is most often meant for its first key. */
+/* A bare value in place of a map is mostly meant for its first key. */
 static co_status keys_fail_shape(const co_value *value, const co_key *keys, const char *what)
 {
     if (value->kind == CO_VALUE_SCALAR && keys && keys->name)

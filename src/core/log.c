@@ -9,7 +9,7 @@
 
 #include "core/text.h"
 
-/* The one global beside the error message. Ranks may be threads. */
+/* The only global besides the error message. Ranks may be threads. */
 static _Thread_local int log_rank = -1;
 static _Thread_local co_log_tail *log_tail;
 
@@ -71,5 +71,5 @@ void co_log(co_log_level level, const char *fmt, ...)
         used++;
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0)
-        return; /* nowhere left to say so */
+        return; /* there is no place left to report it */
 }

@@ -1,4 +1,4 @@
-/* log.h - lines for people on stderr; the only place beside src/cli that writes there. */
+/* log.h - lines for people on stderr; the only place besides src/cli that writes there. */
 #ifndef CO_CORE_LOG_H
 #define CO_CORE_LOG_H
 
@@ -23,7 +23,7 @@ typedef struct co_log_tail {
     _Atomic char text[CO_LOG_TAIL_LINES][CO_LOG_TAIL_LINE]; /* cut where they are longer */
 } co_log_tail;
 
-/* Keep this thread's lines in `tail` too, which is borrowed; NULL: no more. */
+/* Copy this thread's lines to `tail` too, which is borrowed; NULL: no more. */
 void co_log_set_tail(co_log_tail *tail);
 /* The line `back` lines ago (1: the last); false: there is none. */
 bool co_log_tail_line(char out[CO_LOG_TAIL_LINE], const co_log_tail *tail, int back);

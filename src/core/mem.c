@@ -72,7 +72,7 @@ static void mem_advise(void *ptr, size_t bytes, int advice)
         (void)madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, advice);
 }
 
-/* Large blocks ask for huge pages: a hint, failure changes nothing. */
+/* Huge pages for large blocks: a hint, failure changes nothing. */
 static void mem_ask_huge(void *ptr, size_t bytes)
 {
     const uintptr_t begin = ((uintptr_t)ptr + MEM_HUGE_PAGE - 1) & ~(MEM_HUGE_PAGE - 1);
@@ -140,7 +140,7 @@ void co_mem_forget(void *ptr, size_t bytes)
     mem_advise(ptr, bytes, MADV_DONTNEED);
 }
 
-/* What the heap gives out next is small perhaps, and of interest. */
+/* The next allocation that reuses the block may be small, and belong in a core dump. */
 void co_free(void *ptr)
 {
     const size_t bytes = malloc_usable_size(ptr);

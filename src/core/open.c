@@ -1,5 +1,5 @@
 /*
- * open.c - regular files alone, for reading and for writing. Must not know what is in them.
+ * open.c - opens regular files alone, for reading and for writing. Must not know their content.
  */
 #include "core/open.h"
 
@@ -51,8 +51,8 @@ co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_
     co_status st;
 
     *fd = -1;
-    /* To open a device can do something already. Another file may take the name meanwhile: it is
-       looked at again when it is open. */
+    /* Opening a device can have an effect by itself. Another file may take the name in between: it
+       is checked again when it is open. */
     if (fstatat(AT_FDCWD, path, &info, links) != 0)
         return open_failure(path, rule);
     CO_TRY(open_check_kind(&info, path, rule));
@@ -96,7 +96,7 @@ static co_status open_cannot_write(const char *path)
     return co_fail(CO_E_IO, "%s: cannot open for writing: %s", path, strerror(errno));
 }
 
-/* *info is of the file that is open then. */
+/* *info is of the file that has been opened. */
 static co_status open_write(int *fd, struct stat *info, const char *path, int flags)
 {
     static const co_open_rule rule = {.status = CO_E_IO, .own = true};

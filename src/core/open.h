@@ -1,10 +1,10 @@
 /*
  * open.h - the one place where files are opened. scripts/check_opens.sh keeps it so.
  *
- * A name says nothing of what it names: a pipe would make a reader wait for ever, a device has
- * no end, a link leads elsewhere. So only regular files are opened, of a size that the caller has
- * named, and what is to be made is never made through a link. What a user names, a data set or
- * weights, may be a link; what a program finds in a run directory may not.
+ * A name says nothing about the file: a pipe would make a reader wait for ever, a device has no
+ * end, a link leads elsewhere. So only regular files are opened, of a size that the caller has
+ * named, and a file is never created through a link. What a user names, a data set or weights, may
+ * be a link; what a program finds in a run directory may not.
  */
 #ifndef CO_CORE_OPEN_H
 #define CO_CORE_OPEN_H
@@ -15,12 +15,13 @@
 
 #include <cohort/status.h>
 
-/* What the caller is ready to read. */
+/* What the caller accepts. */
 typedef struct co_open_rule {
-    co_status status;     /* code for what is missing, unreadable, too large or no regular file */
-    bool own;             /* of a run directory: a symbolic link is refused */
-    uint64_t max;         /* bytes; 0: any number */
-    const char *expected; /* "an IDX file", for the message where a folder is; NULL: "a file" */
+    co_status status; /* code for a missing, unreadable, too large or non-regular file */
+    bool own;         /* of a run directory: a symbolic link is refused */
+    uint64_t max;     /* bytes; 0: any number */
+    const char
+        *expected; /* "an IDX file", for the message where there is a folder; NULL: "a file" */
 } co_open_rule;
 
 /* A regular file for reading; *fd is the caller's. The message begins with the path. */
@@ -30,17 +31,17 @@ co_status co_open_stream(FILE **out, uint64_t *size, const char *path, const co_
 /* Whether co_open_read would take it, with its message where not. */
 co_status co_open_check(const char *path, const co_open_rule *rule);
 
-/* What is written: CO_E_IO where it cannot be. A link, or what is no regular file, is refused. */
+/* Files to write: CO_E_IO where that fails. A link, or a file that is not regular, is refused. */
 
-/* A file that must not be there yet. */
+/* A file that must not exist. */
 co_status co_open_fresh(int *fd, const char *path);
-/* A file to add to, made where it is not there. */
+/* A file to append to, created where it does not exist. */
 co_status co_open_append(int *fd, const char *path);
-/* A file that is held to lock a folder, made where it is not there: it must be of this user, or of
-   whom the folder belongs to, of one name only, and hold no more than a number. */
+/* A file that is locked to lock a folder, created where it does not exist: it must belong to this
+   user, or to the folder's owner, have one name only, and hold no more than a number. */
 co_status co_open_lock(int *fd, const char *path, const char *folder);
 
-/* A file of /proc or /sys; NULL: it is not there. */
+/* A file of /proc or /sys; NULL: it does not exist. */
 FILE *co_open_system(const char *path);
 
 #endif

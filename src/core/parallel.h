@@ -9,15 +9,15 @@
 #ifndef CO_CORE_PARALLEL_H
 #define CO_CORE_PARALLEL_H
 
-/* How many threads a loop gets that `threads` cores are there for, 0: as many as OpenMP likes. One
+/* The number of threads for a loop for which there are `threads` cores; 0: OpenMP's default. One
    without OpenMP, and under the thread sanitizer, which does not know its barriers. */
 int co_parallel_threads(int threads);
 
-/* Let OpenMP in a library that the calling thread is going to enter have so many threads, 0: as
-   many as before. It keeps a number for each thread, and a plan may run on any. */
+/* Let OpenMP in a library that the calling thread is about to call have that many threads, 0: the
+   former number. OpenMP keeps a number for each thread, and a plan may run on any. */
 void co_parallel_use(int threads);
 
-/* The iterations of the `for` that follows, each thread's in a row. `threads` is a variable. */
+/* The iterations of the next `for`, each thread's contiguous. `threads` is a variable. */
 #define CO_PARALLEL_PRAGMA(text) _Pragma(#text)
 #ifdef _OPENMP
 #define CO_PARALLEL_FOR(threads)                                                                   \

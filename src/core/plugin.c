@@ -11,7 +11,7 @@ const void *co_plugin_at(const co_plugins *plugins, size_t i)
 {
     const void *ops;
 
-    /* An array of pointers to a struct of ops, whatever the kind's is called. */
+    /* An array of pointers to a struct of ops of any kind. */
     memcpy(&ops, (const char *)plugins->built_in + i * sizeof(ops), sizeof(ops));
     return ops;
 }

@@ -1,8 +1,8 @@
 /*
- * plugin.h - what is chosen by name in a config: optimizers, strategies, data sets, ...
+ * plugin.h - what a config chooses by name: optimizers, strategies, data sets, ...
  *
- * One lookup, one message for a name that there is not, and one way to read a plugin's keys, for
- * all kinds. Must not know what any kind does.
+ * One lookup, one message for an unknown name, and one way to read a plugin's keys, for all kinds.
+ * Must not know what any kind does.
  */
 #ifndef CO_CORE_PLUGIN_H
 #define CO_CORE_PLUGIN_H

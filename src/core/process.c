@@ -1,5 +1,5 @@
 /*
- * process.c - what the kernel says of a process.
+ * process.c - facts about a process, from the kernel.
  */
 #include "core/process.h"
 

@@ -1,5 +1,5 @@
 /*
- * process.h - what the kernel says of a process.
+ * process.h - facts about a process, from the kernel.
  */
 #ifndef CO_CORE_PROCESS_H
 #define CO_CORE_PROCESS_H
@@ -12,11 +12,11 @@
    on, see proc(5). NULL: the process is gone. */
 const char *co_process_stat(char *text, size_t size, const char *path);
 
-/* Whether this process ignores a signal: as nohup wants it of SIGHUP, and a shell without job
-   control of SIGINT for what it starts with `&`. What is ignored at the start stays so. */
+/* Whether this process ignores a signal: as nohup makes it ignore SIGHUP, and a shell without job
+   control SIGINT for a command started with `&`. A signal that is ignored at the start stays so. */
 bool co_process_ignores(int signal);
-/* Which of SIGINT, SIGTERM and SIGHUP ask this process to end: those that it does not ignore. A
-   signal that is blocked and waited for would be taken though it is ignored. */
+/* Those of SIGINT, SIGTERM and SIGHUP that ask this process to end: the ones that it does not
+   ignore. A signal that is blocked and waited for would be taken although it is ignored. */
 void co_process_requests(sigset_t *out);
 
 #endif

@@ -75,7 +75,8 @@ void co_rng_shuffle(uint32_t *perm, uint32_t n, const co_rng *rng)
     for (uint32_t i = 0; i < n; i++)
         perm[i] = i;
     for (uint32_t i = n; i > 1; i--) {
-        /* Words below the largest multiple of i are used, so that each of 0 .. i-1 is as likely. */
+        /* Words below the largest multiple of i are used, so that each of 0 .. i-1 has the same
+           probability. */
         uint32_t limit = (uint32_t)(UINT32_MAX - UINT32_MAX % i), w, j, swap;
 
         do {

@@ -1,8 +1,8 @@
 /*
- * roof.c - short loops that do nothing but multiply and add, or nothing but move bytes.
+ * roof.c - short loops that only multiply and add, or only move bytes.
  *
- * Each thread takes the best of many short rounds, so that a round that somebody else disturbed
- * does not count. Must not know what is compared with it.
+ * Each thread takes the best of many short rounds, so that rounds disturbed by other programs do
+ * not count. Must not know what is compared with the result.
  */
 #include "core/roof.h"
 
@@ -24,7 +24,8 @@
 #define ROOF_RAM         ((size_t)96 << 20) /* of all ranks of the machine */
 #define ROOF_RAM_LEAST   ((size_t)12 << 20)
 #define ROOF_MAX_THREADS 1024
-#define ROOF_ROUND_BYTES ((size_t)1 << 20) /* moved between two looks at the clock, at least */
+#define ROOF_ROUND_BYTES                                                                           \
+    ((size_t)1 << 20) /* bytes moved between two readings of the clock, at least */
 
 typedef struct roof_thread {
     pthread_t thread;
@@ -129,7 +130,7 @@ static void *roof_run(void *arg)
     return NULL;
 }
 
-/* Bytes of the cache of this kind; `otherwise` where nobody knows. */
+/* Bytes of the cache of this kind; `otherwise` where it is unknown. */
 static double roof_cache(hwloc_topology_t topology, hwloc_obj_type_t type, double otherwise)
 {
     struct hwloc_obj *cache = hwloc_get_obj_by_type(topology, type, 0);

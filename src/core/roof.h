@@ -1,6 +1,6 @@
 /*
- * roof.h - what the cores of this rank can do at most, measured here and now: arithmetic, and bytes
- * from each level of the memory (Williams et al., "Roofline", CACM 2009).
+ * roof.h - the peak of this rank's cores, measured here and now: arithmetic, and bytes from each
+ * level of the memory (Williams et al., "Roofline", CACM 2009).
  */
 #ifndef CO_CORE_ROOF_H
 #define CO_CORE_ROOF_H
@@ -29,9 +29,9 @@ typedef struct co_roof {
    the same time and share its memory. */
 co_status co_roof_measure(co_roof *out, int threads, int ranks);
 
-/* The minimum time in seconds that so much work can take, where data come from the level that they
- fit in; `bf16`: it multiplies BF16, which units for it do faster. *bound (may be NULL): "flops", or
- the name of that level; static or the roof's. */
+/* The minimum time in seconds for so much work, with data from the level that they fit in; `bf16`:
+   it multiplies in BF16, for which some CPUs have faster units. *bound (may be NULL): "flops", or
+   the name of that level; static or the roof's. */
 double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes,
                        bool bf16);
 

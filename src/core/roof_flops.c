@@ -1,7 +1,7 @@
 /*
- * roof_flops.c - loops that do nothing but multiply and add, in registers.
+ * roof_flops.c - loops that only multiply and add, in registers.
  *
- * Must not know clocks, nor what is compared with it.
+ * Must not know clocks, nor what is compared with the result.
  */
 #include "core/roof_flops.h"
 

@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Some tens of microseconds of multiply-adds; returns how many operations, two for each. What it
-   reads from and adds to *sink keeps the loop from being left out. */
+/* Some tens of microseconds of multiply-adds; returns the number of operations, two for each.
+   Its operands come from *sink, and results go there, which keeps the compiler from removing the
+   loop. */
 typedef double (*co_roof_flops_fn)(float *sink);
 
-/* In floats, for the widest vectors of this CPU. */
+/* In fp32, for the widest vectors of this CPU. */
 co_roof_flops_fn co_roof_find_flops(void);
-/* Products of BF16, added up in floats: by AMX, else AVX-512. NULL: this CPU has no units. */
+/* Products of BF16, added up in fp32: by AMX, else AVX-512. NULL: this CPU has no units. */
 co_roof_flops_fn co_roof_find_bf16_flops(void);
 
 #endif

@@ -34,7 +34,7 @@ co_status(co_fail)(co_status status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    /* What comes out of files must neither break the line nor steer a terminal. */
+    /* Text from files must neither break the line nor control a terminal. */
     co_text_show(status_message, sizeof(status_message), message);
     status_last = status;
     return status;

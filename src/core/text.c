@@ -1,5 +1,5 @@
 /*
- * text.c - text of others, made fit for a terminal.
+ * text.c - makes text from files safe for a terminal.
  */
 #include "core/text.h"
 
@@ -25,14 +25,14 @@ static size_t text_decode(uint32_t *code, const char *at)
     }
     *code = c[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {
-        if ((c[i] & 0xc0) != 0x80) /* the end of the text is none either */
+        if ((c[i] & 0xc0) != 0x80) /* nor is the end of the text */
             return 0;
         *code = *code << 6 | (c[i] & 0x3f);
     }
     return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : n;
 }
 
-/* Controls, ends of lines, marks of direction, what has no width, and what is no character. */
+/* Control characters, line ends, direction marks, characters without width, and non-characters. */
 static bool text_is_plain(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
@@ -47,7 +47,7 @@ static bool text_is_plain(uint32_t code)
     return true;
 }
 
-/* How the bytes at `at` are shown, and how many they are. */
+/* The escaped form of the bytes at `at`, and how many bytes it stands for. */
 static size_t text_piece(char piece[16], const char *at)
 {
     uint32_t code;

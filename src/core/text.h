@@ -1,8 +1,8 @@
 /*
- * text.h - text of others, made fit for a terminal and for one line of it.
+ * text.h - makes text from files safe for a terminal and for one line of it.
  *
- * Names of classes, files, hosts and tensors, and what is in configs and metadata, come from
- * files. As they are they could break a line, move the cursor, or show another text than there is.
+ * Names of classes, files, hosts and tensors, and texts in configs and metadata, come from files.
+ * Unescaped they could break a line, move the cursor, or display as another text.
  */
 #ifndef CO_CORE_TEXT_H
 #define CO_CORE_TEXT_H

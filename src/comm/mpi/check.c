@@ -1,6 +1,6 @@
 /*
- * check.c - whether ranks that meet in an operation mean the same one, by what each has sent of
- * its own. Must not know how data moves.
+ * check.c - whether the ranks of an operation call the same one, by the descriptors they exchange.
+ * Must not know how data moves.
  */
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /*
- * end_mpiexec.c - the end of mpiexec, when a rank has aborted the job.
+ * end_mpiexec.c - ends mpiexec when a rank has aborted the job.
  *
- * MPI_Abort ends the ranks. Open MPI's mpiexec then waits until the daemon of every host has said
- * that it is done, so for ever where a host is gone. Its ranks are gone by then, too: so a rank
- * that aborts leaves a process that gives mpiexec some time and then ends it. The rank on
- * mpiexec's own host can do so; where there is none, or mpiexec is somebody else's, nobody does.
+ * MPI_Abort ends the ranks. Open MPI's mpiexec then waits until the daemon of every host has
+ * reported that it is done: for ever where a host is gone. Its ranks are gone by then, too. So a
+ * rank that aborts leaves a process that gives mpiexec some time and then ends it. Only a rank on
+ * mpiexec's own host can do so, and only if mpiexec belongs to the same user.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static bool end_is_launcher(const char *name)
     return false;
 }
 
-/* The launcher that this process comes of; 0: it is not of this host. */
+/* The launcher that started this process; 0: it is on another host. */
 static int end_find_launcher(void)
 {
     int pid = getppid(), parent;
@@ -65,8 +65,8 @@ static int end_find_launcher(void)
     return 0;
 }
 
-/* Of a process with threads, so with calls alone that a signal handler may make. It keeps nothing
-   open that others wait for the end of. */
+/* In a fork of a process with threads, so only async-signal-safe calls. It keeps no descriptor open
+   whose closing others wait for. */
 static void end_watch(int launcher, const char *errors)
 {
     const int watched = (int)syscall(SYS_pidfd_open, launcher, 0);
@@ -82,7 +82,7 @@ static void end_watch(int launcher, const char *errors)
     syscall(SYS_close_range, 4u, ~0u, 0u);
     if (poll(&wait, 1, END_GRACE_MS) != 0)
         return;
-    out = (int)syscall(SYS_pidfd_getfd, 3, 2, 0u); /* with its place in the file */
+    out = (int)syscall(SYS_pidfd_getfd, 3, 2, 0u); /* with its position in the file */
     if (out < 0)
         out = open(errors, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
     if (out >= 0)

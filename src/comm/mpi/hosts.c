@@ -2,7 +2,7 @@
  * hosts.c - which ranks of an MPI world share a host, and the memory that they share.
  *
  * Where all ranks are on one host MPI only starts them: operations are those of shared memory.
- * Every rank comes to the same answer here, so that no rank sends where another one writes. Must
+ * Every rank comes to the same result here, so that no rank sends where another one writes. Must
  * not know how data moves.
  */
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static co_status host_sum(int *total, MPI_Comm comm, int mine)
     return co_mpi_check(MPI_Allreduce(&mine, total, 1, MPI_INT, MPI_SUM, comm), "counting hosts");
 }
 
-/* Whether there is nobody to share with, on any host. */
+/* Whether no rank has another one on its host. */
 static bool host_is_apart(const mpi_comm *c)
 {
     return c->host.hosts == c->base.size && c->base.size > 1;
@@ -59,7 +59,7 @@ static co_status host_share(mpi_host *h, MPI_Comm host, int rank, int size, cons
         *why = co_error_message();
     CO_TRY(co_mpi_check(MPI_Bcast(&address, sizeof(address), MPI_BYTE, 0, host), "an address"));
     if (rank > 0 && address.region < 0)
-        return CO_OK; /* as rank 0 says */
+        return CO_OK; /* as rank 0 determined */
     if (rank > 0 && co_shm_join(&h->shm, &address, size) != CO_OK)
         *why = co_error_message();
     return CO_OK;
@@ -88,13 +88,13 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
         co_mpi_hand_over(c);
         return CO_OK;
     }
-    /* It shows operations of the world, and the helper runs those of the host. */
+    /* It records operations of the world; the progress thread runs those of the host. */
     c->host.ranks->watch = NULL;
     CO_TRY(co_comm_split(&c->host.spread, c->host.ranks, 0, 0));
     if (size == 1)
         return CO_OK;
     CO_TRY(co_comm_split(&c->host.local, c->host.ranks, 0, 0));
-    c->host.local->watch = c->base.watch; /* it is the rank itself that waits there */
+    c->host.local->watch = c->base.watch; /* the rank itself waits there */
     return CO_OK;
 }
 
@@ -109,8 +109,8 @@ co_status co_mpi_host_open(mpi_comm *c)
     return st;
 }
 
-/* Communicators of the ranks of this host that go to the new one. There may be no room for more of
-   them; then no host uses any. */
+/* Communicators of those ranks of this host that belong to the new one. There may be no room for
+   more of them; then no host uses any. */
 static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, int color, int key)
 {
     co_status st = co_comm_split(&h->ranks, ranks, color, key);

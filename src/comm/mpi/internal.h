@@ -1,4 +1,4 @@
-/* internal.h - one operation over MPI, as its life cycle and its data see it. */
+/* internal.h - one operation over MPI: its life cycle and its data. */
 #ifndef CO_COMM_MPI_INTERNAL_H
 #define CO_COMM_MPI_INTERNAL_H
 
@@ -17,11 +17,12 @@
 /* Ranks of a communicator that share memory. */
 typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
-    co_comm *ranks;     /* owned: those on this host, in order; NULL: all talk over MPI */
+    co_comm *ranks;     /* owned: those on this host, in order; NULL: all communicate over MPI */
     co_comm *spread;    /* owned: the same ones; NULL: none needed */
-    co_comm *local;     /* owned: the same ones, for whoever asks; of the world alone; NULL: none */
-    int hosts;          /* 0: not counted */
-    bool whole;         /* no rank is elsewhere: `ranks` does all operations */
+    co_comm *local; /* owned: the same ones, for callers of co_comm_local; of the world alone; NULL:
+                       none */
+    int hosts;      /* 0: not counted */
+    bool whole;     /* all ranks are on this host: `ranks` does all operations */
 } mpi_host;
 
 typedef struct mpi_comm {
@@ -33,13 +34,14 @@ typedef struct mpi_comm {
     co_comm_cause cause;
     uint32_t sequence;
     co_comm_queue collectives;
-    co_comm_queue finished;          /* complete, and not said to be */
+    co_comm_queue finished;          /* complete, but not yet reported */
     co_comm_queue *sends, *receives; /* owned, [size] */
     int pending;                     /* messages */
-    struct mpi_tree *tree;           /* owned; what a tree all-reduce needs; NULL: none so far */
-    /* Who has said to be waiting, and in which collective; owned, [size], sequence + 1. */
+    struct mpi_tree *tree;           /* owned; buffers of a tree all-reduce; NULL: none so far */
+    /* For each rank the collective that it has reported to wait in; owned, [size], sequence + 1. */
     uint32_t *waiting, note[2];
-    /* Who has said to be saving before which collective; [size], after `waiting`, sequence + 1. */
+    /* For each rank the collective before which it has reported to save; [size], after `waiting`,
+       sequence + 1. */
     uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
@@ -51,26 +53,26 @@ typedef struct mpi_comm {
 typedef struct mpi_request {
     co_comm_link link;
     co_coll_descriptor descriptor;
-    MPI_Request check, data; /* MPI_REQUEST_NULL: not under way */
+    MPI_Request check, data; /* MPI_REQUEST_NULL: not in flight */
     uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
     bool checked, noted;
-    uint64_t since_ns; /* when this rank first looked at it in vain */
+    uint64_t since_ns; /* time of this rank's first unsuccessful poll */
     size_t moved;      /* elements done, of co_mpi_elements */
-    size_t piece;      /* elements under way */
+    size_t piece;      /* elements in flight */
     int stage;         /* of the piece */
-    size_t entered;    /* elements of an all-reduce that are in the pipe, or through it */
+    size_t entered;    /* elements of an all-reduce that have entered the pipeline */
 } mpi_request;
 
 co_status co_mpi_check(int code, const char *what);
-/* check.c: what ranks send each other of an operation, [2 * CO_MPI_FIELDS]. */
+/* check.c: what ranks exchange about an operation, [2 * CO_MPI_FIELDS]. */
 void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
-/* Whether descriptors have been compared; they are the same then. */
+/* Whether descriptors have been compared; they are equal then. */
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
 
-/* All that is under way gets on; what is complete goes to c->finished. Locked. */
+/* Advance all operations; completed ones go to c->finished. Locked. */
 co_status co_mpi_advance(mpi_comm *c);
 
-/* progress_thread.c: MPI is in the hands of one thread at a time, whatever the communicator. */
+/* progress_thread.c: only one thread at a time calls MPI, for all communicators. */
 void co_mpi_lock(void);
 void co_mpi_unlock(void);
 /* Of the world's communicator. */
@@ -79,11 +81,11 @@ void co_mpi_helper_close(mpi_comm *c);
 /* An operation has begun; locked. */
 void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args);
 
-/* Elements that an operation moves in pieces: `count`, or that for each block; 0: nothing. */
+/* Elements that an operation moves in pieces: `count`, or that for each block; 0: none. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
 /* Start moving the next piece; sets request->piece. */
 co_status co_mpi_start_piece(mpi_comm *c, mpi_request *request);
-/* What is under way has arrived; *done: that was the last stage of the piece. */
+/* The data in flight has arrived; *done: that was the last stage of the piece. */
 co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 /* After the last piece. */
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
@@ -95,12 +97,12 @@ MPI_Datatype co_mpi_type(co_dtype dtype);
 
 /* waiting_ranks.c: notify the others, once, when this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
-/* The same of the next operation, for which this rank will be late. */
+/* The same for the next operation, for which this rank will be late. */
 void co_mpi_note_saving(mpi_comm *c);
-/* What others have sent: c->waiting, c->saving. */
+/* Receive what others have sent: c->waiting, c->saving. */
 void co_mpi_read_notes(mpi_comm *c);
-/* All that were sent, before the communicator goes: a message to one that is free would turn up in
-   the next one that MPI gives the same number. Collective. */
+/* Receive all of them before the communicator is freed: a message to a freed one would turn up in
+   the next one that gets the same identifier from MPI. Collective. */
 void co_mpi_read_last_notes(mpi_comm *c);
 
 /* reduce_ops.c: how MPI combines elements. MPI knows no half precision, so ours are made with
@@ -114,7 +116,7 @@ co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
 co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 void co_mpi_tree_free(mpi_comm *c);
 
-/* hosts.c: of the world; of a communicator split off `c`, NULL where this rank is in none; both
+/* hosts.c: for the world; for a communicator split off `c`, NULL where this rank is in none; both
    collective. */
 co_status co_mpi_host_open(mpi_comm *c);
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
@@ -122,7 +124,7 @@ void co_mpi_host_close(mpi_comm *c);
 
 /* one_host.c: its operations are those of `ranks`. */
 void co_mpi_hand_over(mpi_comm *c);
-/* Of mpi.c, the same wherever ranks are. */
+/* In mpi.c, the same wherever ranks are. */
 co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key);
 void co_mpi_set_timeout(co_comm *comm);
 void *co_mpi_alloc(co_comm *comm, size_t bytes);
@@ -136,7 +138,7 @@ void co_mpi_end_launcher(void);
 /* pipeline.c: all-reduces over several hosts. */
 co_status co_mpi_pipe_open(mpi_comm *c);
 void co_mpi_pipe_close(mpi_comm *c, bool alive);
-/* Lets all that are posted advance; their `moved` says how far they are. */
+/* Lets all posted ones advance; their `moved` says how far they are. */
 co_status co_mpi_pipe_progress(mpi_comm *c);
 
 #endif

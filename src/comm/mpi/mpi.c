@@ -18,7 +18,7 @@
 
 #define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
 
-/* MPI itself is one per process; whether it is ours to finalize has to be so too. */
+/* MPI is initialised once per process, so whether we have to finalize it is per process, too. */
 static bool mpi_is_ours;
 
 bool co_mpi_available(const char **why)
@@ -162,7 +162,8 @@ static co_status mpi_progress(co_comm *comm)
 
     co_mpi_lock();
     st = co_mpi_advance(c);
-    /* Here and not by the helper: who reads `done` reads what was received before it. */
+    /* Done here and not by the progress thread: the thread that reads `done` also reads the
+       received data. */
     for (; c->finished.head; co_comm_queue_pop(&c->finished))
         c->finished.head->base.done = true;
     co_mpi_unlock();
@@ -254,8 +255,8 @@ static bool mpi_is_saving(const co_request *request)
     return saving;
 }
 
-/* What MPI may still write to must stay: a collective under way cannot be called back. It happens
-   only when the communicator is dead, so near the end of the process. */
+/* Memory that MPI may still write to must stay allocated: a collective in flight cannot be
+   cancelled. It happens only when the communicator is dead, so near the end of the process. */
 static void mpi_destroy_request(co_request *request)
 {
     if (request->done)
@@ -268,7 +269,7 @@ static void mpi_fail(co_comm *comm, int rank, co_status status, const char *caus
 {
     mpi_comm *c = (mpi_comm *)comm;
 
-    (void)rank; /* this one: nobody looks at others */
+    (void)rank; /* this one: others do not read it */
     co_mpi_lock();
     if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);
@@ -308,7 +309,7 @@ void co_mpi_destroy(co_comm *comm)
         MPI_Comm_free(&c->check);
         MPI_Comm_free(&c->data);
         co_mpi_ops_free(c);
-        co_mpi_tree_free(c); /* a dead one may still be writing into its buffers */
+        co_mpi_tree_free(c); /* a dead one may still write into its buffers */
     }
     co_mpi_host_close(c);
     co_mpi_unlock();
@@ -318,7 +319,7 @@ void co_mpi_destroy(co_comm *comm)
     co_free(c);
 }
 
-/* Takes over `check`. */
+/* Takes ownership of `check`. */
 static co_status mpi_open(co_comm **out, MPI_Comm check)
 {
     mpi_comm *c = co_calloc(1, sizeof(*c));
@@ -368,7 +369,7 @@ static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
     return st;
 }
 
-/* What is half made stays as it is: giving it back would take all its ranks. */
+/* What is half made is leaked: freeing it would be collective. */
 co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key)
 {
     const co_status st = mpi_split_any(out, comm, color, key);

@@ -6,13 +6,13 @@
 
 /* Whether this build has MPI; *why is a static one-line reason when not. */
 bool co_mpi_available(const char **why);
-/* "Open MPI v4.1.4": what ranks would talk through; "" without MPI in the build. Returns `out`. */
+/* "Open MPI v4.1.4": the MPI in use; "" without MPI in the build. Returns `out`. */
 char *co_mpi_library(char *out, size_t size);
 /* Join the world: MPI_Init unless the program has done it (then it stays the program's to
    finalize). Destroying the communicator leaves MPI initialised. Without MPI in the build:
    CO_E_UNSUPPORTED with the remedy. */
 co_status co_comm_create_mpi(co_comm **out);
-/* What the i-th rank of this host writes down of itself; NULL: there is none, or nobody can look.
+/* The state that the i-th rank of this host records; NULL: there is none, or it is not accessible.
    Of a communicator that co_comm_create_mpi has made. */
 struct co_watch *co_mpi_watch(const co_comm *comm, int i);
 /* Finalize if co_comm_create_mpi initialised; call it last. */

@@ -1,4 +1,4 @@
-/* none.c - replaces mpi.c in a build without MPI: says so, and what to do. */
+/* none.c - replaces mpi.c in a build without MPI, and reports that with the remedy. */
 #include "comm/mpi/mpi.h"
 #include "comm/transports.h"
 

@@ -1,10 +1,9 @@
 /*
- * pipeline.c - pieces of all-reduces on their way through the stages of pipeline.h, several at a
- * time.
+ * pipeline.c - pieces of all-reduces in the stages of pipeline.h, several at a time.
  *
- * A rank looks after them when it posts, waits or calls co_comm_progress; between such calls MPI
- * may move what is under way, so the more of it there is the less is left to wait for. Must not
- * know what MPI call moves a slice (sum_over_hosts.c).
+ * A rank advances them when it posts, waits or calls co_comm_progress; between such calls MPI may
+ * move what is in flight, so the more of it there is the less is left to wait for. Must not know
+ * which MPI call moves a slice (sum_over_hosts.c).
  */
 #include "comm/mpi/pipeline.h"
 
@@ -14,7 +13,7 @@ enum { PIPE_REDUCE, PIPE_EXCHANGE, PIPE_GATHER, PIPE_SPREAD, PIPE_END };
 
 /* ---- its life ---- */
 
-/* Hosts are in the order of their first ranks, whichever of its ranks asks. */
+/* Hosts are in the order of their first ranks, the same on all ranks. */
 static co_status pipe_first_rank(int *first, const mpi_comm *c)
 {
     int32_t rank = c->base.rank;
@@ -149,7 +148,7 @@ static co_status pipe_spread(mpi_comm *c, mpi_piece *piece)
 
 /* ---- the stages ---- */
 
-/* The oldest request of which something has not entered; NULL: none, or nothing may enter yet. */
+/* The oldest request that has pieces left to enter; NULL: none, or none may enter yet. */
 static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
 {
     mpi_request *r = (mpi_request *)c->collectives.head;
@@ -167,7 +166,7 @@ static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
     return CO_OK;
 }
 
-/* Slices are of equal length: what is over is a piece by itself. */
+/* Slices have equal length: the remainder is a piece by itself. */
 static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
 {
     const co_coll_args *args = &r->link.base.args;
@@ -207,7 +206,7 @@ static co_status pipe_enter(bool *moved, mpi_comm *c)
     return CO_OK;
 }
 
-/* Whether what the stage before has started is over. */
+/* Whether the operations that the previous stage has started are complete. */
 static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
 {
     int arrived = 1;

@@ -21,24 +21,24 @@
 #define MPI_PIPE_LINE   32                /* elements; slices and parts are whole lines */
 #define MPI_PIPE_STAGES 4
 
-/* What one rank has to do with one piece. */
+/* State of one piece on one rank. */
 typedef struct mpi_piece {
     mpi_request *request;      /* borrowed */
     size_t at, n;              /* elements of the request */
     bool sliced;               /* each rank of a host has a slice; else the first of each has all */
     unsigned char *work;       /* this rank's slice of the result; NULL: none */
-    const unsigned char *from; /* and of what this host brings; may be `work` */
+    const unsigned char *from; /* and of this host's contribution; may be `work` */
     size_t n_work;
-    bool small;       /* the slice is exchanged whole, and not gathered */
-    co_request *host; /* owned: under way between ranks of a host; NULL: nothing */
-    MPI_Request data; /* between hosts */
-    int *count;       /* (4, hosts) owned: where parts are and how long they are, out and in */
+    bool small;                /* the slice is exchanged whole, and not gathered */
+    co_request *host;          /* owned: in flight between ranks of a host; NULL: nothing */
+    MPI_Request data;          /* between hosts */
+    int *count;                /* (4, hosts) owned: offsets and lengths of parts, out and in */
     unsigned char *slice, *in; /* owned, grown as needed */
     size_t slice_bytes, in_bytes;
 } mpi_piece;
 
 typedef struct mpi_pipe {
-    /* owned: ranks with the same place in each host; MPI_COMM_NULL: this rank has no slice */
+    /* owned: ranks with the same index in each host; MPI_COMM_NULL: this rank has no slice */
     MPI_Comm exchange, gather;
     int hosts, me; /* of those */
     int slices;    /* ranks of each host if that is the same everywhere, else 1 */
@@ -56,7 +56,7 @@ static inline size_t co_mpi_piece_esize(const mpi_piece *piece)
     return co_dtype_size(piece->request->link.base.args.dtype);
 }
 
-/* sum_over_hosts.c: what happens to piece->work between hosts. */
+/* sum_over_hosts.c: the stage of piece->work between hosts. */
 co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece);
 /* What has been exchanged is added up, and divided by `ranks` for an average. */
 void co_mpi_across_add(const mpi_pipe *pipe, const mpi_piece *piece, int ranks);

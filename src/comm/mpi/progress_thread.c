@@ -1,11 +1,11 @@
 /*
- * progress_thread.c - a thread that looks after large operations over several hosts while the rank
+ * progress_thread.c - a thread that advances large operations over several hosts while the rank
  * computes.
  *
- * MPI moves data when it is called, and a rank in a long kernel does not call it: of a network's
- * time little would overlap with the backward pass. The thread sleeps between two short looks, so
- * it takes some hundredths of a core while data moves, and nothing else. What it adds up it adds in
- * the order that the rank itself would, in its floating-point mode.
+ * MPI moves data when it is called, and a rank in a long kernel does not call it: little of a
+ * network's time would overlap with the backward pass. The thread sleeps between two short polls,
+ * so it takes some hundredths of a core while data moves, and none otherwise. It adds up in the
+ * order that the rank itself would, in the rank's floating-point mode.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -17,18 +17,18 @@
 #include "core/thread.h"
 
 #define HELPER_POLL_US 200
-#define HELPER_IDLE    50 /* looks at nothing until it has to be woken, which takes microseconds */
+#define HELPER_IDLE    50 /* empty polls until it has to be woken, which takes microseconds */
 #define HELPER_BYTES   ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
 
 struct mpi_helper {
     pthread_t thread;
     pthread_cond_t wake;
     bool closing;
-    int awake;           /* looks until it sleeps */
+    int awake;           /* polls until it sleeps */
     uint64_t float_mode; /* of the rank's thread */
 };
 
-/* MPI is one per process, and so is the turn in it. */
+/* MPI is initialised once per process, and so is its lock. */
 static pthread_mutex_t helper_turn = PTHREAD_MUTEX_INITIALIZER;
 
 void co_mpi_lock(void)
@@ -41,7 +41,7 @@ void co_mpi_unlock(void)
     pthread_mutex_unlock(&helper_turn);
 }
 
-/* What fails here the rank finds when it looks itself. */
+/* The rank finds failures when it polls itself. */
 static void helper_look(mpi_comm *c)
 {
     struct mpi_helper *h = c->helper;

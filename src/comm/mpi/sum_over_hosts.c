@@ -1,6 +1,6 @@
 /*
  * sum_over_hosts.c - a slice summed over hosts: each host adds up a part of it for all, in the
- * order of hosts, and small ones add up all by themselves.
+ * order of hosts; small slices are added up by every host.
  *
  * MPI's own reductions choose their order by size and number of ranks, so none of them is used; the
  * exchange moves as many bytes as the best of them. Must not know where slices come from.
@@ -10,7 +10,7 @@
 #include "comm/mpi/pipeline.h"
 #include "comm/reduce.h"
 
-#define ACROSS_SMALL ((size_t)16 << 10) /* bytes that arrive, up to which one trip is better */
+#define ACROSS_SMALL ((size_t)16 << 10) /* bytes received, up to which one trip is faster */
 
 /* The part of a slice that host `host` adds up. */
 static int across_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
@@ -65,7 +65,7 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
                         "allreduce");
 }
 
-/* What came from `host`: the part that this one adds up. */
+/* Data from `host`: the part that this one adds up. */
 static unsigned char *across_in(const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const int *in_at = piece->count + 2 * (size_t)pipe->hosts;

@@ -1,7 +1,7 @@
 /*
- * waiting_ranks.c - who waits in which collective. MPI does not say who is missing from one, so
- * those who wait long say that they do, and a rank whose time is up knows the others. Who saves
- * says that it will be late.
+ * waiting_ranks.c - which ranks wait in which collective. MPI does not say which one is missing, so
+ * ranks that wait long notify the others, and a rank whose timeout has expired knows them. A rank
+ * that saves announces that it will be late.
  */
 #include "comm/mpi/internal.h"
 #include "core/clock.h"
@@ -40,7 +40,7 @@ co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
     return note_send(c, c->note);
 }
 
-/* What fails here the next operation finds. */
+/* The next operation finds failures of this one. */
 void co_mpi_note_saving(mpi_comm *c)
 {
     if (c->saving_note[1] == c->sequence + 1)
@@ -48,7 +48,7 @@ void co_mpi_note_saving(mpi_comm *c)
     c->saving_note[0] = NOTE_SAVING;
     c->saving_note[1] = c->sequence + 1;
     (void)note_send(c, c->saving_note);
-    co_mpi_read_notes(c); /* they are on their way: nobody calls MPI while this rank saves */
+    co_mpi_read_notes(c); /* started now: nobody calls MPI while this rank saves */
 }
 
 /* One that has arrived; false: none, or a failure. */

@@ -1,8 +1,8 @@
 /*
  * self.c - the communicator of one rank: every collective is a copy.
  *
- * A message to oneself is copied when sent, so a send never waits; a receive waits until the
- * message is there.
+ * A message to itself is copied when sent, so a send never waits; a receive waits until the message
+ * is there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static co_status self_progress(co_comm *comm)
     return CO_OK;
 }
 
-/* The one part of one rank is the root. */
+/* The one part of one rank is the root of the tree. */
 static void self_copy_root(const co_coll_args *args, size_t bytes)
 {
     if (bytes && *(const void *const *)args->in != args->out)
@@ -108,7 +108,8 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
     else if (args->coll == CO_COLL_TREE)
         self_copy_root(args, bytes);
     else if (bytes && args->in != args->out)
-        memcpy(args->out, args->in, bytes); /* of one rank, sum, product and average are itself */
+        memcpy(args->out, args->in,
+               bytes); /* with one rank, sum, product and average are the input */
     if (st != CO_OK)
         co_comm_give_request(&link->base);
     else

@@ -19,8 +19,8 @@
 #include "comm/tree.h"
 
 #define COLL_LINE       64
-#define COLL_LOOKS      1000 /* for the others, before the rest is left to the phases */
-#define COLL_FAST_LOOKS 200  /* of them without leaving the core to a thread beside this one */
+#define COLL_LOOKS      1000 /* polls for the others before the general path takes over */
+#define COLL_FAST_LOOKS 200  /* of them without yielding the core to a thread of this rank */
 
 static bool coll_put(shm_comm *c);
 
@@ -35,7 +35,7 @@ static size_t coll_chunk(const shm_comm *c, const shm_request *request)
     return request->coll->parts ? all / (size_t)args->tree->most_parts : all;
 }
 
-/* Which steps it takes; the next ones. */
+/* The steps of an operation; the numbers of the next ones. */
 static void coll_number(shm_comm *c, shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
@@ -132,14 +132,15 @@ static bool coll_has_put(const shm_comm *c, int rank, uint64_t step)
            step + 1;
 }
 
-/* What another rank calls, of whose operation this is the first step. */
+/* The call of another rank, whose operation begins with this step. */
 static bool coll_is_same(const shm_comm *c, const shm_request *request, int rank)
 {
     return memcmp(&co_shm_slot(c, rank, request->first)->descriptor, &request->descriptor,
                   sizeof(request->descriptor)) == 0;
 }
 
-/* Whether ranks bring each other the sum of this step, whose chunks have all arrived. */
+/* Whether ranks write the sum of this step, whose chunks have all arrived, into each other's
+   memory. */
 static bool coll_is_shared(const shm_comm *c, const shm_request *request, uint64_t step)
 {
     if (!request->coll->reduce || !request->coll->small)
@@ -241,7 +242,7 @@ static bool coll_get(shm_comm *c)
     return true;
 }
 
-/* ---- at one go ---- */
+/* ---- the direct path ---- */
 
 static bool coll_look_again(const shm_comm *c, int *looks)
 {
@@ -252,7 +253,7 @@ static bool coll_look_again(const shm_comm *c, int *looks)
     return ++*looks < COLL_LOOKS;
 }
 
-/* Whether all have put, and the same; as far as is known, c->arrived. */
+/* Whether all have put, and the same; c->arrived counts those known. */
 static bool coll_await_put(shm_comm *c, const shm_request *request)
 {
     for (int looks = 0; c->arrived < c->base.size; c->arrived++) {
@@ -276,9 +277,9 @@ static bool coll_await_reduced(shm_comm *c, uint64_t step)
     return true;
 }
 
-/* Others have read the lines that the next small operation will write, when they were last used. A
-   store makes them this core's alone before they are needed; places of small chunks follow one
-   another whatever comes between. */
+/* The others have read these lines, which the next small operation will write. A store takes them
+   back to this core before they are needed; the slots of small chunks follow one another whatever
+   comes between. */
 static void coll_claim_next(const shm_comm *c, const shm_step *s)
 {
     volatile unsigned char *next = co_shm_slot(c, s->rank, s->request->small + 1)->small;
@@ -290,13 +291,14 @@ static void coll_claim_next(const shm_comm *c, const shm_step *s)
         next[at] = 0;
 }
 
-/* The phase that others are late for; SHM_PHASES: all is done. */
+/* The phase in which others are late; SHM_PHASES: all is done. */
 static int coll_straight(shm_comm *c, shm_request *request)
 {
     const shm_step s = coll_step(c, request, request->first);
 
     coll_put_step(&s);
-    /* What need not be done before the chunk is on its way, and not after the others' either. */
+    /* Bookkeeping, done after this rank's chunk has been written and before the others' are
+       needed. */
     co_watch_post(&c->base, &request->link.base, s.args);
     if (request->coll->small && !co_shm_slot(c, s.rank, s.step)->in)
         coll_claim_next(c, &s);

@@ -29,7 +29,7 @@
 #define SHM_CHUNK     ((size_t)256 << 10) /* bytes of a slot; two of them stay in an L2 cache */
 
 /* The failure record. Each writer takes an entry of its own and fills it in before it tries to be
-   the first, so a writer that dies on the way blocks nobody. Every rank writes at most once, and
+   the first, so a writer that dies in between blocks nobody. Every rank writes at most once, and
    the launcher, so there are ranks + 1 entries. */
 typedef struct shm_failure {
     _Atomic uint32_t entries; /* taken so far */
@@ -52,11 +52,11 @@ typedef struct shm_counters {
 typedef struct shm_slot {
     _Alignas(SHM_LINE) _Atomic uint64_t step; /* 1 + the step whose chunk is here */
     co_coll_descriptor descriptor;
-    /* Of an all-reduce: 1 + where in the windows the chunk is, and where its rank wants the sum.
-       0: in this slot; nowhere, it fetches it. */
+    /* In an all-reduce: 1 + the chunk's position in the windows, and where its rank wants the sum.
+       0: the chunk is in this slot; the rank copies the sum itself. */
     uint64_t in, out;
-    _Alignas(16) unsigned char tiny[SHM_TINY];   /* of a small reduction: what comes in this line */
-    _Alignas(64) unsigned char small[SHM_SMALL]; /* more than that */
+    _Alignas(16) unsigned char tiny[SHM_TINY]; /* of a small reduction: as much as fits this line */
+    _Alignas(64) unsigned char small[SHM_SMALL]; /* the rest of it */
     _Alignas(SHM_LINE) unsigned char data[SHM_CHUNK];
 } shm_slot;
 
@@ -100,8 +100,8 @@ struct shm_comm {
     uint64_t step[SHM_PHASES];   /* the next step of each phase */
     shm_request *on[SHM_PHASES]; /* whose step it is; NULL: nothing posted */
     shm_request *last;
-    int arrived, collected; /* ranks seen to have put, and reduced, the step that waits */
-    uint64_t free_until;    /* slots of steps below are free to put into */
+    int arrived, collected; /* ranks known to have put, and reduced, the step that is waited for */
+    uint64_t free_until;    /* slots of steps below this are free */
     /* messages, per peer */
     int pending;
     co_comm_queue *sends, *receives; /* owned, [size] */
@@ -112,11 +112,12 @@ struct shm_request {
     co_coll_descriptor descriptor;
     const struct shm_coll *coll; /* NULL: a message */
     uint64_t first, steps;
-    uint64_t small; /* of a small operation: its chunk is slot->small of the slot of this step */
+    uint64_t small; /* of a small operation: its chunk is slot->small of this step */
     size_t chunk;   /* elements of a step, for each block */
     size_t esize;
     size_t moved; /* message bytes so far, with the header */
-    bool shared;  /* ranks bring each other the sum; known when all chunks have arrived */
+    bool shared; /* ranks write the sum into each other's memory; known when all chunks have arrived
+                  */
 };
 
 static inline shm_counters *co_shm_counters(const shm_comm *c, int rank)
@@ -141,9 +142,9 @@ static inline shm_failure *co_shm_region_failure(const co_shm *shm)
     return (shm_failure *)shm->base;
 }
 
-/* A file in memory without a name, empty; -1, as errno says: none. EFBIG: a limit on lengths. */
+/* An empty file in memory without a name; -1: failed, see errno. EFBIG: a limit on lengths. */
 int co_shm_file(void);
-/* `file`: as long as the region or still empty, the region's to close once this has succeeded; -1:
+/* `file`: of the region's length or still empty, closed by the region once this has succeeded; -1:
    memory for the children of this process. */
 co_status co_shm_map(co_shm **out, int ranks, int file);
 
@@ -166,29 +167,30 @@ void co_shm_set_failure(const co_shm *shm, shm_failure *failure, int rank, co_st
 int co_shm_context_take(co_shm *shm);
 /* One that nobody has used. */
 void co_shm_context_give_back(co_shm *shm, int context);
-/* One member goes; the last one clears the context and gives it back. */
+/* One member leaves; the last one clears the context and frees it. */
 void co_shm_context_leave(co_shm *shm, int context, int members);
 unsigned char *co_shm_context_at(const co_shm *shm, int context);
 
 void co_shm_window_open(co_shm *shm);
-/* Those of another process; `file` is the region's to close from now on, -1: there are none. */
+/* The region of another process; `file` is closed by the region from now on, -1: none. */
 void co_shm_window_join(co_shm *shm, int file);
 void co_shm_window_close(co_shm *shm);
 /* Addresses for memory of all ranks, not used so far: an offset, or one of the two below. */
 enum { SHM_NO_MEMORY = -1, SHM_NO_ADDRESSES = -2 };
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
 void *co_shm_window_at(const co_shm *shm, int64_t offset);
-/* The memory of addresses, zero; false: there is not enough. */
+/* Allocate the memory of addresses, zeroed; false: there is not enough. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes);
-/* It goes; the addresses do not come back. */
+/* Free it; the addresses are not reused. */
 void co_shm_window_empty(void *base, size_t bytes);
 /* Whether [data, data + bytes) is in a window. */
 bool co_shm_window_has(const co_shm *shm, const void *data, size_t bytes);
-/* What to take for a window of `bytes` that several ranks give back with co_shm_window_leave. */
+/* The bytes to allocate for a window of `bytes` that several ranks release with
+   co_shm_window_leave. */
 size_t co_shm_window_size(size_t bytes);
 void co_shm_window_leave(void *base, size_t bytes, int members);
 
-/* One step of one collective, as its functions below see it. */
+/* One step of one collective, for the functions below. */
 typedef struct shm_step {
     shm_comm *c;
     const shm_request *request;
@@ -201,19 +203,20 @@ typedef struct shm_step {
 typedef void (*shm_step_fn)(const shm_step *s);
 
 typedef struct shm_coll {
-    bool small;  /* in slot->small; no `reduce` unless a rank wants the sum brought */
+    bool small;  /* in slot->small; no `reduce` unless a rank wants the sum written to its buffer */
     bool blocks; /* a slot holds a part of each rank's block */
     bool parts;  /* a slot holds a piece of each of the rank's parts of a tree */
     shm_step_fn put, reduce, get;
 } shm_coll;
 
-/* How an operation on so many bytes goes: one for all ranks, whose arguments are the same. */
+/* The algorithm for an operation of so many bytes: the same on all ranks, whose arguments are the
+   same. */
 const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks);
 
-/* Whether all of it is done; else it is on its way as if posted. In any case it is written down in
-   the rank's watch. */
+/* Whether all of it is done; otherwise it is in progress as if posted. In either case it is
+   recorded in the rank's watch. */
 bool co_shm_coll_run(shm_comm *c, shm_request *request);
-/* The first chunks are on their way when it returns. */
+/* The first chunks have been put when it returns. */
 void co_shm_coll_post(shm_comm *c, shm_request *request);
 co_status co_shm_coll_progress(shm_comm *c);
 /* Whether the oldest collective waits for this rank. */

@@ -1,10 +1,10 @@
 /*
- * join.c - a region for processes that were started apart: a file in memory of one of them,
- * which the others open by way of /proc.
+ * join.c - a region for processes that were started separately: a file in memory of one of them,
+ * which the others open through /proc.
  *
  * It has no name, so nobody else finds it, nothing is left of it whatever happens, and no limit on
- * /dev/shm applies. Whoever may not look at the other process, or sees another one under its number
- * (in another container), gets an error. Must not know how the address travels.
+ * /dev/shm applies. A process that may not access the other one, or sees another one under its
+ * number (in another container), gets an error. Must not know how the address travels.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /*
  * messages.c - messages between two ranks, as bytes through a ring of shared memory.
  *
- * One writer and one reader per ring. A message is a header, then its data; longer ones than
- * the ring flow through it.
+ * One writer and one reader per ring. A message is a header, then its data; those longer than the
+ * ring flow through it.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define P2P_BURST ((size_t)16 << 10) /* published at once, so that the reader can start */
 
-/* What a message says of itself: the sender's descriptor. */
+/* The header of a message: the sender's descriptor. */
 #define P2P_HEADER sizeof(co_coll_descriptor)
 
 void co_shm_p2p_post(shm_comm *c, shm_request *request)
@@ -48,7 +48,8 @@ static void p2p_read(const shm_ring *ring, size_t capacity, uint64_t at, void *o
         memcpy((unsigned char *)out + head, ring->data, n - head);
 }
 
-/* As much of the oldest message to `to` as there is room for; whether all of it has gone. */
+/* Send as much of the oldest message to `to` as there is room for; returns whether all of it has
+   been sent. */
 static bool p2p_send(shm_comm *c, int to)
 {
     shm_request *request = (shm_request *)c->sends[to].head;
@@ -90,7 +91,8 @@ static co_status p2p_check_header(const shm_comm *c, const shm_request *request,
                    co_comm_describe(b, sizeof(b), &request->descriptor));
 }
 
-/* What has come of the oldest message from `from`; *whole says whether that is all of it. */
+/* Receive what has arrived of the oldest message from `from`; *whole says whether that is all of
+   it. */
 static co_status p2p_receive(bool *whole, shm_comm *c, int from)
 {
     shm_request *request = (shm_request *)c->receives[from].head;

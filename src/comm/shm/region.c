@@ -1,7 +1,7 @@
 /*
- * region.c - the shared mapping: its layout, who has which context, who failed first.
+ * region.c - the shared mapping: its layout, contexts in use, the first failure.
  *
- * Only pages that are touched take memory, so room is generous. Knows nothing of operations.
+ * Only pages that are touched take memory, so sizes are generous. Knows nothing of operations.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static void region_lay_out(co_shm *shm)
     shm->size = shm->contexts + SHM_CONTEXTS * shm->context_size;
 }
 
-/* A file that is empty gets the region's length; it is sparse, and takes memory where ranks write.
-   One of another length is of another program. */
+/* An empty file gets the region's length; it is sparse, and takes memory where ranks write. A file
+   of another length belongs to another program. */
 static bool region_size_file(const co_shm *shm)
 {
     struct stat about;
@@ -101,7 +101,7 @@ int co_shm_file(void)
 {
     struct rlimit limit;
 
-    /* Where files may not be long, to lengthen one is a signal. */
+    /* Where the length of files is limited, exceeding the limit raises a signal. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         errno = EFBIG;
         return -1;
@@ -114,8 +114,8 @@ int co_shm_file(void)
 #endif
 }
 
-/* Of a file only pages that are touched count where the kernel promises no more memory than there
-   is (vm.overcommit_memory 2); of an anonymous mapping all would. */
+/* Of a file only pages that are touched count where the kernel does not overcommit memory
+   (vm.overcommit_memory 2); of an anonymous mapping all would. */
 co_status co_shm_create(co_shm **out, int ranks)
 {
     const int file = co_shm_file();

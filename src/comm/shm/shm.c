@@ -1,5 +1,5 @@
 /*
- * shm.c - a communicator over a context of the shared region: its life, its split, its end.
+ * shm.c - a communicator over a context of the shared region: creation, split, destruction.
  */
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static bool shm_probe(const char **why)
 #endif
 }
 
-/* A communicator that has failed keeps its own cause when later the whole region ends. */
+/* A communicator that has failed keeps its own cause when later the whole region fails. */
 static const co_comm_cause *shm_cause(const shm_comm *c)
 {
     const co_comm_cause *cause = co_shm_failure(c->failure);
@@ -61,7 +61,7 @@ static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *a
     return CO_OK;
 }
 
-/* The request need not outlive the wait: where that fails nobody looks at it again. */
+/* The request need not outlive the wait: after a failure it is not polled again. */
 static co_status shm_run(co_comm *comm, const co_coll_args *args)
 {
     shm_comm *c = (shm_comm *)comm;
@@ -137,15 +137,15 @@ static void shm_destroy(co_comm *comm)
     shm_comm *c = (shm_comm *)comm;
 
     if (c->context == 0)
-        co_log_set_tail(NULL); /* it goes with the region */
+        co_log_set_tail(NULL); /* it is freed with the region */
     co_shm_context_leave(c->shm, c->context, c->base.size);
     co_free(c->sends);
     co_free(c->receives);
     co_free(c);
 }
 
-/* Others will look at the slots of this rank before anything is in them, and whoever touches memory
-   first has it beside its cores. */
+/* Others will read the slots of this rank before anything is in them, and the first thread that
+   touches memory has it allocated on its NUMA node. */
 static void shm_touch_slots(const shm_comm *c)
 {
     for (uint64_t step = 0; step < SHM_SLOTS; step++)
@@ -193,7 +193,7 @@ co_status co_shm_attach(co_comm **out, co_shm *shm, int rank)
 }
 
 /* The leader of each group takes a context and sends it to all; -1 of any leader ends the split on
-   every rank, and the others give back what they took. */
+   every rank, and the others free what they took. */
 static co_status shm_agree_on_context(int *context, shm_comm *c, int32_t *taken, bool leader)
 {
     int32_t mine = leader ? (int32_t)co_shm_context_take(c->shm) : INT32_MAX;

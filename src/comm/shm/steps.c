@@ -1,8 +1,8 @@
 /*
  * steps.c - what each collective does with a chunk in each phase: put, reduce, get.
  *
- * A chunk goes through its rank's slot, or, in an all-reduce, stays where it is: in memory that all
- * ranks see. Must not know when a phase may run.
+ * A chunk goes through its rank's slot, or, in an all-reduce, stays in memory that all ranks see.
+ * Must not know when a phase may run.
  */
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "comm/shm/internal.h"
 #include "comm/tree.h"
 
-#define STEPS_BLOCK_BYTES 8192 /* stays in the first cache between a sum and its copies */
-#define STEPS_OFFER_BYTES 3072 /* from here on a phase more is faster than copies */
+#define STEPS_BLOCK_BYTES 8192 /* stays in the first-level cache between a sum and its copies */
+#define STEPS_OFFER_BYTES 3072 /* from here on one more phase is faster than copies */
 
 /* Address of the step's part of block `block` in a user's buffer. */
 static const unsigned char *steps_in(const shm_step *s, int block)
@@ -68,7 +68,7 @@ static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
 }
 
 /* out = chunks of all ranks combined in rank order, from element `at` of each; the own one is
-   `own`. `out` is no source but that of rank 0 or 1. */
+   `own`. `out` must not be a source, except that of rank 0 or 1. */
 static void steps_combine(const shm_step *s, void *out, const void *own, size_t at, size_t n)
 {
     const void *source[SHM_MAX_RANKS];
@@ -102,7 +102,7 @@ static void steps_put_not_root(const shm_step *s)
         steps_put_chunk(s);
 }
 
-/* Each slice but the own one, which stays where it is. */
+/* Each slice except the own one, which is in place. */
 static void steps_put_slices(const shm_step *s)
 {
     for (int p = 0; p < s->size; p++) {
@@ -136,7 +136,7 @@ static void steps_put_root_blocks(const shm_step *s)
         steps_put_blocks(s);
 }
 
-/* Element `at` of where a rank wants its result; NULL: it fetches it. */
+/* Element `at` of the memory in which a rank wants its result; NULL: it copies it itself. */
 static unsigned char *steps_wanted(const shm_step *s, int rank, size_t at)
 {
     const uint64_t out = co_shm_slot(s->c, rank, s->step)->out;
@@ -144,7 +144,7 @@ static unsigned char *steps_wanted(const shm_step *s, int rank, size_t at)
     return out ? s->c->shm->window_base + out - 1 + at * s->request->esize : NULL;
 }
 
-/* 1 + the place in the windows; 0: it is in none. */
+/* 1 + the position in the windows; 0: it is in none. */
 static uint64_t steps_place(const shm_step *s, const void *data)
 {
     const co_shm *shm = s->c->shm;
@@ -154,7 +154,7 @@ static uint64_t steps_place(const shm_step *s, const void *data)
                : 0;
 }
 
-/* As steps_put_slices, unless all ranks can read the chunk where it is. */
+/* As steps_put_slices, unless all ranks can read the chunk in place. */
 static void steps_offer_slices(const shm_step *s)
 {
     shm_slot *slot = co_shm_slot(s->c, s->rank, s->step);
@@ -165,16 +165,15 @@ static void steps_offer_slices(const shm_step *s)
     slot->out = steps_place(s, steps_out(s, 0));
 }
 
-/* The sum of elements [at, at + n) of my slice, to where each rank wants it: its buffer, or my slot
-   for ranks that fetch it. */
+/* The sum of elements [at, at + n) of this rank's slice, to where each rank wants it: its buffer,
+   or this rank's slot for ranks that copy it. */
 static void steps_share_sum(const shm_step *s, size_t at, size_t n, bool fetched)
 {
     const unsigned char *mine = steps_in(s, 0) + at * s->request->esize;
     unsigned char *sum = steps_wanted(s, s->rank, at);
     unsigned char *slot = steps_slot(s, s->rank, at);
 
-    /* In place the own chunk is a source, and with two ranks at most the sum may be at its place.
-     */
+    /* In place the own chunk is a source, and with two ranks at most the sum may overwrite it. */
     if (!sum || (sum == mine && s->rank > 1))
         sum = slot;
     steps_combine(s, sum, mine, at, n);
@@ -218,8 +217,8 @@ static void steps_offer_small(const shm_step *s)
         steps_put_small(s);
 }
 
-/* The own chunk is read where it came from; what has just been written into the slot may still be
-   on its way to the cache. But where that is the output, only the first two ranks read it before
+/* The own chunk is read from its source, as what has just been written into the slot may not have
+   reached the cache. But where the source is the output, only the first two ranks read it before
    they write it. */
 static void steps_get_small(const shm_step *s)
 {

@@ -1,9 +1,9 @@
 /*
  * window.c - memory that ranks share after they have started.
  *
- * It is a file in memory that has no name, so that nobody else holds it, and each rank has
- * mapped all of it, so that a place in it means the same to all. Places are never used again; the
- * memory of what is there is given back. Must not know what it is used for.
+ * It is a file in memory that has no name, so that nobody else has access to it, and each rank has
+ * mapped all of it, so that an offset in it means the same to all. Offsets are never reused; their
+ * memory is freed. Must not know what it is used for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 #define WINDOW_ALIGN  ((size_t)2 << 20) /* fits any page size */
 #define WINDOW_TIMES  16                /* addresses for this many times the machine's memory */
 #define WINDOW_LINE   ((size_t)64)
-#define WINDOW_HUGE   ((size_t)8 << 20) /* from here on large pages waste little */
+#define WINDOW_HUGE   ((size_t)8 << 20) /* from here on huge pages waste little */
 #define WINDOW_MIN_VA ((size_t)64 << 20)
-#define WINDOW_SHARE  4 /* of limited addresses, one part in so many: the rest is for all else */
+#define WINDOW_SHARE  4 /* of limited addresses this fraction; the rest is for everything else */
 
 static size_t window_memory(void)
 {
@@ -30,7 +30,7 @@ static size_t window_memory(void)
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / WINDOW_ALIGN * WINDOW_ALIGN : 0;
 }
 
-/* How many addresses to ask for at first. */
+/* How many addresses to reserve at first. */
 static size_t window_wanted(void)
 {
     const size_t wanted = window_memory() * WINDOW_TIMES;
@@ -116,8 +116,8 @@ void *co_shm_window_at(const co_shm *shm, int64_t offset)
     return shm->window_base + offset;
 }
 
-/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages are
-   near the core that does it. */
+/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages are on
+   the NUMA node of the core that does it. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -145,7 +145,7 @@ void co_shm_window_empty(void *base, size_t bytes)
     (void)madvise(base, (bytes + page - 1) / page * page, MADV_REMOVE);
 }
 
-/* Behind the window: how many members have let it go. */
+/* Stored after the window: how many members have released it. */
 static size_t window_body(size_t bytes)
 {
     return (bytes + WINDOW_LINE - 1) / WINDOW_LINE * WINDOW_LINE;
