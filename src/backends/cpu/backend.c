@@ -3,7 +3,9 @@
  */
 #include <stdio.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"
+#include "core/isa.h"
 
 static void backend_describe(char *out, size_t size)
 {
@@ -12,16 +14,31 @@ static void backend_describe(char *out, size_t size)
     snprintf(out, size, "%s, %d samples a vector", lanes->name, lanes->lanes);
 }
 
+static unsigned backend_half(void)
+{
+    return co_isa_has(CO_ISA_AVX512_BF16) ? CPU_HALF : 0;
+}
+
+/* Of an op: those for few channels first, which say where others are faster. */
 static const co_kernel *const backend_kernels[] = {
-    &co_cpu_lanes_conv2d,  &co_cpu_lanes_maxpool,   &co_cpu_lanes_relu,
-    &co_cpu_lanes_add,     &co_cpu_lanes_flatten,   &co_cpu_lanes_batchnorm,
-    &co_cpu_lanes_dropout, &co_cpu_lanes_dropout2d, NULL,
+    &co_cpu_lanes_conv2d,
+    &co_cpu_lanes_maxpool,
+    &co_cpu_lanes_relu,
+    &co_cpu_lanes_add,
+    &co_cpu_lanes_flatten,
+    &co_cpu_lanes_batchnorm,
+    &co_cpu_batchnorm,
+    &co_cpu_lanes_dropout,
+    &co_cpu_lanes_dropout2d,
+    &co_cpu_adaptive_avgpool,
+    NULL,
 };
 
 const co_backend co_backend_cpu = {
     .name = "cpu",
     .summary = "own kernels for processors",
     .kernels = backend_kernels,
-    .unpack = &co_cpu_lanes_unpack,
+    .unpack = &co_cpu_unpack,
+    .half = backend_half,
     .describe = backend_describe,
 };

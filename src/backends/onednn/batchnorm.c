@@ -2,17 +2,11 @@
  * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then scale and shift.
  *
  * oneDNN gives the mean and the biased variance of the batch, which stay for backward; the
- * running statistics are moved here, by PyTorch's rule. Blocked images go to norm.c instead, which
- * also takes over what follows.
+ * running statistics are moved here, by PyTorch's rule.
  */
-#include "backends/onednn/norm.h"
+#include "backends/onednn/onednn.h"
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
-
-static bool batchnorm_is_blocked(const co_call *call)
-{
-    return ((const norm *)call->self)->loops != NULL;
-}
 
 static unsigned batchnorm_flags(const co_call *call)
 {
@@ -42,8 +36,6 @@ static co_status batchnorm_plan(co_call *call)
     dnnl_batch_normalization_desc_t desc;
 
     CO_TRY(onednn_begin(call));
-    if (norm_supports(call))
-        return norm_plan(call);
     onednn_like(call->out[0], call->in[0]);
     y = onednn_tensor(call->out[0]);
     if (call->training)
@@ -105,8 +97,6 @@ static co_status batchnorm_plan_backward(co_call *call)
     dnnl_primitive_desc_t pd = NULL;
     co_status st;
 
-    if (batchnorm_is_blocked(call))
-        return norm_plan_backward(call);
     CO_TRY(onednn_convert(&dy, self, &self->backward, &x.md));
     /* oneDNN always gives dx; where nobody wants it, scratch takes it. */
     if (call->grad_in[0]) {
@@ -147,17 +137,10 @@ static void batchnorm_move_running(const co_call *call)
 
 static co_status batchnorm_forward(co_call *call, const co_run *run)
 {
-    if (batchnorm_is_blocked(call))
-        return norm_forward(call, run);
     CO_TRY(onednn_forward(call, run));
     if (call->training)
         batchnorm_move_running(call);
     return CO_OK;
-}
-
-static co_status batchnorm_backward(co_call *call, const co_run *run)
-{
-    return batchnorm_is_blocked(call) ? norm_backward(call, run) : onednn_backward(call, run);
 }
 
 static bool batchnorm_supports(const co_call *call, const char **why)
@@ -169,15 +152,14 @@ static bool batchnorm_supports(const co_call *call, const char **why)
 const co_kernel co_onednn_batchnorm = {
     .op = "batchnorm",
     .reads = ONEDNN_READS,
-    .self_size = sizeof(norm),
+    .self_size = sizeof(onednn_self),
     .half = ONEDNN_HALF,
     .supports = batchnorm_supports,
-    .fuses = norm_fuses,
     .plan = batchnorm_plan,
     .plan_backward = batchnorm_plan_backward,
     .bind = onednn_bind,
     .forward = batchnorm_forward,
-    .backward = batchnorm_backward,
+    .backward = onednn_backward,
     .fini = onednn_fini,
     .in_place = true,
 };

@@ -31,6 +31,8 @@ bool sample_lanes_supports_blocked(const co_call *call, const char **why);
 const float *sample_lanes_read(const co_tensor *tensor, float *room);
 /* Room that sample_lanes_read needs for the tensor. */
 size_t sample_lanes_room(const co_tensor *tensor);
+/* The values of a tensor in this layout, row-major. */
+void sample_lanes_unpack(float *to, const co_tensor *tensor);
 /* Zero the lanes behind the last sample. */
 void sample_lanes_clear_rest(const co_tensor *tensor);
 /* A kernel whose output lies as its input, and its gradient, too: plan and plan_backward. */
@@ -58,6 +60,6 @@ lanes_pool sample_lanes_describe_pool(const co_pool_attr *attr, const int64_t *i
 
 extern const co_kernel co_cpu_lanes_conv2d, co_cpu_lanes_maxpool, co_cpu_lanes_relu,
     co_cpu_lanes_add, co_cpu_lanes_flatten, co_cpu_lanes_batchnorm, co_cpu_lanes_dropout,
-    co_cpu_lanes_dropout2d, co_cpu_lanes_unpack;
+    co_cpu_lanes_dropout2d;
 
 #endif

@@ -90,17 +90,7 @@ co_status sample_lanes_plan_backward_alike(co_call *call)
     return CO_OK;
 }
 
-static co_status layout_unpack(co_call *call, const co_run *run)
+void sample_lanes_unpack(float *to, const co_tensor *tensor)
 {
-    const co_tensor *in = call->in[0];
-
-    (void)run;
-    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], sample_lanes_count(in));
-    return CO_OK;
+    lanes_choose()->unpack(to, tensor->data, tensor->shape.dim[0], sample_lanes_count(tensor));
 }
-
-const co_kernel co_cpu_lanes_unpack = {
-    .op = "unpack",
-    .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .forward = layout_unpack,
-};

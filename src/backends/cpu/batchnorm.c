@@ -1,5 +1,5 @@
 /*
- * norm.c - batch norm on blocked images with our own loops: each block of channels is measured,
+ * batchnorm.c - batch norm on images in blocks of channels: each block of channels is measured,
  * normalised, and in backward reduced and applied while it lies in the caches; a ReLU and a sum
  * that follow cost no pass of their own.
  *
@@ -11,8 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/onednn/norm.h"
+#include "backends/cpu/cpu.h"
+#include "core/isa.h"
 #include "core/parallel.h"
+#include "kernels/batchnorm/batchnorm.h"
 
 #define NORM_MAX_GROUP 8 /* blocks */
 /* Of a core's second cache, for what is read twice; the rest is for what passes through. */
@@ -20,6 +22,15 @@
 #define NORM_TOGETHER    256 /* vectors, of planes that are smaller */
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
+
+typedef struct norm {
+    const norm_loops *loops;
+    norm_tail tail;
+    int64_t n, channels, blocks, plane;
+    int64_t together, parts;         /* planes that are added up in one go, of how many parts */
+    size_t part_at[2];               /* in scratch: partial sums, forward and backward */
+    cpu_operand grad_out, grad_more; /* as the input is */
+} norm;
 
 /* Kept from forward to backward: mean and 1 / deviation, (2, blocks, lanes), then the mask. */
 typedef struct norm_kept {
@@ -40,7 +51,7 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
     const int block = tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS ? tensor->layout.block : 0;
 
 #ifdef CO_KERNELS_X86
-    if (tensor->dtype == CO_BF16) /* onednn_takes has seen the CPU */
+    if (tensor->dtype == CO_BF16) /* cpu_takes has seen the CPU */
         return block == 16 ? &norm_loops_bf16 : NULL;
     if (tensor->dtype == CO_F32 && block == 16 && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
@@ -50,8 +61,12 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
     return tensor->dtype == CO_F32 && block == 8 ? &norm_loops_basic : NULL;
 }
 
-bool norm_supports(const co_call *call)
+static bool batchnorm_supports(const co_call *call, const char **why)
 {
+    *why = "its sums cannot be added up over ranks";
+    if (call->over_ranks || !cpu_takes(call, why))
+        return false;
+    *why = "its input is not in blocks of as many channels as vectors have lanes";
     return norm_find_loops(call->in[0]) != NULL;
 }
 
@@ -77,11 +92,11 @@ static norm_tail norm_read_tail(const co_call *call)
 }
 
 /* What is added must lie as the input does. */
-bool norm_fuses(const co_call *call)
+static bool batchnorm_fuses(const co_call *call)
 {
     const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
 
-    if (!norm_supports(call) || norm_read_tail(call) == NORM_TAILS)
+    if (norm_read_tail(call) == NORM_TAILS)
         return false;
     if (!other)
         return true;
@@ -94,19 +109,19 @@ static bool norm_has_relu(const norm *self)
     return self->tail == NORM_RELU || self->tail == NORM_ADD_RELU || self->tail == NORM_RELU_ADD;
 }
 
-static size_t norm_part_offset(norm *self, onednn_program *program)
+static size_t norm_take_parts(co_call *call, size_t *used)
 {
+    const norm *self = call->self;
     const int64_t group = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
-    const int64_t floats = group * self->parts * (int64_t)(sizeof(norm_part) / sizeof(float));
-    const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
 
-    return onednn_scratch(&self->base, program, &md).offset;
+    return cpu_take_scratch(call, used, (size_t)(group * self->parts) * sizeof(norm_part));
 }
 
-co_status norm_plan(co_call *call)
+static co_status batchnorm_plan(co_call *call)
 {
     const int64_t *dim = call->in[0]->shape.dim;
     norm *self = call->self;
+    size_t used = 0;
     int64_t vectors;
 
     self->loops = norm_find_loops(call->in[0]);
@@ -118,10 +133,10 @@ co_status norm_plan(co_call *call)
     self->together = self->plane < NORM_TOGETHER ? NORM_TOGETHER / self->plane : 1;
     self->parts = (self->n + self->together - 1) / self->together;
     call->adds_gradients = true;
-    onednn_like(call->out[0], call->in[0]);
+    cpu_like(call->out[0], call->in[0]);
     if (!call->training)
         return CO_OK;
-    self->part_at[0] = norm_part_offset(self, &self->base.forward);
+    self->part_at[0] = norm_take_parts(call, &used);
     vectors = self->n * self->blocks * self->plane;
     call->workspace_bytes = (size_t)(2 * self->blocks * self->loops->lanes) * sizeof(float);
     if (norm_has_relu(self))
@@ -129,24 +144,20 @@ co_status norm_plan(co_call *call)
     return CO_OK;
 }
 
-co_status norm_plan_backward(co_call *call)
+/* Where a gradient has another layout, it changes its layout first. */
+static co_status batchnorm_plan_backward(co_call *call)
 {
     norm *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
-    bool same;
+    const co_layout layout = call->in[0]->layout;
+    size_t used = 0;
 
-    self->grad_out = onednn_tensor(call->grad_out[0]);
-    same = onednn_same(&self->grad_out.md, &x.md);
-    CO_TRY(onednn_convert(&self->grad_out, &self->base, &self->base.backward, &x.md));
-    if (call->grad_more) {
-        self->grad_more = onednn_tensor(call->grad_more);
-        CO_TRY(onednn_convert(&self->grad_more, &self->base, &self->base.backward, &x.md));
-    }
-    self->part_at[1] = norm_part_offset(self, &self->base.backward);
-    /* Results can lie over the gradient if their layout is its very own. */
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], layout);
+    if (call->grad_more)
+        self->grad_more = cpu_plan_operand(call, &used, call->grad_more, layout);
+    self->part_at[1] = norm_take_parts(call, &used);
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
-            onednn_like(call->grad_in[i], same ? call->grad_out[0] : call->in[0]);
+            cpu_like(call->grad_in[i], call->in[0]);
     return CO_OK;
 }
 
@@ -280,7 +291,7 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
         norm_join(call, part + (b - first) * self->parts, b);
 }
 
-co_status norm_forward(co_call *call, const co_run *run)
+static co_status batchnorm_forward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
     uint8_t *mask = call->training ? norm_find_kept(call).mask : NULL;
@@ -291,7 +302,7 @@ co_status norm_forward(co_call *call, const co_run *run)
     int64_t group;
 
     (void)run;
-    threads = onednn_use_threads(call);
+    threads = cpu_threads(call);
     group = norm_group(self, 1, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
@@ -345,11 +356,6 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
     }
 }
 
-static const void *norm_address(const onednn_operand *x)
-{
-    return x->base ? (const char *)*x->base + x->offset : NULL;
-}
-
 /* What goes back through the planes from `at`, the first time or, when what is to be kept of it has
    been put down, again. Two parts of a gradient are added once: where nobody wants their sum, dx
    keeps it. */
@@ -357,12 +363,12 @@ static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
-    const void *more = norm_address(&self->grad_more);
+    const void *more = cpu_address(&self->grad_more, call);
     void *other = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
     void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     void *sum = other ? other : more ? dx : NULL;
     norm_back back = {.x = norm_place(self, call->in[0]->data, at),
-                      .dy = norm_place(self, norm_address(&self->grad_out), at),
+                      .dy = norm_place(self, cpu_address(&self->grad_out, call), at),
                       .more = norm_place(self, more, at),
                       .sum = norm_place(self, sum, at),
                       .mask = kept.mask ? kept.mask + at / 8 : NULL,
@@ -406,14 +412,15 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
     }
 }
 
-co_status norm_backward(co_call *call, const co_run *run)
+static co_status batchnorm_backward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
-    int threads;
+    const int threads = cpu_threads(call);
     int64_t group;
 
-    CO_TRY(onednn_backward(call, run)); /* the gradient into the input's layout */
-    threads = onednn_use_threads(call);
+    cpu_bring(&self->grad_out, call, threads);
+    if (call->grad_more)
+        cpu_bring(&self->grad_more, call, threads);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
@@ -422,3 +429,19 @@ co_status norm_backward(co_call *call, const co_run *run)
     }
     return CO_OK;
 }
+
+const co_kernel co_cpu_batchnorm = {
+    .op = "batchnorm",
+    .name = "blocks",
+    .reads = CO_READS(CO_FORMAT_CHANNEL_BLOCKS),
+    .self_size = sizeof(norm),
+    .half = CPU_HALF,
+    .supports = batchnorm_supports,
+    .fuses = batchnorm_fuses,
+    .plan = batchnorm_plan,
+    .plan_backward = batchnorm_plan_backward,
+    .forward = batchnorm_forward,
+    .backward = batchnorm_backward,
+    .in_place = true,
+    .yields_half = true,
+};

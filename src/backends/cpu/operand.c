@@ -1,0 +1,74 @@
+/*
+ * operand.c - scratch memory of a call, copies of its tensors there in another layout, and the
+ * threads of its loops.
+ */
+#include "backends/cpu/cpu.h"
+#include "core/isa.h"
+#include "core/parallel.h"
+
+#define OPERAND_ALIGN 64
+/* Products that take one core some 30 microseconds, in which an element that is only read and
+   written counts as much as OPERAND_ELEMENT_WORK of them. */
+#define OPERAND_SMALL_WORK   (1 << 21)
+#define OPERAND_ELEMENT_WORK 16
+
+size_t cpu_take_scratch(co_call *call, size_t *used, size_t bytes)
+{
+    const size_t at = *used;
+
+    *used += (bytes + OPERAND_ALIGN - 1) / OPERAND_ALIGN * OPERAND_ALIGN;
+    if (call->scratch_bytes < *used)
+        call->scratch_bytes = *used;
+    return at;
+}
+
+cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tensor, co_layout layout)
+{
+    cpu_operand x = {.tensor = tensor, .layout = layout};
+    co_tensor copy = *tensor;
+
+    x.copied = !co_layout_same(&tensor->layout, &layout);
+    if (x.copied) {
+        cpu_set_layout(&copy, layout);
+        x.at = cpu_take_scratch(call, used, copy.bytes);
+    }
+    return x;
+}
+
+void cpu_bring(const cpu_operand *x, const co_call *call, int threads)
+{
+    if (x->copied)
+        cpu_reorder((char *)call->scratch + x->at, x->layout, x->tensor, threads);
+}
+
+const void *cpu_address(const cpu_operand *x, const co_call *call)
+{
+    if (x->copied)
+        return (const char *)call->scratch + x->at;
+    return x->tensor ? x->tensor->data : NULL;
+}
+
+bool cpu_is_small(const co_call *call)
+{
+    const co_shape *weight = &call->param[0].shape;
+    const bool products = call->n_param > 0 && weight->ndim > 1;
+    const int64_t each = products ? co_shape_count(weight) / weight->dim[0] : OPERAND_ELEMENT_WORK;
+
+    return co_shape_count(&call->out[0]->shape) < OPERAND_SMALL_WORK / each;
+}
+
+int cpu_threads(const co_call *call)
+{
+    return co_parallel_threads(cpu_is_small(call) ? 1 : call->threads);
+}
+
+bool cpu_takes(const co_call *call, const char **why)
+{
+    if (call->in[0]->dtype == CO_F32)
+        return true;
+    *why = "this CPU has no instructions for bf16";
+    if (!co_isa_has(CO_ISA_AVX512_BF16))
+        return false;
+    *why = "its parameters have 16 bits";
+    return !(call->op->is_norm && call->round_params);
+}
