@@ -9,6 +9,7 @@
 #include "graph/plan_internal.h"
 
 #include "core/half.h"
+#include "device/device.h"
 
 static const co_op cast_op = {.name = "cast", .n_in = 1, .n_out = 1};
 static const co_backend cast_backend = {.name = "cast", .summary = "changes of type"};
@@ -23,25 +24,50 @@ static co_status cast_plan(co_call *call)
     return CO_OK;
 }
 
-void plan_convert(co_tensor *to, const co_tensor *from)
+static co_status cast_on_host(co_queue *queue, void *to, co_dtype to_type, const void *from,
+                              co_dtype from_type, size_t n)
 {
-    const size_t n = from->bytes / co_dtype_size(from->dtype);
-
-    if (co_dtype_is_half(from->dtype))
-        co_half_widen(to->data, from->data, n, from->dtype);
+    (void)queue;
+    if (co_dtype_is_half(from_type))
+        co_half_widen(to, from, n, from_type);
     else
-        co_half_round(to->data, from->data, n, to->dtype);
-}
-
-static co_status cast_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    plan_convert(call->out[0], call->in[0]);
+        co_half_round(to, from, n, to_type);
     return CO_OK;
 }
 
-static const co_kernel cast_kernel = {
-    .op = "cast", .plan = cast_plan, .forward = cast_forward, .half = 1u << CO_BF16 | 1u << CO_F16};
+plan_convert_fn plan_find_convert(const co_store *store, const co_plan_options *options)
+{
+    for (const co_backend *const *b = options->backends; *b; b++)
+        if ((*b)->convert)
+            return (*b)->convert;
+    return co_device_is_host(store->device) ? cast_on_host : NULL;
+}
+
+co_status plan_convert(plan_convert_fn convert, co_queue *queue, co_tensor *to,
+                       const co_tensor *from)
+{
+    return convert(queue, to->data, to->dtype, from->data, from->dtype,
+                   from->bytes / co_dtype_size(from->dtype));
+}
+
+/* The kernel's own. */
+typedef struct cast_self {
+    plan_convert_fn convert;
+} cast_self;
+
+static co_status cast_forward(co_call *call, const co_run *run)
+{
+    const cast_self *self = call->self;
+
+    (void)run;
+    return plan_convert(self->convert, call->queue, call->out[0], call->in[0]);
+}
+
+static const co_kernel cast_kernel = {.op = "cast",
+                                      .self_size = sizeof(cast_self),
+                                      .plan = cast_plan,
+                                      .forward = cast_forward,
+                                      .half = 1u << CO_BF16 | 1u << CO_F16};
 
 co_status plan_cast(plan_tensor **tensor, co_plan *plan, co_dtype dtype)
 {
@@ -57,6 +83,7 @@ co_status plan_cast(plan_tensor **tensor, co_plan *plan, co_dtype dtype)
         return CO_E_NOMEM;
     init.out[0] = &to->tensor;
     CO_TRY(plan_add_kernel(&pc, plan, &init, &cast_kernel, &cast_backend));
+    ((cast_self *)pc->call.self)->convert = plan_find_convert(plan->store, &plan->options);
     *tensor = to;
     return CO_OK;
 }

@@ -86,8 +86,14 @@ unsigned plan_rounded_params(const co_plan *plan, const co_node *node, co_dtype 
 co_status plan_cast_input(co_tensor **in, co_plan *plan, int var, co_dtype dtype);
 /* *tensor in this type: itself, or what a new step makes of it. */
 co_status plan_cast(plan_tensor **tensor, co_plan *plan, co_dtype dtype);
+/* Who changes types in a plan: the host, or a backend of the plan's device. */
+typedef co_status (*plan_convert_fn)(co_queue *queue, void *to, co_dtype to_type, const void *from,
+                                     co_dtype from_type, size_t n);
+/* NULL: nobody on that device. */
+plan_convert_fn plan_find_convert(const co_store *store, const co_plan_options *options);
 /* Elements in memory, whatever the layout is; one of the types has 16 bits. */
-void plan_convert(co_tensor *to, const co_tensor *from);
+co_status plan_convert(plan_convert_fn convert, co_queue *queue, co_tensor *to,
+                       const co_tensor *from);
 
 /* --- wide.c --- */
 bool plan_is_half(const co_call *call);

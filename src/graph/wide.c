@@ -7,6 +7,7 @@
  * Must not know ops, backends or layouts.
  */
 #include "core/half.h"
+#include "device/device.h"
 #include "graph/plan_internal.h"
 
 #define WIDE_ALIGN 64
@@ -17,6 +18,8 @@ struct plan_wide {
     co_tensor in[CO_OP_MAX_IN], out[CO_OP_MAX_OUT];
     co_tensor grad_in[CO_OP_MAX_IN], grad_out[CO_OP_MAX_OUT];
     co_dtype low;
+    plan_convert_fn convert;
+    const co_vector_ops *vector; /* of a device; NULL: the host */
     int n_place;
     struct {
         co_tensor *tensor;
@@ -70,6 +73,8 @@ co_status plan_widen(plan_call *pc, co_plan *plan)
         return CO_E_NOMEM;
     w->inner = *call;
     w->low = wide_low(call);
+    w->convert = plan_find_convert(plan->store, &plan->options);
+    w->vector = co_device_is_host(plan->store->device) ? NULL : plan->store->vector;
     w->inner.round_params = 0; /* they come rounded */
     for (int i = 0; i < call->n_in; i++)
         w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
@@ -184,16 +189,24 @@ static co_status wide_bind(co_call *call)
 
 static void wide_round_params(const plan_wide *w, const co_call *call)
 {
-    for (int i = 0; i < call->n_param; i++)
-        if (call->round_params >> i & 1)
-            co_half_nearest(w->inner.param[i].data, call->param[i].data,
-                            call->param[i].bytes / sizeof(float), w->low);
+    for (int i = 0; i < call->n_param; i++) {
+        const size_t n = call->param[i].bytes / sizeof(float);
+        float *to = w->inner.param[i].data;
+
+        if (!(call->round_params >> i & 1))
+            continue;
+        if (w->vector) {
+            w->vector->copy(call->queue, to, call->param[i].data, n);
+            w->vector->round_nearest(call->queue, to, n, w->low);
+        } else {
+            co_half_nearest(to, call->param[i].data, n, w->low);
+        }
+    }
 }
 
-static void wide_bring(co_tensor *to, const co_tensor *from)
+static co_status wide_bring(const plan_wide *w, co_tensor *to, const co_tensor *from)
 {
-    if (to && to != from)
-        plan_convert(to, from);
+    return to && to != from ? plan_convert(w->convert, w->inner.queue, to, from) : CO_OK;
 }
 
 static co_status wide_forward(co_call *call, const co_run *run)
@@ -202,10 +215,10 @@ static co_status wide_forward(co_call *call, const co_run *run)
 
     wide_round_params(w, call);
     for (int i = 0; i < call->n_in; i++)
-        wide_bring(w->inner.in[i], call->in[i]);
+        CO_TRY(wide_bring(w, w->inner.in[i], call->in[i]));
     CO_TRY(w->inner.kernel->forward(&w->inner, run));
     for (int i = 0; i < call->n_out; i++)
-        wide_bring(call->out[i], w->inner.out[i]);
+        CO_TRY(wide_bring(w, call->out[i], w->inner.out[i]));
     return CO_OK;
 }
 
@@ -215,15 +228,15 @@ static co_status wide_backward(co_call *call, const co_run *run)
 
     wide_round_params(w, call);
     for (int i = 0; i < call->op->n_in && (call->op->saves & CO_SAVES_IN); i++)
-        wide_bring(w->inner.in[i], call->in[i]);
+        CO_TRY(wide_bring(w, w->inner.in[i], call->in[i]));
     for (int i = 0; i < call->n_out; i++) {
         if (call->op->saves & CO_SAVES_OUT)
-            wide_bring(w->inner.out[i], call->out[i]);
-        wide_bring(w->inner.grad_out[i], call->grad_out[i]);
+            CO_TRY(wide_bring(w, w->inner.out[i], call->out[i]));
+        CO_TRY(wide_bring(w, w->inner.grad_out[i], call->grad_out[i]));
     }
     CO_TRY(w->inner.kernel->backward(&w->inner, run));
     for (int i = 0; i < call->n_in; i++)
-        wide_bring(call->grad_in[i], w->inner.grad_in[i]);
+        CO_TRY(wide_bring(w, call->grad_in[i], w->inner.grad_in[i]));
     return CO_OK;
 }
 

@@ -146,6 +146,15 @@ void co_model_destroy(co_model *model)
     co_free(model);
 }
 
+co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends)
+{
+    co_model_drop_plans(model);
+    co_plan_block_free(&model->block);
+    CO_TRY(co_store_move(model->store, device));
+    model->backends = backends;
+    return CO_OK;
+}
+
 uint64_t co_model_parameter_count(const co_model *model)
 {
     return co_graph_param_count(model->graph);

@@ -55,6 +55,10 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
 /* Let its layers use `threads` cores, at least one. */
 void co_model_setup(co_model *model, int threads);
 
+/* Weights and running statistics to `device`, in a rank, before anyone else uses them; `backends`,
+   which work there and are ended by NULL, run the network from now on. Both are borrowed. */
+co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends);
+
 /* Whether samples of the data set have the fields that the network takes; CO_E_USAGE says which it
    lacks. */
 co_status co_model_check_data(const co_model *model, const co_dataset *dataset);

@@ -86,6 +86,34 @@ void co_store_destroy(co_store *store)
     co_free(store);
 }
 
+static co_status store_copy_to(co_store *to, const co_store *from)
+{
+    CO_TRY(co_queue_wait(from->queue, CO_DEVICE_WAIT_MS));
+    CO_TRY(co_queue_copy_now(to->queue, to->param, from->param, to->n * sizeof(float)));
+    return co_queue_copy_now(to->queue, to->buffer, from->buffer, to->n_buffer * sizeof(float));
+}
+
+co_status co_store_move(co_store *store, co_device *device)
+{
+    co_store *moved = NULL, left;
+    co_status st;
+
+    assert(store->n_state == 0 && store->param == store->own_param);
+    assert(store->grad == store->own_grad && co_device_is_host(store->device));
+    CO_TRY(co_store_create_on(&moved, device, store->n, store->n_buffer));
+    st = store_copy_to(moved, store);
+    if (st == CO_OK) {
+        left = *store;
+        *store = *moved;
+        store->tensor = left.tensor;
+        store->n_tensor = left.n_tensor;
+        left.tensor = NULL;
+        *moved = left;
+    }
+    co_store_destroy(moved);
+    return st;
+}
+
 co_status co_store_add_states(co_store *store, int n_state)
 {
     for (int i = 0; i < n_state; i++) {

@@ -54,6 +54,11 @@ void co_store_destroy(co_store *store);
 /* Zeroed state arrays; called once, by the optimizer. */
 co_status co_store_add_states(co_store *store, int n_state);
 
+/* Weights and running statistics into memory of another device; all else is zero there, and
+   pointers into the store go stale. Only before anyone has put something beside them: no
+   optimizer's state, nothing lent. */
+co_status co_store_move(co_store *store, co_device *device);
+
 /* Zeroed memory for n elements beside the store's own arrays, where `vector` computes; and back,
    NULL allowed, before the store is destroyed. */
 co_status co_store_take_array(float **out, const co_store *store, size_t n);

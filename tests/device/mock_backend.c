@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "device/mock.h"
 
 typedef struct backend_job {
@@ -93,6 +94,34 @@ static co_status backend_backward(co_call *call, const co_run *run)
     return backend_queue(call, run, true);
 }
 
+typedef struct convert_job {
+    void *to;
+    const void *from;
+    co_dtype to_type, from_type;
+    size_t n;
+} convert_job;
+
+static co_status convert_do(void *what, mock_memory *memory)
+{
+    const convert_job *job = what;
+    void *to = mock_memory_reach(memory, job->to);
+    const void *from = mock_memory_reach(memory, job->from);
+
+    if (co_dtype_is_half(job->from_type))
+        co_half_widen(to, from, job->n, job->from_type);
+    else
+        co_half_round(to, from, job->n, job->to_type);
+    return CO_OK;
+}
+
+static co_status backend_convert(co_queue *queue, void *to, co_dtype to_type, const void *from,
+                                 co_dtype from_type, size_t n)
+{
+    const convert_job job = {to, from, to_type, from_type, n};
+
+    return mock_enqueue(queue, convert_do, &job, sizeof(job));
+}
+
 void mock_backend_init(mock_backend *out, const co_backend *const *of)
 {
     int n = 0;
@@ -111,6 +140,7 @@ void mock_backend_init(mock_backend *out, const co_backend *const *of)
     out->backend = (co_backend){.name = "mock",
                                 .summary = "kernels of the host, called by workers (tests)",
                                 .kernels = out->list,
-                                .device = "mock"};
+                                .device = "mock",
+                                .convert = backend_convert};
     out->all[0] = &out->backend;
 }

@@ -147,7 +147,7 @@ static void plan_backend_of_other_device_is_refused(void **state)
                    "backend queued works in memory of device mock, and the weights are in that of "
                    "device host");
     assert_refused(&t, on_mock, &queued, CO_BF16,
-                   "device mock: conversion to half precision is done on the host");
+                   "device mock: no backend there converts to half precision");
     co_store_destroy(on_host);
     co_store_destroy(on_mock);
     models_test_free(&t);

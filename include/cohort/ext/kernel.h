@@ -181,6 +181,11 @@ struct co_backend {
     /** Half-precision types that its kernels compute in on this CPU: bit CO_BF16, bit CO_F16. NULL:
      *  none. */
     unsigned (*half)(void);
+    /** Converts `n` elements of `from`, fp32 or half precision, to the other kind at `to`: rounded
+     *  to nearest, ties to even, or exact. In memory of `device`, on its queue. NULL: on the host
+     *  its own loops; on a device plans with half-precision tensors are refused. */
+    co_status (*convert)(co_queue *queue, void *to, co_dtype to_type, const void *from,
+                         co_dtype from_type, size_t n);
     /** A description of the library and instructions in use, for `cohort doctor`: "oneDNN 2.6.3, up
      *  to AVX-512". NULL: none. */
     void (*describe)(char *out, size_t size);
