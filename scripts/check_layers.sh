@@ -15,7 +15,7 @@ ops: graph tensor core
 kernels: core
 backends: kernels ops graph tensor core
 models: ops graph tensor core
-optim: tensor core
+optim: tensor device core
 comm: core
 launch: comm core
 strategy: comm tensor core

@@ -66,12 +66,12 @@ static void adadelta_move(float *restrict p, const float *restrict g, float *res
 static void adadelta_update(const void *self, const co_update *u)
 {
     const adadelta *a = self;
-    const adadelta_rates rates = {.lr = (float)u->lr,
+    const adadelta_rates rates = {.lr = (float)u->values->given.lr,
                                   .decay = (float)u->decay,
                                   .rho = (float)a->rho,
                                   .rest = (float)(1 - a->rho),
                                   .eps = (float)a->eps,
-                                  .rule = u->rule};
+                                  .rule = u->values->rule};
 
     adadelta_move(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
 }

@@ -20,7 +20,7 @@ static co_status adamw_check(const void *self)
 
 static void adamw_update(const void *self, const co_update *u)
 {
-    co_moments_update(self, u, 1 - u->lr * u->decay, 0);
+    co_moments_update(self, u, 1 - u->values->given.lr * u->decay, 0);
 }
 
 const co_optimizer_ops co_optimizer_adamw = {

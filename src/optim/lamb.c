@@ -44,7 +44,8 @@ typedef struct lamb_rates {
 
 static lamb_rates lamb_rates_of(const lamb *l, const co_update *u)
 {
-    const double beta1 = l->moments.betas.v[0], beta2 = l->moments.betas.v[1], t = (double)u->step;
+    const double beta1 = l->moments.betas.v[0], beta2 = l->moments.betas.v[1],
+                 t = (double)u->values->update;
 
     return (lamb_rates){.beta1 = (float)beta1,
                         .beta2 = (float)beta2,
@@ -54,7 +55,7 @@ static lamb_rates lamb_rates_of(const lamb *l, const co_update *u)
                         .scale2 = (float)(1 / (1 - pow(beta2, t))),
                         .eps = (float)l->moments.eps,
                         .decay = (float)u->decay,
-                        .rule = u->rule};
+                        .rule = u->values->rule};
 }
 
 static inline float lamb_step(float p, float m, float v, const lamb_rates *r)
@@ -112,11 +113,12 @@ static void lamb_update(const void *self, const co_update *u)
         const double r = lamb_sum_squares(u, &rates);
         double p;
 
-        co_vector_host()->sum_squares(NULL, &p, u->param, u->n, 1, INFINITY);
+        co_vector_host()->sum_squares(NULL, &p, u->param, u->n, NULL);
         if (p > 0 && r > 0)
             ratio = sqrt(p / r);
     }
-    lamb_move(u->param, u->state[0], u->state[1], u->n, (float)(u->lr * ratio), &rates);
+    lamb_move(u->param, u->state[0], u->state[1], u->n, (float)(u->values->given.lr * ratio),
+              &rates);
 }
 
 const co_optimizer_ops co_optimizer_lamb = {

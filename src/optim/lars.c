@@ -56,8 +56,8 @@ static double lars_ratio(const lars *s, const co_update *u)
     const co_vector_ops *vector = co_vector_host();
     double p, g;
 
-    vector->sum_squares(NULL, &p, u->param, u->n, 1, INFINITY);
-    vector->sum_squares(NULL, &g, u->grad, u->n, u->rule.scale, u->rule.limit);
+    vector->sum_squares(NULL, &p, u->param, u->n, NULL);
+    vector->sum_squares(NULL, &g, u->grad, u->n, &u->values->rule);
     p = sqrt(p);
     g = sqrt(g);
     if ((s->exclude && u->kind != CO_PARAM_WEIGHT) || p == 0 || g == 0)
@@ -79,7 +79,7 @@ static void lars_update(const void *self, const co_update *u)
     const lars *s = self;
 
     lars_move(u->param, u->grad, u->state[0], u->n, (float)s->momentum,
-              (float)(u->lr * lars_ratio(s, u)), (float)u->decay, u->rule);
+              (float)(u->values->given.lr * lars_ratio(s, u)), (float)u->decay, u->values->rule);
 }
 
 const co_optimizer_ops co_optimizer_lars = {

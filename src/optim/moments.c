@@ -68,17 +68,17 @@ MOMENTS_AVX2 static void moments_move_avx2(float *p, const float *g, float *m, f
 
 void co_moments_update(const moments *m, const co_update *u, double keep, double decay)
 {
-    const double beta1 = m->betas.v[0], beta2 = m->betas.v[1], t = (double)u->step;
+    const double beta1 = m->betas.v[0], beta2 = m->betas.v[1], t = (double)u->values->update;
     const moments_rates rates = {.beta1 = (float)beta1,
                                  .beta2 = (float)beta2,
                                  .rest1 = (float)(1 - beta1),
                                  .rest2 = (float)(1 - beta2),
                                  .keep = (float)keep,
                                  .decay = (float)decay,
-                                 .lr = (float)(u->lr / (1 - pow(beta1, t))),
+                                 .lr = (float)(u->values->given.lr / (1 - pow(beta1, t))),
                                  .root = (float)sqrt(1 - pow(beta2, t)),
                                  .eps = (float)m->eps,
-                                 .rule = u->rule};
+                                 .rule = u->values->rule};
 
     (co_isa_has(CO_ISA_AVX2) ? moments_move_avx2 : moments_move)(u->param, u->grad, u->state[0],
                                                                  u->state[1], u->n, &rates);

@@ -1,14 +1,17 @@
 /*
  * optim.c - an optimizer from its config, over ranges of a flat store.
  *
- * Settles where the state is, which rate is the base and which weights decay how strongly. Must
- * not know schedules, steps or ranks: the caller brings the rate of each update.
+ * Settles where the state is, which rate is the base, which weights decay how strongly, and who
+ * does the arithmetic. Must not know schedules or ranks: the rate of each update is in the store's
+ * values.
  */
 #include "optim/optim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/device.h"
 
 /* A part of the store that is updated in one call. */
 typedef struct optim_run {
@@ -19,6 +22,7 @@ typedef struct optim_run {
 
 struct co_optim {
     const co_optimizer_ops *ops;
+    const co_device_optimizer *there; /* the device's; NULL: the store is the host's */
     double lr, decay, norm_decay, bias_decay;
     int64_t lr_batch;
     int first_state; /* index in co_store.state */
@@ -100,6 +104,35 @@ static co_status optim_read(co_optim *optim, const co_value *map, co_arena *aren
     return co_value_place(optim_check(optim), map);
 }
 
+/* The names that the device has, ", " between them, cut where there is no more room. */
+static const char *optim_list_there(char *out, size_t size, const co_device_optimizer *there)
+{
+    size_t used = 0;
+
+    snprintf(out, size, "none");
+    for (; there && there->name && used < size; there++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", there->name);
+    return out;
+}
+
+static co_status optim_find_there(co_optim *optim, const co_store *store)
+{
+    const co_device_optimizer *there;
+    char names[128];
+
+    if (!store->device || co_device_is_host(store->device))
+        return CO_OK;
+    for (there = store->device->ops->optimizers; there && there->name; there++)
+        if (strcmp(there->name, optim->ops->name) == 0) {
+            optim->there = there;
+            return CO_OK;
+        }
+    return co_fail(CO_E_UNSUPPORTED,
+                   "optimizer %s: the device %s has no arithmetic for it; it has %s",
+                   optim->ops->name, co_device_name(store->device),
+                   optim_list_there(names, sizeof(names), store->device->ops->optimizers));
+}
+
 co_status co_optim_create(co_optim **out, const co_value *value, co_config *config, co_store *store)
 {
     const co_optimizer_ops *ops;
@@ -123,6 +156,8 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
                      "optimizer %s: no room for its state beside that of the optimizers that this "
                      "model already has; create the model anew",
                      ops->name);
+    if (st == CO_OK)
+        st = optim_find_there(optim, store);
     if (st == CO_OK)
         st = co_optim_set_segments(optim, &all, 1);
     if (st == CO_OK)
@@ -230,27 +265,27 @@ co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
     return CO_OK;
 }
 
-static void optim_update(const co_optim *optim, const co_store *store, const optim_run *run,
-                         const co_optim_step *step)
+static void optim_update(const co_optim *optim, const co_store *store, const optim_run *run)
 {
     float *state[CO_STORE_MAX_STATES] = {NULL};
     const co_update update = {.param = store->param + run->begin,
                               .grad = store->grad + run->begin,
-                              .rule = step->rule,
                               .state = state,
                               .n = run->end - run->begin,
-                              .lr = step->lr,
                               .decay = run->decay,
                               .kind = run->kind,
-                              .step = step->number};
+                              .values = store->values,
+                              .queue = store->queue};
 
     for (int i = 0; i < optim->n_state; i++)
         state[i] = co_optim_state(optim, store, i) + run->begin;
-    optim->ops->update(optim->self, &update);
+    if (optim->there)
+        optim->there->update(optim->ops, optim->self, &update);
+    else
+        optim->ops->update(optim->self, &update);
 }
 
-co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
-                          const co_optim_step *step)
+co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end)
 {
     CO_TRY(co_optim_check_range(optim, begin, end));
     for (size_t i = 0; i < optim->n_run; i++) {
@@ -259,7 +294,7 @@ co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, 
         part.begin = part.begin < begin ? begin : part.begin;
         part.end = part.end > end ? end : part.end;
         if (part.begin < part.end)
-            optim_update(optim, store, &part, step);
+            optim_update(optim, store, &part);
     }
     return CO_OK;
 }

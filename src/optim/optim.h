@@ -2,8 +2,6 @@
 #ifndef CO_OPTIM_OPTIM_H
 #define CO_OPTIM_OPTIM_H
 
-#include <math.h>
-
 #include <cohort/ext/optim.h>
 
 #include "core/plugin.h"
@@ -47,19 +45,9 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
 co_status co_optim_set_batch(co_optim *optim, uint64_t batch);
 /* CO_E_USAGE when [begin, end) cuts a tensor and the optimizer needs whole ones. */
 co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end);
-/* One step of the optimizer. */
-typedef struct co_optim_step {
-    uint64_t number; /* from 1 */
-    double lr;
-    co_grad_rule rule;
-} co_optim_step;
-
-/* Gradients as they are. */
-#define CO_GRAD_PLAIN ((co_grad_rule){.scale = 1, .limit = INFINITY})
-
-/* Update [begin, end) of the store in one pass: the rule, weight decay, state and weights. */
-co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end,
-                          const co_optim_step *step);
+/* Update [begin, end) of the store in one pass, by the store's values (tensor/values.h): the rule,
+   weight decay, state and weights. On a device it is put on the store's queue. */
+co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end);
 
 typedef struct co_schedule co_schedule;
 /* NULL value: constant. */
@@ -75,12 +63,11 @@ co_status co_schedule_check(const co_schedule *schedule, const co_progress *prog
    arXiv:1706.02677), so that milestones are epochs of the run. */
 double co_schedule_factor(const co_schedule *schedule, const co_progress *progress);
 
-/* Clipping, PyTorch's rules, as a part of the rule by which the update takes the gradient. value:
-   each element to [-limit, limit]. norm: all scaled by limit / (norm + 1e-6) if that is below 1,
-   after what the rule said so far. The norm is summed in double in an order that depends on the
-   store's length alone. */
-/* *norm: before. */
-co_status co_clip_norm(double *norm, co_grad_rule *rule, const co_store *store, double limit);
-void co_clip_value(co_grad_rule *rule, double limit);
+/* Clipping, PyTorch's rules, as a part of the rule by which the update takes the gradient; the
+   limits are in the store's values, as is the norm afterwards, and on a device all is put on its
+   queue. Each element is kept within given.clip_value from the start of the step on. Here all are
+   scaled by limit / (norm + 1e-6) if that is below 1, after what the rule said so far. The norm is
+   summed in double in an order that depends on the store's length alone. */
+void co_clip_norm(const co_store *store);
 
 #endif

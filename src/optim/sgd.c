@@ -89,18 +89,18 @@ static void sgd_move_with_velocity(float *restrict p, const float *restrict g, f
 static void sgd_update(const void *self, const co_update *u)
 {
     const sgd *s = self;
-    const bool whole = u->step == 1 && !s->dampen_first;
-    const sgd_rates rates = {.lr = (float)u->lr,
+    const bool whole = u->values->update == 1 && !s->dampen_first;
+    const sgd_rates rates = {.lr = (float)u->values->given.lr,
                              .decay = (float)u->decay,
                              .momentum = (float)s->momentum,
                              .keep = whole ? 1.0f : (float)(1 - s->dampening),
                              .nesterov = s->nesterov,
-                             .rule = u->rule};
+                             .rule = u->values->rule};
 
     if (s->momentum > 0)
         sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, &rates);
     else
-        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay, u->rule);
+        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay, rates.rule);
 }
 
 const co_optimizer_ops co_optimizer_sgd = {

@@ -66,7 +66,7 @@ typedef struct co_rank_point {
     co_recent_spans recent;
     co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; those that the config asks for need */
     uint64_t updates;                         /* made by this rank's optimizer */
-    co_scaler_state scaler;                   /* scale 0: of a run that did not know of it */
+    co_loss_scale scaler;                     /* scale 0: of a run that did not know of it */
     uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */
     co_strategy_merge merge;                  /* likewise; not in checkpoints */
 } co_rank_point;

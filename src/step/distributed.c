@@ -11,9 +11,9 @@
 #include "comm/tree.h"
 #include "core/clock.h"
 #include "core/mem.h"
-#include "core/rng.h"
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
+#include "tensor/values.h"
 
 static co_status distributed_draw_weights(void *owner, uint64_t offset)
 {
@@ -63,7 +63,7 @@ static co_status distributed_lend_grad(co_distributed *d)
     co_comm *comm = d->options.comm;
     void *grad;
 
-    if (co_comm_size(comm) == 1 || !comm->ops->alloc)
+    if (co_comm_size(comm) == 1 || !comm->ops->alloc || d->options.model->store->ring)
         return CO_OK;
     CO_TRY(co_comm_alloc(&grad, comm, distributed_grad_bytes(d)));
     d->grad = grad;
@@ -183,6 +183,7 @@ co_status co_distributed_resume(co_distributed *d, uint64_t step, uint64_t updat
 {
     d->step = (co_strategy_step){.step = step};
     d->updates = updates;
+    d->current = false;
     return co_strategy_resume(d->strategy, step);
 }
 
@@ -235,49 +236,7 @@ static co_profiler *distributed_profiler(const co_distributed *d)
     return d->options.model->profiler;
 }
 
-/* How this step's update takes the gradient, which is there. */
-static co_status distributed_set_rule(co_distributed *d)
-{
-    co_grad_rule *rule = &d->update.rule;
-    double norm;
-
-    *rule = CO_GRAD_PLAIN;
-    rule->scale = (float)(1 / d->scaler.state.scale);
-    if (d->options.clip_value > 0)
-        co_clip_value(rule, d->options.clip_value);
-    if (d->options.clip_norm > 0)
-        return co_clip_norm(&norm, rule, d->options.model->store, d->options.clip_norm);
-    return CO_OK;
-}
-
-/* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
-   have weights of their own, each for itself, so that the errors of an average fall. */
-static void distributed_round(const co_distributed *d, size_t begin, size_t end)
-{
-    const co_precision *p = &d->scaler.precision;
-    const co_store *store = d->options.model->store;
-    const bool local = co_strategy_is_local(d->strategy, d->step.step);
-    const co_rng rng = {.seed = d->options.model->seed,
-                        .stream = CO_RNG_ROUND,
-                        .step = d->step.step,
-                        .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
-
-    if (p->rounding == CO_ROUNDING_STOCHASTIC)
-        store->vector->round_stochastic(store->queue, store->param + begin, end - begin,
-                                        p->plan.low, &rng, begin);
-    else if (p->rounding == CO_ROUNDING_NEAREST)
-        store->vector->round_nearest(store->queue, store->param + begin, end - begin, p->plan.low);
-}
-
-/* One range, by the rule of this step. */
-static co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
-{
-    CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end, &d->update));
-    distributed_round(d, begin, end);
-    return CO_OK;
-}
-
-/* The same from within the strategy, whose time this is not. */
+/* A range whose sum is there, from within the strategy, whose time this is not. */
 static co_status distributed_update_early(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
@@ -291,6 +250,17 @@ static co_status distributed_update_early(void *arg, size_t begin, size_t end)
     return st;
 }
 
+/* What goes from step to step: a device keeps it itself, from the first step on. */
+static co_status distributed_set_values(co_distributed *d)
+{
+    co_store *store = d->options.model->store;
+
+    if (d->current && store->ring)
+        return CO_OK;
+    d->current = true;
+    return co_values_set(store, d->updates + 1, &d->scaler.state);
+}
+
 /* Before the first gradient of a step: what can be known of its update. A range may be updated as
    soon as its sum is there, unless a norm or an overflow anywhere has a say in it. */
 static co_status distributed_begin_step(co_distributed *d)
@@ -300,14 +270,18 @@ static co_status distributed_begin_step(co_distributed *d)
                                   .total_steps = d->options.total_steps};
     const bool early =
         !co_scaler_is_on(&d->scaler) && d->options.clip_norm <= 0 && !d->strategy->whole_tensors;
+    co_step_given *given = co_values_given(d->options.model->store);
 
     if (d->begun)
         return CO_OK;
     d->begun = true;
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
-    d->update = (co_optim_step){.number = d->updates + 1, .lr = d->lr};
-    if (early)
-        CO_TRY(distributed_set_rule(d));
+    given->number = d->step.step;
+    given->lr = d->lr;
+    given->clip_norm = d->options.clip_norm;
+    given->clip_value = d->options.clip_value;
+    CO_TRY(distributed_set_values(d));
+    CO_TRY(co_values_send(d->options.model->store));
     d->strategy->update = early ? distributed_update_early : NULL;
     d->strategy->updater = d;
     d->strategy->updated = false;
@@ -330,7 +304,6 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
 {
     co_batch part = *batch;
 
-    CO_TRY(co_scaler_send(&d->scaler, d->options.model->store, d->updates + 1));
     CO_TRY(distributed_begin_step(d));
     d->step.local += batch->count;
     d->step.global = batch->global;
@@ -362,56 +335,8 @@ co_status co_distributed_next_shard(co_distributed *d)
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
 }
 
-/* What this rank would update has an infinity or a NaN. */
-static co_status distributed_grad_overflows(int32_t *out, const co_distributed *d)
-{
-    const co_store *store = d->options.model->store;
-    const co_strategy *s = d->strategy;
-    float most = 0;
-
-    if (s->update_begin < s->update_end)
-        CO_TRY(co_store_max_abs(&most, store, store->grad + s->update_begin,
-                                s->update_end - s->update_begin));
-    *out = !isfinite(most);
-    return CO_OK;
-}
-
-/* Whether this step may not move weights. Ranks that go from step to step together decide together:
-   each looks at what it would update, and one that has seen an overflow stops all. */
-static co_status distributed_find_overflow(bool *out, co_distributed *d)
-{
-    const bool common = co_strategy_replicas_in_sync(d->strategy);
-    const double before = d->scaler.state.scale;
-    int32_t bad = d->overflow;
-
-    *out = false;
-    if (!co_scaler_is_on(&d->scaler))
-        return CO_OK;
-    if (!bad)
-        CO_TRY(distributed_grad_overflows(&bad, d));
-    d->overflow = false;
-    if (common && co_comm_size(d->options.comm) > 1)
-        CO_TRY(co_comm_allreduce(d->options.comm, &bad, &bad, 1, CO_I32, CO_MAX));
-    *out = bad != 0;
-    CO_TRY(co_scaler_update(&d->scaler, *out));
-    if (d->scaler.state.scale != before)
-        co_strategy_rescale(d->strategy, d->scaler.state.scale / before);
-    return CO_OK;
-}
-
-static co_status distributed_update(co_distributed *d)
-{
-    const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
-
-    if (begin >= end)
-        return CO_OK;
-    d->updates++;
-    return d->strategy->updated ? CO_OK : distributed_update_range(d, begin, end);
-}
-
 co_status co_distributed_step(co_distributed *d)
 {
-    bool overflow = false;
     uint64_t start_ns;
 
     CO_TRY(distributed_begin_step(d));
@@ -422,10 +347,8 @@ co_status co_distributed_step(co_distributed *d)
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
     if (!d->strategy->updated)
-        CO_TRY(distributed_set_rule(d));
-    CO_TRY(distributed_find_overflow(&overflow, d));
-    if (!overflow)
-        CO_TRY(distributed_update(d));
+        CO_TRY(distributed_judge(d));
+    CO_TRY(distributed_update(d));
     co_profiler_leave(distributed_profiler(d));
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
@@ -470,7 +393,7 @@ co_scaler *co_distributed_scaler(co_distributed *d)
 
 void co_distributed_note_overflow(co_distributed *d)
 {
-    d->overflow = true;
+    d->options.model->store->values->bad_loss = 1;
 }
 
 bool co_distributed_skipped(const co_distributed *d)

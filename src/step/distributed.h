@@ -57,8 +57,11 @@ co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint
 
 /* The loss scale. A checkpoint keeps its state. */
 co_scaler *co_distributed_scaler(co_distributed *distributed);
+/* What a step has found, after co_distributed_step: of a device the host learns it later, in the
+   order of steps; else it knows already. CO_E_FAILED as co_scaler_take. */
+co_status co_distributed_take(co_distributed *distributed, const co_step_values *values);
 /* This rank's loss in the step under way is not a number: its gradients have overflowed, whatever
-   they look like. */
+   they look like. Only where the host may write the store's values. */
 void co_distributed_note_overflow(co_distributed *distributed);
 
 /* What the strategy has counted; after co_distributed_finish. */

@@ -14,16 +14,23 @@ struct co_distributed {
     co_optim *optim;
     co_schedule *schedule;
     co_strategy *strategy;
-    uint64_t updates;      /* made by the optimizer so far */
+    uint64_t updates;      /* made by the optimizer so far, as the host knows */
     co_strategy_step step; /* under way */
     float *grad;           /* owned; gradients where all ranks can read them; NULL: the store's */
-    bool begun;            /* this step: `update` is set */
-    co_optim_step update;
-    bool has_gradient; /* this step has written store->grad */
+    bool begun;            /* this step: the store's values are set */
+    bool current;          /* what goes from step to step is in the store's values */
+    bool has_gradient;     /* this step has written store->grad */
     double lr;
     co_scaler scaler;
-    bool overflow;    /* known before the gradients are looked at */
     uint64_t sync_ns; /* spent in the strategy since the first step */
 };
+
+/* --- update.c --- */
+/* One range, by the values of this step. */
+co_status distributed_update_range(co_distributed *distributed, size_t begin, size_t end);
+/* What decides about the update of this step, once the whole gradient is there. */
+co_status distributed_judge(const co_distributed *distributed);
+/* What has not been updated yet, unless the step is to be skipped. */
+co_status distributed_update(co_distributed *distributed);
 
 #endif

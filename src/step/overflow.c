@@ -45,8 +45,9 @@ bool co_overflow_settle(co_overflow *overflow)
 {
     co_store *store = overflow->store;
 
-    if (!overflow->kept || !co_distributed_skipped(overflow->distributed))
+    if (!overflow->kept)
         return false;
-    store->vector->copy(store->queue, store->buffer, overflow->kept, store->n_buffer);
-    return true;
+    store->vector->copy_if(store->queue, &store->values->found_inf, store->buffer, overflow->kept,
+                           store->n_buffer);
+    return !store->ring && co_distributed_skipped(overflow->distributed);
 }

@@ -14,8 +14,6 @@
 #include "tensor/values.h"
 #include "tensor/vector.h"
 
-#define STORE_RESULT sizeof(double) /* the largest result */
-
 co_status co_store_take_array(float **out, const co_store *store, size_t n)
 {
     void *array = NULL;
@@ -40,7 +38,7 @@ static co_status store_fill(co_store *store)
     store->param = store->own_param;
     store->grad = store->own_grad;
     if (!co_device_is_host(store->device))
-        CO_TRY(co_device_alloc(&store->result, store->device, STORE_RESULT, CO_MEMORY_DEVICE));
+        CO_TRY(co_device_alloc(&store->result, store->device, sizeof(float), CO_MEMORY_DEVICE));
     CO_TRY(co_queue_create(&store->queue, store->device));
     return co_values_open(store);
 }
@@ -171,27 +169,12 @@ co_status co_store_write(co_store *store, co_store_array array, size_t begin, si
                              n * sizeof(float));
 }
 
-/* `at`: where the table has put a result. */
-static co_status store_result(void *out, const co_store *store, const void *at, size_t bytes)
-{
-    return at == out ? CO_OK : co_queue_copy_now(store->queue, out, at, bytes);
-}
-
-co_status co_store_sum_squares(double *out, const co_store *store, const float *x, size_t n,
-                               float scale, float limit)
-{
-    double *at = store->result ? store->result : out;
-
-    store->vector->sum_squares(store->queue, at, x, n, scale, limit);
-    return store_result(out, store, at, sizeof(*out));
-}
-
 co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n)
 {
     float *at = store->result ? store->result : out;
 
     store->vector->max_abs(store->queue, at, x, n);
-    return store_result(out, store, at, sizeof(*out));
+    return at == out ? CO_OK : co_queue_copy_now(store->queue, out, at, sizeof(*out));
 }
 
 co_status co_store_map(float **out, co_store *store, co_store_array array)

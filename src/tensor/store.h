@@ -41,7 +41,7 @@ typedef struct co_store {
     const co_vector_ops *vector; /* arithmetic on the arrays, done on `queue`; NULL: the device
                                     cannot compute */
     co_queue *queue;             /* owned; of arithmetic and copies. NULL: the caller, at once */
-    void *result;                /* owned; where a device that is not the host leaves one number */
+    void *result;                /* owned; where a device that is not the host leaves a max_abs */
     co_step_values *values; /* owned; of the step under way (tensor/values.h), where arrays are */
     struct co_values_ring *ring; /* owned; NULL where all is done at once */
 } co_store;
@@ -74,10 +74,8 @@ co_status co_store_read(const co_store *store, co_store_array array, size_t begi
                         void *host);
 co_status co_store_write(co_store *store, co_store_array array, size_t begin, size_t n,
                          const void *host);
-/* Results of ext/vector.h for the host, which waits for all that was to be done before. A device
+/* max_abs of ext/vector.h for the host, which waits for all that was to be done before. A device
    that fails, or takes too long, fails the call. */
-co_status co_store_sum_squares(double *out, const co_store *store, const float *x, size_t n,
-                               float scale, float limit);
 co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n);
 /* All of an array for code that needs it in the host's memory: the array itself where the host may
    touch it, else a copy, which unmap puts back if it has been changed. */

@@ -61,6 +61,13 @@ static void vector_swap(co_queue *queue, float *x, float *y, size_t n)
     }
 }
 
+static void vector_copy_if(co_queue *queue, const int32_t *flag, float *out, const float *x,
+                           size_t n)
+{
+    if (*flag)
+        vector_copy(queue, out, x, n);
+}
+
 static void vector_add(co_queue *queue, float *y, const float *x, size_t n)
 {
     (void)queue;
@@ -154,10 +161,10 @@ static void vector_add_squares(double sum[VECTOR_SUMS], const float *x, size_t n
     memcpy(sum, lane, sizeof(lane));
 }
 
-static void vector_sum_squares(co_queue *queue, double *out, const float *x, size_t n, float scale,
-                               float limit)
+static void vector_sum_squares(co_queue *queue, double *out, const float *x, size_t n,
+                               const co_grad_rule *rule)
 {
-    const bool plain = scale == 1 && limit == INFINITY;
+    const bool plain = !rule || (rule->scale == 1 && rule->limit == INFINITY);
     float used[VECTOR_BLOCK];
     double sum[VECTOR_SUMS] = {0};
 
@@ -167,7 +174,7 @@ static void vector_sum_squares(co_queue *queue, double *out, const float *x, siz
         const float *v = plain ? x + i : used;
 
         if (!plain)
-            vector_use(used, x + i, part, scale, limit);
+            vector_use(used, x + i, part, rule->scale, rule->limit);
         vector_add_squares(sum, v, whole);
         for (size_t e = whole; e < part; e++)
             sum[0] += (double)v[e] * (double)v[e];
@@ -205,10 +212,14 @@ static void vector_round_nearest(co_queue *queue, float *x, size_t n, co_dtype d
 }
 
 static void vector_round_stochastic(co_queue *queue, float *x, size_t n, co_dtype dtype,
-                                    const struct co_rng *rng, uint64_t first)
+                                    const struct co_rng *rng, const uint64_t *step, uint64_t first)
 {
+    co_rng now = *rng;
+
     (void)queue;
-    VECTOR_HALF.stochastic[dtype == CO_F16](x, n, rng, first);
+    if (step)
+        now.step = *step;
+    VECTOR_HALF.stochastic[dtype == CO_F16](x, n, &now, first);
 }
 
 /* x with what is finite kept within what `dtype` has. */
@@ -345,6 +356,7 @@ const co_vector_ops VECTOR_TABLE = {
     .copy = vector_copy,
     .zero = vector_zero,
     .swap = vector_swap,
+    .copy_if = vector_copy_if,
     .add = vector_add,
     .scale = vector_scale,
     .divide = vector_divide,

@@ -414,6 +414,7 @@ static const co_device_ops mock_ops = {
     .replay = mock_replay,
     .capture_destroy = mock_capture_destroy,
     .vector = &mock_vector,
+    .optimizers = mock_optimizers,
 };
 
 /* ---- the device ---- */

@@ -44,6 +44,16 @@ static void mock_swap(co_queue *queue, float *x, float *y, size_t n)
     mock_call_on(queue, &(mock_call){.run = run_swap, .p = {x, y}, .n = n});
 }
 
+static void run_copy_if(const mock_call *c)
+{
+    co_vector_host()->copy_if(NULL, c->p[2], c->p[0], c->p[1], c->n);
+}
+
+static void mock_copy_if(co_queue *queue, const int32_t *flag, float *out, const float *x, size_t n)
+{
+    mock_call_on(queue, &(mock_call){.run = run_copy_if, .p = {out, IN(x), IN(flag)}, .n = n});
+}
+
 static void run_add(const mock_call *c)
 {
     co_vector_host()->add(NULL, c->p[0], c->p[1], c->n);
@@ -113,17 +123,13 @@ static void mock_drop_nonfinite(co_queue *queue, float *x, size_t n)
 
 static void run_sum_squares(const mock_call *c)
 {
-    co_vector_host()->sum_squares(NULL, c->p[0], c->p[1], c->n, (float)c->a, (float)c->b);
+    co_vector_host()->sum_squares(NULL, c->p[0], c->p[1], c->n, c->p[2]);
 }
 
-static void mock_sum_squares(co_queue *queue, double *out, const float *x, size_t n, float scale,
-                             float limit)
+static void mock_sum_squares(co_queue *queue, double *out, const float *x, size_t n,
+                             const co_grad_rule *rule)
 {
-    mock_call_on(queue, &(mock_call){.run = run_sum_squares,
-                                     .p = {out, IN(x)},
-                                     .n = n,
-                                     .a = (double)scale,
-                                     .b = (double)limit});
+    mock_call_on(queue, &(mock_call){.run = run_sum_squares, .p = {out, IN(x), IN(rule)}, .n = n});
 }
 
 static void run_max_abs(const mock_call *c)
@@ -148,14 +154,14 @@ static void mock_round_nearest(co_queue *queue, float *x, size_t n, co_dtype dty
 
 static void run_round_stochastic(const mock_call *c)
 {
-    co_vector_host()->round_stochastic(NULL, c->p[0], c->n, c->dtype, &c->rng, c->first);
+    co_vector_host()->round_stochastic(NULL, c->p[0], c->n, c->dtype, &c->rng, c->p[1], c->first);
 }
 
 static void mock_round_stochastic(co_queue *queue, float *x, size_t n, co_dtype dtype,
-                                  const struct co_rng *rng, uint64_t first)
+                                  const struct co_rng *rng, const uint64_t *step, uint64_t first)
 {
     mock_call_on(queue, &(mock_call){.run = run_round_stochastic,
-                                     .p = {x},
+                                     .p = {x, IN(step)},
                                      .n = n,
                                      .dtype = dtype,
                                      .rng = *rng,
@@ -307,6 +313,7 @@ const co_vector_ops mock_vector = {
     .copy = mock_copy,
     .zero = mock_zero,
     .swap = mock_swap,
+    .copy_if = mock_copy_if,
     .add = mock_add,
     .scale = mock_scale,
     .divide = mock_divide,

@@ -2,11 +2,12 @@
 #ifndef TESTS_DEVICE_MOCK_VECTOR_H
 #define TESTS_DEVICE_MOCK_VECTOR_H
 
+#include <cohort/ext/optim.h>
 #include <cohort/ext/vector.h>
 
 #include "core/rng.h"
 
-#define MOCK_CALL_POINTERS 4
+#define MOCK_CALL_POINTERS 7
 
 /* Something to call, and its arguments: those that it has. */
 typedef struct mock_call {
@@ -22,9 +23,13 @@ typedef struct mock_call {
     co_vector_matrix shape;
     co_step_stage stage;
     co_loss_scale_rules rules;
+    co_param_kind kind;
+    const co_optimizer_ops *optimizer;
+    const void *self; /* of the optimizer */
 } mock_call;
 
 extern const co_vector_ops mock_vector;
+extern const co_device_optimizer mock_optimizers[]; /* mock_optim.c */
 
 /* mock.c: a worker calls it, with pointers that it may use. */
 void mock_call_on(co_queue *queue, const mock_call *call);

@@ -15,7 +15,7 @@
 #include "core/rng.h"
 #include "device/mock.h"
 #include "optim/optim.h"
-#include "tensor/store.h"
+#include "tensor/values.h"
 #include "tensor/vector.h"
 
 #define N    1000
@@ -31,6 +31,9 @@ typedef struct arrays {
     uint16_t *half; /* (2, N) */
     double *squares;
     float *most;
+    co_grad_rule *rule; /* 0.5, 0.8 */
+    uint64_t *step;     /* 3 */
+    int32_t *flag;      /* 0, 1 */
 } arrays;
 
 /* Their values. */
@@ -64,6 +67,9 @@ static void open_arrays(arrays *a, co_device *device)
 {
     values *v = co_calloc(1, sizeof(*v));
     const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST};
+    const co_grad_rule rule = {.scale = 0.5F, .limit = 0.8F};
+    const uint64_t step = 3;
+    const int32_t flag[2] = {0, 1};
 
     *a = (arrays){.device = device};
     assert_int_equal(co_queue_create(&a->queue, device), CO_OK);
@@ -75,6 +81,12 @@ static void open_arrays(arrays *a, co_device *device)
     a->half = take(a, sizeof(v->half));
     a->squares = take(a, sizeof(v->squares));
     a->most = take(a, sizeof(v->most));
+    a->rule = take(a, sizeof(rule));
+    a->step = take(a, sizeof(step));
+    a->flag = take(a, sizeof(flag));
+    get(a, a->rule, &rule, sizeof(rule));
+    get(a, a->step, &step, sizeof(step));
+    get(a, a->flag, flag, sizeof(flag));
     co_rng_normal(v->x, &rng, 0, N);
     co_rng_normal(v->y, &rng, N, N);
     get(a, a->x, v->x, sizeof(v->x));
@@ -93,6 +105,9 @@ static void close_arrays(arrays *a)
     give(a, a->half);
     give(a, a->squares);
     give(a, a->most);
+    give(a, a->rule);
+    give(a, a->step);
+    give(a, a->flag);
 }
 
 static values *read_arrays(arrays *a)
@@ -128,8 +143,9 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->narrow(q, a->half, a->x, a->y, true, N, CO_F16);
     vector->narrow(q, a->half + N, a->y, NULL, false, N, CO_F16);
     vector->widen_sum(q, a->z, a->half, N, 2, N, CO_F16);
-    vector->round_stochastic(q, a->x, N, CO_BF16, &rng, 5);
+    vector->round_stochastic(q, a->x, N, CO_BF16, &rng, NULL, 5);
     rng.seed = 77; /* it has been copied */
+    vector->round_stochastic(q, a->x + 100, 50, CO_BF16, &rng, a->step, 5);
     vector->round_nearest(q, a->y, N, CO_BF16);
     vector->top_k(q, a->index, a->room, a->z, N, K);
     vector->gather(q, a->y, a->z, a->index, K);
@@ -141,7 +157,9 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->matrix_transposed_times(q, a->z, a->x, a->y, &shape);
     vector->matrix_add_outer(q, a->x, -1, a->y, a->z, &shape);
     vector->zero(q, a->y + 900, 50);
-    vector->sum_squares(q, a->squares, a->x, N, 0.5F, 0.8F);
+    vector->copy_if(q, a->flag, a->y, a->x, 70);
+    vector->copy_if(q, a->flag + 1, a->x, a->z, 70);
+    vector->sum_squares(q, a->squares, a->x, N, a->rule);
     vector->max_abs(q, a->most, a->x, N);
 }
 
@@ -218,8 +236,7 @@ static void store_results_wait_for_work_before(void **state)
     co_device *device = open_device(MOCK_TWICE);
     co_store *store = NULL;
     float grad[N], most = 0;
-    double norm = 0;
-    co_grad_rule rule = CO_GRAD_PLAIN;
+    co_step_values found;
 
     (void)state;
     assert_non_null(device);
@@ -230,12 +247,16 @@ static void store_results_wait_for_work_before(void **state)
     store->vector->scale(store->queue, store->grad, 2, store->grad, N);
     assert_int_equal(co_store_max_abs(&most, store, store->grad, N), CO_OK);
     assert_true(most == 6);
-    assert_int_equal(co_clip_norm(&norm, &rule, store, 1), CO_OK);
-    assert_true(norm == sqrt(36.0 * N));
-    assert_true(rule.scale < 1);
+    co_values_given(store)->clip_norm = 1;
+    assert_int_equal(co_values_send(store), CO_OK);
+    co_clip_norm(store);
+    assert_int_equal(co_values_read(&found, store), CO_OK);
+    assert_true(found.norm == sqrt(36.0 * N));
+    assert_true(found.rule.scale < 1);
     mock_break(device);
     assert_int_equal(co_store_max_abs(&most, store, store->grad, N), CO_E_FAILED);
-    assert_int_equal(co_clip_norm(&norm, &rule, store, 1), CO_E_FAILED);
+    co_clip_norm(store);
+    assert_int_equal(co_values_read(&found, store), CO_E_FAILED);
     co_store_destroy(store);
     mock_close(device);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "optim/golden.h"
+#include "tensor/values.h"
 
 static co_store *make_store(void)
 {
@@ -29,39 +30,45 @@ static void use(co_store *store, co_grad_rule rule)
         store->grad[k] = co_grad_use(store->grad[k], rule);
 }
 
+/* A step with these limits, 0: none. */
+static void begin(co_store *store, double loss_scale, double norm, double value)
+{
+    const co_loss_scale scale = {.scale = loss_scale};
+
+    co_values_given(store)->clip_norm = norm;
+    co_values_given(store)->clip_value = value;
+    assert_int_equal(co_values_set(store, 1, &scale), CO_OK);
+    assert_int_equal(co_values_send(store), CO_OK);
+}
+
 static double clip_norm(co_store *store, double limit)
 {
-    co_grad_rule rule = CO_GRAD_PLAIN;
-    double norm = 0;
-
-    assert_int_equal(co_clip_norm(&norm, &rule, store, limit), CO_OK);
-    use(store, rule);
-    return norm;
+    begin(store, 1, limit, 0);
+    co_clip_norm(store);
+    use(store, store->values->rule);
+    return store->values->norm;
 }
 
 static void clip_value(co_store *store, double limit)
 {
-    co_grad_rule rule = CO_GRAD_PLAIN;
-
-    co_clip_value(&rule, limit);
-    use(store, rule);
+    begin(store, 1, 0, limit);
+    use(store, store->values->rule);
 }
 
 /* Unscaling, values, then the norm: one rule does what three passes would. */
 static void clip_rule_equals_separate_passes(void **state)
 {
     co_store *store = make_store(), *passes = make_store();
-    co_grad_rule rule = {.scale = 0.25f, .limit = INFINITY};
-    double norm;
+    const co_grad_rule rule = {.scale = 0.25f, .limit = INFINITY};
 
     (void)state;
     use(passes, rule);
     clip_value(passes, 0.3);
     clip_norm(passes, 0.7);
-    co_clip_value(&rule, 0.3);
-    assert_int_equal(co_clip_norm(&norm, &rule, store, 0.7), CO_OK);
-    assert_true(rule.scale < 0.25f);
-    use(store, rule);
+    begin(store, 4, 0.7, 0.3);
+    co_clip_norm(store);
+    assert_true(store->values->rule.scale < 0.25f);
+    use(store, store->values->rule);
     assert_memory_equal(store->grad, passes->grad, GOLDEN_CLIP * sizeof(float));
     co_store_destroy(passes);
     co_store_destroy(store);
@@ -73,7 +80,7 @@ static void clip_unlimited_gradients_keep_their_bits(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof(odd) / sizeof(odd[0]); k++) {
-        const float used = co_grad_use(odd[k], CO_GRAD_PLAIN);
+        const float used = co_grad_use(odd[k], co_step_rule(1, 0));
 
         assert_memory_equal(&used, &odd[k], sizeof(used));
     }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "optim/golden.h"
+#include "tensor/values.h"
 
 static co_optim *make_optim(co_config **config, const char *text, co_store *store)
 {
@@ -32,12 +33,20 @@ static void set_gradients(co_store *store, size_t t)
         store->grad[k] = (float)((int)((t * 31 + k * 13) % 23) - 11) / 16;
 }
 
+static void set_values(co_store *store, double lr, uint64_t step)
+{
+    const co_loss_scale none = {.scale = 1};
+
+    co_values_given(store)->lr = lr;
+    assert_int_equal(co_values_set(store, step, &none), CO_OK);
+    assert_int_equal(co_values_send(store), CO_OK);
+}
+
 static void update(const co_optim *optim, co_store *store, size_t begin, size_t end, double lr,
                    uint64_t step)
 {
-    const co_optim_step s = {.number = step, .lr = lr, .rule = CO_GRAD_PLAIN};
-
-    assert_int_equal(co_optim_update(optim, store, begin, end, &s), CO_OK);
+    set_values(store, lr, step);
+    assert_int_equal(co_optim_update(optim, store, begin, end), CO_OK);
 }
 
 static double rate(const co_optim *optim, size_t t)
@@ -232,13 +241,13 @@ static co_store *updated_by_rule(const char *optimizer, co_grad_rule rule, bool 
 
     set_params(store);
     for (size_t t = 0; t < 3; t++) {
-        const co_optim_step step = {
-            .number = t + 1, .lr = rate(optim, t), .rule = before ? CO_GRAD_PLAIN : rule};
-
+        set_values(store, rate(optim, t), t + 1);
+        if (!before)
+            store->values->rule = rule;
         set_gradients(store, t);
         for (size_t k = 0; before && k < GOLDEN_N; k++)
             store->grad[k] = co_grad_use(store->grad[k], rule);
-        assert_int_equal(co_optim_update(optim, store, 0, GOLDEN_N, &step), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, GOLDEN_N), CO_OK);
     }
     co_optim_destroy(optim);
     co_config_destroy(config);
@@ -263,7 +272,6 @@ static void update_applies_gradient_rule(void **state)
 static void update_of_part_of_tensor_is_refused(void **state)
 {
     static const char *const names[] = {"lars", "lamb"};
-    const co_optim_step one = {.number = 1, .lr = 0.1, .rule = CO_GRAD_PLAIN};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -272,11 +280,12 @@ static void update_of_part_of_tensor_is_refused(void **state)
         co_optim *optim = make_optim(&config, names[i], store);
 
         assert_int_equal(co_optim_set_segments(optim, tensors, 3), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 16, &one), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 16, 48, &one), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 0, &one), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 0, 18, &one), CO_E_USAGE);
-        assert_int_equal(co_optim_update(optim, store, 34, 48, &one), CO_E_USAGE);
+        set_values(store, 0.1, 1);
+        assert_int_equal(co_optim_update(optim, store, 0, 16), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 16, 48), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 0), CO_OK);
+        assert_int_equal(co_optim_update(optim, store, 0, 18), CO_E_USAGE);
+        assert_int_equal(co_optim_update(optim, store, 34, 48), CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
         co_optim_destroy(optim);
         co_config_destroy(config);

@@ -126,6 +126,7 @@ static void check_sums(const spot *s)
 static void check_products(const spot *s)
 {
     const size_t begin = s->at, end = s->at + s->n;
+    const int32_t no = 0, yes = 1;
 
     fill(false);
     for (size_t i = begin; i < end; i++)
@@ -144,6 +145,11 @@ static void check_products(const spot *s)
         want[i] = isfinite(want[i]) ? want[i] : 0;
     s->vector->drop_nonfinite(NULL, got + begin, s->n);
     expect_same(s, "drop_nonfinite");
+    s->vector->copy_if(NULL, &no, got + begin, b + begin, s->n);
+    expect_same(s, "copy_if of 0");
+    memcpy(want + begin, b + begin, s->n * sizeof(*want));
+    s->vector->copy_if(NULL, &yes, got + begin, b + begin, s->n);
+    expect_same(s, "copy_if");
 }
 
 static double squares(const float *x, size_t n, float scale, float limit)
@@ -165,9 +171,10 @@ static double squares(const float *x, size_t n, float scale, float limit)
 static void check_squares(const spot *s, const float *x, float scale, float limit)
 {
     const double wanted = squares(x, s->n, scale, limit);
+    const co_grad_rule rule = {.scale = scale, .limit = limit};
     double sum = -1;
 
-    s->vector->sum_squares(NULL, &sum, x, s->n, scale, limit);
+    s->vector->sum_squares(NULL, &sum, x, s->n, scale == 1 && isinf(limit) ? NULL : &rule);
     if (memcmp(&sum, &wanted, sizeof(sum)) != 0 && !(isnan(sum) && isnan(wanted)))
         fail_msg("%s: the squares of %zu from %zu on: %a, not %a", s->vector->name, s->n, s->at,
                  sum, wanted);
@@ -269,6 +276,7 @@ static void check_widen(const spot *s, co_dtype dtype)
 static void check_rounding(const spot *s, co_dtype dtype)
 {
     const co_rng rng = {.seed = 3, .stream = CO_RNG_ROUND, .step = 9, .item = 1};
+    const co_rng other = {.seed = 3, .stream = CO_RNG_ROUND, .step = 8, .item = 1};
     const size_t at = s->at, n = s->n;
     float kept[ROOM];
 
@@ -280,8 +288,11 @@ static void check_rounding(const spot *s, co_dtype dtype)
     memcpy(got, kept, sizeof(got));
     memcpy(want, kept, sizeof(want));
     co_half_stochastic(want + at, n, dtype, &rng, 1000 + at);
-    s->vector->round_stochastic(NULL, got + at, n, dtype, &rng, 1000 + at);
+    s->vector->round_stochastic(NULL, got + at, n, dtype, &rng, NULL, 1000 + at);
     expect_same(s, "round_stochastic");
+    memcpy(got, kept, sizeof(got));
+    s->vector->round_stochastic(NULL, got + at, n, dtype, &other, &rng.step, 1000 + at);
+    expect_same(s, "round_stochastic with a step");
 }
 
 static void check_halves(const spot *s)

@@ -125,6 +125,14 @@ static void precision_rounding_key_is_followed(void **state)
 
 /* ---- the scale ---- */
 
+static co_status end_step(co_scaler *s, bool overflow)
+{
+    co_step_values values = {.loss_scale = s->state, .found_inf = overflow};
+
+    co_step_do(&values, CO_STEP_END, &s->rules);
+    return co_scaler_take(s, &values);
+}
+
 static void loss_scale_dynamic_follows_rules(void **state)
 {
     co_precision p;
@@ -137,28 +145,28 @@ static void loss_scale_dynamic_follows_rules(void **state)
                      CO_OK);
     co_scaler_init(&s, &p);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(co_scaler_update(&s, false), CO_OK);
+        assert_int_equal(end_step(&s, false), CO_OK);
     assert_true(s.state.scale == 65536);
-    assert_int_equal(co_scaler_update(&s, false), CO_OK);
+    assert_int_equal(end_step(&s, false), CO_OK);
     assert_true(s.state.scale == 131072);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(co_scaler_update(&s, false), CO_OK);
+        assert_int_equal(end_step(&s, false), CO_OK);
     assert_true(s.state.scale == 131072); /* the greatest */
-    assert_int_equal(co_scaler_update(&s, false), CO_OK);
-    assert_int_equal(co_scaler_update(&s, true), CO_OK);
+    assert_int_equal(end_step(&s, false), CO_OK);
+    assert_int_equal(end_step(&s, true), CO_OK);
     assert_true(s.overflow && s.state.scale == 65536 && s.state.clean == 0);
     assert_string_equal(co_scaler_message(line, sizeof(line), &s),
                         "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to "
                         "65536.0");
     for (int i = 0; i < 2; i++)
-        assert_int_equal(co_scaler_update(&s, true), CO_OK);
+        assert_int_equal(end_step(&s, true), CO_OK);
     assert_true(s.state.scale == 32768 && s.state.skipped == 3);
     for (int i = 3; i < 99; i++)
-        assert_int_equal(co_scaler_update(&s, true), CO_OK);
-    assert_int_equal(co_scaler_update(&s, false), CO_OK); /* no row of a hundred yet */
+        assert_int_equal(end_step(&s, true), CO_OK);
+    assert_int_equal(end_step(&s, false), CO_OK); /* no row of a hundred yet */
     for (int i = 0; i < 99; i++)
-        assert_int_equal(co_scaler_update(&s, true), CO_OK);
-    assert_int_equal(co_scaler_update(&s, true), CO_E_FAILED);
+        assert_int_equal(end_step(&s, true), CO_OK);
+    assert_int_equal(end_step(&s, true), CO_E_FAILED);
 }
 
 /* ---- overflow on one rank ---- */

@@ -27,6 +27,7 @@ typedef struct co_queue co_queue;
 typedef struct co_fence co_fence;
 typedef struct co_capture co_capture;
 struct co_vector_ops;
+struct co_device_optimizer;
 
 /** Every block begins at a multiple of so many bytes. */
 #define CO_DEVICE_ALIGN 64
@@ -95,6 +96,9 @@ typedef struct co_device_ops {
     /** Arithmetic on this device's memory, done on its queues (ext/vector.h). NULL: the device
      * cannot compute. */
     const struct co_vector_ops *vector;
+    /** Optimizers that it has the arithmetic of (ext/optim.h), ended by a NULL name; others are
+     * refused. NULL: it has none. */
+    const struct co_device_optimizer *optimizers;
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

@@ -2,6 +2,7 @@
 #ifndef COHORT_EXT_OPTIM_H
 #define COHORT_EXT_OPTIM_H
 
+#include <cohort/ext/device.h>
 #include <cohort/ext/plugin.h>
 #include <cohort/ext/step.h>
 
@@ -19,15 +20,15 @@ typedef enum co_param_kind {
 /** One range of the flat store to update: tensors with the same weight decay, and the gaps between
  *  them, which are 0 in every array and must stay so; or one whole tensor (per_tensor). */
 typedef struct co_update {
-    float *param;      /* (n) in and out */
-    const float *grad; /* (n); to be used as co_grad_use(grad[i], rule) */
-    co_grad_rule rule;
+    float *param;        /* (n) in and out */
+    const float *grad;   /* (n); to be used as co_grad_use(grad[i], values->rule) */
     float *const *state; /* n_state arrays of (n), zero before the first step */
     size_t n;
-    double lr;          /* of this step, from the schedule */
     double decay;       /* weight decay of this range */
     co_param_kind kind; /* with per_tensor: of the tensor; else of the first one */
-    uint64_t step;      /* 1-based count of updates */
+    /** Of this step: given.lr, rule, and `update`, which counts from 1. Where the arrays are. */
+    const co_step_values *values;
+    co_queue *queue; /* NULL: the arrays are the host's, and the update is made at once */
 } co_update;
 
 typedef struct co_optimizer_ops {
@@ -40,8 +41,18 @@ typedef struct co_optimizer_ops {
     int (*states)(const void *self);      /* number of state arrays; NULL: 0 */
     const char *const *state_names;       /* for checkpoints: "momentum_buffer", "exp_avg", ... */
     bool per_tensor; /* update gets one whole tensor at a time, for its norms */
+    /** On the host. It is not called for a step that is to be skipped. */
     void (*update)(const void *self, const co_update *update);
 } co_optimizer_ops;
+
+/** The arithmetic of an optimizer on a device (co_device_ops.optimizers): its keys, checks and
+ *  states remain those of `ops`. */
+typedef struct co_device_optimizer {
+    const char *name; /* of the optimizer */
+    /** Puts what `ops->update` does on update->queue. What values->found_inf says by then decides:
+     *  if it is not 0, nothing is moved. `update` and its `state` are copied. */
+    void (*update)(const co_optimizer_ops *ops, const void *self, const co_update *update);
+} co_device_optimizer;
 
 /** Where training is, for a schedule. */
 typedef struct co_progress {

@@ -7,8 +7,8 @@
  * touches a block of a device: before a step one queued copy brings what is `given`, and later
  * another takes what was found.
  *
- *   copy of `given` -> CO_STEP_BEGIN -> forward, backward -> max_abs -> CO_STEP_FOUND
- *     -> sum_squares -> CO_STEP_CLIP -> update -> CO_STEP_END
+ *   copy of `given` -> CO_STEP_BEGIN -> forward, backward -> sum_squares -> CO_STEP_CLIP
+ *     -> max_abs -> CO_STEP_FOUND -> update -> CO_STEP_COUNT, CO_STEP_END
  *
  * What no config asks for is left out: without a loss scale nothing is looked for in gradients.
  */
@@ -41,7 +41,7 @@ static inline float co_grad_use(float g, co_grad_rule rule)
 
 /** How a loss scale moves; the same in all steps of a run. */
 typedef struct co_loss_scale_rules {
-    bool on;      /* gradients are looked at, and a step with one that is not finite is skipped */
+    bool on;      /* gradients are looked at, and a step is skipped if one is not finite */
     bool dynamic; /* and the scale is halved; else it stays as it is */
     double min_scale, max_scale;
     uint64_t window; /* steps without overflow after which a dynamic scale is doubled */
@@ -58,6 +58,7 @@ typedef struct co_loss_scale {
 /** Brought by the host before each step. */
 typedef struct co_step_given {
     uint64_t step;     /* for random streams: another number in each step of a run */
+    uint64_t number;   /* steps of the run before this one */
     uint64_t samples;  /* the gradient is a mean over so many; 0: it is 0 */
     double lr;         /* of this step, from the schedule */
     double clip_norm;  /* limit on the norm of the gradient; 0: none */
@@ -76,7 +77,7 @@ typedef struct co_step_values {
     co_grad_rule rule; /* loss unscaling and clipping by value; from CO_STEP_CLIP on by norm, too */
 
     /* Found in the step: */
-    int32_t bad_loss;   /* a loss is not finite; for CO_STEP_FOUND, which clears it */
+    int32_t bad_loss;   /* with a loss scale: a loss is not finite; CO_STEP_FOUND clears it */
     float max_abs;      /* of the gradient to be used; max_abs of ext/vector.h */
     int32_t found_inf;  /* it is not finite, or a loss was not: the update moves nothing. Of all
                            ranks, where they go from step to step together */
@@ -89,7 +90,8 @@ typedef enum co_step_stage {
     CO_STEP_BEGIN, /* what follows from `given` and the loss scale */
     CO_STEP_FOUND, /* found_inf, from max_abs and bad_loss */
     CO_STEP_CLIP,  /* norm, from sum_squares, and the rule by it */
-    CO_STEP_END    /* the loss scale by found_inf, and what follows from it; the next update */
+    CO_STEP_COUNT, /* the next update, unless found_inf */
+    CO_STEP_END    /* the loss scale by found_inf, and what follows from it */
 } co_step_stage;
 
 /** Apex's rules. */
@@ -141,12 +143,13 @@ static inline void co_step_do(co_step_values *v, co_step_stage stage,
     } else if (stage == CO_STEP_CLIP) {
         v->norm = sqrt(v->sum_squares);
         co_step_clip(&v->rule, v->norm, v->given.clip_norm);
+    } else if (stage == CO_STEP_COUNT) {
+        v->update += v->found_inf == 0;
     } else {
-        if (stage == CO_STEP_END) {
-            v->update += v->found_inf == 0;
-            if (rules->on)
-                co_loss_scale_move(&v->loss_scale, rules, v->found_inf != 0);
-        }
+        if (stage == CO_STEP_BEGIN)
+            v->found_inf = 0;
+        else
+            co_loss_scale_move(&v->loss_scale, rules, v->found_inf != 0);
         v->grad_scale =
             v->given.samples ? (float)v->loss_scale.scale / (float)v->given.samples : 0.0f;
         v->rule = co_step_rule(v->loss_scale.scale, v->given.clip_value);

@@ -50,6 +50,8 @@ typedef struct co_vector_ops {
     void (*copy)(co_queue *queue, float *out, const float *x, size_t n);
     void (*zero)(co_queue *queue, float *out, size_t n);
     void (*swap)(co_queue *queue, float *x, float *y, size_t n);
+    /** out = x if *flag, which is in the device's memory, is not 0. */
+    void (*copy_if)(co_queue *queue, const int32_t *flag, float *out, const float *x, size_t n);
     /** y += x */
     void (*add)(co_queue *queue, float *y, const float *x, size_t n);
     /** out = a x, the product rounded from double. `out` may be x. */
@@ -67,11 +69,10 @@ typedef struct co_vector_ops {
 
     /* ---- one result ---- */
 
-    /** Of scale x, kept within [-limit, limit] as co_grad_use of ext/optim.h does. In double:
-     * element i goes to sum i mod 8, the last n mod 8 ones to sum 0; sums are added up from 0 to 7.
-     */
-    void (*sum_squares)(co_queue *queue, double *out, const float *x, size_t n, float scale,
-                        float limit);
+    /** Of co_grad_use(x, *rule), which is in the device's memory; NULL: of x. In double: element i
+     *  goes to sum i mod 8, the last n mod 8 ones to sum 0; sums are added up from 0 to 7. */
+    void (*sum_squares)(co_queue *queue, double *out, const float *x, size_t n,
+                        const co_grad_rule *rule);
     /** The largest |x|; 0 of none. A NaN counts as larger than all numbers, so that the result is
      *  finite only if every element is. */
     void (*max_abs)(co_queue *queue, float *out, const float *x, size_t n);
@@ -81,9 +82,10 @@ typedef struct co_vector_ops {
     /** x = the nearest number that `dtype` has, ties to even. */
     void (*round_nearest)(co_queue *queue, float *x, size_t n, co_dtype dtype);
     /** x = the number of `dtype` below or above x, by chance, so that the mean is x: a function of
-     *  x, of `rng` and of first + i alone (core/half.h). `rng` is copied. */
+     *  x, of `rng` and of first + i alone (core/half.h). `rng` is copied, but for its step, which
+     *  is *step, in the device's memory; NULL: that too. */
     void (*round_stochastic)(co_queue *queue, float *x, size_t n, co_dtype dtype,
-                             const struct co_rng *rng, uint64_t first);
+                             const struct co_rng *rng, const uint64_t *step, uint64_t first);
     /** out = x rounded to nearest, but what is finite not to infinity. What that loses goes to
      *  `kept` (NULL: it is lost), which may be x: added to what is there if `more`, else in its
      *  place; 0 where x is not finite. */

@@ -1,0 +1,95 @@
+/*
+ * update.c - what decides about the update of a step, the update, and what it leaves: norm,
+ * overflow and loss scale, in the values of the store. On a device all of it is put on the store's
+ * queue. Must not know how the gradient was summed, nor when.
+ */
+#include <cohort/ext/comm.h>
+
+#include "core/rng.h"
+#include "step/distributed_internal.h"
+
+/* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
+   have weights of their own, each for itself, so that the errors of an average fall. */
+static void update_round(const co_distributed *d, size_t begin, size_t end)
+{
+    const co_precision *p = &d->scaler.precision;
+    const co_store *store = d->options.model->store;
+    const bool local = co_strategy_is_local(d->strategy, d->step.step);
+    const co_rng rng = {.seed = d->options.model->seed,
+                        .stream = CO_RNG_ROUND,
+                        .item = local ? (uint32_t)co_comm_rank(d->options.comm) : 0};
+
+    if (p->rounding == CO_ROUNDING_STOCHASTIC)
+        store->vector->round_stochastic(store->queue, store->param + begin, end - begin,
+                                        p->plan.low, &rng, &store->values->given.number, begin);
+    else if (p->rounding == CO_ROUNDING_NEAREST)
+        store->vector->round_nearest(store->queue, store->param + begin, end - begin, p->plan.low);
+}
+
+/* One range, by the values of this step. */
+co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
+{
+    CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end));
+    update_round(d, begin, end);
+    return CO_OK;
+}
+
+/* Whether what this rank would update has an infinity or a NaN, into the values. Ranks that go from
+   step to step together decide together: each looks at what it would update, and one that has seen
+   an overflow stops all. */
+static co_status update_find_overflow(const co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    const co_strategy *s = d->strategy;
+    co_step_values *values = store->values;
+    const size_t begin = s->update_begin, end = s->update_end > begin ? s->update_end : begin;
+
+    store->vector->max_abs(store->queue, &values->max_abs, store->grad + begin, end - begin);
+    store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
+    if (!co_strategy_replicas_in_sync(s) || co_comm_size(d->options.comm) == 1)
+        return CO_OK;
+    return co_comm_allreduce(d->options.comm, &values->found_inf, &values->found_inf, 1, CO_I32,
+                             CO_MAX);
+}
+
+/* What decides about the update of this step, once the whole gradient is there. */
+co_status distributed_judge(const co_distributed *d)
+{
+    if (d->options.clip_norm > 0)
+        co_clip_norm(d->options.model->store);
+    return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;
+}
+
+/* Only the host need not call what a device decides about. */
+static bool update_skips(const co_store *store)
+{
+    return !store->ring && store->values->found_inf;
+}
+
+co_status distributed_update(co_distributed *d)
+{
+    const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
+    const co_store *store = d->options.model->store;
+
+    if (begin < end) {
+        if (!d->strategy->updated && !update_skips(store))
+            CO_TRY(distributed_update_range(d, begin, end));
+        store->vector->step(store->queue, store->values, CO_STEP_COUNT, NULL);
+    }
+    if (co_scaler_is_on(&d->scaler))
+        store->vector->step(store->queue, store->values, CO_STEP_END, &d->scaler.rules);
+    return store->ring ? CO_OK : co_distributed_take(d, store->values);
+}
+
+co_status co_distributed_take(co_distributed *d, const co_step_values *values)
+{
+    const double before = d->scaler.state.scale;
+
+    d->updates = values->update - 1;
+    if (!co_scaler_is_on(&d->scaler))
+        return CO_OK;
+    CO_TRY(co_scaler_take(&d->scaler, values));
+    if (d->scaler.state.scale != before)
+        co_strategy_rescale(d->strategy, d->scaler.state.scale / before);
+    return CO_OK;
+}
