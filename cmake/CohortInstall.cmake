@@ -17,7 +17,8 @@ install(TARGETS cohort_shared EXPORT cohort
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS cohort_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# find_package(cohort): the target cohort::cohort
+install(TARGETS cohort_plugin EXPORT cohort)
+# find_package(cohort): the targets cohort::cohort and, headers alone, cohort::plugin
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/cohort-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)

@@ -38,3 +38,10 @@ endforeach()
 if(NOT COHORT_FUZZ)
   target_link_options(cohort_shared PRIVATE LINKER:--no-undefined)
 endif()
+
+# For plugins, which are not linked with the library: what they call is in the program that loads them.
+add_library(cohort_plugin INTERFACE)
+set_target_properties(cohort_plugin PROPERTIES EXPORT_NAME plugin)
+target_include_directories(cohort_plugin INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

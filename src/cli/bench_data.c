@@ -17,7 +17,7 @@
 #define BENCH_DATA_SAMPLES    20000 /* of a round, unless an epoch has fewer */
 
 typedef struct bench_data_options {
-    cli_list set;
+    cli_list set, plugins;
     int64_t threads, batch, rounds, samples;
     bool test;
 } bench_data_options;
@@ -42,6 +42,7 @@ static const cli_option bench_data_option_table[] = {
      "the test split instead of the training split"},
     {"set", 's', CLI_LIST, offsetof(bench_data_options, set), "KEY=VALUE", 0, 0,
      "change the config, e.g. data.path=DIR; repeatable"},
+    CLI_PLUGIN_OPTION(bench_data_options),
     CLI_OPTIONS_END,
 };
 

@@ -18,7 +18,7 @@
 typedef struct bench_ops_options {
     const char *model, *shape;
     int64_t batch, classes, threads, ms;
-    cli_list set;
+    cli_list set, plugins;
 } bench_ops_options;
 
 static const bench_ops_options bench_ops_defaults = {.classes = 10, .ms = 50};
@@ -43,6 +43,7 @@ static const cli_option bench_ops_option_table[] = {
      "milliseconds for each row; default: 50"},
     {"set", 's', CLI_LIST, offsetof(bench_ops_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
+    CLI_PLUGIN_OPTION(bench_ops_options),
     CLI_OPTIONS_END,
 };
 

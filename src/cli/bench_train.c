@@ -5,7 +5,7 @@
 
 typedef struct bench_train_options {
     int64_t ranks, steps, warmup, rounds;
-    cli_list set;
+    cli_list set, plugins;
 } bench_train_options;
 
 static const bench_train_options bench_train_defaults = {.steps = 100, .warmup = 20, .rounds = 5};
@@ -26,6 +26,7 @@ static const cli_option bench_train_option_table[] = {
      "rounds; median, minimum and maximum are over them; default: 5"},
     {"set", 's', CLI_LIST, offsetof(bench_train_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
+    CLI_PLUGIN_OPTION(bench_train_options),
     CLI_OPTIONS_END,
 };
 

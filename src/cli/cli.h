@@ -133,6 +133,19 @@ co_status cli_config_find(char out[CLI_MAX_PATH], const char *name);
 /* Names of those that came with the program, a line each. */
 void cli_configs_print(void);
 
+/* --- plugins.c --- */
+
+/* Of a command with the option `plugin`: its files, and those of the config that it was given. */
+co_status cli_plugins_load(const co_command *command, const void *options,
+                           const char *const *argument);
+
+/* The row of that option. */
+#define CLI_PLUGIN_OPTION(options)                                                                 \
+    {                                                                                              \
+        "plugin", 0, CLI_LIST, offsetof(options, plugins), "FILE", 0, 0,                           \
+            "load this plugin first; repeatable"                                                   \
+    }
+
 /* --- inspect_run.c --- */
 
 /* Whether a folder is a run's, and what it holds. */

@@ -39,6 +39,7 @@ static const cli_option compare_option_table[] = {
      "end a cell that takes longer; 0 (default): never"},
     {"quiet", 'q', CLI_FLAG, offsetof(compare_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
+    CLI_PLUGIN_OPTION(compare_options),
     CLI_OPTIONS_END,
 };
 

@@ -14,7 +14,7 @@
 typedef struct compare_options {
     const char *strategies, *ranks, *seeds, *out;
     int64_t limit_seconds;
-    cli_list set;
+    cli_list set, plugins;
     bool resume, quiet;
 } compare_options;
 
@@ -23,7 +23,7 @@ typedef struct compare_plan {
     co_config *config; /* owned: its arena holds all texts and cells */
     const char *path;  /* borrowed: the config to train */
     bool made;         /* the folder, under a name of the program's own */
-    const cli_list *set;
+    const cli_list *set, *plugins;
     const char *dir;       /* of the comparison */
     const char **strategy; /* (cells) "strategy=...": what makes the cell different, for --set */
     const char **seed;     /* (cells) "seed=..."; NULL: the config's */

@@ -300,7 +300,7 @@ co_status compare_plan_open(compare_plan *out, const char *path, const compare_o
 {
     co_status st;
 
-    *out = (compare_plan){.path = path, .set = &options->set};
+    *out = (compare_plan){.path = path, .set = &options->set, .plugins = &options->plugins};
     CO_TRY(co_config_parse(&out->config, "{}", 2, "compare"));
     st = plan_build(out, options);
     if (st != CO_OK)

@@ -176,7 +176,8 @@ static co_status run_arguments(const char ***out, const compare_plan *plan, size
 {
     const co_cell *cell = &plan->report.cell[i];
     co_arena *arena = co_config_arena(plan->config);
-    const char **argv = co_arena_alloc(arena, (size_t)plan->set->n * 2 + 16, sizeof(*argv));
+    const char **argv =
+        co_arena_alloc(arena, (size_t)(plan->set->n + plan->plugins->n) * 2 + 16, sizeof(*argv));
     const char *ranks = co_arena_printf(arena, "%d", cell->ranks);
     const char *dir = co_arena_printf(arena, "--run-dir=%s", cell->dir);
     size_t n = 0;
@@ -197,6 +198,10 @@ static co_status run_arguments(const char ***out, const compare_plan *plan, size
     if (plan->seed[i]) {
         argv[n++] = "--set";
         argv[n++] = plan->seed[i];
+    }
+    for (int k = 0; k < plan->plugins->n; k++) {
+        argv[n++] = "--plugin";
+        argv[n++] = plan->plugins->text[k];
     }
     argv[n++] = "--";
     argv[n++] = plan->path;

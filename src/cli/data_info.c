@@ -18,7 +18,7 @@
 #define DATA_INFO_MAX_ROWS     100 /* of the label table */
 
 typedef struct data_info_options {
-    cli_list set;
+    cli_list set, plugins;
 } data_info_options;
 
 static const cli_argument data_info_arguments[] = {
@@ -29,6 +29,7 @@ static const cli_argument data_info_arguments[] = {
 static const cli_option data_info_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(data_info_options, set), "KEY=VALUE", 0, 0,
      "change the config, e.g. data.path=DIR; repeatable"},
+    CLI_PLUGIN_OPTION(data_info_options),
     CLI_OPTIONS_END,
 };
 

@@ -21,7 +21,7 @@
 #define DATA_PACK_TICK_NS UINT64_C(200000000)
 
 typedef struct data_pack_options {
-    cli_list set;
+    cli_list set, plugins;
     int64_t resize, quality, decode;
     const char *only;
     bool quiet;
@@ -48,6 +48,7 @@ static const cli_option data_pack_option_table[] = {
      "change the config, e.g. data.path=DIR; repeatable"},
     {"quiet", 'q', CLI_FLAG, offsetof(data_pack_options, quiet), NULL, 0, 0,
      "no progress, no summary"},
+    CLI_PLUGIN_OPTION(data_pack_options),
     CLI_OPTIONS_END,
 };
 

@@ -16,7 +16,7 @@
 
 typedef struct data_partition_options {
     int64_t ranks;
-    cli_list set;
+    cli_list set, plugins;
     bool csv;
     const char *png, *svg;
 } data_partition_options;
@@ -36,6 +36,7 @@ static const cli_option data_partition_option_table[] = {
     {"png", 0, CLI_TEXT, offsetof(data_partition_options, png), "FILE", 0, 0,
      "draw the label counts (needs gnuplot)"},
     {"svg", 0, CLI_TEXT, offsetof(data_partition_options, svg), "FILE", 0, 0, "the same as SVG"},
+    CLI_PLUGIN_OPTION(data_partition_options),
     CLI_OPTIONS_END,
 };
 
@@ -77,7 +78,7 @@ static co_status data_partition_open(data_partition *p, const char *config,
     partition_view *v = &p->view;
     co_sampler_options sampling;
 
-    CO_TRY(co_spec_load(&p->spec, &options));
+    CO_TRY(co_spec_open(&p->spec, &options));
     CO_TRY(co_dataset_open_value(&p->data, p->spec.data, p->spec.config, CO_SPLIT_TRAIN));
     v->ranks = (int)p->spec.ranks;
     CO_TRY(co_feed_options(&sampling, &p->spec, p->data, v->ranks, CO_SPLIT_TRAIN));

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "train/plugins.h"
 
 /* A file is a config; any other text is the `data:` of one. */
 static co_status source_load(co_config **out, const char *text)
@@ -31,6 +32,7 @@ static co_status source_find(cli_data *source, const char *text, const cli_list 
 {
     for (int i = 0; i < set->n; i++)
         CO_TRY(co_config_set(source->config, set->text[i]));
+    CO_TRY(co_plugins_check(co_value_get(co_config_root(source->config), "plugins")));
     source->value = co_value_get(co_config_root(source->config), "data");
     if (!source->value)
         return co_fail(CO_E_USAGE, "%s: has no key 'data'", text);

@@ -15,7 +15,7 @@
 typedef struct eval_options {
     const char *config, *checkpoint;
     int64_t ranks;
-    cli_list set;
+    cli_list set, plugins;
     bool json, classes;
 } eval_options;
 
@@ -37,6 +37,7 @@ static const cli_option eval_option_table[] = {
      "also the accuracy of each class, and its confusion with others"},
     {"json", 0, CLI_FLAG, offsetof(eval_options, json), NULL, 0, 0,
      "print one JSON object instead of a table"},
+    CLI_PLUGIN_OPTION(eval_options),
     CLI_OPTIONS_END,
 };
 

@@ -17,7 +17,7 @@
 
 typedef struct export_options {
     const char *config, *checkpoint, *shape;
-    cli_list set;
+    cli_list set, plugins;
 } export_options;
 
 static const cli_argument export_arguments[] = {
@@ -35,6 +35,7 @@ static const cli_option export_option_table[] = {
      "of a sample; default: that of training"},
     {"set", 's', CLI_LIST, offsetof(export_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
+    CLI_PLUGIN_OPTION(export_options),
     CLI_OPTIONS_END,
 };
 

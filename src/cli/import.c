@@ -14,7 +14,7 @@
 typedef struct import_options {
     const char *config, *model, *shape;
     int64_t classes;
-    cli_list set;
+    cli_list set, plugins;
 } import_options;
 
 static const cli_argument import_arguments[] = {
@@ -34,6 +34,7 @@ static const cli_option import_option_table[] = {
      "take the network, shape and classes from a config and its data"},
     {"set", 's', CLI_LIST, offsetof(import_options, set), "KEY=VALUE", 0, 0,
      "change the --config file's keys; repeatable"},
+    CLI_PLUGIN_OPTION(import_options),
     CLI_OPTIONS_END,
 };
 

@@ -22,7 +22,7 @@
 
 typedef struct inspect_options {
     int64_t ranks;
-    cli_list set;
+    cli_list set, plugins;
 } inspect_options;
 
 static const cli_argument inspect_arguments[] = {
@@ -35,6 +35,7 @@ static const cli_option inspect_option_table[] = {
      "config: ranks that share a batch; default: the config's"},
     {"set", 's', CLI_LIST, offsetof(inspect_options, set), "KEY=VALUE", 0, 0,
      "config: change it, e.g. batch=256; repeatable"},
+    CLI_PLUGIN_OPTION(inspect_options),
     CLI_OPTIONS_END,
 };
 

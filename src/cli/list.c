@@ -22,7 +22,7 @@
 typedef struct list_options {
     bool why;
     const char *config;
-    cli_list set;
+    cli_list set, plugins;
 } list_options;
 
 static const cli_argument list_arguments[] = {
@@ -37,6 +37,7 @@ static const cli_option list_option_table[] = {
      "kernels: also why those before them refused"},
     {"set", 's', CLI_LIST, offsetof(list_options, set), "KEY=VALUE", 0, 0,
      "change that config; repeatable"},
+    CLI_PLUGIN_OPTION(list_options),
     CLI_OPTIONS_END,
 };
 
@@ -133,9 +134,11 @@ static co_status list_kernels(const list_options *o)
 
 static co_status list_datasets(const list_options *o)
 {
+    const co_dataset_ops *d;
+
     (void)o;
-    for (const co_dataset_ops *const *d = co_dataset_formats; *d; d++)
-        list_entry((*d)->name, (*d)->summary, (*d)->keys);
+    for (size_t i = 0; (d = co_plugin_at(&co_dataset_plugins, i)) != NULL; i++)
+        list_entry(d->name, d->summary, d->keys);
     list_common("data set", co_dataset_common_keys);
     return CO_OK;
 }
@@ -159,11 +162,13 @@ static co_status list_augmentations(const list_options *o)
 
 static co_status list_optimizers(const list_options *o)
 {
+    const co_optimizer_ops *p;
+
     (void)o;
-    for (const co_optimizer_ops *const *p = co_optimizers; *p; p++) {
-        list_entry((*p)->name, (*p)->summary, (*p)->keys);
-        printf("    its lr is %g and its weight_decay %g where none is given\n", (*p)->default_lr,
-               (*p)->default_decay);
+    for (size_t i = 0; (p = co_plugin_at(&co_optimizer_plugins, i)) != NULL; i++) {
+        list_entry(p->name, p->summary, p->keys);
+        printf("    its lr is %g and its weight_decay %g where none is given\n", p->default_lr,
+               p->default_decay);
     }
     list_common("optimizer", co_optimizer_common_keys);
     return CO_OK;
@@ -171,26 +176,32 @@ static co_status list_optimizers(const list_options *o)
 
 static co_status list_schedules(const list_options *o)
 {
+    const co_schedule_ops *s;
+
     (void)o;
-    for (const co_schedule_ops *const *s = co_schedules; *s; s++)
-        list_entry((*s)->name, (*s)->summary, (*s)->keys);
+    for (size_t i = 0; (s = co_plugin_at(&co_schedule_plugins, i)) != NULL; i++)
+        list_entry(s->name, s->summary, s->keys);
     list_common("schedule", co_schedule_common_keys);
     return CO_OK;
 }
 
 static co_status list_strategies(const list_options *o)
 {
+    const co_strategy_ops *s;
+
     (void)o;
-    for (const co_strategy_ops *const *s = co_strategies; *s; s++)
-        list_entry((*s)->name, (*s)->summary, (*s)->keys);
+    for (size_t i = 0; (s = co_plugin_at(&co_strategy_plugins, i)) != NULL; i++)
+        list_entry(s->name, s->summary, s->keys);
     return CO_OK;
 }
 
 static co_status list_compressors(const list_options *o)
 {
+    const co_compressor_ops *c;
+
     (void)o;
-    for (const co_compressor_ops *const *c = co_compressors; *c; c++)
-        list_entry((*c)->name, (*c)->summary, (*c)->keys);
+    for (size_t i = 0; (c = co_plugin_at(&co_compressor_plugins, i)) != NULL; i++)
+        list_entry(c->name, c->summary, c->keys);
     list_common("compressor", co_compressor_common_keys);
     return CO_OK;
 }

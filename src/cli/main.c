@@ -144,6 +144,8 @@ static co_status main_run(const co_command *command, int argc, const char *const
         st = cli_parse(&parsed, command, argc, argv);
     if (st == CO_OK && !parsed.help)
         st = main_find_config(config, &parsed, command);
+    if (st == CO_OK && !parsed.help)
+        st = cli_plugins_load(command, parsed.options, parsed.argument);
     if (st == CO_OK && parsed.help)
         cli_print_help(stdout, command);
     else if (st == CO_OK)

@@ -43,7 +43,7 @@ co_status cli_network_open(cli_network *out, const co_train_options *options)
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(co_spec_load(&out->spec, options));
+    CO_TRY(co_spec_open(&out->spec, options));
     st = network_build(out);
     if (st != CO_OK)
         cli_network_close(out);

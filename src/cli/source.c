@@ -182,7 +182,7 @@ co_status cli_source_open(cli_network *out, const co_train_options *options, con
     CO_TRY(co_safetensors_open(&file, weights));
     source_read_metadata(out, file);
     co_safetensors_close(file);
-    st = co_spec_load(&out->spec, options);
+    st = co_spec_open(&out->spec, options);
     if (st == CO_OK && shape)
         st = cli_source_parse_shape(&out->sample, shape);
     if (st == CO_OK)

@@ -23,6 +23,7 @@ static const cli_option train_option_table[] = {
      "where results go; default: runs/<model>-<date>-<time>"},
     {"set", 's', CLI_LIST, offsetof(train_options, set), "KEY=VALUE", 0, 0,
      "change the config; dotted keys, any YAML value; repeatable"},
+    CLI_PLUGIN_OPTION(train_options),
     {"resume", 0, CLI_FLAG, offsetof(train_options, resume), NULL, 0, 0,
      "continue the run in --run-dir, from its last good checkpoint"},
     {"mpiexec", 0, CLI_TEXT, offsetof(train_options, mpiexec), "COMMAND", 0, 0,

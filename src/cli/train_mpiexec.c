@@ -17,7 +17,7 @@
 #include "train/rundir.h"
 
 #define MPIEXEC_MAX_PATH 4352
-#define MPIEXEC_WORDS    16 /* of a rank's command, but for its --set */
+#define MPIEXEC_WORDS    16 /* of a rank's command, but for its --set and --plugin */
 
 typedef struct mpiexec {
     const train_options *options;
@@ -33,8 +33,8 @@ static co_status mpiexec_program(const char *const **out, const mpiexec *m, cons
                                  bool resume)
 {
     const train_options *o = m->options;
-    const char **argv =
-        co_arena_alloc(m->arena, MPIEXEC_WORDS + 2 * (size_t)o->set.n, sizeof(*argv));
+    const char **argv = co_arena_alloc(
+        m->arena, MPIEXEC_WORDS + 2 * (size_t)(o->set.n + o->plugins.n), sizeof(*argv));
     const char *dir = co_arena_printf(m->arena, "--run-dir=%s", m->run_dir);
     const char *notes = co_arena_printf(m->arena, "--notes=%s", m->notes);
     const char *steps =
@@ -62,6 +62,10 @@ static co_status mpiexec_program(const char *const **out, const mpiexec *m, cons
     for (int i = 0; i < o->set.n; i++) {
         argv[n++] = "--set";
         argv[n++] = o->set.text[i];
+    }
+    for (int i = 0; i < o->plugins.n; i++) {
+        argv[n++] = "--plugin";
+        argv[n++] = o->plugins.text[i];
     }
     argv[n++] = "--";
     argv[n++] = m->config;

@@ -7,7 +7,7 @@
 typedef struct train_options {
     int64_t ranks;
     const char *run_dir;
-    cli_list set;
+    cli_list set, plugins;
     bool quiet, resume;
     const char *mpiexec, *hosts, *notes;
     bool profile;

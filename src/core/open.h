@@ -30,6 +30,10 @@ co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_
 co_status co_open_stream(FILE **out, uint64_t *size, const char *path, const co_open_rule *rule);
 /* Whether co_open_read would take it, with its message where not. */
 co_status co_open_check(const char *path, const co_open_rule *rule);
+/* The same of a file that is to be executed: it and its folder have to belong to this user or to
+   root, and be writable by their owner alone. What *fd reads is what was checked, whatever `path`
+   has become since. */
+co_status co_open_trusted(int *fd, const char *path, const co_open_rule *rule);
 
 /* Files to write: CO_E_IO where that fails. A link, or a file that is not regular, is refused. */
 

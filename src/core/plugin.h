@@ -17,6 +17,7 @@ typedef struct co_plugins {
     const char *key;      /* in a config: "data" */
     const void *built_in; /* an array of pointers to structs that begin as co_plugin does, ended by
                              NULL */
+    int kind;             /* co_plugin_kind; 0: none can be added */
 } co_plugins;
 
 /* A struct of ops begins as co_plugin does; `size` is its member for self_size. */
@@ -27,7 +28,13 @@ typedef struct co_plugins {
                        offsetof(ops, size) == offsetof(co_plugin, self_size),                      \
                    #ops " does not begin as co_plugin does")
 
-/* Plugin i, in the order of lists; NULL behind the last. */
+#define CO_PLUGIN_KINDS (CO_PLUGIN_DATASET + 1)
+
+/* Add a plugin to those of its kind, for as long as the process lives; thread-safe. CO_E_USAGE:
+   there is another of its name, or there are too many. The same again changes nothing. */
+co_status co_plugin_add(const co_plugins *plugins, const void *ops);
+
+/* Plugin i, in the order of lists; NULL after the last. */
 const void *co_plugin_at(const co_plugins *plugins, size_t i);
 /* NULL if unknown. */
 const void *co_plugin_find(const co_plugins *plugins, const char *name);

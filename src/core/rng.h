@@ -1,13 +1,10 @@
 /*
- * rng.h - random numbers as a pure function of their position.
- *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11): no state, so
- * any rank can compute any number, and nothing depends on the rank or thread that does.
+ * rng.h - what random numbers are for (ext/rng.h has them), and what loops need that make many.
  */
 #ifndef CO_CORE_RNG_H
 #define CO_CORE_RNG_H
 
-#include <stdint.h>
+#include <cohort/ext/rng.h>
 
 /* The purpose of a number; two uses with one stream and one position would share bits. */
 typedef enum co_rng_stream {
@@ -17,17 +14,10 @@ typedef enum co_rng_stream {
     CO_RNG_SYNTHETIC, /* (sample, element) */
     CO_RNG_TEST,
     CO_RNG_PARTITION, /* (label, part) */
-    CO_RNG_AUGMENT,   /* (epoch, sample); the index in the list is mixed into the stream */
+    CO_RNG_AUGMENT,   /* (epoch, sample); the place in the list is mixed into the stream */
     CO_RNG_COMPRESS,  /* (step, tensor, element) */
     CO_RNG_ROUND      /* (step, rank, element); half.h says which bits are an element's */
 } co_rng_stream;
-
-typedef struct co_rng {
-    uint64_t seed;
-    uint32_t stream; /* co_rng_stream | node index << 8 */
-    uint64_t step;   /* epoch or step; its upper half changes the key, which has room for it */
-    uint32_t item;   /* sample, parameter or part */
-} co_rng;
 
 /* Philox's key at this position: the seed, for steps below 2^32. */
 static inline uint64_t co_rng_key(const co_rng *rng)
@@ -42,8 +32,6 @@ static inline uint64_t co_rng_key(const co_rng *rng)
 #define CO_RNG_WEYL_0   0x9E3779B9u
 #define CO_RNG_WEYL_1   0xBB67AE85u
 
-/* Four words of block `block` of this position. */
-void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block);
 /* Word `i` of this position (word i%4 of block i/4). */
 uint32_t co_rng_word(const co_rng *rng, uint64_t i);
 /* Uniform in [0, 1) with 24 bits, from a word. */
@@ -51,12 +39,4 @@ static inline float co_rng_to_unit(uint32_t word)
 {
     return (float)(word >> 8) * (1.0f / 16777216.0f);
 }
-/* Elements first .. first+n-1 of this position's uniform [0, 1) sequence. */
-void co_rng_uniform(float *out, const co_rng *rng, uint64_t first, uint64_t n);
-/* The same for the standard normal sequence (Box-Muller on pairs of words). */
-void co_rng_normal(float *out, const co_rng *rng, uint64_t first, uint64_t n);
-/* Fisher-Yates with this position's words (rejection, no modulo bias): `perm` becomes a permutation
-   of its n entries. n < 2^32. */
-void co_rng_shuffle(uint32_t *perm, uint32_t n, const co_rng *rng);
-
 #endif

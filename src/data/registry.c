@@ -19,8 +19,8 @@ const co_partition_ops *const co_partitions[] = {
     &co_partition_file,       NULL,
 };
 
-const co_plugins co_dataset_plugins = {"data set", "data", co_dataset_formats};
-const co_plugins co_partition_plugins = {"partition", "partition", co_partitions};
+const co_plugins co_dataset_plugins = {"data set", "data", co_dataset_formats, CO_PLUGIN_DATASET};
+const co_plugins co_partition_plugins = {"partition", "partition", co_partitions, 0};
 
 CO_PLUGIN_CHECK(co_dataset_ops, self_size);
 CO_PLUGIN_CHECK(co_partition_ops, self_size);

@@ -17,6 +17,6 @@ const co_model_ops *const co_models[] = {
     &co_model_vgg19_bn,     NULL,
 };
 
-const co_plugins co_model_plugins = {"model", "model", co_models};
+const co_plugins co_model_plugins = {"model", "model", co_models, 0};
 
 CO_PLUGIN_CHECK(co_model_ops, self_size);

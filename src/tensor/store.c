@@ -247,3 +247,24 @@ size_t co_store_place(size_t *end, size_t count)
     *end = start + (count + CO_STORE_ALIGN - 1) / CO_STORE_ALIGN * CO_STORE_ALIGN;
     return start;
 }
+
+co_store_view co_store_look(const co_store *store)
+{
+    return (co_store_view){.n = store->n,
+                           .param = store->param,
+                           .grad = store->grad,
+                           .n_state = store->n_state,
+                           .state = store->state,
+                           .n_buffer = store->n_buffer,
+                           .buffer = store->buffer,
+                           .n_tensor = store->n_tensor,
+                           .vector = store->vector,
+                           .queue = store->queue};
+}
+
+co_tensor_range co_store_tensor_at(const co_store *store, size_t i)
+{
+    const co_store_tensor *tensor = &store->tensor[i];
+
+    return (co_tensor_range){tensor->begin, tensor->rows, tensor->cols};
+}

@@ -7,8 +7,7 @@
 #ifndef CO_TENSOR_STORE_H
 #define CO_TENSOR_STORE_H
 
-#include <cohort/ext/vector.h>
-#include <cohort/types.h>
+#include <cohort/ext/store.h>
 
 #define CO_STORE_ALIGN      16 /* elements between tensor starts; the gap stays 0 */
 #define CO_STORE_MAX_STATES 4

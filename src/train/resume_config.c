@@ -52,6 +52,7 @@ static const struct {
     {"loader", RESUME_SILENT, NULL},
     {"checkpoint", RESUME_SILENT, NULL},
     {"init", RESUME_SILENT, NULL},
+    {"plugins", RESUME_SILENT, NULL},
 };
 
 /* Its place in the table; -1: it is not there. */

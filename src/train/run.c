@@ -86,7 +86,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     job->under_mpi = co_launch_under_mpi();
     job->quiet = options->quiet;
     job->start_ns = co_clock_process_start_ns();
-    CO_TRY(co_spec_load(spec, options));
+    CO_TRY(co_spec_open(spec, options));
     if (!train)
         spec->test_partition = NULL; /* the sum is the same, whoever measures what */
     if (train)

@@ -14,6 +14,7 @@
 #include "core/thread.h"
 #include "model/initial_weights.h"
 #include "strategy/strategy.h"
+#include "train/plugins.h"
 
 static const char *const spec_shards[] = {"auto", NULL};
 static const char *const spec_convolution[] = {"auto", "direct", NULL};
@@ -23,6 +24,8 @@ static const char *const spec_log[] = {"run", "ranks", "lines", NULL};
 #define SPEC(field) offsetof(co_spec, field)
 
 const co_key co_spec_keys[] = {
+    {"plugins", CO_KEY_VALUE, SPEC(plugins), "~", 0, 0, CO_KEY_TAKES("a file, or a list of files"),
+     "shared objects whose optimizers, strategies, data sets, ... this config names"},
     {"model", CO_KEY_VALUE, SPEC(model), "~", 0, 0,
      CO_KEY_TAKES("a name of `cohort list models`, or {name: ..., key: value}"),
      "network: a name, or {name: ..., key: value}"},
@@ -252,6 +255,17 @@ co_status co_spec_load(co_spec *out, const co_train_options *options)
 
     memset(out, 0, sizeof(*out));
     st = spec_read(out, options);
+    if (st != CO_OK)
+        co_spec_unload(out);
+    return st;
+}
+
+co_status co_spec_open(co_spec *out, const co_train_options *options)
+{
+    co_status st;
+
+    CO_TRY(co_spec_load(out, options));
+    st = co_plugins_check(out->plugins);
     if (st != CO_OK)
         co_spec_unload(out);
     return st;

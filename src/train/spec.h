@@ -20,6 +20,7 @@ typedef struct co_spec {
     co_config *config; /* owned */
     const co_value *model, *layers, *loss, *init, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
+    const co_value *plugins; /* files; who reads the config has loaded them, or refuses it */
     const co_value *clip, *loader, *ema, *stop_at; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
         log_every;
@@ -65,6 +66,8 @@ extern const co_spec_map co_spec_maps[];
 
 /* Config file or text, --set, -n; all keys checked, also those of the plugins. */
 co_status co_spec_load(co_spec *out, const co_train_options *options);
+/* The same for who uses what it names: CO_E_USAGE where a file of `plugins` is not loaded. */
+co_status co_spec_open(co_spec *out, const co_train_options *options);
 void co_spec_unload(co_spec *spec);
 /* Compute threads of a rank. With shards their number is the config's alone, as kernels may add up
    in another order on another number of threads. */

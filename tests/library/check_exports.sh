@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_exports.sh INCLUDE LIBRARY... - each library, shared or an archive, shows the functions that
-# the public headers mark CO_API, all of them and nothing else.
+# check_exports.sh INCLUDE FILE... - each file, a shared library, an archive, or the program, which
+# plugins are linked with, shows the functions that the public headers mark CO_API, all of them and
+# nothing else.
 set -eu
 include=$1
 shift
@@ -14,11 +15,12 @@ find "$include" -name '*.h' -exec cat {} + | tr '\n' ' ' | sed 's/CO_API /\n&/g'
 status=0
 [ -s "$dir/promised" ] || { echo "no CO_API function found in $include"; status=1; }
 for library in "$@"; do
-    # Names with two underscores in front are the compiler's: sanitizers put some in.
+    # Names with two underscores in front are the compiler's: sanitizers put some in. Those with a
+    # version are another library's, of which a program has a copy.
     case $library in
     *.a) nm -g --defined-only "$library" ;;
     *) nm -D --defined-only "$library" ;;
-    esac | awk 'NF == 3 && $3 !~ /^__/ { print $3 }' | sort >"$dir/shown"
+    esac | awk 'NF == 3 && $3 !~ /^__|@/ { print $3 }' | sort >"$dir/shown"
     name=$(basename "$library")
     comm -23 "$dir/shown" "$dir/promised" |
         sed "s/^/$name shows what no public header marks CO_API: /" >"$dir/extra"

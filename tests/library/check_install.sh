@@ -73,7 +73,7 @@ for example in "$doc"/examples/*.c; do
     run "$name" "$dir/$name"
     count=$((count + 1))
 done
-[ "$count" -eq "$(find "$source/examples" -name '*.c' | grep -c '')" ] || bad 'not all examples'
+[ "$count" -eq "$(find "$source/examples" -maxdepth 1 -name '*.c' | grep -c '')" ] || bad 'not all examples'
 
 mkdir "$dir/project"
 cat >"$dir/project/CMakeLists.txt" <<END

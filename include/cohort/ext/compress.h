@@ -13,12 +13,11 @@
 
 #include <cohort/comm.h>
 #include <cohort/ext/plugin.h>
+#include <cohort/ext/store.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct co_store;
 
 /** A range of the store that is compressed in one go. */
 typedef struct co_piece {

@@ -12,12 +12,11 @@
 
 #include <cohort/comm.h>
 #include <cohort/ext/plugin.h>
+#include <cohort/ext/store.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct co_store;
 
 /** One step, as this rank sees it. */
 typedef struct co_strategy_step {

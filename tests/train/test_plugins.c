@@ -1,0 +1,135 @@
+/* test_plugins.c - plugins that a program registers itself: what is refused, and what is then used.
+ * Those from files: tests/library/check_plugins.sh. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cohort/ext/compress.h>
+#include <cohort/ext/dataset.h>
+#include <cohort/ext/optim.h>
+#include <cohort/ext/strategy.h>
+#include <cohort/train.h>
+
+static void move_update(const void *self, const co_update *u)
+{
+    (void)self;
+    for (size_t i = 0; i < u->n; i++)
+        u->param[i] -= (float)u->values->given.lr * co_grad_use(u->grad[i], u->values->rule);
+}
+
+static const co_optimizer_ops move = {
+    .name = "move", .summary = "sgd without momentum", .default_lr = 0.1, .update = move_update};
+
+static void assert_refused(co_status st, const char *words)
+{
+    assert_int_equal(st, CO_E_USAGE);
+    if (!strstr(co_error_message(), words))
+        fail_msg("'%s' is not in: %s", words, co_error_message());
+}
+
+static void plugin_other_interface_is_refused(void **state)
+{
+    (void)state;
+    assert_refused(co_plugin_register(CO_PLUGIN_OPTIMIZER, &move, sizeof(move), CO_PLUGIN_ABI + 1),
+                   "build it again");
+    assert_refused(co_plugin_register(CO_PLUGIN_OPTIMIZER, &move, sizeof(move) - 8, CO_PLUGIN_ABI),
+                   "build it again");
+    assert_refused(co_plugin_register((co_plugin_kind)0, &move, sizeof(move), CO_PLUGIN_ABI),
+                   "no kind 0");
+    assert_refused(co_plugin_register((co_plugin_kind)1000, &move, sizeof(move), CO_PLUGIN_ABI),
+                   "no kind 1000");
+    assert_refused(co_plugin_register(CO_PLUGIN_OPTIMIZER, NULL, sizeof(move), CO_PLUGIN_ABI),
+                   "no kind 1");
+}
+
+static void plugin_name_that_configs_cannot_have_is_refused(void **state)
+{
+    static const char *const names[] = {NULL, "", "two words", "Large", "-n", ".hidden", "a/b"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        co_optimizer_ops ops = move;
+
+        ops.name = names[i];
+        assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &ops), "small letters");
+    }
+}
+
+static void plugin_missing_function_is_refused(void **state)
+{
+    const co_optimizer_ops optimizer = {.name = "nothing"};
+    const co_schedule_ops schedule = {.name = "nothing"};
+    const co_compressor_ops compressor = {.name = "nothing"};
+    const co_dataset_ops data = {.name = "nothing"};
+
+    (void)state;
+    assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &optimizer), "'update'");
+    assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_SCHEDULE, &schedule), "'factor'");
+    assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_COMPRESSOR, &compressor), "'post'");
+    assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_DATASET, &data), "'open'");
+}
+
+static void plugin_taken_name_is_refused(void **state)
+{
+    co_optimizer_ops ops = move;
+
+    (void)state;
+    ops.name = "sgd";
+    assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &ops), "another of this name");
+}
+
+static float first_weight(const char *optimizer)
+{
+    const float input[4] = {1, 2, 3, 4};
+    const int32_t label[1] = {1};
+    const uint32_t sample[1] = {0};
+    const co_batch batch = {
+        .count = 1,
+        .local = 1,
+        .global = 1,
+        .sample = sample,
+        .field = {{CO_FIELD_INPUT, CO_F32, {1, {4}}, input}, {CO_FIELD_LABEL, CO_I32, {0}, label}}};
+    const co_model_options options = {
+        .model = "[{linear: 2}]", .sample = {1, {4}}, .classes = 2, .seed = 1};
+    co_distributed_options how = {.optimizer = optimizer};
+    co_distributed *d = NULL;
+    float out[2];
+    co_result seen;
+
+    assert_int_equal(co_model_create(&how.model, &options), CO_OK);
+    assert_int_equal(co_comm_create_self(&how.comm), CO_OK);
+    assert_int_equal(co_distributed_create(&d, &how), CO_OK);
+    assert_int_equal(co_model_forward(&seen, how.model, &batch), CO_OK);
+    assert_int_equal(co_distributed_backward(d, &batch, false), CO_OK);
+    assert_int_equal(co_distributed_step(d), CO_OK);
+    assert_int_equal(co_model_predict(out, how.model, input, 1), CO_OK);
+    co_distributed_destroy(d);
+    co_comm_destroy(how.comm);
+    co_model_destroy(how.model);
+    return out[0];
+}
+
+static void plugin_registered_trains_as_built_in(void **state)
+{
+    (void)state;
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &move), CO_OK);
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &move), CO_OK);
+    assert_float_equal(first_weight("{name: move, lr: 0.1}"), first_weight("{name: sgd, lr: 0.1}"),
+                       1e-6f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plugin_other_interface_is_refused),
+        cmocka_unit_test(plugin_name_that_configs_cannot_have_is_refused),
+        cmocka_unit_test(plugin_missing_function_is_refused),
+        cmocka_unit_test(plugin_taken_name_is_refused),
+        cmocka_unit_test(plugin_registered_trains_as_built_in),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
