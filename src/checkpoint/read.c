@@ -56,7 +56,7 @@ static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
             return CO_OK;
         }
     return co_fail(CO_E_DATA,
-                   "dtype %.20s is not read here, only F32, F64, F16, BF16, I32, I64, U8", name);
+                   "dtype %.20s is not supported, only F32, F64, F16, BF16, I32, I64, U8", name);
 }
 
 static co_status read_size(size_t *out, const json_t *value, const char *what)
@@ -254,7 +254,7 @@ static co_status read_header(json_t **out, co_reader *r, const char *name)
         return co_fail(CO_E_DATA, "%s: is shorter than any safetensors file", name);
     if (length > FORMAT_MAX_HEADER && read_is_torch(length))
         return co_fail(CO_E_DATA,
-                       "%s: is a file of torch.save; write it anew in Python: "
+                       "%s: is a file of torch.save; convert it in Python: "
                        "safetensors.torch.save_file(state_dict, FILE)",
                        name);
     if (length > FORMAT_MAX_HEADER)

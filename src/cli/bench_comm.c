@@ -308,7 +308,7 @@ const co_command co_command_bench_comm = {
         "message divided by it. Messages are 32-bit floats; of reduce_scatter, allgather,\n"
         "gather and scatter the message is all ranks' blocks together. Messages are in memory\n"
         "that ranks of one machine share, as gradients are in training, but with --heap; before\n"
-        "each repetition they are written anew, and afterwards the result is read, untimed.\n"
+        "each repetition they are written again, and afterwards the result is read, untimed.\n"
         "\n"
         "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"
         "tree_allreduce (a sum with the same bits for any number of ranks, as `shards` takes it).\n"

@@ -210,7 +210,7 @@ static co_status data_partition_run(const void *options, int n, const char *cons
 
 const co_command co_command_data_partition = {
     .name = "data partition",
-    .summary = "which rank trains on what: samples and labels of each, and that none is lost",
+    .summary = "which rank trains on which samples and labels, and whether any is lost",
     .about =
         "Plans the first epoch as the ranks would, and counts. A bar shows a label's samples,\n"
         "one character for the same number each, as the digit of the rank that takes them.\n"

@@ -120,7 +120,7 @@ const co_command co_command_import = {
         "at once. Writes the weights as Cohort keeps them, all F32 and without "
         "num_batches_tracked;\n"
         "for `eval`, for `init` of a config to train on from them, and for `export`. A file of\n"
-        "torch.save is first written anew in Python:\n"
+        "torch.save is first converted in Python:\n"
         "  safetensors.torch.save_file(model.state_dict(), \"SRC.safetensors\")",
     .example =
         "  cohort import resnet18.safetensors r18.safetensors --model resnet18\n"

@@ -272,10 +272,10 @@ static const struct {
     {"optimizers", "for `optimizer:`", list_optimizers},
     {"schedules", "of the learning rate, for `schedule:`", list_schedules},
     {"strategies", "how ranks synchronize, for `strategy:`", list_strategies},
-    {"compressors", "what gradients travel as, for `compress:` of the strategy sync",
+    {"compressors", "compressors of gradients, for `compress:` of the strategy sync",
      list_compressors},
     {"metrics", "what is measured besides the loss, for `metrics:`", list_metrics},
-    {"transports", "what carries messages between ranks", list_transports},
+    {"transports", "transports of messages between ranks", list_transports},
     {"sinks", "where a run's numbers go", list_sinks},
 };
 

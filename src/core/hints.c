@@ -140,7 +140,7 @@ static const char hint_whole[] =
     "every rank holds the whole network here; `sync` is what comes nearest, and with `update: "
     "parts` each rank updates its part of weights that all share";
 static const char hint_sync[] = "here that is `sync`";
-static const char hint_mpi[] = "it chooses kernels, not what carries messages: ranks of one "
+static const char hint_mpi[] = "it chooses kernels, not the transport of messages: ranks of one "
                                "machine share memory, those under mpiexec use MPI; leave it out";
 static const char hint_amp[] = "`bf16` is for CPUs with such instructions; `O1` is Apex's and "
                                "autocast's way, in fp16";

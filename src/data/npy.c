@@ -153,7 +153,7 @@ static co_status npy_read_head(co_reader *out, co_reader *r, const char *name)
     if (co_reader_bytes(&magic, r, 8) != 0 || memcmp(magic, NPY_MAGIC, 6) != 0)
         return co_fail(CO_E_DATA, "%s: not an NPY file, as numpy.save writes one", name);
     if (magic[6] < 1 || magic[6] > 3)
-        return co_fail(CO_E_DATA, "%s: version %u of NPY is not read here, only 1 to 3", name,
+        return co_fail(CO_E_DATA, "%s: version %u of NPY is not supported, only 1 to 3", name,
                        magic[6]);
     if (co_reader_bytes(&length, r, magic[6] == 1 ? 2 : 4) != 0)
         return co_fail(CO_E_DATA, "%s: cut short within its NPY header", name);

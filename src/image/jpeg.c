@@ -101,7 +101,7 @@ static co_status image_jpeg_status(co_image_jpeg *jpeg, const char *name)
     char message[JMSG_LENGTH_MAX] = "";
 
     if (jpeg->too_many_scans)
-        return co_fail(CO_E_DATA, "%s: more than %d scans; store it anew", name,
+        return co_fail(CO_E_DATA, "%s: more than %d scans; save it again", name,
                        CO_IMAGE_MAX_SCANS);
     jpeg->error.format_message((j_common_ptr)&jpeg->lib, message);
     switch (jpeg->error.msg_code) {

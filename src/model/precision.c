@@ -52,7 +52,7 @@ const co_key co_precision_keys[] = {
     {"loss_scale", CO_KEY_STRING, VALUE(loss_scale), "auto", 0, 0, NULL,
      "a number, or dynamic; auto: dynamic for O1 and O2 in fp16, else 1"},
     {"keep_batchnorm_fp32", CO_KEY_CHOICE, VALUE(keep_norm), "auto", 0, 0, precision_keep,
-     "scales and shifts of batch norm in 32 bits; auto: but for O3"},
+     "scales and shifts of batch norm in fp32; auto: except with O3"},
     {"rounding", CO_KEY_CHOICE, VALUE(rounding), "auto", 0, 0, precision_roundings,
      "of O3's weights after a step; auto: stochastic in bf16, nearest in fp16"},
     {"loss_scale_window", CO_KEY_INT, VALUE(window), "2000", 1, 1e9, NULL,
@@ -92,11 +92,11 @@ static co_status precision_check(const precision_values *v, const co_value *valu
     if (v->level != PRECISION_O2 && v->level != PRECISION_O3 && v->keep_norm != PRECISION_KEEP_AUTO)
         return co_value_fail(value,
                              "precision: keep_batchnorm_fp32 goes only with O2 and O3; with %s "
-                             "batch norm computes in 32 bits anyway",
+                             "batch norm computes in fp32 anyway",
                              level);
     if (!precision_table[v->level].round_weights && v->rounding != PRECISION_ROUND_AUTO)
         return co_value_fail(value,
-                             "precision: rounding goes only with O3; with %s weights have 32 bits "
+                             "precision: rounding goes only with O3; with %s weights are fp32 "
                              "after a step",
                              level);
     if (v->min_scale > v->max_scale)

@@ -156,7 +156,7 @@ static const co_key builder_residual_keys[] = {
      .offset = offsetof(builder_residual, shortcut),
      .fallback = "~",
      .choices = CO_KEY_TAKES("a list of layers"),
-     .help = "layers that the input goes through before the sum; absent: none"},
+     .help = "layers applied to the input before the sum; absent: none"},
     CO_KEYS_END,
 };
 

@@ -34,7 +34,8 @@ static const co_key lars_keys[] = {
      .fallback = "0.001",
      .min = 0,
      .max = 1e6,
-     .help = "trust coefficient: how far a tensor moves at rate 1, in parts of its own norm"},
+     .help =
+         "trust coefficient: norm of an update at rate 1, as a fraction of the norm of the tensor"},
     {.name = "exclude_norm_bias",
      .type = CO_KEY_BOOL,
      .offset = offsetof(lars, exclude),

@@ -153,8 +153,8 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     optim->n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
     if (st == CO_OK && optim->n_state > CO_STORE_MAX_STATES - store->n_state)
         st = co_fail(CO_E_USAGE,
-                     "optimizer %s: no room for its state beside that of the optimizers that this "
-                     "model already has; create the model anew",
+                     "optimizer %s: no room for its state: this model has those of other "
+                     "optimizers; create a new model",
                      ops->name);
     if (st == CO_OK)
         st = optim_find_there(optim, store);

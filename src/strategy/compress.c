@@ -40,7 +40,7 @@ const co_key co_compressor_common_keys[] = {
      .type = CO_KEY_BOOL,
      .offset = offsetof(co_compress, error_feedback),
      .fallback = "true",
-     .help = "keep what is not sent and add it to the next gradient; false: forget it"},
+     .help = "keep what is not sent and add it to the next gradient; false: discard it"},
     CO_KEYS_END,
 };
 
@@ -126,8 +126,8 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
         return co_plugin_unknown(&co_compressor_plugins, name, value, "none");
     if (strategy->tree)
         return co_value_fail(value,
-                             "compress: what ranks leave out depends on their number, of which "
-                             "shards make the result independent; leave compress out, or let "
+                             "compress: what is sent depends on the number of ranks, and shards "
+                             "make the result independent of it; leave compress out, or let "
                              "shards be auto");
     compress = co_calloc(1, sizeof(*compress) + ops->self_size);
     if (!compress)

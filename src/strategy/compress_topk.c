@@ -49,8 +49,7 @@ static const co_key topk_keys[] = {
      .fallback = "0",
      .min = 0,
      .max = 0.9999,
-     .help =
-         "of what waits in the memory, in place of the optimizer's (Deep Gradient Compression)"},
+     .help = "of the residual, in place of the optimizer's (Deep Gradient Compression)"},
     CO_KEYS_END,
 };
 

@@ -61,7 +61,7 @@ static const co_key local_keys[] = {
      .offset = offsetof(local_state, outer_value),
      .fallback = "~",
      .choices = CO_KEY_TAKES("a map of momentum, lr and nesterov"),
-     .help = "an outer step along each round's way: {momentum, lr: 1, nesterov: false}"},
+     .help = "an outer step along the change of each round: {momentum, lr: 1, nesterov: false}"},
     CO_REDUCER_KEY(local_state, bucket_mib),
     CO_KEYS_END,
 };

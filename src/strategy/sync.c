@@ -52,7 +52,7 @@ static const co_key sync_keys[] = {
      .fallback = "~",
      .choices = CO_KEY_TAKES("a name of `cohort list compressors`, or {name: ..., key: value}"),
      .help =
-         "what gradients travel as: a name of `cohort list compressors`, or {name, key: value}"},
+         "compression of gradients: a name of `cohort list compressors`, or {name, key: value}"},
     {.name = "update",
      .type = CO_KEY_CHOICE,
      .offset = offsetof(sync_state, update),

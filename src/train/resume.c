@@ -185,8 +185,8 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
         return resume_tell(kind, *state, run_dir, job);
     if (tried)
         return co_fail(CO_E_DATA,
-                       "%s: no checkpoint of %zu is good (see above), so the run cannot continue; "
-                       "restore one, or start anew in another --run-dir",
+                       "%s: no valid checkpoint among %zu (see above), so the run cannot continue; "
+                       "restore one, or start again in another --run-dir",
                        dir, tried);
     return resume_nothing(kind, run_dir);
 }

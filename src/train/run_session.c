@@ -42,8 +42,8 @@ static co_status session_fits(void *arg, int ranks)
                                    "give `batch` to let it change");
     if (!job->in_step)
         return co_fail(CO_E_USAGE,
-                       "with the strategy '%s' ranks hold what others do not; only one that keeps "
-                       "them in step, such as sync, lets their number change",
+                       "with the strategy '%s' ranks have state of their own; only one that keeps "
+                       "replicas in sync, such as sync, lets their number change",
                        co_spec_strategy_name(spec));
     return co_job_check_ranks(job, ranks);
 }

@@ -145,7 +145,7 @@ static void resume_of_no_regular_file_is_refused(void **state)
             if (!files_put(cases[i].path, (files_kind)kind))
                 continue;
             r = files_run(line);
-            program_assert_error(r, 3, i == 3 ? "metrics.jsonl" : "no checkpoint of 1 is good");
+            program_assert_error(r, 3, i == 3 ? "metrics.jsonl" : "no valid checkpoint among 1");
             assert_non_null(strstr(r->err, strrchr(cases[i].path, '/') + 1));
             assert_int_equal(r->orphans, 0);
         }

@@ -438,7 +438,7 @@ static void optim_too_many_state_arrays_are_refused(void **state)
     assert_int_equal(
         co_optim_create(&c, co_value_get(co_config_root(config[2]), "optimizer"), config[2], store),
         CO_E_USAGE);
-    assert_non_null(strstr(co_error_message(), "create the model anew"));
+    assert_non_null(strstr(co_error_message(), "create a new model"));
     co_optim_destroy(a);
     co_optim_destroy(b);
     for (int i = 0; i < 3; i++)

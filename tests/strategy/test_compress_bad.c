@@ -96,8 +96,8 @@ static void compress_with_shards_is_refused(void **state)
                                         t.config, comm, t.store, tree),
                      CO_E_USAGE);
     assert_string_equal(co_error_message(),
-                        "bad.yaml:1:34: compress: what ranks leave out depends on their number, of "
-                        "which shards make the result independent; leave compress out, or let "
+                        "bad.yaml:1:34: compress: what is sent depends on the number of ranks, "
+                        "and shards make the result independent of it; leave compress out, or let "
                         "shards be auto");
     strategy_test_close(&t);
     co_tree_destroy(tree);

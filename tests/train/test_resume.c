@@ -399,7 +399,7 @@ static void resume_without_valid_checkpoint_is_an_error(void **state)
     shell("for f in %s/run/checkpoints/*/weights.safetensors; do printf x >> $f; done", folder);
     shell("sed -i 's/\"version\": 2/\"version\": 1/' %s/run/checkpoints/step-6/manifest.json",
           folder);
-    fails(CO_E_DATA, "no checkpoint of 2 is good", true, "epochs=4");
+    fails(CO_E_DATA, "no valid checkpoint among 2", true, "epochs=4");
     shell("rm -r %s/run/checkpoints", folder);
     fingerprint(after);
     assert_string_not_equal(before, after);
