@@ -37,6 +37,7 @@ static const struct {
     const co_metric_batch *batch;
     double value;
 } worked[] = {
+    {"mae", &of_values, 1},                   /* 8 / 8 */
     {"rmse", &of_values, 1.3228756555322954}, /* sqrt(14 / 8) */
     /* 1 - 6 / 5, 1 - 8 / 2.75: targets 1 2 3 4 and 3 1 1 2 */
     {"r2", &of_values, (-0.2 + (1 - 8 / 2.75)) / 2},
