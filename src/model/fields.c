@@ -76,12 +76,11 @@ co_status co_model_check_data(const co_model *model, const co_dataset *dataset)
         const co_field *field = co_batch_find(&batch, graph->input[i].name);
 
         if (!field)
-            return co_fail(
-                CO_E_USAGE,
-                "data: the samples have no field '%s', which the network's loss compares "
-                "with; `loss: mse_loss` and bce_with_logits_loss take a 'target', the "
-                "others a 'label'",
-                graph->input[i].name);
+            return co_fail(CO_E_USAGE,
+                           "data: the samples have no field '%s', which %s compares with; "
+                           "`cohort list ops` names the losses that take another",
+                           graph->input[i].name,
+                           graph->node[graph->var[graph->loss].producer].op->name);
         CO_TRY(co_model_check_form(model, field, &graph->input[i], "data"));
     }
     return CO_OK;

@@ -33,10 +33,8 @@ const co_key co_spec_keys[] = {
      CO_KEY_TAKES("a list of layers of `cohort list ops`, each a name or {name: {key: value}}"),
      "network written out, instead of model"},
     {"loss", CO_KEY_VALUE, SPEC(loss), "~", 0, 0,
-     CO_KEY_TAKES("nll_loss, cross_entropy, mse_loss, bce_with_logits_loss, or {name: "
-                  "cross_entropy, label_smoothing: 0.1}"),
-     "nll_loss, cross_entropy, mse_loss or bce_with_logits_loss; by default what the last layer "
-     "asks for"},
+     CO_KEY_TAKES("a loss of `cohort list ops`, or {name: cross_entropy, label_smoothing: 0.1}"),
+     "one of the losses of `cohort list ops`; by default what the last layer asks for"},
     {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, CO_KEY_TAKES("a file, or a map of the keys"),
      "initial weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
      "drawn"},

@@ -2,6 +2,8 @@
 (PyTorch, in double precision), for test_worked.c. Run by hand when a case is added; the result is
 kept, so that the tests need no PyTorch."""
 
+import os
+import re
 import sys
 import textwrap
 
@@ -37,6 +39,9 @@ def mse(x, target):
 
 def bce(x, target):
     return F.binary_cross_entropy_with_logits(x, target, reduction="none").flatten(1).mean(1)
+
+
+mse.of_values = bce.of_values = True  # and not of labels
 
 
 def norm(momentum=0.1, eps=1e-5):
@@ -98,6 +103,27 @@ CASES = [
 ]
 
 
+def with_torchs_name(name):
+    """An operator that torch.nn.functional has under the same name, without attributes of its own."""
+    f = getattr(F, name)
+    if not name.endswith("_loss"):
+        return (name, name, 2, (3, 4), [], [], plain(lambda x, p: f(x)), None)
+
+    def loss(x, target):
+        return f(x, target, reduction="none").flatten(1).mean(1)
+    loss.of_values = True
+    return (name, name, 3, (4,), [], [], plain(lambda x, p: x), loss)
+
+
+def listed():
+    """The operators of src/ops/list.h that no case above has, in its order."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/ops/list.h")
+    nets = " ".join(case[1] for case in CASES)
+    with open(path, encoding="ascii") as f:
+        names = re.findall(r"^OP\((\w+)\)", f.read(), re.MULTILINE)
+    return [name for name in names if name not in nets and "dropout" not in name]
+
+
 def run(batch, sample, params, buffers, output, loss):
     """Output, loss of each sample, gradients of input and parameters, buffers; output again in
     evaluation, from the first buffers."""
@@ -112,7 +138,7 @@ def run(batch, sample, params, buffers, output, loss):
         labels = torch.tensor([(7 * n + 3) % y.shape[1] for n in range(batch)])
         targets = torch.tensor([(5 * e + 3) % 9 / 8 for e in range(y.numel())],
                                dtype=torch.float64).reshape(y.shape)
-        losses = loss(y, targets if loss in (mse, bce) else labels)
+        losses = loss(y, targets if hasattr(loss, "of_values") else labels)
         losses.sum().backward()
     else:
         losses = torch.zeros(0)
@@ -132,7 +158,7 @@ def main():
     print("#ifndef CO_TESTS_OPS_WORKED_VALUES_H\n#define CO_TESTS_OPS_WORKED_VALUES_H\n")
     print('#include "test_worked.h"\n\n/* clang-format off */')
     rows = []
-    for i, (name, net, batch, sample, *rest) in enumerate(CASES):
+    for i, (name, net, batch, sample, *rest) in enumerate(CASES + [with_torchs_name(name) for name in listed()]):
         values = run(batch, sample, *rest)
         print("static const float worked_%d[] = {" % i)
         print("\n".join(textwrap.wrap(", ".join(map(literal, values)), 99)))

@@ -4,23 +4,9 @@
 #include "backends/ref/ref.h"
 
 static const co_kernel *const backend_kernels[] = {
-    &co_ref_conv2d,
-    &co_ref_linear,
-    &co_ref_maxpool,
-    &co_ref_avgpool,
-    &co_ref_adaptive_avgpool,
-    &co_ref_batchnorm,
-    &co_ref_relu,
-    &co_ref_dropout,
-    &co_ref_dropout2d,
-    &co_ref_add,
-    &co_ref_flatten,
-    &co_ref_scale,
-    &co_ref_log_softmax,
-    &co_ref_nll_loss,
-    &co_ref_cross_entropy,
-    &co_ref_mse_loss,
-    &co_ref_bce_with_logits_loss,
+#define OP(name) &co_ref_##name,
+#include "ops/list.h"
+#undef OP
     NULL,
 };
 
