@@ -290,6 +290,13 @@ static const float worked_25[] = {
 0.40112567f, -0.14475754f, 0, 0.29274246f, -0.16137433f, -0.056282722f, 0.19458429f, -0.16904515f
 };
 
+static const float worked_26[] = {
+-0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f, -0.5f, -0.0625f, 0.375f, -0.625f,
+-0.1875f, 0.8125f, 0.515625f, 0.8125f, -0.25f, -0.25f, -0.25f, 0.25f, -0.25f, -0.25f, -0.25f,
+-0.25f, -0.25f, 0, -0.25f, -0.25f, -0.6875f, -0.25f, 0.1875f, 0.625f, -0.375f, 0.0625f, 0.5f,
+-0.5f, -0.0625f, 0.375f, -0.625f, -0.1875f
+};
+
 static const worked_case worked_cases[] = {
 {"conv2d",
  "conv2d {out: 3, kernel: 3}",
@@ -370,6 +377,9 @@ static const worked_case worked_cases[] = {
 {"gelu",
  "gelu",
  2, {2, {3, 4}}, worked_25, 72},
+{"l1_loss",
+ "l1_loss",
+ 3, {1, {4}}, worked_26, 39},
 };
 
 #endif
