@@ -27,8 +27,8 @@ typedef struct onnx_builder {
 } onnx_builder;
 
 /* Up to so many nodes and constants may a writer add for one node of ours. */
-#define ONNX_MAX_NODES   2
-#define ONNX_MAX_TENSORS 2
+#define ONNX_MAX_NODES   5
+#define ONNX_MAX_TENSORS 3
 
 /* A node of this ONNX operator, which reads `x` and then the parameters of `node`, and writes its
    output. */

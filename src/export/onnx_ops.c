@@ -144,6 +144,28 @@ static void ops_scale(onnx_builder *b, const co_node *node)
     onnx_add_named(b, "Mul", node, "", in, onnx_value(b, node->out[0]));
 }
 
+/* x (1 + erf(x sqrt(1/2))) / 2: opset 13 has no Gelu. */
+static void ops_gelu(onnx_builder *b, const co_node *node)
+{
+    static const float number[3] = {0.70710678F, 1, 0.5F};
+    static const char *const names[3] = {".root_half", ".one", ".half"};
+    const co_shape one = {0, {0}};
+    const char *x = onnx_value(b, node->in[0]), *scaled = onnx_name(b, node, "/scaled");
+    const char *erf = onnx_name(b, node, "/erf"), *sum = onnx_name(b, node, "/sum");
+    const char *twice = onnx_name(b, node, "/twice"), *constant[3];
+
+    for (int i = 0; i < 3; i++) {
+        constant[i] = onnx_name(b, node, names[i]);
+        onnx_add_tensor(b, constant[i], &one, &number[i]);
+    }
+    onnx_add_named(b, "Mul", node, "/scaled", (const char *[]){x, constant[0], NULL}, scaled);
+    onnx_add_named(b, "Erf", node, "/erf", (const char *[]){scaled, NULL}, erf);
+    onnx_add_named(b, "Add", node, "/sum", (const char *[]){erf, constant[1], NULL}, sum);
+    onnx_add_named(b, "Mul", node, "/twice", (const char *[]){x, sum, NULL}, twice);
+    onnx_add_named(b, "Mul", node, "", (const char *[]){twice, constant[2], NULL},
+                   onnx_value(b, node->out[0]));
+}
+
 static void ops_flatten(onnx_builder *b, const co_node *node)
 {
     onnx_attr_int(b, onnx_add(b, "Flatten", node), "axis", 1);
@@ -167,6 +189,7 @@ static const ops_writer ops_table[] = {
     {&co_op_adaptive_avgpool, ops_adaptive_avgpool},
     {&co_op_batchnorm, ops_batchnorm},
     {&co_op_relu, ops_relu},
+    {&co_op_gelu, ops_gelu},
     {&co_op_add, ops_add},
     {&co_op_scale, ops_scale},
     {&co_op_flatten, ops_flatten},

@@ -227,6 +227,29 @@ static void onnx_export_has_free_batch_size_and_metadata(void **state)
     close_network(&n);
 }
 
+/* In nodes that opset 13 has. */
+static void onnx_gelu_is_written_with_erf(void **state)
+{
+    static const char *const want[] = {
+        "Mul(/fc /gelu.root_half)=/gelu/scaled", "Erf(/gelu/scaled)=/gelu/erf",
+        "Add(/gelu/erf /gelu.one)=/gelu/sum", "Mul(/fc /gelu/sum)=/gelu/twice",
+        "Mul(/gelu/twice /gelu.half)=output"};
+    network n = open_network("layers: [flatten, {linear: {name: fc, out: 5}}, {gelu: {name: "
+                             "gelu}}]\n");
+    Onnx__ModelProto *model = export_and_read(&n.export);
+
+    (void)state;
+    assert_int_equal(model->graph->n_node, 7);
+    for (size_t i = 0; i < 5; i++) {
+        char got[256];
+
+        describe(got, sizeof(got), model->graph->node[i + 2]);
+        assert_string_equal(got, want[i]);
+    }
+    onnx__model_proto__free_unpacked(model, NULL);
+    close_network(&n);
+}
+
 /* A loss is not exported; a new op says itself in ONNX, or this list says why it cannot. */
 static void onnx_every_op_has_a_writer(void **state)
 {
@@ -294,6 +317,7 @@ int main(void)
         cmocka_unit_test(onnx_every_op_is_exported),
         cmocka_unit_test(onnx_export_keeps_weights_and_names),
         cmocka_unit_test(onnx_export_has_free_batch_size_and_metadata),
+        cmocka_unit_test(onnx_gelu_is_written_with_erf),
         cmocka_unit_test(onnx_every_op_has_a_writer),
         cmocka_unit_test(onnx_op_without_writer_is_named),
         cmocka_unit_test(export_failed_allocation_is_an_error),

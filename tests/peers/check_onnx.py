@@ -43,6 +43,7 @@ ODD = [
     "flatten",
     {"linear": {"name": "fc", "out": 16, "bias": False}},
     "relu",
+    "gelu",
     {"linear": {"name": "head", "out": 6}},
     {"scale": -2.5},
     {"dropout": 0.5},  # the output itself
