@@ -44,6 +44,35 @@ CO_API co_status co_model_save(const co_model *model, const char *path);
 /** Weights and running statistics of rank `root` to all. */
 CO_API co_status co_model_broadcast(co_model *model, co_comm *comm, int root);
 
+/** A tensor of a model: a parameter, or a buffer. */
+typedef struct co_parameter {
+    const char *name; /* "conv1.weight", as in files of weights; the model's */
+    co_dtype dtype;   /* CO_F32 */
+    co_shape shape;
+    bool buffer; /* running statistics: kept and saved, not trained */
+    bool frozen; /* co_model_freeze */
+} co_parameter;
+
+/** Tensor i, in the order of building, which is that of PyTorch's state_dict; false after the last.
+ */
+CO_API bool co_model_parameter(co_parameter *out, const co_model *model, size_t i);
+/** Copy the values of a tensor to `out`, or from `values`: row-major, as many elements as `shape`
+ *  says; both stay the caller's. CO_E_USAGE: there is none of that name, or its type or shape is
+ *  another. Between steps, not between forward and step. With several ranks all of them set the
+ *  same, or one does and co_model_broadcast follows. What the optimizer keeps of the parameter
+ *  (momentum) is left as it is. */
+CO_API co_status co_model_get_parameter(void *out, const co_model *model, const char *name,
+                                        co_dtype dtype, const co_shape *shape);
+CO_API co_status co_model_set_parameter(co_model *model, const char *name, co_dtype dtype,
+                                        const co_shape *shape, const void *values);
+/** Freeze, or train again, the parameters whose name, or a layer above, matches a pattern of
+ *  fnmatch(3): "layer1", "layer[12].*.bn?", "*.bias". A frozen parameter has no update, weight
+ * decay included, and no part in the norm of the gradient; the others move as with PyTorch's
+ *  requires_grad = False. Batch norm still updates its running statistics. CO_E_USAGE: the pattern
+ *  matches nothing. Between steps, on all ranks alike; with a strategy under which ranks hold the
+ *  same weights, else the next step fails. */
+CO_API co_status co_model_freeze(co_model *model, const char *pattern, bool frozen);
+
 /** Statistics of batch norm over the batches of all ranks of `comm`, which is borrowed; NULL: of
  *  this rank alone again. Forward in training mode and backward are then collective: all ranks
  *  call them equally often, also with a batch of no samples. */

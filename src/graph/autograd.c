@@ -20,8 +20,13 @@ static bool *autograd_find_wanted(co_plan *plan)
 
     for (int i = 0; wanted && i < graph->n_node; i++) {
         const co_node *node = &graph->node[i];
-        bool any = node->range_end > node->range_begin;
+        bool any = false;
 
+        for (int k = 0; k < node->n_param; k++) {
+            const co_param *param = &graph->param[node->param[k]];
+
+            any = any || (!param->spec.buffer && param->count > 0 && !param->frozen);
+        }
         for (int k = 0; k < node->op->n_in; k++)
             any = any || (wanted[node->in[k]] && (node->op->grad_in >> k & 1));
         for (int k = 0; k < node->op->n_out; k++)

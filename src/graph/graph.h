@@ -22,6 +22,7 @@ typedef struct co_param {
     co_param_spec spec;
     size_t offset; /* in the store's param and grad arrays, or in its buffer array */
     size_t count;
+    bool frozen; /* not trained for now: its gradient is not needed */
 } co_param;
 
 typedef struct co_node {

@@ -31,6 +31,7 @@ struct co_model {
     co_precision precision;
     uint64_t seed;
     co_comm *norm_comm; /* borrowed; batch statistics are of its ranks; NULL: of this one */
+    uint64_t freezes;   /* changes of what is frozen */
     bool given;         /* its initial weights come from a file, not from the seed */
     int64_t classes;    /* logits per sample */
     int64_t *confusion; /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
@@ -85,6 +86,8 @@ void co_model_drop_plans(co_model *model);
 /* Weights and running statistics as named tensors in one allocation, in order of building; of a
    store that the host may not touch, as they are now. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
+/* What a config's `freeze` names: a pattern, or a list of them; NULL: nothing. */
+co_status co_model_freeze_value(co_model *model, const co_value *value);
 /* Where the trained tensors are in the store, in one allocation, in order of the store. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 

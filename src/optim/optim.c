@@ -138,7 +138,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     const co_optimizer_ops *ops;
     const void *chosen;
     const co_value *map;
-    const co_segment all = {0, store->n, CO_PARAM_WEIGHT};
+    const co_segment all = {0, store->n, CO_PARAM_WEIGHT, false};
     co_optim *optim;
     co_status st;
 
@@ -236,6 +236,10 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
         const double decay = optim_decay(optim, segment[i].kind);
         const size_t end = segment[i].begin + segment[i].n;
 
+        if (segment[i].frozen) {
+            last = NULL;
+            continue;
+        }
         if (last && !optim->ops->per_tensor && last->decay == decay) {
             last->end = end;
             continue;

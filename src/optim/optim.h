@@ -37,6 +37,7 @@ float *co_optim_state(const co_optim *optim, const co_store *store, int i);
 typedef struct co_segment {
     size_t begin, n; /* elements */
     co_param_kind kind;
+    bool frozen; /* no update touches it */
 } co_segment;
 
 /* The tensors of the store, by rising `begin`; copied. Until then all of it is one weight. */

@@ -22,18 +22,6 @@ static co_status distributed_draw_weights(void *owner, uint64_t offset)
     return co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
-static co_status distributed_set_segments(co_distributed *d)
-{
-    co_segment *segment = NULL;
-    size_t n = 0;
-    co_status st;
-
-    CO_TRY(co_model_segments(&segment, &n, d->options.model));
-    st = co_optim_set_segments(d->optim, segment, n);
-    co_free(segment);
-    return st;
-}
-
 /* A gradient that waits for a later step would wait with the scale of its own. */
 static bool distributed_keeps_gradients(const co_strategy *strategy)
 {
@@ -110,8 +98,6 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     d->config = values->config;
     st = co_optim_create(&d->optim, values->optimizer, values->config, store);
     if (st == CO_OK)
-        st = distributed_set_segments(d);
-    if (st == CO_OK)
         st = co_optim_set_batch(d->optim, options->batch);
     if (st == CO_OK)
         st = co_schedule_create(&d->schedule, values->schedule, values->config);
@@ -126,8 +112,10 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;
         d->strategy->whole_tensors = co_optim_ops(d->optim)->per_tensor;
-        st = co_strategy_start(d->strategy);
+        st = distributed_set_segments(d);
     }
+    if (st == CO_OK)
+        st = co_strategy_start(d->strategy);
     if (st == CO_OK)
         st = distributed_open_scaler(d);
     if (st == CO_OK)
@@ -226,6 +214,7 @@ void co_distributed_destroy(co_distributed *d)
     distributed_take_grad(d);
     co_schedule_destroy(d->schedule);
     co_optim_destroy(d->optim);
+    co_free(d->frozen);
     if (d->owns_config)
         co_config_destroy(d->config);
     co_free(d);
@@ -274,6 +263,7 @@ static co_status distributed_begin_step(co_distributed *d)
 
     if (d->begun)
         return CO_OK;
+    CO_TRY(distributed_follow_freezes(d));
     d->begun = true;
     d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
     given->number = d->step.step;
@@ -295,6 +285,7 @@ static co_status distributed_ready(void *arg, size_t begin, size_t end)
     co_status st;
 
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_POST);
+    distributed_drop_frozen(d, begin, end);
     st = co_strategy_grad_ready(d->strategy, begin, end);
     co_profiler_leave(distributed_profiler(d));
     return distributed_synced(d, start_ns, st);
@@ -332,6 +323,7 @@ co_status co_distributed_next_shard(co_distributed *d)
     const uint64_t start_ns = co_clock_ns();
 
     distributed_complete_gradient(d);
+    distributed_drop_frozen(d, 0, d->options.model->store->n);
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
 }
 

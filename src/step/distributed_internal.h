@@ -22,8 +22,20 @@ struct co_distributed {
     bool has_gradient;     /* this step has written store->grad */
     double lr;
     co_scaler scaler;
+    co_segment *frozen; /* owned; (n_frozen) tensors that are not trained */
+    size_t n_frozen;
+    uint64_t freezes; /* of the model, when these were found */
     uint64_t sync_ns; /* spent in the strategy since the first step */
 };
+
+/* --- freeze.c --- */
+/* What the optimizer updates and what is frozen, from the model. CO_E_USAGE where that cannot be.
+ */
+co_status distributed_set_segments(co_distributed *distributed);
+/* The same if it has changed since. */
+co_status distributed_follow_freezes(co_distributed *distributed);
+/* Gradients [begin, end) are those of the rank's part: zeros for what is frozen. */
+void distributed_drop_frozen(const co_distributed *distributed, size_t begin, size_t end);
 
 /* --- update.c --- */
 /* One range, by the values of this step. */

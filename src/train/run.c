@@ -42,7 +42,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
                                       .classes = co_dataset_classes(dataset),
                                       .seed = (uint64_t)spec->seed};
 
-    return co_model_create_from(out, &values, &options);
+    CO_TRY(co_model_create_from(out, &values, &options));
+    return co_model_freeze_value(*out, spec->freeze);
 }
 
 /* Processes get their copies by the fork. */

@@ -27,7 +27,10 @@ co_status co_job_check_ranks(const co_job *job, int ranks)
 /* What cannot be where ranks hold weights of their own, or go from step to step on their own. */
 static co_status run_check_apart(const co_spec *spec)
 {
-    const char *what = spec->ema ? "ema" : spec->sync_batch_norm ? "sync_batch_norm" : NULL;
+    const char *what = spec->ema               ? "ema"
+                       : spec->sync_batch_norm ? "sync_batch_norm"
+                       : spec->freeze          ? "freeze"
+                                               : NULL;
 
     if (!what)
         return CO_OK;

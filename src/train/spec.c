@@ -38,6 +38,9 @@ const co_key co_spec_keys[] = {
     {"init", CO_KEY_VALUE, SPEC(init), "~", 0, 0, CO_KEY_TAKES("a file, or a map of the keys"),
      "initial weights: a .safetensors file, or {weights: FILE, skip: [LAYER, ...]}; by default "
      "drawn"},
+    {"freeze", CO_KEY_VALUE, SPEC(freeze), "~", 0, 0,
+     CO_KEY_TAKES("a layer, or a list of them; patterns such as layer1.* and *.bias"),
+     "layers and parameters that are not trained: names, or patterns such as layer1.* and *.bias"},
     {"data", CO_KEY_VALUE, SPEC(data), NULL, 0, 0,
      CO_KEY_TAKES("a name of `cohort list datasets`, or {name: ..., path: ..., key: value}"),
      "data set: a name, or {name: ..., path: ..., key: value}"},

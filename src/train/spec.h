@@ -20,6 +20,7 @@ typedef struct co_spec {
     co_config *config; /* owned */
     const co_value *model, *layers, *loss, *init, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
+    const co_value *freeze;  /* NULL: all is trained */
     const co_value *plugins; /* files; who reads the config has loaded them, or refuses it */
     const co_value *clip, *loader, *ema, *stop_at; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
