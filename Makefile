@@ -73,7 +73,7 @@ test-mutations: ## MUTATIONS=1000 damaged files for each reader of untrusted byt
 	@scripts/mutations.sh build-asan-ubsan $(or $(MUTATIONS),1000) $(or $(SEED),1)
 
 test-checkpoints: all ## 300 times SIGKILL while checkpoints are written
-	@tests/checkpoints/kills.sh build/cohort $(or $(KILLS),300)
+	@tests/checkpoint/kills.sh build/cohort $(or $(KILLS),300)
 
 test-busy: tests ## the tests beside two busy loops, those with a clock 20 times; ROUNDS=n, REPEATS=n
 	@scripts/busy.sh build $(or $(ROUNDS),3) $(or $(REPEATS),20)

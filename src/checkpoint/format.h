@@ -25,7 +25,7 @@ static inline const char *format_dtype_name(co_dtype dtype)
     return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- widen.c: half precision, which is read as fp32 ---- */
+/* ---- half_to_fp32.c: half precision, which is read as fp32 ---- */
 
 #define FORMAT_HALF_SIZE 2
 

@@ -3,8 +3,8 @@
  *
  * Nothing in the file is believed: every name, shape and place is checked before a tensor is
  * handed out, and together the tensors must cover the bytes after the header exactly once. Knows
- * the format; not what the tensors are for. 16-bit floats become F32 here (widen.c), so that nobody
- * else meets them.
+ * the format; not what the tensors are for. 16-bit floats become F32 here (half_to_fp32.c), so that
+ * nobody else meets them.
  */
 #include <errno.h>
 #include <stdlib.h>

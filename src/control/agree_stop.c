@@ -20,7 +20,7 @@ enum { STOP_NOT = 0, STOP_LIMIT, STOP_ASKED, STOP_TERMINATED, STOP_INTERRUPTED }
 
 static int64_t stop_reason(const co_rank_control_options *o)
 {
-    const co_status heard = co_listener_heard(o->listener);
+    const co_status heard = co_signal_thread_heard(o->listener);
     const double limit = (double)o->max_seconds;
 
     if (heard != CO_OK)
@@ -81,7 +81,7 @@ co_status co_stop_before_step(co_rank_control *control, uint64_t step)
 
     if (!o->listener)
         return CO_OK;
-    co_listener_step(o->listener, step + 1);
+    co_signal_thread_step(o->listener, step + 1);
     if (step < control->meeting.next)
         return CO_OK;
     word[0] = stop_reason(o);

@@ -36,7 +36,7 @@ static co_watch *requests_watch(const void *arg, int i)
 
 static const char *requests_stopping(const co_mpi_requests *requests)
 {
-    const co_status heard = co_listener_heard(requests->options.listener);
+    const co_status heard = co_signal_thread_heard(requests->options.listener);
 
     if (heard != CO_OK)
         return heard == CO_E_INTERRUPTED ? "interrupted" : "terminated";

@@ -14,7 +14,7 @@ typedef struct co_mpi_requests co_mpi_requests;
 /* All borrowed. */
 typedef struct co_mpi_requests_options {
     co_comm *comm;
-    const struct co_listener *listener;
+    const struct co_signal_thread *listener;
     const char *run_dir;
     int restarts;      /* of the ranks so far */
     uint64_t start_ns; /* of the run */

@@ -14,18 +14,18 @@
 #include "state/state.h"
 
 struct co_session;
-struct co_listener;
+struct co_signal_thread;
 
 /* All borrowed, but for `requests`. */
 typedef struct co_rank_control_options {
     co_comm *comm;
-    const co_state_source *source; /* what is committed */
-    co_saver *saver;               /* NULL: no checkpoints */
-    struct co_session *session;    /* NULL: one generation of ranks */
-    struct co_listener *listener;  /* over MPI; NULL: nobody listens */
-    co_mpi_requests *requests;     /* of the owner, over MPI on rank 0; NULL: none; owned */
-    int64_t max_seconds;           /* of the run, over MPI; 0: no limit */
-    uint64_t start_ns;             /* of the run */
+    const co_state_source *source;     /* what is committed */
+    co_saver *saver;                   /* NULL: no checkpoints */
+    struct co_session *session;        /* NULL: one generation of ranks */
+    struct co_signal_thread *listener; /* over MPI; NULL: nobody listens */
+    co_mpi_requests *requests;         /* of the owner, over MPI on rank 0; NULL: none; owned */
+    int64_t max_seconds;               /* of the run, over MPI; 0: no limit */
+    uint64_t start_ns;                 /* of the run */
 } co_rank_control_options;
 
 /* Over MPI, of one rank; the same on all ranks, but for the time. */

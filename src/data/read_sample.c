@@ -8,7 +8,7 @@
 #include "data/dataset_internal.h"
 
 /* The stored bytes: images carry their own size, pixels are as many as the data set has said. */
-static co_status draw_stored(co_bytes *out, const co_dataset *data, uint64_t i,
+static co_status read_stored(co_bytes *out, const co_dataset *data, uint64_t i,
                              co_data_scratch *scratch)
 {
     const size_t size = (size_t)co_shape_count(&data->info.shape);
@@ -22,7 +22,7 @@ static co_status draw_stored(co_bytes *out, const co_dataset *data, uint64_t i,
 }
 
 /* The box that is taken of an image of this size. */
-static co_status draw_box(co_image_box *out, const co_dataset *data, int64_t height, int64_t width,
+static co_status read_box(co_image_box *out, const co_dataset *data, int64_t height, int64_t width,
                           const co_augment_place *place, const char *name)
 {
     if (!place || data->augment.n_box == 0)
@@ -33,7 +33,7 @@ static co_status draw_box(co_image_box *out, const co_dataset *data, int64_t hei
 
 /* What is to become of the image, but for the box; returns how many augmentations of bytes this
    leaves nothing to do for. When it does for all of them, the result is floats. */
-static size_t draw_want(co_image_want *out, const co_dataset *data, const co_augment_place *place,
+static size_t read_want(co_image_want *out, const co_dataset *data, const co_augment_place *place,
                         bool past)
 {
     size_t done = 0;
@@ -51,7 +51,7 @@ static size_t draw_want(co_image_want *out, const co_dataset *data, const co_aug
 }
 
 /* The part of the image that is taken, decoded or resampled: (C, H, W). */
-static co_status draw_frame(void *out, co_image_want *want, const co_dataset *data,
+static co_status read_frame(void *out, co_image_want *want, const co_dataset *data,
                             const co_bytes *bytes, uint64_t i, const co_augment_place *place,
                             co_data_scratch *scratch)
 {
@@ -72,11 +72,11 @@ static co_status draw_frame(void *out, co_image_want *want, const co_dataset *da
     if (!scratch->image)
         CO_TRY(co_image_scratch_create(&scratch->image));
     if (!data->info.encoded) {
-        CO_TRY(draw_box(&want->box, data, stored->dim[1], stored->dim[2], place, name));
+        CO_TRY(read_box(&want->box, data, stored->dim[1], stored->dim[2], place, name));
         return co_image_resample(out, want, &pixels, scratch->image);
     }
     CO_TRY(co_image_probe(&image, bytes->at, bytes->n, name));
-    CO_TRY(draw_box(&want->box, data, (int64_t)image.height, (int64_t)image.width, place, name));
+    CO_TRY(read_box(&want->box, data, (int64_t)image.height, (int64_t)image.width, place, name));
     return co_image_decode(out, want, scratch->image, bytes->at, bytes->n, name);
 }
 
@@ -96,17 +96,17 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     }
     if (dataset->augment.n == 0)
         place = NULL;
-    CO_TRY(draw_stored(&bytes, dataset, i, scratch));
+    CO_TRY(read_stored(&bytes, dataset, i, scratch));
     scratch->bytes += bytes.n;
     if (dataset->framed)
-        done = draw_want(&want, dataset, place, scratch->past);
+        done = read_want(&want, dataset, place, scratch->past);
     if (!want.table && (dataset->framed || place)) {
         CO_TRY(co_buffer_reserve(&block[0], &scratch->pixels, 3 * size));
         block[1] = block[0] + size;
         block[2] = block[1] + size;
     }
     if (dataset->framed) {
-        CO_TRY(draw_frame(want.table ? (void *)out : block[2], &want, dataset, &bytes, i, place,
+        CO_TRY(read_frame(want.table ? (void *)out : block[2], &want, dataset, &bytes, i, place,
                           scratch));
         bytes.at = block[2];
     }
@@ -119,7 +119,7 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     return CO_OK;
 }
 
-static co_status draw_check_place(const co_dataset *dataset, uint64_t i)
+static co_status read_check_place(const co_dataset *dataset, uint64_t i)
 {
     if (i < co_dataset_count(dataset))
         return CO_OK;
@@ -135,7 +135,7 @@ co_status co_dataset_read_field(const co_dataset *dataset, void *out, int k, uin
         n++;
     if (k < 0 || k >= n)
         return co_fail(CO_E_USAGE, "there is no field %d; the data set has %d", k, n);
-    CO_TRY(draw_check_place(dataset, i));
+    CO_TRY(read_check_place(dataset, i));
     if (!co_dataset_has_images(dataset))
         return dataset->ops->field(dataset->self, out, k, i);
     return k == 0 ? co_dataset_read(dataset, out, i) : co_dataset_take_label(out, dataset, i);
@@ -146,7 +146,7 @@ co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
     co_data_scratch scratch = {0};
     co_status st;
 
-    CO_TRY(draw_check_place(dataset, i));
+    CO_TRY(read_check_place(dataset, i));
     st = co_dataset_draw(dataset, out, i, NULL, &scratch);
     co_data_scratch_free(&scratch);
     return st;

@@ -13,27 +13,27 @@
 
 #define INDICES_DIGITS 10 /* of UINT32_MAX */
 
-typedef struct indices_reader {
+typedef struct lists_reader {
     const uint8_t *at, *end; /* of the rest of the line */
     size_t line;             /* from 1 */
     uint64_t count;          /* samples of the set */
     uint32_t *order;         /* where the next sample goes */
     uint64_t *seen;          /* (count), owned: the line that a sample is in, or 0 */
     const char *name;
-} indices_reader;
+} lists_reader;
 
-static bool indices_is_blank(uint8_t c)
+static bool lists_is_blank(uint8_t c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == ',';
 }
 
-static void indices_skip_blanks(indices_reader *r)
+static void lists_skip_blanks(lists_reader *r)
 {
-    while (r->at < r->end && indices_is_blank(*r->at))
+    while (r->at < r->end && lists_is_blank(*r->at))
         r->at++;
 }
 
-static co_status indices_read_number(uint64_t *out, indices_reader *r)
+static co_status lists_read_number(uint64_t *out, lists_reader *r)
 {
     const uint8_t *start = r->at;
 
@@ -53,18 +53,18 @@ static co_status indices_read_number(uint64_t *out, indices_reader *r)
 }
 
 /* "17", or "10-19". */
-static co_status indices_read_range(uint64_t *first, uint64_t *last, indices_reader *r)
+static co_status lists_read_range(uint64_t *first, uint64_t *last, lists_reader *r)
 {
-    CO_TRY(indices_read_number(first, r));
+    CO_TRY(lists_read_number(first, r));
     *last = *first;
     if (r->at < r->end && *r->at == '-') {
         r->at++;
-        CO_TRY(indices_read_number(last, r));
+        CO_TRY(lists_read_number(last, r));
     }
     if (*last < *first)
         return co_fail(CO_E_DATA, "%s:%zu: the range %llu-%llu ends before it begins", r->name,
                        r->line, (unsigned long long)*first, (unsigned long long)*last);
-    if (r->at < r->end && !indices_is_blank(*r->at))
+    if (r->at < r->end && !lists_is_blank(*r->at))
         return co_fail(CO_E_DATA,
                        "%s:%zu: samples are parted by blanks or commas; what follows %llu is "
                        "neither",
@@ -72,7 +72,7 @@ static co_status indices_read_range(uint64_t *first, uint64_t *last, indices_rea
     return CO_OK;
 }
 
-static co_status indices_take(indices_reader *r, uint64_t sample)
+static co_status lists_take(lists_reader *r, uint64_t sample)
 {
     if (r->seen[sample] == r->line)
         return co_fail(CO_E_DATA, "%s:%zu: sample %llu comes twice", r->name, r->line,
@@ -85,19 +85,19 @@ static co_status indices_take(indices_reader *r, uint64_t sample)
     return CO_OK;
 }
 
-static co_status indices_read_line(indices_reader *r)
+static co_status lists_read_line(lists_reader *r)
 {
-    for (indices_skip_blanks(r); r->at < r->end; indices_skip_blanks(r)) {
+    for (lists_skip_blanks(r); r->at < r->end; lists_skip_blanks(r)) {
         uint64_t first, last;
 
-        CO_TRY(indices_read_range(&first, &last, r));
+        CO_TRY(lists_read_range(&first, &last, r));
         for (uint64_t sample = first; sample <= last; sample++)
-            CO_TRY(indices_take(r, sample));
+            CO_TRY(lists_take(r, sample));
     }
     return CO_OK;
 }
 
-static co_status indices_read(uint64_t *size, indices_reader *r, const uint8_t *end, int ranks)
+static co_status lists_read(uint64_t *size, lists_reader *r, const uint8_t *end, int ranks)
 {
     int rank = 0;
 
@@ -113,7 +113,7 @@ static co_status indices_read(uint64_t *size, indices_reader *r, const uint8_t *
                     CO_E_USAGE,
                     "%s:%zu: a line for rank %d, but there are %d rank%s; give one per rank",
                     r->name, r->line, rank, ranks, co_plural((uint64_t)ranks));
-            CO_TRY(indices_read_line(r));
+            CO_TRY(lists_read_line(r));
             size[rank++] = (uint64_t)(r->order - first);
         }
         r->at = newline ? newline + 1 : end;
@@ -127,13 +127,13 @@ static co_status indices_read(uint64_t *size, indices_reader *r, const uint8_t *
 co_status co_indices_parse(uint32_t *order, uint64_t *size, const uint8_t *text, size_t n,
                            uint64_t count, int ranks, const char *name)
 {
-    indices_reader r = {.at = text, .count = count, .order = order, .name = name};
+    lists_reader r = {.at = text, .count = count, .order = order, .name = name};
     co_status st;
 
     r.seen = co_calloc(count, sizeof(*r.seen));
     if (!r.seen)
         return CO_E_NOMEM;
-    st = indices_read(size, &r, text + n, ranks);
+    st = lists_read(size, &r, text + n, ranks);
     if (st == CO_OK && r.order == order)
         st = co_fail(CO_E_DATA, "%s: names no sample", name);
     co_free(r.seen);

@@ -91,10 +91,10 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
     co_call *call = &pc->call;
 
     call->kernel = pc->kernel = kernel;
-    if (pc->wide) {
-        CO_TRY(plan_wide_use(pc, plan, kernel));
-        call->kernel = kernel = &plan_wide_kernel;
-        call->self = pc->wide;
+    if (pc->upcast) {
+        CO_TRY(plan_upcast_use(pc, plan, kernel));
+        call->kernel = kernel = &plan_upcast_kernel;
+        call->self = pc->upcast;
     } else {
         call->self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
     }
@@ -127,7 +127,7 @@ co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
     CO_TRY(compile_new_call(out, plan, init));
     (*out)->backend = backend;
     if (!plan_kernel_takes(kernel, &(*out)->call) || !compile_supports(kernel, &(*out)->call, &why))
-        CO_TRY(plan_widen(*out, plan));
+        CO_TRY(plan_upcast_prepare(*out, plan));
     return compile_plan_call(plan, *out, kernel);
 }
 
@@ -266,8 +266,8 @@ static compile_choice compile_find(compile_refusals *all, const co_plan *plan, c
         if (kernel && plan_kernel_takes(kernel, &pc->call) &&
             compile_supports(kernel, &pc->call, &why))
             return (compile_choice){*at.backend, kernel, true};
-        if (kernel && !choice.kernel && pc->wide &&
-            compile_supports(kernel, plan_wide_call(pc->wide), &why)) {
+        if (kernel && !choice.kernel && pc->upcast &&
+            compile_supports(kernel, plan_upcast_call(pc->upcast), &why)) {
             choice = (compile_choice){*at.backend, kernel, false};
             before = all->used;
             why = "computes in fp32";
@@ -292,13 +292,13 @@ static co_status compile_choose(plan_call *pc, co_plan *plan)
     compile_choice choice;
 
     if (plan_is_half(&pc->call))
-        CO_TRY(plan_widen(pc, plan));
+        CO_TRY(plan_upcast_prepare(pc, plan));
     choice = compile_find(&all, plan, pc);
     if (!choice.kernel)
         return co_fail(CO_E_UNSUPPORTED, "layer %s: no backend can run %s (%s)", pc->call.name,
                        pc->call.op->name, all.text);
     if (choice.narrow)
-        pc->wide = NULL;
+        pc->upcast = NULL;
     pc->backend = choice.backend;
     pc->kernel = choice.kernel;
     pc->refusals = all.used ? co_arena_strdup(plan->arena, all.text) : "";

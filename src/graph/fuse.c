@@ -96,7 +96,7 @@ static void fuse_shape(co_tensor *out, const co_graph *graph, const co_node *las
 
 void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kernel)
 {
-    co_call *call = &pc->call, *seen = pc->wide ? plan_wide_call(pc->wide) : call;
+    co_call *call = &pc->call, *seen = pc->upcast ? plan_upcast_call(pc->upcast) : call;
     int n = 0;
 
     while (call->fused[n])

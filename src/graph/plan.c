@@ -266,7 +266,7 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
 {
     const plan_step *step = &plan->step[s];
     const plan_call *pc = step->pc;
-    const co_call *seen = pc->wide ? plan_wide_call(pc->wide) : &pc->call;
+    const co_call *seen = pc->upcast ? plan_upcast_call(pc->upcast) : &pc->call;
 
     *out = (co_plan_step){.name = pc->call.name,
                           .call = &pc->call,

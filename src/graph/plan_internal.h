@@ -19,16 +19,16 @@ typedef struct plan_tensor {
     struct plan_tensor *next;
 } plan_tensor;
 
-typedef struct plan_wide plan_wide; /* wide.c */
+typedef struct plan_upcast plan_upcast; /* upcast.c */
 
 typedef struct plan_call {
     co_call call;
     const co_backend *backend;
-    const co_kernel *kernel; /* the backend's; call.kernel is that, or plan_wide_kernel */
+    const co_kernel *kernel; /* the backend's; call.kernel is that, or plan_upcast_kernel */
     const char *refusals;    /* of the kernels before it; "": none */
     bool live;               /* the kernel's plan has been entered: fini is due */
     plan_tensor *workspace;  /* NULL: none */
-    plan_wide *wide;         /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
+    plan_upcast *upcast;     /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
     struct plan_call *next;
 } plan_call;
 
@@ -95,16 +95,16 @@ plan_convert_fn plan_find_convert(const co_store *store, const co_plan_options *
 co_status plan_convert(plan_convert_fn convert, co_queue *queue, co_tensor *to,
                        const co_tensor *from);
 
-/* --- wide.c --- */
+/* --- upcast.c --- */
 bool plan_is_half(const co_call *call);
 /* Whether the kernel computes with tensors of the call's types. */
 bool plan_kernel_takes(const co_kernel *kernel, const co_call *call);
-/* Let pc->wide have the same call with tensors of floats, for kernels to look at. */
-co_status plan_widen(plan_call *pc, co_plan *plan);
-co_call *plan_wide_call(plan_wide *wide);
-/* The call's kernel becomes plan_wide_kernel, which runs `kernel`. */
-co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel);
-extern const co_kernel plan_wide_kernel;
+/* Let pc->upcast have the same call with tensors of floats, for kernels to look at. */
+co_status plan_upcast_prepare(plan_call *pc, co_plan *plan);
+co_call *plan_upcast_call(plan_upcast *upcast);
+/* The call's kernel becomes plan_upcast_kernel, which runs `kernel`. */
+co_status plan_upcast_use(plan_call *pc, co_plan *plan, const co_kernel *kernel);
+extern const co_kernel plan_upcast_kernel;
 
 /* --- fuse.c --- */
 /* Add to a call what its kernel may take over, `fused` and its inputs; of a node, all else set. */

@@ -32,13 +32,13 @@ co_status co_image_reserve(co_image_block *block, size_t count, size_t size)
 }
 
 /* Of what is on its way. */
-static size_t scale_planes(const co_image_scaler *s)
+static size_t resample_planes(const co_image_scaler *s)
 {
     return s->lanes == 1 ? 1 : 3;
 }
 
 /* Sets s->need for a strip of rows of the result. */
-static void scale_expect(co_image_scaler *s)
+static void resample_expect(co_image_scaler *s)
 {
     const co_image_filter *f = &s->row;
     const size_t left = f->n - s->done, end = s->done + (left < SCALE_STRIP ? left : SCALE_STRIP);
@@ -63,15 +63,15 @@ co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_wa
     s->lanes = lanes;
     s->come = s->done = 0;
     s->out = out;
-    scale_expect(s);
+    resample_expect(s);
     s->stride = (s->column.n + SCALE_ALIGN - 1) / SCALE_ALIGN * SCALE_ALIGN;
     if (want->table)
         CO_TRY(co_image_reserve(&s->strip, SCALE_STRIP, s->column.n));
     /* One row more: a filter of an odd number of taps reads it, with weight 0. */
-    return co_image_reserve(&s->rows, s->row.end - s->row.low + 1, scale_planes(s) * s->stride);
+    return co_image_reserve(&s->rows, s->row.end - s->row.low + 1, resample_planes(s) * s->stride);
 }
 
-static void scale_across_plane(uint8_t *out, const uint8_t *row, const co_image_filter *f)
+static void resample_across_plane(uint8_t *out, const uint8_t *row, const co_image_filter *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         const uint8_t *at = row + f->first[i];
@@ -90,9 +90,9 @@ static void scale_across_plane(uint8_t *out, const uint8_t *row, const co_image_
 }
 
 /* Row i of a plane of the result. */
-static void scale_down(uint8_t *out, const co_image_scaler *s, size_t plane, size_t i)
+static void resample_down(uint8_t *out, const co_image_scaler *s, size_t plane, size_t i)
 {
-    const size_t step = scale_planes(s) * s->stride;
+    const size_t step = resample_planes(s) * s->stride;
     const uint8_t *rows = (const uint8_t *)s->rows.at + plane * s->stride;
 
     if (s->row.copy)
@@ -102,9 +102,9 @@ static void scale_down(uint8_t *out, const co_image_scaler *s, size_t plane, siz
 }
 
 /* The rows of the result from s->done to `end`; grey is repeated for all channels. */
-static void scale_deliver(co_image_scaler *s, size_t end)
+static void resample_deliver(co_image_scaler *s, size_t end)
 {
-    const size_t planes = scale_planes(s), n = s->column.n;
+    const size_t planes = resample_planes(s), n = s->column.n;
     const size_t size = n * s->row.n, at = n * s->done, count = n * (end - s->done);
     const co_lookup_table *table = s->want->table;
 
@@ -112,7 +112,7 @@ static void scale_deliver(co_image_scaler *s, size_t end)
         uint8_t *rows = table ? s->strip.at : (uint8_t *)s->out + c * size + at;
 
         for (size_t i = s->done; i < end && c < planes; i++)
-            scale_down(rows + (i - s->done) * n, s, c, i);
+            resample_down(rows + (i - s->done) * n, s, c, i);
         if (table && s->want->past)
             co_lookup_past((float *)s->out + c * size + at, rows, count, &table[c]);
         else if (table)
@@ -125,44 +125,44 @@ static void scale_deliver(co_image_scaler *s, size_t end)
         co_lookup_settle();
 }
 
-static uint8_t *scale_next_row(co_image_scaler *s)
+static uint8_t *resample_next_row(co_image_scaler *s)
 {
-    return (uint8_t *)s->rows.at + s->come++ * scale_planes(s) * s->stride;
+    return (uint8_t *)s->rows.at + s->come++ * resample_planes(s) * s->stride;
 }
 
-static void scale_deliver_ready(co_image_scaler *s)
+static void resample_deliver_ready(co_image_scaler *s)
 {
     while (s->come >= s->need) {
-        scale_deliver(s, s->strip_end);
-        scale_expect(s);
+        resample_deliver(s, s->strip_end);
+        resample_expect(s);
     }
 }
 
-static bool scale_has_planes(const co_image_scaler *s)
+static bool resample_has_planes(const co_image_scaler *s)
 {
     return s->column.spread + 2 <= s->loops->window && s->column.pairs <= CO_IMAGE_PAIRS;
 }
 
 bool co_image_scaler_likes_planes(const co_image_scaler *s)
 {
-    return s->lanes == 1 || s->column.copy || scale_has_planes(s);
+    return s->lanes == 1 || s->column.copy || resample_has_planes(s);
 }
 
 void co_image_scaler_planes(co_image_scaler *s, const uint8_t *const row[3])
 {
     const co_image_filter *f = &s->column;
-    uint8_t *out = scale_next_row(s);
-    const size_t planes = scale_planes(s);
+    uint8_t *out = resample_next_row(s);
+    const size_t planes = resample_planes(s);
 
-    if (!f->copy && scale_has_planes(s))
+    if (!f->copy && resample_has_planes(s))
         s->loops->across_planes(out, s->stride, row, planes, f);
     else
         for (size_t c = 0; c < planes; c++)
             if (f->copy)
                 memcpy(out + c * s->stride, row[c], f->n);
             else
-                scale_across_plane(out + c * s->stride, row[c], f);
-    scale_deliver_ready(s);
+                resample_across_plane(out + c * s->stride, row[c], f);
+    resample_deliver_ready(s);
 }
 
 void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels)
@@ -173,12 +173,12 @@ void co_image_scaler_row(co_image_scaler *s, const uint8_t *pixels)
         co_image_scaler_planes(s, (const uint8_t *const[3]){pixels, NULL, NULL});
         return;
     }
-    out = scale_next_row(s);
+    out = resample_next_row(s);
     if (s->column.copy)
         s->loops->part(out, s->stride, pixels, s->column.n);
     else
         s->loops->across(out, s->stride, pixels, &s->column);
-    scale_deliver_ready(s);
+    resample_deliver_ready(s);
 }
 
 void co_image_scaler_close(co_image_scaler *s)

@@ -23,7 +23,7 @@ co_status co_frame_setup(co_frame *frame, const co_shape *first)
 }
 
 /* What the whole image would be resized to. */
-static void frame_resized(int64_t out[2], const co_frame *frame, int64_t height, int64_t width)
+static void resize_resized(int64_t out[2], const co_frame *frame, int64_t height, int64_t width)
 {
     const co_ints *resize = &frame->resize;
 
@@ -58,7 +58,7 @@ co_status co_frame_box(co_image_box *out, const co_frame *frame, int64_t height,
                        "set data.resize too",
                        name, (long long)height, (long long)width, (long long)frame->height,
                        (long long)frame->width);
-    frame_resized(resized, frame, height, width);
+    resize_resized(resized, frame, height, width);
     down = (double)height / (double)resized[0];
     right = (double)width / (double)resized[1];
     out->x = nearbyint((double)(resized[1] - frame->width) / 2) * right;

@@ -17,7 +17,7 @@
 
 #include "core/clock.h"
 #include "core/process.h"
-#include "launch/keeper.h"
+#include "launch/group_guard.h"
 
 #define CHILD_TICK_NS       500000000 /* between two calls of `tick` */
 #define CHILD_GRACE_SECONDS 6.0       /* from the request to end until it is killed */
@@ -126,7 +126,7 @@ co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const 
 {
     child_run run = {.child = child, .start_ns = co_clock_ns(), .asked_at = -1};
     pid_t parent = getpid(), got;
-    co_keeper keeper = {.line = -1};
+    co_group_guard group = {.line = -1};
 
     fflush(NULL); /* else the child would write the same buffered text again */
     run.pid = fork();
@@ -135,10 +135,10 @@ co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const 
     if (run.pid < 0)
         return co_fail(CO_E_FAILED, "cannot start %s: %s", child->file, strerror(errno));
     if (child->ask)
-        co_keeper_start(&keeper, run.pid);
+        co_group_guard_start(&group, run.pid);
     while ((got = waitpid(run.pid, &out->wait, WNOHANG)) == 0)
         child_wait(&run, guard);
-    co_keeper_end(&keeper);
+    co_group_guard_end(&group);
     if (got < 0)
         return co_fail(CO_E_FAILED, "lost sight of %s: %s", child->file, strerror(errno));
     out->late = run.late;

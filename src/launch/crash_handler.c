@@ -16,51 +16,51 @@
 #include "core/mem.h"
 
 /* A handler is given nothing, so this is the process's own. */
-static co_watch *_Atomic dying_watch;
-static int dying_ranks;
-static pid_t dying_process; /* children that it forks have its handlers, and are not it */
-static void *dying_stack;   /* for a stack that has overflowed */
+static co_watch *_Atomic crash_watch;
+static int crash_ranks;
+static pid_t crash_process; /* children that it forks have its handlers, and are not it */
+static void *crash_stack;   /* for a stack that has overflowed */
 
 /* Where the signal struck the core shows, as the signal comes again when this returns. */
-static void dying_handler(int number, siginfo_t *info, void *context)
+static void crash_note_signal(int number, siginfo_t *info, void *context)
 {
-    co_watch *watch = atomic_load(&dying_watch);
+    co_watch *watch = atomic_load(&crash_watch);
 
     (void)context;
-    for (int i = 0; watch && getpid() == dying_process && i < dying_ranks; i++)
+    for (int i = 0; watch && getpid() == crash_process && i < crash_ranks; i++)
         co_watch_go(&watch[i], number);
     if (syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info) != 0)
         raise(number);
 }
 
-static co_status dying_take_stack(void)
+static co_status crash_take_stack(void)
 {
     const long size = sysconf(_SC_SIGSTKSZ);
     stack_t stack = {.ss_size = size > SIGSTKSZ ? (size_t)size : (size_t)SIGSTKSZ}, before;
 
     if (sigaltstack(NULL, &before) != 0 || !(before.ss_flags & SS_DISABLE))
         return CO_OK;
-    dying_stack = stack.ss_sp = co_calloc(1, stack.ss_size);
-    if (!dying_stack)
+    crash_stack = stack.ss_sp = co_calloc(1, stack.ss_size);
+    if (!crash_stack)
         return CO_E_NOMEM;
     (void)sigaltstack(&stack, NULL);
     return CO_OK;
 }
 
-co_status co_dying_tell(co_watch *watch, int ranks)
+co_status co_crash_handler_install(co_watch *watch, int ranks)
 {
     static const int numbers[] = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
                                   SIGFPE,  SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};
-    struct sigaction action = {.sa_sigaction = dying_handler,
+    struct sigaction action = {.sa_sigaction = crash_note_signal,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
     struct sigaction before;
 
-    dying_ranks = ranks;
-    dying_process = getpid();
-    atomic_store(&dying_watch, watch);
+    crash_ranks = ranks;
+    crash_process = getpid();
+    atomic_store(&crash_watch, watch);
     if (!watch)
         return CO_OK;
-    CO_TRY(dying_take_stack());
+    CO_TRY(crash_take_stack());
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
             before.sa_handler == SIG_DFL)

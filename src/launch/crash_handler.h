@@ -8,6 +8,6 @@
    of those that dump core, where they would do that. The dump may take long, and only when it is
    written does the kernel notify anybody. One call in a process; borrowed until the next one: NULL
    takes it back, and cannot fail. */
-co_status co_dying_tell(co_watch *watch, int ranks);
+co_status co_crash_handler_install(co_watch *watch, int ranks);
 
 #endif

@@ -72,7 +72,7 @@ static co_status generation_run(const generation *g, int process)
 {
     const int rank = g->options->threads ? 0 : process;
     const co_status st =
-        co_dying_tell(generation_watch(g, process), g->options->threads ? g->ranks : 1);
+        co_crash_handler_install(generation_watch(g, process), g->options->threads ? g->ranks : 1);
 
     if (st != CO_OK) {
         co_shm_abort(g->shm, rank, st, co_error_message());

@@ -137,7 +137,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
     }
     st = CO_E_NOMEM;
     if (comm->watch) {
-        st = co_dying_tell(comm->watch, 1);
+        st = co_crash_handler_install(comm->watch, 1);
         if (st == CO_OK)
             st = launch_mpi_rank(comm, options, fn, arg);
     }
@@ -145,7 +145,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
         co_comm_abort(comm, st, co_error_message());
     else
         co_watch_go(comm->watch, CO_WATCH_LEFT);
-    (void)co_dying_tell(NULL, 0);
+    (void)co_crash_handler_install(NULL, 0);
     co_log_set_tail(NULL);
     co_comm_destroy(comm);
     co_free(watch);

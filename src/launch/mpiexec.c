@@ -39,7 +39,7 @@ typedef struct job {
 } job;
 
 /* LAUNCHER PROGRAM ... */
-static co_status job_command(const char ***out, const job *j, bool again)
+static co_status mpiexec_command(const char ***out, const job *j, bool again)
 {
     const char *const *program = again ? j->m->again : j->m->program;
     size_t words = 0;
@@ -61,7 +61,7 @@ static co_status job_command(const char ***out, const job *j, bool again)
 
 /* The rank that went first, as far as the notes say; -1: none. One without a last word has died;
    one that failed says why. */
-static int job_find_dead(const job *j)
+static int mpiexec_find_dead(const job *j)
 {
     int failed = -1;
     bool any = false;
@@ -78,7 +78,7 @@ static int job_find_dead(const job *j)
 }
 
 /* The latest that any rank knows of. */
-static uint64_t job_step(const job *j)
+static uint64_t mpiexec_step(const job *j)
 {
     uint64_t step = 0;
 
@@ -89,7 +89,7 @@ static uint64_t job_step(const job *j)
 
 /* Ranks without a last word. Where the launcher ends the others by SIGKILL, as MPICH's does, they
    cannot say one either. *one_host: they were together. */
-static int job_count_silent(bool *one_host, const job *j)
+static int mpiexec_count_silent(bool *one_host, const job *j)
 {
     const char *host = NULL;
     int n = 0;
@@ -106,11 +106,11 @@ static int job_count_silent(bool *one_host, const job *j)
 }
 
 /* "rank 1 (process 5 on n2) has", "one or more of 3 ranks have". */
-static const char *job_silent(char *out, size_t size, const job *j, int dead)
+static const char *mpiexec_silent(char *out, size_t size, const job *j, int dead)
 {
     const co_note *note = &j->note[dead];
     bool one_host;
-    const int n = job_count_silent(&one_host, j);
+    const int n = mpiexec_count_silent(&one_host, j);
 
     if (n == 1)
         snprintf(out, size, "rank %d (process %ld on %s) has", dead, note->pid, note->host);
@@ -120,7 +120,7 @@ static const char *job_silent(char *out, size_t size, const job *j, int dead)
     return out;
 }
 
-static const char *job_ending(char *out, size_t size, const job *j, int code)
+static const char *mpiexec_ending(char *out, size_t size, const job *j, int code)
 {
     if (j->overdue)
         snprintf(out, size, "had not noticed %d s after the others", JOB_GRACE_S);
@@ -132,7 +132,7 @@ static const char *job_ending(char *out, size_t size, const job *j, int code)
 }
 
 /* One line into j->cause. Returns whether another start may go better. */
-static bool job_explain(co_status *status, job *j, int dead, int code)
+static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
 {
     const co_note *note = dead < 0 ? NULL : &j->note[dead];
     char ending[64], who[320];
@@ -147,8 +147,8 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
     }
     if (note && note->kind == CO_NOTE_BEGUN) {
         snprintf(j->cause, sizeof(j->cause), "%s died in or after step %llu; its launcher %s",
-                 job_silent(who, sizeof(who), j, dead), (unsigned long long)job_step(j),
-                 job_ending(ending, sizeof(ending), j, code));
+                 mpiexec_silent(who, sizeof(who), j, dead), (unsigned long long)mpiexec_step(j),
+                 mpiexec_ending(ending, sizeof(ending), j, code));
         return true;
     }
     if (note || code > JOB_SIGNALLED) {
@@ -174,7 +174,7 @@ static bool job_explain(co_status *status, job *j, int dead, int code)
 
 /* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
    which cannot be reached any more; where that is none, one rank fewer. */
-static co_status job_shrink(job *j, int dead, bool one_host, const co_child_guard *guard)
+static co_status mpiexec_shrink(job *j, int dead, bool one_host, const co_child_guard *guard)
 {
     const int before = j->hosts.n;
     int ranks = 0;
@@ -189,7 +189,7 @@ static co_status job_shrink(job *j, int dead, bool one_host, const co_child_guar
     return CO_OK;
 }
 
-static bool job_give_up(job *j, const char *why)
+static bool mpiexec_give_up(job *j, const char *why)
 {
     const size_t n = strlen(j->cause);
 
@@ -198,24 +198,25 @@ static bool job_give_up(job *j, const char *why)
 }
 
 /* Whether there is another start, and with whom. */
-static bool job_again(job *j, int dead, const co_child_guard *guard)
+static bool mpiexec_again(job *j, int dead, const co_child_guard *guard)
 {
-    const uint64_t failed_at = job_step(j) + 1;
+    const uint64_t failed_at = mpiexec_step(j) + 1;
     const int before = j->ranks;
     bool one_host;
-    const int lost = job_count_silent(&one_host, j) > 1 ? -1 : dead;
+    const int lost = mpiexec_count_silent(&one_host, j) > 1 ? -1 : dead;
 
     if (j->m->on_failure == CO_ON_FAILURE_STOP)
         return false;
     if (j->failed_at == failed_at)
-        return job_give_up(j, "the same step has failed twice");
+        return mpiexec_give_up(j, "the same step has failed twice");
     j->failed_at = failed_at;
     if (j->last.count == j->m->max_restarts)
-        return job_give_up(j, "max_restarts is reached");
-    if (j->m->on_failure == CO_ON_FAILURE_SHRINK && job_shrink(j, dead, one_host, guard) != CO_OK)
-        return job_give_up(j, co_error_message());
+        return mpiexec_give_up(j, "max_restarts is reached");
+    if (j->m->on_failure == CO_ON_FAILURE_SHRINK &&
+        mpiexec_shrink(j, dead, one_host, guard) != CO_OK)
+        return mpiexec_give_up(j, co_error_message());
     if (j->ranks < 1)
-        return job_give_up(j, "no rank is left to continue with");
+        return mpiexec_give_up(j, "no rank is left to continue with");
     j->last = (co_notes_restart){.count = j->last.count + 1, .lost_rank = lost};
     snprintf(j->last.cause, sizeof(j->last.cause), "%s", j->cause);
     co_log(CO_LOG_WARN,
@@ -228,13 +229,13 @@ static bool job_again(job *j, int dead, const co_child_guard *guard)
 
 /* ---- one job ---- */
 
-static double job_seconds(const job *j)
+static double mpiexec_seconds(const job *j)
 {
     return (double)co_clock_ns() * 1e-9 - j->start;
 }
 
 /* A rank has failed, which ends all; or all have left. */
-static bool job_is_over(const job *j)
+static bool mpiexec_is_over(const job *j)
 {
     bool left = true;
 
@@ -247,7 +248,7 @@ static bool job_is_over(const job *j)
 }
 
 /* A launcher may wait for ever to hear from a host that is gone. */
-static bool job_tick(void *arg, double seconds)
+static bool mpiexec_tick(void *arg, double seconds)
 {
     job *j = arg;
 
@@ -255,27 +256,27 @@ static bool job_tick(void *arg, double seconds)
         return false;
     j->look_at = seconds + JOB_LOOK_S;
     co_notes_read(j->note, j->m->notes, j->ranks);
-    if (j->over_at == 0 && job_is_over(j))
+    if (j->over_at == 0 && mpiexec_is_over(j))
         j->over_at = seconds;
     j->overdue = j->over_at > 0 && seconds - j->over_at > JOB_GRACE_S;
     return j->overdue;
 }
 
-static co_status job_run_once(int *code, co_status *asked, job *j, const co_child_guard *guard,
-                              bool again)
+static co_status mpiexec_run_once(int *code, co_status *asked, job *j, const co_child_guard *guard,
+                                  bool again)
 {
     co_child_ending ending = {0};
-    co_child child = {.log = -1, .ask = SIGUSR1, .tick = job_tick, .arg = j};
+    co_child child = {.log = -1, .ask = SIGUSR1, .tick = mpiexec_tick, .arg = j};
     const char **argv;
 
-    CO_TRY(job_command(&argv, j, again));
+    CO_TRY(mpiexec_command(&argv, j, again));
     CO_TRY(co_notes_create(j->m->notes, &j->last));
     child.file = argv[0];
     child.argv = argv;
     j->look_at = j->over_at = 0;
     j->overdue = false;
     if (j->m->max_seconds) {
-        child.limit_seconds = (double)j->m->max_seconds - job_seconds(j);
+        child.limit_seconds = (double)j->m->max_seconds - mpiexec_seconds(j);
         child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;
     }
     *asked = co_child_run(&ending, guard, &child);
@@ -288,14 +289,14 @@ static co_status job_run_once(int *code, co_status *asked, job *j, const co_chil
 }
 
 /* All ranks have left together: at the end, or as asked, in the words of rank 0. */
-static co_status job_left(const job *j, co_status asked)
+static co_status mpiexec_left(const job *j, co_status asked)
 {
     const co_note *note = &j->note[0];
     const char *after = strstr(note->message, " after step ");
 
     if (note->status == CO_OK)
         return CO_OK;
-    if (asked == CO_OK && j->m->max_seconds && job_seconds(j) >= (double)j->m->max_seconds) {
+    if (asked == CO_OK && j->m->max_seconds && mpiexec_seconds(j) >= (double)j->m->max_seconds) {
         co_log(CO_LOG_WARN, "stopped%.*s: the time limit (max_seconds) is reached",
                after ? (int)strcspn(after, ",") : 0, after ? after : "");
         return CO_OK;
@@ -305,21 +306,21 @@ static co_status job_left(const job *j, co_status asked)
                    after ? after : "");
 }
 
-static co_status job_run(job *j, const co_child_guard *guard)
+static co_status mpiexec_run(job *j, const co_child_guard *guard)
 {
     for (bool again = false;; again = true) {
         co_status asked = CO_OK, status;
         int code = 0, dead;
         bool accident;
 
-        CO_TRY(job_run_once(&code, &asked, j, guard, again));
+        CO_TRY(mpiexec_run_once(&code, &asked, j, guard, again));
         if (j->note[0].kind == CO_NOTE_LEFT || code == 0)
-            return job_left(j, asked);
+            return mpiexec_left(j, asked);
         if (asked != CO_OK) /* they have not left in good order */
             return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
-        dead = job_find_dead(j);
-        accident = job_explain(&status, j, dead, code);
-        if (!accident || !job_again(j, dead, guard))
+        dead = mpiexec_find_dead(j);
+        accident = mpiexec_explain(&status, j, dead, code);
+        if (!accident || !mpiexec_again(j, dead, guard))
             return co_fail(status, "%s", j->cause);
     }
 }
@@ -332,7 +333,7 @@ co_status co_mpiexec_run(const co_mpiexec *m, const co_child_guard *guard)
     if (st != CO_OK)
         return st;
     j.note = co_calloc((size_t)m->ranks, sizeof(*j.note));
-    st = j.note ? job_run(&j, guard) : CO_E_NOMEM;
+    st = j.note ? mpiexec_run(&j, guard) : CO_E_NOMEM;
     co_notes_remove(m->notes);
     co_free(j.note);
     return st;

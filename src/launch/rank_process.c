@@ -16,7 +16,7 @@
 
 /* The value after `key` at the start of a line; `otherwise` where there is no such file or line.
    Numbers of files under /proc and /sys. */
-static uint64_t death_number(const char *path, const char *key, uint64_t otherwise)
+static uint64_t rank_number(const char *path, const char *key, uint64_t otherwise)
 {
     const size_t n = strlen(key);
     FILE *file = co_open_system(path);
@@ -46,18 +46,18 @@ uint64_t co_death_memory_kills(void)
         group[strcspn(group, "\n")] = '\0';
         if (strcmp(name, ":") == 0) {
             snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.events", group);
-            kills = death_number(path, "oom_kill", kills);
+            kills = rank_number(path, "oom_kill", kills);
         } else if (strcmp(name, ":memory") == 0) {
             snprintf(path, sizeof(path), "/sys/fs/cgroup/memory%s/memory.oom_control", group);
-            kills = death_number(path, "oom_kill", kills);
+            kills = rank_number(path, "oom_kill", kills);
         }
     }
     if (file)
         fclose(file);
     /* The whole machine's, where the group's are not shown: within a container. */
     if (kills == UINT64_MAX)
-        kills = death_number("/sys/fs/cgroup/memory.events", "oom_kill", UINT64_MAX);
-    return kills == UINT64_MAX ? death_number("/proc/vmstat", "oom_kill", 0) : kills;
+        kills = rank_number("/sys/fs/cgroup/memory.events", "oom_kill", UINT64_MAX);
+    return kills == UINT64_MAX ? rank_number("/proc/vmstat", "oom_kill", 0) : kills;
 }
 
 void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
@@ -79,7 +79,7 @@ void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
 }
 
 /* Processor time of the process of a rank, in ticks. */
-static uint64_t death_ticks(const co_watch *watch)
+static uint64_t rank_ticks(const co_watch *watch)
 {
     char path[64], text[1024];
     uint64_t ticks = 0;
@@ -110,16 +110,16 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
         !co_watch_is_stopped(watch))
         atomic_store(&watch->beat_ns, now);
     if (beat != dog->beat_ns || atomic_load(&watch->waiting)) {
-        *dog = (co_watchdog){beat, now, death_ticks(watch)};
+        *dog = (co_watchdog){beat, now, rank_ticks(watch)};
         return false;
     }
     if (now < dog->since_ns + limit_ns)
         return false;
     busy_ns =
-        (death_ticks(watch) - dog->ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+        (rank_ticks(watch) - dog->ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
     if (busy_ns < (now - dog->since_ns) / 10)
         return true;
     dog->since_ns = now;
-    dog->ticks = death_ticks(watch);
+    dog->ticks = rank_ticks(watch);
     return false;
 }

@@ -14,7 +14,7 @@
 #include "core/process.h"
 #include "launch/rank_notes.h"
 
-struct co_listener {
+struct co_signal_thread {
     const char *notes; /* borrowed; NULL: none */
     pthread_t thread;
     sigset_t watched, before;
@@ -24,8 +24,8 @@ struct co_listener {
     _Atomic bool closing, ended;
 };
 
-static void listener_say(const co_listener *l, co_note_kind kind, co_status status,
-                         const char *message)
+static void signal_say(const co_signal_thread *l, co_note_kind kind, co_status status,
+                       const char *message)
 {
     const int rank = atomic_load(&l->rank);
 
@@ -34,29 +34,29 @@ static void listener_say(const co_listener *l, co_note_kind kind, co_status stat
 }
 
 /* By the signal itself, so that whoever waits for the process sees it. */
-static void listener_die(const co_listener *l, int number)
+static void signal_die(const co_signal_thread *l, int number)
 {
     pthread_sigmask(SIG_UNBLOCK, &l->watched, NULL);
     raise(number);
 }
 
-static void *listener_thread(void *arg)
+static void *signal_loop(void *arg)
 {
-    co_listener *l = arg;
+    co_signal_thread *l = arg;
     int number;
 
     while (sigwait(&l->watched, &number) == 0 && !atomic_load(&l->closing)) {
         if (atomic_load(&l->heard) != CO_OK)
-            listener_die(l, number);
+            signal_die(l, number);
         atomic_store(&l->heard, number == SIGINT ? CO_E_INTERRUPTED : CO_E_TERMINATED);
         if (!atomic_load(&l->ended))
-            listener_say(l, CO_NOTE_TOLD, CO_OK, "");
+            signal_say(l, CO_NOTE_TOLD, CO_OK, "");
     }
     return NULL;
 }
 
 /* SIGUSR1 is this program's own word, and heard in any case. */
-static void listener_choose(sigset_t *out)
+static void signal_choose(sigset_t *out)
 {
     co_process_requests(out);
     sigaddset(out, SIGUSR1);
@@ -65,9 +65,9 @@ static void listener_choose(sigset_t *out)
             signal(number, SIG_DFL);
 }
 
-co_status co_listener_open(co_listener **out, const char *notes)
+co_status co_signal_thread_open(co_signal_thread **out, const char *notes)
 {
-    co_listener *l = co_calloc(1, sizeof(*l));
+    co_signal_thread *l = co_calloc(1, sizeof(*l));
     int error;
 
     *out = NULL;
@@ -75,11 +75,11 @@ co_status co_listener_open(co_listener **out, const char *notes)
         return CO_E_NOMEM;
     l->notes = notes;
     atomic_store(&l->rank, -1);
-    listener_choose(&l->watched);
+    signal_choose(&l->watched);
     if (notes) /* mpiexec's, which ends its ranks but when it is killed itself */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_sigmask(SIG_BLOCK, &l->watched, &l->before);
-    error = pthread_create(&l->thread, NULL, listener_thread, l);
+    error = pthread_create(&l->thread, NULL, signal_loop, l);
     if (error) {
         pthread_sigmask(SIG_SETMASK, &l->before, NULL);
         co_free(l);
@@ -89,32 +89,32 @@ co_status co_listener_open(co_listener **out, const char *notes)
     return CO_OK;
 }
 
-void co_listener_begin(co_listener *listener, const co_comm *comm)
+void co_signal_thread_begin(co_signal_thread *listener, const co_comm *comm)
 {
     if (listener->notes)
         co_notes_begin(listener->notes, co_comm_rank(comm));
     atomic_store(&listener->rank, co_comm_rank(comm));
 }
 
-co_status co_listener_heard(const co_listener *listener)
+co_status co_signal_thread_heard(const co_signal_thread *listener)
 {
     return (co_status)atomic_load(&listener->heard);
 }
 
-void co_listener_step(co_listener *listener, uint64_t step)
+void co_signal_thread_step(co_signal_thread *listener, uint64_t step)
 {
     atomic_store_explicit(&listener->step, step, memory_order_relaxed);
 }
 
-void co_listener_end(co_listener *listener, co_status status, const char *message)
+void co_signal_thread_end(co_signal_thread *listener, co_status status, const char *message)
 {
     const bool left = status == CO_OK || status == CO_E_INTERRUPTED || status == CO_E_TERMINATED;
 
     atomic_store(&listener->ended, true);
-    listener_say(listener, left ? CO_NOTE_LEFT : CO_NOTE_FAILED, status, message);
+    signal_say(listener, left ? CO_NOTE_LEFT : CO_NOTE_FAILED, status, message);
 }
 
-void co_listener_close(co_listener *listener)
+void co_signal_thread_close(co_signal_thread *listener)
 {
     if (!listener)
         return;

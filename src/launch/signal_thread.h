@@ -11,21 +11,21 @@
 
 #include <cohort/comm.h>
 
-typedef struct co_listener co_listener;
+typedef struct co_signal_thread co_signal_thread;
 
 /* Before MPI starts threads. `notes`: the folder of rank_notes.h, borrowed; NULL: none. */
-co_status co_listener_open(co_listener **out, const char *notes);
+co_status co_signal_thread_open(co_signal_thread **out, const char *notes);
 /* Who this is: from now on the notes have it. */
-void co_listener_begin(co_listener *listener, const co_comm *comm);
+void co_signal_thread_begin(co_signal_thread *listener, const co_comm *comm);
 /* CO_OK: nothing; CO_E_INTERRUPTED, CO_E_TERMINATED. */
-co_status co_listener_heard(const co_listener *listener);
+co_status co_signal_thread_heard(const co_signal_thread *listener);
 /* The step that the rank is in, from 1. */
-void co_listener_step(co_listener *listener, uint64_t step);
+void co_signal_thread_step(co_signal_thread *listener, uint64_t step);
 /* The rank's last word: a failure, or CO_OK and CO_E_INTERRUPTED, CO_E_TERMINATED for leaving in
    good order. */
-void co_listener_end(co_listener *listener, co_status status, const char *message);
+void co_signal_thread_end(co_signal_thread *listener, co_status status, const char *message);
 /* Takes NULL. After a request that was heard signals stay blocked: the process is about to end, and
    what mpiexec still sends must not cut off its last word. */
-void co_listener_close(co_listener *listener);
+void co_signal_thread_close(co_signal_thread *listener);
 
 #endif

@@ -12,13 +12,13 @@
 #include "core/mem.h"
 #include "state/checkpoint.h"
 
-typedef struct keep_entry {
+typedef struct retention_entry {
     uint64_t step;
     double accuracy; /* NaN: not measured */
     bool good;       /* its manifest can be read */
-} keep_entry;
+} retention_entry;
 
-static co_status keep_look(keep_entry **out, size_t *n, const char *dir)
+static co_status retention_look(retention_entry **out, size_t *n, const char *dir)
 {
     uint64_t *steps = NULL;
 
@@ -43,7 +43,7 @@ static co_status keep_look(keep_entry **out, size_t *n, const char *dir)
 }
 
 /* Of equal ones the earliest, which is last. SIZE_MAX: none was measured. */
-static size_t keep_best(const keep_entry *entry, size_t n)
+static size_t retention_best(const retention_entry *entry, size_t n)
 {
     size_t best = SIZE_MAX;
 
@@ -56,13 +56,13 @@ static size_t keep_best(const keep_entry *entry, size_t n)
 
 co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
 {
-    keep_entry *entry = NULL;
+    retention_entry *entry = NULL;
     uint64_t kept = 0;
     co_status st = CO_OK;
     size_t n = 0, spared;
 
-    CO_TRY(keep_look(&entry, &n, dir));
-    spared = best ? keep_best(entry, n) : SIZE_MAX;
+    CO_TRY(retention_look(&entry, &n, dir));
+    spared = best ? retention_best(entry, n) : SIZE_MAX;
     for (size_t i = 0; i < n && st == CO_OK; i++) {
         /* Damaged ones count for nothing, and go when there are enough good ones after them. */
         if (kept >= keep && i != spared)
@@ -73,13 +73,13 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
     return st;
 }
 
-static co_status keep_choose(uint64_t *step, const keep_entry *entry, size_t n, const char *dir,
-                             const char *which)
+static co_status retention_choose(uint64_t *step, const retention_entry *entry, size_t n,
+                                  const char *dir, const char *which)
 {
     const bool latest = strcmp(which, "latest") == 0, best = strcmp(which, "best") == 0;
     char *end;
     uint64_t number = strtoull(which, &end, 10);
-    size_t at = best ? keep_best(entry, n) : SIZE_MAX;
+    size_t at = best ? retention_best(entry, n) : SIZE_MAX;
 
     for (size_t i = 0; i < n && at == SIZE_MAX && !best; i++)
         if (entry[i].good && (latest || (*end == '\0' && entry[i].step == number)))
@@ -96,14 +96,14 @@ co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_d
                              const char *which)
 {
     char dir[CO_CHECKPOINT_MAX_PATH];
-    keep_entry *entry = NULL;
+    retention_entry *entry = NULL;
     uint64_t step = 0;
     size_t n = 0;
     co_status st;
 
     CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
-    CO_TRY(keep_look(&entry, &n, dir));
-    st = keep_choose(&step, entry, n, dir, which);
+    CO_TRY(retention_look(&entry, &n, dir));
+    st = retention_choose(&step, entry, n, dir, which);
     co_free(entry);
     return st == CO_OK ? co_checkpoint_path(out, dir, step) : st;
 }

@@ -109,7 +109,7 @@ static void run_mpi_note_end(const co_job *job)
 {
     const co_status st = run_mpi_status(job->result);
 
-    co_listener_end(job->listener, st, st == CO_OK ? "" : co_error_message());
+    co_signal_thread_end(job->listener, st, st == CO_OK ? "" : co_error_message());
 }
 
 static co_status run_mpi_rank(co_comm *comm, void *arg)
@@ -117,14 +117,14 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
     co_job *job = arg;
     co_status st;
 
-    co_listener_begin(job->listener, comm);
+    co_signal_thread_begin(job->listener, comm);
     st = run_mpi_check(comm, job);
     if (st == CO_OK)
         st = co_trainer_run(comm, job);
     if (st == CO_OK) /* ranks share no memory with rank 0 */
         st = co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0);
     if (st != CO_OK)
-        co_listener_end(job->listener, st, co_error_message());
+        co_signal_thread_end(job->listener, st, co_error_message());
     else
         run_mpi_note_end(job);
     return st;
@@ -140,11 +140,11 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
         co_notes_read_restart(&restart, options->notes);
         job->restart = &restart;
     }
-    CO_TRY(co_listener_open(&job->listener, options->notes));
+    CO_TRY(co_signal_thread_open(&job->listener, options->notes));
     st = co_launch(launch, run_mpi_rank, job);
     if (st == CO_OK)
         st = run_mpi_status(job->result);
-    co_listener_close(job->listener);
+    co_signal_thread_close(job->listener);
     job->listener = NULL;
     job->restart = NULL;
     return options->notes && job->result->train.stopped ? CO_OK : st;

@@ -374,7 +374,7 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         st = trainer_profile_write(&t);
     if (st != CO_OK && job->listener) /* closing what is under way may end the process */
-        co_listener_end(job->listener, st, co_error_message());
+        co_signal_thread_end(job->listener, st, co_error_message());
     trainer_close(&t);
     return st;
 }

@@ -38,7 +38,7 @@ typedef struct co_job {
     int lock;              /* owned; of the run directory; -1: rank 0 takes it */
     bool resume;           /* the run directory may hold an earlier part of the run */
     const co_state *state; /* borrowed; to resume from; NULL: from the beginning */
-    struct co_listener
+    struct co_signal_thread
         *listener; /* borrowed; over MPI; NULL: nobody listens (launch/signal_thread.h) */
     struct co_notes_restart *restart; /* borrowed; over MPI: why ranks run again; NULL: no notes */
     struct co_session *session;       /* borrowed; NULL: one generation of ranks (session.h) */

@@ -85,7 +85,7 @@ static int die_of(void (*deed)(int), int number)
     if (pid == 0) {
         forbid_core();
         signal(number, SIG_DFL); /* a sanitizer's */
-        assert_int_equal(co_dying_tell(shared->watch, 2), CO_OK);
+        assert_int_equal(co_crash_handler_install(shared->watch, 2), CO_OK);
         deed(number);
         _exit(0);
     }
@@ -192,7 +192,7 @@ static void crash_handlers_of_others_are_kept(void **state)
         forbid_core();
         signal(SIGABRT, exit_quietly);
         signal(SIGQUIT, SIG_IGN);
-        assert_int_equal(co_dying_tell(shared->watch, 1), CO_OK);
+        assert_int_equal(co_crash_handler_install(shared->watch, 1), CO_OK);
         sigaction(SIGABRT, NULL, &now);
         if (now.sa_handler != exit_quietly)
             _exit(1);

@@ -46,8 +46,8 @@ typedef struct mpi_comm {
     int notes_sent, notes_read;
     MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
     mpi_host host;
-    struct mpi_pipe *pipe;     /* owned; all-reduces over several hosts; NULL: there is one */
-    struct mpi_helper *helper; /* owned; NULL: none */
+    struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: there is one */
+    struct mpi_progress_thread *progress_thread; /* owned; NULL: none */
 } mpi_comm;
 
 typedef struct mpi_request {
@@ -76,10 +76,10 @@ co_status co_mpi_advance(mpi_comm *c);
 void co_mpi_lock(void);
 void co_mpi_unlock(void);
 /* Of the world's communicator. */
-co_status co_mpi_helper_open(mpi_comm *c);
-void co_mpi_helper_close(mpi_comm *c);
+co_status co_mpi_progress_thread_open(mpi_comm *c);
+void co_mpi_progress_thread_close(mpi_comm *c);
 /* An operation has begun; locked. */
-void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args);
+void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args);
 
 /* Elements that an operation moves in pieces: `count`, or that for each block; 0: none. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);

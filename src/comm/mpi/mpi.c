@@ -183,7 +183,7 @@ static co_status mpi_start(mpi_comm *c, mpi_request *r)
     else
         st = mpi_start_collective(c, r);
     if (st == CO_OK)
-        co_mpi_helper_wake(c, args);
+        co_mpi_progress_thread_wake(c, args);
     co_mpi_unlock();
     return st;
 }
@@ -299,7 +299,7 @@ void co_mpi_destroy(co_comm *comm)
     int finalized = 0;
     bool alive;
 
-    co_mpi_helper_close(c);
+    co_mpi_progress_thread_close(c);
     MPI_Finalized(&finalized);
     alive = mpi_is_alive(c) && !finalized;
     co_mpi_lock();
@@ -467,7 +467,7 @@ co_status co_comm_create_mpi(co_comm **out)
     if (st == CO_OK)
         st = co_mpi_pipe_open((mpi_comm *)*out);
     if (st == CO_OK)
-        st = co_mpi_helper_open((mpi_comm *)*out);
+        st = co_mpi_progress_thread_open((mpi_comm *)*out);
     if (st != CO_OK)
         *out = NULL; /* as after a split */
     return st;

@@ -6,49 +6,49 @@
  */
 #include "comm/mpi/internal.h"
 
-static co_comm *shared_ranks(co_comm *comm)
+static co_comm *one_host_ranks(co_comm *comm)
 {
     return ((mpi_comm *)comm)->host.ranks;
 }
 
-static co_status shared_post(co_request **request, co_comm *comm, const co_coll_args *args)
+static co_status one_host_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     return ranks->ops->post(request, ranks, args);
 }
 
-static co_status shared_run(co_comm *comm, const co_coll_args *args)
+static co_status one_host_run(co_comm *comm, const co_coll_args *args)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     return ranks->ops->run(ranks, args);
 }
 
-static co_status shared_progress(co_comm *comm)
+static co_status one_host_progress(co_comm *comm)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     return ranks->ops->progress(ranks);
 }
 
-static co_status shared_window(void **base, co_comm *comm, size_t bytes)
+static co_status one_host_window(void **base, co_comm *comm, size_t bytes)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     return ranks->ops->window(base, ranks, bytes);
 }
 
-static void shared_free_window(co_comm *comm, void *base, size_t bytes)
+static void one_host_free_window(co_comm *comm, void *base, size_t bytes)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     ranks->ops->free_window(ranks, base, bytes);
 }
 
-static void shared_fail(co_comm *comm, int rank, co_status status, const char *cause)
+static void one_host_fail(co_comm *comm, int rank, co_status status, const char *cause)
 {
-    co_comm *ranks = shared_ranks(comm);
+    co_comm *ranks = one_host_ranks(comm);
 
     ranks->ops->fail(ranks, rank, status, cause);
 }
@@ -57,16 +57,16 @@ void co_mpi_hand_over(mpi_comm *c)
 {
     static const co_comm_ops ops = {
         .name = "mpi",
-        .post = shared_post,
-        .run = shared_run,
-        .progress = shared_progress,
+        .post = one_host_post,
+        .run = one_host_run,
+        .progress = one_host_progress,
         .split = co_mpi_split,
         .set_timeout = co_mpi_set_timeout,
-        .window = shared_window,
-        .free_window = shared_free_window,
+        .window = one_host_window,
+        .free_window = one_host_free_window,
         .alloc = co_mpi_alloc,
         .free = co_mpi_free,
-        .fail = shared_fail,
+        .fail = one_host_fail,
         .abort = co_mpi_abort,
         .destroy = co_mpi_destroy,
     };

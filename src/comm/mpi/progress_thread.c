@@ -20,7 +20,7 @@
 #define HELPER_IDLE    50 /* empty polls until it has to be woken, which takes microseconds */
 #define HELPER_BYTES   ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
 
-struct mpi_helper {
+struct mpi_progress_thread {
     pthread_t thread;
     pthread_cond_t wake;
     bool closing;
@@ -29,22 +29,22 @@ struct mpi_helper {
 };
 
 /* MPI is initialised once per process, and so is its lock. */
-static pthread_mutex_t helper_turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t progress_turn = PTHREAD_MUTEX_INITIALIZER;
 
 void co_mpi_lock(void)
 {
-    pthread_mutex_lock(&helper_turn);
+    pthread_mutex_lock(&progress_turn);
 }
 
 void co_mpi_unlock(void)
 {
-    pthread_mutex_unlock(&helper_turn);
+    pthread_mutex_unlock(&progress_turn);
 }
 
 /* The rank finds failures when it polls itself. */
-static void helper_look(mpi_comm *c)
+static void progress_look(mpi_comm *c)
 {
-    struct mpi_helper *h = c->helper;
+    struct mpi_progress_thread *h = c->progress_thread;
 
     if (!c->collectives.head && c->pending == 0)
         return;
@@ -58,62 +58,62 @@ static void helper_look(mpi_comm *c)
     }
 }
 
-static void *helper_thread(void *arg)
+static void *progress_loop(void *arg)
 {
     mpi_comm *c = arg;
-    struct mpi_helper *h = c->helper;
+    struct mpi_progress_thread *h = c->progress_thread;
 
     co_mpi_lock();
     while (!h->closing) {
         if (h->awake == 0) {
-            pthread_cond_wait(&h->wake, &helper_turn);
+            pthread_cond_wait(&h->wake, &progress_turn);
             continue;
         }
         co_mpi_unlock(); /* first: perhaps the rank waits for what it has begun */
         co_clock_sleep_us(HELPER_POLL_US);
         co_mpi_lock();
         h->awake--;
-        helper_look(c);
+        progress_look(c);
     }
     co_mpi_unlock();
     return NULL;
 }
 
 /* Signals are the rank's. */
-static int helper_start(mpi_comm *c)
+static int progress_start(mpi_comm *c)
 {
     sigset_t all, before;
     int error;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&c->helper->thread, NULL, helper_thread, c);
+    error = pthread_create(&c->progress_thread->thread, NULL, progress_loop, c);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
-co_status co_mpi_helper_open(mpi_comm *c)
+co_status co_mpi_progress_thread_open(mpi_comm *c)
 {
     int level, error;
 
     MPI_Query_thread(&level);
     if (c->host.whole || c->base.size == 1 || level < MPI_THREAD_SERIALIZED)
         return CO_OK;
-    c->helper = co_calloc(1, sizeof(*c->helper));
-    if (!c->helper)
+    c->progress_thread = co_calloc(1, sizeof(*c->progress_thread));
+    if (!c->progress_thread)
         return CO_E_NOMEM;
-    pthread_cond_init(&c->helper->wake, NULL);
-    error = helper_start(c);
+    pthread_cond_init(&c->progress_thread->wake, NULL);
+    error = progress_start(c);
     if (!error)
         return CO_OK;
-    co_free(c->helper);
-    c->helper = NULL;
+    co_free(c->progress_thread);
+    c->progress_thread = NULL;
     return co_fail(CO_E_FAILED, "cannot start a thread for MPI: %s", strerror(error));
 }
 
-void co_mpi_helper_close(mpi_comm *c)
+void co_mpi_progress_thread_close(mpi_comm *c)
 {
-    struct mpi_helper *h = c->helper;
+    struct mpi_progress_thread *h = c->progress_thread;
 
     if (!h)
         return;
@@ -124,12 +124,12 @@ void co_mpi_helper_close(mpi_comm *c)
     pthread_join(h->thread, NULL);
     pthread_cond_destroy(&h->wake);
     co_free(h);
-    c->helper = NULL;
+    c->progress_thread = NULL;
 }
 
-void co_mpi_helper_wake(mpi_comm *c, const co_coll_args *args)
+void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args)
 {
-    struct mpi_helper *h = c->helper;
+    struct mpi_progress_thread *h = c->progress_thread;
 
     if (!h || args->count < HELPER_BYTES / co_dtype_size(args->dtype))
         return;

@@ -13,7 +13,7 @@
 #define ACROSS_SMALL ((size_t)16 << 10) /* bytes received, up to which one trip is faster */
 
 /* The part of a slice that host `host` adds up. */
-static int across_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
+static int sum_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const size_t hosts = (size_t)pipe->hosts, n = piece->n_work;
     const size_t each =
@@ -24,19 +24,19 @@ static int across_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece,
     return (int)(n - from < each ? n - from : each);
 }
 
-static MPI_Datatype across_type(const mpi_piece *piece)
+static MPI_Datatype sum_type(const mpi_piece *piece)
 {
     return co_mpi_type(piece->request->link.base.args.dtype);
 }
 
-static co_status across_exchange_parts(mpi_pipe *pipe, mpi_piece *piece)
+static co_status sum_exchange_parts(mpi_pipe *pipe, mpi_piece *piece)
 {
     int *out_at = piece->count, *out_n = out_at + pipe->hosts;
     int *in_at = out_n + pipe->hosts, *in_n = in_at + pipe->hosts, begin;
-    const int mine = across_part(&begin, pipe, piece, pipe->me);
+    const int mine = sum_part(&begin, pipe, piece, pipe->me);
 
     for (int h = 0, at = 0; h < pipe->hosts; h++) {
-        out_n[h] = across_part(&out_at[h], pipe, piece, h);
+        out_n[h] = sum_part(&out_at[h], pipe, piece, h);
         if (h == pipe->me)
             out_n[h] = 0;
         in_n[h] = h == pipe->me ? 0 : mine;
@@ -45,9 +45,8 @@ static co_status across_exchange_parts(mpi_pipe *pipe, mpi_piece *piece)
     }
     CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes,
                        (size_t)mine * (size_t)pipe->hosts * co_mpi_piece_esize(piece)));
-    return co_mpi_check(MPI_Ialltoallv(piece->from, out_n, out_at, across_type(piece), piece->in,
-                                       in_n, in_at, across_type(piece), pipe->exchange,
-                                       &piece->data),
+    return co_mpi_check(MPI_Ialltoallv(piece->from, out_n, out_at, sum_type(piece), piece->in, in_n,
+                                       in_at, sum_type(piece), pipe->exchange, &piece->data),
                         "allreduce");
 }
 
@@ -58,15 +57,15 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
 
     piece->small = all <= ACROSS_SMALL;
     if (!piece->small)
-        return across_exchange_parts(pipe, piece);
+        return sum_exchange_parts(pipe, piece);
     CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes, all));
-    return co_mpi_check(MPI_Iallgather(piece->from, n, across_type(piece), piece->in, n,
-                                       across_type(piece), pipe->exchange, &piece->data),
+    return co_mpi_check(MPI_Iallgather(piece->from, n, sum_type(piece), piece->in, n,
+                                       sum_type(piece), pipe->exchange, &piece->data),
                         "allreduce");
 }
 
 /* Data from `host`: the part that this one adds up. */
-static unsigned char *across_in(const mpi_pipe *pipe, const mpi_piece *piece, int host)
+static unsigned char *sum_in(const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const int *in_at = piece->count + 2 * (size_t)pipe->hosts;
     const size_t at = piece->small ? (size_t)host * piece->n_work : (size_t)in_at[host];
@@ -78,19 +77,17 @@ void co_mpi_across_add(const mpi_pipe *pipe, const mpi_piece *piece, int ranks)
 {
     const co_coll_args *a = &piece->request->link.base.args;
     int begin = 0;
-    const size_t n =
-        piece->small ? piece->n_work : (size_t)across_part(&begin, pipe, piece, pipe->me);
+    const size_t n = piece->small ? piece->n_work : (size_t)sum_part(&begin, pipe, piece, pipe->me);
     const size_t at = (size_t)begin * co_mpi_piece_esize(piece);
     const unsigned char *own = piece->from + at;
-    const unsigned char *sum = pipe->me == 0 ? own : across_in(pipe, piece, 0);
+    const unsigned char *sum = pipe->me == 0 ? own : sum_in(pipe, piece, 0);
     unsigned char *out = piece->work + at;
-    unsigned char *partial = pipe->me == 0 ? out : across_in(pipe, piece, 0);
+    unsigned char *partial = pipe->me == 0 ? out : sum_in(pipe, piece, 0);
 
     for (int h = 1; h < pipe->hosts; h++) {
         unsigned char *to = h == pipe->hosts - 1 ? out : partial;
 
-        co_reduce_pair(to, sum, h == pipe->me ? own : across_in(pipe, piece, h), n, a->dtype,
-                       a->op);
+        co_reduce_pair(to, sum, h == pipe->me ? own : sum_in(pipe, piece, h), n, a->dtype, a->op);
         sum = to;
     }
     if (pipe->hosts == 1 && own != out)
@@ -106,8 +103,8 @@ co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece)
     if (piece->small)
         return CO_OK;
     for (int h = 0; h < pipe->hosts; h++)
-        n[h] = across_part(&at[h], pipe, piece, h);
+        n[h] = sum_part(&at[h], pipe, piece, h);
     return co_mpi_check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, piece->work, n, at,
-                                        across_type(piece), pipe->gather, &piece->data),
+                                        sum_type(piece), pipe->gather, &piece->data),
                         "allreduce");
 }

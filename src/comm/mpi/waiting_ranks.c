@@ -11,7 +11,7 @@
 enum { NOTE_WAITING, NOTE_SAVING };
 
 /* To all others: the kind, and the operation's sequence + 1. */
-static co_status note_send(mpi_comm *c, uint32_t note[2])
+static co_status waiting_send(mpi_comm *c, uint32_t note[2])
 {
     c->notes_sent++; /* to each */
     for (int p = 0; p < c->base.size; p++) {
@@ -37,7 +37,7 @@ co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
     r->noted = true;
     c->note[0] = NOTE_WAITING;
     c->note[1] = r->descriptor.sequence + 1;
-    return note_send(c, c->note);
+    return waiting_send(c, c->note);
 }
 
 /* The next operation finds failures of this one. */
@@ -47,12 +47,12 @@ void co_mpi_note_saving(mpi_comm *c)
         return;
     c->saving_note[0] = NOTE_SAVING;
     c->saving_note[1] = c->sequence + 1;
-    (void)note_send(c, c->saving_note);
+    (void)waiting_send(c, c->saving_note);
     co_mpi_read_notes(c); /* started now: nobody calls MPI while this rank saves */
 }
 
 /* One that has arrived; false: none, or a failure. */
-static bool note_read(mpi_comm *c, int from)
+static bool waiting_read(mpi_comm *c, int from)
 {
     MPI_Status status;
     uint32_t note[2];
@@ -73,7 +73,7 @@ void co_mpi_read_notes(mpi_comm *c)
     int there = 1;
 
     while (MPI_Iprobe(MPI_ANY_SOURCE, CO_MPI_TAG_NOTE, c->check, &there, &status) == MPI_SUCCESS &&
-           there && note_read(c, status.MPI_SOURCE))
+           there && waiting_read(c, status.MPI_SOURCE))
         ;
 }
 
@@ -83,6 +83,6 @@ void co_mpi_read_last_notes(mpi_comm *c)
 
     if (MPI_Allreduce(&c->notes_sent, &all, 1, MPI_INT, MPI_SUM, c->check) != MPI_SUCCESS)
         return;
-    while (c->notes_read < all - c->notes_sent && note_read(c, MPI_ANY_SOURCE))
+    while (c->notes_read < all - c->notes_sent && waiting_read(c, MPI_ANY_SOURCE))
         ;
 }

@@ -24,24 +24,24 @@ void co_shm_p2p_post(shm_comm *c, shm_request *request)
     c->pending++;
 }
 
-static size_t p2p_min(size_t a, size_t b)
+static size_t messages_min(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* Copy n bytes into the ring's data from stream position `at`, or out of it; the end wraps. */
-static void p2p_write(shm_ring *ring, size_t capacity, uint64_t at, const void *in, size_t n)
+static void messages_write(shm_ring *ring, size_t capacity, uint64_t at, const void *in, size_t n)
 {
-    const size_t begin = (size_t)(at % capacity), head = p2p_min(n, capacity - begin);
+    const size_t begin = (size_t)(at % capacity), head = messages_min(n, capacity - begin);
 
     memcpy(ring->data + begin, in, head);
     if (n > head)
         memcpy(ring->data, (const unsigned char *)in + head, n - head);
 }
 
-static void p2p_read(const shm_ring *ring, size_t capacity, uint64_t at, void *out, size_t n)
+static void messages_read(const shm_ring *ring, size_t capacity, uint64_t at, void *out, size_t n)
 {
-    const size_t begin = (size_t)(at % capacity), head = p2p_min(n, capacity - begin);
+    const size_t begin = (size_t)(at % capacity), head = messages_min(n, capacity - begin);
 
     memcpy(out, ring->data + begin, head);
     if (n > head)
@@ -50,7 +50,7 @@ static void p2p_read(const shm_ring *ring, size_t capacity, uint64_t at, void *o
 
 /* Send as much of the oldest message to `to` as there is room for; returns whether all of it has
    been sent. */
-static bool p2p_send(shm_comm *c, int to)
+static bool messages_send(shm_comm *c, int to)
 {
     shm_request *request = (shm_request *)c->sends[to].head;
     const co_coll_args *args = &request->link.base.args;
@@ -62,7 +62,7 @@ static bool p2p_send(shm_comm *c, int to)
     while (request->moved < total) {
         const uint64_t read = atomic_load_explicit(&ring->read, memory_order_acquire);
         const size_t room = capacity - (size_t)(written - read);
-        size_t n = p2p_min(total - request->moved, p2p_min(room, P2P_BURST));
+        size_t n = messages_min(total - request->moved, messages_min(room, P2P_BURST));
         const void *in = &request->descriptor;
 
         if (request->moved >= P2P_HEADER)
@@ -71,7 +71,7 @@ static bool p2p_send(shm_comm *c, int to)
             n = room < P2P_HEADER ? 0 : P2P_HEADER;
         if (n == 0)
             return false;
-        p2p_write(ring, capacity, written, in, n);
+        messages_write(ring, capacity, written, in, n);
         written += n;
         request->moved += n;
         atomic_store_explicit(&ring->written, written, memory_order_release);
@@ -79,8 +79,8 @@ static bool p2p_send(shm_comm *c, int to)
     return true;
 }
 
-static co_status p2p_check_header(const shm_comm *c, const shm_request *request,
-                                  const co_coll_descriptor *sent, int from)
+static co_status messages_check_header(const shm_comm *c, const shm_request *request,
+                                       const co_coll_descriptor *sent, int from)
 {
     char a[CO_COMM_DESCRIBE_MAX], b[CO_COMM_DESCRIBE_MAX];
 
@@ -93,7 +93,7 @@ static co_status p2p_check_header(const shm_comm *c, const shm_request *request,
 
 /* Receive what has arrived of the oldest message from `from`; *whole says whether that is all of
    it. */
-static co_status p2p_receive(bool *whole, shm_comm *c, int from)
+static co_status messages_receive(bool *whole, shm_comm *c, int from)
 {
     shm_request *request = (shm_request *)c->receives[from].head;
     const co_coll_args *args = &request->link.base.args;
@@ -105,7 +105,7 @@ static co_status p2p_receive(bool *whole, shm_comm *c, int from)
     *whole = false;
     while (request->moved < total) {
         const uint64_t written = atomic_load_explicit(&ring->written, memory_order_acquire);
-        size_t n = p2p_min(total - request->moved, (size_t)(written - read));
+        size_t n = messages_min(total - request->moved, (size_t)(written - read));
 
         if (n == 0)
             return CO_OK;
@@ -113,11 +113,11 @@ static co_status p2p_receive(bool *whole, shm_comm *c, int from)
             co_coll_descriptor sent;
 
             n = P2P_HEADER; /* it is published whole */
-            p2p_read(ring, capacity, read, &sent, n);
-            CO_TRY(p2p_check_header(c, request, &sent, from));
+            messages_read(ring, capacity, read, &sent, n);
+            CO_TRY(messages_check_header(c, request, &sent, from));
         } else {
-            p2p_read(ring, capacity, read,
-                     (unsigned char *)args->out + (request->moved - P2P_HEADER), n);
+            messages_read(ring, capacity, read,
+                          (unsigned char *)args->out + (request->moved - P2P_HEADER), n);
         }
         read += n;
         request->moved += n;
@@ -127,7 +127,7 @@ static co_status p2p_receive(bool *whole, shm_comm *c, int from)
     return CO_OK;
 }
 
-static void p2p_finish(shm_comm *c, co_comm_queue *queue)
+static void messages_finish(shm_comm *c, co_comm_queue *queue)
 {
     queue->head->base.done = true;
     co_comm_queue_pop(queue);
@@ -137,15 +137,15 @@ static void p2p_finish(shm_comm *c, co_comm_queue *queue)
 co_status co_shm_p2p_progress(shm_comm *c)
 {
     for (int peer = 0; peer < c->base.size; peer++) {
-        while (c->sends[peer].head && p2p_send(c, peer))
-            p2p_finish(c, &c->sends[peer]);
+        while (c->sends[peer].head && messages_send(c, peer))
+            messages_finish(c, &c->sends[peer]);
         while (c->receives[peer].head) {
             bool whole;
 
-            CO_TRY(p2p_receive(&whole, c, peer));
+            CO_TRY(messages_receive(&whole, c, peer));
             if (!whole)
                 break;
-            p2p_finish(c, &c->receives[peer]);
+            messages_finish(c, &c->receives[peer]);
         }
     }
     return CO_OK;

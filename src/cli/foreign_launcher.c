@@ -1,6 +1,6 @@
 /*
- * started.c - whether this process is one of several that a launcher of other programs has started:
- * each of them would then train a model of its own, and nobody would notice.
+ * foreign_launcher.c - whether this process is one of several that a launcher of other programs has
+ * started: each of them would then train a model of its own, and nobody would notice.
  *
  * Settles which variables say so. Those of an MPI launcher win: its ranks do make one world,
  * whatever else a script exports.
@@ -15,7 +15,7 @@
 #define STARTED_MAX 1000000
 
 /* A variable that is a whole number from 0 on; -1: it is none. */
-static long started_number(const char *name)
+static long foreign_number(const char *name)
 {
     const char *text = getenv(name);
     char *end = NULL;
@@ -28,10 +28,10 @@ static long started_number(const char *name)
 }
 
 /* torchrun's, or a script's after it: what PyTorch reads with init_method env://. */
-static co_status started_by_torch(const char *command, const char *config)
+static co_status foreign_by_torch(const char *command, const char *config)
 {
     const char *address = getenv("MASTER_ADDR");
-    const long ranks = started_number("WORLD_SIZE"), rank = started_number("RANK");
+    const long ranks = foreign_number("WORLD_SIZE"), rank = foreign_number("RANK");
 
     if (!address || !address[0] || ranks < 2 || rank < 0 || rank >= ranks)
         return CO_OK;
@@ -44,10 +44,10 @@ static co_status started_by_torch(const char *command, const char *config)
 }
 
 /* srun without MPI. A batch script itself is no task of a step. */
-static co_status started_by_slurm(const char *command, const char *config)
+static co_status foreign_by_slurm(const char *command, const char *config)
 {
-    const long ranks = started_number("SLURM_STEP_NUM_TASKS");
-    const long rank = started_number("SLURM_PROCID");
+    const long ranks = foreign_number("SLURM_STEP_NUM_TASKS");
+    const long rank = foreign_number("SLURM_PROCID");
 
     if (ranks < 2 || rank < 0 || rank >= ranks)
         return CO_OK;
@@ -63,6 +63,6 @@ co_status cli_check_started(const char *command, const char *config)
 {
     if (co_launch_under_mpi())
         return CO_OK;
-    CO_TRY(started_by_torch(command, config));
-    return started_by_slurm(command, config);
+    CO_TRY(foreign_by_torch(command, config));
+    return foreign_by_slurm(command, config);
 }

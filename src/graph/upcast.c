@@ -1,5 +1,5 @@
 /*
- * wide.c - upcast: an fp32 kernel run on 16-bit tensors.
+ * upcast.c - upcast: an fp32 kernel run on 16-bit tensors.
  *
  * Inputs are widened into scratch memory, the kernel runs there, and its results are rounded: any
  * kernel of any backend serves, in whatever layout it likes. So every op has every type on every
@@ -13,7 +13,7 @@
 #define WIDE_ALIGN 64
 #define WIDE_MAX   (2 * (CO_OP_MAX_IN + CO_OP_MAX_OUT) + CO_OP_MAX_PARAM)
 
-struct plan_wide {
+struct plan_upcast {
     co_call inner; /* in floats */
     co_tensor in[CO_OP_MAX_IN], out[CO_OP_MAX_OUT];
     co_tensor grad_in[CO_OP_MAX_IN], grad_out[CO_OP_MAX_OUT];
@@ -29,7 +29,7 @@ struct plan_wide {
 
 /* ---- while a plan chooses kernels ---- */
 
-static co_dtype wide_low(const co_call *call)
+static co_dtype upcast_low(const co_call *call)
 {
     co_dtype low = CO_F32;
 
@@ -42,18 +42,18 @@ static co_dtype wide_low(const co_call *call)
 
 bool plan_is_half(const co_call *call)
 {
-    return wide_low(call) != CO_F32;
+    return upcast_low(call) != CO_F32;
 }
 
 bool plan_kernel_takes(const co_kernel *kernel, const co_call *call)
 {
-    const co_dtype low = wide_low(call);
+    const co_dtype low = upcast_low(call);
 
     return low == CO_F32 || (kernel->half >> low & 1);
 }
 
 /* The tensor that the kernel sees for `tensor`: `own`, or that one itself. */
-static co_tensor *wide_see(co_tensor *own, co_tensor *tensor)
+static co_tensor *upcast_see(co_tensor *own, co_tensor *tensor)
 {
     if (!tensor || !co_dtype_is_half(tensor->dtype))
         return tensor;
@@ -63,34 +63,34 @@ static co_tensor *wide_see(co_tensor *own, co_tensor *tensor)
     return own;
 }
 
-co_status plan_widen(plan_call *pc, co_plan *plan)
+co_status plan_upcast_prepare(plan_call *pc, co_plan *plan)
 {
     const co_call *call = &pc->call;
-    plan_wide *w = co_arena_alloc(plan->arena, 1, sizeof(*w));
+    plan_upcast *w = co_arena_alloc(plan->arena, 1, sizeof(*w));
 
-    pc->wide = w;
+    pc->upcast = w;
     if (!w)
         return CO_E_NOMEM;
     w->inner = *call;
-    w->low = wide_low(call);
+    w->low = upcast_low(call);
     w->convert = plan_find_convert(plan->store, &plan->options);
     w->vector = co_device_is_host(plan->store->device) ? NULL : plan->store->vector;
     w->inner.round_params = 0; /* they come rounded */
     for (int i = 0; i < call->n_in; i++)
-        w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
+        w->inner.in[i] = upcast_see(&w->in[i], call->in[i]);
     for (int i = 0; i < call->n_out; i++)
-        w->inner.out[i] = wide_see(&w->out[i], call->out[i]);
+        w->inner.out[i] = upcast_see(&w->out[i], call->out[i]);
     return CO_OK;
 }
 
-co_call *plan_wide_call(plan_wide *wide)
+co_call *plan_upcast_call(plan_upcast *upcast)
 {
-    return &wide->inner;
+    return &upcast->inner;
 }
 
-co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel)
+co_status plan_upcast_use(plan_call *pc, co_plan *plan, const co_kernel *kernel)
 {
-    plan_wide *w = pc->wide;
+    plan_upcast *w = pc->upcast;
 
     w->inner.kernel = kernel;
     w->inner.self = co_arena_alloc(plan->arena, 1, kernel->self_size ? kernel->self_size : 1);
@@ -100,7 +100,7 @@ co_status plan_wide_use(plan_call *pc, co_plan *plan, const co_kernel *kernel)
 /* ---- the life of a kernel ---- */
 
 /* What the kernel has settled on holds for the 16-bit tensor too. */
-static void wide_adopt(co_tensor *tensor, const co_tensor *own)
+static void upcast_adopt(co_tensor *tensor, const co_tensor *own)
 {
     if (!tensor || tensor == own)
         return;
@@ -108,7 +108,7 @@ static void wide_adopt(co_tensor *tensor, const co_tensor *own)
     tensor->bytes = own->bytes / sizeof(float) * co_dtype_size(tensor->dtype);
 }
 
-static void wide_lay(plan_wide *w, size_t *at, co_tensor *tensor)
+static void upcast_lay(plan_upcast *w, size_t *at, co_tensor *tensor)
 {
     w->place[w->n_place].tensor = tensor;
     w->place[w->n_place++].offset = *at;
@@ -116,68 +116,68 @@ static void wide_lay(plan_wide *w, size_t *at, co_tensor *tensor)
 }
 
 /* Everything in a place of its own; called again when the backward pass has been planned. */
-static void wide_lay_out(plan_wide *w, co_call *call)
+static void upcast_lay_out(plan_upcast *w, co_call *call)
 {
     size_t at = (w->inner.scratch_bytes + WIDE_ALIGN - 1) / WIDE_ALIGN * WIDE_ALIGN;
 
     w->n_place = 0;
     for (int i = 0; i < call->n_param; i++)
         if (call->round_params >> i & 1)
-            wide_lay(w, &at, &w->inner.param[i]);
+            upcast_lay(w, &at, &w->inner.param[i]);
     for (int i = 0; i < call->n_in; i++) {
         if (w->inner.in[i] == &w->in[i])
-            wide_lay(w, &at, &w->in[i]);
+            upcast_lay(w, &at, &w->in[i]);
         if (w->inner.grad_in[i] && w->inner.grad_in[i] == &w->grad_in[i])
-            wide_lay(w, &at, &w->grad_in[i]);
+            upcast_lay(w, &at, &w->grad_in[i]);
     }
     for (int i = 0; i < call->n_out; i++) {
         if (w->inner.out[i] == &w->out[i])
-            wide_lay(w, &at, &w->out[i]);
+            upcast_lay(w, &at, &w->out[i]);
         if (w->inner.grad_out[i] && w->inner.grad_out[i] == &w->grad_out[i])
-            wide_lay(w, &at, &w->grad_out[i]);
+            upcast_lay(w, &at, &w->grad_out[i]);
     }
     call->scratch_bytes = at;
 }
 
-static co_status wide_plan(co_call *call)
+static co_status upcast_plan(co_call *call)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
-    for (int i = 0; i < call->n_in; i++) /* unpacked since plan_widen, perhaps */
-        w->inner.in[i] = wide_see(&w->in[i], call->in[i]);
+    for (int i = 0; i < call->n_in; i++) /* unpacked since plan_upcast_prepare, perhaps */
+        w->inner.in[i] = upcast_see(&w->in[i], call->in[i]);
     for (int i = 0; i < call->n_out; i++) /* of another shape, perhaps, with ops fused */
-        w->inner.out[i] = wide_see(&w->out[i], call->out[i]);
+        w->inner.out[i] = upcast_see(&w->out[i], call->out[i]);
     if (w->inner.kernel->plan)
         CO_TRY(w->inner.kernel->plan(&w->inner));
     for (int i = 0; i < call->n_out; i++)
-        wide_adopt(call->out[i], w->inner.out[i]);
+        upcast_adopt(call->out[i], w->inner.out[i]);
     call->workspace_bytes = w->inner.workspace_bytes;
-    wide_lay_out(w, call);
+    upcast_lay_out(w, call);
     return CO_OK;
 }
 
-static co_status wide_plan_backward(co_call *call)
+static co_status upcast_plan_backward(co_call *call)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
     if (!w->inner.kernel->backward)
         return co_fail(CO_E_UNSUPPORTED, "layer %s: the kernel of %s has no backward", call->name,
                        call->op->name);
     for (int i = 0; i < call->n_in; i++)
-        w->inner.grad_in[i] = wide_see(&w->grad_in[i], call->grad_in[i]);
+        w->inner.grad_in[i] = upcast_see(&w->grad_in[i], call->grad_in[i]);
     for (int i = 0; i < call->n_out; i++)
-        w->inner.grad_out[i] = wide_see(&w->grad_out[i], call->grad_out[i]);
+        w->inner.grad_out[i] = upcast_see(&w->grad_out[i], call->grad_out[i]);
     if (w->inner.kernel->plan_backward)
         CO_TRY(w->inner.kernel->plan_backward(&w->inner));
     for (int i = 0; i < call->n_in; i++)
-        wide_adopt(call->grad_in[i], w->inner.grad_in[i]);
-    wide_lay_out(w, call);
+        upcast_adopt(call->grad_in[i], w->inner.grad_in[i]);
+    upcast_lay_out(w, call);
     return CO_OK;
 }
 
-static co_status wide_bind(co_call *call)
+static co_status upcast_bind(co_call *call)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
     w->inner.workspace = call->workspace;
     w->inner.scratch = call->scratch;
@@ -187,7 +187,7 @@ static co_status wide_bind(co_call *call)
     return w->inner.kernel->bind ? w->inner.kernel->bind(&w->inner) : CO_OK;
 }
 
-static void wide_round_params(const plan_wide *w, const co_call *call)
+static void upcast_round_params(const plan_upcast *w, const co_call *call)
 {
     for (int i = 0; i < call->n_param; i++) {
         const size_t n = call->param[i].bytes / sizeof(float);
@@ -204,58 +204,58 @@ static void wide_round_params(const plan_wide *w, const co_call *call)
     }
 }
 
-static co_status wide_bring(const plan_wide *w, co_tensor *to, const co_tensor *from)
+static co_status upcast_bring(const plan_upcast *w, co_tensor *to, const co_tensor *from)
 {
     return to && to != from ? plan_convert(w->convert, w->inner.queue, to, from) : CO_OK;
 }
 
-static co_status wide_forward(co_call *call, const co_run *run)
+static co_status upcast_forward(co_call *call, const co_run *run)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
-    wide_round_params(w, call);
+    upcast_round_params(w, call);
     for (int i = 0; i < call->n_in; i++)
-        CO_TRY(wide_bring(w, w->inner.in[i], call->in[i]));
+        CO_TRY(upcast_bring(w, w->inner.in[i], call->in[i]));
     CO_TRY(w->inner.kernel->forward(&w->inner, run));
     for (int i = 0; i < call->n_out; i++)
-        CO_TRY(wide_bring(w, call->out[i], w->inner.out[i]));
+        CO_TRY(upcast_bring(w, call->out[i], w->inner.out[i]));
     return CO_OK;
 }
 
-static co_status wide_backward(co_call *call, const co_run *run)
+static co_status upcast_backward(co_call *call, const co_run *run)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
-    wide_round_params(w, call);
+    upcast_round_params(w, call);
     for (int i = 0; i < call->op->n_in && (call->op->saves & CO_SAVES_IN); i++)
-        CO_TRY(wide_bring(w, w->inner.in[i], call->in[i]));
+        CO_TRY(upcast_bring(w, w->inner.in[i], call->in[i]));
     for (int i = 0; i < call->n_out; i++) {
         if (call->op->saves & CO_SAVES_OUT)
-            CO_TRY(wide_bring(w, w->inner.out[i], call->out[i]));
-        CO_TRY(wide_bring(w, w->inner.grad_out[i], call->grad_out[i]));
+            CO_TRY(upcast_bring(w, w->inner.out[i], call->out[i]));
+        CO_TRY(upcast_bring(w, w->inner.grad_out[i], call->grad_out[i]));
     }
     CO_TRY(w->inner.kernel->backward(&w->inner, run));
     for (int i = 0; i < call->n_in; i++)
-        CO_TRY(wide_bring(w, call->grad_in[i], w->inner.grad_in[i]));
+        CO_TRY(upcast_bring(w, call->grad_in[i], w->inner.grad_in[i]));
     return CO_OK;
 }
 
-static void wide_fini(co_call *call)
+static void upcast_fini(co_call *call)
 {
-    plan_wide *w = call->self;
+    plan_upcast *w = call->self;
 
     if (w->inner.kernel->fini)
         w->inner.kernel->fini(&w->inner);
 }
 
 /* Sources are read into scratch memory before results are written: they may share one place. */
-const co_kernel plan_wide_kernel = {
+const co_kernel plan_upcast_kernel = {
     .op = "wide",
-    .plan = wide_plan,
-    .plan_backward = wide_plan_backward,
-    .bind = wide_bind,
-    .forward = wide_forward,
-    .backward = wide_backward,
-    .fini = wide_fini,
+    .plan = upcast_plan,
+    .plan_backward = upcast_plan_backward,
+    .bind = upcast_bind,
+    .forward = upcast_forward,
+    .backward = upcast_backward,
+    .fini = upcast_fini,
     .in_place = true,
 };

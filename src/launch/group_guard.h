@@ -1,19 +1,19 @@
-/* keeper.h - a process that ends what this one has started, should this one be killed. */
+/* group_guard.h - a process that ends what this one has started, should this one be killed. */
 #ifndef CO_LAUNCH_KEEPER_H
 #define CO_LAUNCH_KEEPER_H
 
 #include <sys/types.h>
 
-typedef struct co_keeper {
+typedef struct co_group_guard {
     pid_t pid; /* 0: there is none */
     int line;  /* owned: our end of the pipe by which it knows that we are there */
-} co_keeper;
+} co_group_guard;
 
 /* `leader`: a child that leads a process group and is notified of our death by the kernel. If it
    has not ended some seconds after it, or when it has, its whole group is killed. Without memory
    for another process there is none. */
-void co_keeper_start(co_keeper *keeper, pid_t leader);
-/* `leader` has ended, and we are here: so does the keeper. */
-void co_keeper_end(co_keeper *keeper);
+void co_group_guard_start(co_group_guard *guard, pid_t leader);
+/* `leader` has ended, and we are here: so does the guard. */
+void co_group_guard_end(co_group_guard *guard);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * keeper.c - the end of a process group whose master was killed.
+ * group_guard.c - the end of a process group whose master was killed.
  *
  * What is killed by SIGKILL notifies nobody, and a launcher of MPI that the kernel asks to end may
  * take its time or have been started by a script, which ends alone. So a process waits for the end
  * of a pipe that only the master holds. Must not know what it ends.
  */
-#include "launch/keeper.h"
+#include "launch/group_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define KEEPER_LOOK_US 50000
 
 /* Whether somebody has said so; else the master is dead. */
-static bool keeper_is_dismissed(int line)
+static bool group_guard_is_dismissed(int line)
 {
     char word;
     ssize_t n;
@@ -35,7 +35,7 @@ static bool keeper_is_dismissed(int line)
 }
 
 /* It keeps nothing open that others wait for the end of. */
-static void keeper_watch(int line, pid_t leader)
+static void group_guard_watch(int line, pid_t leader)
 {
     uint64_t start;
 
@@ -46,7 +46,7 @@ static void keeper_watch(int line, pid_t leader)
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     syscall(SYS_close_range, 4u, ~0u, 0u);
-    if (keeper_is_dismissed(3))
+    if (group_guard_is_dismissed(3))
         return;
     start = co_clock_ns();
     while (kill(leader, 0) == 0 && co_clock_seconds(start, co_clock_ns()) < KEEPER_GRACE_S)
@@ -54,38 +54,38 @@ static void keeper_watch(int line, pid_t leader)
     kill(-leader, SIGKILL);
 }
 
-void co_keeper_start(co_keeper *keeper, pid_t leader)
+void co_group_guard_start(co_group_guard *guard, pid_t leader)
 {
     sigset_t all, before;
     int ends[2];
 
-    *keeper = (co_keeper){.line = -1};
+    *guard = (co_group_guard){.line = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
     sigfillset(&all); /* Ctrl-C is not for it */
     sigprocmask(SIG_SETMASK, &all, &before);
-    keeper->pid = fork();
-    if (keeper->pid == 0) {
+    guard->pid = fork();
+    if (guard->pid == 0) {
         close(ends[1]);
-        keeper_watch(ends[0], leader);
+        group_guard_watch(ends[0], leader);
         _exit(0);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
-    keeper->line = ends[1];
-    if (keeper->pid > 0)
+    guard->line = ends[1];
+    if (guard->pid > 0)
         return;
     close(ends[1]);
-    *keeper = (co_keeper){.line = -1};
+    *guard = (co_group_guard){.line = -1};
 }
 
-void co_keeper_end(co_keeper *keeper)
+void co_group_guard_end(co_group_guard *guard)
 {
-    if (keeper->pid <= 0)
+    if (guard->pid <= 0)
         return;
-    (void)!write(keeper->line, "", 1);
-    close(keeper->line);
-    while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
+    (void)!write(guard->line, "", 1);
+    close(guard->line);
+    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
-    *keeper = (co_keeper){.line = -1};
+    *guard = (co_group_guard){.line = -1};
 }

@@ -1,5 +1,5 @@
 /*
- * widen.c - half precision in files, read as fp32: the value of each pattern.
+ * half_to_fp32.c - half precision in files, read as fp32: the value of each pattern.
  *
  * Both types are subsets of F32, so nothing is rounded; NaNs stay NaNs with their payload.
  */
@@ -7,17 +7,17 @@
 
 #include "checkpoint/format.h"
 
-static const char widen_f16[] = "F16", widen_bf16[] = "BF16";
+static const char half_f16[] = "F16", half_bf16[] = "BF16";
 
 const char *format_half_name(const char *name)
 {
-    if (strcmp(name, widen_f16) == 0)
-        return widen_f16;
-    return strcmp(name, widen_bf16) == 0 ? widen_bf16 : NULL;
+    if (strcmp(name, half_f16) == 0)
+        return half_f16;
+    return strcmp(name, half_bf16) == 0 ? half_bf16 : NULL;
 }
 
 /* IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits; to the bits of binary32. */
-static uint32_t widen_half(uint32_t half)
+static uint32_t half_value(uint32_t half)
 {
     const uint32_t sign = (half & 0x8000) << 16;
     uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
@@ -38,11 +38,11 @@ static uint32_t widen_half(uint32_t half)
 
 void format_widen(float *to, const uint8_t *from, size_t count, const char *half)
 {
-    const bool brain = half == widen_bf16; /* the upper half of an F32 */
+    const bool brain = half == half_bf16; /* the upper half of an F32 */
 
     for (size_t i = 0; i < count; i++) {
         const uint32_t bits = (uint32_t)from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
-        const uint32_t wide = brain ? bits << 16 : widen_half(bits);
+        const uint32_t wide = brain ? bits << 16 : half_value(bits);
 
         memcpy(&to[i], &wide, sizeof(wide));
     }
