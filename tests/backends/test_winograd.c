@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/onednn/wino.h"
+#include "backends/cpu/cpu.h"
+#include "backends/onednn/onednn.h"
 #include "core/mem.h"
 #include "core/rng.h"
 
@@ -43,6 +44,7 @@ static co_tensor make(uint32_t item, int ndim, int64_t a, int64_t b, int64_t c, 
 
 static void open_conv(conv *c, const size *s, bool direct, int threads)
 {
+    const co_kernel *kernel = direct ? &co_onednn_conv2d : &co_cpu_winograd;
     const int64_t oh = s->h + 2 * s->padding - 2, ow = s->w + 2 * s->padding - 2;
     co_call *call = &c->call;
 
@@ -71,24 +73,26 @@ static void open_conv(conv *c, const size *s, bool direct, int threads)
                       .grad_out = {&c->dy},
                       .param = {make(5, 4, s->out, s->in, 3, 3), make(6, 1, s->out, 0, 0, 0)},
                       .grad_param = {make(7, 4, s->out, s->in, 3, 3), make(8, 1, s->out, 0, 0, 0)},
-                      .kernel = &co_onednn_conv2d};
-    call->self = co_calloc_aligned(1, co_onednn_conv2d.self_size);
+                      .kernel = kernel};
+    call->self = co_calloc_aligned(1, kernel->self_size);
     assert_non_null(call->self);
-    assert_int_equal(co_onednn_conv2d.plan(call), CO_OK);
-    assert_int_equal(co_onednn_conv2d.plan_backward(call), CO_OK);
+    assert_int_equal(kernel->plan(call), CO_OK);
+    assert_int_equal(kernel->plan_backward(call), CO_OK);
     call->scratch = co_calloc_aligned(call->scratch_bytes, 1);
     assert_non_null(call->scratch);
-    assert_int_equal(co_onednn_conv2d.bind(call), CO_OK);
+    if (kernel->bind)
+        assert_int_equal(kernel->bind(call), CO_OK);
 }
 
 static void run_conv(conv *c)
 {
     co_run run = {.accumulate = false};
+    const co_kernel *kernel = c->call.kernel;
 
-    assert_int_equal(co_onednn_conv2d.forward(&c->call, &run), CO_OK);
-    assert_int_equal(co_onednn_conv2d.backward(&c->call, &run), CO_OK);
+    assert_int_equal(kernel->forward(&c->call, &run), CO_OK);
+    assert_int_equal(kernel->backward(&c->call, &run), CO_OK);
     run.accumulate = true;
-    assert_int_equal(co_onednn_conv2d.backward(&c->call, &run), CO_OK);
+    assert_int_equal(kernel->backward(&c->call, &run), CO_OK);
 }
 
 static void close_conv(conv *c)
@@ -102,7 +106,8 @@ static void close_conv(conv *c)
                         &c->call.grad_param[0],
                         &c->call.grad_param[1]};
 
-    co_onednn_conv2d.fini(&c->call);
+    if (c->call.kernel->fini)
+        c->call.kernel->fini(&c->call);
     co_free(c->call.self);
     co_free(c->call.scratch);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -146,15 +151,16 @@ static void winograd_large_sizes_equal_direct(void **state)
     };
 
     (void)state;
+    if (!co_isa_has(CO_ISA_AVX512)) {
+        print_message("skipped: this machine lacks AVX-512\n");
+        skip();
+    }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         conv direct, own, threads;
+        const char *why;
 
         open_conv(&own, &sizes[i], false, 1);
-        if (!winograd43_supports(&own.call)) {
-            close_conv(&own);
-            print_message("skipped: this machine lacks AVX-512\n");
-            skip();
-        }
+        assert_true(co_cpu_winograd.supports(&own.call, &why));
         open_conv(&direct, &sizes[i], true, 1);
         run_conv(&direct);
         run_conv(&own);

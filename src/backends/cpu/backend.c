@@ -19,9 +19,17 @@ static unsigned backend_half(void)
     return co_isa_has(CO_ISA_AVX512_BF16) ? CPU_HALF : 0;
 }
 
+static void backend_describe_call(char *out, size_t size, const co_call *call, bool backward)
+{
+    (void)backward;
+    snprintf(out, size, "%s", call->kernel->name ? call->kernel->name : "cpu");
+}
+
 /* Of an op: those for few channels first, which say where others are faster. */
 static const co_kernel *const backend_kernels[] = {
     &co_cpu_lanes_conv2d,
+    &co_cpu_winograd,
+    &co_cpu_small_conv,
     &co_cpu_lanes_maxpool,
     &co_cpu_lanes_relu,
     &co_cpu_lanes_add,
@@ -41,4 +49,5 @@ const co_backend co_backend_cpu = {
     .unpack = &co_cpu_unpack,
     .half = backend_half,
     .describe = backend_describe,
+    .describe_call = backend_describe_call,
 };

@@ -1,22 +1,19 @@
 /*
- * conv2d.c - convolution by oneDNN, directly or, where winograd.c says so, by Winograd's algorithm:
- * by our own loops (wino.c), where this machine can run them, else in floats by oneDNN's; small
- * images by loops of taps.c.
+ * conv2d.c - convolution by oneDNN: directly, or in floats by its Winograd algorithm where
+ * cpu/conv2d_rules.c says so.
  *
  * Weights are plain in the flat store and change at every step, so each run brings them into the
  * kernel's format.
  */
 #include <string.h>
 
-#include "backends/onednn/taps.h"
-#include "backends/onednn/wino.h"
+#include "backends/cpu/conv2d_rules.h"
+#include "backends/onednn/onednn.h"
 
 #define CONV2D_BLOCK 16 /* channels of oneDNN's layout */
 
 typedef struct conv2d {
     onednn_self base;
-    wino own;                                      /* our kernel, where it has loops */
-    taps taps;                                     /* that for small images, likewise */
     dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
     bool trimmed;                                  /* some taps only ever meet padding: left out */
     int64_t first;                                 /* element of the weight, of those that do not */
@@ -26,28 +23,6 @@ typedef struct conv2d {
     onednn_operand grad_out; /* in backward, as the gradient of the weights reads it */
     size_t grad_out_end;     /* of it in scratch */
 } conv2d;
-
-/* Taps of dimension i that only meet padding, as most of a 3 x 3 kernel on an image of 1 x 1 does,
-   are left out before and behind, and *begin is the first of the others. */
-static bool conv2d_trim(int64_t *begin, conv2d *self, const co_call *call, int i)
-{
-    const co_conv2d_attr *a = call->attr;
-    const int64_t in = call->in[0]->shape.dim[2 + i], last = call->out[0]->shape.dim[2 + i] - 1;
-    const int64_t missed = a->p[i] - last * a->s[i], reach = (in - 1 + a->p[i]) / a->d[i] + 1;
-    const int64_t end = reach < a->k[i] ? reach : a->k[i];
-    const int64_t before = missed > 0 ? (missed + a->d[i] - 1) / a->d[i] : 0;
-    const int64_t padding = a->p[i] - before * a->d[i];
-    const int64_t behind = last * a->s[i] + (end - before - 1) * a->d[i] + 1 - in - padding;
-
-    *begin = 0;
-    if (padding < 0 || behind < 0 || end - before == a->k[i])
-        return false;
-    *begin = before;
-    self->padding[i] = padding;
-    self->behind[i] = behind;
-    self->weight_dim[self->weight_ndim - 2 + i] = end - before;
-    return true;
-}
 
 /* Whether each tap meets its one element of the image, and there is one output. */
 static bool conv2d_covers(const conv2d *self, const co_call *call)
@@ -66,13 +41,11 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
     const co_conv2d_attr *a = call->attr;
     const co_shape *w = &call->param[0].shape;
     const int64_t groups = a->groups;
-    int64_t begin[2];
     int n = 0;
 
     for (int i = 0; i < 2; i++) {
         self->stride[i] = a->s[i];
         self->dilation[i] = a->d[i] - 1;
-        self->padding[i] = self->behind[i] = a->p[i];
     }
     if (groups > 1)
         self->weight_dim[n++] = groups;
@@ -80,9 +53,15 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
     for (int i = 1; i < 4; i++)
         self->weight_dim[n++] = w->dim[i];
     self->weight_ndim = n;
-    for (int i = 0; i < 2; i++)
-        self->trimmed = conv2d_trim(&begin[i], self, call, i) || self->trimmed;
-    self->first = begin[0] * a->k[1] + begin[1];
+    for (int i = 0; i < 2; i++) {
+        conv2d_reach reach;
+
+        self->trimmed = conv2d_trim(&reach, call, i) || self->trimmed;
+        self->first = self->first * a->k[1] + reach.begin;
+        self->padding[i] = reach.before;
+        self->behind[i] = reach.after;
+        self->weight_dim[n - 2 + i] = reach.taps;
+    }
     self->covers = groups == 1 && conv2d_covers(self, call);
 }
 
@@ -100,12 +79,13 @@ static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const
 {
     dnnl_convolution_desc_t desc;
     dnnl_inner_product_desc_t product;
+    const char *why;
 
     if (self->covers) {
         CO_TRY(onednn_check(pass->product(&product, self, call), call, "describe the layer"));
         return onednn_describe(out, &self->base, &product);
     }
-    if (!self->trimmed && call->in[0]->dtype == CO_F32 && onednn_suits_winograd(call) &&
+    if (call->in[0]->dtype == CO_F32 && conv2d_suits_winograd(call, &why) &&
         pass->convolution(&desc, dnnl_convolution_winograd, self, call) == dnnl_success &&
         dnnl_primitive_desc_create(out, &desc, self->base.attr, self->base.engine,
                                    self->base.forward_pd) == dnnl_success)
@@ -190,14 +170,6 @@ static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, con
                                                 a->bias ? &bias : NULL, &dst);
 }
 
-/* Whether the loops for small images run it: oneDNN has Winograd's algorithm for AVX-512 alone. */
-static bool conv2d_is_small(const conv2d *self, const co_call *call)
-{
-    const small_conv_loops *loops = small_conv_choose(call);
-
-    return loops && (loops->lanes < CONV2D_BLOCK || self->trimmed || !onednn_suits_winograd(call));
-}
-
 static co_status conv2d_plan(co_call *call)
 {
     static const conv2d_pass forward = {conv2d_init_forward, conv2d_product_forward};
@@ -209,10 +181,6 @@ static co_status conv2d_plan(co_call *call)
 
     CO_TRY(onednn_begin(call));
     conv2d_read_attr(self, call);
-    if (!self->trimmed && winograd43_supports(call))
-        return winograd43_plan(&self->own, call, &self->base);
-    if (conv2d_is_small(self, call))
-        return small_conv_plan(&self->taps, call);
     CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
     dst = (onednn_operand){.base = &call->out[0]->data};
     dst.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
@@ -385,40 +353,17 @@ static co_status conv2d_plan_backward(co_call *call)
 {
     conv2d *self = call->self;
 
-    if (self->own.loops)
-        return winograd43_plan_backward(&self->own, call, &self->base);
-    if (self->taps.loops)
-        return small_conv_plan_backward(&self->taps, call);
     CO_TRY(conv2d_plan_backward_weights(self, call));
     return call->grad_in[0] ? conv2d_plan_backward_data(self, call) : CO_OK;
-}
-
-static co_status conv2d_forward(co_call *call, const co_run *run)
-{
-    const conv2d *self = call->self;
-
-    CO_TRY(onednn_forward(call, run));
-    if (self->taps.loops)
-        small_conv_forward(&self->taps, call);
-    return self->own.loops ? winograd43_forward(&self->own, call) : CO_OK;
 }
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
 
-    if (self->trimmed && !self->taps.loops && !run->accumulate)
+    if (self->trimmed && !run->accumulate)
         memset(call->grad_param[0].data, 0, call->grad_param[0].bytes);
-    CO_TRY(onednn_backward(call, run));
-    if (self->taps.loops)
-        small_conv_backward(&self->taps, call, run);
-    return self->own.loops ? winograd43_backward(&self->own, call, run->accumulate) : CO_OK;
-}
-
-static void conv2d_fini(co_call *call)
-{
-    small_conv_fini(&((conv2d *)call->self)->taps);
-    onednn_fini(call);
+    return onednn_backward(call, run);
 }
 
 const co_kernel co_onednn_conv2d = {
@@ -430,7 +375,7 @@ const co_kernel co_onednn_conv2d = {
     .plan = conv2d_plan,
     .plan_backward = conv2d_plan_backward,
     .bind = onednn_bind,
-    .forward = conv2d_forward,
+    .forward = onednn_forward,
     .backward = conv2d_backward,
-    .fini = conv2d_fini,
+    .fini = onednn_fini,
 };

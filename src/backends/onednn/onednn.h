@@ -82,11 +82,6 @@ co_status onednn_check(dnnl_status_t status, const co_call *call, const char *wh
 /* Whether this process may use the level's instructions, and oneDNN's own limit allows them. */
 bool onednn_has(co_isa level);
 
-/* --- winograd.c --- */
-/* Whether a convolution is worth a try by Winograd's algorithm, whose sums are in floats, whatever
-   the type of its tensors is. */
-bool onednn_suits_winograd(const co_call *call);
-
 /* --- program.c: while planning --- */
 /* First thing in every plan. */
 co_status onednn_begin(co_call *call);

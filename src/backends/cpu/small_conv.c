@@ -1,5 +1,5 @@
 /*
- * taps.c - convolution of small images: at 4 x 4 pixels a third of what a kernel of 3 x 3
+ * small_conv.c - convolution of small images: at 4 x 4 pixels a third of what a kernel of 3 x 3
  * multiplies is padding, at 1 x 1 eight ninths. Here each pixel is made of exactly those taps that
  * meet the image, by products of matrices over samples and channels.
  *
@@ -8,18 +8,41 @@
  */
 #include <string.h>
 
-#include "backends/onednn/taps.h"
+#include "backends/cpu/conv2d_rules.h"
+#include "backends/cpu/cpu.h"
+#include "core/isa.h"
 #include "core/mem.h"
 #include "core/parallel.h"
+#include "kernels/small_conv/small_conv.h"
 
 #define SMALL_CONV_TOGETHER      2  /* blocks of results that the loops make at once */
 #define SMALL_CONV_MOST          49 /* taps */
 #define SMALL_CONV_MOST_PIXELS   64
 #define SMALL_CONV_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
 
+#define SMALL_CONV_WINOGRAD 16 /* lanes for which there is Winograd's algorithm */
+
+/* Pairs by what they give: those of k are pair[end[k - 1]] to pair[end[k] - 1]. */
+typedef struct small_conv_list {
+    int32_t n;
+    int32_t *end;          /* owned; (n) */
+    small_conv_pair *pair; /* owned */
+} small_conv_list;
+
+typedef struct small_conv {
+    const small_conv_loops *loops;
+    small_conv_image in, out;
+    int64_t in_pixels, out_pixels;
+    small_conv_weight weight;
+    int64_t *tap;                            /* owned; weight's arrays */
+    small_conv_list forward, data, gradient; /* by output pixel, by input pixel, by tap */
+    int64_t panel, panel_back;               /* floats of a block of packed weights */
+    size_t packed_at, gradient_at;           /* in scratch: forward, backward */
+    cpu_operand grad_out;                    /* as the output is */
+} small_conv;
+
 #ifdef CO_KERNELS_X86
-/* The loops whose lanes the layout has and which this machine can run, or NULL. Without AVX2
-   oneDNN's own are faster. */
+/* The loops whose lanes the layout has and which this machine can run, or NULL. */
 static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
     if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS || tensor->dtype != CO_F32)
@@ -76,15 +99,23 @@ static bool small_conv_suits(const co_call *call)
            8 * small_conv_count_met(call, 0) * small_conv_count_met(call, 1) <= 7 * all;
 }
 
-const small_conv_loops *small_conv_choose(const co_call *call)
+/* Winograd's algorithm multiplies less often where it may be used. */
+static bool small_conv_supports(const co_call *call, const char **why)
 {
-    const small_conv_loops *loops =
-        small_conv_suits(call) ? small_conv_find_loops(call->in[0]) : NULL;
+    const small_conv_loops *loops = small_conv_find_loops(call->in[0]);
+    const char *not_winograd;
 
-    if (!loops || call->in[0]->shape.dim[1] % loops->lanes ||
-        call->out[0]->shape.dim[1] % loops->lanes)
-        return NULL;
-    return loops;
+    *why = "its input is not in blocks of as many channels as vectors have lanes";
+    if (!loops)
+        return false;
+    *why = "its images are not small, or few of its products have padding for a factor";
+    if (!small_conv_suits(call))
+        return false;
+    *why = "its channels do not fill vectors";
+    if (call->in[0]->shape.dim[1] % loops->lanes || call->out[0]->shape.dim[1] % loops->lanes)
+        return false;
+    *why = "Winograd's algorithm suits it";
+    return loops->lanes < SMALL_CONV_WINOGRAD || !conv2d_suits_winograd(call, &not_winograd);
 }
 
 /* An input pixel, an output pixel and the tap between them. */
@@ -111,7 +142,7 @@ static int64_t small_conv_find_hits(small_conv_hit *hit, const co_call *call)
 }
 
 /* Leaves out taps without a hit: `tap` of each becomes its number among the others. */
-static co_status small_conv_count_taps(taps *self, small_conv_hit *hit, int64_t n)
+static co_status small_conv_count_taps(small_conv *self, small_conv_hit *hit, int64_t n)
 {
     int64_t *number;
 
@@ -138,7 +169,7 @@ typedef enum small_conv_kind {
     SMALL_CONV_GRADIENT
 } small_conv_kind;
 
-static small_conv_pair small_conv_make_pair(const taps *self, const small_conv_hit *hit,
+static small_conv_pair small_conv_make_pair(const small_conv *self, const small_conv_hit *hit,
                                             small_conv_kind kind)
 {
     const int64_t lanes = self->loops->lanes;
@@ -156,7 +187,7 @@ static int64_t small_conv_key(const small_conv_hit *hit, small_conv_kind kind)
     return kind == SMALL_CONV_FORWARD ? hit->out : kind == SMALL_CONV_DATA ? hit->in : hit->tap;
 }
 
-static co_status small_conv_list_hits(small_conv_list *list, const taps *self,
+static co_status small_conv_list_hits(small_conv_list *list, const small_conv *self,
                                       const small_conv_hit *hit, int64_t n, small_conv_kind kind)
 {
     int32_t at = 0;
@@ -177,7 +208,7 @@ static co_status small_conv_list_hits(small_conv_list *list, const taps *self,
     return CO_OK;
 }
 
-static co_status small_conv_make_lists(taps *self, const co_call *call)
+static co_status small_conv_make_lists(small_conv *self, const co_call *call)
 {
     small_conv_hit *hit =
         co_calloc((size_t)(self->out_pixels * self->weight.kernel), sizeof(small_conv_hit));
@@ -205,33 +236,20 @@ static small_conv_image small_conv_describe_image(const co_shape *shape, int64_t
     return (small_conv_image){.blocks = blocks, .block = block, .sample = blocks * block};
 }
 
-static dnnl_memory_desc_t small_conv_blocked(const taps *self, const co_tensor *tensor)
+static size_t small_conv_take(co_call *call, size_t *used, int64_t floats)
 {
-    dnnl_memory_desc_t md = onednn_plain(CO_F32, 4, tensor->shape.dim);
-
-    (void)dnnl_memory_desc_init_by_tag(&md, 4, md.dims, dnnl_f32,
-                                       self->loops->lanes == 16 ? dnnl_aBcd16b : dnnl_aBcd8b);
-    return md;
+    return cpu_take_scratch(call, used, (size_t)floats * sizeof(float));
 }
 
-/* Room in a program's scratch; where it begins. */
-static size_t small_conv_take(onednn_self *base, onednn_program *program, int64_t floats)
-{
-    const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
-
-    return onednn_scratch(base, program, &md).offset;
-}
-
-co_status small_conv_plan(taps *self, co_call *call)
+static co_status small_conv_plan(co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const small_conv_loops *loops = small_conv_choose(call);
-    onednn_self *base = call->self;
-    dnnl_memory_desc_t md;
+    const small_conv_loops *loops = small_conv_find_loops(call->in[0]);
+    small_conv *self = call->self;
+    size_t used = 0;
 
     self->loops = loops;
-    base->loops = loops->name;
     self->in = small_conv_describe_image(in, loops->lanes);
     self->out = small_conv_describe_image(out, loops->lanes);
     self->in_pixels = in->dim[2] * in->dim[3];
@@ -239,28 +257,25 @@ co_status small_conv_plan(taps *self, co_call *call)
     self->weight =
         (small_conv_weight){.out = a->out, .in = in->dim[1], .kernel = a->k[0] * a->k[1]};
     CO_TRY(small_conv_make_lists(self, call));
-    md = small_conv_blocked(self, call->out[0]);
-    onednn_set_format(call->out[0], &base->out, &md);
+    cpu_set_layout(call->out[0], cpu_blocks(loops->lanes));
     self->panel = self->weight.taps * self->weight.in * loops->lanes;
     self->panel_back = self->weight.taps * self->weight.out * loops->lanes;
-    self->packed_at = small_conv_take(base, &base->forward, self->out.blocks * self->panel);
+    self->packed_at = small_conv_take(call, &used, self->out.blocks * self->panel);
     if (call->training)
         call->workspace_bytes = (size_t)(self->in.blocks * self->panel_back) * sizeof(float);
     return CO_OK;
 }
 
-co_status small_conv_plan_backward(taps *self, co_call *call)
+static co_status small_conv_plan_backward(co_call *call)
 {
-    onednn_self *base = call->self;
-    dnnl_memory_desc_t md = small_conv_blocked(self, call->out[0]);
+    small_conv *self = call->self;
+    size_t used = 0;
 
-    self->grad_out = onednn_tensor(call->grad_out[0]);
-    CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &md));
-    self->gradient_at = small_conv_take(base, &base->backward, self->out.blocks * self->panel);
-    if (call->grad_in[0]) {
-        md = small_conv_blocked(self, call->in[0]);
-        onednn_set_format(call->grad_in[0], &base->grad_in, &md);
-    }
+    self->grad_out =
+        cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(self->loops->lanes));
+    self->gradient_at = small_conv_take(call, &used, self->out.blocks * self->panel);
+    if (call->grad_in[0])
+        cpu_set_layout(call->grad_in[0], cpu_blocks(self->loops->lanes));
     return CO_OK;
 }
 
@@ -280,7 +295,7 @@ static int64_t small_conv_blocks_at(const small_conv_image *image, int64_t block
 }
 
 /* to: all pixels of `list`, from all of `from`. */
-static void small_conv_multiply_all(const taps *self, const co_call *call, float *to,
+static void small_conv_multiply_all(const small_conv *self, const co_call *call, float *to,
                                     const small_conv_image *tos, const float *from,
                                     const small_conv_image *froms, const float *packed,
                                     int64_t panel, const float *bias, const small_conv_list *list,
@@ -300,13 +315,15 @@ static void small_conv_multiply_all(const taps *self, const co_call *call, float
     }
 }
 
-void small_conv_forward(const taps *self, co_call *call)
+static co_status small_conv_forward(co_call *call, const co_run *run)
 {
     const co_conv2d_attr *a = call->attr;
+    const small_conv *self = call->self;
     const float *weight = call->param[0].data;
     float *packed = (float *)((char *)call->scratch + self->packed_at), *back = call->workspace;
-    const int threads = onednn_use_threads(call);
+    const int threads = cpu_threads(call);
 
+    (void)run;
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < self->out.blocks; k++)
         self->loops->pack(packed + k * self->panel, weight, &self->weight, k);
@@ -316,10 +333,11 @@ void small_conv_forward(const taps *self, co_call *call)
     small_conv_multiply_all(self, call, call->out[0]->data, &self->out, call->in[0]->data,
                             &self->in, packed, self->panel, a->bias ? call->param[1].data : NULL,
                             &self->forward, threads);
+    return CO_OK;
 }
 
 /* Gradients of the parameters, from some blocks of dy on. */
-static void small_conv_add_gradient(const taps *self, const co_call *call, const co_run *run,
+static void small_conv_add_gradient(const small_conv *self, const co_call *call, const co_run *run,
                                     const float *dy, int64_t block)
 {
     const co_conv2d_attr *a = call->attr;
@@ -343,17 +361,20 @@ static void small_conv_add_gradient(const taps *self, const co_call *call, const
     }
 }
 
-void small_conv_backward(const taps *self, co_call *call, const co_run *run)
+static co_status small_conv_backward(co_call *call, const co_run *run)
 {
-    const float *dy = (const float *)((const char *)*self->grad_out.base + self->grad_out.offset);
-    const int threads = onednn_use_threads(call);
+    const small_conv *self = call->self;
+    const float *dy = cpu_address(&self->grad_out, call);
+    const int threads = cpu_threads(call);
 
+    cpu_bring(&self->grad_out, call, threads);
     CO_PARALLEL_FOR(threads)
     for (int64_t block = 0; block < self->out.blocks; block += SMALL_CONV_TOGETHER)
         small_conv_add_gradient(self, call, run, dy, block);
     if (call->grad_in[0])
         small_conv_multiply_all(self, call, call->grad_in[0]->data, &self->in, dy, &self->out,
                                 call->workspace, self->panel_back, NULL, &self->data, threads);
+    return CO_OK;
 }
 
 static void small_conv_free_list(small_conv_list *list)
@@ -362,10 +383,26 @@ static void small_conv_free_list(small_conv_list *list)
     co_free(list->pair);
 }
 
-void small_conv_fini(taps *self)
+static void small_conv_fini(co_call *call)
 {
+    small_conv *self = call->self;
+
     small_conv_free_list(&self->forward);
     small_conv_free_list(&self->data);
     small_conv_free_list(&self->gradient);
     co_free(self->tap);
 }
+
+const co_kernel co_cpu_small_conv = {
+    .op = "conv2d",
+    .name = "small-images",
+    .reads = CO_READS(CO_FORMAT_CHANNEL_BLOCKS),
+    .self_size = sizeof(small_conv),
+    .supports = small_conv_supports,
+    .plan = small_conv_plan,
+    .plan_backward = small_conv_plan_backward,
+    .forward = small_conv_forward,
+    .backward = small_conv_backward,
+    .fini = small_conv_fini,
+    .yields_half = true,
+};
