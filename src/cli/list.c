@@ -76,13 +76,36 @@ static co_status list_ops(const list_options *o)
     return CO_OK;
 }
 
-/* Whether a backend can run an op at all; a kernel may still refuse a layer. */
-static bool list_has_kernel(const co_backend *backend, const char *op)
+/* A backend's kernels of an op, "cpu (winograd, gemm)", any of which may still refuse a layer.
+   False: it has none. */
+static bool list_print_kernels(const co_backend *backend, const char *op)
 {
-    for (const co_kernel *const *k = backend->kernels; *k; k++)
-        if (strcmp((*k)->op, op) == 0)
-            return true;
-    return false;
+    bool found = false, named = false;
+
+    for (const co_kernel *const *k = backend->kernels; *k; k++) {
+        if (strcmp((*k)->op, op) != 0)
+            continue;
+        if (!found)
+            printf(" %s", backend->name);
+        found = true;
+        if ((*k)->name)
+            printf("%s%s", named ? ", " : " (", (*k)->name);
+        named = named || (*k)->name;
+    }
+    printf("%s", named ? ")" : "");
+    return found;
+}
+
+/* What kernels have said against a layer, a line each. */
+static void list_print_refusals(const char *why)
+{
+    while (*why) {
+        const char *end = strstr(why, "; ");
+        const size_t n = end ? (size_t)(end - why) : strlen(why);
+
+        printf("    not %.*s\n", (int)n, why);
+        why += end ? n + 2 : n;
+    }
 }
 
 /* Which kernel runs each layer of a config, and what the ones before it said against it. */
@@ -100,12 +123,13 @@ static co_status list_layer_kernels(const list_options *o)
         const co_node *node = &net.model->graph->node[i];
         const char *why;
         const char *backend = co_plan_backend(net.plan, i, &why);
-        const char *kernel = co_plan_kernel(net.plan, i);
+        char kernel[128];
 
-        printf("%-20s %-18s %s%s%s\n", node->name, node->op->name, backend, kernel ? " " : "",
-               kernel ? kernel : "");
-        if (o->why && *why)
-            printf("    not %s\n", why);
+        co_plan_describe(kernel, sizeof(kernel), net.plan, i);
+        printf("%-20s %-18s %s%s%s\n", node->name, node->op->name, backend, *kernel ? " " : "",
+               kernel);
+        if (o->why)
+            list_print_refusals(why);
     }
     cli_network_close(&net);
     return st;
@@ -117,13 +141,11 @@ static co_status list_kernels(const list_options *o)
         return list_layer_kernels(o);
     for (const co_backend *const *b = co_backends; *b; b++)
         list_entry((*b)->name, (*b)->summary, NULL);
-    printf("\n%-18s backends that have a kernel, the preferred one first\n", "op");
+    printf("\n%-18s backends and their kernels, the preferred one first\n", "op");
     for (const co_op *const *op = co_ops; *op; op++) {
         printf("%-18s", (*op)->name);
         for (const co_backend *const *b = co_backends; *b; b++)
-            if (list_has_kernel(*b, (*op)->name))
-                printf(" %s", (*b)->name);
-            else if (o->why)
+            if (!list_print_kernels(*b, (*op)->name) && o->why)
                 printf(" (not %s: has no kernel for it)", (*b)->name);
         printf("\n");
     }

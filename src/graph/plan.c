@@ -3,6 +3,7 @@
  */
 #include "graph/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/isa.h"
@@ -294,6 +295,16 @@ const char *co_plan_backend(const co_plan *plan, int node, const char **why)
     if (why)
         *why = pc->refusals;
     return pc->backend->name;
+}
+
+void co_plan_describe(char *out, size_t size, const co_plan *plan, int node)
+{
+    const plan_call *pc = plan->node_call[node];
+
+    snprintf(out, size, "%s", pc->kernel->name ? pc->kernel->name : "");
+    if (pc->backend->describe_call)
+        pc->backend->describe_call(out, size, pc->wide ? plan_wide_call(pc->wide) : &pc->call,
+                                   false);
 }
 
 const char *co_plan_kernel(const co_plan *plan, int node)

@@ -111,6 +111,9 @@ void co_plan_memory(const co_plan *plan, size_t *used, size_t *unshared);
 /* Name of the backend that runs a node of the graph. *why (may be NULL): what the kernels before it
    said against it, "cpu winograd: ...; onednn: ...", or "" when it was the first. Borrowed. */
 const char *co_plan_backend(const co_plan *plan, int node, const char **why);
+/* What runs a node of the graph, in the words of its backend: a kernel's name, or the primitives
+   that a library has chosen. "": the backend's name says it all. */
+void co_plan_describe(char *out, size_t size, const co_plan *plan, int node);
 /* The kernel's name among those of its backend for the op, or NULL. */
 const char *co_plan_kernel(const co_plan *plan, int node);
 

@@ -152,8 +152,8 @@ static co_status batchnorm_plan_backward(co_call *call)
     size_t used = 0;
 
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], layout);
-    if (call->grad_more)
-        self->grad_more = cpu_plan_operand(call, &used, call->grad_more, layout);
+    if (call->grad_out_extra)
+        self->grad_more = cpu_plan_operand(call, &used, call->grad_out_extra, layout);
     self->part_at[1] = norm_take_parts(call, &used);
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
@@ -419,7 +419,7 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
     int64_t group;
 
     cpu_bring(&self->grad_out, call, threads);
-    if (call->grad_more)
+    if (call->grad_out_extra)
         cpu_bring(&self->grad_more, call, threads);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
@@ -432,7 +432,7 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_batchnorm = {
     .op = "batchnorm",
-    .name = "blocks",
+    .name = "channel-blocks",
     .reads = CO_READS(CO_FORMAT_CHANNEL_BLOCKS),
     .self_size = sizeof(norm),
     .half = CPU_HALF,

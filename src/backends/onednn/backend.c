@@ -98,9 +98,11 @@ co_status onednn_check(dnnl_status_t status, const co_call *call, const char *wh
 
 /* Losses are small and oneDNN has none: ref runs them. */
 static const co_kernel *const backend_kernels[] = {
-    &co_onednn_conv2d,  &co_onednn_linear,    &co_onednn_maxpool,     &co_onednn_avgpool,
-    &co_onednn_relu,    &co_onednn_add,       &co_onednn_flatten,     &co_onednn_batchnorm,
-    &co_onednn_dropout, &co_onednn_dropout2d, &co_onednn_log_softmax, NULL,
+    &co_onednn_conv2d,      &co_onednn_linear,
+    &co_onednn_maxpool,     &co_onednn_avgpool,
+    &co_onednn_relu,        &co_onednn_add,
+    &co_onednn_flatten,     &co_onednn_batchnorm,
+    &co_onednn_log_softmax, NULL,
 };
 
 const co_backend co_backend_onednn = {

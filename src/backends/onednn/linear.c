@@ -1,11 +1,15 @@
 /*
- * linear.c - matrix product by loops of our own (dense.h), or by oneDNN's inner product.
+ * linear.c - matrix product by oneDNN's inner product; backward by loops of our own where those are
+ * faster.
  */
-#include "backends/onednn/dense.h"
+#include "backends/cpu/linear.h"
+#include "backends/onednn/onednn.h"
 
 typedef struct linear {
     onednn_self base;
-    dense own;
+    gemm own;                     /* without loops: oneDNN does backward, too */
+    onednn_operand src, grad_out; /* for them: plain */
+    onednn_operand room;
 } linear;
 
 static co_status linear_plan_product(co_call *call)
@@ -48,11 +52,8 @@ static co_status linear_plan_product(co_call *call)
 
 static co_status linear_plan(co_call *call)
 {
-    linear *self = call->self;
-
     CO_TRY(onednn_begin(call));
-    return gemm_choose(&self->own, call) ? gemm_plan(&self->own, call, &self->base)
-                                         : linear_plan_product(call);
+    return linear_plan_product(call);
 }
 
 /* One of the two ways to give the gradients of the parameters. */
@@ -163,22 +164,37 @@ static co_status linear_plan_backward_product(co_call *call)
     return st;
 }
 
+static co_status linear_plan_backward_own(co_call *call)
+{
+    linear *self = call->self;
+    onednn_self *base = &self->base;
+    const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
+    const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
+    const int64_t floats = (int64_t)(gemm_backward_bytes(&self->own, call) / sizeof(float));
+    const dnnl_memory_desc_t room = onednn_plain(CO_F32, 1, &floats);
+
+    base->back_loops = self->own.loops->name;
+    self->src = onednn_tensor(call->in[0]);
+    self->grad_out = onednn_tensor(call->grad_out[0]);
+    CO_TRY(onednn_convert(&self->src, base, &base->backward, &src));
+    CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &dst));
+    if (call->grad_in[0])
+        onednn_set_format(call->grad_in[0], &base->grad_in, &src);
+    self->room = onednn_scratch(base, &base->backward, &room);
+    return CO_OK;
+}
+
 static co_status linear_plan_backward(co_call *call)
 {
     linear *self = call->self;
 
-    return self->own.loops ? gemm_plan_backward(&self->own, call, &self->base)
-                           : linear_plan_backward_product(call);
+    return gemm_choose(&self->own, call) ? linear_plan_backward_own(call)
+                                         : linear_plan_backward_product(call);
 }
 
-static co_status linear_forward(co_call *call, const co_run *run)
+static void *linear_address(const onednn_operand *x)
 {
-    const linear *self = call->self;
-
-    CO_TRY(onednn_forward(call, run));
-    if (self->own.forward)
-        gemm_forward(&self->own, call);
-    return CO_OK;
+    return (char *)*x->base + x->offset;
 }
 
 static co_status linear_backward(co_call *call, const co_run *run)
@@ -186,8 +202,11 @@ static co_status linear_backward(co_call *call, const co_run *run)
     const linear *self = call->self;
 
     CO_TRY(onednn_backward(call, run));
-    if (self->own.loops)
-        gemm_backward(&self->own, call, run->accumulate);
+    if (self->own.loops) {
+        const gemm_backward_from in = {linear_address(&self->src), linear_address(&self->grad_out)};
+
+        gemm_backward(&self->own, call, &in, linear_address(&self->room), run->accumulate);
+    }
     return CO_OK;
 }
 
@@ -196,12 +215,11 @@ const co_kernel co_onednn_linear = {
     .reads = ONEDNN_READS,
     .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
-    .prefers_floats = gemm_beats_half,
     .supports = onednn_takes,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .bind = onednn_bind,
-    .forward = linear_forward,
+    .forward = onednn_forward,
     .backward = linear_backward,
     .fini = onednn_fini,
 };

@@ -149,7 +149,7 @@ void onednn_describe_call(char *out, size_t size, const co_call *call, bool back
      CO_READS(CO_FORMAT_OPAQUE))
 
 extern const co_kernel co_onednn_conv2d, co_onednn_linear, co_onednn_maxpool, co_onednn_avgpool,
-    co_onednn_relu, co_onednn_add, co_onednn_flatten, co_onednn_batchnorm, co_onednn_dropout,
-    co_onednn_dropout2d, co_onednn_log_softmax, co_onednn_unpack;
+    co_onednn_relu, co_onednn_add, co_onednn_flatten, co_onednn_batchnorm, co_onednn_log_softmax,
+    co_onednn_unpack;
 
 #endif

@@ -358,6 +358,7 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_batchnorm = {
     .op = "batchnorm",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = batchnorm_supports,
     .plan = batchnorm_plan,

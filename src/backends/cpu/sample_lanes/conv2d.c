@@ -77,7 +77,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
     *why = "the batch leaves too many lanes empty";
     if (4 * in->shape.dim[0] < 3 * sample_lanes_blocks(in) * lanes_choose()->lanes)
         return false;
-    *why = "its input lies in another backend's layout";
+    *why = "its input has another layout than rows or samples in lanes";
     return in->layout.format == CO_FORMAT_PLAIN || sample_lanes_is_blocked(in);
 }
 
@@ -412,6 +412,7 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_conv2d = {
     .op = "conv2d",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .self_size = sizeof(conv2d),
     .supports = conv2d_supports,

@@ -144,6 +144,7 @@ static co_status dropout_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_dropout = {
     .op = "dropout",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = dropout_supports,
     .plan = dropout_plan,
@@ -155,6 +156,7 @@ const co_kernel co_cpu_lanes_dropout = {
 
 const co_kernel co_cpu_lanes_dropout2d = {
     .op = "dropout2d",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = sample_lanes_supports_blocked,
     .plan = dropout_plan,

@@ -30,6 +30,7 @@ static co_status elementwise_relu_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_relu = {
     .op = "relu",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = sample_lanes_supports_blocked,
     .plan = sample_lanes_plan_alike,
@@ -60,6 +61,7 @@ static co_status elementwise_add_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_add = {
     .op = "add",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = sample_lanes_supports_blocked,
     .plan = sample_lanes_plan_alike,
@@ -93,6 +95,7 @@ static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_flatten = {
     .op = "flatten",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = sample_lanes_supports_blocked,
     .plan_backward = sample_lanes_plan_backward_alike,

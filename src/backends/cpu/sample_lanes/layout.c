@@ -37,7 +37,7 @@ void sample_lanes_block(co_tensor *tensor)
 
 bool sample_lanes_supports_blocked(const co_call *call, const char **why)
 {
-    *why = "its input does not lie in this backend's layout";
+    *why = "its input does not have samples in lanes";
     for (int i = 0; i < call->n_in; i++)
         if (!sample_lanes_is_blocked(call->in[i]))
             return false;

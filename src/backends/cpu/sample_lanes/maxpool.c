@@ -81,6 +81,7 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cpu_lanes_maxpool = {
     .op = "maxpool",
+    .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
     .supports = maxpool_supports,
     .plan = maxpool_plan,

@@ -1,16 +1,19 @@
 /*
- * dense.c - the life of a linear layer by the loops of dense.h: how its work is cut to fit the
- * caches and shared by threads. Each sum is taken by one thread in one order, so the number of
- * threads changes no bit.
+ * linear.c - linear layers by the loops of kernels/gemm, with weights read where the flat store has
+ * them: how the work is cut to fit the caches and shared by threads. Each sum is taken by one
+ * thread in one order, so the number of threads changes no bit.
  */
+#include "backends/cpu/linear.h"
+
 #include <string.h>
 
-#include "backends/onednn/dense.h"
+#include "backends/cpu/cpu.h"
+#include "core/isa.h"
 #include "core/parallel.h"
 
 /* Elements of a row, below which sums over it and panels of it are too short. */
 #define GEMM_LEAST 192
-/* Samples, beyond which a forward pass no longer pays: turning the weights costs little then. */
+/* Samples, beyond which oneDNN's forward pass is faster: turning the weights costs little then. */
 #define GEMM_MOST 192
 /* With BF16, samples up to which products of floats are faster all the same, where the weight is
    too large for a cache: measured. */
@@ -27,9 +30,9 @@ static const gemm_loops *gemm_find_loops(const co_call *call)
 {
     if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
         return NULL;
-    if (onednn_has(CO_ISA_AVX512))
+    if (co_isa_has(CO_ISA_AVX512))
         return &gemm_loops_avx512;
-    return onednn_has(CO_ISA_AVX2) ? &gemm_loops_avx2 : NULL;
+    return co_isa_has(CO_ISA_AVX2) ? &gemm_loops_avx2 : NULL;
 }
 #else
 static const gemm_loops *gemm_find_loops(const co_call *call)
@@ -71,7 +74,7 @@ static int64_t gemm_length(const gemm_size *size)
 }
 
 /* Panels of x at a time. */
-static int64_t gemm_group(const dense *self, const gemm_size *size)
+static int64_t gemm_group(const gemm *self, const gemm_size *size)
 {
     const int64_t width = self->loops->width, all = gemm_divide_up(size->in, width);
     const int64_t most = GEMM_PANELS / (width * size->n);
@@ -79,74 +82,26 @@ static int64_t gemm_group(const dense *self, const gemm_size *size)
     return gemm_least(most > 1 ? most : 1, all);
 }
 
-static size_t gemm_take_scratch(onednn_self *base, onednn_program *program, int64_t floats)
+bool gemm_choose(gemm *self, const co_call *call)
 {
-    const dnnl_memory_desc_t md = onednn_plain(CO_F32, 1, &floats);
-
-    return onednn_scratch(base, program, &md).offset;
-}
-
-bool gemm_choose(dense *self, const co_call *call)
-{
-    if (call->in[0]->shape.dim[1] >= GEMM_LEAST)
-        self->loops = gemm_find_loops(call);
-    self->threads = onednn_use_threads(call);
-    return self->loops && call->in[0]->shape.dim[0] <= GEMM_MOST;
-}
-
-bool gemm_beats_half(const co_call *call)
-{
-    const int64_t *in = call->in[0]->shape.dim;
-
-    return in[0] <= GEMM_HALF && in[1] >= GEMM_LEAST &&
-           in[1] * call->out[0]->shape.dim[1] >= GEMM_HALF_WEIGHT;
-}
-
-co_status gemm_plan(dense *self, co_call *call, onednn_self *base)
-{
-    const gemm_size size = gemm_measure(call);
-    const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
-
-    self->forward = true;
-    base->loops = self->loops->name;
-    self->src = onednn_tensor(call->in[0]);
-    CO_TRY(onednn_convert(&self->src, base, &base->forward, &src));
-    onednn_set_format(call->out[0], &base->out, &dst);
-    if (gemm_length(&size) < size.in)
-        self->forward_at = gemm_take_scratch(base, &base->forward, size.n * gemm_length(&size));
-    return CO_OK;
+    self->loops = call->in[0]->shape.dim[1] >= GEMM_LEAST ? gemm_find_loops(call) : NULL;
+    self->threads = cpu_threads(call);
+    return self->loops != NULL;
 }
 
 /* Numbers of dy by rows of the weight; panels of x; numbers of dy by samples; a panel of the weight
    for each thread. */
-co_status gemm_plan_backward(dense *self, co_call *call, onednn_self *base)
+size_t gemm_backward_bytes(const gemm *self, const co_call *call)
 {
     const gemm_size size = gemm_measure(call);
-    const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
     const int64_t width = self->loops->width, numbers = size.n * size.out;
 
-    base->back_loops = self->loops->name;
-    self->back_src = onednn_tensor(call->in[0]);
-    self->grad_out = onednn_tensor(call->grad_out[0]);
-    CO_TRY(onednn_convert(&self->back_src, base, &base->backward, &src));
-    CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &dst));
-    if (call->grad_in[0])
-        onednn_set_format(call->grad_in[0], &base->grad_in, &src);
-    self->backward_at = gemm_take_scratch(base, &base->backward,
-                                          gemm_divide_up(numbers, width) * width +
-                                              gemm_group(self, &size) * width * size.n +
-                                              self->threads * GEMM_DEPTH * width);
-    return CO_OK;
+    return (size_t)(gemm_divide_up(numbers, width) * width +
+                    gemm_group(self, &size) * width * size.n + self->threads * GEMM_DEPTH * width) *
+           sizeof(float);
 }
 
 /* --- running --- */
-
-static float *gemm_address(const onednn_operand *x)
-{
-    return (float *)(void *)((char *)*x->base + x->offset);
-}
 
 /* Rows `begin` to `end` of some, from column `k` on. */
 static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int64_t k)
@@ -155,7 +110,7 @@ static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int
 }
 
 /* y (+)= x w' for `length` columns from `k` on, all samples. */
-static void gemm_multiply(const dense *self, const co_call *call, const gemm_rows *x, int64_t k,
+static void gemm_multiply(const gemm *self, const co_call *call, const gemm_rows *x, int64_t k,
                           int64_t length)
 {
     const gemm_size size = gemm_measure(call);
@@ -177,15 +132,16 @@ static void gemm_multiply(const dense *self, const co_call *call, const gemm_row
     }
 }
 
-void gemm_forward(const dense *self, const co_call *call)
+/* `room` holds a part of x where its rows are long. */
+static void gemm_forward(const gemm *self, const co_call *call, const float *x, float *room)
 {
     const gemm_size size = gemm_measure(call);
     const int64_t length = gemm_length(&size);
-    const gemm_rows x = {gemm_address(&self->src), size.n, size.in};
-    float *room = (float *)(void *)((char *)call->scratch + self->forward_at);
 
     if (length == size.in) {
-        gemm_multiply(self, call, &x, 0, length);
+        const gemm_rows all = {(float *)x, size.n, size.in};
+
+        gemm_multiply(self, call, &all, 0, length);
         return;
     }
     for (int64_t k = 0; k < size.in; k += length) {
@@ -193,7 +149,7 @@ void gemm_forward(const dense *self, const co_call *call)
         const gemm_rows part = {room, size.n, some};
 
         for (int64_t n = 0; n < size.n; n++)
-            memcpy(room + n * some, x.at + n * size.in + k, (size_t)some * sizeof(float));
+            memcpy(room + n * some, x + n * size.in + k, (size_t)some * sizeof(float));
         gemm_multiply(self, call, &part, k, some);
     }
 }
@@ -203,7 +159,7 @@ typedef struct gemm_parts {
     int64_t n, parts;
 } gemm_parts;
 
-static gemm_parts gemm_split(const dense *self, int64_t n)
+static gemm_parts gemm_split(const gemm *self, int64_t n)
 {
     return (gemm_parts){n, gemm_divide_up(n, self->loops->rows)};
 }
@@ -214,7 +170,7 @@ static int64_t gemm_begin(const gemm_parts *all, int64_t part)
 }
 
 /* dw (+)= dy' x, for some panels of x. */
-static void gemm_add_weight(const dense *self, const gemm_rows *dw, const float *number,
+static void gemm_add_weight(const gemm *self, const gemm_rows *dw, const float *number,
                             const float *panel, int64_t panels, const gemm_size *size, bool add)
 {
     const gemm_parts parts = gemm_split(self, size->out);
@@ -234,14 +190,14 @@ static void gemm_add_weight(const dense *self, const gemm_rows *dw, const float 
     }
 }
 
-static void gemm_find_weight(const dense *self, const co_call *call, float *number, float *panel,
-                             bool accumulate)
+static void gemm_find_weight(const gemm *self, const co_call *call, const gemm_backward_from *in,
+                             float *number, float *panel, bool accumulate)
 {
     const gemm_size size = gemm_measure(call);
     const gemm_parts parts = gemm_split(self, size.out);
-    const gemm_rows x = {gemm_address(&self->back_src), size.n, size.in};
+    const gemm_rows x = {(float *)in->x, size.n, size.in};
     const gemm_rows dw = {call->grad_param[0].data, size.out, size.in};
-    const float *dy = gemm_address(&self->grad_out);
+    const float *dy = in->dy;
     const int64_t width = self->loops->width, group = gemm_group(self, &size) * width;
     float *to = number;
 
@@ -269,8 +225,8 @@ static void gemm_find_weight(const dense *self, const co_call *call, float *numb
 }
 
 /* dx of the columns of one panel (+)= dy w, for rows `first` to `end` of w. */
-static void gemm_add_input(const dense *self, const co_call *call, const float *number,
-                           float *panel, int64_t first, int64_t end, int64_t k)
+static void gemm_add_input(const gemm *self, const co_call *call, const float *number, float *panel,
+                           int64_t first, int64_t end, int64_t k)
 {
     const gemm_size size = gemm_measure(call);
     const gemm_parts parts = gemm_split(self, size.n);
@@ -303,11 +259,12 @@ static float *gemm_turn(float *to, const float *dy, int64_t columns, const gemm_
     return to;
 }
 
-static void gemm_find_input(const dense *self, const co_call *call, float *number, float *panel)
+static void gemm_find_input(const gemm *self, const co_call *call, const gemm_backward_from *in,
+                            float *number, float *panel)
 {
     const gemm_size size = gemm_measure(call);
     const gemm_parts parts = gemm_split(self, size.n);
-    const float *dy = gemm_address(&self->grad_out);
+    const float *dy = in->dy;
     const int64_t width = self->loops->width, panels = gemm_divide_up(size.in, width);
     float *to = number;
 
@@ -321,10 +278,9 @@ static void gemm_find_input(const dense *self, const co_call *call, float *numbe
                                gemm_least(first + GEMM_DEPTH, size.out), j * width);
 }
 
-static void gemm_find_bias(const dense *self, const co_call *call, bool accumulate)
+static void gemm_find_bias(const co_call *call, const float *dy, bool accumulate)
 {
     const gemm_size size = gemm_measure(call);
-    const float *dy = gemm_address(&self->grad_out);
     float *db = call->grad_param[1].data;
 
     if (!accumulate)
@@ -334,17 +290,114 @@ static void gemm_find_bias(const dense *self, const co_call *call, bool accumula
             db[o] += dy[o];
 }
 
-void gemm_backward(const dense *self, const co_call *call, bool accumulate)
+void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_from *in, void *room,
+                   bool accumulate)
 {
     const gemm_size size = gemm_measure(call);
     const int64_t width = self->loops->width;
-    float *number = (float *)(void *)((char *)call->scratch + self->backward_at);
+    float *number = room;
     float *panel = number + gemm_divide_up(size.n * size.out, width) * width;
     float *weight = panel + gemm_group(self, &size) * width * size.n;
 
-    gemm_find_weight(self, call, number, panel, accumulate);
+    gemm_find_weight(self, call, in, number, panel, accumulate);
     if (call->n_param > 1)
-        gemm_find_bias(self, call, accumulate);
+        gemm_find_bias(call, in->dy, accumulate);
     if (call->grad_in[0])
-        gemm_find_input(self, call, number, weight);
+        gemm_find_input(self, call, in, number, weight);
 }
+
+/* --- the kernel --- */
+
+typedef struct linear {
+    gemm gemm;
+    cpu_operand src, back_src, grad_out; /* plain */
+    size_t forward_at, backward_at;      /* in scratch */
+} linear;
+
+static bool linear_supports(const co_call *call, const char **why)
+{
+    gemm found;
+
+    *why = "it computes in floats";
+    if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
+        return false;
+    *why = "its rows are short";
+    if (call->in[0]->shape.dim[1] < GEMM_LEAST)
+        return false;
+    *why = "this CPU has no AVX2";
+    if (!gemm_choose(&found, call))
+        return false;
+    *why = "its samples are many";
+    return call->in[0]->shape.dim[0] <= GEMM_MOST;
+}
+
+static bool linear_prefers_floats(const co_call *call)
+{
+    const int64_t *in = call->in[0]->shape.dim;
+
+    return in[0] <= GEMM_HALF && in[1] >= GEMM_LEAST &&
+           in[1] * call->out[0]->shape.dim[1] >= GEMM_HALF_WEIGHT;
+}
+
+static co_status linear_plan(co_call *call)
+{
+    linear *self = call->self;
+    const gemm_size size = gemm_measure(call);
+    size_t used = 0;
+
+    (void)gemm_choose(&self->gemm, call);
+    self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
+    if (gemm_length(&size) < size.in)
+        self->forward_at =
+            cpu_take_scratch(call, &used, (size_t)(size.n * gemm_length(&size)) * sizeof(float));
+    return CO_OK;
+}
+
+static co_status linear_plan_backward(co_call *call)
+{
+    linear *self = call->self;
+    size_t used = 0;
+
+    self->back_src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_plain());
+    self->backward_at = cpu_take_scratch(call, &used, gemm_backward_bytes(&self->gemm, call));
+    return CO_OK;
+}
+
+static co_status linear_forward(co_call *call, const co_run *run)
+{
+    const linear *self = call->self;
+
+    (void)run;
+    cpu_bring(&self->src, call, self->gemm.threads);
+    gemm_forward(&self->gemm, call, cpu_address(&self->src, call),
+                 (float *)(void *)((char *)call->scratch + self->forward_at));
+    return CO_OK;
+}
+
+static co_status linear_backward(co_call *call, const co_run *run)
+{
+    const linear *self = call->self;
+    const gemm_backward_from in = {cpu_address(&self->back_src, call),
+                                   cpu_address(&self->grad_out, call)};
+
+    cpu_bring(&self->back_src, call, self->gemm.threads);
+    cpu_bring(&self->grad_out, call, self->gemm.threads);
+    gemm_backward(&self->gemm, call, &in, (char *)call->scratch + self->backward_at,
+                  run->accumulate);
+    return CO_OK;
+}
+
+const co_kernel co_cpu_linear = {
+    .op = "linear",
+    .name = "gemm",
+    .reads = CPU_READS,
+    .self_size = sizeof(linear),
+    .supports = linear_supports,
+    .prefers_floats = linear_prefers_floats,
+    .plan = linear_plan,
+    .plan_backward = linear_plan_backward,
+    .forward = linear_forward,
+    .backward = linear_backward,
+    .yields_half = true,
+};
