@@ -2,9 +2,9 @@
  * agree_stop.c - ranks over MPI agree where to leave: a maximum of small numbers, five times a
  * second.
  *
- * Every step would be simpler, and would hold ranks together that a strategy lets run apart. So
- * each time they also agree how many steps there are to the next time, by the fastest wish: a
- * number of steps, as clocks differ. Must not know signals.
+ * Doing so in every step would be simpler, and would synchronize ranks that a strategy lets run
+ * apart. So each time they also agree on the number of steps until the next time, the smallest that
+ * any proposes: a number of steps, as clocks differ. Must not know signals.
  */
 #include "control/agree_stop.h"
 
@@ -31,7 +31,7 @@ static int64_t stop_reason(const co_rank_control_options *o)
                                                                               : STOP_NOT;
 }
 
-/* Steps until ranks should ask again, by the time of those since the last time. */
+/* Steps until ranks should ask again, from the time of those since the last time. */
 static int64_t stop_wish(const co_meeting *last, uint64_t step)
 {
     const uint64_t made = step - last->met;
@@ -40,7 +40,7 @@ static int64_t stop_wish(const co_meeting *last, uint64_t step)
     if (last->met_ns == 0 || made == 0)
         return 1;
     wish = (double)made * STOP_EVERY_S / co_clock_seconds(last->met_ns, co_clock_ns());
-    if (wish > 2 * (double)made) /* the first steps say little */
+    if (wish > 2 * (double)made) /* the first steps are no measure */
         wish = 2 * (double)made;
     return wish >= 1 ? (int64_t)wish : 1;
 }
@@ -64,7 +64,7 @@ static co_status stop_leave(co_rank_control *control, uint64_t step, int64_t rea
     return CO_OK;
 }
 
-/* A checkpoint here, and on. */
+/* A checkpoint here, and continue. */
 static co_status stop_save(const co_rank_control_options *o, uint64_t step)
 {
     co_watch_phase(o->comm, CO_PHASE_SAVING);

@@ -8,7 +8,7 @@
 #include "control/rank_control.h"
 
 /* After `step` steps: sets control->leaving when all ranks leave the run here, with a checkpoint,
-   and then says why. Collective; nothing where nobody listens. */
+   and then says why. Collective; does nothing without a signal thread. */
 co_status co_stop_before_step(co_rank_control *control, uint64_t step);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * answers.c - answers to the owner of a run. Numbers come from memory that the ranks write while
- * they are read, so each is right by itself.
+ * answers.c - answers to the owner of a run. Numbers come from memory that the ranks write at the
+ * same time, so each is right by itself.
  */
 #include "control/answers.h"
 

@@ -1,7 +1,8 @@
 /*
- * answers.h - what a run answers its owner over the socket in its folder: JSON objects, one a line.
+ * answers.h - answers to the owner of a run over the socket in its folder: JSON objects, one a
+ * line.
  *
- * Must not know who started the ranks, nor how a request gets to them.
+ * Must not know who started the ranks, nor how a request reaches them.
  */
 #ifndef CO_CONTROL_ANSWERS_H
 #define CO_CONTROL_ANSWERS_H
@@ -17,9 +18,9 @@
 #define CO_ANSWER_WILL_STOP "the run stops after the step it is in"
 #define CO_ANSWER_STOPPING  "asked to stop"
 
-/* Where the run is: written by rank 0, read by whoever answers. */
+/* Position of the run: written by rank 0, read by the process that answers. */
 typedef struct co_shown {
-    _Atomic uint64_t saved; /* 1 + step of the last checkpoint that was asked for; 0: none */
+    _Atomic uint64_t saved; /* 1 + step of the last checkpoint that was requested; 0: none */
     _Atomic uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
 } co_shown;
 
@@ -31,16 +32,16 @@ typedef struct co_where {
 /* On rank 0, after a step. */
 void co_shown_set(co_shown *out, const co_where *where);
 
-/* Samples per second lately, as seen from outside. */
+/* Recent samples per second, measured from outside. */
 typedef struct co_shown_rate {
-    uint64_t seen_ns, seen_samples; /* 0: nothing seen yet */
+    uint64_t seen_ns, seen_samples; /* 0: nothing measured yet */
     double rate;
 } co_shown_rate;
 
-/* At least ten times in the time that a rate is about. */
+/* At least ten times within the time over which a rate is measured. */
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown);
 
-/* The i-th rank that this process can look at; NULL after the last. */
+/* The i-th rank whose state this process can read; NULL after the last. */
 typedef co_watch *(*co_answer_watch_fn)(const void *arg, int i);
 
 typedef struct co_answer_view {

@@ -1,7 +1,8 @@
 /*
- * mpi_requests.c - a thread of rank 0 that answers the owner of a run over MPI. What is asked for
- * it writes down; ranks agree on it when they next requests each other (agree_stop.c). Must not
- * call MPI.
+ * mpi_requests.c - a thread of rank 0 that answers the owner of a run over MPI.
+ *
+ * It records requests; ranks agree on them the next time that they ask each other (agree_stop.c).
+ * Must not call MPI.
  */
 #include "control/mpi_requests.h"
 
@@ -25,7 +26,7 @@ struct co_mpi_requests {
     int end;             /* owned: an event, the thread ends */
     pthread_t thread;
     co_shown shown;
-    co_shown_rate rate; /* the thread's alone */
+    co_shown_rate rate; /* used by the thread alone */
     _Atomic bool stop, save;
 };
 
@@ -122,7 +123,7 @@ co_status co_mpi_requests_open(co_mpi_requests **out, const co_mpi_requests_opti
     requests->options = *options;
     co_shown_set(&requests->shown, where);
     st = co_control_open(&requests->control, options->run_dir, requests_answer, requests);
-    if (st == CO_E_IO) /* not every file system that hosts share knows sockets */
+    if (st == CO_E_IO) /* not every network file system supports sockets */
         co_log(CO_LOG_WARN, "no `cohort ctl` for this run: %s", co_error_message());
     if (st == CO_OK)
         st = requests_start(requests);

@@ -1,6 +1,6 @@
 /*
- * mpi_requests.h - the socket of a run that mpiexec has started: rank 0 answers, beside its
- * training.
+ * mpi_requests.h - the control socket of a run that mpiexec has started: rank 0 answers while it
+ * trains.
  */
 #ifndef CO_CONTROL_MPI_REQUESTS_H
 #define CO_CONTROL_MPI_REQUESTS_H
@@ -20,16 +20,17 @@ typedef struct co_mpi_requests_options {
     uint64_t start_ns; /* of the run */
 } co_mpi_requests_options;
 
-/* On rank 0, which knows the run directory by now. *out NULL: the folder can hold no socket, which
-   is said. */
+/* On rank 0, which knows the run directory by now. *out is NULL, with a log line, if the folder
+   cannot hold a socket. */
 co_status co_mpi_requests_open(co_mpi_requests **out, const co_mpi_requests_options *options,
                                const co_where *where);
 /* All that follow take NULL. */
 void co_mpi_requests_close(co_mpi_requests *requests);
-/* Where the run is. */
+/* Position of the run. */
 void co_mpi_requests_show(co_mpi_requests *requests, const co_where *where);
 void co_mpi_requests_saved(co_mpi_requests *requests, uint64_t step);
-/* Whether the owner wants the run to end; wants a checkpoint, since the last question. */
+/* Whether the owner wants the run to end; whether a checkpoint has been requested since the last
+   call. */
 bool co_mpi_requests_wants_stop(const co_mpi_requests *requests);
 bool co_mpi_requests_wants_save(co_mpi_requests *requests);
 

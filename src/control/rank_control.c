@@ -1,5 +1,5 @@
 /*
- * rank_control.c - a rank's questions go to the session, or over MPI to the other ranks.
+ * rank_control.c - passes a rank's questions to the session, or over MPI to the other ranks.
  */
 #include "control/rank_control.h"
 

@@ -2,7 +2,7 @@
  * rank_control.h - what a rank asks between two steps: whether to save, and whether all leave the
  * run.
  *
- * On one machine the launcher's session asks (session.h); over MPI ranks agree among themselves
+ * On one machine the launcher's session answers (session.h); over MPI ranks agree among themselves
  * (agree_stop.c). Must not know what a step is.
  */
 #ifndef CO_CONTROL_RANK_CONTROL_H
@@ -22,15 +22,15 @@ typedef struct co_rank_control_options {
     const co_state_source *source;     /* what is committed */
     co_saver *saver;                   /* NULL: no checkpoints */
     struct co_session *session;        /* NULL: one generation of ranks */
-    struct co_signal_thread *listener; /* over MPI; NULL: nobody listens */
+    struct co_signal_thread *listener; /* over MPI; NULL: none */
     co_mpi_requests *requests;         /* of the owner, over MPI on rank 0; NULL: none; owned */
     int64_t max_seconds;               /* of the run, over MPI; 0: no limit */
     uint64_t start_ns;                 /* of the run */
 } co_rank_control_options;
 
-/* Over MPI, of one rank; the same on all ranks, but for the time. */
+/* Over MPI: state of one rank; the same on all ranks, except the time. */
 typedef struct co_meeting {
-    uint64_t next;   /* step before which ranks ask each other */
+    uint64_t next;   /* step before which ranks ask each other next */
     uint64_t met;    /* and before which they did last */
     uint64_t met_ns; /* 0: never */
 } co_meeting;
@@ -39,7 +39,7 @@ typedef struct co_rank_control {
     co_rank_control_options options;
     co_meeting meeting;
     bool leaving; /* all ranks leave the run here, to continue as others or not at all */
-    /* Over MPI: for good, by a signal or else, with a checkpoint or without. */
+    /* Over MPI: finally, because of a signal or another reason, with a checkpoint or without. */
     bool stopped, saved;
     co_status stopped_by; /* CO_OK: no signal */
 } co_rank_control;

@@ -1,10 +1,11 @@
 /*
- * session.c - the launcher's side of a run: which generation of ranks comes next, and from where.
+ * session.c - the launcher's side of a run: which generation of ranks comes next, and from which
+ * state.
  *
  * A commit is two copies away from being overwritten: a rank writes into the slot of commit k + 2
  * only after a collective of a step that every rank enters after its commit k + 1. So the last
- * commit that all ranks have made is whole, whenever one of them dies. Where ranks are not in step
- * they commit when an epoch ends, with a barrier.
+ * commit that all ranks have made is complete, whenever one of them dies. Where replicas are not in
+ * sync ranks commit when an epoch ends, with a barrier.
  *
  * Must not compute, nor wait for ranks.
  */
@@ -126,7 +127,7 @@ uint64_t session_committed(const co_session *s)
     return least;
 }
 
-/* No rank is alive: the next ones begin where the last commit is, with nothing asked of them. */
+/* No rank is alive: the next ones begin at the last commit, without a pending request. */
 static void session_settle(co_session *s)
 {
     s->committed = session_committed(s);
@@ -175,7 +176,7 @@ static void session_stop(co_session *s, const char *why)
     session_ask_leave(s);
 }
 
-/* One request at a time: ranks agree on a place for the one that they have all met. */
+/* One request at a time: ranks agree on a step for one that all of them have seen. */
 static void session_post(co_session *s)
 {
     const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
@@ -212,7 +213,7 @@ static bool session_signalled(void *arg, co_status status)
     return true;
 }
 
-/* What ends a run in the same way again if it is tried again. */
+/* Errors that would end the run in the same way if it were tried again. */
 static bool session_is_accident(co_status status)
 {
     return status == CO_E_PEER || status == CO_E_TIMEOUT || status == CO_E_NOMEM;
@@ -266,7 +267,7 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 
         if (!atomic_load(&s->shared->left) || stopped)
             return false;
-        s->leave = s->stopping != NULL; /* they have left to continue, and are to stop by now */
+        s->leave = s->stopping != NULL; /* they have left to continue, and now have to stop */
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
@@ -292,7 +293,7 @@ co_status co_session_policy(const co_launch_policy **out, co_session *session, c
     return CO_OK;
 }
 
-/* The last commit of a run that is not over becomes a checkpoint, so that it can be resumed. */
+/* The last commit of an unfinished run becomes a checkpoint, so that it can be resumed. */
 static co_status session_keep(const co_session *s, co_status launched)
 {
     char cause[1800];

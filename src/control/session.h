@@ -24,36 +24,35 @@ typedef struct co_session_options {
     uint64_t start_ns;                 /* of the run */
     bool each_step; /* ranks are in step: they commit after each; else after each epoch */
     const co_state_shape *shape;
-    bool snapshot;        /* ranks take checkpoints: they share a place for them */
-    const co_state *base; /* what the run begins with; NULL: the beginning */
-    /* Whether the config lets so many ranks continue; else why not, as error. */
+    bool snapshot;        /* ranks take checkpoints: they share memory for them */
+    const co_state *base; /* state that the run begins with; NULL: the beginning */
+    /* Whether the config allows that many ranks to continue; else the reason, as error. */
     co_status (*fits)(void *arg, int ranks);
-    /* No rank is alive, and as many as `ranks` are to begin with this state. */
+    /* No rank is alive, and `ranks` of them are to begin with this state. */
     void (*next)(void *arg, const co_state *state, int ranks);
-    /* No rank is alive, and the run is not over: the state as a checkpoint. */
+    /* No rank is alive, and the run is unfinished: save the state as a checkpoint. */
     co_status (*rescue)(void *arg, const co_state *state);
     void *arg;
 } co_session_options;
 
-/* Before ranks start. Config keys that do not go together are CO_E_USAGE. */
+/* Before ranks start. Contradictory config keys are CO_E_USAGE. */
 co_status co_session_open(co_session **out, const co_session_options *options);
 void co_session_close(co_session *session);
-/* What the launcher needs, ready to be handed over; the session's own. Opens the control socket
-   in `run_dir`. */
+/* The policy for the launcher; owned by the session. Opens the control socket in `run_dir`. */
 co_status co_session_policy(const co_launch_policy **out, co_session *session, const char *run_dir);
-/* What the launch came to: a run that was asked to stop is its signal's status, not an error of
-   its ranks. *stopped: it ended before its time, after *steps. */
+/* The result of the launch: for a run that was asked to stop the status of the signal, not an error
+   of its ranks. *stopped: it ended early, after *steps. */
 co_status co_session_status(bool *stopped, uint64_t *steps, co_session *session,
                             co_status launched);
 
 /* ---- in a rank; NULL: there is no session ---- */
 
-/* Which generation of ranks this is, and why. */
+/* The number of this generation, and the reason for it. */
 void co_session_describe(co_run_info *info, const co_session *session);
-/* When the state that this generation begins with was committed: the run's clock continues from
-   there; else `start_ns`. */
+/* When the state that this generation begins with was committed, on the run's clock; else
+   `start_ns`. */
 uint64_t co_session_start_ns(const co_session *session, uint64_t start_ns);
-/* Where checkpoints are taken; NULL: no such place is shared. */
+/* Where checkpoints are captured; NULL: ranks share no memory for them. */
 co_state *co_session_snapshot(const co_session *session);
 
 #endif

@@ -1,4 +1,4 @@
-/* session_internal.h - a run over generations of ranks, as its three files see it. */
+/* session_internal.h - a run over generations of ranks: what its three files share. */
 #ifndef CO_CONTROL_SESSION_INTERNAL_H
 #define CO_CONTROL_SESSION_INTERNAL_H
 
@@ -8,19 +8,19 @@
 #include "control/session.h"
 #include "state/state.h"
 
-/* What the launcher asks of ranks. */
+/* Requests of the launcher to ranks. */
 typedef enum session_ask {
     SESSION_ASK_NOTHING = 0,
     SESSION_ASK_SAVE,  /* a checkpoint, and continue */
     SESSION_ASK_LEAVE, /* to continue as another number of ranks */
-    SESSION_ASK_STOP   /* a checkpoint, and leave for good */
+    SESSION_ASK_STOP   /* a checkpoint, and leave finally */
 } session_ask;
 
-/* One rank's words; written by it alone while it lives. */
+/* The words of one rank; written by it alone while it lives. */
 typedef struct session_rank {
     _Alignas(64) _Atomic uint64_t entered; /* steps of the run begun */
-    _Atomic uint64_t agreed;               /* request << 40 | 1 + steps made when it met it */
-    _Atomic uint64_t handled;              /* the last request that is done with */
+    _Atomic uint64_t agreed;               /* request << 40 | 1 + steps made when it saw it */
+    _Atomic uint64_t handled;              /* the last request that has been handled */
     _Atomic uint64_t committed;            /* commits of the run so far */
 } session_rank;
 
@@ -32,14 +32,14 @@ typedef struct session_shared {
     session_rank rank[];
 } session_shared;
 
-/* Fields that ranks read are not changed while any lives. */
+/* Fields that ranks read; not changed while any rank lives. */
 struct co_session {
     co_session_options options;
     session_shared *shared;
     size_t shared_bytes;
     co_state *slot[2];     /* owned; commit k is in slot k % 2 */
     co_state *snapshot;    /* owned; NULL: none */
-    const co_state *state; /* what this generation begins with; NULL: the beginning */
+    const co_state *state; /* state that this generation begins with; NULL: the beginning */
     int capacity;          /* most ranks */
     bool commits;          /* after each step, or after each epoch */
     uint64_t committed;    /* commits when this generation began */
@@ -54,18 +54,18 @@ struct co_session {
     char cause[512];      /* why this generation was started after a failure; "" otherwise */
     uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
-    const char *stopping; /* why ranks are to leave for good; NULL: they are not */
-    bool leave, save;     /* to be asked, as soon as nothing else is */
+    const char *stopping; /* why ranks are to leave finally; NULL: they are not */
+    bool leave, save;     /* to be requested once no other request is pending */
     co_shown_rate rate;
 };
 
 /* Commits that all of the ranks have made. */
 uint64_t session_committed(const co_session *s);
-/* The launcher asks ranks to leave, for good or for another number of ranks. */
+/* The launcher asks ranks to leave, finally or for another number of ranks. */
 void session_ask_leave(co_session *s);
 /* Whether the run can continue with that many; else why not, as error. */
 co_status session_can_resize(const co_session *s, int ranks);
-/* Answers what comes over the socket. */
+/* Answers requests over the socket. */
 void session_answer(void *arg, char *reply, size_t size, const char *request);
 
 #endif

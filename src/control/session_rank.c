@@ -2,9 +2,9 @@
  * session_rank.c - a rank's side of a run over generations: commit, and agree where to leave.
  *
  * A request reaches ranks at different moments, and none may wait where another still needs it. So
- * a rank that meets one between two steps says so, and continues if any other has begun the step
- * that comes next; when all have said the same place, that is the place. It holds for every
- * strategy: the rank that is furthest ahead sets the place, and all others get there.
+ * a rank that sees one between two steps announces its step, and continues if any other has begun
+ * the next one; when all have announced the same step, that is the one. It holds for every
+ * strategy: the rank that is furthest ahead determines the step, and all others reach it.
  */
 #include "control/session_rank.h"
 
@@ -36,8 +36,8 @@ static co_status rank_commit(const co_rank_control_options *o, bool settle)
     return CO_OK;
 }
 
-/* 1: all ranks meet the request at `place`, and some may have gone on from there since. 0: one has
-   gone on without having met it. -1: not known yet. */
+/* 1: all ranks have seen the request at `place`, and some may have continued since. 0: one has
+   continued without having seen it. -1: not known yet. */
 static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uint64_t place)
 {
     bool all = true, passed = false;

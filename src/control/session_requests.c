@@ -1,6 +1,6 @@
 /*
- * session_requests.c - what the owner of a run asks its launcher: how it is getting on, another
- * number of ranks, an end.
+ * session_requests.c - requests of the owner of a run to its launcher: its status, another number
+ * of ranks, its end.
  */
 #include <stdlib.h>
 #include <string.h>

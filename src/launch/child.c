@@ -2,7 +2,7 @@
  * child.c - run another program to its end.
  *
  * Signals are waited for with a limit, so there is no handler and no global state. Must not know
- * what the program is for.
+ * the purpose of the program.
  */
 #include "launch/child.h"
 
@@ -27,7 +27,7 @@ typedef struct child_run {
     pid_t pid;
     uint64_t start_ns;
     double asked_at; /* seconds after the start when it was asked to end; < 0: not */
-    bool asked;      /* by the signal that leaves it time */
+    bool asked;      /* by the signal that gives it time */
     co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process shall end */
     bool late;
 } child_run;
@@ -36,7 +36,7 @@ void co_child_guard_enter(co_child_guard *guard)
 {
     co_process_requests(&guard->watched);
     sigaddset(&guard->watched, SIGCHLD);
-    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would hide how a child ended */
+    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would discard the exit status of a child */
     sigprocmask(SIG_BLOCK, &guard->watched, &guard->before);
 }
 
@@ -44,20 +44,21 @@ void co_child_guard_leave(const co_child_guard *guard)
 {
     const struct timespec now = {0};
 
-    /* What came late, when everything was over, is not to end us before the last word. */
+    /* A signal that comes when everything is over must not end this process before its last
+       message. */
     while (sigtimedwait(&guard->watched, NULL, &now) > 0)
         continue;
     sigprocmask(SIG_SETMASK, &guard->before, NULL);
 }
 
-/* In the child. What goes wrong before the program runs is said in its name. */
+/* In the child. An error before the program runs is reported under its name. */
 static _Noreturn void child_become(const co_child *child, const co_child_guard *guard, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
 
     prctl(PR_SET_PDEATHSIG, child->ask ? SIGTERM : SIGKILL);
     if (child->ask)
-        setpgid(0, 0);       /* Ctrl-C reaches this process, which asks */
+        setpgid(0, 0);       /* Ctrl-C reaches this process, which passes it on */
     if (getppid() != parent) /* it died before the line above */
         _exit(1);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
@@ -77,7 +78,7 @@ static double child_seconds(const child_run *run)
     return co_clock_seconds(run->start_ns, co_clock_ns());
 }
 
-/* It has little time from now on. */
+/* It gets little time from now on. */
 static void child_end(child_run *run, int signal)
 {
     kill(run->pid, signal);
@@ -95,7 +96,8 @@ static void child_ask(child_run *run, int signal)
     child_end(run, run->child->ask ? SIGTERM : signal);
 }
 
-/* With `ask` it leads a group, and what it has started to reach other hosts goes with it. */
+/* With `ask` it leads a process group, and the processes that it has started to reach other hosts
+   end with it. */
 static void child_kill(const child_run *run)
 {
     kill(run->child->ask ? -run->pid : run->pid, SIGKILL);

@@ -1,4 +1,4 @@
-/* child.h - run another program to its end, without a shell, and stay in charge of it. */
+/* child.h - run another program to its end, without a shell, and stay in control of it. */
 #ifndef CO_LAUNCH_CHILD_H
 #define CO_LAUNCH_CHILD_H
 
@@ -7,8 +7,8 @@
 
 #include <cohort/status.h>
 
-/* Ctrl-C and requests to end are held back from create to destroy, so that none comes between two
-   programs unseen. */
+/* Ctrl-C and requests to end are blocked from enter to leave, so that none is lost between two
+   programs. */
 typedef struct co_child_guard {
     sigset_t watched, before;
 } co_child_guard;
@@ -18,14 +18,14 @@ void co_child_guard_leave(const co_child_guard *guard);
 typedef struct co_child {
     const char *file;        /* a path, or a name that is looked up in PATH */
     const char *const *argv; /* NULL-ended */
-    const char *folder;      /* where it works; NULL: here */
-    int log; /* file that gets its standard output and standard error; -1: ours, and 127
-                is how what cannot be started ends */
-    /* The signal that asks it to end, which it may take its time for; a second request is SIGTERM,
-       and kills it soon after. 0: what has come here, and it is killed soon after. */
+    const char *folder;      /* its working directory; NULL: the current one */
+    int log; /* file for its standard output and standard error; -1: those of this process, and a
+                program that cannot be started exits with 127 */
+    /* The signal that asks it to end, for which it has time; a second request is SIGTERM, and kills
+       it soon after. 0: the signal that has come, and it is killed soon after. */
     int ask;
-    double limit_seconds; /* ends it after so long; 0: never */
-    /* Twice a second; true: end it, soon and for good. NULL: nothing. */
+    double limit_seconds; /* limit on its run time; 0: none */
+    /* Called twice a second; true: end it, soon and finally. NULL: not called. */
     bool (*tick)(void *arg, double seconds);
     void *arg;
 } co_child;

@@ -1,9 +1,9 @@
 /*
- * control_socket.c - a socket in a folder that only its owner can use, served between other things.
+ * control_socket.c - a socket in a folder that only its owner can use, served between other tasks.
  *
  * A socket's address holds 108 bytes and a folder's path may be longer, so both sides go through
- * /proc/self/fd of the opened folder. Clients never block the server: what they send is read as it
- * comes, an answer fits into the socket's buffer, and who stays silent is dropped.
+ * /proc/self/fd of the opened folder. Clients never block the server: requests are read as they
+ * arrive, an answer fits into the socket's buffer, and a silent client is dropped.
  */
 #include "launch/control_socket.h"
 
@@ -65,7 +65,7 @@ static co_status control_io(const char *folder, const char *what)
     return co_fail(CO_E_IO, "%s/" CO_CONTROL_NAME ": cannot %s: %s", folder, what, strerror(errno));
 }
 
-/* Takes away what a dead run has left, and nothing else that has the name. */
+/* Removes the socket of a run that has died, and nothing else of that name. */
 static co_status control_clear(const co_control *c, const char *folder)
 {
     struct stat info = {0};
@@ -208,7 +208,7 @@ static void control_read(const co_control *c, control_client *client)
     }
 }
 
-/* The file's mode keeps others out already; root and a shared folder get past that. */
+/* The file's mode excludes other users already, except root and those of a shared folder. */
 static bool control_is_ours(int fd)
 {
     struct ucred peer;

@@ -1,8 +1,8 @@
 /*
- * control_socket.h - talk to a running launcher over a socket in a folder: one line there, one line
- * back.
+ * control_socket.h - communicate with a running launcher over a socket in a folder: one line each
+ * way.
  *
- * The socket belongs to its owner alone. Knows nothing of what is asked.
+ * The socket belongs to its owner alone. Knows nothing of the requests.
  */
 #ifndef CO_LAUNCH_CONTROL_SOCKET_H
 #define CO_LAUNCH_CONTROL_SOCKET_H
@@ -22,16 +22,16 @@ typedef struct co_control co_control;
 /* Answer `request` with one line, without its newline, of at most `size` bytes. */
 typedef void (*co_control_fn)(void *arg, char *reply, size_t size, const char *request);
 
-/* Listen on `folder`/control.sock. A socket that a dead run left there is replaced; one that
-   somebody answers is CO_E_USAGE. Caller closes, which removes the socket. */
+/* Listen on `folder`/control.sock. The socket of a run that has died is replaced; if one answers
+   there the call fails with CO_E_USAGE. Caller closes, which removes the socket. */
 co_status co_control_open(co_control **out, const char *folder, co_control_fn fn, void *arg);
 void co_control_close(co_control *control);
-/* In a child, which has inherited it: nothing of it is removed. */
+/* In a child, which has inherited it: closes it without removing the file. */
 void co_control_forget(co_control *control);
 
-/* What to wait for; how many. Takes NULL. */
+/* Descriptors to wait for; how many. Takes NULL. */
 int co_control_polls(struct pollfd out[CO_CONTROL_FDS], const co_control *control);
-/* After the wait, whatever came of it. Never blocks. */
+/* Call it after the wait, whatever its result. Never blocks. */
 void co_control_serve(co_control *control);
 
 /* Ask the launcher of `folder`. */

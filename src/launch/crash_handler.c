@@ -1,9 +1,9 @@
 /*
- * crash_handler.c - a handler for signals that dump core: it notes the signal where others look,
- * and lets it do what it would have done.
+ * crash_handler.c - a handler for signals that dump core: it records the signal where others can
+ * read it, and lets it take its effect.
  *
- * Whoever has a handler of its own for a signal keeps it: sanitizers, some MPI libraries. Must not
- * know what follows from the note.
+ * A handler that is already installed stays: of sanitizers, some MPI libraries. Must not know what
+ * follows from the record.
  */
 #include "launch/crash_handler.h"
 
@@ -15,13 +15,14 @@
 
 #include "core/mem.h"
 
-/* A handler is given nothing, so this is the process's own. */
+/* A handler has no argument of its own, so this is a global of the process. */
 static co_watch *_Atomic crash_watch;
 static int crash_ranks;
-static pid_t crash_process; /* children that it forks have its handlers, and are not it */
-static void *crash_stack;   /* for a stack that has overflowed */
+static pid_t
+    crash_process;        /* children that it forks inherit its handlers, but are other processes */
+static void *crash_stack; /* for a stack that has overflowed */
 
-/* Where the signal struck the core shows, as the signal comes again when this returns. */
+/* The core shows where the signal occurred, because it comes again when this returns. */
 static void crash_note_signal(int number, siginfo_t *info, void *context)
 {
     co_watch *watch = atomic_load(&crash_watch);

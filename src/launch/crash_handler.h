@@ -1,13 +1,13 @@
-/* crash_handler.h - the last word of a process that a signal ends. */
+/* crash_handler.h - records the signal that ends a process. */
 #ifndef CO_LAUNCH_CRASH_HANDLER_H
 #define CO_LAUNCH_CRASH_HANDLER_H
 
 #include "comm/watch.h"
 
-/* From now on `watch`, `ranks` of them, say which signal ends this process, as soon as it comes:
-   of those that dump core, where they would do that. The dump may take long, and only when it is
-   written does the kernel notify anybody. One call in a process; borrowed until the next one: NULL
-   takes it back, and cannot fail. */
+/* From now on `watch`, of `ranks` ranks, record the signal that ends this process as soon as it
+   comes: for signals that dump core, unless they are handled. The dump may take long, and only when
+   it is written does the kernel notify anybody. One call in a process; borrowed until the next one:
+   NULL removes it, and cannot fail. */
 co_status co_crash_handler_install(co_watch *watch, int ranks);
 
 #endif

@@ -2,7 +2,7 @@
  * generation.c - ranks as child processes, one each or all in one: fork, watch, end.
  *
  * Fresh processes each time: nothing of an earlier generation can survive in them. Knows no
- * training, and not what comes after.
+ * training, and not what comes next.
  */
 #include "launch/generation.h"
 
@@ -21,10 +21,10 @@
 #include "core/mem.h"
 #include "launch/crash_handler.h"
 
-/* How long ranks may take to notice that the run is over before they are killed. A rank sees it
-   in its next collective; one that is stuck or stopped never does. */
+/* Time for ranks to notice that the run is over before they are killed. A rank notices in its next
+   collective; one that is stuck or stopped never does. */
 #define GRACE_NS UINT64_C(2000000000)
-/* Other ranks report one that they wait for, and are the first to know. */
+/* Ranks that wait for one that died are the first to know, and report it. */
 #define WATCHDOG_MARGIN_NS UINT64_C(1000000000)
 #define DOG_EVERY_NS       UINT64_C(500000000)
 
@@ -51,7 +51,7 @@ void co_generation_close(generation *g)
     co_shm_destroy(g->shm);
 }
 
-/* _exit leaves out the leak check that a sanitizer makes at exit. */
+/* _exit skips the leak check that a sanitizer makes at exit. */
 static _Noreturn void generation_exit(int code)
 {
     fflush(NULL);
@@ -62,7 +62,7 @@ static _Noreturn void generation_exit(int code)
     _exit(code);
 }
 
-/* The ranks of a process follow one another. */
+/* The ranks of a process are consecutive. */
 static co_watch *generation_watch(const generation *g, int process)
 {
     return co_shm_watch(g->shm, g->options->threads ? 0 : process);
@@ -140,7 +140,7 @@ static bool generation_is_shared(const generation *g)
     return g->options->threads && g->ranks > 1;
 }
 
-/* `how`: as waitpid says it. Keeps an earlier cause, the rank's own. */
+/* `how`: from waitpid. Keeps an earlier cause, the rank's own. */
 static void generation_blame(generation *g, int process, int how)
 {
     const int rank = generation_is_shared(g) ? -1 : process; /* or nobody knows whose */
@@ -151,8 +151,8 @@ static void generation_blame(generation *g, int process, int how)
     co_generation_end(g, rank, CO_E_PEER, cause);
 }
 
-/* exit(0), or all is done. The end of a rank harms nobody until somebody waits for it; where it
-   takes others along, these have not come to theirs. */
+/* exit(0), or all is done. The end of a rank harms nobody unless another rank waits for it; if it
+   takes other ranks of its process along, these have not finished. */
 static void generation_left(generation *g, int process)
 {
     co_watch *watch = generation_watch(g, process);
@@ -185,7 +185,7 @@ static void generation_reap(generation *g)
         if (pid > 0)
             generation_ended(g, process, how);
         else if (pid < 0 && errno == ECHILD)
-            generation_ended(g, process, 255 << 8); /* someone else has waited for it */
+            generation_ended(g, process, 255 << 8); /* it has been waited for elsewhere */
     }
 }
 
@@ -212,7 +212,7 @@ static void generation_look_for_still(generation *g)
     }
 }
 
-/* Whoever dies says so before its core is written. */
+/* A rank that dies records it before its core is written. */
 static void generation_look_for_dying(generation *g)
 {
     for (int process = 0; process < g->processes && !g->killing_at; process++) {

@@ -1,9 +1,9 @@
 /*
- * group_guard.c - the end of a process group whose master was killed.
+ * group_guard.c - ends a process group whose master was killed.
  *
- * What is killed by SIGKILL notifies nobody, and a launcher of MPI that the kernel asks to end may
- * take its time or have been started by a script, which ends alone. So a process waits for the end
- * of a pipe that only the master holds. Must not know what it ends.
+ * A process that is killed by SIGKILL notifies nobody, and a launcher of MPI that the kernel asks
+ * to end may take its time, or have been started by a script, which ends alone. So a process waits
+ * for the end of a pipe that only the master holds. Must not know what it ends.
  */
 #include "launch/group_guard.h"
 
@@ -22,7 +22,7 @@
 #define KEEPER_GRACE_S 3.0
 #define KEEPER_LOOK_US 50000
 
-/* Whether somebody has said so; else the master is dead. */
+/* Whether it has been dismissed; otherwise the master is dead. */
 static bool group_guard_is_dismissed(int line)
 {
     char word;
@@ -34,7 +34,7 @@ static bool group_guard_is_dismissed(int line)
     return n == 1;
 }
 
-/* It keeps nothing open that others wait for the end of. */
+/* It keeps no descriptor open whose closing others wait for. */
 static void group_guard_watch(int line, pid_t leader)
 {
     uint64_t start;

@@ -1,6 +1,6 @@
 /*
- * hosts.c - which hosts a job has, and which of them the launcher still reaches. Must not
- * know what ranks do there.
+ * hosts.c - the hosts of a job, and which of them the launcher can still reach. Must not know what
+ * ranks do there.
  */
 #include "launch/hosts.h"
 
@@ -11,7 +11,7 @@
 
 #include "core/log.h"
 
-#define HOSTS_REACH_S 20 /* for one rank to start and end on a host */
+#define HOSTS_REACH_S 20 /* limit for one rank to start and end on a host */
 
 /* Words between blanks, or between `by`. */
 static co_status hosts_split(const char **out, int *n, int max, co_arena *arena, const char *text,
@@ -122,7 +122,7 @@ static bool hosts_tick(void *arg, double seconds)
     return seconds > HOSTS_REACH_S;
 }
 
-/* Start a program that ends at once there, as the launcher would start a rank. */
+/* Start a program that ends at once on the host, as the launcher would start a rank. */
 static co_status hosts_reach(bool *out, const co_hosts *h, int at, const co_child_guard *guard,
                              const char *program)
 {

@@ -19,17 +19,17 @@ typedef struct co_hosts {
     int n;                          /* 0: the launcher knows */
 } co_hosts;
 
-/* `hosts`: "n1,n2:2"; NULL: none are named. */
+/* `hosts`: "n1,n2:2"; NULL: the launcher chooses them. */
 co_status co_hosts_read(co_hosts *out, co_arena *arena, const char *mpiexec, const char *hosts);
 /* The launcher's words for that many ranks, with {ranks} and {hosts} filled in, or appended,
    to argv (CO_HOSTS_WORDS). */
 co_status co_hosts_launcher(const char **argv, int *n, const co_hosts *hosts, int ranks);
 /* Whether a host of that name, as gethostname has it, is among them. */
 bool co_hosts_has(const co_hosts *hosts, const char *name);
-/* Continue without it; the last one stays. */
+/* Continue without it; the last host is kept. */
 void co_hosts_drop(co_hosts *hosts, const char *name);
-/* Continue without those where the launcher cannot start `program`; where it can nowhere, with all.
- */
+/* Continue without those where the launcher cannot start `program`; if it cannot on any, with
+   all. */
 co_status co_hosts_drop_lost(co_hosts *hosts, const co_child_guard *guard, const char *program);
 
 #endif

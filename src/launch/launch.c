@@ -1,5 +1,5 @@
 /*
- * launch.c - how ranks come to be: as a rank of an MPI world, as children, as threads, or in this
+ * launch.c - how ranks are started: as a rank of an MPI world, as children, as threads, or in this
  * process; and the life of one.
  */
 #include <cohort/launch.h>
@@ -41,7 +41,7 @@ bool co_launch_under_mpi(void)
     return launch_env(names) >= 0;
 }
 
-/* Before the rank has memory: that is local to the cores which touch it first. */
+/* Before the rank allocates memory: it is local to the cores that touch it first. */
 static co_status launch_bind(const co_launch_options *options, int local_rank, int local_ranks)
 {
     int cores;
@@ -71,7 +71,7 @@ static co_status launch_call(co_rank_fn fn, co_comm *comm, void *arg)
 {
     co_status st;
 
-    (void)co_fail(CO_OK, "%s", ""); /* what failed before is no cause of this */
+    (void)co_fail(CO_OK, "%s", ""); /* an earlier failure is not the cause of this one */
     st = fn(comm, arg);
     if (st == CO_OK || co_error_message()[0])
         return st;
@@ -130,7 +130,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
     co_status st;
 
     CO_TRY(co_comm_create_mpi(&comm));
-    if (!comm->watch) { /* nobody else can look at this rank */
+    if (!comm->watch) { /* no other process reads this rank's state */
         watch = co_calloc_aligned(1, sizeof(*watch));
         if (watch)
             co_watch_attach(comm, watch, co_comm_rank(comm));

@@ -2,9 +2,9 @@
  * mpiexec.c - start a job by mpiexec, and start it again from its last checkpoint when a rank has
  * died.
  *
- * Under MPI a death ends all ranks, so there is nothing to keep but what is on the disk. Who died,
- * and where, is what the ranks' notes say (launch/rank_notes.h): mpiexec's exit code and text
- * differ from one MPI to the next. Must not train: all the ranks are mpiexec's.
+ * Under MPI a death ends all ranks, so only what is on the disk is left. Which rank died, and
+ * where, is in the ranks' notes (launch/rank_notes.h): mpiexec's exit code and text differ from one
+ * MPI to the next. Must not train: all the ranks are mpiexec's.
  */
 #include "launch/mpiexec.h"
 
@@ -22,7 +22,7 @@
 
 #define JOB_SIGNALLED 128 /* exit codes above it are signals, */
 #define JOB_SIGNALS   64  /* so many of them */
-#define JOB_LOOK_S    2   /* between two looks at the notes of running ranks */
+#define JOB_LOOK_S    2   /* between two readings of the notes of running ranks */
 #define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
 
 typedef struct job {
@@ -34,7 +34,7 @@ typedef struct job {
     uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
     double start;            /* on co_clock_ns, in seconds */
     double look_at, over_at; /* since this start: the next look; when ranks had ended; 0: not */
-    bool overdue;            /* it was ended, as it did not end by itself */
+    bool overdue;            /* it was ended by us, as it did not end by itself */
     char cause[1400];
 } job;
 
@@ -57,9 +57,9 @@ static co_status mpiexec_command(const char ***out, const job *j, bool again)
     return CO_OK;
 }
 
-/* ---- what a job has come to ---- */
+/* ---- the result of a job ---- */
 
-/* The rank that went first, as far as the notes say; -1: none. One without a last word has died;
+/* The rank that ended first, according to the notes; -1: none. One without a last note has died;
    one that failed says why. */
 static int mpiexec_find_dead(const job *j)
 {
@@ -77,7 +77,7 @@ static int mpiexec_find_dead(const job *j)
     return failed;
 }
 
-/* The latest that any rank knows of. */
+/* The latest step that any rank knows of. */
 static uint64_t mpiexec_step(const job *j)
 {
     uint64_t step = 0;
@@ -87,8 +87,8 @@ static uint64_t mpiexec_step(const job *j)
     return step == 0 && j->m->reached ? j->m->reached(j->m->arg) : step;
 }
 
-/* Ranks without a last word. Where the launcher ends the others by SIGKILL, as MPICH's does, they
-   cannot say one either. *one_host: they were together. */
+/* Ranks without a last note. Where the launcher ends the others by SIGKILL, as MPICH's does, they
+   cannot write one either. *one_host: they were together. */
 static int mpiexec_count_silent(bool *one_host, const job *j)
 {
     const char *host = NULL;
@@ -131,7 +131,7 @@ static const char *mpiexec_ending(char *out, size_t size, const job *j, int code
     return out;
 }
 
-/* One line into j->cause. Returns whether another start may go better. */
+/* One line into j->cause. Returns whether another start may succeed. */
 static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
 {
     const co_note *note = dead < 0 ? NULL : &j->note[dead];
@@ -164,7 +164,7 @@ static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
                  j->m->launcher);
         return false;
     }
-    /* Before ranks began: a config that is wrong, a launcher that cannot start. Said above. */
+    /* Before ranks began: a wrong config, a launcher that cannot start. Reported already. */
     *status = code == 2 ? CO_E_USAGE : code == 3 ? CO_E_DATA : code == 4 ? CO_E_PEER : CO_E_FAILED;
     snprintf(j->cause, sizeof(j->cause), "the job has ended with exit code %d; see above", code);
     return code == 4;
@@ -173,7 +173,7 @@ static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
 /* ---- again ---- */
 
 /* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
-   which cannot be reached any more; where that is none, one rank fewer. */
+   that cannot be reached any more; if there is none, one rank fewer. */
 static co_status mpiexec_shrink(job *j, int dead, bool one_host, const co_child_guard *guard)
 {
     const int before = j->hosts.n;
@@ -197,7 +197,7 @@ static bool mpiexec_give_up(job *j, const char *why)
     return false;
 }
 
-/* Whether there is another start, and with whom. */
+/* Whether there is another start, and with which ranks. */
 static bool mpiexec_again(job *j, int dead, const co_child_guard *guard)
 {
     const uint64_t failed_at = mpiexec_step(j) + 1;
@@ -247,7 +247,7 @@ static bool mpiexec_is_over(const job *j)
     return left;
 }
 
-/* A launcher may wait for ever to hear from a host that is gone. */
+/* A launcher may wait for ever for a host that is gone. */
 static bool mpiexec_tick(void *arg, double seconds)
 {
     job *j = arg;
@@ -288,7 +288,7 @@ static co_status mpiexec_run_once(int *code, co_status *asked, job *j, const co_
     return CO_OK;
 }
 
-/* All ranks have left together: at the end, or as asked, in the words of rank 0. */
+/* All ranks have left together: at the end, or as requested, as rank 0 reports. */
 static co_status mpiexec_left(const job *j, co_status asked)
 {
     const co_note *note = &j->note[0];

@@ -1,7 +1,7 @@
 /*
- * policy.h - what a program that starts ranks decides while they run and when they have ended.
+ * policy.h - decisions of a program that starts ranks, while they run and when they have ended.
  *
- * The launcher knows no training: it asks. All of it is called in the launcher's process.
+ * The launcher knows no training: it asks. All functions are called in the launcher's process.
  */
 #ifndef CO_LAUNCH_POLICY_H
 #define CO_LAUNCH_POLICY_H
@@ -20,15 +20,15 @@ typedef struct co_launch_end {
 
 typedef struct co_launch_policy {
     void *arg;
-    co_control *control; /* answered while ranks run; NULL: nobody listens; borrowed */
-    /* Ranks have been started; `shm` is theirs until `again`. */
+    co_control *control; /* answered while ranks run; NULL: none; borrowed */
+    /* Ranks have been started; `shm` is valid until `again`. */
     void (*started)(void *arg, const co_shm *shm, int ranks);
     /* At least ten times a second. */
     void (*tick)(void *arg);
-    /* The first SIGINT (CO_E_INTERRUPTED), SIGTERM or SIGHUP (CO_E_TERMINATED): true when ranks
-       have been asked to end by themselves. A second one ends them at once. */
+    /* The first SIGINT (CO_E_INTERRUPTED), SIGTERM or SIGHUP (CO_E_TERMINATED): true if ranks have
+       been asked to end by themselves. A second one ends them at once. */
     bool (*signalled)(void *arg, co_status status);
-    /* No rank is alive. True: start *ranks anew. Else `end` is the end of all. */
+    /* No rank is alive. True: start *ranks again. Else `end` is the result of the run. */
     bool (*again)(void *arg, int *ranks, const co_launch_end *end);
 } co_launch_policy;
 

@@ -1,6 +1,6 @@
 /*
- * rank_notes.c - one small file per rank, a line for each word. Opened and closed for each, so that
- * a network file system shows it to others. Must not know what follows from a note.
+ * rank_notes.c - one small file per rank, one line for each note. Opened and closed for each, so
+ * that a network file system shows it to others. Must not know what follows from a note.
  */
 #include "launch/rank_notes.h"
 
@@ -136,7 +136,8 @@ void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status sta
     notes_append(folder, rank, line);
 }
 
-/* Whether a note may still follow one of kind `before`: what a rank says of its own end is kept. */
+/* Whether a note may follow one of kind `before`: what a rank has recorded of its own end is
+   kept. */
 static bool notes_is_news(co_note_kind before)
 {
     return before == CO_NOTE_BEGUN || before == CO_NOTE_TOLD;

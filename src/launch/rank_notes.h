@@ -1,10 +1,10 @@
 /*
- * rank_notes.h - how the ranks of an MPI job have ended, written by themselves into a folder that
+ * rank_notes.h - how the ranks of an MPI job have ended, recorded by themselves in a folder that
  * all see.
  *
- * mpiexec's exit code does not say which rank was the first to go, nor on which host. So each rank
- * keeps a file: where it is, then that it was asked to end, has failed or has left. A rank that did
- * not even say that is one that died.
+ * mpiexec's exit code does not say which rank ended first, nor on which host. So each rank keeps a
+ * file: its host, then whether it was asked to end, has failed or has left. A rank that has
+ * recorded nothing else has died.
  */
 #ifndef CO_LAUNCH_RANK_NOTES_H
 #define CO_LAUNCH_RANK_NOTES_H
@@ -22,35 +22,35 @@ typedef enum co_note_kind {
     CO_NOTE_LEFT /* in good order */
 } co_note_kind;
 
-/* The last word of a rank. */
+/* The last note of a rank. */
 typedef struct co_note {
     co_note_kind kind;
     char host[256]; /* as gethostname has it */
     long pid;
     co_status status; /* with FAILED and LEFT */
-    uint64_t step;    /* that it was in, from 1; 0: none yet, or not known */
+    uint64_t step;    /* the step it was in, from 1; 0: none yet, or unknown */
     char message[1024];
 } co_note;
 
 /* Why ranks have been started again. */
 typedef struct co_notes_restart {
     int count;     /* 0: they are the first */
-    int lost_rank; /* -1: nobody knows which */
+    int lost_rank; /* -1: unknown */
     char cause[1400];
 } co_notes_restart;
 
-/* Make the folder, empty of notes but for `restart`. */
+/* Create the folder, without notes except `restart`. */
 co_status co_notes_create(const char *folder, const co_notes_restart *restart);
 void co_notes_remove(const char *folder);
 
-/* In a rank; where nothing can be read it is a first start. */
+/* In a rank; if nothing can be read it is a first start. */
 void co_notes_read_restart(co_notes_restart *out, const char *folder);
-/* In rank `rank`. What cannot be written is left out: the run does not depend on it. */
+/* In rank `rank`. Errors of writing are ignored: the run does not depend on notes. */
 void co_notes_begin(const char *folder, int rank);
 void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status status, uint64_t step,
                   const char *message);
 
-/* Of `ranks` ranks, whose files are anybody's bytes. */
+/* Of `ranks` ranks; the files may contain anything. */
 void co_notes_read(co_note *out, const char *folder, int ranks);
 
 #endif

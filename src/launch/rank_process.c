@@ -1,5 +1,5 @@
 /*
- * rank_process.c - what the kernel knows of a rank: killed by whom, out of memory, running or not.
+ * rank_process.c - what the kernel knows of a rank: what killed it, out of memory, running or not.
  */
 #include "launch/rank_process.h"
 
@@ -104,7 +104,7 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
 
     if (!atomic_load(&watch->pid) || phase == CO_PHASE_STARTING)
         return false;
-    /* A sync shows nothing of its progress, and disks may be slow. */
+    /* fsync shows no progress, and disks may be slow. */
     if (phase == CO_PHASE_SAVING &&
         now < atomic_load(&watch->phase_ns) + CO_WATCH_SAVING * limit_ns &&
         !co_watch_is_stopped(watch))

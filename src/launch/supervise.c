@@ -1,9 +1,9 @@
 /*
- * supervise.c - generation after generation of ranks, and what reaches the launcher meanwhile.
+ * supervise.c - generation after generation of ranks, and events for the launcher meanwhile.
  *
  * The parent computes nothing. Signals reach it through a descriptor, so no handler and no global
- * state is needed: a child that ended, Ctrl-C, a request to stop. Whether there is another
- * generation is up to the policy; without one the first is the last.
+ * state is needed: a child that ended, Ctrl-C, a request to stop. The policy decides whether there
+ * is another generation; without one the first is the last.
  */
 #include "launch/supervise.h"
 
@@ -16,14 +16,14 @@
 #include "core/process.h"
 #include "launch/generation.h"
 
-#define SUPERVISE_POLL_MS 50 /* the net under a lost SIGCHLD, and the policy's tick */
+#define SUPERVISE_POLL_MS 50 /* in case a SIGCHLD is lost, and the policy's tick */
 
 typedef struct supervisor {
     const co_launch_policy *policy; /* NULL: none */
     int signals;                    /* owned descriptor */
     sigset_t watched, before;
     struct sigaction chld_before;
-    bool stopping; /* a signal has come that the policy lets ranks end by */
+    bool stopping; /* a signal for which the policy lets ranks end by themselves */
 } supervisor;
 
 static co_status supervise_block(supervisor *s)
@@ -33,7 +33,7 @@ static co_status supervise_block(supervisor *s)
     co_process_requests(&s->watched);
     sigaddset(&s->watched, SIGCHLD);
     sigprocmask(SIG_BLOCK, &s->watched, &s->before);
-    sigaction(SIGCHLD, &plain, &s->chld_before); /* an inherited SIG_IGN would hide exit codes */
+    sigaction(SIGCHLD, &plain, &s->chld_before); /* an inherited SIG_IGN would discard exit codes */
     s->signals = signalfd(-1, &s->watched, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals >= 0 ? CO_OK
                            : co_fail(CO_E_FAILED, "cannot wait for signals: %s", strerror(errno));

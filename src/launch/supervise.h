@@ -12,8 +12,8 @@
 co_status co_supervise(const co_launch_options *options, const co_launch_policy *policy,
                        co_rank_fn fn, void *arg);
 
-/* All ranks as threads of this process, to their end. What went wrong is the region's cause, which
-   co_launch_threads, with a region of its own, makes the error message. */
+/* All ranks as threads of this process, to their end. A failure is recorded in the region, from
+   which co_launch_threads, with a region of its own, makes the error message. */
 co_status co_rank_threads(const co_launch_options *options, co_shm *shm, co_rank_fn fn, void *arg);
 co_status co_launch_threads(const co_launch_options *options, co_rank_fn fn, void *arg);
 

@@ -1,8 +1,8 @@
 /*
  * threads.c - ranks as threads of this process.
  *
- * A rank's errors, log lines and cores are its thread's own; what a signal or an exit ends, ends
- * for all of them. Must not know processes: supervise.c puts them into one that it watches.
+ * A rank's errors, log lines and cores belong to its thread; a signal or an exit ends all of them.
+ * Must not know processes: supervise.c puts them into one that it watches.
  */
 #include <pthread.h>
 #include <string.h>
