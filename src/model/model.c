@@ -146,15 +146,6 @@ void co_model_destroy(co_model *model)
     co_free(model);
 }
 
-co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends)
-{
-    co_model_drop_plans(model);
-    co_plan_block_free(&model->block);
-    CO_TRY(co_store_move(model->store, device));
-    model->backends = backends;
-    return CO_OK;
-}
-
 uint64_t co_model_parameter_count(const co_model *model)
 {
     return co_graph_param_count(model->graph);
@@ -423,8 +414,10 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     co_profiler_enter(model->profiler, CO_PROFILE_IN_FORWARD);
     CO_TRY(co_plan_forward(plan, &run));
     co_profiler_leave(model->profiler);
-    if (training)
+    if (training) {
+        co_model_check_loss(model, plan, batch->count);
         model->last = plan;
+    }
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(model_count(out, model, plan, batch, training));
     co_profiler_leave(model->profiler);

@@ -60,6 +60,10 @@ void co_model_setup(co_model *model, int threads);
    which work there and are ended by NULL, run the network from now on. Both are borrowed. */
 co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends);
 
+/* Where the host does not look at once, bad_loss of the step's values: whether all `count` losses
+   of the plan's last forward are finite. */
+void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
+
 /* Whether samples of the data set have the fields that the network takes; CO_E_USAGE says which it
    lacks. */
 co_status co_model_check_data(const co_model *model, const co_dataset *dataset);

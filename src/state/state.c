@@ -254,6 +254,7 @@ static co_status state_gather_parts(co_state *state, const co_state_source *sour
 static co_status state_gather(co_state *state, const co_state_source *source)
 {
     const bool root = state && co_comm_rank(source->comm) == 0;
+    const int ranks = co_comm_size(source->comm);
     const co_rank_point point = state_where(NULL, source);
     const float *live;
     size_t n;
@@ -264,7 +265,7 @@ static co_status state_gather(co_state *state, const co_state_source *source)
     CO_TRY(state_gather_parts(state, source));
     CO_TRY(
         co_comm_gather(source->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
-    for (int i = 0; (live = state_live(&n, &own, source, i)) != NULL; i++)
+    for (int i = 0; ranks > 1 && (live = state_live(&n, &own, source, i)) != NULL; i++)
         if (own)
             CO_TRY(co_comm_gather(source->comm, root ? state->shape.array[i].data : NULL, live, n,
                                   CO_F32, 0));

@@ -37,17 +37,17 @@ bool co_overflow_forgive(co_overflow *overflow, co_result *part)
     if (!overflow->kept || isfinite(part->loss_sum))
         return false;
     memset(part, 0, sizeof(*part));
-    co_distributed_note_overflow(overflow->distributed);
+    if (!overflow->store->ring) /* a device has seen it */
+        co_distributed_note_overflow(overflow->distributed);
     return true;
 }
 
-bool co_overflow_settle(co_overflow *overflow)
+void co_overflow_settle(co_overflow *overflow)
 {
     co_store *store = overflow->store;
 
     if (!overflow->kept)
-        return false;
+        return;
     store->vector->copy_if(store->queue, &store->values->found_inf, store->buffer, overflow->kept,
                            store->n_buffer);
-    return !store->ring && co_distributed_skipped(overflow->distributed);
 }

@@ -18,8 +18,7 @@ void co_overflow_close(co_overflow *overflow);
 void co_overflow_keep(co_overflow *overflow);
 /* Whether a loss that is not a number is only the end of this step: its figures are left out. */
 bool co_overflow_forgive(co_overflow *overflow, co_result *part);
-/* After a step: if it was skipped, what it has touched is put back. Whether it was, as far as the
-   host knows it at once. */
-bool co_overflow_settle(co_overflow *overflow);
+/* After a step: if it was skipped, what it has touched is put back. */
+void co_overflow_settle(co_overflow *overflow);
 
 #endif

@@ -97,13 +97,14 @@ static int feed_threads(const co_spec *spec, const co_dataset *dataset)
 }
 
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split, const co_batch *first)
+                       const co_comm *comm, co_split split, const co_batch *first, co_queue *queue)
 {
     co_loader_options loading = {.dataset = dataset,
                                  .rank = co_comm_rank(comm),
                                  .threads = feed_threads(spec, dataset),
                                  .depth = (int)spec->loader_depth,
                                  .seed = (uint64_t)spec->seed,
+                                 .queue = queue,
                                  .first_epoch = first ? first->epoch : 0,
                                  .first_step = first ? first->step : 0};
     co_status st;

@@ -13,9 +13,10 @@ typedef struct co_feed {
     int readers;   /* its threads */
     co_tree *tree; /* of the shards; NULL: there are none */
 } co_feed;
-/* `first`: the epoch and the step in it to begin at; NULL: at the first. */
+/* `first`: the epoch and the step in it to begin at; NULL: at the first. `queue`: on which batches
+   are copied (co_loader_options). */
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split, const co_batch *first);
+                       const co_comm *comm, co_split split, const co_batch *first, co_queue *queue);
 void co_feed_close(co_feed *feed);
 /* The sampler's options alone. */
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,

@@ -296,7 +296,8 @@ static co_status run_eval(co_comm *comm, co_job *job)
 
     co_thread_flush_denormals();
     co_model_setup(job->model, co_spec_threads(&job->spec));
-    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL));
+    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL,
+                        job->model->store->queue));
     st = co_trainer_evaluate(&tested, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {

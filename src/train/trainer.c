@@ -18,6 +18,7 @@
 #include "model/metrics.h"
 #include "step/distributed.h"
 #include "telemetry/telemetry.h"
+#include "tensor/values.h"
 #include "train/evaluate.h"
 #include "train/trainer_internal.h"
 
@@ -109,11 +110,24 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     return co_recent_finish(&t->recent, seen, global, t->train_seconds + trainer_epoch_seconds(t));
 }
 
+/* What a device has found in the step, which this waits for. */
+static co_status trainer_take_values(trainer *t)
+{
+    const co_store *store = t->job->model->store;
+    co_step_values values;
+
+    if (!store->ring)
+        return CO_OK;
+    CO_TRY(co_values_read(&values, store));
+    return co_distributed_take(t->distributed, &values);
+}
+
 static void trainer_settle_overflow(trainer *t)
 {
     char line[128];
 
-    if (co_overflow_settle(&t->overflow))
+    co_overflow_settle(&t->overflow);
+    if (t->overflow.kept && co_distributed_skipped(t->distributed))
         trainer_say(t,
                     co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
 }
@@ -139,6 +153,7 @@ co_status trainer_step(trainer *t)
     else
         CO_TRY(trainer_compute(&seen, t, &batch, 0, false));
     CO_TRY(co_distributed_step(t->distributed));
+    CO_TRY(trainer_take_values(t));
     co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
     trainer_settle_overflow(t);

@@ -127,6 +127,7 @@ co_status trainer_open(trainer *t)
                                       .comm = t->comm,
                                       .clip_norm = spec->clip_norm,
                                       .clip_value = spec->clip_value};
+    co_queue *queue = t->job->model->store->queue;
     co_batch first = {0};
 
     if (t->job->state) {
@@ -138,9 +139,9 @@ co_status trainer_open(trainer *t)
     co_model_setup(t->job->model, co_spec_threads(spec));
     if (spec->sync_batch_norm)
         co_model_sync_batch_norm(t->job->model, t->comm);
-    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first));
+    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first, queue));
     if (t->job->test)
-        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL));
+        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL, queue));
     CO_TRY(trainer_profile_open(t));
     trainer_describe(t);
     options.tree = t->train.tree;

@@ -88,6 +88,7 @@ typedef struct co_step_values {
 /** What is computed in the block alone. */
 typedef enum co_step_stage {
     CO_STEP_BEGIN, /* what follows from `given` and the loss scale */
+    CO_STEP_LOSS,  /* bad_loss, from max_abs of the losses of a micro-batch */
     CO_STEP_FOUND, /* found_inf, from max_abs and bad_loss */
     CO_STEP_CLIP,  /* norm, from sum_squares, and the rule by it */
     CO_STEP_COUNT, /* the next update, unless found_inf */
@@ -137,7 +138,9 @@ static inline void co_step_clip(co_grad_rule *rule, double norm, double limit)
 static inline void co_step_do(co_step_values *v, co_step_stage stage,
                               const co_loss_scale_rules *rules)
 {
-    if (stage == CO_STEP_FOUND) {
+    if (stage == CO_STEP_LOSS) {
+        v->bad_loss |= !isfinite(v->max_abs);
+    } else if (stage == CO_STEP_FOUND) {
         v->found_inf = v->bad_loss != 0 || !isfinite(v->max_abs);
         v->bad_loss = 0;
     } else if (stage == CO_STEP_CLIP) {

@@ -1,0 +1,24 @@
+/*
+ * device.c - a model on a device: brought there, and looked at without waiting for it.
+ */
+#include "model/model.h"
+
+co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends)
+{
+    co_model_drop_plans(model);
+    co_plan_block_free(&model->block);
+    CO_TRY(co_store_move(model->store, device));
+    model->backends = backends;
+    return CO_OK;
+}
+
+void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count)
+{
+    const co_store *store = model->store;
+    co_step_values *values = store->values;
+
+    if (!store->ring)
+        return;
+    store->vector->max_abs(store->queue, &values->max_abs, co_plan_loss(plan), count);
+    store->vector->step(store->queue, values, CO_STEP_LOSS, NULL);
+}
