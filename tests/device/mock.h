@@ -25,5 +25,8 @@ typedef co_status (*mock_job)(void *what, mock_memory *memory);
 co_status mock_enqueue(co_queue *queue, mock_job job, const void *what, size_t bytes);
 /* Copies and fills done so far, on all queues. */
 uint64_t mock_done(co_device *device);
+/* A number for the sequence of all that queues have been given since it was asked for last: what
+   kind of work, on which memory of the device, how much. */
+uint64_t mock_trace(co_device *device);
 
 #endif

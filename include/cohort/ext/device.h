@@ -83,9 +83,11 @@ typedef struct co_device_ops {
     /** Whether all before the fence is done, so that the host sees what was written. */
     co_status (*reached)(bool *out, const co_fence *fence);
 
-    /** Call `body` once, keep the copies and fills that it gives the queue, and do none of them. It
-     *  gives this queue nothing else and no other queue anything. NULL, as the three belong
-     * together: the device cannot, and who would replay gives the queue the same work again. */
+    /** Call `body` once, keep the work that it gives the queue, and do none of it: copies, fills,
+     * and what kernels, optimizers and arithmetic put there. What they were given by value is kept
+     * as it is; what pointers lead to is read at each replay. Fences are refused, and no other
+     * queue is given anything. NULL, as the three belong together: the device cannot, and who would
+     * replay gives the queue the same work again. */
     co_status (*capture)(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
                          void *arg);
     /** All of it again, in the same order, on the same memory; on any queue of the device. */

@@ -1,0 +1,350 @@
+/*
+ * mock_queue.c - queues of the mock device: each has a worker thread that lets some time pass
+ * before each thing it does; captures, and a trace of all that was given.
+ */
+#include "device/mock_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+
+static mock_device *mock_of(const co_queue *queue)
+{
+    return (mock_device *)queue->device;
+}
+/* Different for each thing of each queue, so that queues overtake each other. */
+static void mock_delay(mock_queue *queue)
+{
+    queue->draw = queue->draw * 1664525u + 1013904223u;
+    co_clock_sleep_us((queue->draw >> 8) % MOCK_DELAY_US);
+}
+
+/* Pointers become those of a worker. */
+static void mock_run(mock_device *mock, mock_call call)
+{
+    for (int i = 0; i < MOCK_CALL_POINTERS; i++)
+        call.p[i] = call.p[i] ? mock_memory_reach(&mock->memory, call.p[i]) : NULL;
+    call.run(&call);
+}
+
+/* What a queue has of it, done or not. */
+static void mock_forget(mock_work *work)
+{
+    free(work->what);
+    work->what = NULL;
+}
+
+static bool mock_copy_what(mock_work *work)
+{
+    void *what = work->what;
+
+    if (work->kind != MOCK_JOB)
+        return true;
+    work->what = malloc(work->bytes);
+    if (work->what)
+        memcpy(work->what, what, work->bytes);
+    return work->what != NULL;
+}
+
+/* Under lock, but for the delay and the work itself. */
+static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
+{
+    co_status st = CO_OK;
+    void *to, *from;
+
+    if (work->kind == MOCK_FOLLOW) {
+        while (work->fence->reached < work->point && !queue->end && !mock->broken)
+            pthread_cond_wait(&mock->changed, &mock->lock);
+        return;
+    }
+    mock->busy++;
+    pthread_mutex_unlock(&mock->lock);
+    to = mock_memory_reach(&mock->memory, work->to);
+    from = mock_memory_reach(&mock->memory, work->from);
+    mock_delay(queue);
+    if (work->kind == MOCK_COPY)
+        memcpy(to, from, work->bytes);
+    else if (work->kind == MOCK_FILL)
+        memset(to, work->byte, work->bytes);
+    else if (work->kind == MOCK_CALL)
+        mock_run(mock, work->call);
+    else if (work->kind == MOCK_JOB)
+        st = work->job(work->what, &mock->memory);
+    pthread_mutex_lock(&mock->lock);
+    mock->busy--;
+    mock->broken |= st != CO_OK;
+    if (work->kind == MOCK_RECORD)
+        work->fence->reached = work->point;
+    else
+        mock->done++;
+}
+
+static void *mock_worker(void *arg)
+{
+    mock_queue *queue = arg;
+    mock_device *mock = mock_of(&queue->base);
+
+    mock_memory_enter(&mock->memory);
+    pthread_mutex_lock(&mock->lock);
+    for (;;) {
+        mock_work work;
+
+        while (!queue->end && (mock->held || queue->taken == queue->given))
+            pthread_cond_wait(&mock->changed, &mock->lock);
+        if (queue->end)
+            break;
+        if (mock->broken) {
+            while (queue->taken < queue->given)
+                mock_forget(&queue->ring[queue->taken++ % MOCK_RING]);
+            queue->done = queue->given;
+            pthread_cond_broadcast(&mock->changed);
+            continue;
+        }
+        work = queue->ring[queue->taken++ % MOCK_RING];
+        mock_do(mock, queue, &work);
+        mock_forget(&work);
+        queue->done++;
+        pthread_cond_broadcast(&mock->changed);
+    }
+    pthread_mutex_unlock(&mock->lock);
+    return NULL;
+}
+
+/* ---- the trace ---- */
+
+static void trace_add(uint64_t *trace, const void *what, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        *trace = (*trace ^ ((const unsigned char *)what)[i]) * 1099511628211u;
+}
+
+/* What is always the same if the step is: neither where a copy on the host begins, nor values. */
+static void trace_work(mock_device *mock, const mock_work *work)
+{
+    const mock_call *c = &work->call;
+    uint64_t *trace = &mock->trace;
+
+    trace_add(trace, &work->kind, sizeof(work->kind));
+    trace_add(trace, &work->bytes, sizeof(work->bytes));
+    if (work->kind == MOCK_JOB) {
+        trace_add(trace, &work->job, sizeof(work->job));
+        trace_add(trace, work->what, sizeof(void *)); /* begins with a pointer */
+    }
+    if (work->kind != MOCK_CALL)
+        return;
+    trace_add(trace, &c->run, sizeof(c->run));
+    trace_add(trace, c->p, sizeof(c->p));
+    trace_add(trace, &c->n, sizeof(c->n));
+    trace_add(trace, &c->a, sizeof(c->a));
+    trace_add(trace, &c->b, sizeof(c->b));
+    trace_add(trace, &c->first, sizeof(c->first));
+    trace_add(trace, &c->stage, sizeof(c->stage));
+}
+
+static co_status mock_give(mock_queue *queue, const mock_work *work)
+{
+    mock_device *mock = mock_of(&queue->base);
+    mock_work own = *work;
+
+    if (!mock_copy_what(&own))
+        return co_fail(CO_E_NOMEM, "the mock device has no memory for a job");
+    pthread_mutex_lock(&mock->lock);
+    while (queue->given - queue->done == MOCK_RING)
+        pthread_cond_wait(&mock->changed, &mock->lock);
+    trace_work(mock, &own);
+    if (mock->broken)
+        mock_forget(&own);
+    else
+        queue->ring[queue->given++ % MOCK_RING] = own;
+    pthread_cond_broadcast(&mock->changed);
+    pthread_mutex_unlock(&mock->lock);
+    return CO_OK;
+}
+
+co_status mock_queue_create(co_queue **out, co_device *device)
+{
+    mock_queue *queue = co_calloc(1, sizeof(*queue));
+
+    if (!queue)
+        return CO_E_NOMEM;
+    queue->base.device = device;
+    queue->draw = (uint32_t)((uintptr_t)queue >> 4);
+    if (pthread_create(&queue->worker, NULL, mock_worker, queue) != 0) {
+        co_free(queue);
+        return co_fail(CO_E_FAILED, "the mock device cannot start a thread");
+    }
+    *out = &queue->base;
+    return CO_OK;
+}
+
+void mock_queue_destroy(co_queue *base)
+{
+    mock_queue *queue = (mock_queue *)base;
+    mock_device *mock = mock_of(base);
+
+    pthread_mutex_lock(&mock->lock);
+    queue->end = true;
+    pthread_cond_broadcast(&mock->changed);
+    pthread_mutex_unlock(&mock->lock);
+    pthread_join(queue->worker, NULL);
+    while (queue->taken < queue->given)
+        mock_forget(&queue->ring[queue->taken++ % MOCK_RING]);
+    co_free(queue);
+}
+
+/* ---- capture ---- */
+
+static co_status mock_keep(mock_capture *capture, const mock_work *work)
+{
+    if (capture->n == capture->cap) {
+        const size_t cap = 2 * capture->cap + 8;
+        mock_work *more = co_realloc(capture->work, cap, sizeof(*more));
+
+        if (!more)
+            return CO_E_NOMEM;
+        capture->work = more;
+        capture->cap = cap;
+    }
+    capture->work[capture->n] = *work;
+    if (!mock_copy_what(&capture->work[capture->n]))
+        return CO_E_NOMEM;
+    capture->n++;
+    return CO_OK;
+}
+
+void mock_capture_destroy(co_capture *base)
+{
+    mock_capture *capture = (mock_capture *)base;
+
+    for (size_t i = 0; i < capture->n; i++)
+        mock_forget(&capture->work[i]);
+    co_free(capture->work);
+    co_free(capture);
+}
+
+co_status mock_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
+                              void *arg)
+{
+    mock_queue *queue = (mock_queue *)base;
+    mock_capture *capture = co_calloc(1, sizeof(*capture));
+    co_status st;
+
+    if (!capture)
+        return CO_E_NOMEM;
+    capture->base.device = base->device;
+    queue->capture = capture;
+    st = body(arg);
+    queue->capture = NULL;
+    if (st == CO_OK)
+        *out = &capture->base;
+    else
+        mock_capture_destroy(&capture->base);
+    return st;
+}
+
+co_status mock_replay(co_capture *base, co_queue *queue)
+{
+    const mock_capture *capture = (const mock_capture *)base;
+
+    for (size_t i = 0; i < capture->n; i++)
+        CO_TRY(mock_give((mock_queue *)queue, &capture->work[i]));
+    return CO_OK;
+}
+
+/* ---- work ---- */
+
+static co_status mock_work_on(co_queue *base, const mock_work *work)
+{
+    mock_queue *queue = (mock_queue *)base;
+
+    return queue->capture ? mock_keep(queue->capture, work) : mock_give(queue, work);
+}
+
+co_status mock_copy(co_queue *queue, void *to, const void *from, size_t bytes)
+{
+    const mock_work work = {.kind = MOCK_COPY, .to = to, .from = from, .bytes = bytes};
+
+    return bytes ? mock_work_on(queue, &work) : CO_OK;
+}
+
+co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes)
+{
+    const mock_work work = {.kind = MOCK_FILL, .to = to, .byte = byte, .bytes = bytes};
+
+    return bytes ? mock_work_on(queue, &work) : CO_OK;
+}
+
+/* It cannot fail: a capture that has no memory for it is what a test would notice. */
+void mock_call_on(co_queue *queue, const mock_call *call)
+{
+    (void)mock_work_on(queue, &(mock_work){.kind = MOCK_CALL, .call = *call});
+}
+
+co_status mock_enqueue(co_queue *queue, mock_job job, const void *what, size_t bytes)
+{
+    return mock_work_on(
+        queue, &(mock_work){
+                   .kind = MOCK_JOB, .job = job, .what = (void *)(uintptr_t)what, .bytes = bytes});
+}
+
+co_status mock_fence_create(co_fence **out, co_device *device)
+{
+    mock_fence *fence = co_calloc(1, sizeof(*fence));
+
+    if (!fence)
+        return CO_E_NOMEM;
+    fence->base.device = device;
+    *out = &fence->base;
+    return CO_OK;
+}
+
+void mock_fence_destroy(co_fence *fence)
+{
+    co_free(fence);
+}
+
+static co_status mock_refuse_in_capture(const co_queue *queue)
+{
+    if (!((const mock_queue *)queue)->capture)
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "a capture keeps work, no fences");
+}
+
+co_status mock_record(co_fence *base, co_queue *queue)
+{
+    mock_device *mock = mock_of(queue);
+    mock_work work = {.kind = MOCK_RECORD, .fence = (mock_fence *)base};
+
+    CO_TRY(mock_refuse_in_capture(queue));
+    pthread_mutex_lock(&mock->lock);
+    work.point = ++work.fence->recorded;
+    pthread_mutex_unlock(&mock->lock);
+    return mock_give((mock_queue *)queue, &work);
+}
+
+co_status mock_follow(co_queue *queue, const co_fence *base)
+{
+    mock_device *mock = mock_of(queue);
+    mock_work work = {.kind = MOCK_FOLLOW, .fence = (mock_fence *)base};
+
+    CO_TRY(mock_refuse_in_capture(queue));
+    pthread_mutex_lock(&mock->lock);
+    work.point = work.fence->recorded;
+    pthread_mutex_unlock(&mock->lock);
+    return mock_give((mock_queue *)queue, &work);
+}
+
+co_status mock_reached(bool *out, const co_fence *base)
+{
+    mock_device *mock = (mock_device *)base->device;
+    const mock_fence *fence = (const mock_fence *)base;
+    bool broken;
+
+    pthread_mutex_lock(&mock->lock);
+    *out = fence->reached == fence->recorded;
+    broken = mock->broken;
+    pthread_mutex_unlock(&mock->lock);
+    return broken ? co_fail(CO_E_FAILED, "the mock device is broken") : CO_OK;
+}

@@ -1,0 +1,84 @@
+/* mock_queue.h - queues of the mock device, for its own files. */
+#ifndef TESTS_DEVICE_MOCK_QUEUE_H
+#define TESTS_DEVICE_MOCK_QUEUE_H
+
+#include <pthread.h>
+
+#include "device/mock.h"
+#include "device/mock_vector.h"
+
+#define MOCK_RING     64 /* things to do that a queue holds; whoever brings more waits */
+#define MOCK_DELAY_US 300
+
+typedef struct mock_device {
+    co_device base;
+    mock_memory memory;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under lock */
+    bool held, broken;
+    int busy; /* workers in the middle of something */
+    uint64_t done;
+    uint64_t trace; /* of mock_trace */
+} mock_device;
+
+typedef struct mock_fence {
+    co_fence base;
+    uint64_t recorded, reached; /* under lock: how often */
+} mock_fence;
+
+typedef enum mock_kind {
+    MOCK_COPY,
+    MOCK_FILL,
+    MOCK_CALL,
+    MOCK_JOB,
+    MOCK_RECORD,
+    MOCK_FOLLOW
+} mock_kind;
+
+typedef struct mock_work {
+    mock_kind kind;
+    void *to;
+    const void *from;
+    int byte;
+    size_t bytes;
+    mock_fence *fence;
+    uint64_t point; /* of the fence */
+    mock_call call;
+    mock_job job;
+    void *what; /* owned; (bytes), of a job */
+} mock_work;
+
+typedef struct mock_capture {
+    co_capture base;
+    mock_work *work; /* owned */
+    size_t n, cap;
+} mock_capture;
+
+typedef struct mock_queue {
+    co_queue base;
+    pthread_t worker;
+    uint32_t draw;         /* of the next delay; the worker's */
+    mock_capture *capture; /* under way; NULL: none */
+    /* under the device's lock */
+    mock_work ring[MOCK_RING];
+    uint64_t given, taken, done;
+    bool end;
+} mock_queue;
+
+/* co_device_ops */
+co_status mock_queue_create(co_queue **out, co_device *device);
+void mock_queue_destroy(co_queue *queue);
+co_status mock_copy(co_queue *queue, void *to, const void *from, size_t bytes);
+co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes);
+co_status mock_fence_create(co_fence **out, co_device *device);
+void mock_fence_destroy(co_fence *fence);
+co_status mock_record(co_fence *fence, co_queue *queue);
+co_status mock_follow(co_queue *queue, const co_fence *fence);
+co_status mock_reached(bool *out, const co_fence *fence);
+co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
+                              void *arg);
+co_status mock_replay(co_capture *capture, co_queue *queue);
+void mock_capture_destroy(co_capture *capture);
+
+#endif
