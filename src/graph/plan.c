@@ -303,7 +303,7 @@ void co_plan_describe(char *out, size_t size, const co_plan *plan, int node)
 
     snprintf(out, size, "%s", pc->kernel->name ? pc->kernel->name : "");
     if (pc->backend->describe_call)
-        pc->backend->describe_call(out, size, pc->wide ? plan_wide_call(pc->wide) : &pc->call,
+        pc->backend->describe_call(out, size, pc->upcast ? plan_upcast_call(pc->upcast) : &pc->call,
                                    false);
 }
 
