@@ -16,9 +16,9 @@ kernels: core
 backends: kernels ops graph tensor core
 models: ops graph tensor core
 optim: tensor device core
-comm: core
+comm: device core
 launch: comm core
-strategy: comm tensor core
+strategy: comm tensor device core
 image: core
 data: image checkpoint device tensor core
 checkpoint: tensor core

@@ -8,6 +8,7 @@
 #include <cohort/ext/comm.h>
 
 #include "comm/comm_internal.h"
+#include "comm/queued.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
 #include "core/mem.h"
@@ -179,8 +180,22 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
     return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
 }
 
-/* An operation whose arguments have been checked. */
-static co_status comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
+void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co_coll_args *args)
+{
+    const comm_rule *rule = &comm_rules[args->coll];
+    const size_t block = args->count * co_dtype_size(args->dtype);
+
+    *in = comm_count_blocks(comm, args, rule->in) * block;
+    *out = comm_count_blocks(comm, args, rule->out) * block;
+    if (args->coll == CO_COLL_BCAST)
+        *in = args->peer == comm->rank ? block : 0;
+    if (args->coll == CO_COLL_TREE) {
+        *in = (size_t)args->tree->parts[comm->rank] * block;
+        *out = block;
+    }
+}
+
+co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     CO_TRY(comm_settle(comm, comm->ops->post(request, comm, args)));
     co_watch_post(comm, *request, args);
@@ -188,11 +203,21 @@ static co_status comm_post(co_request **request, co_comm *comm, const co_coll_ar
     return CO_OK;
 }
 
+/* The transport cannot access the buffers. */
+static bool comm_is_staged(const co_comm *comm, const co_coll_args *args)
+{
+    return args->queue && !(comm->ops->memory & 1u << CO_MEMORY_DEVICE);
+}
+
 co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     *request = NULL;
     CO_TRY(comm_check(comm, args));
-    return comm_post(request, comm, args);
+    if (comm_is_staged(comm, args))
+        return comm_settle(comm, co_staged_post(request, comm, args));
+    if (comm->staged)
+        CO_TRY(co_staged_flush(comm));
+    return co_comm_post_now(request, comm, args);
 }
 
 co_status co_comm_run(co_comm *comm, const co_coll_args *args)
@@ -201,12 +226,32 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
     co_status st;
 
     CO_TRY(comm_check(comm, args));
+    if (comm->staged)
+        CO_TRY(co_staged_flush(comm));
     if (comm->ops->run && !comm->observer) {
         comm->bytes_sent += comm_contribution(comm, args);
         return comm_settle(comm, comm->ops->run(comm, args));
     }
-    CO_TRY(comm_post(&request, comm, args));
+    CO_TRY(co_comm_post_now(&request, comm, args));
     st = co_request_wait(request);
+    co_request_destroy(request);
+    return st;
+}
+
+co_status co_comm_enqueue(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    return co_comm_post(request, comm, args);
+}
+
+co_status co_comm_enqueue_run(co_comm *comm, const co_coll_args *args)
+{
+    co_request *request = NULL;
+    co_status st;
+
+    if (!args->queue)
+        return co_comm_run(comm, args);
+    CO_TRY(co_comm_post(&request, comm, args));
+    st = co_request_order(request, args->queue);
     co_request_destroy(request);
     return st;
 }
@@ -214,6 +259,8 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
 co_status co_comm_progress(co_comm *comm)
 {
     CO_TRY(comm_settle(comm, comm->ops->progress(comm)));
+    if (comm->staged)
+        CO_TRY(comm_settle(comm, co_staged_advance(comm)));
     if (comm->observer)
         co_watch_progressed(comm->observer);
     return CO_OK;
@@ -226,6 +273,8 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
         return co_fail(CO_E_USAGE, "split: no communicator");
     if (color < -1)
         return co_fail(CO_E_USAGE, "split: color %d; give 0 or more, or -1 for none", color);
+    if (comm->staged)
+        CO_TRY(co_staged_flush(comm));
     CO_TRY(comm_settle(comm, comm->ops->split(out, comm, color, key)));
     if (!*out)
         return CO_OK;
@@ -252,6 +301,8 @@ co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
         return co_fail(CO_E_UNSUPPORTED,
                        "ranks over %s share no memory; start them on one machine with -n",
                        comm->ops->name);
+    if (comm->staged)
+        CO_TRY(co_staged_flush(comm));
     st = comm->ops->window(base, comm, bytes);
     return st == CO_E_UNSUPPORTED ? st : comm_settle(comm, st);
 }
@@ -291,6 +342,7 @@ void co_comm_destroy(co_comm *comm)
 {
     if (!comm)
         return;
+    co_comm_release_devices(comm);
     co_comm_free_spare(comm);
     comm->ops->destroy(comm);
 }

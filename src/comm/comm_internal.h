@@ -73,10 +73,26 @@ const char *co_comm_op_name(co_reduce_op op);
 /* Append ", 3" (or " 3" for the first) to a list of ranks; *n counts them. */
 void co_comm_list_rank(char *out, size_t size, int *n, int rank);
 
+/* Bytes of input and output that an operation has in this rank's memory. */
+void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co_coll_args *args);
+/* Start an operation whose arguments have been checked, before those that wait for a queue. */
+co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_args *args);
 /* Start an operation; checks its arguments. */
 co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *args);
 /* The same as a blocking call. */
 co_status co_comm_run(co_comm *comm, const co_coll_args *args);
+
+/* --- staged.c: memory of a device, over transports that access the host's --- */
+typedef struct co_staged co_staged;
+co_status co_staged_post(co_request **request, co_comm *comm, const co_coll_args *args);
+/* Post those whose input has arrived; wait until all are posted. */
+co_status co_staged_advance(co_comm *comm);
+co_status co_staged_flush(co_comm *comm);
+/* Of a request that is `staged`. */
+co_status co_staged_wait(co_request *request);
+co_status co_staged_test(bool *done, co_request *request);
+co_status co_staged_order(co_request *request, co_queue *queue);
+void co_staged_destroy(co_request *request);
 
 /* From (color, key) of every rank of the old communicator: the members of the new one of `rank`. */
 typedef struct co_comm_group {

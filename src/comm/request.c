@@ -12,9 +12,11 @@
 #include <string.h>
 
 #include "comm/comm_internal.h"
+#include "comm/queued.h"
 #include "comm/watch.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "device/device.h"
 
 #define REQUEST_SPINS         256
 #define REQUEST_SPIN_NS       20000
@@ -234,6 +236,8 @@ co_status co_request_wait(co_request *request)
 {
     const int spins = request->comm->oversubscribed ? 1 : REQUEST_SPINS;
 
+    if (request->staged)
+        return co_staged_wait(request);
     for (int spin = 0; !request->done && spin < spins; spin++)
         CO_TRY(co_comm_progress(request->comm));
     if (!request->done)
@@ -244,6 +248,8 @@ co_status co_request_wait(co_request *request)
 
 co_status co_request_test(bool *done, co_request *request)
 {
+    if (request->staged)
+        return co_staged_test(done, request);
     *done = request->done;
     if (*done)
         return CO_OK;
@@ -258,6 +264,10 @@ void co_request_destroy(co_request *request)
 {
     if (!request)
         return;
+    if (request->staged) {
+        co_staged_destroy(request);
+        return;
+    }
     if (request->observer)
         co_watch_forget(request);
     /* The transport still points to it, so it must never poll again. */
@@ -265,4 +275,44 @@ void co_request_destroy(co_request *request)
         request->comm->ops->fail(request->comm, request->comm->rank, CO_E_USAGE,
                                  "a request was destroyed before its operation was complete");
     request->comm->ops->destroy_request(request);
+}
+
+co_status co_request_order(co_request *request, co_queue *queue)
+{
+    if (!queue)
+        return co_request_wait(request);
+    if (request->staged)
+        return co_staged_order(request, queue);
+    return request->comm->ops->order ? request->comm->ops->order(request, queue) : CO_OK;
+}
+
+/* All ranks learn that this one's device has failed. */
+static co_status request_fail_fence(co_comm *comm, co_status st)
+{
+    comm->ops->fail(comm, comm->rank, st, co_error_message());
+    return st;
+}
+
+co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence)
+{
+    const uint64_t limit_ns = (uint64_t)comm->timeout_ms * 1000000, start_ns = co_clock_ns();
+    bool reached = false;
+
+    for (;;) {
+        const co_status st = co_fence_reached(&reached, fence);
+        const uint64_t waited_ns = co_clock_ns() - start_ns;
+
+        if (st != CO_OK)
+            return request_fail_fence(comm, st);
+        if (reached)
+            return CO_OK;
+        CO_TRY(co_comm_progress(comm));
+        if (waited_ns >= limit_ns)
+            return request_fail_fence(
+                comm,
+                co_fail(CO_E_TIMEOUT, "rank %d: the device %s has not done its work after %llu ms",
+                        comm->rank, co_device_name(fence->device),
+                        (unsigned long long)(waited_ns / 1000000)));
+        request_back_off(comm, waited_ns);
+    }
 }

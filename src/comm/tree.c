@@ -10,6 +10,7 @@
 
 #include "comm/reduce.h"
 #include "core/mem.h"
+#include "device/device.h"
 
 #define TREE_BLOCK 2048 /* bytes added up at a time, so that partial sums stay in the L1 cache */
 #define TREE_DEPTH 12   /* log2(CO_TREE_MAX_LEAVES) and the root's */
@@ -245,9 +246,10 @@ co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size
         most = sum->n_node > most ? sum->n_node : most;
     }
     for (; sum->n_data < most; sum->n_data++) {
-        sum->data[sum->n_data] = co_calloc_aligned(n ? n : 1, sizeof(float));
-        if (!sum->data[sum->n_data])
-            return CO_E_NOMEM;
+        void *data = NULL;
+
+        CO_TRY(co_device_alloc(&data, co_queue_device(queue), n * sizeof(float), CO_MEMORY_DEVICE));
+        sum->data[sum->n_data] = data;
     }
     co_tree_sum_start(sum);
     return CO_OK;
@@ -256,7 +258,7 @@ co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size
 void co_tree_sum_fini(co_tree_sum *sum)
 {
     while (sum->n_data > 0)
-        co_free(sum->data[--sum->n_data]);
+        co_device_free(co_queue_device(sum->queue), sum->data[--sum->n_data], CO_MEMORY_DEVICE);
 }
 
 void co_tree_sum_start(co_tree_sum *sum)

@@ -8,6 +8,7 @@
 
 #include <cohort/ext/comm.h>
 
+#include "comm/queued.h"
 #include "comm/tree.h"
 #include "core/clock.h"
 #include "core/mem.h"
@@ -209,6 +210,7 @@ void co_distributed_destroy(co_distributed *d)
         return;
     param = d->options.model->store->param;
     co_strategy_destroy(d->strategy);
+    co_comm_release_devices(d->options.comm);
     if (d->options.model->store->param != param)
         co_model_drop_plans(d->options.model);
     distributed_take_grad(d);

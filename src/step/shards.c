@@ -24,6 +24,11 @@ co_status co_shards_open(co_shards *shards, const co_tree *tree, co_comm *comm, 
 
     if (!tree)
         return CO_OK;
+    if (store->ring)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "shards: running statistics and figures of shards are added "
+                       "up on the host, which cannot access those on the device; "
+                       "let shards be auto");
     shards->tree = tree;
     shards->comm = comm;
     shards->store = store;

@@ -3,8 +3,7 @@
  * overflow and loss scale, in the values of the store. On a device all of it is put on the store's
  * queue. Must not know how the gradient was summed, nor when.
  */
-#include <cohort/ext/comm.h>
-
+#include "comm/queued.h"
 #include "core/rng.h"
 #include "step/distributed_internal.h"
 
@@ -43,13 +42,19 @@ static co_status update_find_overflow(const co_distributed *d)
     const co_strategy *s = d->strategy;
     co_step_values *values = store->values;
     const size_t begin = s->update_begin, end = s->update_end > begin ? s->update_end : begin;
+    const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
+                               .in = &values->found_inf,
+                               .out = &values->found_inf,
+                               .count = 1,
+                               .dtype = CO_I32,
+                               .op = CO_MAX,
+                               .queue = store->queue};
 
     store->vector->max_abs(store->queue, &values->max_abs, store->grad + begin, end - begin);
     store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
     if (!co_strategy_replicas_in_sync(s) || co_comm_size(d->options.comm) == 1)
         return CO_OK;
-    return co_comm_allreduce(d->options.comm, &values->found_inf, &values->found_inf, 1, CO_I32,
-                             CO_MAX);
+    return co_comm_enqueue_run(d->options.comm, &args);
 }
 
 /* What decides about the update of this step, once the whole gradient is there. */

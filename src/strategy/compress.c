@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/device.h"
 #include "strategy/bucket.h"
 #include "tensor/store.h"
 
@@ -129,6 +130,11 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
                              "compress: what is sent depends on the number of ranks, and shards "
                              "make the result independent of it; leave compress out, or let "
                              "shards be auto");
+    if (!co_device_is_host(strategy->store->device))
+        return co_value_fail(value,
+                             "compress: what is sent is made up on the host, which cannot "
+                             "access gradients on the device %s; leave compress out",
+                             co_device_name(strategy->store->device));
     compress = co_calloc(1, sizeof(*compress) + ops->self_size);
     if (!compress)
         return CO_E_NOMEM;

@@ -4,6 +4,7 @@
  */
 #include "strategy/reduce.h"
 
+#include "comm/queued.h"
 #include "core/mem.h"
 #include "strategy/bucket.h"
 #include "tensor/store.h"
@@ -28,8 +29,12 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
     const size_t n_bucket = co_bucket_count(n, full);
     size_t begin = 0;
 
-    *reducer = (co_reducer){
-        .comm = strategy->comm, .data = data, .op = op, .tree = strategy->tree, .n = n};
+    *reducer = (co_reducer){.comm = strategy->comm,
+                            .queue = strategy->store->queue,
+                            .data = data,
+                            .op = op,
+                            .tree = strategy->tree,
+                            .n = n};
     reducer->bucket = co_calloc(n_bucket, sizeof(*reducer->bucket));
     if (!reducer->bucket)
         return CO_E_NOMEM;
@@ -52,14 +57,22 @@ void co_reducer_next_shard(co_reducer *reducer)
 static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
 {
     float *data = reducer->data + bucket->begin;
-    const size_t n = bucket->end - bucket->begin;
+    co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
+                         .in = data,
+                         .out = data,
+                         .count = bucket->end - bucket->begin,
+                         .dtype = CO_F32,
+                         .op = reducer->op,
+                         .queue = reducer->queue};
 
-    if (!reducer->tree)
-        return co_comm_iallreduce(&bucket->request, reducer->comm, data, data, n, CO_F32,
-                                  reducer->op);
-    (void)co_tree_sum_parts(bucket->part, &reducer->sum, reducer->data, bucket->begin);
-    return co_comm_itree_allreduce(&bucket->request, reducer->comm, reducer->tree, data,
-                                   bucket->part, n, CO_F32);
+    if (reducer->tree) {
+        (void)co_tree_sum_parts(bucket->part, &reducer->sum, reducer->data, bucket->begin);
+        args.coll = CO_COLL_TREE;
+        args.in = (const void *)bucket->part;
+        args.op = CO_SUM;
+        args.tree = reducer->tree;
+    }
+    return co_comm_enqueue(&bucket->request, reducer->comm, &args);
 }
 
 /* [0, end) is final; what is new of it joins the sum of this rank's earlier terms. */
@@ -108,9 +121,9 @@ static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg
 
 co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
-    bool done = true;
+    bool done = !reducer->queue; /* what a queue is given does not depend on who is ahead */
 
-    while (reducer->n_taken < reducer->n_posted) {
+    while (done && reducer->n_taken < reducer->n_posted) {
         CO_TRY(co_request_test(&done, reducer->bucket[reducer->n_taken].request));
         if (!done)
             break;
@@ -122,7 +135,7 @@ co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
 co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
     while (reducer->n_taken < reducer->n_posted) {
-        CO_TRY(co_request_wait(reducer->bucket[reducer->n_taken].request));
+        CO_TRY(co_request_order(reducer->bucket[reducer->n_taken].request, reducer->queue));
         CO_TRY(reduce_hand_on(reducer, fn, arg));
     }
     /* Not one by one before: how many requests a step holds does not hang on who is ahead. */

@@ -19,8 +19,9 @@ typedef struct co_reducer_bucket {
 } co_reducer_bucket;
 
 typedef struct co_reducer {
-    co_comm *comm; /* borrowed */
-    float *data;   /* borrowed; reduced in place */
+    co_comm *comm;   /* borrowed */
+    co_queue *queue; /* borrowed; that of the store. NULL: all is done at once */
+    float *data;     /* borrowed; reduced in place */
     co_reduce_op op;
     const co_tree *tree; /* borrowed; NULL: sums are over ranks */
     co_tree_sum sum;     /* of this rank's terms but the last, with a tree */

@@ -6,6 +6,21 @@
 #include "strategy/strategy.h"
 
 #include "core/mem.h"
+#include "device/device.h"
+
+/* Memory that ranks share is the host's. */
+static co_status strategy_check_device(const co_strategy *strategy, const co_value *value)
+{
+    const unsigned shared = CO_STRATEGY_NEEDS_WINDOW | CO_STRATEGY_NEEDS_THREADS;
+    const co_device *device = strategy->store->device;
+
+    if (co_device_is_host(device) || !(strategy->ops->needs & shared))
+        return CO_OK;
+    return co_value_fail(value,
+                         "the strategy '%s' has weights that all ranks share, which the device %s "
+                         "has no memory for; use sync, local, one-shot or stale",
+                         strategy->ops->name, co_device_name(device));
+}
 
 static co_status strategy_setup(co_strategy *strategy, const co_value *map, const co_value *value,
                                 co_config *config)
@@ -13,6 +28,7 @@ static co_status strategy_setup(co_strategy *strategy, const co_value *map, cons
     const co_strategy_ops *ops = strategy->ops;
     const co_value none = co_value_absent(value);
 
+    CO_TRY(strategy_check_device(strategy, value));
     strategy->self = co_calloc(1, ops->self_size ? ops->self_size : 1);
     if (!strategy->self)
         return CO_E_NOMEM;

@@ -13,6 +13,7 @@
  * have read it, and the step ends when all have written theirs. An update is the same arithmetic
  * for each weight whoever does it, so the bits are those of `update: whole`.
  */
+#include "device/device.h"
 #include "strategy/compress.h"
 #include "strategy/reduce.h"
 #include "strategy/shared.h"
@@ -68,6 +69,11 @@ static co_status sync_init(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
 
+    if (self->update == SYNC_PARTS && !co_device_is_host(strategy->store->device))
+        return co_fail(CO_E_USAGE,
+                       "update: parts needs weights that all ranks share, which the device %s has "
+                       "no memory for; use `update: whole`",
+                       co_device_name(strategy->store->device));
     if (strategy->tree && self->reduction == SYNC_MEAN)
         return co_fail(CO_E_USAGE,
                        "reduction: mean divides by the number of ranks, of which shards make the "
@@ -88,7 +94,7 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
 {
     const sync_state *self = strategy->self;
 
-    if (!local || self->update == SYNC_WHOLE)
+    if (!local || self->update == SYNC_WHOLE || !co_device_is_host(strategy->store->device))
         return false;
     return self->update == SYNC_PARTS || (co_comm_size(local) > 1 && !strategy->whole_tensors &&
                                           strategy->store->n >= SYNC_PARTS_MIN);

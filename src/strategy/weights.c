@@ -8,6 +8,7 @@
  */
 #include "strategy/weights.h"
 
+#include "comm/queued.h"
 #include "tensor/store.h"
 
 static co_status weights_send(const co_strategy *strategy, co_store_array array, size_t n)
@@ -48,9 +49,16 @@ void co_weights_count(co_weights_used *used, const co_strategy_step *step)
 static co_status weights_combine(const co_strategy *strategy, float *x, size_t n, double share)
 {
     const co_store *store = strategy->store;
+    const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
+                               .in = x,
+                               .out = x,
+                               .count = n,
+                               .dtype = CO_F32,
+                               .op = CO_SUM,
+                               .queue = store->queue};
 
     store->vector->scale(store->queue, x, share, x, n);
-    return co_comm_allreduce(strategy->comm, x, x, n, CO_F32, CO_SUM);
+    return co_comm_enqueue_run(strategy->comm, &args);
 }
 
 double co_weights_share(const co_weights_used *used)

@@ -23,6 +23,8 @@ typedef struct job {
     bool same_samples;       /* all ranks take those of rank 0 */
     bool draws;              /* initial weights can be drawn again */
     int gives_up;            /* rank 1 leaves before this step; 0: never */
+    bool early;              /* what is summed may be updated at once, where nobody has to wait */
+    co_device *device;       /* of the stores; NULL: the host */
 } job;
 
 typedef struct rank {
@@ -45,10 +47,21 @@ static inline float first_weight(int index, size_t e)
 
 static inline co_status draw_weights(void *owner, uint64_t offset)
 {
-    const co_store *store = owner;
+    co_store *store = owner;
+    float param[N];
 
     for (size_t e = 0; e < N; e++)
-        store->param[e] = first_weight((int)offset, e);
+        param[e] = first_weight((int)offset, e);
+    return co_store_write(store, CO_STORE_PARAM, 0, N, param);
+}
+
+/* Plain SGD, where the weights are. */
+static inline co_status update_range(void *owner, size_t begin, size_t end)
+{
+    const co_store *store = owner;
+
+    store->vector->axpby(store->queue, store->param + begin, 1, store->param + begin, -LR,
+                         store->grad + begin, end - begin);
     return CO_OK;
 }
 
@@ -72,24 +85,31 @@ static inline co_status rank_step(rank *r, strategy_test *t, int step)
     co_strategy_step at = {.step = (uint64_t)step, .local = (uint64_t)local};
     const bool alone = co_strategy_is_local(t->strategy, at.step);
     co_store *store = t->store;
+    float param[N], grad[N], buffer[N_BUFFER];
     double scale;
 
     for (int i = 0; i < r->job->ranks; i++)
         at.global += (uint64_t)r->job->split[step % 3][i];
     scale = alone ? 1 : (double)local / (double)at.global;
 
+    CO_TRY(co_store_read(store, CO_STORE_PARAM, 0, N, param));
     for (size_t e = 0; e < N; e++)
-        store->grad[e] =
-            (float)(scale * mean_gradient(r->job, r->base.index, step, e, (double)store->param[e]));
+        grad[e] = (float)(scale * mean_gradient(r->job, r->base.index, step, e, (double)param[e]));
+    CO_TRY(co_store_write(store, CO_STORE_GRAD, 0, N, grad));
+    t->strategy->update = r->job->early ? update_range : NULL;
+    t->strategy->updater = store;
+    t->strategy->updated = false;
     if (local) {
         CO_TRY(co_strategy_grad_ready(t->strategy, 0, N / 2));
         CO_TRY(co_strategy_grad_ready(t->strategy, N / 2, N));
     }
+    CO_TRY(co_store_read(store, CO_STORE_BUFFER, 0, N_BUFFER, buffer));
     for (size_t e = 0; e < N_BUFFER; e++) /* running statistics move with own samples */
-        store->buffer[e] += (float)local;
+        buffer[e] += (float)local;
+    CO_TRY(co_store_write(store, CO_STORE_BUFFER, 0, N_BUFFER, buffer));
     CO_TRY(co_strategy_before_update(t->strategy, &at));
-    for (size_t e = t->strategy->update_begin; e < t->strategy->update_end; e++)
-        store->param[e] -= LR * store->grad[e];
+    if (!t->strategy->updated && t->strategy->update_begin < t->strategy->update_end)
+        CO_TRY(update_range(store, t->strategy->update_begin, t->strategy->update_end));
     r->updates += t->strategy->update_begin < t->strategy->update_end;
     return co_strategy_after_update(t->strategy, &at);
 }
@@ -100,9 +120,8 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     uint64_t before;
 
     CO_TRY(co_comm_set_timeout(comm, WAITS_MS));
-    CO_TRY(strategy_test_open(t, r->job->config, comm, N, N_BUFFER));
-    for (size_t e = 0; e < N; e++)
-        t->store->param[e] = first_weight(r->job->draws ? 0 : r->base.index, e);
+    CO_TRY(strategy_test_open_on(t, r->job->config, comm, r->job->device, N, N_BUFFER));
+    CO_TRY(draw_weights(t->store, r->job->draws ? 0 : (uint64_t)r->base.index));
     t->strategy->draw_weights = r->job->draws ? draw_weights : NULL;
     t->strategy->owner = t->store;
     CO_TRY(co_strategy_start(t->strategy));
@@ -114,9 +133,8 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     }
     CO_TRY(co_strategy_finish(t->strategy));
     r->bytes_sent = co_comm_bytes_sent(comm) - before;
-    memcpy(r->param, t->store->param, sizeof(r->param));
-    memcpy(r->buffer, t->store->buffer, sizeof(r->buffer));
-    return CO_OK;
+    CO_TRY(co_store_read(t->store, CO_STORE_PARAM, 0, N, r->param));
+    return co_store_read(t->store, CO_STORE_BUFFER, 0, N_BUFFER, r->buffer);
 }
 
 /* All ranks to their end, good or bad. */

@@ -20,14 +20,20 @@ typedef struct strategy_test {
 } strategy_test;
 
 /* `text` as if read from bad.yaml. For threads too: asserts nothing. */
-static inline co_status strategy_test_open(strategy_test *out, const char *text, co_comm *comm,
-                                           size_t n, size_t n_buffer)
+static inline co_status strategy_test_open_on(strategy_test *out, const char *text, co_comm *comm,
+                                              co_device *device, size_t n, size_t n_buffer)
 {
     memset(out, 0, sizeof(*out));
     CO_TRY(co_config_parse(&out->config, text, strlen(text), "bad.yaml"));
-    CO_TRY(co_store_create(&out->store, n, n_buffer));
+    CO_TRY(co_store_create_on(&out->store, device, n, n_buffer));
     return co_strategy_create(&out->strategy, co_value_get(co_config_root(out->config), "strategy"),
                               out->config, comm, out->store, NULL);
+}
+
+static inline co_status strategy_test_open(strategy_test *out, const char *text, co_comm *comm,
+                                           size_t n, size_t n_buffer)
+{
+    return strategy_test_open_on(out, text, comm, NULL, n, n_buffer);
 }
 
 static inline void strategy_test_close(strategy_test *t)

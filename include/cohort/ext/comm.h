@@ -3,6 +3,7 @@
 #define COHORT_EXT_COMM_H
 
 #include <cohort/comm.h>
+#include <cohort/ext/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,8 @@ typedef struct co_coll_args {
     co_reduce_op op;
     int peer;            /* root, or the other side of a send or receive */
     const co_tree *tree; /* of a tree all-reduce */
+    co_queue *queue;     /* buffers are in memory of its device, and ready when what it holds now is
+                            done; NULL: the host's, and ready */
 } co_coll_args;
 
 /** The descriptor that peers compare: 16 bytes, equal on every rank. */
@@ -56,13 +59,16 @@ struct co_request {
         *observer;            /* notified when it is complete; NULL: none, or done already */
     co_request *next_watched; /* of the ranks that it waits for */
     uint64_t posted_ns;
+    bool staged; /* of memory that the transport cannot access: a request of comm.c */
 };
 
 /** A transport's side of a communicator. */
 typedef struct co_comm_ops {
     const char *name;
     const char *summary;
-    bool polled; /* data moves only while a rank polls its operation, step by step */
+    unsigned memory; /* kinds of memory that buffers may be in beside the host's: 1 << co_memory. Of
+                        others comm.c makes copies on the host */
+    bool polled;     /* data moves only while a rank polls its operation, step by step */
     /* Whether it can be used with this build and machine; *why is a static one-line reason when
        not. */
     bool (*probe)(const char **why);
@@ -70,6 +76,9 @@ typedef struct co_comm_ops {
     /* A collective from post to end, faster than with a request; it has to make the calls of
        co_watch_post itself. NULL: post and wait. */
     co_status (*run)(co_comm *comm, const co_coll_args *args);
+    /* What `queue` is given from now on comes after the operation, whose buffers are in memory of a
+       device. NULL: post has put all of it on args.queue, and no other queue waits for it. */
+    co_status (*order)(co_request *request, co_queue *queue);
     /* Advance everything that can advance without waiting. */
     co_status (*progress)(co_comm *comm);
     /* "waiting in allreduce for ranks 1, 3": for the message of a timeout. */
@@ -114,6 +123,8 @@ struct co_comm {
     uint32_t timeout_ms;
     uint64_t bytes_sent;
     co_request *spare; /* completed requests, to be reused by later posts; owned */
+    struct co_staged *staged, *staged_spare; /* of memory of a device: to be posted yet; completed;
+                                                owned */
     struct co_watch
         *watch; /* where this rank records its state for others; NULL: nowhere; borrowed */
     struct co_comm_observer *observer; /* notified of completed operations; NULL: none; borrowed */

@@ -5,11 +5,11 @@
  * is there.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "comm/comm_internal.h"
 #include "comm/transports.h"
 #include "core/mem.h"
+#include "device/device.h"
 
 typedef struct self_message {
     struct self_message *next;
@@ -34,12 +34,16 @@ static co_status self_send(self_comm *self, const co_coll_args *args)
 {
     const size_t bytes = args->count * co_dtype_size(args->dtype);
     self_message *message = co_calloc(1, sizeof(*message) + bytes);
+    co_status st;
 
     if (!message)
         return CO_E_NOMEM;
     message->descriptor = co_comm_descriptor(args, 0);
-    if (bytes)
-        memcpy(message->data, args->in, bytes);
+    st = co_queue_copy_now(args->queue, message->data, args->in, bytes);
+    if (st != CO_OK) {
+        co_free(message);
+        return st;
+    }
     *self->last = message;
     self->last = &message->next;
     return CO_OK;
@@ -60,8 +64,7 @@ static co_status self_receive(self_comm *self)
         return co_fail(CO_E_MISMATCH, "rank 0 calls %s where rank 0 calls %s",
                        co_comm_describe(a, sizeof(a), sent), co_comm_describe(b, sizeof(b), &here));
     }
-    if (bytes)
-        memcpy(args->out, message->data, bytes);
+    CO_TRY(co_queue_copy_now(args->queue, args->out, message->data, bytes));
     request->done = true;
     co_comm_queue_pop(&self->receives);
     self->first = message->next;
@@ -83,10 +86,11 @@ static co_status self_progress(co_comm *comm)
 }
 
 /* The one part of one rank is the root of the tree. */
-static void self_copy_root(const co_coll_args *args, size_t bytes)
+static co_status self_copy_root(const co_coll_args *args, size_t bytes)
 {
-    if (bytes && *(const void *const *)args->in != args->out)
-        memcpy(args->out, *(const void *const *)args->in, bytes);
+    if (bytes == 0 || *(const void *const *)args->in == args->out)
+        return CO_OK;
+    return co_queue_copy(args->queue, args->out, *(const void *const *)args->in, bytes);
 }
 
 static co_status self_post(co_request **request, co_comm *comm, const co_coll_args *args)
@@ -106,10 +110,10 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
     else if (args->coll == CO_COLL_RECV)
         co_comm_queue_push(&self->receives, link);
     else if (args->coll == CO_COLL_TREE)
-        self_copy_root(args, bytes);
+        st = self_copy_root(args, bytes);
     else if (bytes && args->in != args->out)
-        memcpy(args->out, args->in,
-               bytes); /* with one rank, sum, product and average are the input */
+        /* with one rank, sum, product and average are the input */
+        st = co_queue_copy(args->queue, args->out, args->in, bytes);
     if (st != CO_OK)
         co_comm_give_request(&link->base);
     else
@@ -174,6 +178,7 @@ static void self_destroy(co_comm *comm)
 const co_comm_ops co_transport_self = {
     .name = "self",
     .summary = "one rank; nothing travels",
+    .memory = 1U << CO_MEMORY_DEVICE,
     .probe = self_probe,
     .post = self_post,
     .progress = self_progress,
