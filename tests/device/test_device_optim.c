@@ -15,8 +15,9 @@
 #define N     600
 #define STEPS 12
 
-static const co_segment segments[] = {
-    {0, 300, CO_PARAM_WEIGHT}, {304, 60, CO_PARAM_BIAS}, {368, 200, CO_PARAM_NORM}};
+static const co_segment segments[] = {{.begin = 0, .n = 300, .kind = CO_PARAM_WEIGHT},
+                                      {.begin = 304, .n = 60, .kind = CO_PARAM_BIAS},
+                                      {.begin = 368, .n = 200, .kind = CO_PARAM_NORM}};
 
 static co_device *open_device(void)
 {
