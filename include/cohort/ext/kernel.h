@@ -84,10 +84,8 @@ typedef struct co_call {
     co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
     co_tensor *grad_in[CO_OP_MAX_IN];   /* NULL: not needed. plan_backward sets layout and bytes */
     co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run_grad_scale */
-    union { /* NULL, or a second part of grad_out[0]; only with adds_gradients */
-        co_tensor *grad_out_extra, *grad_more;
-    };
-    bool adds_gradients; /* set by plan: backward adds grad_out_extra to grad_out[0] itself */
+    co_tensor *grad_out_extra; /* NULL, or a second part of grad_out[0]; only with adds_gradients */
+    bool adds_gradients;       /* set by plan: backward adds grad_out_extra to grad_out[0] itself */
     co_tensor param[CO_OP_MAX_PARAM];      /* plain, in the flat store; buffers too */
     co_tensor grad_param[CO_OP_MAX_PARAM]; /* plain, in the flat store; data NULL for buffers */
     size_t workspace_bytes;                /* set by plan: kept from forward to backward */
@@ -160,10 +158,7 @@ struct co_kernel {
     unsigned half;
     /** Whether it runs a call on half-precision tensors faster in fp32 than kernels that compute in
      *  half precision: then the plan may leave the tensors in fp32. NULL: never. */
-    union {
-        bool (*prefers_fp32)(const co_call *call);
-        bool (*prefers_floats)(const co_call *call);
-    };
+    bool (*prefers_fp32)(const co_call *call);
     /** Whether, for half-precision tensors that it would take in fp32, a later kernel that computes
      *  in half precision is preferred. */
     bool yields_half;

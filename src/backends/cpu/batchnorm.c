@@ -27,9 +27,9 @@ typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
     int64_t n, channels, blocks, plane;
-    int64_t together, parts;         /* planes that are added up in one go, of how many parts */
-    size_t part_at[2];               /* in scratch: partial sums, forward and backward */
-    cpu_operand grad_out, grad_more; /* as the input is */
+    int64_t together, parts; /* planes that are added up in one go, of how many parts */
+    size_t part_at[2];       /* in scratch: partial sums, forward and backward */
+    cpu_operand grad_out, grad_out_extra; /* as the input is */
 } norm;
 
 /* Kept from forward to backward: mean and 1 / deviation, (2, blocks, lanes), then the mask. */
@@ -153,7 +153,7 @@ static co_status batchnorm_plan_backward(co_call *call)
 
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], layout);
     if (call->grad_out_extra)
-        self->grad_more = cpu_plan_operand(call, &used, call->grad_out_extra, layout);
+        self->grad_out_extra = cpu_plan_operand(call, &used, call->grad_out_extra, layout);
     self->part_at[1] = norm_take_parts(call, &used);
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
@@ -363,7 +363,7 @@ static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
-    const void *more = cpu_address(&self->grad_more, call);
+    const void *more = cpu_address(&self->grad_out_extra, call);
     void *other = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
     void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     void *sum = other ? other : more ? dx : NULL;
@@ -420,7 +420,7 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
 
     cpu_bring(&self->grad_out, call, threads);
     if (call->grad_out_extra)
-        cpu_bring(&self->grad_more, call, threads);
+        cpu_bring(&self->grad_out_extra, call, threads);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;

@@ -331,7 +331,7 @@ static bool linear_supports(const co_call *call, const char **why)
     return call->in[0]->shape.dim[0] <= GEMM_MOST;
 }
 
-static bool linear_prefers_floats(const co_call *call)
+static bool linear_prefers_fp32(const co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim;
 
@@ -394,7 +394,7 @@ const co_kernel co_cpu_linear = {
     .reads = CPU_READS,
     .self_size = sizeof(linear),
     .supports = linear_supports,
-    .prefers_floats = linear_prefers_floats,
+    .prefers_fp32 = linear_prefers_fp32,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .forward = linear_forward,

@@ -1,6 +1,6 @@
 /*
- * test_norm.c - the loops of batch norm on blocked images, each instruction set that this machine
- * has, against double arithmetic; and with a mean that is far from zero.
+ * test_batchnorm.c - the loops of batch norm on blocked images, each instruction set that this
+ * machine has, against double arithmetic; and with a mean that is far from zero.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * test_dense.c - the loops of linear layers, each instruction set that this machine has, against
+ * test_gemm.c - the loops of linear layers, each instruction set that this machine has, against
  * plain arithmetic: every size of a tile and every rest of a vector, and nothing written beside.
  */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * test_wino.c - Winograd's algorithm of the cpu backend, for every instruction set that this
- * machine has, against the definition of a correlation.
+ * test_lanes_winograd.c - Winograd's algorithm of the cpu backend, for every instruction set that
+ * this machine has, against the definition of a correlation.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * test_taps.c - the loops of small convolutions, each instruction set that this machine has,
+ * test_small_conv.c - the loops of small convolutions, each instruction set that this machine has,
  * against plain arithmetic; every number of samples up to more than two full tiles.
  */
 #include <setjmp.h>

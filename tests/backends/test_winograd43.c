@@ -1,5 +1,5 @@
 /*
- * test_winograd.c - our Winograd convolution against oneDNN's direct one, at sizes that the plain
+ * test_winograd43.c - our Winograd convolution against oneDNN's direct one, at sizes that the plain
  * loops of `ref` would take minutes for: many channels, whose weights are transformed in groups,
  * and many tiles, which go through in chunks. And the same bits for any number of threads.
  */
