@@ -141,7 +141,7 @@ static void update_of_zeros_stays_zero(void **state)
 
 /* Three tensors with gaps: their segments, and each one's part of the store. */
 static const co_segment tensors[] = {
-    {0, 7, CO_PARAM_WEIGHT}, {16, 5, CO_PARAM_NORM}, {32, 3, CO_PARAM_BIAS}};
+    {0, 7, CO_PARAM_WEIGHT, false}, {16, 5, CO_PARAM_NORM, false}, {32, 3, CO_PARAM_BIAS, false}};
 
 static void set_gaps(float *v)
 {
@@ -157,7 +157,7 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
     co_store *alone = optim_test_store(segment->n), *whole = optim_test_store(48);
     co_config *config;
     co_optim *optim = make_optim(&config, text, alone);
-    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT};
+    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT, false};
 
     assert_int_equal(co_optim_set_segments(optim, &own, 1), CO_OK);
     set_params(whole);
