@@ -70,15 +70,16 @@ typedef struct co_device_ops {
     /** Each byte becomes `byte`; otherwise as copy. */
     co_status (*fill)(co_queue *queue, void *to, int byte, size_t bytes);
 
-    /** A fence that is reached, as it stands at no point yet. *out may stay NULL where all are. */
+    /** A fence that has not been recorded yet, which is reached. *out may stay NULL where all are.
+     */
     co_status (*fence_create)(co_fence **out, co_device *device);
     /** It is reached, and every queue that follows it has passed it. */
     void (*fence_destroy)(co_fence *fence);
-    /** The fence stands behind all that the queue has been given so far. Where it stood before is
-     *  reached, or in the same queue. */
+    /** Let the fence be the point after all work that the queue has been given so far. Its former
+     *  point is reached, or in the same queue. */
     co_status (*record)(co_fence *fence, co_queue *queue);
-    /** What the queue is given from now on waits for the point at which the fence stands now, even
-     *  if it is recorded again. The host does not wait. */
+    /** Later work of the queue waits for the present point of the fence, even if that is recorded
+     *  again. The host does not wait. */
     co_status (*follow)(co_queue *queue, const co_fence *fence);
     /** Whether all before the fence is done, so that the host sees what was written. */
     co_status (*reached)(bool *out, const co_fence *fence);
