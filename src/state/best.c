@@ -1,5 +1,5 @@
 /*
- * best.c - see best.h. Must not know what a checkpoint or a sink makes of it.
+ * best.c - see best.h. Must not know what a checkpoint or a sink does with it.
  */
 #include "state/best.h"
 

@@ -29,7 +29,7 @@ typedef struct co_checkpoint_run {
     const char *model, *dataset, *strategy, *precision; /* names */
     uint64_t seed, train_samples, parameter_count;
     const co_graph *graph;
-    char *config; /* as YAML; its owner is whoever fills this in */
+    char *config; /* as YAML; owned by the caller */
 } co_checkpoint_run;
 
 /* Write DIR/step-<n>, whole or not at all. May run beside training: reads the state and what `run`
@@ -49,7 +49,7 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best);
 
 /* A checkpoint's folder. `which`: "latest", "best" (by accuracy on the test split, of equal ones
    the earliest), or a step's number, in the run directory `run_dir`. Only manifests are read, and
-   damaged ones passed over. CO_E_DATA: there is none. */
+   damaged ones skipped. CO_E_DATA: there is none. */
 co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_dir,
                              const char *which);
 /* The file of a checkpoint's folder whose accuracy its manifest has: the moving average where

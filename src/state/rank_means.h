@@ -1,4 +1,4 @@
-/* rank_means.h - the figures of an epoch rank by rank, for who wants to see the ranks apart. */
+/* rank_means.h - the figures of an epoch rank by rank. */
 #ifndef CO_STATE_RANK_MEANS_H
 #define CO_STATE_RANK_MEANS_H
 

@@ -39,7 +39,7 @@ void co_recent_close(co_recent *recent)
     recent->request = NULL;
 }
 
-/* What readers have done since this was asked last. */
+/* The readers' work since the last call. */
 static void recent_count_reads(co_recent *recent, const co_loader *loader)
 {
     const co_loader_reads now = co_loader_read_so_far(loader);
@@ -70,7 +70,8 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
 {
     co_comm *comm = recent->options.comm;
     const co_recent_spans *spans = &recent->spans;
-    const bool owed = spans->last.steps < spans->all.steps; /* rank 0 has spoken for itself */
+    const bool owed =
+        spans->last.steps < spans->all.steps; /* rank 0 has reported its own figures */
 
     recent_count_reads(recent, recent->options.loader);
     recent->due = step % recent->options.every == 0;

@@ -1,8 +1,8 @@
 /*
  * recent_steps.h - loss, accuracy and speed of the last steps, over all ranks, for step events.
  *
- * Each rank adds up its own; where ranks meet in a step anyhow, a few numbers travel beside the
- * strategy's, and the sums of all are there when the step is made.
+ * Each rank adds up its own; where ranks synchronize in a step anyhow, a few numbers travel with
+ * the strategy's data, and the sums of all are there when the step is done.
  */
 #ifndef CO_STATE_RECENT_STEPS_H
 #define CO_STATE_RECENT_STEPS_H
@@ -68,8 +68,8 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
    shards those of all ranks; `samples` of all ranks. Sets recent->figures. */
 co_status co_recent_finish(co_recent *recent, const co_result *figures, uint64_t samples,
                            double seconds);
-/* Another number of ranks continues with what ranks had: of one, the same steps without its sums;
-   the sums of one more into them. */
+/* Another number of ranks continues with the former ranks' figures: a former rank's steps without
+   its sums; the sums of another one added. */
 co_recent_spans co_recent_empty(const co_recent_spans *spans);
 void co_recent_add(co_recent_spans *sum, const co_recent_spans *part);
 

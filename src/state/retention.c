@@ -1,7 +1,6 @@
 /*
- * retention.c - which checkpoints stay, and which one is meant. Nothing is written down about it:
- * what is latest and what is best is found from the folders each time, so no crash can make it
- * wrong.
+ * retention.c - which checkpoints are kept, and which one a name means. Nothing is recorded about
+ * it: the latest and the best are found from the folders each time, so no crash can make it wrong.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -64,7 +63,8 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
     CO_TRY(retention_look(&entry, &n, dir));
     spared = best ? retention_best(entry, n) : SIZE_MAX;
     for (size_t i = 0; i < n && st == CO_OK; i++) {
-        /* Damaged ones count for nothing, and go when there are enough good ones after them. */
+        /* Damaged ones are not counted, and are removed when there are enough valid ones after
+           them. */
         if (kept >= keep && i != spared)
             st = co_checkpoint_remove(dir, entry[i].step);
         kept += entry[i].good;

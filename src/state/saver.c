@@ -34,7 +34,7 @@ struct co_saver {
     char dir[CO_CHECKPOINT_MAX_PATH];
     uint64_t saved_step; /* of the last snapshot; UINT64_MAX: none */
     uint64_t last_ns;    /* when it was taken */
-    /* Rank 0: the write under way, and what became of the earlier ones. */
+    /* Rank 0: the write in progress, and the results of the earlier ones. */
     pthread_t thread;
     bool writing;
     double test_accuracy;
@@ -85,7 +85,7 @@ static void *saver_thread(void *arg)
     return NULL;
 }
 
-/* Rank 0: the write under way has ended. */
+/* Rank 0: the write in progress has ended. */
 static co_status saver_join(co_saver *saver)
 {
     co_saver_counts *counts = saver->options.counts;
@@ -106,7 +106,7 @@ static co_status saver_join(co_saver *saver)
     return saver->status;
 }
 
-/* A failure that the config lets pass. */
+/* A failure that the config tolerates. */
 static co_status saver_forgive(const co_saver *saver, co_status st)
 {
     return saver->policy->on_error == CO_SAVER_GO_ON ? CO_OK : st;
@@ -148,7 +148,7 @@ static co_status saver_take(co_saver *saver, uint64_t step, double test_accuracy
     return root ? saver_start_writing(saver) : CO_OK;
 }
 
-/* Whether the clock says so, on every rank. */
+/* Whether the clock asks for a checkpoint, on every rank. */
 static co_status saver_ask_clock(bool *due, co_saver *saver)
 {
     uint8_t flag = co_clock_seconds(saver->last_ns, co_clock_ns()) >= (double)saver->policy->every;
@@ -166,7 +166,7 @@ co_status co_saver_step(co_saver *saver, uint64_t step)
         return CO_OK;
     if (saver->policy->unit == CO_SAVER_STEPS)
         due = step % saver->policy->every == 0;
-    /* Ranks that run apart are asked when they meet, at the end of an epoch. */
+    /* Ranks that run apart ask each other when they synchronize, at the end of an epoch. */
     else if (saver->policy->unit == CO_SAVER_SECONDS &&
              co_distributed_is_settled(saver->options.source->distributed))
         CO_TRY(saver_ask_clock(&due, saver));

@@ -24,7 +24,7 @@ typedef struct co_saver_counts {
 typedef struct co_saver_options {
     const co_saver_policy *policy;
     const co_state_source *source;
-    co_state *snapshot; /* where they are taken, shared by all ranks; NULL: rank 0 has its own, */
+    co_state *snapshot; /* memory for the state, shared by all ranks; NULL: rank 0 has its own, */
     const co_state_shape *shape; /* of this shape, with room for all ranks */
     /* On rank 0. */
     const char *run_dir;
@@ -32,7 +32,7 @@ typedef struct co_saver_options {
     co_saver_counts *counts;
 } co_saver_options;
 
-/* On every rank. *out NULL: there are to be no checkpoints, and nothing below does anything. */
+/* On every rank. *out NULL: checkpoints are off, and the functions below do nothing. */
 co_status co_saver_create(co_saver **out, const co_saver_options *options);
 /* Ends the writing thread; takes NULL. */
 void co_saver_destroy(co_saver *saver);
@@ -46,14 +46,14 @@ typedef struct co_saver_epoch_end {
     bool best, last;      /* it is the best so far; the run ends here */
 } co_saver_epoch_end;
 co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end);
-/* The last of what the run will do, in the middle of an epoch. */
+/* After the last step of this process, in the middle of an epoch. */
 co_status co_saver_last(co_saver *saver, uint64_t step);
-/* Here and now, unless the checkpoint of this step is there already; back when it is on the disk:
-   for whoever is about to end the run, or has been asked for a checkpoint. On failure the status
-   is that of writing, on rank 0, whatever the config says of errors. */
+/* Now, unless the checkpoint of this step exists already; returns when it is on the disk: before
+   the run ends, or when a checkpoint has been requested. On failure the status is that of writing,
+   on rank 0, whatever on_error is. */
 co_status co_saver_now(co_saver *saver, uint64_t step);
 
-/* Waits for what is being written. With on_error: stop, its failure. */
+/* Waits for the write in progress. With on_error: stop, its failure. */
 co_status co_saver_finish(co_saver *saver);
 /* When the run is over and all else is saved: CO_E_IO where checkpoints could not be written. */
 co_status co_saver_status(const co_saver_counts *counts);

@@ -55,7 +55,7 @@ co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *up
     return CO_OK;
 }
 
-/* *offset to where `count` elements of `size` begin; *end after them. */
+/* *offset to the start of `count` elements of `size`; *end after them. */
 static int state_place(size_t *offset, size_t *end, size_t count, size_t size)
 {
     size_t bytes;
@@ -158,7 +158,7 @@ static float *state_live(size_t *n, bool *own, const co_state_source *from, int 
     return array.data;
 }
 
-/* Where this rank is: `run` for the state's own, NULL: not wanted. */
+/* Position of this rank: `run` for the state's, NULL: not wanted. */
 static co_rank_point state_where(co_run_point *run, const co_state_source *source)
 {
     const co_distributed *d = source->distributed;
@@ -300,7 +300,7 @@ bool co_state_steps_on(const co_state *state)
            (merge->rate != 1 || merge->velocity != 0);
 }
 
-/* From the mean of a round to where the strategy's step along its way ends. */
+/* From the mean of a round to the strategy's outer step. */
 static void state_step_on(float *mean, const co_state *state, size_t begin, size_t end)
 {
     const co_strategy_merge *merge = &state->rank[0].merge;
@@ -384,7 +384,7 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     float *live = state_live(&n, &own, to, i);
 
     CO_TRY(state_check(array, live, n));
-    /* All had a part of a sum; so have all now. */
+    /* Each rank had a part of a sum; so has each now. */
     if (array->share && state->ranks != ranks)
         return state_put_mean(live, state, i, 0, n, (float)state->ranks / (float)ranks, queue);
     if (copies == ranks && ranks > 1)

@@ -43,17 +43,17 @@ typedef struct co_spent {
     uint64_t bytes_sent;
 } co_spent;
 
-/* Where in the run. Plain numbers: no pointer but last.rank, which is NULL. */
+/* Position in the run. Plain numbers: no pointer except last.rank, which is NULL. */
 typedef struct co_run_point {
     uint64_t epoch;      /* 0-based; the one that the next step belongs to */
     uint64_t epoch_step; /* steps of it that are made */
-    uint64_t step;       /* steps made since the beginning; the schedule's place too */
+    uint64_t step;       /* steps made since the beginning; also the schedule's position */
     uint64_t samples;    /* used in all complete epochs */
     uint64_t epoch_samples;
-    uint64_t batch, steps_per_epoch; /* the plan that these are by */
+    uint64_t batch, steps_per_epoch; /* the plan of the epoch that these are of */
     double train_seconds;            /* in steps of complete epochs */
     double epoch_seconds;            /* in steps of this epoch */
-    double wall_seconds;             /* of the run, with its earlier parts */
+    double wall_seconds;             /* of the run, including its earlier parts */
     co_spent spent;                  /* likewise */
     co_best best;                    /* of any epoch's end so far */
     co_event last;                   /* figures of the last complete epoch; step 0: there is none */
@@ -64,27 +64,27 @@ typedef struct co_rank_point {
     co_result seen;      /* of this epoch so far */
     co_rank_means means; /* likewise */
     co_recent_spans recent;
-    co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; those that the config asks for need */
+    co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; sums of the metrics in the config */
     uint64_t updates;                         /* made by this rank's optimizer */
-    co_loss_scale scaler;                     /* scale 0: of a run that did not know of it */
+    co_loss_scale scaler;                     /* scale 0: of a run without one */
     uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */
     co_strategy_merge merge;                  /* likewise; not in checkpoints */
 } co_rank_point;
 
-/* Behind them: the average's two, where there is one; the optimizer's; the strategy's. */
+/* After them: the two of the moving average, if there is one; the optimizer's; the strategy's. */
 enum { CO_STATE_PARAM, CO_STATE_BUFFER, CO_STATE_MORE };
 
 #define CO_STATE_EMA "ema" /* name of the average of the weights, which is at CO_STATE_MORE */
 
 typedef struct co_state_array {
-    char name[CO_DISTRIBUTED_MAX_NAME]; /* "param", "buffer", "momentum_buffer", "exp_avg",
+    char name[CO_DISTRIBUTED_MAX_NAME]; /* names: "param", "buffer", "momentum_buffer", "exp_avg",
                                            "local.0" */
     size_t n;                           /* elements of one copy */
     bool buffer;                        /* laid out as the store's buffer; else as its param */
     bool own;                           /* each rank has its own: `ranks` copies; else one */
-    bool share;                         /* of a sum over ranks; else copies of like things */
-    bool carry;                         /* the strategy's */
-    float *data;                        /* (copies, n) */
+    bool share;  /* parts of a sum over ranks; else copies of the same kind */
+    bool carry;  /* the strategy's */
+    float *data; /* (copies, n) */
 } co_state_array;
 
 typedef struct co_state_shape {
@@ -110,25 +110,25 @@ co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *up
    Memory that is never written costs nothing. */
 co_status co_state_create(co_state **out, const co_state_shape *shape, bool shared);
 void co_state_destroy(co_state *state);
-/* Copies of an array that hold something. */
+/* Number of copies of an array that are filled. */
 int co_state_copies(const co_state *state, int array);
 
-/* Whether all copies of an array are the same, so that one of them will do. */
+/* Whether all copies of an array are the same, so that one of them is enough. */
 bool co_state_is_common(const co_state *state, int array);
-/* Whether the weights that the run would end with are more than a mean of the ranks' own. */
+/* Whether the final weights of the run are more than a mean of the ranks' own. */
 bool co_state_steps_on(const co_state *state);
 /* The mean over the copies of elements [begin, end), in double and in their order, so that everyone
    finds the same. Where ranks hold weights of their own, theirs and the running statistics become
    what the strategy's finish would make of them. */
 void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end);
 
-/* A rank, as its state is taken from it and put into it; all borrowed. */
+/* A rank whose state is captured or restored; all borrowed. */
 typedef struct co_state_source {
     co_comm *comm;
     co_store *store;
     co_distributed *distributed;
     co_ema *ema; /* NULL: none */
-    /* Where the run is now; of the rank's own, `seen`, `means` and `recent`. */
+    /* Position of the run; of the rank's own state `seen`, `means` and `recent`. */
     void (*tell)(co_run_point *run, co_rank_point *own, const void *arg);
     const void *arg;
 } co_state_source;
@@ -138,7 +138,7 @@ co_status co_state_capture_part(co_state *state, const co_state_source *source);
 /* The whole state, settled. Collective. Into a shared state every rank copies its part; a state on
    the heap is filled on rank 0 alone, and may be NULL on the others. */
 co_status co_state_capture(co_state *state, const co_state_source *source);
-/* Whether this plan of an epoch is the one that the state was made by. */
+/* Whether this plan of an epoch is the one of the state. */
 co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_per_epoch);
 /* Arrays, loss scale and counters into a rank that has just been made; all ranks from the same
    state. `own` gets what it had said of itself, or what it has of the ranks that there were; where

@@ -23,7 +23,7 @@ static co_status distributed_draw_weights(void *owner, uint64_t offset)
     return co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
-/* A gradient that waits for a later step would wait with the scale of its own. */
+/* A gradient that waits for a later step would keep the loss scale of its own. */
 static bool distributed_keeps_gradients(const co_strategy *strategy)
 {
     return strategy->delayed || (co_strategy_replicas_in_sync(strategy) &&
@@ -46,7 +46,7 @@ static size_t distributed_grad_bytes(const co_distributed *d)
     return d->options.model->store->n * sizeof(float);
 }
 
-/* Where ranks share memory the sum over them is taken where the gradients are. */
+/* Where ranks share memory the sum over them is computed in the memory of the gradients. */
 static co_status distributed_lend_grad(co_distributed *d)
 {
     co_comm *comm = d->options.comm;
@@ -227,7 +227,8 @@ static co_profiler *distributed_profiler(const co_distributed *d)
     return d->options.model->profiler;
 }
 
-/* A range whose sum is there, from within the strategy, whose time this is not. */
+/* Called from within the strategy when the sum of a range is complete; this time is not the
+   strategy's. */
 static co_status distributed_update_early(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
@@ -241,7 +242,7 @@ static co_status distributed_update_early(void *arg, size_t begin, size_t end)
     return st;
 }
 
-/* What goes from step to step: a device keeps it itself, from the first step on. */
+/* Values that persist between steps: a device keeps them itself, from the first step on. */
 static co_status distributed_set_values(co_distributed *d)
 {
     co_store *store = d->options.model->store;
@@ -252,8 +253,8 @@ static co_status distributed_set_values(co_distributed *d)
     return co_values_set(store, d->updates + 1, &d->scaler.state);
 }
 
-/* Before the first gradient of a step: what can be known of its update. A range may be updated as
-   soon as its sum is there, unless a norm or an overflow anywhere has a say in it. */
+/* Before the first gradient of a step: what is known of its update. A range may be updated as soon
+   as its sum is complete, unless a norm or an overflow of the whole gradient decides about it. */
 static co_status distributed_begin_step(co_distributed *d)
 {
     const co_progress progress = {.step = d->step.step,

@@ -26,10 +26,10 @@ co_comm *co_distributed_sharers(const co_distributed *distributed);
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether all ranks wait for each other in the step under way. */
 bool co_distributed_synchronizes(const co_distributed *distributed);
-/* Whether co_distributed_finish may move the weights. */
+/* Whether co_distributed_finish may change the weights. */
 bool co_distributed_ends_with_finish(const co_distributed *distributed);
-/* An array that goes from step to step beside the weights and running statistics: the optimizer's
-   state or the strategy's carry, as long as the store. */
+/* A persistent array besides the weights and running statistics: of the optimizer's state or of the
+   strategy, of the length of the store. */
 typedef struct co_distributed_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
     float *data;
@@ -45,9 +45,10 @@ co_strategy_merge co_distributed_merge(const co_distributed *distributed);
 uint64_t *co_distributed_counters(const co_distributed *distributed, size_t *n);
 /* Whether each rank may have weights of its own after an update. */
 bool co_distributed_owns_weights(const co_distributed *distributed);
-/* Finish what is under way between two steps, so that what is named above is all. Collective. */
+/* Complete operations in flight between two steps, so that the arrays above are the whole state.
+   Collective. */
 co_status co_distributed_quiesce(co_distributed *distributed);
-/* Whether settling costs nothing: the ranks are in step and nothing is under way. */
+/* Whether co_distributed_quiesce costs nothing: replicas are in sync and nothing is in flight. */
 bool co_distributed_is_settled(const co_distributed *distributed);
 /* Updates that this rank's optimizer has made. */
 uint64_t co_distributed_updates(const co_distributed *distributed);
@@ -57,7 +58,7 @@ co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint
 
 /* The loss scale. A checkpoint keeps its state. */
 co_scaler *co_distributed_scaler(co_distributed *distributed);
-/* What a step has found, after co_distributed_step: of a device the host learns it later, in the
+/* What a step has found, after co_distributed_step: on a device the host learns it later, in the
    order of steps; else it knows already. CO_E_FAILED as co_scaler_take. */
 co_status co_distributed_take(co_distributed *distributed, const co_step_values *values);
 /* This rank's loss in the step under way is not a number: its gradients have overflowed, whatever
@@ -74,9 +75,9 @@ uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 /* The arrays that a config will have, before there is any model: `out` (max), without data. */
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
                               const co_distributed_values *values);
-/* Whether the config names plugins that exist and keys that they know; what the strategy cannot do
-   without (co_strategy_needs), whether ranks hold the same weights after every step, and whether
-   they meet in every step and leave nothing under way. */
+/* Whether the config names plugins that exist and keys that they know; what the strategy requires
+   (co_strategy_needs), whether replicas are in sync after every step, and whether ranks synchronize
+   in every step and leave nothing in flight. */
 co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
                                const co_distributed_values *values);
 

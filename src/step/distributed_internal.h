@@ -18,7 +18,7 @@ struct co_distributed {
     co_strategy_step step; /* under way */
     float *grad;           /* owned; gradients where all ranks can read them; NULL: the store's */
     bool begun;            /* this step: the store's values are set */
-    bool current;          /* what goes from step to step is in the store's values */
+    bool current;          /* persistent values are in the store's values */
     bool has_gradient;     /* this step has written store->grad */
     double lr;
     co_scaler scaler;
@@ -40,9 +40,9 @@ void distributed_drop_frozen(const co_distributed *distributed, size_t begin, si
 /* --- update.c --- */
 /* One range, by the values of this step. */
 co_status distributed_update_range(co_distributed *distributed, size_t begin, size_t end);
-/* What decides about the update of this step, once the whole gradient is there. */
+/* Determines the update of this step, once the whole gradient is final. */
 co_status distributed_judge(const co_distributed *distributed);
-/* What has not been updated yet, unless the step is to be skipped. */
+/* What has not been updated yet, unless the step is skipped. */
 co_status distributed_update(co_distributed *distributed);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * distributed_probe.c - what a config says of a distributed optimizer before there is a model, its
- * arrays that go from step to step, and with whom it shares the weights.
+ * distributed_probe.c - what a config implies for a distributed optimizer before there is a model:
+ * its persistent arrays, and the ranks that it shares the weights with.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * loss_scale.h - the scale of the loss, and what becomes of a step whose gradients overflow.
+ * loss_scale.h - the scale of the loss, and the handling of a step whose gradients overflow.
  */
 #ifndef CO_STEP_LOSS_SCALE_H
 #define CO_STEP_LOSS_SCALE_H
@@ -17,7 +17,7 @@ typedef struct co_scaler {
 } co_scaler;
 
 void co_scaler_init(co_scaler *scaler, const co_precision *precision);
-/* Whether gradients are looked at at all. */
+/* Whether gradients are checked at all. */
 bool co_scaler_is_on(const co_scaler *scaler);
 /* What a step has found and made of the scale, after CO_STEP_END. CO_E_FAILED when too many steps
    in a row have overflowed for it to be the scale's fault. */

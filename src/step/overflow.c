@@ -1,5 +1,5 @@
 /*
- * overflow.c - a step whose gradients overflow: what it has touched already is put back.
+ * overflow.c - restores what a step whose gradients overflow has changed already.
  *
  * Must not know how an overflow is found (loss_scale.c, distributed.c), nor who reports it.
  */

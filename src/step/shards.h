@@ -1,6 +1,6 @@
 /*
- * shards.h - what a step with `shards: V` does beside the gradient: running statistics and figures
- * of every shard, summed in the order of the tree.
+ * shards.h - the part of a step with `shards: V` besides the gradient: running statistics and
+ * figures of every shard, summed in the order of the tree.
  */
 #ifndef CO_STEP_SHARDS_H
 #define CO_STEP_SHARDS_H

@@ -1,14 +1,15 @@
 /*
- * update.c - what decides about the update of a step, the update, and what it leaves: norm,
- * overflow and loss scale, in the values of the store. On a device all of it is put on the store's
- * queue. Must not know how the gradient was summed, nor when.
+ * update.c - determines the update of a step, and applies it: norm, overflow and loss scale, in the
+ * values of the store. On a device all of it is put on the store's queue. Must not know how the
+ * gradient was summed, nor when.
  */
 #include "comm/queued.h"
 #include "core/rng.h"
 #include "step/distributed_internal.h"
 
-/* Weights that 16 bits hold, where there are no others. By chance as all ranks do, or, while ranks
-   have weights of their own, each for itself, so that the errors of an average fall. */
+/* Rounds weights to half precision where there are no fp32 ones. Stochastically as all ranks do,
+   or, while ranks have weights of their own, each by itself, so that errors shrink in an
+   average. */
 static void update_round(const co_distributed *d, size_t begin, size_t end)
 {
     const co_precision *p = &d->scaler.precision;
@@ -33,9 +34,9 @@ co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
     return CO_OK;
 }
 
-/* Whether what this rank would update has an infinity or a NaN, into the values. Ranks that go from
-   step to step together decide together: each looks at what it would update, and one that has seen
-   an overflow stops all. */
+/* Whether what this rank would update has an infinity or a NaN, into the values. Ranks whose
+   replicas are in sync decide together: each checks what it would update, and an overflow on one
+   skips the step on all. */
 static co_status update_find_overflow(const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
@@ -57,7 +58,7 @@ static co_status update_find_overflow(const co_distributed *d)
     return co_comm_enqueue_run(d->options.comm, &args);
 }
 
-/* What decides about the update of this step, once the whole gradient is there. */
+/* Determines the update of this step, once the whole gradient is final. */
 co_status distributed_judge(const co_distributed *d)
 {
     if (d->options.clip_norm > 0)
@@ -65,7 +66,7 @@ co_status distributed_judge(const co_distributed *d)
     return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;
 }
 
-/* Only the host need not call what a device decides about. */
+/* Only on the host: a device decides by itself. */
 static bool update_skips(const co_store *store)
 {
     return !store->ring && store->values->found_inf;

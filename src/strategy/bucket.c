@@ -1,11 +1,11 @@
 /*
- * bucket.c - where buckets end. Must not know what is done with them.
+ * bucket.c - where buckets end. Must not know what they are used for.
  */
 #include "strategy/bucket.h"
 
 #include "tensor/store.h"
 
-#define BUCKET_EDGE_PART 4 /* a full bucket is this many times the first and the last */
+#define BUCKET_EDGE_PART 4 /* the size of a full bucket over that of the first and the last */
 
 size_t co_bucket_elements(double mib)
 {

@@ -1,8 +1,8 @@
 /*
- * bucket.h - the flat store cut into pieces that are reduced one by one.
+ * bucket.h - the flat store cut into buckets that are reduced one by one.
  *
- * The cut depends on the length of the store and the wanted size alone, so that every rank makes
- * the same one.
+ * The cut depends on the length of the store and the requested size alone, so that it is the same
+ * on every rank.
  */
 #ifndef CO_STRATEGY_BUCKET_H
 #define CO_STRATEGY_BUCKET_H

@@ -58,7 +58,7 @@ static co_status compress_read(co_compress *compress, const co_value *map)
     return st;
 }
 
-/* Where a piece ends that a bucket from `begin` on would end at `end`. */
+/* The end of the piece of which a bucket from `begin` on would end at `end`. */
 static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t end)
 {
     const co_store *store = c->store;
@@ -70,8 +70,8 @@ static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t 
     return *tensor < store->n_tensor ? store->tensor[*tensor].begin : store->n;
 }
 
-/* The cut depends on the store and the size alone, so that every rank makes the same one; and it
-   has a say in what is sent, so auto is the same wherever ranks are. */
+/* The cut depends on the store and the size alone, so that it is the same on every rank; and it
+   affects what is sent, so auto is the same wherever ranks are. */
 static co_status compress_cut(co_compressor *c, double bucket_mib)
 {
     const size_t n = c->store->n;
@@ -193,7 +193,7 @@ static co_status compress_post(co_compress *compress)
     return CO_OK;
 }
 
-/* Counts what has been sent since `before`, also by what failed; `st` is passed on. */
+/* Counts what has been sent since `before`, also by a failed operation; returns `st`. */
 static co_status compress_count(co_compress *compress, uint64_t before, co_status st)
 {
     compress->bytes[1] += co_comm_bytes_sent(compress->c.comm) - before;
@@ -204,14 +204,14 @@ co_status co_compress_ready(co_compress *compress, size_t begin, size_t end)
 {
     const uint64_t sent = co_comm_bytes_sent(compress->c.comm);
 
-    /* A range beyond a hole waits for co_compress_finish. */
+    /* A range after a gap waits for co_compress_finish. */
     if (begin <= compress->ready && end > compress->ready)
         compress->ready = end;
     CO_TRY(compress_count(compress, sent, compress_post(compress)));
     return co_comm_progress(compress->c.comm);
 }
 
-/* One message of every piece that has one under way. */
+/* One message of every piece that has one in flight. */
 static co_status compress_round(bool *more, co_compressor *c)
 {
     *more = false;
@@ -280,7 +280,7 @@ static float *compress_persistent(bool *share, const co_compress *compress, size
     return c->ops->persistent ? c->ops->persistent(share, c, i - (c->memory ? 1 : 0)) : NULL;
 }
 
-/* What is a share of a sum of gradients has their unit; what ranks have in common, a direction, has
+/* Parts of a sum of gradients have their unit; what is the same on all ranks, a direction, has
    none. */
 void co_compress_rescale(co_compress *compress, double factor)
 {

@@ -1,8 +1,8 @@
 /*
- * compress.h - the gradients of all ranks added up, with fewer bytes than they have (a compressor,
+ * compress.h - the gradients of all ranks added up with fewer bytes than they have (a compressor,
  * ext/compress.h), as their parts become final.
  *
- * Takes the place of a reducer (reduce.h) from step `start` on.
+ * Replaces the reducer (reduce.h) from step `start` on.
  */
 #ifndef CO_STRATEGY_COMPRESS_H
 #define CO_STRATEGY_COMPRESS_H
@@ -24,12 +24,12 @@ extern const co_key co_compressor_common_keys[];
    CO_E_USAGE also where the strategy has a tree: what is sent depends on the ranks. */
 co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
                              double bucket_mib);
-/* With pieces under way this rank has failed: then it notifies the others. Takes NULL. */
+/* With pieces in flight this rank has failed: then it notifies the others. Takes NULL. */
 void co_compress_destroy(co_compress *compress);
 
 /* Whether this step is one that compresses; false for NULL. */
 bool co_compress_is_on(const co_compress *compress);
-/* [begin, end) is final: post the pieces that are complete, let those under way advance. */
+/* [begin, end) is final: post the pieces that are complete, let those in flight advance. */
 co_status co_compress_ready(co_compress *compress, size_t begin, size_t end);
 /* All is final: post the rest, and wait until the gradient is the sum. */
 co_status co_compress_finish(co_compress *compress);

@@ -1,9 +1,9 @@
 /*
  * compress_half.c - gradients travel in half precision and are added up in fp32.
  *
- * Two ranks send each other all they have. With more, each gets a slice of all others', adds it up,
- * and sends the sum, rounded once more: as an all-reduce does, in half the bytes. Both roundings
- * leave what they lose in a memory, that of the sum in its owner's; so does what is too large for
+ * Two ranks send each other everything. With more, each gets a slice of all others', adds it up,
+ * and sends the sum, rounded once more: as an all-reduce does, in half the bytes. The errors of
+ * both roundings go to a memory, those of the sum to its owner's; so does what exceeds the range of
  * the type.
  */
 #include <cohort/ext/compress.h>
@@ -12,8 +12,8 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-#define HALF_DIRECT 2            /* ranks up to which all send all */
-#define HALF_LINE   ((size_t)32) /* elements: slices are whole lines of cache */
+#define HALF_DIRECT 2            /* maximum number of ranks for which all send everything */
+#define HALF_LINE   ((size_t)32) /* elements: slices are whole cache lines */
 
 typedef struct half_message {
     uint16_t *own;       /* what this rank sends; then the sum of all; (slices) */

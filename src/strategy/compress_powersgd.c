@@ -21,11 +21,11 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-/* A tensor of a piece, or all of a piece where nobody knows its tensors. */
+/* A tensor of a piece, or all of a piece where its tensors are not known. */
 typedef struct powersgd_part {
     size_t begin;           /* in the store */
     co_vector_matrix shape; /* rank 0: rows elements that travel whole */
-    float *p, *q;           /* what travels: of P (rank, rows) or (rows); of Q (rank, cols) */
+    float *p, *q;           /* messages: P (rank, rows) or (rows); Q (rank, cols) */
     uint32_t number;        /* of the tensor */
 } powersgd_part;
 
@@ -210,7 +210,7 @@ static co_status powersgd_post(co_compressor *c, co_piece *piece)
                               CO_F32, CO_SUM);
 }
 
-/* P is complete: the part's Q of this rank, and what it does not say of the matrix. */
+/* P is complete: this rank's Q of the part, and what they do not represent of the matrix. */
 static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 {
     const co_store *store = c->store;
@@ -227,8 +227,8 @@ static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
         vector->matrix_add_outer(store->queue, m, -1, part->p, part->q, &part->shape);
 }
 
-/* What the next step begins with: Q made orthonormal, as its span alone matters and long vectors
-   would hide short ones. One that has come to nothing, which it would stay, is drawn anew. */
+/* The start of the next step: Q made orthonormal, as only its span matters and long vectors would
+   hide short ones. A vector that has become zero, which it would stay, is drawn again. */
 static co_status powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
 {
     const powersgd_state *self = c->self;

@@ -99,7 +99,8 @@ static co_status topk_init(co_compressor *c)
     return CO_OK;
 }
 
-/* What this step brings goes to the memory: the gradient, or the velocity that it changes. */
+/* Add the contribution of this step to the memory: the gradient, or the velocity that it
+   changes. */
 static void topk_remember(co_compressor *c, const co_piece *piece)
 {
     const topk_state *self = c->self;
@@ -114,8 +115,8 @@ static void topk_remember(co_compressor *c, const co_piece *piece)
         store->vector->add(store->queue, c->memory + piece->begin, velocity ? velocity : grad, n);
 }
 
-/* What is sent leaves an array. What is not finite was sent, or there was too much of it: it must
-   not come back in every step. */
+/* Remove what is sent from an array. Values that are not finite were sent, or there were too many:
+   they must not come back in every step. */
 static void topk_forget(const co_store *store, float *x, size_t n, const topk_message *message,
                         bool sound)
 {
@@ -147,7 +148,7 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
 }
 
-/* The first by itself: 0 added to it would lose the sign of a zero. */
+/* The first is copied: adding it to 0 would lose the sign of a zero. */
 static co_status topk_add(const co_store *store, float *grad, size_t n, const uint32_t *index,
                           size_t k, int rank)
 {

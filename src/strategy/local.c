@@ -161,7 +161,8 @@ static co_status local_before_update(co_strategy *strategy, const co_strategy_st
     return CO_OK;
 }
 
-/* store->param is the mean; it becomes the way, the way along the velocity, and the new weights. */
+/* store->param is the mean; it becomes the change, the change along the velocity, and the new
+   weights. */
 static void local_step_outer(local_state *self, const co_store *store)
 {
     const float momentum = (float)self->outer.momentum, lr = (float)self->outer.lr;
@@ -214,7 +215,7 @@ static co_strategy_merge local_merge(const co_strategy *strategy)
     return merge;
 }
 
-/* Both only ever change where all ranks agree. */
+/* Both only change where all ranks agree. */
 static float *local_persistent(const co_strategy *strategy, size_t i)
 {
     const local_state *self = strategy->self;

@@ -75,7 +75,7 @@ static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
     return co_comm_enqueue(&bucket->request, reducer->comm, &args);
 }
 
-/* [0, end) is final; what is new of it joins the sum of this rank's earlier terms. */
+/* [0, end) is final; the new part of it is added to the sum of this rank's earlier terms. */
 static void reduce_advance(co_reducer *reducer, size_t end)
 {
     if (reducer->tree)
@@ -98,7 +98,7 @@ static co_status reduce_post(co_reducer *reducer)
 
 co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end)
 {
-    /* A range beyond a hole waits for co_reducer_post. */
+    /* A range after a gap waits for co_reducer_post. */
     if (begin <= reducer->ready && end > reducer->ready)
         reduce_advance(reducer, end);
     CO_TRY(reduce_post(reducer));
@@ -121,7 +121,7 @@ static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg
 
 co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
-    bool done = !reducer->queue; /* what a queue is given does not depend on who is ahead */
+    bool done = !reducer->queue; /* what a queue is given does not depend on which rank is ahead */
 
     while (done && reducer->n_taken < reducer->n_posted) {
         CO_TRY(co_request_test(&done, reducer->bucket[reducer->n_taken].request));
@@ -138,7 +138,8 @@ co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
         CO_TRY(co_request_order(reducer->bucket[reducer->n_taken].request, reducer->queue));
         CO_TRY(reduce_hand_on(reducer, fn, arg));
     }
-    /* Not one by one before: how many requests a step holds does not hang on who is ahead. */
+    /* Not one by one before: the number of requests of a step does not depend on which rank is
+       ahead. */
     for (size_t i = 0; i < reducer->n_taken; i++) {
         co_request_destroy(reducer->bucket[i].request);
         reducer->bucket[i].request = NULL;

@@ -1,5 +1,5 @@
 /*
- * shared.c - one array of weights for all ranks. Must not know who may write what, and when.
+ * shared.c - one array of weights for all ranks. Must not know which rank may write what, and when.
  */
 #include "strategy/shared.h"
 

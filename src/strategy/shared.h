@@ -9,7 +9,7 @@
 /* Rank 0's weights in memory that the ranks of `local` share, lent to each rank's store; and its
    running statistics, a copy for each. Collective over all ranks. */
 co_status co_shared_open(float **weights, const co_strategy *strategy, co_comm *local);
-/* The weights as they are now go back into the store's own memory. `weights` may be NULL. */
+/* Copy the present weights back into the store's own memory. `weights` may be NULL. */
 void co_shared_close(const co_strategy *strategy, co_comm *local, float *weights);
 
 #endif

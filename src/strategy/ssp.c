@@ -31,7 +31,7 @@
 #define SSP_YIELD_NS UINT64_C(1000000)
 #define SSP_SLEEP_US 100
 
-/* How far a rank is. */
+/* The progress of a rank. */
 typedef struct ssp_clock {
     _Alignas(SSP_LINE) _Atomic uint64_t added; /* steps that are in the weights */
     _Atomic uint64_t read;                     /* the step that the weights were last read for */
@@ -52,7 +52,7 @@ typedef struct ssp_state {
     uint64_t *lack;   /* owned, (bound + 1): reads by the steps that they lacked */
 } ssp_state;
 
-/* A wait under way. */
+/* A wait in progress. */
 typedef struct ssp_wait {
     uint64_t spins, start_ns;
 } ssp_wait;
