@@ -5,6 +5,7 @@
 #include <cohort/comm.h>
 #include <cohort/data.h>
 #include <cohort/launch.h>
+#include <cohort/log.h>
 #include <cohort/safetensors.h>
 #include <cohort/status.h>
 #include <cohort/train.h>

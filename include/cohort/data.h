@@ -1,4 +1,9 @@
-/* data.h - data sets, the plan of an epoch, and the loader. */
+/*
+ * data.h - data sets, the plan of an epoch, and the loader.
+ *
+ * Threads: an open data set may be read by any number of threads. A sampler and a loader belong to
+ * one thread at a time; several of them may share a data set.
+ */
 #ifndef COHORT_DATA_H
 #define COHORT_DATA_H
 

@@ -1,4 +1,9 @@
-/* launch.h - start ranks, watch them, end them. */
+/*
+ * launch.h - start ranks, watch them, end them.
+ *
+ * Threads: one launch at a time in a process; ranks are forked, so best while there is no other
+ * thread.
+ */
 #ifndef COHORT_LAUNCH_H
 #define COHORT_LAUNCH_H
 

@@ -3,6 +3,10 @@
  *
  * Two levels. co_train does what `cohort train CONFIG` does. Below it, a program writes its own
  * loop: model, distributed optimizer, forward, backward, step (examples/train.c).
+ *
+ * Threads: a model and a distributed optimizer belong to one thread at a time; several of them may
+ * be used at once. co_train, co_evaluate and co_bench_train fork ranks: they are called while no
+ * other thread holds a lock that a rank would need, best while there is none.
  */
 #ifndef COHORT_TRAIN_H
 #define COHORT_TRAIN_H
@@ -143,6 +147,19 @@ CO_API double co_distributed_lr(const co_distributed *distributed);
 
 /* ---- the whole run ---- */
 
+/** A step that is complete, as one rank sees it. */
+typedef struct co_step_info {
+    uint64_t step;  /* steps of the run so far */
+    uint64_t epoch; /* from 0 */
+    int rank, ranks;
+    double loss;     /* mean over this rank's samples, with `shards` over all; NaN: no sample */
+    double lr;       /* learning rate of the step */
+    co_model *model; /* borrowed: to be looked at, not changed */
+} co_step_info;
+
+/** True: stop the run. */
+typedef bool (*co_step_fn)(void *arg, const co_step_info *info);
+
 typedef struct co_train_options {
     const char *config_path; /* NULL: config_text */
     const char *config_text;
@@ -155,6 +172,13 @@ typedef struct co_train_options {
     uint64_t profile_skip;  /* steps before the first of them */
     const char *notes; /* for a rank under MPI whose job `cohort train --mpiexec` watches: folder in
                           which it notes how it ends; NULL: none */
+    /** Called after each step on every rank, in its process or thread: what it writes to memory the
+     *  caller of co_train sees only if that is shared. Where it returns true on any rank, all stop
+     *  after this step, and the run ends there as after its last step: evaluated and saved;
+     *  summary.json has `stopped_by: callback`. Resumed, it continues. Ranks wait for each other
+     *  after each step to know. NULL: none. */
+    co_step_fn on_step;
+    void *on_step_arg; /* borrowed */
 } co_train_options;
 
 #define CO_MAX_METRICS 16 /* that a config may ask for */

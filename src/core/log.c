@@ -13,6 +13,23 @@
 static _Thread_local int log_rank = -1;
 static _Thread_local co_log_tail *log_tail;
 
+/* Of the process: set by the program before all else, so no lock. */
+static struct {
+    co_log_fn fn;
+    void *arg;
+} log_taken;
+
+void co_log_to(co_log_fn fn, void *arg)
+{
+    log_taken.arg = arg;
+    log_taken.fn = fn;
+}
+
+bool co_log_is_taken(void)
+{
+    return log_taken.fn != NULL;
+}
+
 void co_log_set_rank(int rank)
 {
     log_rank = rank;
@@ -66,6 +83,11 @@ void co_log(co_log_level level, const char *fmt, ...)
     co_text_show(line + used, sizeof(line) - used - 1, words);
     if (log_tail)
         log_keep(line);
+    if (log_taken.fn) {
+        co_text_show(line, sizeof(line), words);
+        log_taken.fn(log_taken.arg, level, rank, line);
+        return;
+    }
     used = 0;
     while (line[used])
         used++;

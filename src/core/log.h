@@ -5,9 +5,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <cohort/status.h>
+#include <cohort/log.h>
 
-typedef enum co_log_level { CO_LOG_ERROR, CO_LOG_WARN, CO_LOG_INFO } co_log_level;
+/* Whether lines go to a function of the program (co_log_to): then nothing else is printed. */
+bool co_log_is_taken(void);
 
 /* One whole line in one write, e.g. "cohort: warning: ...". Ranks other than 0 are named. */
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);

@@ -58,6 +58,7 @@ static int summary_put_stop(json_t *object, co_stop_reason reason)
         [CO_STOP_REACHED] = "accuracy",
         [CO_STOP_PATIENCE] = "patience",
         [CO_STOP_LOSS] = "loss",
+        [CO_STOP_CALLBACK] = "callback",
     };
 
     return reason != CO_STOP_NONE ? json_put_text(object, "stopped_by", names[reason]) : 0;

@@ -81,7 +81,8 @@ typedef enum co_stop_reason {
     CO_STOP_NONE,
     CO_STOP_REACHED, /* the accuracy of stop_at */
     CO_STOP_PATIENCE,
-    CO_STOP_LOSS /* that of stop_at is reached */
+    CO_STOP_LOSS,    /* that of stop_at is reached */
+    CO_STOP_CALLBACK /* the program's own function has said so */
 } co_stop_reason;
 
 typedef struct co_event {

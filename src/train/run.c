@@ -85,7 +85,9 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     co_spec *spec = &job->spec;
 
     job->under_mpi = co_launch_under_mpi();
-    job->quiet = options->quiet;
+    job->quiet = options->quiet || co_log_is_taken();
+    job->on_step = options->on_step;
+    job->on_step_arg = options->on_step_arg;
     job->start_ns = co_clock_process_start_ns();
     CO_TRY(co_spec_open(spec, options));
     if (!train)

@@ -227,7 +227,8 @@ static bool trainer_evaluates(const trainer *t)
 {
     const uint64_t every = (uint64_t)t->job->spec.evaluate_every;
 
-    return t->job->test && ((t->epoch + 1) % every == 0 || t->step >= t->info.total_steps);
+    return t->job->test && ((t->epoch + 1) % every == 0 || t->step >= t->info.total_steps ||
+                            t->stop_reason == CO_STOP_CALLBACK);
 }
 
 /* Epoch's end: metrics of all ranks, evaluation, one event. */
@@ -286,6 +287,28 @@ static co_status trainer_after_step(trainer *t)
     return CO_OK;
 }
 
+/* The program's own function, on every rank: one that wants to stop stops all. */
+static co_status trainer_ask_program(trainer *t)
+{
+    const co_job *job = t->job;
+    const co_step_info info = {.step = t->step,
+                               .epoch = t->epoch,
+                               .rank = co_comm_rank(t->comm),
+                               .ranks = co_comm_size(t->comm),
+                               .loss = t->last_step.loss,
+                               .lr = co_distributed_lr(t->distributed),
+                               .model = job->model};
+    int32_t stop;
+
+    if (!job->on_step)
+        return CO_OK;
+    stop = job->on_step(job->on_step_arg, &info);
+    CO_TRY(co_comm_allreduce(t->comm, &stop, &stop, 1, CO_I32, CO_MAX));
+    if (stop)
+        t->stop_reason = CO_STOP_CALLBACK;
+    return CO_OK;
+}
+
 /* A checkpoint of an epoch's end, if one is due. */
 static co_status trainer_save_epoch(trainer *t)
 {
@@ -306,7 +329,7 @@ static co_status trainer_epoch(trainer *t)
     const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
 
     t->epoch_start_ns = co_clock_ns();
-    while (t->epoch_step < steps && t->step < total) {
+    while (t->epoch_step < steps && t->step < total && t->stop_reason == CO_STOP_NONE) {
         co_profiler_begin_step(t->profiler, t->step);
         co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
         CO_TRY(co_rank_control_before_step(&t->control, t->step));
@@ -315,6 +338,7 @@ static co_status trainer_epoch(trainer *t)
             return CO_OK;
         CO_TRY(trainer_step(t));
         CO_TRY(trainer_after_step(t));
+        CO_TRY(trainer_ask_program(t));
         co_profiler_end_step(t->profiler);
     }
     if (t->epoch_step == steps) {

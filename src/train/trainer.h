@@ -26,6 +26,8 @@ typedef struct co_job {
     co_model **replica;       /* owned, (ranks): the copies of ranks that are threads, which share
                                  this process's memory; else NULL */
     bool quiet;
+    co_step_fn on_step;    /* of co_train_options */
+    void *on_step_arg;     /* borrowed */
     uint64_t start_ns;     /* start of the process, on co_clock_ns */
     co_job_result *result; /* shared with the launcher; written by rank 0 */
     int64_t *confusion;    /* (classes, classes), likewise; NULL: an evaluation does not count it */

@@ -109,6 +109,8 @@ void trainer_check_stop(trainer *t, const co_event *last)
     const co_stop_at *stop = &t->job->spec.stop;
     char line[160];
 
+    if (t->stop_reason == CO_STOP_CALLBACK)
+        return;
     t->stop_reason = co_best_find_stop(&t->best, stop, last);
     if (t->stop_reason == CO_STOP_PATIENCE && t->step >= t->info.total_steps)
         t->stop_reason = CO_STOP_NONE; /* there was nothing left to stop */
