@@ -1,14 +1,14 @@
 /*
- * adaptive_avgpool.c - adaptive_avgpool in whatever layout the input has.
+ * adaptive_avgpool.c - adaptive_avgpool in any layout of the input.
  */
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
 #include "kernels/adaptive_pool/adaptive_pool.h"
 
-#define ADAPTIVE_IMAGES 16 /* that a thread takes at once, pixel by pixel */
+#define ADAPTIVE_IMAGES 16 /* processed by a thread at once, pixel by pixel */
 
 typedef struct adaptive {
-    int64_t images, lanes; /* whole images, and how many values of a pixel are together in each */
+    int64_t images, lanes; /* whole images, and how many values of a pixel are contiguous in each */
     size_t count_at[2];    /* in scratch: the windows, forward and backward */
     cpu_operand grad_out;  /* as the output lies */
 } adaptive;
@@ -44,7 +44,7 @@ static co_status adaptive_plan(co_call *call)
     return CO_OK;
 }
 
-/* Where the gradient has another layout, it changes its layout first. */
+/* If the gradient has another layout it is reordered first. */
 static co_status adaptive_plan_backward(co_call *call)
 {
     adaptive *self = call->self;

@@ -1,12 +1,12 @@
 /*
  * batchnorm.c - batch norm on images in blocks of channels: each block of channels is measured,
- * normalised, and in backward reduced and applied while it lies in the caches; a ReLU and a sum
- * that follow cost no pass of their own.
+ * normalised, and in backward reduced and applied while it is in the caches; a ReLU and a sum that
+ * follow need no pass of their own.
  *
- * Blocks go through in groups that stay in the caches, sample by sample: those of a sample follow
- * one another in memory, and a stretch of less than some 50 KB is read slowly. Sums are taken of a
- * plane, or of several where they are small, and joined in the order of the samples, so neither
- * groups nor the number of threads change a bit.
+ * Blocks are processed in groups that stay in the caches, sample by sample: those of a sample are
+ * contiguous in memory, and contiguous ranges of less than some 50 KB are read slowly. Sums are
+ * taken of a plane, or of several where they are small, and joined in the order of the samples, so
+ * neither groups nor the number of threads change a bit.
  */
 #include <math.h>
 #include <string.h>
@@ -17,9 +17,9 @@
 #include "kernels/batchnorm/batchnorm.h"
 
 #define NORM_MAX_GROUP 8 /* blocks */
-/* Of a core's second cache, for what is read twice; the rest is for what passes through. */
+/* Of a core's second-level cache, for data that is read twice; the rest is for streaming. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
-#define NORM_TOGETHER    256 /* vectors, of planes that are smaller */
+#define NORM_TOGETHER    256 /* vectors; smaller planes are grouped */
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
@@ -27,18 +27,18 @@ typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
     int64_t n, channels, blocks, plane;
-    int64_t together, parts; /* planes that are added up in one go, of how many parts */
+    int64_t together, parts; /* planes that are added up together, and the number of such parts */
     size_t part_at[2];       /* in scratch: partial sums, forward and backward */
     cpu_operand grad_out, grad_out_extra; /* as the input is */
 } norm;
 
-/* Kept from forward to backward: mean and 1 / deviation, (2, blocks, lanes), then the mask. */
+/* Kept from forward to backward: mean and 1 / std, (2, blocks, lanes), then the mask. */
 typedef struct norm_kept {
     float *mean, *inv_std;
     uint8_t *mask;
 } norm_kept;
 
-/* The planes of one block that are added up in one go. */
+/* The planes of one block that are added up together. */
 typedef struct norm_piece {
     int64_t block, part; /* of the group; whose sum */
     int64_t at;          /* first value */
@@ -91,7 +91,7 @@ static norm_tail norm_read_tail(const co_call *call)
     return (norm_tail)tail;
 }
 
-/* What is added must lie as the input does. */
+/* The addend must have the layout of the input. */
 static bool batchnorm_fuses(const co_call *call)
 {
     const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
@@ -144,7 +144,7 @@ static co_status batchnorm_plan(co_call *call)
     return CO_OK;
 }
 
-/* Where a gradient has another layout, it changes its layout first. */
+/* If a gradient has another layout it is reordered first. */
 static co_status batchnorm_plan_backward(co_call *call)
 {
     norm *self = call->self;
@@ -187,7 +187,7 @@ static norm_planes norm_part_planes(const norm *self, int64_t part)
                          .step = self->blocks * self->plane * self->loops->lanes};
 }
 
-/* Piece i of a group of blocks, in the order of memory: a sample's blocks follow one another. */
+/* Piece i of a group of blocks, in the order of memory: the blocks of a sample are contiguous. */
 static norm_piece norm_find_piece(const norm *self, int64_t first, int64_t end, int64_t i)
 {
     const int64_t block = i % (end - first), part = i / (end - first);
@@ -223,7 +223,8 @@ static int64_t norm_group(const norm *self, int tensors, int threads)
     return threads > 1 || fit > most ? most : fit > 1 ? fit : 1;
 }
 
-/* Mean and deviation of a block from those of its parts; moves the running statistics. */
+/* Mean and standard deviation of a block from those of its parts; updates the running
+   statistics. */
 static void norm_join(const co_call *call, const norm_part *part, int64_t block)
 {
     const norm *self = call->self;
@@ -253,7 +254,7 @@ static void norm_join(const co_call *call, const norm_part *part, int64_t block)
     }
 }
 
-/* The line that a block's values lie on. Padding stays 0. */
+/* The affine map of a block's values. Padding stays 0. */
 static void norm_draw_line(norm_line *line, const co_call *call, int64_t block)
 {
     const norm *self = call->self;
@@ -330,8 +331,8 @@ static void norm_put(float *to, double value, bool add)
     *to = add ? *to + (float)value : (float)value;
 }
 
-/* The parameters' gradients of a block, and the line that the input's lies on:
-   dx = scale (d - sum d / M - z sum (d z) / M), z = (x - mean) / deviation. */
+/* The parameters' gradients of a block, and the affine map of the input's gradient: dx = scale (d -
+   sum d / M - z sum (d z) / M), z = (x - mean) / std. */
 static void norm_turn_line(norm_line *line, const co_call *call, const norm_part *part,
                            int64_t block, bool add)
 {
@@ -356,9 +357,9 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
     }
 }
 
-/* What goes back through the planes from `at`, the first time or, when what is to be kept of it has
-   been put down, again. Two parts of a gradient are added once: where nobody wants their sum, dx
-   keeps it. */
+/* Operands of the backward pass over the planes from `at`, in the first pass or in the second,
+   after intermediate results have been stored. Two parts of a gradient are added once: where their
+   sum is not needed, dx keeps it. */
 static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
 {
     const norm *self = call->self;

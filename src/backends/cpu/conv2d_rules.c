@@ -1,19 +1,19 @@
 /*
- * conv2d_rules.c - what kernels of several backends ask about a convolution: which of its taps ever
- * meet the image, and whether it is worth a try by Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
- * arXiv:1509.09308), which multiplies a quarter as often, in fp32, and rounds a little differently.
+ * conv2d_rules.c - questions of kernels of several backends about a convolution: which of its taps
+ * ever meet the image, and whether Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
+ * arXiv:1509.09308), with a quarter of the multiplications, in fp32 and with slightly other
+ * rounding, is worth trying.
  *
- * The rules are measured, and look at sizes and at the CPU's instructions alone: a choice by the
+ * The rules are measured, and depend on sizes and on the CPU's instructions alone: a choice by the
  * clock could give other bits in the next run.
  */
 #include "backends/cpu/conv2d_rules.h"
 
 #include "ops/ops.h"
 
-#define WINOGRAD_TILE 4 /* outputs at once, each way */
-#define WINOGRAD_MIN_TILES                                                                         \
-    32                     /* below, bringing the weights into its space costs more than it saves */
-#define WINOGRAD_MIN_IN 16 /* channels; and whole vectors of them */
+#define WINOGRAD_TILE      4  /* outputs at once, each way */
+#define WINOGRAD_MIN_TILES 32 /* below this, transforming the weights costs more than it saves */
+#define WINOGRAD_MIN_IN    16 /* channels; and whole vectors of them */
 
 bool conv2d_trim(conv2d_reach *out, const co_call *call, int i)
 {

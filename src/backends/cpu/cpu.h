@@ -26,26 +26,27 @@ void cpu_set_layout(co_tensor *tensor, co_layout layout);
 void cpu_like(co_tensor *tensor, const co_tensor *other);
 /* The same layouts: where elements are. */
 reorder_places cpu_find_places(const co_shape *shape, co_layout layout);
-/* Change of layout of a tensor's memory; the types are alike. */
+/* Reorder a tensor's memory; the types are equal. */
 void cpu_reorder(void *to, co_layout layout, const co_tensor *from, int threads);
 
 /* --- operand.c --- */
-/* So many bytes of the call's scratch memory behind the `used` ones; where they begin. */
+/* Reserve so many bytes of the call's scratch memory after the `used` ones; returns their
+   offset. */
 size_t cpu_take_scratch(co_call *call, size_t *used, size_t bytes);
 /* While planning: read the tensor in the layout, from a copy in scratch memory unless it has it. */
 cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tensor,
                              co_layout layout);
-/* First thing in a pass: make the copy. */
+/* First step of a pass: make the copy. */
 void cpu_bring(const cpu_operand *x, const co_call *call, int threads);
 /* Afterwards; NULL if there is no tensor. */
 const void *cpu_address(const cpu_operand *x, const co_call *call);
 
-/* Threads of a call's loops; one where waiting for others would take longer than working. */
+/* Threads of a call's loops; one where synchronizing threads would take longer than computing. */
 int cpu_threads(const co_call *call);
 bool cpu_is_small(const co_call *call);
 
-/* Whether a kernel that knows BF16 may run the call: the CPU has instructions for it, and its
-   parameters are used as they are. Always, for floats. */
+/* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
+   not rounded otherwise. Always, for fp32. */
 bool cpu_takes(const co_call *call, const char **why);
 
 #define CPU_HALF  (1u << CO_BF16) /* co_kernel.half */

@@ -1,6 +1,6 @@
 /*
  * dropout.c - drop random elements (dropout) or whole channels (dropout2d), with the random numbers
- * of ops.h, in the layout that the tensor has.
+ * of ops.h, in any layout of the tensor.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static co_status dropout_plan(co_call *call)
     return CO_OK;
 }
 
-/* Where the gradient has another layout, it changes its layout first. */
+/* If the gradient has another layout it is reordered first. */
 static co_status dropout_plan_backward(co_call *call)
 {
     if (call->grad_in[0])
@@ -43,7 +43,7 @@ static void dropout_run(co_tensor *to, const co_tensor *from, const co_call *cal
     const double probability = ((const co_dropout_attr *)call->attr)->p;
     float *u = call->scratch;
 
-    /* Channels that only pad the layout stay zero. */
+    /* Padding channels of the layout stay zero. */
     if (to->data != from->data && p.c % p.block)
         memcpy(to->data, from->data, to->bytes);
     for (int64_t n = 0; n < to->shape.dim[0]; n++) {

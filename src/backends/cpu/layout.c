@@ -1,6 +1,6 @@
 /*
- * layout.c - the layouts of images that have names, as places for the loops of kernels/reorder; and
- * unpack, which gives other backends any tensor of these layouts in the plain one.
+ * layout.c - the named layouts of images as strides for the loops of kernels/reorder; and unpack,
+ * which converts tensors of these layouts to the plain one for other backends.
  */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"

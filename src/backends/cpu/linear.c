@@ -1,7 +1,7 @@
 /*
- * linear.c - linear layers by the loops of kernels/gemm, with weights read where the flat store has
- * them: how the work is cut to fit the caches and shared by threads. Each sum is taken by one
- * thread in one order, so the number of threads changes no bit.
+ * linear.c - linear layers by the loops of kernels/gemm, with weights read in the format of the
+ * flat store: how the work is blocked for the caches and shared by threads. Each sum is taken by
+ * one thread in one order, so the number of threads changes no bit.
  */
 #include "backends/cpu/linear.h"
 
@@ -11,17 +11,18 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 
-/* Elements of a row, below which sums over it and panels of it are too short. */
+/* Elements of a row below which dot products over it and panels of it are too short. */
 #define GEMM_LEAST 192
-/* Samples, beyond which oneDNN's forward pass is faster: turning the weights costs little then. */
+/* Samples above which oneDNN's forward pass is faster: transposing the weights costs little
+   then. */
 #define GEMM_MOST 192
-/* With BF16, samples up to which products of floats are faster all the same, where the weight is
-   too large for a cache: measured. */
+/* With BF16, samples up to which fp32 products are faster all the same, where the weight is too
+   large for a cache: measured. */
 #define GEMM_HALF        48
 #define GEMM_HALF_WEIGHT (1 << 22)
-#define GEMM_LONG        1024      /* elements of a row that are multiplied in one go, about */
+#define GEMM_LONG        1024      /* elements of a row multiplied at once, about */
 #define GEMM_SAMPLES     128       /* rows of x that stay in a second-level cache meanwhile */
-#define GEMM_OUTPUTS     32        /* rows of w that a thread takes at once: whole tiles */
+#define GEMM_OUTPUTS     32        /* rows of w for a thread at once: whole tiles */
 #define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay there */
 #define GEMM_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
 
@@ -89,8 +90,8 @@ bool gemm_choose(gemm *self, const co_call *call)
     return self->loops != NULL;
 }
 
-/* Numbers of dy by rows of the weight; panels of x; numbers of dy by samples; a panel of the weight
-   for each thread. */
+/* Coefficients of dy by rows of the weight; panels of x; coefficients of dy by samples; a panel of
+   the weight for each thread. */
 size_t gemm_backward_bytes(const gemm *self, const co_call *call)
 {
     const gemm_size size = gemm_measure(call);
@@ -103,7 +104,7 @@ size_t gemm_backward_bytes(const gemm *self, const co_call *call)
 
 /* --- running --- */
 
-/* Rows `begin` to `end` of some, from column `k` on. */
+/* Rows `begin` to `end` of a matrix, from column `k` on. */
 static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int64_t k)
 {
     return (gemm_rows){rows->at + begin * rows->step + k, end - begin, rows->step};
@@ -154,7 +155,7 @@ static void gemm_forward(const gemm *self, const co_call *call, const float *x, 
     }
 }
 
-/* The rows that sums go to, in parts of at most loops->rows. */
+/* The rows that are accumulated, in parts of at most loops->rows. */
 typedef struct gemm_parts {
     int64_t n, parts;
 } gemm_parts;

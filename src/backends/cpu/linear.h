@@ -1,6 +1,6 @@
 /*
  * linear.h - the backward pass of a linear layer by the loops of kernels/gemm, for other kernels of
- * the op: oneDNN brings the weights into blocks, and their gradients back, at every step.
+ * the op: oneDNN converts the weights to blocks, and their gradients back, at every step.
  */
 #ifndef CO_BACKENDS_CPU_LINEAR_H
 #define CO_BACKENDS_CPU_LINEAR_H
@@ -15,13 +15,13 @@ typedef struct gemm {
     int threads; /* that there is room for */
 } gemm;
 
-/* What the backward pass reads: rows of the input and of the output's gradient. */
+/* Operands of the backward pass: rows of the input and of the output's gradient. */
 typedef struct gemm_backward_from {
     const float *x, *dy;
 } gemm_backward_from;
 
-/* Find loops for the call that this machine can run. Without any, loops is NULL, and it is false.
- */
+/* Find loops for the call that this machine can run. If there are none, loops is NULL, and the
+   result false. */
 bool gemm_choose(gemm *self, const co_call *call);
 /* Of the room for the backward pass. */
 size_t gemm_backward_bytes(const gemm *self, const co_call *call);

@@ -1,9 +1,9 @@
 /*
  * small_conv.c - convolution of small images: at 4 x 4 pixels a third of what a kernel of 3 x 3
- * multiplies is padding, at 1 x 1 eight ninths. Here each pixel is made of exactly those taps that
- * meet the image, by products of matrices over samples and channels.
+ * multiplies is padding, at 1 x 1 eight ninths. Here each pixel is computed from exactly those taps
+ * that meet the image, by products of matrices over samples and channels.
  *
- * Weights are plain in the flat store. Forward packs the taps that count for its own use, and again
+ * Weights are plain in the flat store. Forward packs the taps that are used for itself, and again
  * for backward, which finds them in the workspace.
  */
 #include <string.h>
@@ -15,14 +15,14 @@
 #include "core/parallel.h"
 #include "kernels/small_conv/small_conv.h"
 
-#define SMALL_CONV_TOGETHER      2  /* blocks of results that the loops make at once */
+#define SMALL_CONV_TOGETHER      2  /* blocks of results that the loops compute at once */
 #define SMALL_CONV_MOST          49 /* taps */
 #define SMALL_CONV_MOST_PIXELS   64
 #define SMALL_CONV_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
 
 #define SMALL_CONV_WINOGRAD 16 /* lanes for which there is Winograd's algorithm */
 
-/* Pairs by what they give: those of k are pair[end[k - 1]] to pair[end[k] - 1]. */
+/* Pairs by their results: those of k are pair[end[k - 1]] to pair[end[k] - 1]. */
 typedef struct small_conv_list {
     int32_t n;
     int32_t *end;          /* owned; (n) */
@@ -61,7 +61,7 @@ static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 }
 #endif
 
-/* Where output pixel `out` meets the image by tap i, in one direction; or -1. */
+/* The input position that output pixel `out` meets by tap i, in one direction; or -1. */
 static int64_t small_conv_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap,
                                int64_t size)
 {
@@ -82,8 +82,8 @@ static int64_t small_conv_count_met(const co_call *call, int dim)
     return n;
 }
 
-/* Measured: it pays from one multiplication in eight on that has padding for a factor. An image of
-   one pixel is a row of a matrix to it, whatever the kernel is. */
+/* Measured: it pays if at least one multiplication in eight has padding for a factor. For it an
+   image of one pixel is a row of a matrix, whatever the kernel is. */
 static bool small_conv_suits(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
@@ -141,7 +141,7 @@ static int64_t small_conv_find_hits(small_conv_hit *hit, const co_call *call)
     return n;
 }
 
-/* Leaves out taps without a hit: `tap` of each becomes its number among the others. */
+/* Remove taps without a pair: `tap` of each pair becomes its index among the others. */
 static co_status small_conv_count_taps(small_conv *self, small_conv_hit *hit, int64_t n)
 {
     int64_t *number;
@@ -287,7 +287,7 @@ static small_conv_sum small_conv_find_sum(const small_conv_list *list, int64_t k
     return (small_conv_sum){list->pair + begin, list->end[k] - begin, call->in[0]->shape.dim[0]};
 }
 
-/* How many of the blocks from `block` on are made at once. */
+/* How many of the blocks from `block` on are computed at once. */
 static int64_t small_conv_blocks_at(const small_conv_image *image, int64_t block)
 {
     return image->blocks - block < SMALL_CONV_TOGETHER ? image->blocks - block

@@ -1,11 +1,11 @@
 /*
  * winograd43.c - 3x3 convolution of stride 1 by the loops of kernels/winograd43: how its work is
- * cut to fit the caches, and the order of its stages.
+ * blocked for the caches, and the order of its stages.
  *
- * Tiles go through in chunks: a chunk's transforms and products lie in the second-level cache where
- * channels are few. Where they are many, tiles are few, and weights are transformed a group of
- * channels at a time, right before they are used. Each sum is taken by one thread in one order, so
- * the number of threads changes no bit.
+ * Tiles are processed in chunks: a chunk's transforms and products stay in the second-level cache
+ * where channels are few. Where they are many, tiles are few, and weights are transformed a group
+ * of channels at a time, right before they are used. Each sum is taken by one thread in one order,
+ * so the number of threads changes no bit.
  */
 #include <string.h>
 
@@ -20,8 +20,8 @@
     (1 << 19)                   /* V and M of a chunk, about: half a second-level cache            \
                                  */
 #define WINOGRAD43_MIN_CHUNK 28 /* tiles: two rows of a product's */
-/* From this size on, U is made a group of about WINOGRAD43_GROUP_BYTES at a time, and V and M may
-   take WINOGRAD43_FAR_BYTES, as all tiles must be there for it. */
+/* From this size on U is computed for a group of about WINOGRAD43_GROUP_BYTES at a time, and V and
+   M may take WINOGRAD43_FAR_BYTES, as all tiles must be available for it. */
 #define WINOGRAD43_MAX_WEIGHT  (1 << 24)
 #define WINOGRAD43_GROUP_BYTES (1 << 22)
 #define WINOGRAD43_FAR_BYTES   (3 << 23)
@@ -105,7 +105,8 @@ static winograd43_grid winograd43_lay_grid(const co_shape *shape, const co_shape
                              .image = shape->dim[1] * h * w};
 }
 
-/* An odd number of lines, so that the 36 points of a tile do not meet in one set of a cache. */
+/* An odd number of cache lines, so that the 36 points of a tile do not map to one set of a
+   cache. */
 static int64_t winograd43_apart(int64_t lines)
 {
     return (lines | 1) * WINOGRAD43_LANES;
@@ -203,7 +204,7 @@ static int64_t winograd43_plane(const winograd43_loops *loops, const winograd43_
     return grid->h * grid->w * WINOGRAD43_LANES * (int64_t)loops->cell;
 }
 
-/* y = x * w, forward, or backward with the weight turned around. */
+/* y = x * w, forward, or backward with the weight rotated by 180 degrees. */
 typedef struct winograd43_convolution {
     const winograd43_loops *loops;
     const winograd43_cut *cut;

@@ -1,5 +1,6 @@
 /*
- * backend.c - the list of oneDNN's kernels, the threads they run on, and oneDNN's failures as ours.
+ * backend.c - the list of oneDNN's kernels, the threads they run on, and the translation of
+ * oneDNN's failures.
  */
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ int onednn_use_threads(const co_call *call)
     return co_parallel_threads(threads);
 }
 
-/* oneDNN's names of the levels: each set of flags holds those of the older ones. */
+/* oneDNN's names of the levels: the flags of each include those of the lower ones. */
 static const dnnl_cpu_isa_t backend_isas[CO_ISA_LEVELS] = {
     [CO_ISA_BASE] = dnnl_cpu_isa_sse41,
     [CO_ISA_AVX2] = dnnl_cpu_isa_avx2,
@@ -23,7 +24,7 @@ static const dnnl_cpu_isa_t backend_isas[CO_ISA_LEVELS] = {
     [CO_ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
 };
 
-/* Our limit holds in oneDNN, too. It can be said only before oneDNN has made anything. */
+/* Our limit holds in oneDNN, too. It can be set only before oneDNN has created anything. */
 static void backend_limit(void)
 {
     if (co_isa_is_limited())

@@ -1,8 +1,8 @@
 /*
  * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then scale and shift.
  *
- * oneDNN gives the mean and the biased variance of the batch, which stay for backward; the
- * running statistics are moved here, by PyTorch's rule.
+ * oneDNN computes the mean and the biased variance of the batch, which are kept for backward; the
+ * running statistics are updated here, by PyTorch's rule.
  */
 #include "backends/onednn/onednn.h"
 
@@ -14,7 +14,7 @@ static unsigned batchnorm_flags(const co_call *call)
            (call->training ? 0u : (unsigned)dnnl_use_global_stats);
 }
 
-/* Statistics of the batch lie in the workspace: mean (C), variance (C). */
+/* Statistics of the batch are in the workspace: mean (C), variance (C). */
 static void batchnorm_statistics(onednn_operand *mean, onednn_operand *var, const co_call *call)
 {
     *mean = onednn_tensor(&call->param[RUNNING_MEAN]);
@@ -55,7 +55,7 @@ static co_status batchnorm_plan(co_call *call)
     }
 }
 
-/* One of the two ways to give the gradients of the parameters. oneDNN wants to see the shift here,
+/* One of the two ways to return the gradients of the parameters. oneDNN requires the shift here,
    too, though nothing depends on it. */
 static co_status batchnorm_add_backward(onednn_self *self, const_dnnl_primitive_desc_t pd,
                                         onednn_when when, const onednn_operand *dy,
@@ -98,7 +98,7 @@ static co_status batchnorm_plan_backward(co_call *call)
     co_status st;
 
     CO_TRY(onednn_convert(&dy, self, &self->backward, &x.md));
-    /* oneDNN always gives dx; where nobody wants it, scratch takes it. */
+    /* oneDNN always computes dx; where it is not needed it goes to scratch. */
     if (call->grad_in[0]) {
         onednn_like(call->grad_in[0], call->in[0]);
         dx = onednn_tensor(call->grad_in[0]);

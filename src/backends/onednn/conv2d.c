@@ -1,8 +1,8 @@
 /*
- * conv2d.c - convolution by oneDNN: directly, or in floats by its Winograd algorithm where
+ * conv2d.c - convolution by oneDNN: directly, or in fp32 by its Winograd algorithm where
  * cpu/conv2d_rules.c says so.
  *
- * Weights are plain in the flat store and change at every step, so each run brings them into the
+ * Weights are plain in the flat store and change at every step, so each run reorders them to the
  * kernel's format.
  */
 #include <string.h>
@@ -15,16 +15,16 @@
 typedef struct conv2d {
     onednn_self base;
     dnnl_dims_t stride, dilation, padding, behind; /* padding before and behind the image */
-    bool trimmed;                                  /* some taps only ever meet padding: left out */
-    int64_t first;                                 /* element of the weight, of those that do not */
-    bool covers;                                   /* the taps are the image: a matrix product */
+    bool trimmed;  /* some taps only ever meet padding, and are left out */
+    int64_t first; /* element of the weight, of those that do not */
+    bool covers;   /* the taps are the image: a matrix product */
     int weight_ndim;
     dnnl_dims_t weight_dim;  /* (out, in, kh, kw), or (groups, out / groups, in / groups, kh, kw) */
     onednn_operand grad_out; /* in backward, as the gradient of the weights reads it */
     size_t grad_out_end;     /* of it in scratch */
 } conv2d;
 
-/* Whether each tap meets its one element of the image, and there is one output. */
+/* Whether each tap meets exactly one element of the image, and there is one output. */
 static bool conv2d_covers(const conv2d *self, const co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
@@ -65,8 +65,8 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
     self->covers = groups == 1 && conv2d_covers(self, call);
 }
 
-/* One of oneDNN's three descriptors of a convolution, for an algorithm; and of the inner product
-   that it is where the taps cover the image. */
+/* One of oneDNN's three descriptors of a convolution, for an algorithm; and of the equivalent inner
+   product where the taps cover the image. */
 typedef struct conv2d_pass {
     dnnl_status_t (*convolution)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
                                  const conv2d *self, const co_call *call);
@@ -95,8 +95,8 @@ static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const
     return onednn_describe(out, &self->base, &desc);
 }
 
-/* The output of one place a channel, as the layers around it like it: rows, but called blocks of
-   channels where those are full. */
+/* An output of one pixel, in the format that the layers around it prefer: rows, but called blocks
+   of channels where those are full. */
 static dnnl_memory_desc_t conv2d_output(const co_call *call)
 {
     const int64_t *dim = call->out[0]->shape.dim;
@@ -125,7 +125,7 @@ static co_status conv2d_read_output(onednn_operand *x, conv2d *self, const_dnnl_
     return CO_OK;
 }
 
-/* The taps that count, as they lie among all. */
+/* The taps that are used, as a part of all. */
 static co_status conv2d_weight(onednn_operand *out, const conv2d *self, const co_tensor *tensor)
 {
     const int64_t *all = tensor->shape.dim;
@@ -204,7 +204,7 @@ static co_status conv2d_plan(co_call *call)
     }
 }
 
-/* One of the two ways to give the gradients of the parameters. */
+/* One of the two ways to return the gradients of the parameters. */
 static co_status conv2d_add_backward_weights(conv2d *self, const_dnnl_primitive_desc_t pd,
                                              onednn_when when, const onednn_operand *src)
 {
@@ -292,7 +292,7 @@ static co_status conv2d_add_backward_data(conv2d *self, const_dnnl_primitive_des
     onednn_operand diff_dst = self->grad_out, weight, diff_src;
     dnnl_memory_desc_t md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
 
-    /* The gradients of the weights are out by now, and what they have read may serve again. */
+    /* The gradients of the weights have been stored by now, and their inputs may be overwritten. */
     program->scratch = self->grad_out_end;
     if (!onednn_same(&diff_dst.md, &md)) {
         program->scratch = 0;

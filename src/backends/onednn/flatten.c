@@ -19,7 +19,7 @@ static co_status flatten_plan(co_call *call)
     return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);
 }
 
-/* The gradient leaves in the layout of the input, which the layers before work in. */
+/* The gradient gets the layout of the input, in which the layers before compute. */
 static co_status flatten_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;

@@ -56,7 +56,7 @@ static co_status linear_plan(co_call *call)
     return linear_plan_product(call);
 }
 
-/* One of the two ways to give the gradients of the parameters. */
+/* One of the two ways to return the gradients of the parameters. */
 static co_status linear_add_backward_weights(onednn_self *self, const_dnnl_primitive_desc_t pd,
                                              onednn_when when, const onednn_operand *src,
                                              const onednn_operand *diff_dst)
@@ -154,7 +154,7 @@ static co_status linear_plan_backward_product(co_call *call)
     CO_TRY(linear_plan_backward_weights(self, call));
     if (!call->grad_in[0])
         return CO_OK;
-    self->backward.scratch = 0; /* the gradients of the weights are out by then */
+    self->backward.scratch = 0; /* the gradients of the weights have been stored by then */
     CO_TRY(onednn_check(
         dnnl_inner_product_backward_data_desc_init(&desc, &any_src, &any_weight, &any_dst), call,
         "describe the layer's backward"));

@@ -2,8 +2,8 @@
  * onednn.h - what the kernels of this folder share: layouts, and programs of primitives.
  *
  * A kernel plans by writing two short programs (forward, backward): steps that each execute one
- * primitive. Operands are named by where their address will be found once the plan is bound, so
- * that binding and running are the same for all kernels.
+ * primitive. Operands are given by the location of their address, which is known once the plan is
+ * bound, so that binding and running are the same for all kernels.
  */
 #ifndef CO_BACKENDS_ONEDNN_ONEDNN_H
 #define CO_BACKENDS_ONEDNN_ONEDNN_H
@@ -48,7 +48,7 @@ typedef struct onednn_step {
 
 typedef struct onednn_program {
     int n;
-    size_t scratch; /* bytes taken of the call's */
+    size_t scratch; /* bytes used of the call's */
     onednn_step step[ONEDNN_MAX_STEP];
 } onednn_program;
 
@@ -58,9 +58,9 @@ typedef struct onednn_self {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr;       /* scratchpads are ours */
-    bool small;                       /* waiting for threads would take longer than working */
+    bool small;                       /* synchronizing threads would take longer than computing */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
-    const char *loops;                /* for profiles: what runs beside primitives, or NULL */
+    const char *loops;                /* for profiles: code that runs besides primitives, or NULL */
     const char *back_loops;           /* of the backward pass, if not the same */
     dnnl_memory_desc_t out, grad_in;  /* descriptors of opaque layouts */
     onednn_program forward, backward;
@@ -74,7 +74,7 @@ typedef struct onednn_arg {
 
 /* --- backend.c --- */
 /* Set the number of threads that oneDNN starts for the calling thread: 1 for a small call, else
-   those of `call`. The same number for loops of ours. */
+   those of `call`. Our loops use the same number. */
 int onednn_use_threads(const co_call *call);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);
@@ -83,22 +83,22 @@ co_status onednn_check(dnnl_status_t status, const co_call *call, const char *wh
 bool onednn_has(co_isa level);
 
 /* --- program.c: while planning --- */
-/* First thing in every plan. */
+/* First call in every plan. */
 co_status onednn_begin(co_call *call);
-/* Row-major; and the same in whatever format the primitive likes best. */
+/* Row-major; and the same in the format that the primitive prefers. */
 dnnl_memory_desc_t onednn_plain(co_dtype dtype, int ndim, const int64_t *dim);
 dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim);
 /* Of a tensor of the call, whatever its layout is. */
 dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor);
-/* Whether a kernel that knows BF16 may run the call: the CPU has instructions for it, and its
-   parameters are used as they are. Always, for floats. */
+/* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
+   not rounded otherwise. Always, for fp32. */
 bool onednn_takes(const co_call *call, const char **why);
 bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
 /* A tensor of the call in its layout; `tensor` outlives the plan. */
 onednn_operand onednn_tensor(const co_tensor *tensor);
 /* The format that a primitive descriptor has chosen for DNNL_ARG_`arg`. */
 dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg);
-/* Let `tensor` have the format `md`; `own` becomes its descriptor if that has no name of ours. */
+/* Let `tensor` have the format `md`; `own` becomes its descriptor if it is not a named layout. */
 void onednn_set_format(co_tensor *tensor, dnnl_memory_desc_t *own, const dnnl_memory_desc_t *md);
 /* Of the layout, which is no opaque one, for images of this type and size. */
 dnnl_memory_desc_t onednn_named(const co_layout *layout, dnnl_data_type_t type, int ndim,
@@ -109,7 +109,7 @@ void onednn_like(co_tensor *tensor, const co_tensor *other);
 dnnl_prop_kind_t onednn_direction(const co_call *call);
 /* Describe a primitive from one of oneDNN's operation descriptors. */
 co_status onednn_describe(dnnl_primitive_desc_t *out, onednn_self *self, const void *op_desc);
-/* A place of this format in the call's scratch memory. */
+/* Memory of this format in the call's scratch area. */
 onednn_operand onednn_scratch(onednn_self *self, onednn_program *program,
                               const dnnl_memory_desc_t *md);
 /* Append a step. The scratchpad that the primitive asks for is added to the arguments. */
@@ -121,15 +121,15 @@ co_status onednn_add_reorder(onednn_self *self, onednn_program *program, onednn_
 /* Unless `x` has the format `md`, append a reorder into scratch and let `x` be the result. */
 co_status onednn_convert(onednn_operand *x, onednn_self *self, onednn_program *program,
                          const dnnl_memory_desc_t *md);
-/* A parameter's gradient in the format `md`: `work` is where the primitive shall write it, and
-   onednn_put_gradient brings it from there to the flat store. `when` is one of the two ways. */
+/* A parameter's gradient in the format `md`: `work` is where the primitive writes it, and
+   onednn_put_gradient reorders it from there to the flat store. `when` is one of the two ways. */
 onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn_operand *store,
                                const dnnl_memory_desc_t *md);
 co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
                               const onednn_operand *store);
 
 /* --- rows.c --- */
-/* Whether it knows how to bring the one format to the other, and this machine. */
+/* Whether it supports this reorder on this machine. */
 bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
                       const dnnl_memory_desc_t *to);
 /* to = from, or to += from. */

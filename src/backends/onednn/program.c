@@ -10,8 +10,8 @@
 #include "backends/onednn/onednn.h"
 
 #define PROGRAM_ALIGN 64
-/* Products that take one core some 30 microseconds, in which an element that is only read and
-   written counts as much as PROGRAM_ELEMENT_WORK of them. */
+/* Products that take one core some 30 microseconds; an element that is only read and written counts
+   as much as PROGRAM_ELEMENT_WORK of them. */
 #define PROGRAM_SMALL_WORK   (1 << 21)
 #define PROGRAM_ELEMENT_WORK 16
 
@@ -176,7 +176,7 @@ onednn_operand onednn_scratch(onednn_self *self, onednn_program *program,
     return x;
 }
 
-/* The memory object comes without an address; bind gives it one. */
+/* The memory object is created without an address, which bind sets. */
 static co_status program_add_arg(onednn_self *self, onednn_step *step, int id,
                                  const onednn_operand *x)
 {
@@ -280,7 +280,7 @@ onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn
     return onednn_scratch(self, &self->backward, md);
 }
 
-/* A step without a primitive. */
+/* A step that is not a primitive. */
 static co_status program_add_rows(onednn_self *self, onednn_when when, const onednn_rows *rows,
                                   const onednn_operand *from, const onednn_operand *to)
 {
@@ -395,7 +395,7 @@ void onednn_fini(co_call *call)
     dnnl_engine_destroy(self->engine);
 }
 
-/* Primitives by the names of their implementations, changes of format by their number. */
+/* Primitives by the names of their implementations, reorders by their number. */
 void onednn_describe_call(char *out, size_t size, const co_call *call, bool backward)
 {
     const onednn_self *self = call->self;

@@ -1,5 +1,5 @@
 /*
- * relu.c - negative values become zero, in whatever layout they come.
+ * relu.c - negative values become zero, in any layout.
  */
 #include "backends/onednn/onednn.h"
 
@@ -36,7 +36,7 @@ static co_status relu_plan_backward(co_call *call)
 
     if (!call->grad_in[0])
         return CO_OK;
-    /* The incoming gradient is left as it is where possible: then dx can lie over it. */
+    /* The incoming gradient keeps its layout where possible: then dx can share its memory. */
     onednn_like(call->grad_in[0], onednn_same(&dy.md, &y.md) ? call->grad_out[0] : call->out[0]);
     dx = onednn_tensor(call->grad_in[0]);
     CO_TRY(onednn_convert(&dy, self, &self->backward, &y.md));

@@ -1,6 +1,6 @@
 /*
- * rows.c - a step of a program that is no primitive of oneDNN: a convolution's weight gradient from
- * blocks to the rows of the flat store, where that has loops for this machine.
+ * rows.c - a step of a program that is not a primitive of oneDNN: reorders a convolution's weight
+ * gradient from blocks to the rows of the flat store, where there are loops for this machine.
  */
 
 #include "backends/onednn/onednn.h"
