@@ -124,7 +124,7 @@ typedef struct co_loader_options {
     co_sampler *sampler;       /* borrowed; used by the loader alone. For at most as many samples as
                                   `dataset` has */
     int rank;                  /* rank of the sampler */
-    int parts;                 /* consecutive shards of the sampler that this rank reads, from
+    int shards;                /* consecutive shards of the sampler that this rank reads, from
                                   `rank` on; 0: 1 */
     int threads;               /* 0: read in the calling thread */
     int depth;                 /* batches read ahead; 0: 4 */

@@ -25,7 +25,7 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
     batch->step = l->step;
     batch->count = 0;
     batch->global = co_sampler_global(l->sampler, l->step);
-    for (int rank = l->rank; rank < l->rank + l->parts; rank++) {
+    for (int rank = l->rank; rank < l->rank + l->shards; rank++) {
         CO_TRY(
             co_sampler_indices(l->sampler, slot->sample + batch->count, l->epoch, l->step, rank));
         batch->count += co_sampler_local(l->sampler, l->step, rank);

@@ -19,7 +19,7 @@ static uint64_t loader_most(const co_loader *l)
 {
     uint64_t most = 0;
 
-    for (int rank = l->rank; rank < l->rank + l->parts; rank++)
+    for (int rank = l->rank; rank < l->rank + l->shards; rank++)
         most += co_sampler_local_max(l->sampler, rank);
     return most;
 }
@@ -73,9 +73,9 @@ static uint64_t loader_claim_size(const co_loader *l, int threads)
 
 static co_status loader_check(const co_loader_options *o)
 {
-    if (o->threads < 0 || o->depth < 0 || o->parts < 0)
-        return co_fail(CO_E_USAGE, "loader: threads, depth and parts cannot be negative");
-    CO_TRY(co_sampler_fits(o->sampler, o->dataset, o->rank, o->parts));
+    if (o->threads < 0 || o->depth < 0 || o->shards < 0)
+        return co_fail(CO_E_USAGE, "loader: threads, depth and shards cannot be negative");
+    CO_TRY(co_sampler_fits(o->sampler, o->dataset, o->rank, o->shards));
     if (o->first_step >= co_sampler_steps(o->sampler))
         return co_fail(CO_E_USAGE, "loader: cannot start at step %llu of an epoch of %llu",
                        (unsigned long long)o->first_step,
@@ -96,7 +96,7 @@ co_status co_loader_create(co_loader **out, const co_loader_options *options)
     l->sampler = options->sampler;
     l->queue = options->queue;
     l->rank = options->rank;
-    l->parts = options->parts ? options->parts : 1;
+    l->shards = options->shards ? options->shards : 1;
     l->seed = options->seed;
     l->skip_bad = co_dataset_skips_bad(l->dataset);
     l->sample_size = (size_t)co_shape_count(co_dataset_shape(l->dataset));

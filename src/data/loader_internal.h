@@ -19,7 +19,7 @@ struct co_loader {
     const co_dataset *dataset; /* borrowed */
     co_sampler *sampler;       /* borrowed; under plan_lock */
     co_queue *queue;           /* borrowed */
-    int rank, parts;
+    int rank, shards;
     uint64_t seed;
     size_t sample_size; /* floats */
     bool skip_bad, past;

@@ -84,7 +84,7 @@ static co_status feed_share_shards(co_tree **out, co_loader_options *loading, co
     CO_TRY(co_spec_check_ranks(spec, co_comm_size(comm)));
     CO_TRY(co_tree_create(out, (int)spec->shards, co_comm_size(comm)));
     loading->rank = co_tree_first(*out, rank);
-    loading->parts = co_tree_first(*out, rank + 1) - loading->rank;
+    loading->shards = co_tree_first(*out, rank + 1) - loading->rank;
     return CO_OK;
 }
 

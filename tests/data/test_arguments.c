@@ -138,14 +138,14 @@ static void dataset_missing_sample_or_rank_is_refused(void **state)
     loading.dataset = data;
     for (int k = 0; k < 4; k++) {
         loading.rank = (int[]){2, -1, 1, INT32_MAX}[k];
-        loading.parts = k == 2 ? 2 : 0;
+        loading.shards = k == 2 ? 2 : 0;
         assert_says(co_loader_create(&loader, &loading), CO_E_USAGE,
                     "the sampler's ranks are 0 to 1");
     }
     co_sampler_destroy(loading.sampler);
     sampling.count++;
     assert_int_equal(co_sampler_create(&loading.sampler, &sampling), CO_OK);
-    loading.rank = loading.parts = 0;
+    loading.rank = loading.shards = 0;
     assert_says(co_loader_create(&loader, &loading), CO_E_USAGE,
                 "the sampler is for 98 samples, the data set has 97");
     co_sampler_destroy(loading.sampler);
