@@ -49,12 +49,10 @@ static co_status plan_check_device(const co_store *store, const co_plan_options 
 
 static co_status plan_take_results(co_plan *plan)
 {
-    const size_t bytes = plan->plain[plan->graph->output]->tensor.bytes +
-                         plan->plain[plan->graph->loss]->tensor.bytes;
-
     if (co_device_is_host(plan->store->device))
         return CO_OK;
-    return co_device_alloc(&plan->results, plan->store->device, bytes, CO_MEMORY_PINNED);
+    return co_device_alloc(&plan->results, plan->store->device, co_plan_result_bytes(plan),
+                           CO_MEMORY_PINNED);
 }
 
 static co_status plan_take_samples(co_plan *plan)
@@ -165,20 +163,32 @@ const uint32_t *co_plan_samples(const co_plan *plan)
     return plan->samples ? plan->samples->tensor.data : NULL;
 }
 
-co_status co_plan_results(const float **output, const float **loss, co_plan *plan)
+size_t co_plan_result_bytes(const co_plan *plan)
+{
+    return plan->plain[plan->graph->output]->tensor.bytes +
+           plan->plain[plan->graph->loss]->tensor.bytes;
+}
+
+co_status co_plan_queue_results(const co_plan *plan, void *to)
 {
     const co_tensor *out = &plan->plain[plan->graph->output]->tensor;
     const co_tensor *each = &plan->plain[plan->graph->loss]->tensor;
     co_queue *queue = plan->store->queue;
+
+    CO_TRY(co_queue_copy(queue, to, out->data, out->bytes));
+    return co_queue_copy(queue, (char *)to + out->bytes, each->data, each->bytes);
+}
+
+co_status co_plan_results(const float **output, const float **loss, co_plan *plan)
+{
+    const co_tensor *out = &plan->plain[plan->graph->output]->tensor;
     char *results = plan->results;
 
-    if (results) {
-        CO_TRY(co_queue_copy(queue, results, out->data, out->bytes));
-        CO_TRY(co_queue_copy(queue, results + out->bytes, each->data, each->bytes));
-    }
-    CO_TRY(co_queue_wait(queue, CO_DEVICE_WAIT_MS));
+    if (results)
+        CO_TRY(co_plan_queue_results(plan, results));
+    CO_TRY(co_queue_wait(plan->store->queue, CO_DEVICE_WAIT_MS));
     *output = results ? plan->results : out->data;
-    *loss = results ? (const float *)(const void *)(results + out->bytes) : each->data;
+    *loss = results ? (const float *)(const void *)(results + out->bytes) : co_plan_loss(plan);
     return CO_OK;
 }
 

@@ -63,6 +63,11 @@ const uint32_t *co_plan_samples(const co_plan *plan);
    the next forward. Waits for the queue. */
 co_status co_plan_results(const float **output, const float **loss, co_plan *plan);
 
+/* The same for who waits later: queues copies of both to `to`, one after the other, which the
+   device may copy to at its leisure and which has this many bytes. */
+size_t co_plan_result_bytes(const co_plan *plan);
+co_status co_plan_queue_results(const co_plan *plan, void *to);
+
 /* The same where they lie in the plan, for who knows that it is on the host. No input of that name:
    NULL. */
 void *co_plan_input(co_plan *plan, const char *name);

@@ -138,6 +138,7 @@ void co_model_destroy(co_model *model)
         return;
     co_model_drop_plans(model);
     co_plan_block_free(&model->block);
+    co_model_drop_late(model);
     co_store_destroy(model->store);
     co_free(model->metric_sums);
     co_graph_destroy(model->graph);
@@ -366,16 +367,14 @@ static void model_measure(co_model *model, const co_metric_batch *batch)
         co_metric_set_accumulate(model->metrics, model->metric_sums, batch);
 }
 
-static co_status model_count(co_result *out, co_model *model, co_plan *plan, const co_batch *batch,
-                             bool training)
+void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
+                    const co_batch *batch, bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
     const co_field *target = co_batch_find(batch, CO_FIELD_TARGET);
     const size_t classes = (size_t)model->classes;
     co_metric_batch seen = {.form = {co_model_target(model), classes}, .n = batch->count};
-    const float *score, *loss;
 
-    CO_TRY(co_plan_results(&score, &loss, plan));
     if (seen.form.target != CO_TARGET_LABEL)
         label = NULL;
     seen.output = score;
@@ -384,21 +383,23 @@ static co_status model_count(co_result *out, co_model *model, co_plan *plan, con
     model_measure(model, &seen);
     if (seen.form.target == CO_TARGET_BINARY) {
         co_metrics_count_binary(out, score, loss, seen.target, batch->count, classes);
-        return CO_OK;
+        return;
     }
     co_metrics_count(out, score, loss, label ? label->data : NULL, batch->count, classes);
     if (label && model->confusion && !training)
         co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
-    return CO_OK;
 }
 
-static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
-                                   bool training)
+/* `out` NULL: whoever asks will count later. */
+co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
+                               bool training)
 {
+    const float *score, *loss;
     co_plan *plan = NULL;
     co_run run;
 
-    memset(out, 0, sizeof(*out));
+    if (out)
+        memset(out, 0, sizeof(*out));
     if (training || batch->count > 0)
         model->last = NULL;
     CO_TRY(model_check_batch(model, batch, training));
@@ -418,20 +419,23 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         co_model_check_loss(model, plan, batch->count);
         model->last = plan;
     }
+    if (!out)
+        return CO_OK;
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
-    CO_TRY(model_count(out, model, plan, batch, training));
+    CO_TRY(co_plan_results(&score, &loss, plan));
+    co_model_count(out, model, score, loss, batch, training);
     co_profiler_leave(model->profiler);
     return CO_OK;
 }
 
 co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch)
 {
-    return model_run_forward(out, model, batch, true);
+    return co_model_run_forward(out, model, batch, true);
 }
 
 co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch)
 {
-    return model_run_forward(out, model, batch, false);
+    return co_model_run_forward(out, model, batch, false);
 }
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)

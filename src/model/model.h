@@ -14,11 +14,19 @@
 #include "model/precision.h"
 #include "optim/optim.h"
 
+#define CO_MODEL_MAX_LATE 64 /* micro-batches of a step on a device */
+
 /* A compiled batch size; a model keeps one plan for each it has met. */
 typedef struct model_plan {
     co_plan *plan; /* owned */
     struct model_plan *next;
 } model_plan;
+
+/* Logits and losses of a micro-batch, on their way from a device. */
+typedef struct model_late {
+    void *memory; /* owned, pinned */
+    size_t bytes;
+} model_late;
 
 struct co_model {
     co_config *config; /* owned if `owns_config`: holds the attributes of the layers */
@@ -35,13 +43,14 @@ struct co_model {
     bool given;         /* its initial weights come from a file, not from the seed */
     int64_t classes;    /* logits per sample */
     int64_t *confusion; /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
-    const co_metric_set *metrics; /* borrowed; of each forward; NULL: none */
-    co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
-    model_plan *plans[2];         /* lists: evaluation, training */
-    co_plan_block block;          /* where all of them lie */
-    struct co_profiler *profiler; /* borrowed; watches the plans; NULL: nobody does */
-    co_plan *last;                /* of a training forward that nothing has overwritten since; NULL:
-                                     there is none, or it had no samples */
+    const co_metric_set *metrics;       /* borrowed; of each forward; NULL: none */
+    co_sum *metric_sums;                /* owned, (n_sum): of the last forward */
+    model_plan *plans[2];               /* lists: evaluation, training */
+    model_late late[CO_MODEL_MAX_LATE]; /* unused on the host */
+    co_plan_block block;                /* where all of them lie */
+    struct co_profiler *profiler;       /* borrowed; watches the plans; NULL: nobody does */
+    co_plan *last; /* of a training forward that nothing has overwritten since; NULL:
+                      there is none, or it had no samples */
 };
 
 /* The same as co_model_options with values of a config, which is borrowed. */
@@ -63,6 +72,21 @@ co_status co_model_move(co_model *model, co_device *device, const co_backend *co
 /* Where the host does not look at once, bad_loss of the step's values: whether all `count` losses
    of the plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
+
+/* Training forward whose results are taken later: of as many micro-batches as a step has, each in a
+   `slot` from 0 on. */
+co_status co_model_forward_late(co_model *model, const co_batch *batch, int slot);
+/* Until all is done that the device has been given, while `comm` advances (co_comm_wait_fence). */
+co_status co_model_wait(const co_model *model, co_comm *comm);
+/* What co_model_forward would have given, on the same batch, once that has returned. */
+void co_model_take_late(co_result *out, co_model *model, const co_batch *batch, int slot);
+/* Frees what the two have kept; nothing is on its way. */
+void co_model_drop_late(co_model *model);
+/* Parts of the above. `out` NULL: nothing is waited for nor counted. */
+co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
+                               bool training);
+void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
+                    const co_batch *batch, bool training);
 
 /* Whether samples of the data set have the fields that the network takes; CO_E_USAGE says which it
    lacks. */

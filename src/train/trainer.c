@@ -30,6 +30,12 @@ static co_status trainer_diverged(const trainer *t, const char *what)
                    what, (unsigned long long)t->step, (unsigned long long)t->epoch);
 }
 
+/* Whether a step is queued as a whole, and looked at when that is done. */
+static bool trainer_is_late(const trainer *t)
+{
+    return t->job->model->store->ring;
+}
+
 static co_status trainer_check_loss(const trainer *t, const co_result *part)
 {
     return isfinite(part->loss_sum) ? CO_OK : trainer_diverged(t, "the loss is");
@@ -47,6 +53,38 @@ static co_status trainer_check_weights(const trainer *t)
     return CO_OK;
 }
 
+/* Micro-batch `k` of a rank's part of a batch. */
+static co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k)
+{
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
+
+    return co_batch_slice(batch, begin, end - begin);
+}
+
+/* What a forward has found. */
+static co_status trainer_count(co_result *seen, trainer *t, co_result *part, int shard)
+{
+    if (!co_overflow_forgive(&t->overflow, part)) {
+        CO_TRY(trainer_check_loss(t, part));
+        co_measures_take(&t->measures, t->job->model, shard);
+    }
+    co_metrics_add(seen, part);
+    return CO_OK;
+}
+
+/* Where work is done at once; else it is only queued, for trainer_take_late. */
+static co_status trainer_forward(co_result *seen, trainer *t, const co_batch *slice, uint64_t k,
+                                 int shard)
+{
+    co_result part;
+
+    if (trainer_is_late(t))
+        return co_model_forward_late(t->job->model, slice, (int)k);
+    CO_TRY(co_model_forward(&part, t->job->model, slice));
+    return trainer_count(seen, t, &part, shard);
+}
+
 /* Forward and backward of a rank's part of a batch, or of shard `shard` of it, in micro-batches;
    `more` shards of this rank follow. */
 static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
@@ -55,20 +93,13 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
     for (uint64_t k = 0; k < parts; k++) {
-        const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
-        const co_batch slice = co_batch_slice(batch, begin, end - begin);
+        const co_batch slice = trainer_slice(t, batch, k);
         const bool last = k + 1 == parts;
-        co_result part;
 
-        CO_TRY(co_model_forward(&part, t->job->model, &slice));
-        if (!co_overflow_forgive(&t->overflow, &part)) {
-            CO_TRY(trainer_check_loss(t, &part));
-            co_measures_take(&t->measures, t->job->model, shard);
-        }
-        co_metrics_add(seen, &part);
+        CO_TRY(trainer_forward(seen, t, &slice, k, shard));
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
-        if (last && !more)
+        if (last && !more && !trainer_is_late(t))
             CO_TRY(co_recent_post(&t->recent, t->step + 1, t->shards.tree ? NULL : seen));
         CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
     }
@@ -110,16 +141,25 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     return co_recent_finish(&t->recent, seen, global, t->train_seconds + trainer_epoch_seconds(t));
 }
 
-/* What a device has found in the step, which this waits for. */
-static co_status trainer_take_values(trainer *t)
+/* What a device has found in a step, which was queued as a whole: the one wait for it. */
+static co_status trainer_take_late(co_result *seen, trainer *t, const co_batch *batch)
 {
-    const co_store *store = t->job->model->store;
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
     co_step_values values;
 
-    if (!store->ring)
+    if (!trainer_is_late(t))
         return CO_OK;
-    CO_TRY(co_values_read(&values, store));
-    return co_distributed_take(t->distributed, &values);
+    CO_TRY(co_model_wait(t->job->model, t->comm));
+    CO_TRY(co_values_read(&values, t->job->model->store));
+    CO_TRY(co_distributed_take(t->distributed, &values));
+    for (uint64_t k = 0; k < parts; k++) {
+        const co_batch slice = trainer_slice(t, batch, k);
+        co_result part;
+
+        co_model_take_late(&part, t->job->model, &slice, (int)k);
+        CO_TRY(trainer_count(seen, t, &part, 0));
+    }
+    return co_recent_post(&t->recent, t->step + 1, seen);
 }
 
 static void trainer_settle_overflow(trainer *t)
@@ -153,7 +193,7 @@ co_status trainer_step(trainer *t)
     else
         CO_TRY(trainer_compute(&seen, t, &batch, 0, false));
     CO_TRY(co_distributed_step(t->distributed));
-    CO_TRY(trainer_take_values(t));
+    CO_TRY(trainer_take_late(&seen, t, &batch));
     co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
     CO_TRY(trainer_account(t, &seen, batch.global));
     trainer_settle_overflow(t);
