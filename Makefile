@@ -24,7 +24,7 @@ run = cd $(1) && rm -f tests.xml && { \
 program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints \
+.PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints test-additions \
          test-mutations test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         install uninstall clean
@@ -74,6 +74,10 @@ test-mutations: ## MUTATIONS=1000 damaged files for each reader of untrusted byt
 
 test-checkpoints: all ## 300 times SIGKILL while checkpoints are written
 	@tests/checkpoint/kills.sh build/cohort $(or $(KILLS),300)
+
+test-additions: ## add a strategy and a command to a copy of the tree, build and run them
+	@$(SETUP) build optional
+	@JOBS=$(JOBS) scripts/additions.sh
 
 test-busy: tests ## the tests beside two busy loops, those with a clock 20 times; ROUNDS=n, REPEATS=n
 	@scripts/busy.sh build $(or $(ROUNDS),3) $(or $(REPEATS),20)
