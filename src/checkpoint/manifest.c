@@ -134,6 +134,9 @@ static json_t *manifest_build(const co_manifest *m, const co_manifest_layout *la
         bad |= json_object_set_new(root, text->name, json_string((const char *)m + text->offset));
     bad |= manifest_put_numbers(root, m, manifest_numbers);
     bad |= json_object_set_new(root, "test_accuracy", manifest_real(m->test_accuracy));
+    if (m->best_by[0])
+        bad |= json_object_set_new(root, "best_by", json_string(m->best_by)) |
+               json_object_set_new(root, "best_value", manifest_real(m->best_value));
     bad |= manifest_put_numbers(point, m->point, layout->point);
     bad |= json_object_set_new(root, "position", point);
     bad |= manifest_put_ranks(root, m, layout);

@@ -61,7 +61,10 @@ typedef struct co_manifest {
     char model[CO_MANIFEST_MAX_TEXT], dataset[CO_MANIFEST_MAX_TEXT], strategy[CO_MANIFEST_MAX_TEXT],
         precision[CO_MANIFEST_MAX_TEXT];
     uint64_t seed, ranks, train_samples, parameter_count;
-    double test_accuracy; /* of these weights; NaN: not measured here */
+    double test_accuracy; /* of these weights; NaN: not measured here, or not defined */
+    char best_by[CO_MANIFEST_MAX_TEXT]; /* the metric by which the run finds its best checkpoint;
+                                           "": accuracy, by a version that knew no other */
+    double best_value;                  /* of these weights, likewise */
     int n_file, n_array;
     co_manifest_file file[CO_MANIFEST_MAX_FILES];
     co_manifest_array array[CO_MANIFEST_MAX_ARRAYS];

@@ -193,6 +193,15 @@ static co_status read_root(co_manifest *out, const json_t *root, const char *whe
     if (!json_is_number(accuracy) && !json_is_null(accuracy))
         return read_fail(where, "test_accuracy", "a number, or null");
     out->test_accuracy = json_is_null(accuracy) ? (double)NAN : json_number_value(accuracy);
+    out->best_value = out->test_accuracy;
+    if (json_object_get(root, "best_by")) {
+        const json_t *value = json_object_get(root, "best_value");
+
+        CO_TRY(read_text(out->best_by, root, "best_by", where));
+        if (!json_is_number(value) && !json_is_null(value))
+            return read_fail(where, "best_value", "a number, or null");
+        out->best_value = json_is_null(value) ? (double)NAN : json_number_value(value);
+    }
     out->point = co_calloc(1, layout->point_size);
     if (!out->point)
         return CO_E_NOMEM;

@@ -30,7 +30,12 @@ static void inspect_print_place(const co_manifest *m)
            point->train_seconds + point->epoch_seconds);
     if (isfinite(m->test_accuracy))
         printf("accuracy     %.4f on the test split\n", m->test_accuracy);
-    if (point->best.figures.step > 0)
+    if (m->best_by[0] && isfinite(m->best_value))
+        printf("%-12s %.4f on the test split\n", CO_SHOW(m->best_by), m->best_value);
+    if (point->best.figures.step > 0 && m->best_by[0])
+        printf("best so far  %s %.4f in epoch %" PRIu64 "\n", CO_SHOW(m->best_by),
+               point->best.value, point->best.figures.epoch + 1);
+    else if (point->best.figures.step > 0)
         printf("best so far  %.4f in epoch %" PRIu64 "\n", point->best.figures.test_accuracy,
                point->best.figures.epoch + 1);
     else if (point->best.figures.test_accuracy >= 0)

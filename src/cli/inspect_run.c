@@ -13,6 +13,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/text.h"
 #include "state/checkpoint.h"
 #include "telemetry/format.h"
 
@@ -110,7 +111,7 @@ static co_status run_print_summary(const char *dir, const co_metric_set *metrics
 /* Newest first, as the folders' list is. */
 static co_status run_print_checkpoint(const char *dir, uint64_t step, const char *best, bool first)
 {
-    char folder[CO_CHECKPOINT_MAX_PATH], count[32], accuracy[64] = "";
+    char folder[CO_CHECKPOINT_MAX_PATH], count[32], accuracy[160] = "";
     const co_run_point *point;
     co_manifest m;
 
@@ -121,8 +122,9 @@ static co_status run_print_checkpoint(const char *dir, uint64_t step, const char
         return CO_OK;
     }
     point = m.point;
-    if (isfinite(m.test_accuracy))
-        snprintf(accuracy, sizeof(accuracy), ", test accuracy %.4f%s", m.test_accuracy,
+    if (isfinite(m.best_value))
+        snprintf(accuracy, sizeof(accuracy), ", test %s %.4f%s",
+                 m.best_by[0] ? CO_SHOW(m.best_by) : "accuracy", m.best_value,
                  strcmp(folder, best) == 0 ? ", the best" : "");
     printf("%-12s step %s, epoch %" PRIu64 "%s%s\n", first ? "checkpoints" : "", count,
            point->epoch_step || !point->epoch ? point->epoch + 1 : point->epoch, accuracy,

@@ -8,6 +8,7 @@
 
 #include <cohort/version.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,11 @@ static const co_number checkpoint_point[] = {
     POINT_LATER("best_step", COUNT, best.figures.step),
     POINT_LATER("best_epoch", COUNT, best.figures.epoch),
     POINT_LATER("least_loss", REAL, best.least_loss),
+    POINT_LATER("best_value", REAL, best.value),
+    POINT_LATER("best_by", COUNT, best.by),
+    POINT_LATER("awaited_value", REAL, best.awaited),
+    POINT_LATER("awaited_by", COUNT, best.awaited_by),
+    LIST(co_run_point, "best_metrics", best.figures.test_metric),
     POINT_LATER("measured", FLAG, best.measured),
     POINT_LATER("waited", COUNT, best.waited),
     POINT("last_epoch", COUNT, last.epoch),
@@ -300,12 +306,16 @@ static co_status checkpoint_fill(co_manifest *manifest, const char *folder, cons
 }
 
 co_status co_checkpoint_save(const char *dir, const co_state *state, const co_checkpoint_run *run,
-                             double test_accuracy)
+                             const co_checkpoint_test *test)
 {
-    co_manifest manifest = {.test_accuracy = test_accuracy};
+    co_manifest manifest = {.test_accuracy = test ? test->accuracy : (double)NAN};
     char folder[CO_CHECKPOINT_MAX_PATH];
     co_status st = checkpoint_describe(&manifest, state, run);
 
+    if (test && test->metric && test->metric != &co_metric_accuracy) {
+        checkpoint_text(manifest.best_by, test->metric->name);
+        manifest.best_value = test->value;
+    }
     if (st == CO_OK)
         st = co_checkpoint_begin(folder, dir, state->point.step);
     if (st == CO_OK)

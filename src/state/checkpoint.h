@@ -32,10 +32,17 @@ typedef struct co_checkpoint_run {
     char *config; /* as YAML; owned by the caller */
 } co_checkpoint_run;
 
+/* What the test split gave with the weights of a checkpoint. */
+typedef struct co_checkpoint_test {
+    double accuracy;         /* NaN: not measured, or not defined */
+    const co_metric *metric; /* which one says what is best; NULL: not measured */
+    double value;            /* of it */
+} co_checkpoint_test;
+
 /* Write DIR/step-<n>, whole or not at all. May run beside training: reads the state and what `run`
-   points to, and nothing else. `test_accuracy`: NaN where these weights were not measured. */
+   points to, and nothing else. `test` NULL: these weights were not measured. */
 co_status co_checkpoint_save(const char *dir, const co_state *state, const co_checkpoint_run *run,
-                             double test_accuracy);
+                             const co_checkpoint_test *test);
 
 /* Read and check a folder: manifest and checksums. CO_E_DATA names what is wrong. */
 co_status co_checkpoint_open(co_manifest *out, const char *folder);
@@ -47,9 +54,9 @@ co_status co_checkpoint_load(co_state **out, const co_manifest *manifest, const 
 /* Keep the latest `keep` checkpoints and the best; the others go. Never removes the last one. */
 co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best);
 
-/* A checkpoint's folder. `which`: "latest", "best" (by accuracy on the test split, of equal ones
-   the earliest), or a step's number, in the run directory `run_dir`. Only manifests are read, and
-   damaged ones skipped. CO_E_DATA: there is none. */
+/* A checkpoint's folder. `which`: "latest", "best" (on the test split, by what the run finds
+   its best by, of equal ones the earliest), or a step's number, in the run directory `run_dir`.
+   Only manifests are read, and damaged ones skipped. CO_E_DATA: there is none. */
 co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_dir,
                              const char *which);
 /* The file of a checkpoint's folder whose accuracy its manifest has: the moving average where

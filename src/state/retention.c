@@ -13,8 +13,9 @@
 
 typedef struct retention_entry {
     uint64_t step;
-    double accuracy; /* NaN: not measured */
-    bool good;       /* its manifest can be read */
+    bool good;               /* its manifest can be read */
+    const co_metric *metric; /* by which it is measured; NULL: it is not */
+    double value;
 } retention_entry;
 
 static co_status retention_look(retention_entry **out, size_t *n, const char *dir)
@@ -29,26 +30,33 @@ static co_status retention_look(retention_entry **out, size_t *n, const char *di
     }
     for (size_t i = 0; i < *n; i++) {
         char folder[CO_CHECKPOINT_MAX_PATH];
-        co_manifest manifest = {.test_accuracy = (double)NAN};
+        co_manifest manifest = {.best_value = (double)NAN};
 
         (*out)[i].step = steps[i];
         if (co_checkpoint_path(folder, dir, steps[i]) == CO_OK)
             (*out)[i].good = co_manifest_read(&manifest, folder, &co_checkpoint_layout) == CO_OK;
-        (*out)[i].accuracy = (*out)[i].good ? manifest.test_accuracy : (double)NAN;
+        if ((*out)[i].good && !isnan(manifest.best_value)) {
+            (*out)[i].metric =
+                manifest.best_by[0] ? co_metric_find(manifest.best_by) : &co_metric_accuracy;
+            (*out)[i].value = manifest.best_value;
+        }
         co_manifest_free(&manifest);
     }
     co_free(steps);
     return CO_OK;
 }
 
-/* Of equal ones the earliest, which is last. SIZE_MAX: none was measured. */
+/* By what the latest that was measured is measured by. Of equal ones the earliest, which is last.
+   SIZE_MAX: none was measured. */
 static size_t retention_best(const retention_entry *entry, size_t n)
 {
     size_t best = SIZE_MAX;
 
     for (size_t i = 0; i < n; i++)
-        if (entry[i].good && isfinite(entry[i].accuracy) &&
-            (best == SIZE_MAX || entry[i].accuracy >= entry[best].accuracy))
+        if (entry[i].metric &&
+            (best == SIZE_MAX ||
+             (entry[i].metric == entry[best].metric &&
+              !co_metric_better(entry[i].metric, entry[best].value, entry[i].value))))
             best = i;
     return best;
 }

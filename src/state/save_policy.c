@@ -15,8 +15,10 @@ const co_key co_saver_policy_keys[] = {
     {"every", CO_KEY_STRING, POLICY(every_text), "1 epoch", 0, 0, NULL,
      "how often: `2 epochs`, `500 steps`, `10 minutes`; or off"},
     {"keep", CO_KEY_INT, POLICY(keep), "3", 1, 1e6, NULL, "how many of the latest are kept"},
-    {"best", CO_KEY_BOOL, POLICY(best), "true", 0, 0, NULL,
-     "make one too whenever the test accuracy is the best so far, and keep the best"},
+    {"best", CO_KEY_STRING, POLICY(best_text), "true", 0, 0, NULL,
+     "make one too whenever the evaluation is the best so far, and keep the best: true (by "
+     "accuracy, "
+     "or loss), false, or the metric that decides"},
     {"on_error", CO_KEY_CHOICE, POLICY(on_error), "go-on", 0, 0, policy_on_error,
      "when one cannot be written: go-on with a warning and exit with 1 in the end, or stop"},
     CO_KEYS_END,
@@ -67,6 +69,8 @@ co_status co_saver_policy_read(co_saver_policy *out, const co_value *value, co_a
         out->every_text = value->text;
     else if (value && value->kind == CO_VALUE_MAP && co_value_get(value, "every"))
         place = co_value_get(value, "every");
+    out->best = strcmp(out->best_text, "false") != 0;
+    out->best_metric = out->best && strcmp(out->best_text, "true") != 0 ? out->best_text : NULL;
     if (policy_parse_every(out, out->every_text))
         return CO_OK;
     return co_value_fail(place,

@@ -16,8 +16,10 @@ typedef struct co_saver_policy {
     co_saver_unit unit;
     uint64_t every; /* in units; > 0 unless off */
     int64_t keep;
-    bool best;
-    int on_error; /* co_saver_on_error */
+    const char *best_text;
+    bool best;               /* of it */
+    const char *best_metric; /* of it: by which metric; NULL: by accuracy, or loss */
+    int on_error;            /* co_saver_on_error */
 } co_saver_policy;
 
 /* What becomes of the run when a checkpoint cannot be written. */

@@ -37,7 +37,7 @@ struct co_saver {
     /* Rank 0: the write in progress, and the results of the earlier ones. */
     pthread_t thread;
     bool writing;
-    double test_accuracy;
+    co_checkpoint_test test;
     co_status status;
     char error[512];
 };
@@ -69,7 +69,7 @@ co_status co_saver_create(co_saver **out, const co_saver_options *options)
 
 static co_status saver_write(co_saver *saver)
 {
-    CO_TRY(co_checkpoint_save(saver->dir, saver->state, saver->options.run, saver->test_accuracy));
+    CO_TRY(co_checkpoint_save(saver->dir, saver->state, saver->options.run, &saver->test));
     return co_checkpoint_prune(saver->dir, (uint64_t)saver->policy->keep, saver->policy->best);
 }
 
@@ -128,8 +128,8 @@ static co_status saver_start_writing(co_saver *saver)
     return CO_OK;
 }
 
-/* `test_accuracy`: NaN: not measured. */
-static co_status saver_take(co_saver *saver, uint64_t step, double test_accuracy)
+/* `test` NULL: not measured. */
+static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_test *test)
 {
     co_comm *comm = saver->options.source->comm;
     const bool root = co_comm_rank(comm) == 0;
@@ -144,7 +144,7 @@ static co_status saver_take(co_saver *saver, uint64_t step, double test_accuracy
     CO_TRY(co_state_capture(saver->state, saver->options.source));
     saver->saved_step = step;
     saver->last_ns = co_clock_ns();
-    saver->test_accuracy = test_accuracy;
+    saver->test = test ? *test : (co_checkpoint_test){.accuracy = (double)NAN};
     return root ? saver_start_writing(saver) : CO_OK;
 }
 
@@ -170,7 +170,7 @@ co_status co_saver_step(co_saver *saver, uint64_t step)
     else if (saver->policy->unit == CO_SAVER_SECONDS &&
              co_distributed_is_settled(saver->options.source->distributed))
         CO_TRY(saver_ask_clock(&due, saver));
-    return due ? saver_take(saver, step, (double)NAN) : CO_OK;
+    return due ? saver_take(saver, step, NULL) : CO_OK;
 }
 
 co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end)
@@ -186,13 +186,13 @@ co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end)
     else
         due = (policy->unit == CO_SAVER_STEPS ? end->step : end->epoch) % policy->every == 0;
     if (due || (end->best && policy->best) || end->last)
-        return saver_take(saver, end->step, end->test_accuracy);
+        return saver_take(saver, end->step, &end->test);
     return CO_OK;
 }
 
 co_status co_saver_last(co_saver *saver, uint64_t step)
 {
-    return saver ? saver_take(saver, step, (double)NAN) : CO_OK;
+    return saver ? saver_take(saver, step, NULL) : CO_OK;
 }
 
 co_status co_saver_now(co_saver *saver, uint64_t step)
@@ -202,7 +202,7 @@ co_status co_saver_now(co_saver *saver, uint64_t step)
     if (!saver)
         return CO_OK;
     comm = saver->options.source->comm;
-    CO_TRY(saver_take(saver, step, (double)NAN));
+    CO_TRY(saver_take(saver, step, NULL));
     co_watch_phase(comm, CO_PHASE_SAVING); /* after what all have done together */
     return co_comm_rank(comm) == 0 ? saver_join(saver) : CO_OK;
 }
@@ -244,6 +244,6 @@ co_status co_saver_rescue(const co_saver_policy *policy, const char *run_dir, co
     CO_TRY(co_checkpoint_path(folder, dir, state->point.step));
     if (co_fs_exists(folder))
         return CO_OK;
-    CO_TRY(co_checkpoint_save(dir, state, run, (double)NAN));
+    CO_TRY(co_checkpoint_save(dir, state, run, NULL));
     return co_checkpoint_prune(dir, (uint64_t)policy->keep, policy->best);
 }

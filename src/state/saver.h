@@ -42,8 +42,8 @@ co_status co_saver_step(co_saver *saver, uint64_t step);
 /* The run is at the beginning of an epoch, after `epoch` of them. */
 typedef struct co_saver_epoch_end {
     uint64_t epoch, step;
-    double test_accuracy; /* of the epoch before; NaN: not measured */
-    bool best, last;      /* it is the best so far; the run ends here */
+    co_checkpoint_test test; /* of the epoch before */
+    bool best, last;         /* it is the best so far; the run ends here */
 } co_saver_epoch_end;
 co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end);
 /* After the last step of this process, in the middle of an epoch. */

@@ -52,27 +52,29 @@ static int summary_put_reached(json_t *object, double seconds)
 }
 
 /* Absent where every step was made. */
-static int summary_put_stop(json_t *object, co_stop_reason reason)
+static int summary_put_stop(json_t *object, const co_summary *summary)
 {
-    static const char *const names[] = {
-        [CO_STOP_REACHED] = "accuracy",
+    const char *const names[] = {
+        [CO_STOP_REACHED] = summary->stop_metric,
         [CO_STOP_PATIENCE] = "patience",
-        [CO_STOP_LOSS] = "loss",
         [CO_STOP_CALLBACK] = "callback",
     };
 
-    return reason != CO_STOP_NONE ? json_put_text(object, "stopped_by", names[reason]) : 0;
+    if (summary->stop_reason == CO_STOP_NONE)
+        return 0;
+    return json_put_text(object, "stopped_by", names[summary->stop_reason]);
 }
 
 /* Absent where no epoch was evaluated, or by a version that kept the accuracy alone. */
-static int summary_put_best(json_t *object, const co_best_figures *best)
+static int summary_put_best(json_t *object, const co_run_info *info, const co_best_figures *best)
 {
     if (best->step == 0)
         return 0;
     return json_put_count(object, "best_epoch", best->epoch) |
            json_put_count(object, "best_step", best->step) |
            json_put_real(object, "best_test_loss", best->test_loss) |
-           json_put_real(object, "best_test_accuracy", best->test_accuracy);
+           json_put_real(object, "best_test_accuracy", best->test_accuracy) |
+           json_put_metrics(object, info, "best_test_", best->test_metric);
 }
 
 /* NULL when out of memory. */
@@ -101,8 +103,8 @@ static json_t *summary_build(const co_summary *summary)
                       last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds
                                               : (double)NAN) |
         json_put_real(object, "samples_per_second", last->samples_per_second) |
-        json_put_results(object, info, last) | summary_put_best(object, &last->best) |
-        summary_put_stop(object, summary->stop_reason) |
+        json_put_results(object, info, last) | summary_put_best(object, info, &last->best) |
+        summary_put_stop(object, summary) |
         json_put_count(object, "bad_samples", last->bad_samples) |
         json_put_count(object, "parameter_count", info->parameter_count) |
         json_put_count(object, "bytes_sent", last->bytes_sent) |

@@ -69,19 +69,19 @@ typedef struct co_recent_figures {
     double read_samples_per_second, read_bytes_per_second;
 } co_recent_figures;
 
-/* The evaluation with the highest accuracy or, where there is none, the lowest loss. */
+/* The best evaluation: by accuracy or, where there is none, loss, unless a config says another. */
 typedef struct co_best_figures {
     uint64_t step, epoch; /* as in co_event; step 0: unknown, by an earlier version */
     double test_accuracy; /* -1: there was no evaluation; NaN: it has none */
     double test_loss;
+    double test_metric[CO_METRICS_MAX]; /* of info->metrics */
 } co_best_figures;
 
 /* What ended a run before its last step. */
 typedef enum co_stop_reason {
     CO_STOP_NONE,
-    CO_STOP_REACHED, /* the accuracy of stop_at */
+    CO_STOP_REACHED, /* a value of stop_at */
     CO_STOP_PATIENCE,
-    CO_STOP_LOSS,    /* that of stop_at is reached */
     CO_STOP_CALLBACK /* the program's own function has said so */
 } co_stop_reason;
 
@@ -175,7 +175,8 @@ typedef struct co_summary {
     uint64_t shards;        /* 0: auto */
     double reached_seconds; /* to the accuracy of stop_at; 0: not reached, or not asked for */
     co_stop_reason stop_reason;
-    double start_seconds; /* from process start to the first step */
+    const char *stop_metric; /* REACHED: whose value it is */
+    double start_seconds;    /* from process start to the first step */
     const co_straggler *straggler;
     int n_straggler;
     const char *counts_name; /* what the strategy has counted; NULL: nothing */

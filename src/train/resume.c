@@ -85,7 +85,7 @@ static uint64_t resume_total(const co_job *job, const co_run_point *point)
 
 static bool resume_has_stopped(const co_job *job, const co_run_point *point)
 {
-    return co_best_find_stop(&point->best, &job->spec.stop, &point->last) != CO_STOP_NONE;
+    return co_best_find_stop(NULL, &point->best, &job->spec.stop, &point->last) != CO_STOP_NONE;
 }
 
 /* A config with which the run would have ended before this has no end that it could come to. */

@@ -73,14 +73,26 @@ co_status co_job_check_splits(const co_job *job)
         co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
 }
 
+static co_status run_check_watched(const co_watched *watched, const co_metric_form *form,
+                                   const co_value *place)
+{
+    if (watched->metric->targets & CO_METRIC_OF(form->target))
+        return CO_OK;
+    return co_value_fail(place,
+                         "%s: such a network has no %s; `cohort list metrics` says what each is, "
+                         "and every network has a loss",
+                         watched->metric->name, watched->metric->name);
+}
+
 co_status co_job_check_model(co_job *job)
 {
     const co_metric_form form = {co_model_target(job->model), (size_t)job->model->classes};
 
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     CO_TRY(co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value));
-    if (job->spec.stop.accuracy > 0 && co_model_target(job->model) == CO_TARGET_VALUES)
-        return co_value_fail(job->spec.stop_at,
-                             "stop_at: a network that learns values has no accuracy; give it loss");
+    for (int i = 0; i < job->spec.stop.n; i++)
+        CO_TRY(run_check_watched(&job->spec.stop.target[i].of, &form, job->spec.stop_at));
+    if (job->spec.stop.best.metric)
+        CO_TRY(run_check_watched(&job->spec.stop.best, &form, job->spec.checkpoint));
     return CO_OK;
 }

@@ -177,16 +177,14 @@ static co_status spec_read_tensorboard(co_spec *spec, co_arena *arena)
     return co_value_fail(value, "tensorboard: expected true, false or {names: imagenet}");
 }
 
-static const char *const spec_stop_metric[] = {"accuracy", "loss", NULL};
-
 static const co_key spec_stop_keys[] = {
-    {"accuracy", CO_KEY_REAL, SPEC(stop.accuracy), "0", 0, 0, NULL,
-     "test accuracy, as a fraction of 1; 0: none"},
-    {"loss", CO_KEY_REAL, SPEC(stop.loss), "0", 0, 1e30, NULL, "test loss, or lower; 0: none"},
+    {"accuracy", CO_KEY_REAL, SPEC(stop_unused), "0", 0, 0, NULL,
+     "test accuracy, as a fraction of 1; 0: none; so with each name of `metrics`"},
+    {"loss", CO_KEY_REAL, SPEC(stop_unused), "0", 0, 1e30, NULL, "test loss, or lower; 0: none"},
     {"patience", CO_KEY_INT, SPEC(stop.patience), "0", 0, 1 << 24, NULL,
      "evaluations in a row without a better one; 0: any number"},
-    {"metric", CO_KEY_CHOICE, SPEC(stop.metric), "accuracy", 0, 0, spec_stop_metric,
-     "which `patience` waits for: a higher test accuracy, or a lower loss"},
+    {"metric", CO_KEY_STRING, SPEC(stop_metric), "accuracy", 0, 0, NULL,
+     "which `patience` waits for: accuracy, loss, or one of `metrics`"},
     CO_KEYS_END,
 };
 
@@ -202,20 +200,89 @@ const co_spec_map co_spec_maps[] = {
     {NULL, NULL},
 };
 
+/* A figure that every evaluation of this config has; `key` is where it is named. */
+static co_status spec_watch(co_watched *out, const co_spec *spec, const char *name, const char *key,
+                            const co_value *value)
+{
+    const co_metric *metric = co_metric_find(name);
+
+    if (!metric)
+        return co_plugin_unknown(&co_metric_plugins, name, value, NULL);
+    *out = (co_watched){metric, co_metric_set_find(&spec->metrics, name)};
+    if (!metric->accumulate || out->at >= 0)
+        return CO_OK;
+    return co_value_fail(value, "%s: %s is not measured; name it in `metrics: [%s]` too", key, name,
+                         name);
+}
+
+/* A key of stop_at that is the name of a metric. */
+static co_status spec_read_target(co_spec *spec, size_t i, double *value, co_arena *arena)
+{
+    const co_value *map = spec->stop_at;
+    const bool bounded = strcmp(map->key[i], "accuracy") == 0 || strcmp(map->key[i], "loss") == 0;
+    const co_key keys[] = {{map->key[i], CO_KEY_REAL, 0, "0", 0, bounded ? 1e30 : 0, NULL, NULL},
+                           CO_KEYS_END};
+    co_value one = *map;
+
+    one.n = 1;
+    one.item = &map->item[i];
+    one.key = &map->key[i];
+    CO_TRY(co_keys_read(value, keys, &one, "stop_at", arena));
+    if (bounded && *value == 0)
+        return CO_OK;
+    spec->stop.target[spec->stop.n].value = *value;
+    return spec_watch(&spec->stop.target[spec->stop.n++].of, spec, map->key[i], "stop_at",
+                      map->item[i]);
+}
+
+/* The metrics among the keys of stop_at; `rest` gets the others. */
+static co_status spec_read_targets(co_spec *spec, co_value *rest, co_arena *arena)
+{
+    const co_value *map = spec->stop_at;
+
+    *rest = *map;
+    rest->n = 0;
+    rest->item = co_arena_alloc(arena, map->n + 1, sizeof(*rest->item));
+    rest->key = co_arena_alloc(arena, map->n + 1, sizeof(*rest->key));
+    if (!rest->item || !rest->key)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < map->n; i++) {
+        double value;
+
+        if (!co_metric_find(map->key[i])) {
+            rest->item[rest->n] = map->item[i];
+            rest->key[rest->n++] = map->key[i];
+            continue;
+        }
+        if (spec->stop.n == CO_STOP_MAX_TARGETS)
+            return co_value_fail(map, "stop_at: too many metrics");
+        CO_TRY(spec_read_target(spec, i, &value, arena));
+        if (strcmp(map->key[i], "accuracy") == 0 && value > 1)
+            return co_value_fail(map,
+                                 "stop_at: accuracy is a fraction above 0 and up to 1, such as "
+                                 "0.75 for 75%%; got %g",
+                                 value);
+    }
+    return CO_OK;
+}
+
 static co_status spec_read_stop(co_spec *spec, co_arena *arena)
 {
+    co_value rest;
+
+    spec->stop.awaited = (co_watched){&co_metric_accuracy, -1};
     if (!spec->stop_at)
         return CO_OK;
-    CO_TRY(co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena));
-    if (spec->stop.accuracy == 0 && spec->stop.loss == 0 && spec->stop.patience == 0)
+    if (spec->stop_at->kind != CO_VALUE_MAP)
+        return co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena);
+    CO_TRY(spec_read_targets(spec, &rest, arena));
+    CO_TRY(co_keys_read(spec, spec_stop_keys, &rest, "stop_at", arena));
+    CO_TRY(spec_watch(&spec->stop.awaited, spec, spec->stop_metric, "stop_at",
+                      co_value_get(spec->stop_at, "metric")));
+    if (spec->stop.n == 0 && spec->stop.patience == 0)
         return co_value_fail(spec->stop_at,
                              "stop_at: give it accuracy, a fraction above 0 such as 0.75, or "
                              "patience, evaluations without a better one such as 5, or loss");
-    if (!(spec->stop.accuracy >= 0 && spec->stop.accuracy <= 1))
-        return co_value_fail(spec->stop_at,
-                             "stop_at: accuracy is a fraction above 0 and up to 1, such as 0.75 "
-                             "for 75%%; got %g",
-                             spec->stop.accuracy);
     if (!spec->evaluate)
         return co_value_fail(spec->stop_at, "stop_at: nothing is measured with evaluate: false");
     return CO_OK;
@@ -242,6 +309,9 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(spec_read_tensorboard(spec, arena));
     CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
+    if (spec->saver.best_metric)
+        CO_TRY(spec_watch(&spec->stop.best, spec, spec->saver.best_metric, "checkpoint.best",
+                          co_value_get(spec->checkpoint, "best")));
     if (options->ranks)
         spec->ranks = options->ranks;
     if (!spec->model == !spec->layers)

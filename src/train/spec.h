@@ -43,7 +43,9 @@ typedef struct co_spec {
     bool tensorboard;           /* of `tensorboard`: whether there is a file, and its names */
     int board_names;            /* co_board_names */
     int64_t evaluate_every;     /* epochs */
-    co_stop_at stop;            /* of `stop_at` */
+    const char *stop_metric;    /* of `stop_at` */
+    double stop_unused;         /* of keys that are metrics, which are read otherwise */
+    co_stop_at stop;            /* of `stop_at` and `checkpoint.best` */
     const co_value *checkpoint; /* NULL: defaults */
     co_saver_policy saver;      /* of `checkpoint` */
 } co_spec;

@@ -352,12 +352,14 @@ static co_status trainer_ask_program(trainer *t)
 /* A checkpoint of an epoch's end, if one is due. */
 static co_status trainer_save_epoch(trainer *t)
 {
-    const co_saver_epoch_end end = {
-        .epoch = t->epoch,
-        .step = t->step,
-        .test_accuracy = t->last.has_test ? t->last.test_accuracy : (double)NAN,
-        .best = t->improved,
-        .last = t->step >= t->info.total_steps || t->stop_reason != CO_STOP_NONE};
+    const co_watched by = co_best_by(&t->job->spec.stop, &t->last);
+    const co_saver_epoch_end end = {.epoch = t->epoch,
+                                    .step = t->step,
+                                    .test = {t->last.has_test ? t->last.test_accuracy : (double)NAN,
+                                             by.metric, co_watched_value(&by, &t->last)},
+                                    .best = t->improved,
+                                    .last = t->step >= t->info.total_steps ||
+                                            t->stop_reason != CO_STOP_NONE};
 
     return co_saver_epoch(t->saver, &end);
 }

@@ -34,6 +34,7 @@ co_status trainer_save(trainer *t)
                           .weights_sha256 = out->weights_sha256,
                           .start_seconds = t->start_seconds,
                           .reached_seconds = t->reached_seconds,
+                          .stop_metric = t->stop_metric,
                           .stop_reason =
                               t->step < t->info.total_steps ? t->stop_reason : CO_STOP_NONE,
                           .straggler = t->straggler.rank,
@@ -111,12 +112,12 @@ void trainer_check_stop(trainer *t, const co_event *last)
 
     if (t->stop_reason == CO_STOP_CALLBACK)
         return;
-    t->stop_reason = co_best_find_stop(&t->best, stop, last);
+    t->stop_reason = co_best_find_stop(&t->stop_metric, &t->best, stop, last);
     if (t->stop_reason == CO_STOP_PATIENCE && t->step >= t->info.total_steps)
         t->stop_reason = CO_STOP_NONE; /* there was nothing left to stop */
     if (t->stop_reason == CO_STOP_NONE)
         return;
-    if (t->stop_reason == CO_STOP_REACHED || t->stop_reason == CO_STOP_LOSS)
+    if (t->stop_reason == CO_STOP_REACHED)
         t->reached_seconds = last->wall_seconds;
     trainer_say(t, co_best_stop_message(line, sizeof(line), &t->best, stop, last));
 }

@@ -54,7 +54,8 @@ typedef struct trainer {
     co_event last; /* of the last epoch */
     co_step_figures last_step;
     co_stop_reason stop_reason;
-    double reached_seconds; /* until the accuracy of stop_at was there; 0: it is not yet */
+    const char *stop_metric; /* whose value of stop_at is reached; NULL: none */
+    double reached_seconds;  /* until the accuracy of stop_at was there; 0: it is not yet */
     /* Of this rank: its batches of this epoch, its part of the last evaluation. */
     co_rank_means means;
     co_tested tested;

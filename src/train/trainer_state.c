@@ -67,6 +67,7 @@ co_status trainer_restore(trainer *t)
     t->earlier_seconds = point->wall_seconds;
     t->earlier = point->spent;
     t->best = point->best;
+    co_best_resume(&t->best, &t->job->spec.stop);
     t->last = point->last;
     t->last.rank = NULL;
     t->seen = own.seen;

@@ -17,6 +17,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "state/checkpoint.h"
 
 #define TRAIN    600
 #define TEST     200
@@ -214,6 +215,61 @@ static void metrics_of_a_resumed_run_are_the_same(void **state)
         assert_true(last_number(names[i]) == whole[i]);
 }
 
+static void stop_at_any_metric_ends_run(void **state)
+{
+    static const char *const loss = "mse_loss\nmetrics: [mae, r2]";
+    co_train_summary out;
+
+    (void)state;
+    make_data(false);
+    assert_trained(&out, loss, 2, "stop_at={r2: 0.8}");
+    assert_true(out.metric[1].value >= 0.8 && out.steps < 12 * TRAIN / 24);
+    assert_trained(&out, loss, 1, "stop_at={mae: 0.3, r2: 0.99}");
+    assert_true(out.metric[0].value <= 0.3 && out.steps < 12 * TRAIN / 24);
+}
+
+/* Of a run of values, whose best was not found by an accuracy that it has not. */
+static void checkpoint_best_by_any_metric_is_kept(void **state)
+{
+    static const struct {
+        const char *loss, *key;
+        double sign;
+    } cases[] = {
+        {"mse_loss\nmetrics: [mae, r2]\ncheckpoint: {keep: 1}", "test_loss", 1},
+        {"mse_loss\nmetrics: [mae, r2]\ncheckpoint: {keep: 1, best: mae}", "test_mae", 1},
+        {"mse_loss\nmetrics: [mae, r2]\ncheckpoint: {keep: 1, best: r2}", "test_r2", -1},
+    };
+
+    (void)state;
+    make_data(false);
+    for (size_t c = 0; c < 3; c++) {
+        char found[CO_CHECKPOINT_MAX_PATH], want[64], name[32], line[4096];
+        double best = INFINITY;
+        long long step = 0;
+        co_train_summary out;
+        FILE *in;
+
+        assert_trained(&out, cases[c].loss, 1, "optimizer.lr=0.2");
+        in = fopen(folder_path("run/metrics.jsonl"), "r");
+        assert_non_null(in);
+        snprintf(name, sizeof(name), "\"%s\":", cases[c].key);
+        while (fgets(line, sizeof(line), in)) {
+            const char *at = strstr(line, name);
+            const double value = at ? cases[c].sign * strtod(at + strlen(name), NULL) : INFINITY;
+
+            if (!strstr(line, "\"epoch\",") || !(value < best))
+                continue;
+            best = value;
+            step = atoll(strstr(line, "\"step\":") + 7);
+        }
+        fclose(in);
+        assert_int_equal(co_checkpoint_find(found, folder_path("run"), "best"), CO_OK);
+        snprintf(want, sizeof(want), "step-%lld", step);
+        if (!strstr(found, want) || strstr(found, want)[strlen(want)] != '\0')
+            fail_msg("%s: %s is not %s", cases[c].key, found, want);
+    }
+}
+
 static void assert_refused(const char *loss, const char *set, const char *message)
 {
     assert_int_equal(train(NULL, loss, 1, set), CO_E_USAGE);
@@ -229,6 +285,9 @@ static void fields_mismatched_loss_is_refused(void **state)
     assert_refused("mse_loss", "model.classes=4",
                    "samples of the field 'target' are (3) of f32; the network takes (4) of f32");
     assert_refused("mse_loss", "stop_at={accuracy: 0.5}", "has no accuracy");
+    assert_refused("mse_loss", "stop_at={r2: 0.5}",
+                   "r2 is not measured; name it in `metrics: [r2]`");
+    assert_refused("mse_loss", "checkpoint={best: accuracy}", "such a network has no accuracy");
     assert_refused("mse_loss", "metrics=f1_macro", "not defined for a network that learns values");
     assert_refused("mse_loss", "metrics=[r2, nothing]", "unknown metric 'nothing'");
     assert_refused("mse_loss", "data={name: synthetic, shape: [1, 4, 4]}",
@@ -244,6 +303,8 @@ int main(void)
         cmocka_unit_test(metrics_of_any_split_are_the_same),
         cmocka_unit_test(metrics_of_a_resumed_run_are_the_same),
         cmocka_unit_test(fields_stop_at_loss_ends_run),
+        cmocka_unit_test(stop_at_any_metric_ends_run),
+        cmocka_unit_test(checkpoint_best_by_any_metric_is_kept),
         cmocka_unit_test(fields_mismatched_loss_is_refused),
     };
 

@@ -17,6 +17,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "state/best.h"
 
 #define EPOCHS 8
 
@@ -241,7 +242,11 @@ static void stop_bad_config_is_refused(void **state)
         {{"stop_at={}", NULL, NULL},
          "give it accuracy, a fraction above 0 such as 0.75, or patience"},
         {{"stop_at={patience: -1}", NULL, NULL}, "patience"},
-        {{"stop_at={patience: 2, metric: top5}", NULL, NULL}, "accuracy, loss"},
+        {{"stop_at={patience: 2, metric: top5}", NULL, NULL}, "unknown metric 'top5'"},
+        {{"stop_at={f1_macro: 0.5}", NULL, NULL},
+         "stop_at: f1_macro is not measured; name it in `metrics: [f1_macro]` too"},
+        {{"checkpoint={best: f1_macro}", NULL, NULL}, "checkpoint.best: f1_macro is not measured"},
+        {{"checkpoint={best: maybe}", NULL, NULL}, "unknown metric 'maybe'"},
         {{"stop_at={metric: loss}", NULL, NULL}, "give it accuracy"},
         {{"stop_at={loss: -1}", NULL, NULL}, "'loss'"},
         {{"stop_at={los: 1}", NULL, NULL}, "unknown key 'los'"},
@@ -260,6 +265,50 @@ static void stop_bad_config_is_refused(void **state)
     }
 }
 
+/* A state of a version that knew accuracy and loss alone. */
+static void best_of_earlier_version_is_continued(void **state)
+{
+    const co_watched accuracy = {&co_metric_accuracy, -1}, loss = {&co_metric_loss, -1};
+    const co_stop_at by_accuracy = {.patience = 3, .awaited = accuracy};
+    const co_stop_at by_loss = {.patience = 3, .awaited = loss};
+    const co_event worse = {.step = 9, .has_test = true, .test_accuracy = 0.8, .test_loss = 0.25};
+    const co_best old = {.figures = {.step = 5, .test_accuracy = 0.9, .test_loss = 0.3},
+                         .least_loss = 0.2,
+                         .waited = 2,
+                         .measured = true};
+    co_best best = old;
+
+    (void)state;
+    co_best_resume(&best, &by_accuracy);
+    assert_false(co_best_take(&best, &by_accuracy, &worse));
+    assert_int_equal(best.waited, 3);
+    assert_int_equal(best.figures.step, 5);
+    assert_int_equal(co_best_find_stop(NULL, &best, &by_accuracy, &worse), CO_STOP_PATIENCE);
+    best = old;
+    co_best_resume(&best, &by_loss);
+    assert_true(best.awaited == 0.2);
+    assert_false(co_best_take(&best, &by_loss, &worse));
+    assert_int_equal(best.waited, 3);
+}
+
+/* What was the best by one figure says nothing of another. */
+static void best_by_another_metric_starts_anew(void **state)
+{
+    const co_watched accuracy = {&co_metric_accuracy, -1}, loss = {&co_metric_loss, -1};
+    const co_stop_at by_accuracy = {.awaited = accuracy}, by_loss = {.awaited = loss, .best = loss};
+    const co_event first = {.step = 5, .has_test = true, .test_accuracy = 0.9, .test_loss = 0.2};
+    const co_event then = {.step = 9, .has_test = true, .test_accuracy = 0.8, .test_loss = 0.25};
+    co_best best = co_best_none();
+
+    (void)state;
+    assert_true(co_best_take(&best, &by_accuracy, &first));
+    co_best_resume(&best, &by_accuracy);
+    assert_false(co_best_take(&best, &by_accuracy, &then));
+    co_best_resume(&best, &by_loss);
+    assert_true(co_best_take(&best, &by_loss, &then));
+    assert_true(best.figures.step == 9 && best.value == 0.25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +317,8 @@ int main(void)
         cmocka_unit_test(stop_patience_counts_evaluations),
         cmocka_unit_test(evaluate_every_skips_epochs_between),
         cmocka_unit_test(stop_bad_config_is_refused),
+        cmocka_unit_test(best_of_earlier_version_is_continued),
+        cmocka_unit_test(best_by_another_metric_starts_anew),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
