@@ -27,6 +27,7 @@ typedef struct compare_plan {
     const char *dir;       /* of the comparison */
     const char **strategy; /* (cells) "strategy=...": what makes the cell different, for --set */
     const char **seed;     /* (cells) "seed=..."; NULL: the config's */
+    co_metric_set metrics; /* that the config asks for */
     co_report report;
 } compare_plan;
 

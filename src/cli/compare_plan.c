@@ -236,8 +236,9 @@ static co_status plan_default_dir(compare_plan *plan)
     return plan->dir ? CO_OK : CO_E_NOMEM;
 }
 
-/* The config of a cell as its run directory will hold it, and its seed. */
-static co_status plan_resolve(char **out, int64_t *seed, const compare_plan *plan, size_t i)
+/* The config of a cell as its run directory will hold it, its seed and its metrics. */
+static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
+                              const compare_plan *plan, size_t i)
 {
     const char *set[CLI_MAX_LIST + 3] = {NULL};
     const co_train_options options = {
@@ -253,6 +254,7 @@ static co_status plan_resolve(char **out, int64_t *seed, const compare_plan *pla
     set[plan->set->n + 1] = plan->seed[i];
     CO_TRY(co_spec_load(&spec, &options));
     *seed = spec.seed;
+    *metrics = spec.metrics;
     stream = open_memstream(out, &size);
     st = stream ? co_keys_write(stream, &spec, co_spec_keys, 0) : CO_E_NOMEM;
     if (!stream || (fclose(stream) != 0 && st == CO_OK))
@@ -289,9 +291,12 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
         CO_TRY(plan_default_dir(plan));
     CO_TRY(plan_fill(plan, strategies, list->n, &ranks, &seeds));
     /* A config that cannot be read fails once, and not in every cell. */
-    st = plan_resolve(&text, &seed, plan, 0);
+    st = plan_resolve(&text, &seed, &plan->metrics, plan, 0);
     free(text);
     CO_TRY(st);
+    plan->report.metrics = &plan->metrics;
+    for (size_t i = 0; i < plan->report.n_cell; i++)
+        plan->report.cell[i].metrics = &plan->metrics;
     CO_TRY(plan_name_machine(plan));
     return plan_name_seeds(plan, &seeds, seed);
 }
@@ -336,12 +341,13 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     const char *path = co_arena_printf(co_config_arena(plan->config), "%s/config.yaml", cell->dir);
     uint8_t *found = NULL;
     char *wanted = NULL;
+    co_metric_set metrics;
     int64_t seed;
     size_t size = 0;
     co_status st = path ? co_fs_read_as(&found, &size, path, &rule) : CO_E_NOMEM;
 
     if (st == CO_OK)
-        st = plan_resolve(&wanted, &seed, plan, i);
+        st = plan_resolve(&wanted, &seed, &metrics, plan, i);
     if (st == CO_OK && (size != strlen(wanted) || memcmp(found, wanted, size) != 0))
         st = co_fail(CO_E_USAGE,
                      "%s is finished, but with another config than now; remove it, or give another "

@@ -112,6 +112,8 @@ static void run_print_result(const run_progress *p, bool kept)
             printf(", %s samples/s", co_format_rate(text, sizeof(text), cell->samples_per_second));
         if (cell->test_accuracy >= 0)
             printf(", test accuracy %.4f", cell->test_accuracy);
+        for (int i = 0; i < cell->metrics->n; i++)
+            printf(", %s %.4f", cell->metrics->metric[i]->name, cell->metric[i]);
     } else {
         printf(": %s: %s", cell->state == CO_CELL_FAILED ? "failed" : "stopped",
                CO_SHOW(cell->why));

@@ -26,6 +26,8 @@ void co_cell_init(co_cell *cell, const char *strategy, int ranks, const char *di
     cell->test_accuracy = cell->test_loss = NAN;
     cell->compute_seconds = cell->sync_seconds = cell->bytes_sent = NAN;
     cell->speedup = cell->predicted = cell->batch = cell->epochs = NAN;
+    for (int i = 0; i < CO_METRICS_MAX; i++)
+        cell->metric[i] = NAN;
 }
 
 void co_cell_fini(co_cell *cell)
@@ -40,6 +42,16 @@ static double cell_number(const json_t *object, const char *key)
     const json_t *value = json_object_get(object, key);
 
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void cell_metrics(double *out, const co_cell *cell, const json_t *object)
+{
+    char key[64];
+
+    for (int i = 0; cell->metrics && i < cell->metrics->n; i++) {
+        snprintf(key, sizeof(key), "test_%s", cell->metrics->metric[i]->name);
+        out[i] = cell_number(object, key);
+    }
 }
 
 static void cell_text(char *out, size_t size, const json_t *object, const char *key)
@@ -82,6 +94,7 @@ static co_status cell_read_summary(co_cell *cell)
     cell->sync_seconds = cell_number(object, "sync_seconds");
     cell->test_accuracy = cell_number(object, "test_accuracy");
     cell->test_loss = cell_number(object, "test_loss");
+    cell_metrics(cell->metric, cell, object);
     cell->bytes_sent = cell_number(object, "bytes_sent");
     cell->batch = cell_number(object, "batch");
     cell->epochs = cell_number(object, "epochs");
@@ -101,9 +114,9 @@ static void cell_take_event(co_cell *cell, const json_t *event)
 {
     const co_cell_point *last = cell->n_point ? &cell->point[cell->n_point - 1] : NULL;
     const char *kind = json_string_value(json_object_get(event, "event"));
-    const co_cell_point point = {.train_seconds = cell_number(event, "train_seconds"),
-                                 .test_accuracy = cell_number(event, "test_accuracy"),
-                                 .test_loss = cell_number(event, "test_loss")};
+    co_cell_point point = {.train_seconds = cell_number(event, "train_seconds"),
+                           .test_accuracy = cell_number(event, "test_accuracy"),
+                           .test_loss = cell_number(event, "test_loss")};
 
     if (!kind || (strcmp(kind, "epoch") != 0 && strcmp(kind, "end") != 0))
         return;
@@ -113,6 +126,7 @@ static void cell_take_event(co_cell *cell, const json_t *event)
         cell_same(last->test_accuracy, point.test_accuracy) &&
         cell_same(last->test_loss, point.test_loss))
         return;
+    cell_metrics(point.metric, cell, event);
     cell->point[cell->n_point++] = point;
 }
 

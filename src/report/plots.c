@@ -36,6 +36,11 @@ void plots_put_text(FILE *out, const char *text, size_t max)
 
 /* ---- the figures ---- */
 
+unsigned plots_metrics(const co_report *report)
+{
+    return report->metrics ? (unsigned)report->metrics->n : 0;
+}
+
 /* An axis in powers of ten knows no 0. */
 static double plots_value(const co_cell *cell, plots_column column)
 {
@@ -44,7 +49,8 @@ static double plots_value(const co_cell *cell, plots_column column)
         [PLOTS_ACCURACY] = CO_FIGURE_TEST_ACCURACY, [PLOTS_LOSS] = CO_FIGURE_TEST_LOSS,
         [PLOTS_MIB] = CO_FIGURE_BYTES_SENT,
     };
-    const double value = co_figure_of(cell, figures[column]);
+    const double value = column < PLOTS_COLUMNS ? co_figure_of(cell, figures[column])
+                                                : cell->metric[column - PLOTS_COLUMNS];
 
     if (column != PLOTS_MIB)
         return value;
@@ -61,6 +67,13 @@ co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_
     return co_spread_of(value, n);
 }
 
+static double plots_course_value(const co_cell_point *point, plots_course course)
+{
+    if (course >= PLOTS_COURSES)
+        return point->metric[course - PLOTS_COURSES];
+    return course == PLOTS_COURSE_ACCURACY ? point->test_accuracy : point->test_loss;
+}
+
 co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,
                               plots_course course, size_t k)
 {
@@ -71,8 +84,7 @@ co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,
         const co_cell *cell = &report->cell[i];
 
         if (k < cell->n_point)
-            value[n++] = course == PLOTS_COURSE_ACCURACY ? cell->point[k].test_accuracy
-                                                         : cell->point[k].test_loss;
+            value[n++] = plots_course_value(&cell->point[k], course);
     }
     return co_spread_of(value, n);
 }
@@ -113,6 +125,13 @@ static void plots_put_spread(FILE *out, co_spread spread)
     plots_put_real(out, spread.max);
 }
 
+/* What follows in the columns. */
+static void plots_put_metrics(const plots *p)
+{
+    for (unsigned i = 0; i < plots_metrics(p->report); i++)
+        fprintf(p->out, ", test %s", p->report->metrics->metric[i]->name);
+}
+
 static void plots_put_strategies(const plots *p)
 {
     const co_report *report = p->report;
@@ -124,13 +143,13 @@ static void plots_put_strategies(const plots *p)
         plots_put_text(p->out, report->cell[begin].strategy, PLOTS_MAX_ABOUT);
         fprintf(p->out,
                 ": ranks; mean, min and max of speedup, predicted speedup, test accuracy, test "
-                "loss, MiB sent\n"
-                "$strategy_%zu << EOD\n",
-                k);
+                "loss, MiB sent");
+        plots_put_metrics(p);
+        fprintf(p->out, "\n$strategy_%zu << EOD\n", k);
         for (size_t i = begin; i < end; i = group) {
             group = co_report_group_end(report, i);
             fprintf(p->out, "%d", report->cell[i].ranks);
-            for (plots_column c = 0; c < PLOTS_COLUMNS; c++)
+            for (plots_column c = 0; c < PLOTS_COLUMNS + plots_metrics(report); c++)
                 plots_put_spread(p->out, plots_spread(report, i, group, c));
             fputc('\n', p->out);
         }
@@ -150,13 +169,12 @@ void plots_put_data(const plots *p)
         length = plots_course_length(report, i, end);
         if (length == 0)
             continue;
-        fprintf(p->out,
-                "# seconds of training; mean, min and max of test accuracy and test loss\n"
-                "$curve_%zu << EOD\n",
-                i);
+        fprintf(p->out, "# seconds of training; mean, min and max of test accuracy and test loss");
+        plots_put_metrics(p);
+        fprintf(p->out, "\n$curve_%zu << EOD\n", i);
         for (size_t k = 0; k < length; k++) {
             plots_put_real(p->out, plots_course_seconds(report, i, end, k));
-            for (plots_course c = 0; c < PLOTS_COURSES; c++)
+            for (plots_course c = 0; c < PLOTS_COURSES + plots_metrics(report); c++)
                 plots_put_spread(p->out, plots_course_spread(report, i, end, c, k));
             fputc('\n', p->out);
         }

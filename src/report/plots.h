@@ -16,11 +16,15 @@ typedef enum plots_column {
     PLOTS_ACCURACY,
     PLOTS_LOSS,
     PLOTS_MIB,
-    PLOTS_COLUMNS
+    PLOTS_COLUMNS /* and after these the report's metrics */
 } plots_column;
 
 /* Of $curve_<first cell of the group>: seconds, then three columns each. */
-typedef enum plots_course { PLOTS_COURSE_ACCURACY, PLOTS_COURSE_LOSS, PLOTS_COURSES } plots_course;
+typedef enum plots_course {
+    PLOTS_COURSE_ACCURACY,
+    PLOTS_COURSE_LOSS,
+    PLOTS_COURSES /* likewise */
+} plots_course;
 
 /* gnuplot's number of the column that holds the mean; min and max follow. */
 #define PLOTS_AT(column) (2 + 3 * (int)(column))
@@ -46,6 +50,8 @@ typedef struct plots {
 
 /* In single quotes, where gnuplot expands nothing; cut after `max` bytes. */
 void plots_put_text(FILE *out, const char *text, size_t max);
+/* How many metrics there are besides. */
+unsigned plots_metrics(const co_report *report);
 /* Means of a column over a group, or of point `k` of its course. */
 co_spread plots_spread(const co_report *report, size_t begin, size_t end, plots_column column);
 co_spread plots_course_spread(const co_report *report, size_t begin, size_t end,

@@ -338,6 +338,20 @@ static void plots_put_by_time(plots *p, plots_course course, const char *name, c
     plots_end(p);
 }
 
+/* Of a metric that the config asks for: NAME and NAME-time. */
+static void plots_put_metric(plots *p, unsigned i)
+{
+    const char *metric = p->report->metrics->metric[i]->name;
+    char name[48], title[64], label[48];
+
+    snprintf(label, sizeof(label), "test %s", metric);
+    snprintf(title, sizeof(title), "Test %s after training", metric);
+    plots_put_by_ranks(p, (plots_column)(PLOTS_COLUMNS + i), metric, title, label);
+    snprintf(name, sizeof(name), "%s-time", metric);
+    snprintf(title, sizeof(title), "Test %s during training", metric);
+    plots_put_by_time(p, (plots_course)(PLOTS_COURSES + i), name, title, label);
+}
+
 void plots_put_all(plots *p)
 {
     plots_put_speedup(p);
@@ -349,6 +363,8 @@ void plots_put_all(plots *p)
                       "test accuracy (fraction of test samples)");
     plots_put_by_time(p, PLOTS_COURSE_LOSS, "loss-time", "Test loss during training",
                       "test loss (mean per sample)");
+    for (unsigned i = 0; i < plots_metrics(p->report); i++)
+        plots_put_metric(p, i);
     plots_put_by_ranks(p, PLOTS_MIB, "bytes",
                        "Bytes sent by rank 0 in the whole run (one rank alone sends none)",
                        "sent by rank 0 [MiB], logarithmic axis");

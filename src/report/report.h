@@ -12,6 +12,8 @@
 
 #include <cohort/status.h>
 
+#include "metrics/metrics.h"
+
 typedef enum co_cell_state {
     CO_CELL_WAITING, /* not run */
     CO_CELL_DONE,
@@ -22,6 +24,7 @@ typedef enum co_cell_state {
 /* The test split after so many seconds of training. What was not measured is NaN. */
 typedef struct co_cell_point {
     double train_seconds, test_accuracy, test_loss;
+    double metric[CO_METRICS_MAX]; /* of the cell's metrics */
 } co_cell_point;
 
 /* What one strategy came to on one number of ranks, with one seed. A number that is not known is
@@ -34,6 +37,8 @@ typedef struct co_cell {
     co_cell_state state;
     char why[320]; /* it failed: one line */
     double train_seconds, samples_per_second, test_accuracy, test_loss;
+    const co_metric_set *metrics;         /* borrowed; that the config asks for; NULL: none */
+    double metric[CO_METRICS_MAX];        /* of the test split */
     double compute_seconds, sync_seconds; /* of rank 0: T_comp and T_sync of the whole run */
     double bytes_sent;                    /* by rank 0 */
     double speedup, predicted;            /* over one rank; see co_report_relate */
@@ -48,7 +53,8 @@ typedef struct co_report {
     const char
         *machine;      /* borrowed; what computed, for people: "AMD EPYC 9354, 2 cores"; or NULL */
     const char *seeds; /* borrowed; for people: "1, 2, 3"; or NULL */
-    size_t n_seed;     /* cells of a strategy on a number of ranks; 0: one, of the config's seed */
+    const co_metric_set *metrics; /* borrowed; of all cells; NULL: none */
+    size_t n_seed; /* cells of a strategy on a number of ranks; 0: one, of the config's seed */
     size_t n_cell;
     co_cell *cell; /* borrowed; the cells of a strategy are together, in these those of a number
                       of ranks */
@@ -80,7 +86,7 @@ typedef enum co_figure {
     CO_FIGURE_TEST_ACCURACY,
     CO_FIGURE_TEST_LOSS,
     CO_FIGURE_BYTES_SENT,
-    CO_FIGURES
+    CO_FIGURES /* and after these the report's metrics */
 } co_figure;
 
 #define CO_REPORT_MAX_SEEDS 64
@@ -92,8 +98,10 @@ typedef struct co_spread {
     double mean, sd, min, max;
 } co_spread;
 
-/* Its name in summary.json and the tables. */
-const char *co_figure_name(co_figure figure);
+/* Of a report: CO_FIGURES and one for each metric. */
+co_figure co_report_figures(const co_report *report);
+/* Its name in summary.json and the tables; returns `out`. */
+const char *co_figure_name(char *out, size_t size, const co_report *report, co_figure figure);
 double co_figure_of(const co_cell *cell, co_figure figure);
 co_spread co_spread_of(const double *value, size_t n);
 /* Over the cells [begin, end), one group. */

@@ -6,7 +6,12 @@
 
 #include "report/report.h"
 
-const char *co_figure_name(co_figure figure)
+co_figure co_report_figures(const co_report *report)
+{
+    return (co_figure)(CO_FIGURES + (report->metrics ? report->metrics->n : 0));
+}
+
+const char *co_figure_name(char *out, size_t size, const co_report *report, co_figure figure)
 {
     static const char *const names[CO_FIGURES] = {
         [CO_FIGURE_TRAIN_SECONDS] = "train_seconds",
@@ -18,7 +23,11 @@ const char *co_figure_name(co_figure figure)
         [CO_FIGURE_BYTES_SENT] = "bytes_sent",
     };
 
-    return names[figure];
+    if (figure < CO_FIGURES)
+        snprintf(out, size, "%s", names[figure]);
+    else
+        snprintf(out, size, "test_%s", report->metrics->metric[figure - CO_FIGURES]->name);
+    return out;
 }
 
 double co_figure_of(const co_cell *cell, co_figure figure)
@@ -39,7 +48,7 @@ double co_figure_of(const co_cell *cell, co_figure figure)
     case CO_FIGURE_BYTES_SENT:
         return cell->bytes_sent;
     default:
-        return NAN;
+        return cell->metric[figure - CO_FIGURES];
     }
 }
 

@@ -46,7 +46,10 @@ static int table_put_csv(FILE *out, const co_report *report)
 {
     fprintf(out, "strategy,ranks,status,train_seconds,samples_per_second,speedup,"
                  "predicted_speedup,compute_seconds,sync_seconds,test_accuracy,test_loss,"
-                 "bytes_sent,reason,seed\n");
+                 "bytes_sent,reason,seed");
+    for (int i = 0; report->metrics && i < report->metrics->n; i++)
+        fprintf(out, ",test_%s", report->metrics->metric[i]->name);
+    fputc('\n', out);
     for (size_t i = 0; i < report->n_cell; i++) {
         const co_cell *cell = &report->cell[i];
         const double numbers[] = {cell->train_seconds, cell->samples_per_second, cell->speedup,
@@ -62,7 +65,10 @@ static int table_put_csv(FILE *out, const co_report *report)
         else
             fprintf(out, ",,");
         table_csv_text(out, cell->why);
-        fprintf(out, ",%s\n", cell->seed ? cell->seed : "");
+        fprintf(out, ",%s", cell->seed ? cell->seed : "");
+        for (int k = 0; report->metrics && k < report->metrics->n; k++)
+            table_csv_real(out, cell->metric[k]);
+        fputc('\n', out);
     }
     return 0;
 }
@@ -100,6 +106,12 @@ static int table_json_cell(json_t *cells, const co_cell *cell)
               json_put_real(object, "test_loss", cell->test_loss) |
               table_json_text(object, "run_dir", cell->dir);
 
+    for (int i = 0; cell->metrics && i < cell->metrics->n; i++) {
+        char key[64];
+
+        snprintf(key, sizeof(key), "test_%s", cell->metrics->metric[i]->name);
+        bad |= json_put_real(object, key, cell->metric[i]);
+    }
     bad |= json_object_set_new(
         object, "bytes_sent",
         isfinite(cell->bytes_sent) ? json_integer((json_int_t)cell->bytes_sent) : json_null());
@@ -133,10 +145,11 @@ static int table_json_groups(json_t *object, const co_report *report)
         end = co_report_group_end(report, i);
         bad |= table_json_text(group, "strategy", report->cell[i].strategy) |
                json_put_count(group, "ranks", (uint64_t)report->cell[i].ranks);
-        for (co_figure f = 0; f < CO_FIGURES; f++) {
+        for (co_figure f = 0; f < co_report_figures(report); f++) {
             const co_spread spread = co_report_spread(report, i, end, f);
+            char name[64];
 
-            bad |= table_json_spread(group, co_figure_name(f), &spread);
+            bad |= table_json_spread(group, co_figure_name(name, sizeof(name), report, f), &spread);
         }
         bad |= json_array_append_new(groups, group);
     }

@@ -76,25 +76,43 @@ static int table_name_width(const co_report *report)
     return width < TABLE_MAX_NAME ? (int)width : TABLE_MAX_NAME;
 }
 
-static void table_print_cell(FILE *out, const co_cell *cell, int width)
+/* Wide enough for the name above. */
+static int table_metric_width(const co_report *report, int i)
+{
+    const size_t width = strlen(report->metrics->metric[i]->name);
+
+    return width > 7 ? (int)width : 7;
+}
+
+static int table_metrics(const co_report *report)
+{
+    return report->metrics ? report->metrics->n : 0;
+}
+
+static void table_print_cell(FILE *out, const co_report *report, const co_cell *cell, int width)
 {
     table_text train, rate, speedup, predicted, sync, accuracy, loss, sent;
 
-    fprintf(out, "%-*s  %5d  %8s  %9s  %7s  %9s  %6s  %8s  %7s  %9s  %s\n", width, cell->strategy,
-            cell->ranks, table_real(train, cell->train_seconds, 2),
-            table_rate(rate, cell->samples_per_second), table_real(speedup, cell->speedup, 2),
-            table_real(predicted, cell->predicted, 2), table_share(sync, cell),
-            table_real(accuracy, cell->test_accuracy, 4), table_real(loss, cell->test_loss, 4),
-            table_bytes(sent, cell->bytes_sent), co_cell_state_name(cell->state));
+    fprintf(out, "%-*s  %5d  %8s  %9s  %7s  %9s  %6s  %8s  %7s", width, cell->strategy, cell->ranks,
+            table_real(train, cell->train_seconds, 2), table_rate(rate, cell->samples_per_second),
+            table_real(speedup, cell->speedup, 2), table_real(predicted, cell->predicted, 2),
+            table_share(sync, cell), table_real(accuracy, cell->test_accuracy, 4),
+            table_real(loss, cell->test_loss, 4));
+    for (int i = 0; i < table_metrics(report); i++)
+        fprintf(out, "  %*s", table_metric_width(report, i), table_real(loss, cell->metric[i], 4));
+    fprintf(out, "  %9s  %s\n", table_bytes(sent, cell->bytes_sent),
+            co_cell_state_name(cell->state));
 }
 
 static void table_print_cells(FILE *out, const co_report *report, int width)
 {
-    fprintf(out, "%-*s  %5s  %8s  %9s  %7s  %9s  %6s  %8s  %7s  %9s  %s\n", width, "strategy",
-            "ranks", "time [s]", "samples/s", "speedup", "predicted", "sync", "accuracy", "loss",
-            "sent", "status");
+    fprintf(out, "%-*s  %5s  %8s  %9s  %7s  %9s  %6s  %8s  %7s", width, "strategy", "ranks",
+            "time [s]", "samples/s", "speedup", "predicted", "sync", "accuracy", "loss");
+    for (int i = 0; i < table_metrics(report); i++)
+        fprintf(out, "  %*s", table_metric_width(report, i), report->metrics->metric[i]->name);
+    fprintf(out, "  %9s  %s\n", "sent", "status");
     for (size_t i = 0; i < report->n_cell; i++)
-        table_print_cell(out, &report->cell[i], width);
+        table_print_cell(out, report, &report->cell[i], width);
 }
 
 /* ---- several seeds ---- */
@@ -127,6 +145,8 @@ static void table_print_group(FILE *out, const co_report *report, size_t begin, 
     table_print_spread(out, report, begin, end, CO_FIGURE_SPEEDUP, 2);
     table_print_spread(out, report, begin, end, CO_FIGURE_TEST_ACCURACY, 4);
     table_print_spread(out, report, begin, end, CO_FIGURE_TEST_LOSS, 4);
+    for (co_figure f = CO_FIGURES; f < co_report_figures(report); f++)
+        table_print_spread(out, report, begin, end, f, 4);
     fprintf(out, "  %9s  %zu of %zu done\n", table_bytes(text, sent.mean), done, end - begin);
 }
 
@@ -134,9 +154,12 @@ static void table_print_groups(FILE *out, const co_report *report, int width)
 {
     fprintf(out, "Means over seeds %s; sd: standard deviation (n - 1)\n",
             report->seeds ? report->seeds : "");
-    fprintf(out, "%-*s  %5s  %8s  %6s  %9s  %8s  %6s  %8s  %6s  %8s  %6s  %9s  %s\n", width,
-            "strategy", "ranks", "time [s]", "sd", "samples/s", "speedup", "sd", "accuracy", "sd",
-            "loss", "sd", "sent", "status");
+    fprintf(out, "%-*s  %5s  %8s  %6s  %9s  %8s  %6s  %8s  %6s  %8s  %6s", width, "strategy",
+            "ranks", "time [s]", "sd", "samples/s", "speedup", "sd", "accuracy", "sd", "loss",
+            "sd");
+    for (int i = 0; i < table_metrics(report); i++)
+        fprintf(out, "  %8s  %6s", report->metrics->metric[i]->name, "sd");
+    fprintf(out, "  %9s  %s\n", "sent", "status");
     for (size_t i = 0, end; i < report->n_cell; i = end) {
         end = co_report_group_end(report, i);
         table_print_group(out, report, i, end, width);

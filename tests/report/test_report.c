@@ -197,7 +197,7 @@ static void report_speedup_is_over_one_rank(void **state)
 
 static void report_special_characters_are_escaped(void **state)
 {
-    co_cell_point point[] = {{1, 0.5, 2}, {2, 0.75, 1}};
+    co_cell_point point[] = {{1, 0.5, 2, {0}}, {2, 0.75, 1, {0}}};
     co_cell cell[] = {report_done(REPORT_NAME, 1, 12), report_done(REPORT_NAME, 2, 4)};
     co_report report = {.config = "c\xfe.yaml", .n_cell = 2, .cell = cell};
     char *text;
@@ -270,9 +270,10 @@ static void report_fill_seeds(co_report *report, co_cell *cell, co_cell_point (*
         strcpy(cell[i].model, "mlp");
         strcpy(cell[i].dataset, "it's data");
         for (size_t k = 0; k < 2; k++)
-            point[i][k] =
-                (co_cell_point){(double)k + 1, cell[i].test_accuracy - 0.5 + 0.5 * (double)k,
-                                k ? cell[i].test_loss : NAN};
+            point[i][k] = (co_cell_point){(double)k + 1,
+                                          cell[i].test_accuracy - 0.5 + 0.5 * (double)k,
+                                          k ? cell[i].test_loss : NAN,
+                                          {0}};
         cell[i].point = point[i];
         cell[i].n_point = 2;
     }
