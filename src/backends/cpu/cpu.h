@@ -46,7 +46,7 @@ int cpu_threads(const co_call *call);
 bool cpu_is_small(const co_call *call);
 
 /* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
-   not rounded otherwise. Always, for fp32. */
+   not rounded. Always, for fp32. */
 bool cpu_takes(const co_call *call, const char **why);
 
 #define CPU_HALF  (1u << CO_BF16) /* co_kernel.half */

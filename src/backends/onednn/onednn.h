@@ -91,7 +91,7 @@ dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim);
 /* Of a tensor of the call, whatever its layout is. */
 dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor);
 /* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
-   not rounded otherwise. Always, for fp32. */
+   not rounded. Always, for fp32. */
 bool onednn_takes(const co_call *call, const char **why);
 bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
 /* A tensor of the call in its layout; `tensor` outlives the plan. */
