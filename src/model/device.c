@@ -71,7 +71,7 @@ void co_model_take_late(co_result *out, co_model *model, const co_batch *batch, 
 
 void co_model_drop_late(co_model *model)
 {
-    for (int i = 0; i < CO_MODEL_MAX_LATE; i++) {
+    for (int i = 0; model->store && i < CO_MODEL_MAX_LATE; i++) {
         co_device_free(model->store->device, model->late[i].memory, CO_MEMORY_PINNED);
         model->late[i] = (model_late){NULL, 0};
     }

@@ -151,11 +151,12 @@ static const struct {
     {"layers:\n- flaten\n", "net.yaml:2:3: unknown layer 'flaten'; did you mean 'flatten'?"},
     {"layers:\n- add\n",
      "net.yaml:2:3: unknown layer 'add'; there are residual, conv2d, linear, maxpool, avgpool, "
-     "adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, scale, log_softmax"},
+     "adaptive_avgpool, batchnorm, relu, gelu, dropout, dropout2d, flatten, scale, "
+     "log_softmax"},
     {"layers:\n- flatten\n- cross_entropy\n",
      "net.yaml:3:3: unknown layer 'cross_entropy'; there are residual, conv2d, linear, "
-     "maxpool, avgpool, adaptive_avgpool, batchnorm, relu, dropout, dropout2d, flatten, scale, "
-     "log_softmax"},
+     "maxpool, avgpool, adaptive_avgpool, batchnorm, relu, gelu, dropout, dropout2d, flatten, "
+     "scale, log_softmax"},
     {"layers:\n- [relu]\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
                             "conv2d: {out: 10, kernel: 5}`"},
     {"layers:\n- {relu: ~, flatten: ~}\n",

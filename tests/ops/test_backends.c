@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cases.h"
+#include "core/isa.h"
 
 static int backends_threads = 1;
 
@@ -183,13 +184,19 @@ static bool backends_runs(const co_backend *backend, const char *op)
     return found;
 }
 
+/* The CPU backend's linear layer has loops from AVX2 on. */
+static bool backends_needs_more(const co_backend *backend, const char *op)
+{
+    return backend == &co_backend_cpu && strcmp(op, "linear") == 0 && !co_isa_has(CO_ISA_AVX2);
+}
+
 /* Else the comparison would hold for a kernel that refuses everything. */
 static void kernels_every_one_runs_some_case(void **state)
 {
     (void)state;
     for (const co_backend *const *b = co_backends; *b; b++)
         for (const co_kernel *const *k = (*b)->kernels; *k; k++)
-            if (!backends_runs(*b, (*k)->op))
+            if (!backends_needs_more(*b, (*k)->op) && !backends_runs(*b, (*k)->op))
                 fail_msg("no case runs %s of backend %s", (*k)->op, (*b)->name);
 }
 
