@@ -70,11 +70,9 @@ typedef struct co_call {
      *  op's own (n_in counts it), and has its gradient in grad_in there. */
     const co_op *fused[CO_CALL_MAX_FUSED + 1];
     const void *fused_attr[CO_CALL_MAX_FUSED];
-    union { /* of the op's own result: that of out[0], unless a fused op pools */
-        co_shape unfused_shape, made;
-    };
-    uint32_t node; /* index in the graph: part of the random stream */
-    int threads;   /* cores that the call may use; 0: OpenMP's default */
+    co_shape unfused_shape; /* of the op's own result: that of out[0], unless a fused op pools */
+    uint32_t node;          /* index in the graph: part of the random stream */
+    int threads;            /* cores that the call may use; 0: OpenMP's default */
     bool training;
     bool over_ranks;         /* training: batch statistics over all ranks, by co_run.reduce */
     unsigned round_params;   /* bit i: round parameter i to the half precision of the tensors */

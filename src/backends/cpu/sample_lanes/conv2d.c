@@ -84,7 +84,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
 static void conv2d_describe(conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
-    const int64_t *in = call->in[0]->shape.dim, *out = call->made.dim;
+    const int64_t *in = call->in[0]->shape.dim, *out = call->unfused_shape.dim;
 
     self->forward = (lanes_window){
         .c = in[1],
@@ -181,7 +181,7 @@ static co_status conv2d_plan(co_call *call)
     self->relu = call->fused[1] != NULL;
     self->pool =
         sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
-                                   call->made.dim, call->out[0]->shape.dim);
+                                   call->unfused_shape.dim, call->out[0]->shape.dim);
     self->band = conv2d_band(self);
     call->scratch_bytes +=
         conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);

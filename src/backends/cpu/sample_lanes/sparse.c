@@ -153,7 +153,7 @@ bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
     for (int64_t b = 0; b < sample_lanes_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
         spots += lanes->count(dy->value + b * block, dy->place ? dy->place + b * block : NULL,
                               sparse->spots);
-        all += call->made.dim[1] * call->made.dim[2] * call->made.dim[3];
+        all += call->unfused_shape.dim[1] * call->unfused_shape.dim[2] * call->unfused_shape.dim[3];
     }
     return (double)spots * (lanes->spot_cost + cost * (double)vectors) <
            (double)all * (call->grad_in[0] ? 2 * weight : weight);
