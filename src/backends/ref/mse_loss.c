@@ -1,46 +1,27 @@
 /*
- * mse_loss.c - mean squared error.
- *
- *   l[n]     = 1/F sum_f (x[n][f] - t[n][f])^2      x values (N, F), t targets (N, F)
- *
- *   dx[n][f] = g 2/F (x[n][f] - t[n][f])
- *
- * g is d objective / d l[n]. F counts all elements of a sample, whatever their dimensions.
+ * mse_loss.c - mean squared error: term (x - t)^2, slope 2 (x - t).
  */
-#include "backends/ref/ref.h"
+#include "backends/ref/values_loss.h"
+
+static double mse_loss_term(double x, double t)
+{
+    return (x - t) * (x - t);
+}
+
+static double mse_loss_slope(double x, double t)
+{
+    return 2 * (x - t);
+}
 
 static co_status mse_loss_forward(co_call *call, const co_run *run)
 {
-    const int64_t rows = call->in[0]->shape.dim[0];
-    const int64_t width = co_shape_count(&call->in[0]->shape) / rows;
-    const float *x = call->in[0]->data, *t = call->in[1]->data;
-    float *loss = call->out[0]->data;
-
     (void)run;
-    for (int64_t n = 0; n < rows; n++) {
-        double sum = 0;
-
-        for (int64_t i = n * width; i < (n + 1) * width; i++) {
-            const double error = (double)x[i] - (double)t[i];
-
-            sum += error * error;
-        }
-        loss[n] = (float)(sum / (double)width);
-    }
-    return CO_OK;
+    return ref_values_loss_forward(call, mse_loss_term);
 }
 
 static co_status mse_loss_backward(co_call *call, const co_run *run)
 {
-    const int64_t count = co_shape_count(&call->in[0]->shape);
-    const double scale =
-        2 * (double)co_run_grad_scale(run) / (double)(count / call->in[0]->shape.dim[0]);
-    const float *x = call->in[0]->data, *t = call->in[1]->data;
-    float *dx = ref_data(call->grad_in[0]);
-
-    for (int64_t i = 0; dx && i < count; i++)
-        dx[i] = (float)(scale * ((double)x[i] - (double)t[i]));
-    return CO_OK;
+    return ref_values_loss_backward(call, run, mse_loss_slope);
 }
 
 const co_kernel co_ref_mse_loss = {
