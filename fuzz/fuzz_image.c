@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     want.channels = data[6] % 2 ? 1 : 3;
     want.mirror = data[7] % 2;
     want.table = data[7] / 2 % 2 ? table : NULL;
-    want.past = data[7] / 4 % 2;
+    want.stream = data[7] / 4 % 2;
     want.scaled = data[7] / 8 % 2 == 0; /* as before there was a choice: for inputs of then */
     if (co_image_decode(out, &want, scratch, data + FUZZ_CHOICE, size - FUZZ_CHOICE, "input") ==
         CO_E_USAGE)

@@ -1,9 +1,9 @@
 /*
- * arrays.c - samples in arrays: any fields, in .npy files of a folder or in one safetensors file.
+ * arrays.c - data set "arrays": any fields, from .npy files in a folder or one safetensors file.
  *
- * The array of a field in a split is called SPLIT.FIELD: the file train.input.npy, or the tensor
- * `train.input`. Sample i is row i of each. Settles which fields there are, that they have as many
- * rows as each other, and what type a network gets them in. Must not know what a network does.
+ * The array of a field is called SPLIT.FIELD: the file train.input.npy, or the tensor
+ * `train.input`. Row i belongs to sample i. Checks that all fields have the same number of rows,
+ * and chooses the type in which a network gets each.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,18 +25,18 @@ typedef struct arrays_field {
     co_dtype stored, given;
     size_t elements; /* of a sample */
     const uint8_t *data;
-    co_npy npy; /* owned; closed: in the safetensors file */
+    co_npy npy; /* owned; closed if the array is in the safetensors file */
 } arrays_field;
 
 typedef struct arrays {
     int64_t classes;
-    /* found out by open */
+    /* set by open */
     const char *path, *split;
     uint64_t count;
-    int n, label; /* fields; which of them is the label, -1: none */
+    int n, label; /* number of fields; index of the label, -1 if there is none */
     arrays_field field[CO_MAX_FIELDS];
     co_shape shape[CO_MAX_FIELDS]; /* of a sample */
-    co_safetensors *file;          /* owned; NULL: a folder */
+    co_safetensors *file;          /* owned; NULL for a folder */
 } arrays;
 
 static const co_key arrays_keys[] = {
@@ -61,15 +61,16 @@ static int arrays_find_field(const arrays *self, const char *name)
     return -1;
 }
 
-/* What a network takes: floats and labels. Other fields stay as they are. */
+/* Labels become i32, input and target f32; other fields keep their type. */
 static co_status arrays_set_type(arrays *self, arrays_field *field, co_shape *shape)
 {
     const bool label = strcmp(field->name, CO_FIELD_LABEL) == 0;
-    const bool whole = field->stored == CO_I32 || field->stored == CO_I64 || field->stored == CO_U8;
+    const bool integer =
+        field->stored == CO_I32 || field->stored == CO_I64 || field->stored == CO_U8;
 
     field->given = field->stored;
     if (label) {
-        if (!whole || field->elements != 1)
+        if (!integer || field->elements != 1)
             return arrays_fail(self, field->name,
                                "holds something else than one whole number for each sample; "
                                "values to learn belong into the field `target`");
@@ -85,7 +86,7 @@ static co_status arrays_set_type(arrays *self, arrays_field *field, co_shape *sh
     return CO_OK;
 }
 
-/* One array, whose first dimension is the samples. */
+/* Add an array whose first dimension counts the samples. */
 static co_status arrays_add(arrays *self, const char *name, size_t length, co_dtype dtype,
                             const co_shape *shape, const void *data)
 {
@@ -119,7 +120,7 @@ static co_status arrays_add(arrays *self, const char *name, size_t length, co_dt
     return CO_OK;
 }
 
-/* The field that an array "train.input" belongs to, or NULL: it is of another split. */
+/* What follows "SPLIT." in the name of an array; NULL if it belongs to another split. */
 static const char *arrays_field_name(const arrays *self, const char *name)
 {
     const size_t n = strlen(self->split);
@@ -184,7 +185,7 @@ static co_status arrays_find_tensors(arrays *self)
 
 /* ---- reading them ---- */
 
-/* Elements of the file, of any alignment, as floats. */
+/* Convert one sample to floats; `from` may be unaligned. */
 static void arrays_to_floats(float *out, const arrays_field *field, const uint8_t *from)
 {
     for (size_t e = 0; e < field->elements; e++) {
@@ -207,7 +208,7 @@ static void arrays_to_floats(float *out, const arrays_field *field, const uint8_
     }
 }
 
-static int64_t arrays_whole(const arrays_field *field, uint64_t i)
+static int64_t arrays_integer(const arrays_field *field, uint64_t i)
 {
     const uint8_t *from = field->data + i * co_dtype_size(field->stored);
     int32_t i32;
@@ -227,7 +228,7 @@ static int32_t arrays_label(const void *state, uint64_t i)
 {
     const arrays *self = state;
 
-    return self->label < 0 ? 0 : (int32_t)arrays_whole(&self->field[self->label], i);
+    return self->label < 0 ? 0 : (int32_t)arrays_integer(&self->field[self->label], i);
 }
 
 static co_status arrays_read(const void *state, void *out, int k, uint64_t i)
@@ -254,7 +255,7 @@ static co_status arrays_check_labels(arrays *self)
     int64_t most = 0;
 
     for (uint64_t i = 0; i < self->count; i++) {
-        const int64_t label = arrays_whole(&self->field[self->label], i);
+        const int64_t label = arrays_integer(&self->field[self->label], i);
 
         if (label < 0 || label >= bound)
             return co_fail(CO_E_DATA, "%s: label %llu of %s.label is %lld; labels are 0 to %lld",
@@ -267,7 +268,7 @@ static co_status arrays_check_labels(arrays *self)
     return CO_OK;
 }
 
-/* The input comes first. */
+/* Move the input to index 0, where co_dataset_info wants it. */
 static co_status arrays_order(arrays *self)
 {
     const int at = arrays_find_field(self, CO_FIELD_INPUT);

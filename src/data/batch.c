@@ -1,4 +1,4 @@
-/* batch.c - the fields of a batch, and a part of it. */
+/* batch.c - find a field of a batch, and take a slice of one. */
 #include <string.h>
 
 #include "data/data.h"

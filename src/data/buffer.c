@@ -1,5 +1,5 @@
 /*
- * buffer.c - blocks of bytes that grow and are kept.
+ * buffer.c - co_buffer, a block of bytes that grows and is reused.
  */
 #include "core/mem.h"
 #include "data/data.h"
@@ -7,7 +7,7 @@
 co_status co_buffer_reserve(uint8_t **out, co_buffer *buffer, size_t n)
 {
     if (n > buffer->size) {
-        /* The next larger one may fit as well. */
+        /* Headroom: the next request is often slightly larger. */
         const size_t size = n <= PTRDIFF_MAX / 2 ? n + n / 4 : n;
 
         co_buffer_free(buffer);

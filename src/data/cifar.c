@@ -1,15 +1,15 @@
 /*
- * cifar.c - read a CIFAR file of either version, plain or gzip, whose bytes may be anything.
+ * cifar.c - open a CIFAR file of the binary or the Python version, plain or gzip. Untrusted input.
  *
- * Settles that it is whole records or a pickle of them, and that every label is one. Must not know
- * which files make a split: that is cifar_format.c's.
+ * Checks that the file is a whole number of records or a pickle of them, and every label. Which
+ * files make a split is up to cifar_format.c.
  */
 #include "data/cifar.h"
 
 #include "core/mem.h"
 
 const co_cifar_layout co_cifar10_layout = {
-    .owner = "cifar10",
+    .dataset = "cifar10",
     .labels = 1,
     .kind = {"label"},
     .classes = {10},
@@ -30,7 +30,7 @@ const co_cifar_layout co_cifar10_layout = {
 };
 
 const co_cifar_layout co_cifar100_layout = {
-    .owner = "cifar100",
+    .dataset = "cifar100",
     .labels = 2,
     .kind = {"coarse label", "fine label"},
     .classes = {20, 100},
@@ -57,7 +57,7 @@ static co_status cifar_check_labels(const co_cifar *cifar, const co_cifar_layout
                 return co_fail(CO_E_DATA,
                                "%s: record %zu has %s %u, %s has 0 to %d; is it a file of %s, "
                                "undamaged?",
-                               name, i, layout->kind[k], label, layout->owner,
+                               name, i, layout->kind[k], label, layout->dataset,
                                layout->classes[k] - 1, layout->archive);
         }
     return CO_OK;
@@ -72,7 +72,7 @@ static co_status cifar_take_records(co_cifar *cifar, const co_cifar_layout *layo
         return co_fail(CO_E_DATA,
                        "%s: %zu bytes are no whole number of %s's records of %zu bytes: cut short, "
                        "or no file of %s; fetch it again",
-                       name, cifar->file.size, layout->owner, record, layout->archive);
+                       name, cifar->file.size, layout->dataset, record, layout->archive);
     cifar->count = cifar->file.size / record;
     cifar->label = cifar->file.data;
     cifar->image = cifar->file.data + layout->labels;
@@ -117,6 +117,6 @@ void co_cifar_close(co_cifar *cifar)
 {
     co_file_close(&cifar->file);
     co_free(cifar->labels);
-    co_free(cifar->turned);
+    co_free(cifar->transposed);
     *cifar = (co_cifar){0};
 }

@@ -1,6 +1,6 @@
 /*
- * cifar_format.c - CIFAR-10 and CIFAR-100 (Krizhevsky, "Learning multiple layers of features from
- * tiny images", 2009): which files make a split, and what its labels are called.
+ * cifar_format.c - data sets cifar10 and cifar100 (Krizhevsky, "Learning multiple layers of
+ * features from tiny images", 2009): the files of a split and the names of its classes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 #include "data/formats.h"
 
 #define CIFAR_PATH      4096
-#define CIFAR_MAX_NAMES ((size_t)1 << 14) /* bytes of a text of class names */
+#define CIFAR_MAX_NAMES ((size_t)1 << 14) /* bytes of a file with class names */
 
 typedef struct cifar_format {
-    const char *train, *test; /* a file each, instead of the archive's */
-    int labels;               /* cifar100: which label of a record */
-    /* found out by open */
+    const char *train, *test; /* a single file each, instead of the archive's */
+    int labels;               /* cifar100: index of the label that is used */
+    /* set by open */
     size_t n_file;
     co_cifar file[CO_CIFAR_MAX_FILES];
-    char *text;         /* of class names, owned; NULL: there are none */
-    const char **class; /* (classes) lines of it, owned */
+    char *text;         /* owned: class names, one per line; NULL if there are none */
+    const char **class; /* owned: (classes) lines of `text` */
 } cifar_format;
 
 #define CIFAR(field) offsetof(cifar_format, field)
@@ -46,7 +46,7 @@ static const co_key cifar100_keys[] = {
     CO_KEYS_END,
 };
 
-/* "FOLDER/below/file", or with .gz appended; true when there is one. */
+/* The path "FOLDER/below/file.gz" if it exists, else without .gz; false if neither does. */
 static bool cifar_find(char out[CIFAR_PATH], const char *folder, const char *below,
                        const char *file)
 {
@@ -79,8 +79,8 @@ static co_status cifar_missing(const co_cifar_layout *layout, const char *folder
                    split == CO_SPLIT_TRAIN ? "train" : "test");
 }
 
-/* Every file of the split that is there: those of the binary version, if it has any, else those of
-   the version for Python. */
+/* Open the files of the split that exist: those of the binary version or, if there are none, those
+   of the Python version. */
 static co_status cifar_open_folder(cifar_format *self, const co_cifar_layout *layout,
                                    const char *folder, co_split split)
 {
@@ -101,7 +101,8 @@ static co_status cifar_open_folder(cifar_format *self, const co_cifar_layout *la
     return self->n_file ? CO_OK : cifar_missing(layout, folder, split);
 }
 
-/* A text of class names, one a line, of the version whose files are there; NULL: there is none. */
+/* Class names, one per line, of the version whose file exists; NULL if there is none. Fails with
+   CO_E_NOMEM only. */
 static co_status cifar_find_names(char **out, const char *folder, const co_cifar_layout *layout,
                                   int labels, size_t classes)
 {
@@ -129,7 +130,7 @@ static co_status cifar_find_names(char **out, const char *folder, const co_cifar
     return st == CO_E_NOMEM ? st : CO_OK;
 }
 
-/* What a person calls the labels; a set without such a file is none the worse. */
+/* Class names are optional: a missing or unusable file is no error. */
 static co_status cifar_read_names(cifar_format *self, const char *folder,
                                   const co_cifar_layout *layout, size_t classes)
 {
@@ -175,7 +176,7 @@ static co_status cifar_open_files(cifar_format *self, const co_cifar_layout *lay
 
     if (!file)
         return cifar_open_folder(self, layout, folder, split);
-    (void)cifar_find(path, folder, "", file); /* else opening it says that it is missing */
+    (void)cifar_find(path, folder, "", file); /* if neither exists, opening it reports that */
     CO_TRY(co_cifar_open(&self->file[0], path, layout));
     self->n_file = 1;
     return CO_OK;
@@ -189,7 +190,7 @@ static co_status cifar_open(cifar_format *self, co_dataset_info *info,
     if (!path)
         return co_fail(CO_E_USAGE,
                        "data %s: the key 'path' is missing: the folder %s that %s unpacks to",
-                       layout->owner, layout->folder, layout->archive);
+                       layout->dataset, layout->folder, layout->archive);
     info->shape = (co_shape){3, {3, CO_CIFAR_SIDE, CO_CIFAR_SIDE}};
     info->classes = layout->classes[self->labels];
     st = cifar_open_files(self, layout, path, split);
@@ -212,7 +213,7 @@ static co_status cifar100_open(void *self, co_dataset_info *info, const char *pa
     return cifar_open(self, info, &co_cifar100_layout, path, split);
 }
 
-/* The file that has sample *i, which becomes the record's number in it. */
+/* The file with sample *i; *i becomes the index of the record in it. */
 static const co_cifar *cifar_file_of(uint64_t *i, const cifar_format *self)
 {
     const co_cifar *file = self->file;

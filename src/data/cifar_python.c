@@ -1,8 +1,7 @@
 /*
- * cifar_python.c - a file of CIFAR's version for Python: a pickled dictionary of labels and pixels.
+ * cifar_python.c - a file of CIFAR's Python version: a pickled dictionary of labels and pixels.
  *
- * Pixels are used in place in the file; labels become a byte each. Must not know opcodes:
- * those are pickle.c's.
+ * Row-major pixels are used in place; labels become one byte each. Opcodes are pickle.c's.
  */
 #include <string.h>
 
@@ -12,11 +11,11 @@
 
 bool co_cifar_is_pickle(const uint8_t *bytes, size_t size)
 {
-    return size > 0 && bytes[0] == 0x80; /* no label of a record */
+    return size > 0 && bytes[0] == 0x80; /* above any label, the first byte of a binary record */
 }
 
-/* Column after column: as rows, in memory of our own. */
-static co_status python_turn(co_cifar *cifar, const co_pickle_array *array)
+/* Copy a column-major array to rows. */
+static co_status python_transpose(co_cifar *cifar, const co_pickle_array *array)
 {
     uint8_t *rows = co_calloc(array->rows, array->columns);
 
@@ -25,7 +24,7 @@ static co_status python_turn(co_cifar *cifar, const co_pickle_array *array)
     for (uint64_t c = 0; c < array->columns; c++)
         for (uint64_t r = 0; r < array->rows; r++)
             rows[r * array->columns + c] = array->at[c * array->rows + r];
-    cifar->turned = rows;
+    cifar->transposed = rows;
     cifar->image = rows;
     return CO_OK;
 }
@@ -43,7 +42,7 @@ static co_status python_take_images(co_cifar *cifar, const co_pickle *pickle, co
     cifar->count = (size_t)array->rows;
     cifar->image = array->at;
     cifar->image_step = CO_CIFAR_IMAGE;
-    return array->fortran ? python_turn(cifar, array) : CO_OK;
+    return array->fortran ? python_transpose(cifar, array) : CO_OK;
 }
 
 static co_status python_take_labels(co_cifar *cifar, const co_pickle *pickle,
@@ -65,7 +64,7 @@ static co_status python_take_labels(co_cifar *cifar, const co_pickle *pickle,
                            "%s: %zu images and %zu of '%s'; is it a file of %s's version for "
                            "Python?",
                            name, cifar->count, list ? list->n : 0, layout->python.labels[k],
-                           layout->owner);
+                           layout->dataset);
         for (size_t i = 0; i < list->n; i++) {
             const co_pickle_value *label = &list->at[i];
 
@@ -91,7 +90,7 @@ co_status co_cifar_take_pickle(co_cifar *cifar, const co_cifar_layout *layout, c
     return st;
 }
 
-/* One name a line. */
+/* One name per line. */
 static co_status python_write_names(char **out, const co_pickle_values *list)
 {
     size_t size = 1, used = 0;

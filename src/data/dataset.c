@@ -1,8 +1,7 @@
 /*
- * dataset.c - a data set from its config: what every format shares.
+ * dataset.c - open a data set from its config: its format, the common keys, the size of a sample.
  *
- * Settles names, the common keys, and the size of a sample; read_sample.c reads one. Must not know
- * order, batches or threads.
+ * Samples are read in read_sample.c.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 
-/* Elements of one sample, stored or resized: far above any image, far below any overflow. */
+/* Limit on the elements of a sample, stored or resized: above any image, and safe from overflow. */
 #define DATASET_MAX_SAMPLE ((int64_t)1 << 28)
 
 #define DATASET(field) offsetof(co_dataset, field)
@@ -66,7 +65,7 @@ static bool dataset_size_ok(const co_shape *shape)
     return true;
 }
 
-/* The size of one image is that of all where neither key sets one. */
+/* Without `resize` and `center_crop`, all images must have the size of the first one. */
 static co_status dataset_first_size(co_dataset *data, co_shape *first)
 {
     char name[CO_DATASET_NAME];
@@ -108,12 +107,12 @@ static co_status dataset_setup_frame(co_dataset *data)
                        (long long)data->shape.dim[1], (long long)data->shape.dim[2]);
     data->shape.dim[1] = frame->height;
     data->shape.dim[2] = frame->width;
-    data->resize.size.n = 0; /* nothing is left for it to do */
+    data->resize.size.n = 0; /* the frame resizes instead */
     return co_resize_setup(&data->resize, &data->shape);
 }
 
-/* Augmentations work on samples of their final size; a border that `resize` adds comes later. Both
-   splits go the same way. */
+/* Whether the frame, rather than `resize`, sets the size. Augmentations need samples of the final
+   size, except for a border that `resize` adds. The same for both splits. */
 static bool dataset_is_framed(const co_dataset *data)
 {
     const bool interpolated = data->resize.size.n && data->resize.mode == CO_RESIZE_BILINEAR;
@@ -141,7 +140,7 @@ static co_status dataset_setup_size(co_dataset *data)
                    co_shape_format(shape, sizeof(shape), &data->shape));
 }
 
-/* What a format says of its samples: everything here is sized by it. */
+/* Check what the format reported; everything here is sized by it. */
 static co_status dataset_check_info(const co_dataset *data)
 {
     const co_dataset_info *info = &data->info;
@@ -169,7 +168,7 @@ static co_status dataset_check_images(const co_dataset *data)
     return CO_OK;
 }
 
-/* The keys of every data set that are for images alone. */
+/* Common keys that only apply to images. */
 static co_status dataset_refuse_image_keys(const co_dataset *data)
 {
     const char *key = data->normalize_value ? "normalize"
@@ -184,7 +183,7 @@ static co_status dataset_refuse_image_keys(const co_dataset *data)
     return co_fail(CO_E_USAGE, "data %s: %s is for images; leave it out", data->ops->name, key);
 }
 
-/* A format with fields of its own: what it says of them, as what it says of images. */
+/* Check and copy the fields of a format that has its own. */
 static co_status dataset_setup_fields(co_dataset *data)
 {
     const co_dataset_info *info = &data->info;

@@ -1,5 +1,4 @@
-/* dataset_internal.h - an open data set, shared by opening (dataset.c) and reading (read_sample.c).
- */
+/* dataset_internal.h - an open data set; shared by dataset.c and read_sample.c. */
 #ifndef CO_DATA_DATASET_INTERNAL_H
 #define CO_DATA_DATASET_INTERNAL_H
 
@@ -13,22 +12,22 @@
 
 struct co_dataset {
     const co_dataset_ops *ops;
-    co_config *config; /* owned, or NULL when the caller's */
+    co_config *config; /* owned; NULL if the caller owns it */
     const char *path;
     const co_value *normalize_value, *resize_value, *augment_value;
     co_normalize normalize;
     co_augment augment; /* n = 0 for the test split */
     co_resize resize;
     co_ints center_crop;
-    bool scaled;    /* JPEGs may be decoded at a smaller scale; never of the test split */
+    bool scaled;    /* JPEGs may be decoded at a smaller scale; false for the test split */
     int on_bad;     /* index into dataset_on_bad */
-    bool framed;    /* the frame and not `resize` makes the size: from images of any size */
-    co_frame frame; /* when framed */
+    bool framed;    /* `frame`, not `resize`, sets the size; images may differ in size */
+    co_frame frame; /* if framed */
     co_dataset_info info;
-    co_shape shape; /* of what a network gets; images: (C, H, W) */
+    co_shape shape; /* of the input of a network; images: (C, H, W) */
     co_field field[CO_MAX_FIELDS];
-    co_lookup_table *table; /* (C): what each byte becomes, owned */
-    bool open;              /* ops->close is due */
+    co_lookup_table *table; /* (C): the float for each byte; owned */
+    bool open;              /* ops->close must be called */
     max_align_t self[];     /* the format's own fields */
 };
 

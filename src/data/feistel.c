@@ -1,22 +1,21 @@
 /*
- * feistel.c - a random permutation, computed place by place.
+ * feistel.c - a random permutation, computed element by element.
  *
- * A Feistel network over the bits that n - 1 has (Luby and Rackoff, SIAM J. Comput. 17, 1988): each
- * round adds to one half of the bits a random function of the other, which the next round can take
- * away again, so it is a permutation of all numbers of that many bits. What it gives that is not
- * below n goes through once more until it is ("cycle walking", Black and Rogaway, CT-RSA 2002):
- * less than twice on average.
+ * A Feistel network over the bits of n - 1 (Luby and Rackoff, SIAM J. Comput. 17, 1988): each round
+ * XORs one half of the bits with a random function of the other half, which can be undone, so all
+ * numbers of that many bits are permuted. A result that is not below n is permuted again until it
+ * is ("cycle walking", Black and Rogaway, CT-RSA 2002): less than twice on average.
  */
 #include "data/feistel.h"
 
-#define FEISTEL_ROUNDS 8 /* 4 are enough for large sets; small ones have few bits a half */
+#define FEISTEL_ROUNDS 8 /* 4 are enough for large n; small n have few bits per half */
 
 static uint64_t feistel_function(const co_rng *rng, uint32_t round, uint64_t half)
 {
     co_rng place = *rng;
     uint32_t word[4];
 
-    place.stream |= 1u << 8; /* no bits of the orders that are drawn otherwise */
+    place.stream |= 1u << 8; /* separate from the streams of other shuffles */
     place.item = round;
     co_rng_block(word, &place, (uint32_t)half);
     return word[0];

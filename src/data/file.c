@@ -1,7 +1,5 @@
 /*
- * file.c - map a file, and unpack it when it is gzip, whose bytes may be anything.
- *
- * Settles that there are bytes, and how many. Must not know what they mean.
+ * file.c - map a file, and unpack it if it is gzip. Untrusted input.
  */
 #include "data/file.h"
 
@@ -43,8 +41,8 @@ static co_status file_gunzip(uint8_t *out, size_t size, const uint8_t *bytes, si
     return CO_OK;
 }
 
-/* The size that a gzip file ends with is only a claim. It is held against what so many packed
-   bytes can unpack to before memory is taken, and must be true to the byte. */
+/* The size in a gzip trailer is not trusted: it is checked against the most that so many packed
+   bytes can unpack to before memory is allocated, and must then be exact. */
 static co_status file_unpack(co_file *out, size_t *size, const uint8_t *bytes, size_t packed,
                              const char *name)
 {

@@ -1,5 +1,5 @@
 /*
- * folder_names.c - the names that a folder holds.
+ * folder_names.c - list the entries of a folder.
  */
 #include "data/folder_names.h"
 
@@ -61,7 +61,7 @@ static bool names_is_array(const char *name)
     return end && (!end[4] || strcmp(end + 4, ".gz") == 0);
 }
 
-/* File systems that do not say the kind of an entry, and links, cost a look at the entry. */
+/* Needs a stat for links, and on file systems that do not report the type of an entry. */
 static bool names_is_folder(DIR *dir, const struct dirent *entry)
 {
     struct stat info;

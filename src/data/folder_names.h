@@ -1,5 +1,4 @@
-/* folder_names.h - the names that a folder holds, in order, kept compactly: there may be millions.
- */
+/* folder_names.h - sorted names of a folder's entries, stored compactly: there may be millions. */
 #ifndef CO_DATA_FOLDER_NAMES_H
 #define CO_DATA_FOLDER_NAMES_H
 
@@ -9,21 +8,21 @@
 
 /* Zero is empty. */
 typedef struct co_names {
-    char *text; /* owned: every name with its NUL */
+    char *text; /* owned: each name with its NUL */
     size_t used, room;
-    size_t *start; /* owned: (n), into text */
+    size_t *start; /* owned: (n) offsets into text */
     size_t n, n_room;
 } co_names;
 
 typedef enum co_names_kind { CO_NAMES_FOLDERS, CO_NAMES_IMAGES, CO_NAMES_ARRAYS } co_names_kind;
 
-/* Add the folder's entries of a kind in the order of their bytes; symbolic links count as what they
+/* Append the folder's entries of one kind, sorted by their bytes; symbolic links count as what they
    point to. Images are files whose names end in .jpg, .jpeg or .png, in any case; a folder among
-   them is refused. Arrays are files whose names end in .npy or .npy.gz. Names that begin with a dot
-   are left out. CO_E_DATA naming the folder. */
+   them is an error. Arrays are files whose names end in .npy or .npy.gz. Names that begin with a
+   dot are skipped. CO_E_DATA naming the folder. */
 co_status co_names_add(co_names *names, const char *folder, co_names_kind kind);
 const char *co_names_get(const co_names *names, size_t i);
-/* Place of a name among names in order; names->n: it is not there. */
+/* Index of a name among sorted names; names->n if it is not there. */
 size_t co_names_find(const co_names *names, const char *name);
 void co_names_free(co_names *names);
 

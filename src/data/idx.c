@@ -1,8 +1,7 @@
 /*
- * idx.c - read an IDX file, plain or gzip, whose bytes may be anything.
+ * idx.c - reader for IDX files, plain or gzip. Untrusted input.
  *
- * Settles that header and size agree to the byte before anything is believed. Must not know what
- * the bytes mean: images and labels are idx_images.c's.
+ * Header and file size must agree exactly. What images and labels are is up to idx_images.c.
  */
 #include "data/idx.h"
 

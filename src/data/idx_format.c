@@ -1,6 +1,5 @@
 /*
- * idx_format.c - any set of grey images in IDX files, whatever they are called: EMNIST, KMNIST or
- * one's own.
+ * idx_format.c - data set "idx": grey images in IDX files of any name, such as EMNIST or KMNIST.
  */
 #include <stdio.h>
 
@@ -11,7 +10,7 @@
 #define IDX_FORMAT_PATH 4096
 
 typedef struct idx_format {
-    co_idx_images set; /* first, so that the reading of co_idx_images fits */
+    co_idx_images set; /* first, so that co_idx_images_read and the others work on an idx_format */
     const char *images, *labels, *test_images, *test_labels;
     int64_t classes;
 } idx_format;
@@ -39,7 +38,7 @@ static co_status idx_format_find(char out[IDX_FORMAT_PATH], const char *folder, 
     if (n < 0 || n >= IDX_FORMAT_PATH)
         return co_fail(CO_E_USAGE, "data idx: the path of '%s' is too long", file);
     if (!co_fs_exists(out))
-        out[n - 3] = '\0'; /* the file as named, which opening it finds or misses */
+        out[n - 3] = '\0'; /* as named; opening it reports a missing file */
     return CO_OK;
 }
 

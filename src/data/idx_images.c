@@ -1,5 +1,5 @@
 /*
- * idx_images.c - find the two IDX files of a split, and check that they belong together.
+ * idx_images.c - find the two IDX files of a split, and check that they match.
  */
 #include "data/idx_images.h"
 
@@ -13,8 +13,8 @@
 #define IDX_IMAGES_PATH 4096
 
 typedef struct idx_images_place {
-    const char *folder, *package, *owner; /* as in co_idx_images_open */
-    const char *split;                    /* "train", "t10k" */
+    const char *folder, *package, *dataset; /* as in co_idx_images_open */
+    const char *split;                      /* "train", "t10k" */
 } idx_images_place;
 
 static co_status idx_images_check_folder(const idx_images_place *place)
@@ -23,14 +23,14 @@ static co_status idx_images_check_folder(const idx_images_place *place)
 
     if (stat(place->folder, &info) != 0)
         return co_fail(CO_E_DATA, "%s: %s; data.path is the folder of %s's four IDX files",
-                       place->folder, strerror(errno), place->owner);
+                       place->folder, strerror(errno), place->dataset);
     if (!S_ISDIR(info.st_mode))
         return co_fail(CO_E_DATA, "%s: is a file; data.path is the folder of %s's four IDX files",
-                       place->folder, place->owner);
+                       place->folder, place->dataset);
     return CO_OK;
 }
 
-/* `kind` is "images-idx3" or "labels-idx1"; some copies write a dot for the last dash. */
+/* `kind` is "images-idx3" or "labels-idx1"; some copies have a dot instead of the last dash. */
 static co_status idx_images_find(char path[IDX_IMAGES_PATH], const idx_images_place *place,
                                  const char *kind)
 {
@@ -53,11 +53,11 @@ static co_status idx_images_find(char path[IDX_IMAGES_PATH], const idx_images_pl
                     return CO_OK;
             }
     return co_fail(CO_E_DATA, "%s: holds no %s-%s-ubyte or %s-%s-ubyte.gz of %s; set data.path",
-                   place->folder, place->split, kind, place->split, kind, place->owner);
+                   place->folder, place->split, kind, place->split, kind, place->dataset);
 }
 
 static co_status idx_images_check(const co_idx_images *set, int64_t classes, const char *image,
-                                  const char *label, const char *owner)
+                                  const char *label, const char *dataset)
 {
     const size_t count = set->image.dim[0];
 
@@ -67,7 +67,7 @@ static co_status idx_images_check(const co_idx_images *set, int64_t classes, con
     for (size_t i = 0; i < count; i++)
         if (set->label.data[i] >= classes)
             return co_fail(CO_E_DATA, "%s: sample %zu has label %u, %s has labels 0 to %lld", label,
-                           i, set->label.data[i], owner, (long long)classes - 1);
+                           i, set->label.data[i], dataset, (long long)classes - 1);
     return CO_OK;
 }
 
@@ -82,7 +82,7 @@ static int64_t idx_images_count_classes(const co_idx *label)
 }
 
 co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, const char *image,
-                                   const char *label, int64_t classes, const char *owner)
+                                   const char *label, int64_t classes, const char *dataset)
 {
     co_status st;
 
@@ -93,7 +93,7 @@ co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, co
     if (st == CO_OK)
         st = co_idx_open(&out->image, image, 3);
     if (st == CO_OK)
-        st = idx_images_check(out, classes, image, label, owner);
+        st = idx_images_check(out, classes, image, label, dataset);
     if (st != CO_OK) {
         co_idx_images_close(out);
         return st;
@@ -107,17 +107,17 @@ co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, co
 }
 
 co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const char *folder,
-                             co_split split, int64_t classes, const char *owner,
+                             co_split split, int64_t classes, const char *dataset,
                              const char *package)
 {
-    const idx_images_place place = {folder, package, owner,
+    const idx_images_place place = {folder, package, dataset,
                                     split == CO_SPLIT_TRAIN ? "train" : "t10k"};
     char image[IDX_IMAGES_PATH], label[IDX_IMAGES_PATH];
 
     CO_TRY(idx_images_check_folder(&place));
     CO_TRY(idx_images_find(image, &place, "images-idx3"));
     CO_TRY(idx_images_find(label, &place, "labels-idx1"));
-    return co_idx_images_open_files(out, info, image, label, classes, owner);
+    return co_idx_images_open_files(out, info, image, label, classes, dataset);
 }
 
 co_status co_idx_images_read(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)

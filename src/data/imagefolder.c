@@ -1,8 +1,8 @@
 /*
- * imagefolder.c - images in folders, one folder per class, as torchvision's ImageFolder takes them.
+ * imagefolder.c - data set "imagefolder": a folder of images per class, as torchvision's
+ * ImageFolder.
  *
- * Opening reads names alone; what an image holds is looked at when it is its turn. Must not know
- * image formats.
+ * Opening only lists names; a file is read when its sample is. Does not decode images.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +23,11 @@
 typedef struct imagefolder {
     int64_t channels;
     const char *train, *test; /* names of the splits' folders; test: NULL for val, or else test */
-    /* found out by open */
+    /* set by open */
     char folder[PATH_MAX]; /* of the split */
-    co_names classes;      /* in order: a label is a place in it */
-    co_names files;        /* class after class, each in order */
-    uint32_t *first;       /* (classes + 1): the first file of each class, owned */
+    co_names classes;      /* sorted; a label is an index into it */
+    co_names files;        /* grouped by class, each group sorted */
+    uint32_t *first;       /* owned: (classes + 1) index of the first file of each class */
 } imagefolder;
 
 #define IMAGEFOLDER(field) offsetof(imagefolder, field)
@@ -83,7 +83,7 @@ static co_status imagefolder_find_split(imagefolder *self, const char *path, co_
                    split == CO_SPLIT_TRAIN ? "train" : "test");
 }
 
-/* Labels are those of training for both splits: a class may have no image to test on. */
+/* Both splits have the classes of training: a class may have no image to test on. */
 static co_status imagefolder_find_classes(imagefolder *self, const char *path)
 {
     char train[PATH_MAX];
@@ -100,7 +100,7 @@ static co_status imagefolder_find_classes(imagefolder *self, const char *path)
     return CO_OK;
 }
 
-/* A folder that training does not know would have no label. */
+/* A class folder that training does not have would have no label. */
 static co_status imagefolder_check_folders(const imagefolder *self)
 {
     co_names found = {0};
@@ -229,7 +229,7 @@ static co_status imagefolder_read_file(co_bytes *out, co_buffer *buffer, size_t 
         if (n < 0)
             return co_fail(CO_E_DATA, "%s: %s", path, strerror(errno));
         if (n == 0)
-            break; /* shortened meanwhile: what is there is no whole image */
+            break; /* truncated meanwhile; decoding it will fail */
         at += (size_t)n;
     }
     *out = (co_bytes){bytes, at};

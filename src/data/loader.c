@@ -1,10 +1,10 @@
 /*
  * loader.c - batches in the order of the plan, read ahead by threads.
  *
- * A ring of slots. Readers claim a few samples at a time, batch after batch in the plan's order, so
+ * A ring of slots, each for one batch. Readers claim a few samples at a time, batch after batch, so
  * that all of them work on the batch that is needed first; the consumer takes whole batches in
- * order. A slot is free again once the consumer has moved on from it, and the work of its queue
- * that may read it is done. Must not know what a batch is for.
+ * order. A slot is free again once the consumer has released it and the work on its queue that may
+ * read it is done.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "data/loader_internal.h"
 #include "device/device.h"
 
-#define LOADER_WARNINGS 3 /* of bad samples, in all */
+#define LOADER_WARNINGS 3 /* of bad samples; further ones are only counted */
 
-/* The plan's next batch, into a free slot. */
+/* Assign the next batch of the plan to a free slot. */
 static co_status loader_plan(co_loader *l, loader_slot *slot)
 {
     co_batch *batch = &slot->batch;
@@ -62,8 +62,8 @@ static co_status loader_draw(co_loader *l, loader_slot *slot, uint64_t k, uint32
                            scratch);
 }
 
-/* The next sample of the set that has this label and can be read takes the place: any rank would
-   find the same, and no count changes. */
+/* Replace a bad sample by the next readable one with its label: the same one on any rank, and
+   counts do not change. */
 static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
                                 co_data_scratch *scratch)
 {
@@ -86,7 +86,7 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
                    (int)label, last);
 }
 
-/* The message names the sample; what to do about it is a matter of data sets. */
+/* The message names the sample; add what to do about it. */
 static co_status loader_refuse(void)
 {
     char why[LOADER_SLOT_MESSAGE];
@@ -128,7 +128,7 @@ static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
     return loader_replace(l, slot, k, scratch);
 }
 
-/* As reader thread `reader`. */
+/* Read the claimed samples; `reader` is the number of the thread. */
 static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_scratch *scratch,
                              int reader)
 {
@@ -153,7 +153,7 @@ static void loader_finish(loader_slot *slot)
     slot->ready = true;
 }
 
-/* Wait until batch `index` has a free slot; false when the loader is to end. */
+/* Wait until batch `index` has a free slot; false if the loader is being destroyed. */
 static bool loader_wait_free(co_loader *l, uint64_t index)
 {
     bool go_on;
@@ -166,7 +166,7 @@ static bool loader_wait_free(co_loader *l, uint64_t index)
     return go_on;
 }
 
-/* The next samples to read: of the open batch, or of a new one. Under plan_lock. */
+/* Claim the next samples, of the open batch or of a new one. Under plan_lock. */
 static co_status loader_claim_next(loader_claim *out, co_loader *l)
 {
     loader_slot *slot = l->open;
@@ -211,7 +211,7 @@ void co_loader_observe(co_loader *l, const co_loader_observer *observer)
 void *loader_read_ahead(void *arg)
 {
     co_loader *l = arg;
-    co_data_scratch scratch = {.past = l->past};
+    co_data_scratch scratch = {.stream = l->stream};
     const int reader = atomic_fetch_add(&l->entered, 1);
 
     for (;;) {
@@ -232,7 +232,7 @@ void *loader_read_ahead(void *arg)
     }
 }
 
-/* Move on from the batch that the consumer holds. What its queue was given so far may read it. */
+/* Release the batch that the consumer holds. What is queued so far may still read it. */
 static co_status loader_pass(co_loader *l)
 {
     if (!l->borrowed)
@@ -241,7 +241,7 @@ static co_status loader_pass(co_loader *l)
     return co_fence_record(l->slot[l->taken++ % l->n_slot].fence, l->queue);
 }
 
-/* Free the slots that nobody reads any more; with `wait`, wait for the first of them. */
+/* Free the released slots that no queued work reads any more; with `wait`, wait for one. */
 static co_status loader_free_up(co_loader *l, bool wait)
 {
     bool reached = true;
@@ -280,7 +280,7 @@ static co_status loader_next_here(co_batch *out, co_loader *l)
     return st;
 }
 
-/* Give back the batch that the consumer holds, and wait for the next. */
+/* Release the batch that the consumer holds, and wait for the next one. */
 static co_status loader_next_slot(loader_slot **out, co_loader *l)
 {
     loader_slot *slot;
@@ -297,9 +297,9 @@ static co_status loader_next_slot(loader_slot **out, co_loader *l)
         pthread_mutex_unlock(&l->queue_lock);
         if (ready)
             break;
-        CO_TRY(loader_free_up(l, true)); /* readers may lack a slot */
+        CO_TRY(loader_free_up(l, true)); /* readers may be waiting for a slot */
     }
-    l->borrowed = slot->status == CO_OK; /* a failed one stays, and fails again */
+    l->borrowed = slot->status == CO_OK; /* a failed batch stays: the next call fails again */
     *out = slot;
     return CO_OK;
 }
@@ -327,7 +327,7 @@ co_status co_loader_next(co_batch *out, co_loader *loader)
     co_status st =
         loader->n_thread == 0 ? loader_next_here(out, loader) : loader_next_read_ahead(out, loader);
 
-    /* All of it: on a core that it shares with this thread, a reader works in here. */
+    /* The whole call counts: a reader that shares this thread's core runs during it. */
     loader->wait_seconds += co_clock_seconds(start, co_clock_ns());
     if (st == CO_OK)
         loader_count_bad(loader, out);

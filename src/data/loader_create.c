@@ -1,5 +1,5 @@
 /*
- * loader_create.c - making a loader: its slots, its threads, and their end.
+ * loader_create.c - create and destroy a loader: its slots and threads.
  */
 #include <signal.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "device/device.h"
 
 #define LOADER_DEPTH     4
-#define LOADER_CLAIMS    4  /* of a thread in a batch, where it is large enough */
+#define LOADER_CLAIMS    4  /* per thread and batch, if the batch is large enough */
 #define LOADER_MAX_CLAIM 64 /* samples */
-/* Bytes of the ring from which on a batch is out of the caches before it is read. */
-#define LOADER_PAST ((size_t)16 << 20)
+/* Bytes of a ring that is so large that a batch is evicted from the caches before it is used. */
+#define LOADER_STREAM ((size_t)16 << 20)
 
-/* Samples of a batch. */
-static uint64_t loader_most(const co_loader *l)
+/* Upper limit on the samples of a batch. */
+static uint64_t loader_max_batch(const co_loader *l)
 {
     uint64_t most = 0;
 
@@ -27,19 +27,19 @@ static uint64_t loader_most(const co_loader *l)
 static co_status loader_make_slots(co_loader *l)
 {
     co_device *device = co_queue_device(l->queue);
-    const uint64_t most = loader_most(l);
+    const uint64_t most = loader_max_batch(l);
 
     l->slot = co_calloc(l->n_slot, sizeof(*l->slot));
     if (!l->slot)
         return CO_E_NOMEM;
     for (size_t i = 0; i < l->n_slot; i++)
         CO_TRY(loader_slot_make(&l->slot[i], l->dataset, most, device));
-    l->past = most * l->sample_size > LOADER_PAST / sizeof(float) / l->n_slot;
-    l->scratch.past = l->past;
+    l->stream = most * l->sample_size > LOADER_STREAM / sizeof(float) / l->n_slot;
+    l->scratch.stream = l->stream;
     return CO_OK;
 }
 
-/* Signals are for the thread that runs the training. */
+/* Reader threads block all signals: these are for the thread that runs the training. */
 static co_status loader_start(co_loader *l, int threads)
 {
     sigset_t all, before;
@@ -65,7 +65,7 @@ static co_status loader_start(co_loader *l, int threads)
 
 static uint64_t loader_claim_size(const co_loader *l, int threads)
 {
-    const uint64_t most = loader_most(l);
+    const uint64_t most = loader_max_batch(l);
     const uint64_t claim = threads ? most / ((uint64_t)threads * LOADER_CLAIMS) : most;
 
     return claim < 1 ? 1 : threads && claim > LOADER_MAX_CLAIM ? LOADER_MAX_CLAIM : claim;
@@ -103,7 +103,7 @@ co_status co_loader_create(co_loader **out, const co_loader_options *options)
     l->claim = loader_claim_size(l, options->threads);
     l->epoch = options->first_epoch;
     l->step = options->first_step;
-    /* One more than is read ahead: the consumer holds it; and one that its queue still reads. */
+    /* Besides those read ahead: one that the consumer holds, and one that its queue may read. */
     l->n_slot = options->threads ? (size_t)(options->depth ? options->depth : LOADER_DEPTH) + 1 : 1;
     l->n_slot += l->queue ? 1 : 0;
     pthread_mutex_init(&l->plan_lock, NULL);
@@ -136,7 +136,7 @@ void co_loader_destroy(co_loader *loader)
     if (!loader)
         return;
     loader_stop(loader);
-    (void)co_queue_wait(loader->queue, CO_DEVICE_WAIT_MS); /* it may read a slot */
+    (void)co_queue_wait(loader->queue, CO_DEVICE_WAIT_MS); /* it may still read a slot */
     for (size_t i = 0; loader->slot && i < loader->n_slot; i++)
         loader_slot_free(&loader->slot[i], co_queue_device(loader->queue));
     co_data_scratch_free(&loader->scratch);

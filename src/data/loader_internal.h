@@ -1,5 +1,5 @@
 /*
- * loader_internal.h - the loader's ring: loader_create.c makes it, loader.c hands slots to and fro.
+ * loader_internal.h - the loader's ring, created by loader_create.c and used by loader.c.
  */
 #ifndef CO_DATA_LOADER_INTERNAL_H
 #define CO_DATA_LOADER_INTERNAL_H
@@ -17,20 +17,20 @@ typedef struct loader_claim {
 
 struct co_loader {
     const co_dataset *dataset; /* borrowed */
-    co_sampler *sampler;       /* borrowed; under plan_lock */
+    co_sampler *sampler;       /* borrowed; guarded by plan_lock */
     co_queue *queue;           /* borrowed */
     int rank, shards;
     uint64_t seed;
     size_t sample_size; /* floats */
-    bool skip_bad, past;
+    bool skip_bad, stream;
     double wait_seconds;
-    uint64_t bad; /* samples, of batches that the consumer has had */
+    uint64_t bad; /* bad samples of batches that were handed out */
     int warned;
-    co_data_scratch scratch; /* of the calling thread, when there are no others */
+    co_data_scratch scratch; /* of the calling thread, if there are no readers */
 
-    pthread_mutex_t plan_lock; /* the place in the plan; taken before queue_lock */
-    uint64_t begun;            /* batches */
-    loader_slot *open;         /* the last of them, while it has samples to claim; else NULL */
+    pthread_mutex_t plan_lock; /* guards the position in the plan; taken before queue_lock */
+    uint64_t begun;            /* batches begun */
+    loader_slot *open;         /* the last batch begun, while it has unclaimed samples; else NULL */
     uint64_t epoch, step;      /* of the next batch */
 
     pthread_mutex_t queue_lock;
@@ -40,17 +40,17 @@ struct co_loader {
     size_t n_slot;
     loader_slot *slot; /* batch i is in slot i % n_slot */
 
-    uint64_t taken; /* batches that the consumer has moved on from; its own */
-    bool borrowed;  /* the consumer has batch `taken` */
-    uint64_t claim; /* samples */
+    uint64_t taken; /* batches that the consumer has released; used by it alone */
+    bool borrowed;  /* the consumer holds batch `taken` */
+    uint64_t claim; /* samples of a claim */
     int n_thread;
-    atomic_int entered; /* threads */
+    atomic_int entered; /* reader threads that have started */
     _Atomic uint64_t read_samples, read_bytes;
     _Atomic(const co_loader_observer *) observer;
     pthread_t *thread;
 };
 
-/* A reader; its argument is the loader. */
+/* Main function of a reader thread; the argument is the loader. */
 void *loader_read_ahead(void *loader);
 
 #endif

@@ -5,7 +5,7 @@
 #include "core/mem.h"
 #include "device/device.h"
 
-/* NULL, with the message set, where there is not enough. */
+/* NULL, with the error message set, if there is not enough memory. */
 static void *slot_take(co_device *device, uint64_t count, size_t size)
 {
     void *block = NULL;

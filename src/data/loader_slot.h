@@ -10,21 +10,21 @@
 
 typedef struct loader_slot {
     co_batch batch;
-    void *data[CO_MAX_FIELDS]; /* of the batch's fields, for `most` samples each, owned */
-    uint32_t *sample;          /* (most), owned */
-    co_fence *fence;           /* owned; after what the consumer's queue does with the batch */
-    uint64_t claimed;          /* samples, under plan_lock */
-    /* under queue_lock */
+    void *data[CO_MAX_FIELDS]; /* owned: the arrays of the batch's fields, `most` samples each */
+    uint32_t *sample;          /* owned: (most) */
+    co_fence *fence;           /* owned; recorded after the consumer's queued work on the batch */
+    uint64_t claimed;          /* samples, guarded by plan_lock */
+    /* guarded by queue_lock */
     uint64_t done; /* samples */
     bool ready;
-    co_status status; /* of the reads, with its message: that of a thread is its own */
+    co_status status; /* first failure, and its message: co_error_message is per thread */
     char message[LOADER_SLOT_MESSAGE];
-    uint64_t first_bad; /* place in the batch */
+    uint64_t first_bad; /* position in the batch */
     char bad_message[LOADER_SLOT_MESSAGE];
 } loader_slot;
 
-/* Room for `most` samples of a data set, in memory from which `device` copies, with the batch
-   pointing at it. After a failure, too, loader_slot_free gives back what there is. */
+/* Allocate room for `most` samples, in memory from which `device` copies, and point slot->batch at
+   it. Call loader_slot_free after a failure, too. */
 co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most,
                            co_device *device);
 void loader_slot_free(loader_slot *slot, co_device *device);

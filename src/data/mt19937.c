@@ -1,8 +1,9 @@
 /*
- * mt19937.c - the generator of Python's random module and PyTorch's CPU generator.
+ * mt19937.c - Mersenne Twister, the generator of Python's random module and PyTorch's CPU
+ * generator.
  *
- * M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM TOMACS 8(1), 1998; the seeding by array
- * is theirs of 2002. Only for orders that must equal those programs': everything else uses
+ * M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM TOMACS 8(1), 1998; seeding by array is
+ * from their version of 2002. Only for orders that must equal those programs': everything else uses
  * core/rng.h.
  */
 #include "data/mt19937.h"

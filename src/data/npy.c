@@ -1,9 +1,9 @@
 /*
- * npy.c - read an NPY file (numpy.lib.format), whose bytes may be anything.
+ * npy.c - reader for NPY files (numpy.lib.format). Untrusted input.
  *
- * Magic, version, length of the header, and the header: a dict as Python would write it, with
- * `descr`, `fortran_order` and `shape`. Of Python's grammar just that much is read. Settles that
- * header and size agree to the byte. Must not know what the numbers mean.
+ * Magic, version, length of the header, and the header: a Python dict with `descr`, `fortran_order`
+ * and `shape`. Only as much of Python's syntax as this needs is parsed. Header and file size must
+ * agree exactly.
  */
 #include "data/npy.h"
 
@@ -25,14 +25,14 @@ static const npy_type npy_types[] = {
     {"<i8", CO_I64}, {"|u1", CO_U8},  {"|b1", CO_U8},
 };
 
-/* What the dict says. */
+/* The parsed dict. */
 typedef struct npy_header {
     char descr[NPY_MAX_DESCR];
     bool fortran, has_descr, has_order, has_shape;
     co_shape shape;
 } npy_header;
 
-/* ---- Python's text; each returns 0, or -1 where something else stands ---- */
+/* ---- the dict; each function returns 0, or -1 on a syntax error ---- */
 
 static void npy_skip_space(co_reader *r)
 {
@@ -42,7 +42,7 @@ static void npy_skip_space(co_reader *r)
     }
 }
 
-/* This sign, with spaces in front. */
+/* This character, after optional white space. */
 static int npy_take(co_reader *r, char sign)
 {
     npy_skip_space(r);
@@ -65,7 +65,7 @@ static int npy_take_word(co_reader *r, const char *word)
     return 0;
 }
 
-/* A text in quotes of either kind, without escapes. */
+/* A string in single or double quotes, without escapes. */
 static int npy_take_text(char out[NPY_MAX_DESCR], co_reader *r)
 {
     const char quote = npy_take(r, '\'') == 0 ? '\'' : '"';
@@ -144,7 +144,7 @@ static int npy_take_dict(npy_header *h, co_reader *r)
 
 /* ---- the file ---- */
 
-/* The header's text; `r` is left behind it. */
+/* The text of the header; `r` moves past it. */
 static co_status npy_read_head(co_reader *out, co_reader *r, const char *name)
 {
     const uint8_t *magic, *length;

@@ -1,5 +1,5 @@
 /*
- * pack.c - a data set in one packed file; records are used where the file is mapped.
+ * pack.c - data set "pack": one packed file, which is mapped; records are used in place.
  */
 #include "data/formats.h"
 #include "data/pack_format.h"

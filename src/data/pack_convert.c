@@ -1,5 +1,5 @@
 /*
- * pack_convert.c - what a packed file keeps of a sample: its bytes as they are, a smaller JPEG, or
+ * pack_convert.c - what a packed file stores of a sample: the same bytes, a smaller JPEG, or
  * pixels.
  */
 #include "data/pack_convert.h"
@@ -40,7 +40,7 @@ co_status co_pack_converter_open(co_pack_converter *out, co_pack_head *head, con
     return co_image_scratch_create(&out->image);
 }
 
-/* Smaller so that the longest side fits, rounded; sides are at least 1. */
+/* Scale down to `longest` on the longest side, rounded; sides are at least 1. */
 static void convert_shrink(co_shape *shape, int64_t longest)
 {
     const int64_t height = shape->dim[1], width = shape->dim[2];
@@ -83,7 +83,7 @@ static co_status convert_to_pixels(co_bytes *out, co_pack_converter *c, const co
     return CO_OK;
 }
 
-/* Grey stays grey. A file that is small enough is kept, so nothing is lost on it. */
+/* Grey stays grey. A file that is small enough is stored unchanged, without loss. */
 static co_status convert_to_smaller(co_bytes *out, co_pack_converter *c, const co_bytes *in,
                                     const co_image_info *image, const char *name)
 {

@@ -12,8 +12,8 @@
 #define PACK_WIDTH       24
 #define PACK_CLASSES     28
 #define PACK_COUNT       32 /* u64: training, test */
-#define PACK_INDEX       48 /* u64: offset of the index; names of classes follow it */
-#define PACK_NAMES       56 /* u64: bytes of the names, each with its NUL; 0: there are none */
+#define PACK_INDEX       48 /* u64: offset of the index; class names follow it */
+#define PACK_NAMES       56 /* u64: bytes of the names, each with its NUL; 0 if there are none */
 #define PACK_SIZE        64 /* u64: of the file */
 #define PACK_INDEX_CHECK 120
 #define PACK_HEAD_CHECK  124 /* of the bytes before it */

@@ -1,8 +1,7 @@
 /*
- * pack_read.c - read a packed file, whose bytes may be anything.
+ * pack_read.c - reader for packed files. Untrusted input.
  *
- * Everything that the header and the index say is checked when the file is opened, so a record is
- * found by one look later on.
+ * Opening a file checks all of its header and index, so finding a record needs no checks.
  */
 #include <errno.h>
 #include <libdeflate.h>
@@ -47,7 +46,7 @@ static co_status pack_check_head(const uint8_t *bytes, size_t size, const char *
     return CO_OK;
 }
 
-static co_status pack_lies(const char *name, const char *what)
+static co_status pack_invalid(const char *name, const char *what)
 {
     return co_fail(CO_E_DATA, "%s: %s cannot be; pack it again", name, what);
 }
@@ -64,19 +63,19 @@ static co_status pack_read_head(co_pack_head *head, const uint8_t *bytes, const 
     for (size_t s = 0; s < CO_PACK_SPLITS; s++)
         head->count[s] = pack_u64(bytes + PACK_COUNT + 8 * s);
     if (encoded > 1)
-        return pack_lies(name, "the kind of its records");
+        return pack_invalid(name, "the kind of its records");
     if (head->classes < 1 || head->classes > PACK_MAX_CLASSES)
-        return pack_lies(name, "the number of its classes");
+        return pack_invalid(name, "the number of its classes");
     if (head->encoded && (head->channels == 1 || head->channels == 3) && !head->height &&
         !head->width)
         return CO_OK;
     if (head->encoded || head->channels < 1 || head->channels > PACK_MAX_SIDE || head->height < 1 ||
         head->height > PACK_MAX_SIDE || head->width < 1 || head->width > PACK_MAX_SIDE)
-        return pack_lies(name, "the shape of its records");
+        return pack_invalid(name, "the shape of its records");
     return CO_OK;
 }
 
-/* The index and the names fill the file's end to the byte. */
+/* Index and names must fill the rest of the file exactly. */
 static co_status pack_find_index(co_pack *pack, size_t size)
 {
     const uint64_t *count = pack->head.count;
@@ -85,7 +84,7 @@ static co_status pack_find_index(co_pack *pack, size_t size)
 
     if (count[0] > UINT32_MAX || count[1] > UINT32_MAX || index < PACK_HEAD || index > size ||
         names > size - index || size - index - names != (count[0] + count[1]) * PACK_ENTRY)
-        return pack_lies(pack->name, "the size of its index");
+        return pack_invalid(pack->name, "the size of its index");
     pack->index = pack->bytes + index;
     if (libdeflate_crc32(0, pack->index, size - index) != pack_u32(pack->bytes + PACK_INDEX_CHECK))
         return co_fail(CO_E_DATA, "%s: the checksum of its index is wrong; pack it again",
@@ -111,11 +110,11 @@ static co_status pack_check_entries(const co_pack *pack)
         const co_pack_entry entry = pack_entry(pack, i);
 
         if (entry.offset < PACK_HEAD || entry.offset > end || entry.size > end - entry.offset)
-            return pack_lies(pack->name, "the place of a record");
+            return pack_invalid(pack->name, "the place of a record");
         if (entry.size == 0 || (!head->encoded && entry.size != raw))
-            return pack_lies(pack->name, "the size of a record");
+            return pack_invalid(pack->name, "the size of a record");
         if (entry.label >= head->classes)
-            return pack_lies(pack->name, "the label of a record");
+            return pack_invalid(pack->name, "the label of a record");
     }
     return CO_OK;
 }
@@ -134,11 +133,11 @@ static co_status pack_read_names(co_pack *pack, size_t size)
         const char *stop = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
 
         if (!stop)
-            return pack_lies(pack->name, "the names of its classes");
+            return pack_invalid(pack->name, "the names of its classes");
         pack->class_name[c] = at;
         at = stop + 1;
     }
-    return at == end ? CO_OK : pack_lies(pack->name, "the names of its classes");
+    return at == end ? CO_OK : pack_invalid(pack->name, "the names of its classes");
 }
 
 static co_status pack_parse(co_pack *pack, size_t size)
@@ -148,9 +147,9 @@ static co_status pack_parse(co_pack *pack, size_t size)
     CO_TRY(pack_find_index(pack, size));
     CO_TRY(pack_check_entries(pack));
     CO_TRY(pack_read_names(pack, size));
-    pack->known = co_calloc((size_t)(pack->head.count[0] + pack->head.count[1]) / 32 + 1,
-                            sizeof(*pack->known));
-    return pack->known ? CO_OK : CO_E_NOMEM;
+    pack->verified = co_calloc((size_t)(pack->head.count[0] + pack->head.count[1]) / 32 + 1,
+                               sizeof(*pack->verified));
+    return pack->verified ? CO_OK : CO_E_NOMEM;
 }
 
 co_status co_pack_parse(co_pack *out, const uint8_t *bytes, size_t size, const char *name)
@@ -203,7 +202,7 @@ void co_pack_close(co_pack *pack)
     if (pack->map)
         munmap(pack->map, pack->map_size);
     co_free(pack->class_name);
-    co_free(pack->known);
+    co_free(pack->verified);
     *pack = (co_pack){0};
 }
 
@@ -221,11 +220,11 @@ co_status co_pack_record(co_bytes *out, const co_pack *pack, co_split split, uin
 {
     const uint64_t place = pack_place(pack, split, i);
     const co_pack_entry entry = pack_entry(pack, place);
-    atomic_uint_least32_t *known = &pack->known[place / 32];
+    atomic_uint_least32_t *verified = &pack->verified[place / 32];
     const uint32_t bit = 1u << place % 32;
 
     *out = (co_bytes){pack->bytes + entry.offset, entry.size};
-    if (atomic_load_explicit(known, memory_order_relaxed) & bit)
+    if (atomic_load_explicit(verified, memory_order_relaxed) & bit)
         return CO_OK;
     if (libdeflate_crc32(0, out->at, out->n) != entry.checksum)
         return co_fail(CO_E_DATA,
@@ -233,6 +232,6 @@ co_status co_pack_record(co_bytes *out, const co_pack *pack, co_split split, uin
                        "again",
                        pack->name, split == CO_SPLIT_TRAIN ? "training" : "test",
                        (unsigned long long)i);
-    (void)atomic_fetch_or_explicit(known, bit, memory_order_relaxed);
+    (void)atomic_fetch_or_explicit(verified, bit, memory_order_relaxed);
     return CO_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * pack_write.c - write a packed file: room for the header, records, index, names, and at the end
+ * pack_write.c - writer for packed files: space for the header, records, index, names, and finally
  * the header itself.
  */
 #include <errno.h>
@@ -118,7 +118,7 @@ co_status co_pack_writer_add(co_pack_writer *w, co_split split, uint32_t label,
     return pack_write(w, record->at, record->n);
 }
 
-/* Index and names; their checksum. */
+/* Write index and names; *checksum is that of both. */
 static co_status pack_write_index(co_pack_writer *w, uint32_t *checksum)
 {
     *checksum = 0;

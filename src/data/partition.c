@@ -1,5 +1,5 @@
 /*
- * partition.c - a partition from its config text, and what partitions share.
+ * partition.c - a partition from its config text, and helpers that partitions share.
  */
 #include "data/partition.h"
 
@@ -7,7 +7,7 @@
 #include "core/plural.h"
 #include "data/data.h"
 
-/* In front of the plugin's own struct, and as large as any alignment asks for. */
+/* Precedes the plugin's own struct, whose alignment it must keep. */
 typedef union partition_common {
     struct {
         const char *kind;
@@ -119,7 +119,7 @@ void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_optio
         out->size[r] = 0;
     for (uint64_t i = 0; i < options->count; i++)
         out->size[owner[i]]++;
-    /* size[r] is where rank r's next sample goes, ... */
+    /* size[r] is where rank r's next sample goes ... */
     for (int r = 0; r < ranks; r++) {
         const uint64_t size = out->size[r];
 
@@ -128,7 +128,7 @@ void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_optio
     }
     for (uint64_t i = 0; i < options->count; i++)
         out->order[out->size[owner[i]]++] = (uint32_t)i;
-    /* ... so that at last it is where the part ends. */
+    /* ... and finally where its part ends. */
     for (int r = ranks - 1; r > 0; r--)
         out->size[r] -= out->size[r - 1];
 }

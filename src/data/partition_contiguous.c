@@ -1,8 +1,7 @@
 /*
  * partition_contiguous.c - the set in its own order, cut by ratio.
  *
- * What is together in the files stays together: a set that is sorted by label, or by where it
- * was taken, gives ranks with different data.
+ * If the set is sorted, by label or by source, ranks get different data.
  */
 #include "data/partition.h"
 

@@ -1,8 +1,8 @@
 /*
- * partition_dirichlet.c - the samples of each label shared by weights drawn from Dirichlet(alpha).
+ * partition_dirichlet.c - samples of each label divided by weights drawn from Dirichlet(alpha).
  *
- * The usual model of ranks with different data (Hsu, Qi, Brown, arXiv:1909.06335): a large alpha
- * gives all ranks the same mix of labels, a small one gives most of a label to one rank.
+ * The usual model of non-IID data (Hsu, Qi, Brown, arXiv:1909.06335): a large alpha gives all ranks
+ * the same mix of labels, a small one gives most of a label to one rank.
  */
 #include <math.h>
 
@@ -25,25 +25,25 @@ static const co_key partition_dirichlet_keys[] = {
     CO_KEYS_END,
 };
 
-/* What is being shared out. */
+/* State of the cut. */
 typedef struct dirichlet_shares {
     size_t ranks, classes;
-    uint64_t *end;   /* (classes, ranks), owned: samples of a label up to the rank's last */
-    uint64_t *taken; /* (classes), owned: samples of a label so far */
-    uint32_t *rank;  /* (classes), owned: that takes the label's next one */
-    uint32_t *order; /* (count), owned: the set, shuffled */
+    uint64_t *end;   /* owned: (classes, ranks) where a rank's samples of a label end */
+    uint64_t *taken; /* owned: (classes) samples of a label assigned so far */
+    uint32_t *rank;  /* owned: (classes) rank that gets the next sample of a label */
+    uint32_t *order; /* owned: (count) the set, shuffled */
 } dirichlet_shares;
 
-/* (0, 1] */
+/* Uniform in (0, 1]. */
 static double dirichlet_unit(uint32_t word)
 {
     return ((double)word + 1.0) / 4294967296.0;
 }
 
 /*
- * The logarithm of a gamma variate of shape alpha, as small shapes give values below the smallest
- * double. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000), at shape
- * alpha + 1, times U^(1 / alpha). Each attempt takes one block of the place's random words.
+ * Logarithm of a gamma variate of shape alpha, since those of small shapes underflow. Marsaglia and
+ * Tsang, "A simple method for generating gamma variables" (2000), at shape alpha + 1, times
+ * U^(1 / alpha). Each attempt takes one block of random words of `place`.
  */
 static double dirichlet_log_gamma(double alpha, const co_rng *place)
 {
@@ -63,7 +63,7 @@ static double dirichlet_log_gamma(double alpha, const co_rng *place)
     }
 }
 
-/* Weights of the ranks for one label, adding up to 1. */
+/* Draw the weights of the ranks for one label; they add up to 1. */
 static void dirichlet_draw(double *weight, size_t ranks, double alpha, uint64_t seed, size_t label)
 {
     double most = -INFINITY, sum = 0;
@@ -80,7 +80,7 @@ static void dirichlet_draw(double *weight, size_t ranks, double alpha, uint64_t 
         weight[r] /= sum;
 }
 
-/* Where each rank's samples of a label of `count` end: the sum of the weights so far, rounded. */
+/* Where each rank's samples end among the `count` of a label: cumulative weights, rounded. */
 static void dirichlet_cut_label(uint64_t *end, const double *weight, size_t ranks, uint64_t count)
 {
     double sum = 0;
@@ -92,7 +92,7 @@ static void dirichlet_cut_label(uint64_t *end, const double *weight, size_t rank
     }
 }
 
-/* Samples of each label. */
+/* Count the samples of each label. */
 static co_status dirichlet_count(dirichlet_shares *s, const co_sampler_options *options)
 {
     for (uint64_t i = 0; i < options->count; i++) {

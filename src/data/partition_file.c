@@ -1,15 +1,14 @@
 /*
- * partition_file.c - parts that a text file lists: one line of samples per rank.
+ * partition_file.c - parts listed in a text file, one line of samples per rank.
  *
- * For splits that another program has made, and for training on a part of a set: samples that the
- * file does not name are not used.
+ * For splits made by other programs, and for training on a subset: unlisted samples are not used.
  */
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/partition.h"
 #include "data/sample_lists.h"
 
-/* Far more than any list needs. */
+/* Bytes: far more than any list needs. */
 #define PARTITION_FILE_MAX ((size_t)1 << 30)
 
 typedef struct partition_file {

@@ -1,15 +1,15 @@
 /*
  * partition_interleaved.c - sample i to rank i mod N, as PyTorch's DistributedSampler.
  *
- * With `pad` the set is made as long as the next multiple of N by going round it again from its
- * start, so that all parts are equal, and some samples are taken twice. What an epoch shuffles:
+ * With `pad` the set is extended to a multiple of N by repeating it from the start, so that all
+ * parts are equal and some samples are taken twice. What an epoch shuffles:
  *
  *   part   each part, which keeps its samples
  *   set    the whole set, before it is dealt: parts get other samples in every epoch
- *   torch  the same by torch.randperm, seeded with seed + epoch: DistributedSampler to the sample
+ *   torch  the same by torch.randperm, seeded with seed + epoch: exactly as DistributedSampler
  *
- * `set_epoch: false` gives every epoch the order of the first, as DistributedSampler does in
- * scripts that never call its set_epoch.
+ * With `set_epoch: false` every epoch has the order of the first, as in scripts that never call
+ * DistributedSampler's set_epoch.
  */
 #include "data/partition.h"
 

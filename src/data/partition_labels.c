@@ -1,8 +1,7 @@
 /*
- * partition_labels.c - each rank owns some labels: data that differs from rank to rank as much as
- * it can.
+ * partition_labels.c - each rank owns some labels: the most extreme non-IID data.
  *
- * A label that several ranks own is dealt to them in turn, sample by sample.
+ * The samples of a label that several ranks own are dealt to them round-robin.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +27,8 @@ static const co_key partition_labels_keys[] = {
 /* Who owns which label. */
 typedef struct labels_owners {
     size_t ranks, classes;
-    uint8_t *owns;  /* (classes, ranks), owned */
-    uint32_t *turn; /* (classes), owned: the rank before the one whose turn it is */
+    uint8_t *owns;  /* owned: (classes, ranks) */
+    uint32_t *turn; /* owned: (classes) rank that got the last sample of a label */
 } labels_owners;
 
 static co_status labels_read_one(size_t *out, const co_value *value, size_t classes)
@@ -48,7 +47,7 @@ static co_status labels_read_one(size_t *out, const co_value *value, size_t clas
     return CO_OK;
 }
 
-/* One rank's list; a label alone is a list of one. */
+/* One rank's list; a single label needs no brackets. */
 static co_status labels_read_rank(labels_owners *o, const co_value *value, size_t rank)
 {
     const bool list = value->kind == CO_VALUE_LIST;
@@ -94,7 +93,7 @@ static co_status labels_open(labels_owners *o, const co_value *lists,
     return CO_OK;
 }
 
-/* The next owner in turn. */
+/* The next owner of a label, round-robin. */
 static co_status labels_take(uint32_t *out, labels_owners *o, size_t label)
 {
     for (size_t k = 1; k <= o->ranks; k++) {

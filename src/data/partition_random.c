@@ -2,8 +2,8 @@
  * partition_random.c - shuffle once, cut by ratio, as the DataPartitioner of PyTorch's tutorial
  * "Writing Distributed Applications".
  *
- * Part r is the tutorial's part r, to the sample and in its order; the samples that the tutorial
- * drops because int(ratio * count) rounds down are appended to the parts that lost most.
+ * Part r has the samples of the tutorial's part r in the same order; the samples that the tutorial
+ * drops, because int(ratio * count) rounds down, are appended to the parts that lost most.
  */
 #include <string.h>
 
@@ -24,8 +24,8 @@ static const co_key partition_random_keys[] = {
     CO_KEYS_END,
 };
 
-/* Give the last `left` samples away: the first own[r] of rank r's samples begin at the sum of
-   those before it, so parts move up, the last first. */
+/* Append the last `left` samples of the order to the parts, which have own[r] samples so far and
+   get out->size[r]: parts move up, the last one first. */
 static co_status partition_random_spread(co_parts *out, const uint64_t *own, uint64_t left,
                                          const co_sampler_options *options)
 {

@@ -1,9 +1,9 @@
 /*
- * pickle.c - a dictionary out of a pickle of protocol 2, opcode by opcode, from untrusted bytes.
+ * pickle.c - reads one dictionary from a pickle of protocol 2. Untrusted input.
  *
- * The opcodes are those that Python 2's cPickle writes for a dictionary of lists and numpy arrays
- * (Lib/pickletools.py says what each means). Sizes are held against the bytes that are there, and
- * what is kept is bounded by CO_PICKLE_MAX_VALUES. Must not know CIFAR.
+ * Knows the opcodes that Python 2's cPickle writes for a dictionary of lists and numpy arrays
+ * (their meaning: Lib/pickletools.py). Sizes are checked against the bytes left, and
+ * CO_PICKLE_MAX_VALUES limits memory.
  */
 #include "data/pickle.h"
 
@@ -13,11 +13,11 @@
 #include "core/mem.h"
 
 #define PICKLE_PROTOCOL 2
-#define PICKLE_MAX_NAME 64 /* of a module, or of what is in it */
-/* Bytes of an array: no product of its sides overflows. */
+#define PICKLE_MAX_NAME 64 /* bytes of the name of a module or of something in it */
+/* Limit on rows and columns of an array: their product cannot overflow. */
 #define PICKLE_MAX_SIDE ((int64_t)1 << 31)
 
-/* What may be named. The second pair is how later versions of numpy call the first. */
+/* The names that are accepted. Later versions of numpy have renamed numpy.core to numpy._core. */
 typedef enum pickle_global { PICKLE_RECONSTRUCT, PICKLE_NDARRAY, PICKLE_DTYPE } pickle_global;
 
 static const struct {
@@ -34,7 +34,7 @@ typedef struct pickle_machine {
     co_pickle *out;
     co_reader in;
     const char *name;
-    size_t size, values; /* of the file; that were pushed, kept or appended so far */
+    size_t size, values; /* bytes of the file; values pushed, memoized or appended so far */
     co_pickle_values stack, memo;
 } pickle_machine;
 
@@ -91,7 +91,7 @@ static co_status pickle_push(pickle_machine *m, co_pickle_kind kind, int64_t num
     return pickle_append(m, &m->stack, &value);
 }
 
-/* The topmost value, which is taken off; NULL: there is none, or it is a mark. */
+/* Pop the top of the stack, valid until the next push; NULL if it is a mark or there is none. */
 static const co_pickle_value *pickle_pop(pickle_machine *m)
 {
     if (m->stack.n == 0 || m->stack.at[m->stack.n - 1].kind == CO_PICKLE_MARK)
@@ -99,7 +99,7 @@ static const co_pickle_value *pickle_pop(pickle_machine *m)
     return &m->stack.at[--m->stack.n];
 }
 
-/* *from to the first value above the topmost mark. */
+/* *from: index of the first value above the topmost mark. */
 static co_status pickle_find_mark(size_t *from, const pickle_machine *m)
 {
     for (size_t i = m->stack.n; i-- > 0;)
@@ -118,7 +118,7 @@ static bool pickle_is_text(const co_pickle_value *value, const char *text)
 
 /* ---- reading ---- */
 
-/* `bytes` bytes, little-endian. */
+/* A little-endian number of `bytes` bytes. */
 static co_status pickle_number(uint64_t *out, pickle_machine *m, size_t bytes)
 {
     const uint8_t *at;
@@ -139,7 +139,7 @@ static co_status pickle_push_number(pickle_machine *m, size_t bytes)
     return pickle_push(m, CO_PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)number : (int64_t)number);
 }
 
-/* A string whose length comes first, in so many bytes. */
+/* A string, after its length in `bytes` bytes. */
 static co_status pickle_push_string(pickle_machine *m, size_t bytes)
 {
     co_pickle_value value = {.kind = CO_PICKLE_STRING};
@@ -179,7 +179,7 @@ static co_status pickle_push_global(pickle_machine *m)
     return pickle_fail(m, "names something that is no array of numpy");
 }
 
-/* ---- memo: what is used again ---- */
+/* ---- memo ---- */
 
 static co_status pickle_put(pickle_machine *m, size_t bytes)
 {
@@ -192,7 +192,7 @@ static co_status pickle_put(pickle_machine *m, size_t bytes)
         return pickle_fail(m, "too many values");
     CO_TRY(pickle_reserve(m, &m->memo, (size_t)i + 1));
     if (i >= m->memo.n)
-        m->memo.n = (size_t)i + 1; /* what is skipped is NONE */
+        m->memo.n = (size_t)i + 1; /* skipped entries are NONE */
     m->memo.at[i] = m->stack.at[m->stack.n - 1];
     return CO_OK;
 }
@@ -250,11 +250,11 @@ static co_status pickle_push_marked_tuple(pickle_machine *m)
     if (end - from > CO_PICKLE_MAX_TUPLE)
         return pickle_fail(m, "too large a tuple, or too many");
     memmove(&m->stack.at[from - 1], &m->stack.at[from], (end - from) * sizeof(*m->stack.at));
-    m->stack.n--; /* over the mark */
+    m->stack.n--; /* the mark was overwritten */
     return pickle_push_tuple(m, end - from);
 }
 
-/* Values from `from` on to the list below them, and below the mark if there is one. */
+/* Append the values from index `from` on to the list below them, or below their mark. */
 static co_status pickle_extend(pickle_machine *m, size_t from, bool marked)
 {
     const size_t below = marked ? 2 : 1, end = m->stack.n;
@@ -267,7 +267,7 @@ static co_status pickle_extend(pickle_machine *m, size_t from, bool marked)
     return CO_OK;
 }
 
-/* The same with keys and values, to the dictionary. */
+/* The same for keys and values, and the dictionary. */
 static co_status pickle_update(pickle_machine *m, size_t from, bool marked)
 {
     const size_t below = marked ? 2 : 1, end = m->stack.n;
@@ -302,7 +302,7 @@ static co_status pickle_fill(pickle_machine *m, uint8_t op)
 
 /* ---- numpy's arrays of bytes ---- */
 
-/* dtype("u1", ...), or _reconstruct(ndarray, (0,), "b"), which is filled by what follows. */
+/* dtype("u1", ...), or _reconstruct(ndarray, (0,), "b"), whose contents follow. */
 static co_status pickle_reduce(pickle_machine *m)
 {
     const co_pickle_value *args = pickle_pop(m), *function = args ? pickle_pop(m) : NULL;
@@ -324,7 +324,7 @@ static co_status pickle_reduce(pickle_machine *m)
     return pickle_push(m, CO_PICKLE_ARRAY, (int64_t)m->out->n_array++);
 }
 
-/* State of an array: (version, (rows, columns), dtype, column after column, bytes). */
+/* State of an array: (version, (rows, columns), dtype, whether column-major, bytes). */
 static co_status pickle_build_array(pickle_machine *m, co_pickle_array *array, const int64_t state)
 {
     const co_pickle_value *part = m->out->tuple[state], *side;
@@ -346,7 +346,7 @@ static co_status pickle_build_array(pickle_machine *m, co_pickle_array *array, c
     return CO_OK;
 }
 
-/* The state stays in the object's place on the stack. */
+/* Apply the state on top of the stack to the object below, which stays there. */
 static co_status pickle_build(pickle_machine *m)
 {
     const co_pickle_value *state = pickle_pop(m);
@@ -389,7 +389,7 @@ static co_status pickle_step(pickle_machine *m, uint8_t op)
     case 'U': /* strings */
     case 'T':
         return pickle_push_string(m, op == 'U' ? 1 : 4);
-    case 'q': /* to and from the memo */
+    case 'q': /* memo: put, get */
     case 'r':
         return pickle_put(m, op == 'q' ? 1 : 4);
     case 'h':
@@ -407,7 +407,7 @@ static co_status pickle_step(pickle_machine *m, uint8_t op)
         return pickle_push_tuple(m, (size_t)op - 0x84);
     case 't':
         return pickle_push_marked_tuple(m);
-    case 'a': /* one more value, or all above the mark */
+    case 'a': /* append, add to the dictionary: one value or pair, or all above the mark */
     case 'e':
     case 's':
     case 'u':
@@ -469,7 +469,7 @@ void co_pickle_free(co_pickle *pickle)
 static const co_pickle_value *pickle_find(const co_pickle *pickle, const char *key,
                                           co_pickle_kind kind)
 {
-    for (size_t i = pickle->n_key; i-- > 0;) /* the last one of a key counts, as in Python */
+    for (size_t i = pickle->n_key; i-- > 0;) /* as in Python, the last one of equal keys counts */
         if (pickle_is_text(&pickle->key[i], key) && pickle->value[i].kind == kind)
             return &pickle->value[i];
     return NULL;

@@ -1,10 +1,10 @@
 /*
- * python_random.c - the order that CPython's random module shuffles a list into.
+ * python_random.c - the shuffle of CPython's random module.
  */
 #include "data/python_random.h"
 #include "data/mt19937.h"
 
-/* Random._randbelow: draws of n's bit length until one is below n. */
+/* Random._randbelow: as many random bits as n has, until they are below n. */
 static uint32_t python_random_below(co_mt19937 *r, uint32_t n)
 {
     const int shift = __builtin_clz(n);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* `order` becomes what x = list(range(n)); random.Random(seed).shuffle(x) makes of x (Python 3.2
-   and later). */
+/* Fill `order` (n) as Python 3.2 and later do x: x = list(range(n));
+   random.Random(seed).shuffle(x). */
 void co_python_shuffle(uint32_t *order, uint32_t n, uint64_t seed);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * ratios.c - how many samples each rank gets of a set that is shared by ratio.
  *
- * Whole samples of each share first, as int(ratio * count) in Python; what rounding leaves over
- * goes to the ranks that lost most. Must not know which samples.
+ * First int(ratio * count) each, as in Python; then what rounding has left over, to the ranks that
+ * lost most by it.
  */
 #include <math.h>
 

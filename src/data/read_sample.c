@@ -1,13 +1,13 @@
 /*
  * read_sample.c - from a sample's stored bytes to the floats that a network gets.
  *
- * bytes -> decoded or resampled, where the sizes differ -> augmented -> a table normalises them ->
- * augmented as floats. Must not know where bytes come from, nor order, batches or threads.
+ * Stored bytes -> decoded, or resampled if the size differs -> augmented as bytes -> normalised by
+ * a table -> augmented as floats.
  */
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 
-/* The stored bytes: images carry their own size, pixels are as many as the data set has said. */
+/* Read the stored bytes; a sample that is not encoded must have the data set's size. */
 static co_status read_stored(co_bytes *out, const co_dataset *data, uint64_t i,
                              co_data_scratch *scratch)
 {
@@ -21,7 +21,7 @@ static co_status read_stored(co_bytes *out, const co_dataset *data, uint64_t i,
     return co_fail(CO_E_DATA, "%s: %zu bytes; a sample has %zu", name, out->at ? out->n : 0, size);
 }
 
-/* The box that is taken of an image of this size. */
+/* The box to take from an image of this size. */
 static co_status read_box(co_image_box *out, const co_dataset *data, int64_t height, int64_t width,
                           const co_augment_place *place, const char *name)
 {
@@ -31,10 +31,10 @@ static co_status read_box(co_image_box *out, const co_dataset *data, int64_t hei
     return CO_OK;
 }
 
-/* What is to become of the image, but for the box; returns how many augmentations of bytes this
-   leaves nothing to do for. When it does for all of them, the result is floats. */
+/* How to decode an image, without the box. Returns how many augmentations of bytes this includes;
+   if all of them, decoding gives floats. */
 static size_t read_want(co_image_want *out, const co_dataset *data, const co_augment_place *place,
-                        bool past)
+                        bool stream)
 {
     size_t done = 0;
 
@@ -46,11 +46,11 @@ static size_t read_want(co_image_want *out, const co_dataset *data, const co_aug
         done = co_augment_mirrors(&out->mirror, &data->augment, place);
     if (!place || done == data->augment.n_bytes)
         out->table = data->table;
-    out->past = past && (!place || data->augment.n_box + done == data->augment.n);
+    out->stream = stream && (!place || data->augment.n_box + done == data->augment.n);
     return done;
 }
 
-/* The part of the image that is taken, decoded or resampled: (C, H, W). */
+/* Decode or resample the box to (C, H, W): to floats if want->table is set, else to bytes. */
 static co_status read_frame(void *out, co_image_want *want, const co_dataset *data,
                             const co_bytes *bytes, uint64_t i, const co_augment_place *place,
                             co_data_scratch *scratch)
@@ -99,7 +99,7 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     CO_TRY(read_stored(&bytes, dataset, i, scratch));
     scratch->bytes += bytes.n;
     if (dataset->framed)
-        done = read_want(&want, dataset, place, scratch->past);
+        done = read_want(&want, dataset, place, scratch->stream);
     if (!want.table && (dataset->framed || place)) {
         CO_TRY(co_buffer_reserve(&block[0], &scratch->pixels, 3 * size));
         block[1] = block[0] + size;

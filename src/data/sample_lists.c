@@ -1,7 +1,7 @@
 /*
- * sample_lists.c - read a text that lists each rank's samples, whose bytes may be anything.
+ * sample_lists.c - parser for a text that lists each rank's samples. Untrusted input.
  *
- * Settles that every sample exists and none comes twice. Must not know what a sample is.
+ * Checks that every sample exists and occurs only once.
  */
 #include "data/sample_lists.h"
 
@@ -14,11 +14,11 @@
 #define INDICES_DIGITS 10 /* of UINT32_MAX */
 
 typedef struct lists_reader {
-    const uint8_t *at, *end; /* of the rest of the line */
+    const uint8_t *at, *end; /* rest of the line */
     size_t line;             /* from 1 */
     uint64_t count;          /* samples of the set */
     uint32_t *order;         /* where the next sample goes */
-    uint64_t *seen;          /* (count), owned: the line that a sample is in, or 0 */
+    uint64_t *seen;          /* owned: (count) line in which a sample is listed, or 0 */
     const char *name;
 } lists_reader;
 

@@ -1,8 +1,8 @@
 /*
  * sampler.c - the plan of an epoch: which rank takes which samples at which step.
  *
- * A pure function of the options and the epoch, so ranks agree without talking and a resume needs
- * one number. Must not know files, batches in memory or threads.
+ * A pure function of the options and the epoch: ranks agree without communication, and resuming
+ * needs one number.
  */
 #include <string.h>
 
@@ -16,25 +16,25 @@
 
 #define SAMPLER_NO_EPOCH UINT64_MAX
 
-/* A rank's part in an epoch's order: only of ranks that were asked for. */
+/* A rank's part, shuffled for an epoch; only for ranks whose samples were requested. */
 typedef struct sampler_own {
-    uint64_t epoch;  /* that `order` holds */
-    uint32_t *order; /* (samples of the part), owned; NULL: not asked for so far */
+    uint64_t epoch;  /* of `order` */
+    uint32_t *order; /* owned: (samples of the part); NULL: not requested yet */
 } sampler_own;
 
 struct co_sampler {
     uint64_t count; /* samples of the set */
-    uint64_t total; /* samples that an epoch takes */
+    uint64_t total; /* samples per epoch */
     uint64_t batch, steps, seed;
     int ranks;
     bool sequential;
-    uint64_t epoch;  /* that `order` holds */
-    uint32_t *order; /* (count): the epoch's order of the whole set, where it is one and is kept */
+    uint64_t epoch;  /* of `order` */
+    uint32_t *order; /* owned: (count) the epoch's order of the whole set; NULL if not stored */
     co_parts parts;  /* owned; order (total), NULL without parts */
     /* with parts.fixed: */
-    uint64_t *first;  /* (ranks + 1): where parts begin */
-    uint32_t *taken;  /* (steps + 1, ranks) unless parts.equal: of a part, before a step */
-    sampler_own *own; /* (ranks): parts that are shuffled by themselves */
+    uint64_t *first;  /* owned: (ranks + 1) where parts begin */
+    uint32_t *taken;  /* owned: (steps + 1, ranks) of a part, before a step; NULL if parts.equal */
+    sampler_own *own; /* owned: (ranks) parts that are shuffled separately */
 };
 
 typedef struct partition_global {
@@ -90,7 +90,7 @@ static co_status sampler_check(const co_sampler_options *o)
     return CO_OK;
 }
 
-/* The rank that lags furthest behind its due once `all` samples are taken. */
+/* The rank furthest below its due once `all` samples are taken. */
 static int sampler_neediest(const co_sampler *s, const uint32_t *taken, uint64_t all)
 {
     double most = -1;
@@ -109,10 +109,10 @@ static int sampler_neediest(const co_sampler *s, const uint32_t *taken, uint64_t
 }
 
 /*
- * Share every global batch in proportion to the parts. Once `all` samples are taken, rank r is due
- * part[r] * all / total; each batch first gives everyone the whole samples of its share, and the
- * rest one by one to the rank that lags furthest behind its due. So nobody gets a whole sample
- * ahead, and each part ends with the epoch.
+ * Divide every global batch in proportion to the parts. Once `all` samples are taken, rank r is due
+ * part[r] * all / total. Each batch first gives every rank the whole samples of its share, and then
+ * the rest one by one to the rank furthest below its due. So no rank gets a whole sample ahead, and
+ * all parts end with the epoch.
  */
 static co_status sampler_share(co_sampler *s)
 {
@@ -144,7 +144,7 @@ static co_status sampler_share(co_sampler *s)
     return CO_OK;
 }
 
-/* Samples of rank r in each step while its part lasts: batch / ranks, the first ranks one more. */
+/* Samples per step of a rank while its part lasts: batch / ranks, for the first ranks one more. */
 static uint64_t sampler_equal_share(const co_sampler *s, int rank)
 {
     const uint64_t ranks = (uint64_t)s->ranks;
@@ -190,7 +190,7 @@ static co_status sampler_cut(co_sampler *s, const co_sampler_options *options)
     return s->parts.equal ? sampler_share_equally(s) : sampler_share(s);
 }
 
-/* Else the order is that of the set, or is computed, or each part has its own. */
+/* Otherwise the order is sequential, computed, or separate for each part. */
 static bool sampler_keeps_order(const co_sampler *s)
 {
     return !s->sequential && !s->parts.computed && (!s->parts.fixed || s->parts.dealt);
@@ -271,7 +271,7 @@ uint64_t co_sampler_global(const co_sampler *sampler, uint64_t step)
     return sum;
 }
 
-/* Samples of a rank's part that are taken before a step. */
+/* Samples of a rank's part taken before a step. */
 static uint64_t sampler_taken(const co_sampler *s, uint64_t step, int rank)
 {
     const uint64_t part = s->parts.size[rank];
@@ -283,8 +283,8 @@ static uint64_t sampler_taken(const co_sampler *s, uint64_t step, int rank)
     return taken < part ? taken : part;
 }
 
-/* Where the samples of a rank at a step begin in the epoch's order of the set or, with parts, in
-   that of all of them, and how many there are. */
+/* Where a rank's samples at a step begin in the epoch's order of the set or, with parts, of all
+   parts one after another; *n: how many there are. */
 static uint64_t sampler_span(uint64_t *n, const co_sampler *s, uint64_t step, int rank)
 {
     const uint64_t ranks = (uint64_t)s->ranks, r = (uint64_t)rank;
@@ -334,7 +334,7 @@ uint64_t co_sampler_part(const co_sampler *sampler, int rank)
     return last * co_sampler_local(sampler, 0, rank) + co_sampler_local(sampler, last, rank);
 }
 
-/* Where an epoch's order of one piece, a part or the whole set (0), comes from. */
+/* Random stream of an epoch's order of one piece: a part, or the whole set (0). */
 static co_rng sampler_rng(const co_sampler *s, uint64_t epoch, int piece)
 {
     return (co_rng){.seed = s->parts.fixed ? s->parts.seed : s->seed,
@@ -343,7 +343,7 @@ static co_rng sampler_rng(const co_sampler *s, uint64_t epoch, int piece)
                     .item = (uint32_t)piece};
 }
 
-/* The whole set. */
+/* Shuffle the whole set. */
 static void sampler_permute(co_sampler *s, uint64_t epoch)
 {
     const co_rng rng = sampler_rng(s, epoch, 0);
@@ -376,7 +376,7 @@ static co_status sampler_permute_part(co_sampler *s, uint64_t epoch, int rank)
     return CO_OK;
 }
 
-/* Places begin .. begin + n of the set's order. */
+/* Elements [begin, begin + n) of the set's order. */
 static void sampler_take_set(uint32_t *out, co_sampler *s, uint64_t epoch, uint64_t begin,
                              uint64_t n)
 {
@@ -391,7 +391,7 @@ static void sampler_take_set(uint32_t *out, co_sampler *s, uint64_t epoch, uint6
         out[i] = (uint32_t)(s->sequential ? begin + i : co_feistel(begin + i, s->count, &rng));
 }
 
-/* The same of all parts, one after another; they lie in that of `rank`. */
+/* The same of all parts one after another; the range is in the part of `rank`. */
 static co_status sampler_take_parts(uint32_t *out, co_sampler *s, uint64_t epoch, uint64_t begin,
                                     uint64_t n, int rank)
 {

@@ -1,11 +1,12 @@
 /*
- * synthetic.c - made-up images that a network can learn, for tests and for measuring speed.
+ * synthetic.c - data set "synthetic": generated images that a network can learn, for tests and for
+ * measuring speed.
  *
  * A class is a coarse pattern of 4x4 patches per channel; a sample is its class's pattern mixed
- * with noise. Every byte is a function of (seed, split, sample, place), so no sample is kept.
- * Random numbers for every byte would take longer than a small network's step on them may wait:
- * a row's noise is a window on one bank of them, at a place and with bits flipped as its sample
- * says.
+ * with noise. Every byte is a function of (seed, split, sample, position), so no sample is stored.
+ * Drawing a random number for every byte would take longer than a step of a small network. So the
+ * noise of a row is a window of one bank of random bytes; the sample determines where it begins and
+ * which bits are flipped.
  */
 #include "core/mem.h"
 #include "core/rng.h"
@@ -13,19 +14,19 @@
 
 #define SYNTHETIC_GRID    ((size_t)4) /* patches in each direction */
 #define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
-#define SYNTHETIC_BANK    ((size_t)65536) /* where windows begin; 2^n */
-#define SYNTHETIC_PATTERN 2               /* the stream of patterns, beside one per split */
-#define SYNTHETIC_NOISE   3               /* that of the bank */
+#define SYNTHETIC_BANK    ((size_t)65536) /* positions where a window may begin; 2^n */
+#define SYNTHETIC_PATTERN 2               /* random stream of patterns; splits have 0 and 1 */
+#define SYNTHETIC_NOISE   3               /* random stream of the bank */
 
 typedef struct synthetic {
     co_ints shape; /* (C, H, W) */
     int64_t classes, samples, test_samples, seed;
     double noise;
-    /* found out by open */
+    /* set by open */
     uint32_t split;
     size_t channels, height, width;
-    uint8_t *pattern;    /* (classes, C, GRID, GRID), owned */
-    uint8_t *noise_bank; /* SYNTHETIC_BANK bytes and a row more, owned */
+    uint8_t *pattern;    /* owned: (classes, C, GRID, GRID) */
+    uint8_t *noise_bank; /* owned: SYNTHETIC_BANK bytes and a row more */
 } synthetic;
 
 #define SYNTHETIC(field) offsetof(synthetic, field)
@@ -106,7 +107,7 @@ static int32_t synthetic_label(const void *state, uint64_t i)
     return (int32_t)(i % (uint64_t)((const synthetic *)state)->classes);
 }
 
-/* What the patches of a row, `cell`, give to each of its pixels, times 256. */
+/* The pattern's part of each pixel in a row, from the patches `cell`; times 256. */
 static void synthetic_spread(uint16_t *signal, size_t width, const uint8_t *cell, unsigned noise)
 {
     for (size_t g = 0; g < SYNTHETIC_GRID; g++) {
@@ -137,7 +138,7 @@ static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *b
         self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
     const unsigned noise = (unsigned)(self->noise * 256);
     const size_t width = self->width, size = self->channels * self->height * width;
-    const size_t scratch = (size + 1) / 2 * 2; /* after the sample: a row of its signal */
+    const size_t scratch = (size + 1) / 2 * 2; /* one row of `signal` follows the sample */
     uint32_t word[4];
     uint16_t *signal;
     uint8_t *out;

@@ -1,8 +1,8 @@
 /*
  * torch_random.c - the order that torch.randperm gives on a CPU.
  *
- * Fisher and Yates from the front, a draw being one word modulo what is left. From 2^32 / 20
- * elements on, where that would be uneven, it is the inside-out variant with two words a draw.
+ * Fisher-Yates from the front; a draw is one word modulo the number of elements left. From 2^32 /
+ * 20 elements on, where that would be biased, the inside-out variant with two words per draw.
  */
 #include "data/torch_random.h"
 
@@ -38,7 +38,7 @@ void co_torch_permutation(uint32_t *order, uint32_t n, uint64_t seed)
 {
     co_mt19937 r;
 
-    co_mt19937_seed(&r, (uint32_t)seed); /* it takes no more of a seed */
+    co_mt19937_seed(&r, (uint32_t)seed); /* only its low 32 bits count */
     if (n < TORCH_RANDOM_MANY)
         torch_random_few(order, n, &r);
     else

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* `order` becomes torch.randperm(n) of a CPU generator after manual_seed(seed), which is what
-   DistributedSampler deals and RandomSampler takes. */
+/* Fill `order` (n) as torch.randperm(n) with a CPU generator after manual_seed(seed), as
+   DistributedSampler and RandomSampler do. */
 void co_torch_permutation(uint32_t *order, uint32_t n, uint64_t seed);
 
 #endif

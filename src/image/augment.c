@@ -1,14 +1,12 @@
 /*
- * augment.c - the list of augmentations of a config, and carrying it out.
- *
- * Settles their order and where their random numbers come from. Must not know what any of them
- * does.
+ * augment.c - a config's list of augmentations: checks their order, assigns their random streams,
+ * and applies them.
  */
 #include "image/augment.h"
 
 #include <string.h>
 
-#define AUGMENT_MAX 16 /* of a list */
+#define AUGMENT_MAX 16 /* augmentations in a list */
 
 static co_status augment_read_one(struct co_augment_one *one, const co_value *value,
                                   co_config *config)
@@ -26,7 +24,7 @@ static co_status augment_read_one(struct co_augment_one *one, const co_value *va
     return co_plugin_read(one->self, one->ops, &co_augment_plugins, NULL, 0, map, arena);
 }
 
-/* 0: a box, 1: bytes, 2: floats; a sample goes through them in this order. */
+/* The stages of a sample, in this order. 0: box, 1: bytes, 2: floats. */
 static int augment_stage(const struct co_augment_one *one)
 {
     return one->ops->box ? 0 : one->ops->bytes ? 1 : 2;

@@ -1,6 +1,6 @@
 /*
- * augment_color_jitter.c - brightness, contrast, saturation and hue by random amounts, in random
- * order: torchvision's ColorJitter.
+ * augment_color_jitter.c - change brightness, contrast, saturation and hue by random amounts, in
+ * random order: torchvision's ColorJitter.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const co_key color_jitter_keys[] = {
     CO_KEYS_END,
 };
 
-/* The range that a key means; false: not a sound one. */
+/* The range that a key specifies; false if it is invalid. */
 static bool color_jitter_range(float range[2], const co_reals *value, bool hue)
 {
     const double x = value->n ? value->v[0] : 0;

@@ -1,6 +1,6 @@
 /*
- * augment_cutout.c - hide a square (DeVries and Taylor, arXiv:1708.04552): its values become 0
- * after normalisation, which is the mean. Its centre is any pixel, so a part of it may be outside.
+ * augment_cutout.c - set a square to 0 after normalisation, which is the mean (DeVries and Taylor,
+ * arXiv:1708.04552). Its centre may be any pixel, so a part of it may be outside.
  */
 #include "image/augment.h"
 

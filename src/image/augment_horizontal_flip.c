@@ -14,7 +14,7 @@ static const co_key horizontal_flip_keys[] = {
     CO_KEYS_END,
 };
 
-/* Eight bytes at a time. */
+/* Reverse a row, eight bytes at a time. */
 static void horizontal_flip_row(uint8_t *out, const uint8_t *in, size_t width)
 {
     size_t x = 0;

@@ -1,6 +1,6 @@
 /*
- * augment_random_crop.c - move the image by up to `padding` pixels in each direction: put a border
- * around it, and cut a part of the old size out, as torchvision's RandomCrop(size, padding).
+ * augment_random_crop.c - shift the image by up to `padding` pixels in each direction: pad it, and
+ * crop it to its old size, as torchvision's RandomCrop(size, padding).
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ static co_status random_crop_check(const void *self, const co_shape *shape)
         (long long)crop->padding, (long long)shape->dim[1], (long long)shape->dim[2]);
 }
 
-/* The pixel of the image that is at `at`, which may be in the border; -1: none does. */
+/* The pixel of the image for position `at`, which may be in the border; -1: a zero. */
 static int64_t random_crop_source(const random_crop *crop, int64_t at, int64_t n)
 {
     if (at >= 0 && at < n)

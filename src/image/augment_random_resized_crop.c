@@ -1,6 +1,6 @@
 /*
- * augment_random_resized_crop.c - a box of random area and shape, brought to the sample's size:
- * torchvision's RandomResizedCrop (Szegedy et al., arXiv:1409.4842).
+ * augment_random_resized_crop.c - a box of random area and aspect ratio, scaled to the sample's
+ * size: torchvision's RandomResizedCrop (Szegedy et al., arXiv:1409.4842).
  */
 #include <math.h>
 
@@ -37,7 +37,7 @@ static co_status random_resized_crop_check(const void *state, const co_shape *sh
     return random_resized_crop_range(&self->ratio, "ratio");
 }
 
-/* The largest box in the middle whose shape is allowed. */
+/* The largest centred box of an allowed aspect ratio. */
 static void random_resized_crop_middle(co_image_box *out, const random_resized_crop *self,
                                        double height, double width)
 {

@@ -1,9 +1,9 @@
 /*
- * color.c - brightness, contrast, saturation and hue.
+ * color.c - change brightness, contrast, saturation and hue.
  *
- * The arithmetic is torchvision's in float, rounding to bytes (down) included, so that what was
- * tuned there holds here. Pixels go through a block, so that out may be in and yet the loops know
- * that they differ.
+ * Arithmetic is torchvision's in float, including rounding down to bytes, so that parameters tuned
+ * there are valid here. Pixels are copied through a block: `out` may be `in`, while the loops can
+ * assume that they do not overlap.
  */
 #include "image/color_impl.h"
 
@@ -11,7 +11,7 @@
 
 #include "core/isa.h"
 
-#define COLOR_BLOCK ((size_t)1024) /* pixels worked on together */
+#define COLOR_BLOCK ((size_t)1024) /* pixels at a time */
 
 static const co_color_loops color_basic = COLOR_LOOPS("plain C");
 

@@ -1,5 +1,5 @@
 /*
- * color_avx2.c - the loops over colours, compiled for vectors of 256 bits.
+ * color_avx2.c - the colour loops, compiled for 256-bit vectors.
  */
 #include "image/color_impl.h"
 

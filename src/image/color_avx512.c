@@ -1,5 +1,5 @@
 /*
- * color_avx512.c - the loops over colours, compiled for vectors of 512 bits.
+ * color_avx512.c - the colour loops, compiled for 512-bit vectors.
  */
 #include "image/color_impl.h"
 

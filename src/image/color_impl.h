@@ -1,5 +1,4 @@
-/* color_impl.h - the loops over some pixels, in C that compilers make vectors of; included by each
-   set of loops. */
+/* color_impl.h - the colour loops, in C that compilers vectorize; once for each instruction set. */
 #ifndef CO_IMAGE_COLOR_IMPL_H
 #define CO_IMAGE_COLOR_IMPL_H
 
@@ -44,17 +43,18 @@ static void color_blend(uint8_t *restrict out, const uint8_t *restrict in,
         out[i] = color_byte(factor * (float)in[i] + rest * (float)grey[i]);
 }
 
-static float color_most(float a, float b)
+static float color_max(float a, float b)
 {
     return a > b ? a : b;
 }
 
-static float color_least(float a, float b)
+static float color_min(float a, float b)
 {
     return a < b ? a : b;
 }
 
-/* Place on the colour circle in sixths, 0 to 6, of a pixel whose largest channel is `most`. */
+/* Hue of a pixel in sixths of the colour circle, 0 to 6. `most` is its largest channel, and `range`
+   that minus the smallest. */
 static float color_sixths(float r, float g, float b, float most, float range)
 {
     const float scale = range > 0 ? range : 1.0f;
@@ -65,18 +65,17 @@ static float color_sixths(float r, float g, float b, float most, float range)
     return sixths < 0 ? sixths + 6.0f : sixths;
 }
 
-/* A channel of the colour at `sixths`: 5 for red, 3 for green, 1 for blue are added to it. It falls
-   from `most` by the whole range between 1 and 3, where it stays until 4, and rises again. */
+/* A channel of the colour of hue `sixths`, to which 5 is added for red, 3 for green, 1 for blue:
+   `most` at 0, `most` - `range` from 1 to 3, `most` again from 4 on, and linear in between. */
 static uint8_t color_channel(float sixths, float most, float range)
 {
     const float k = sixths >= 6.0f ? sixths - 6.0f : sixths;
-    const float share = color_least(1.0f, color_most(0.0f, color_least(k, 4.0f - k)));
+    const float share = color_min(1.0f, color_max(0.0f, color_min(k, 4.0f - k)));
 
     return (uint8_t)((most - range * share) * ((256.0f - 1e-3f) / 255.0f));
 }
 
-/* Through hue, saturation and value (Smith, "Color gamut transform pairs", 1978), without
-   branches. */
+/* Rotate hues in HSV (Smith, "Color gamut transform pairs", 1978), without branches. */
 static void color_turn(uint8_t *restrict out, size_t out_plane, const uint8_t *restrict in,
                        size_t plane, size_t n, float turn)
 {
@@ -84,8 +83,8 @@ static void color_turn(uint8_t *restrict out, size_t out_plane, const uint8_t *r
 
     for (size_t i = 0; i < n; i++) {
         const float r = red[i], g = green[i], b = blue[i];
-        const float most = color_most(r, color_most(g, b));
-        const float range = most - color_least(r, color_least(g, b));
+        const float most = color_max(r, color_max(g, b));
+        const float range = most - color_min(r, color_min(g, b));
         float sixths = color_sixths(r, g, b, most, range) + 6.0f * turn;
 
         sixths = sixths < 0 ? sixths + 6.0f : sixths >= 6.0f ? sixths - 6.0f : sixths;

@@ -1,7 +1,7 @@
 /*
- * encode.c - pixels to a JPEG file, by libjpeg-turbo.
+ * encode.c - encode pixels as a JPEG file, with libjpeg-turbo.
  *
- * As in jpeg.c: encode_guard alone calls setjmp and holds nothing.
+ * As in jpeg.c, only encode_guard calls setjmp, and it owns nothing.
  */
 #include "image/encode.h"
 
@@ -13,7 +13,7 @@
 
 #include "core/fs.h"
 
-#define ENCODE_PIXEL_MAX 6 /* bytes that a pixel may take, above any quality's */
+#define ENCODE_PIXEL_MAX 6 /* bytes per pixel, enough for any quality */
 #define ENCODE_HEAD_MAX  4096
 
 typedef struct encode {
@@ -88,7 +88,7 @@ co_status co_image_encode_jpeg(co_bytes *out, co_buffer *buffer, const uint8_t *
     e.lib.client_data = &e;
     done = encode_guard(&e, encode_run);
     jpeg_destroy_compress(&e.lib);
-    moved = e.out != bytes; /* the library took a larger block: `room` was not enough */
+    moved = e.out != bytes; /* the library allocated a larger block: `room` was not enough */
     if (moved)
         free(e.out);
     if (!done || moved)

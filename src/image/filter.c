@@ -1,9 +1,8 @@
 /*
- * filter.c - which source pixels a result is made of, and with what weights.
+ * filter.c - which source pixels a result is computed from, and with what weights.
  *
- * A triangle as wide as the reduction, in Pillow's fixed-point arithmetic, to the bit. Enlarging,
- * which is what crops of small images come to, has two taps and a loop of its own that compilers
- * make vectors of. Must not know pixels.
+ * A triangle as wide as the reduction, in Pillow's fixed-point arithmetic, bit for bit. Enlarging,
+ * the usual case for crops of small images, has two taps and a vectorizable loop of its own.
  */
 #include <math.h>
 #include <string.h>
@@ -12,23 +11,23 @@
 #include "core/mem.h"
 #include "image/internal.h"
 
-/* A weight that is 0 in fixed point, whatever the sum. */
+/* Smaller weights are 0 in fixed point, whatever the sum. */
 #define FILTER_NOTHING 1e-9
 #define FILTER_ONE     (1 << CO_IMAGE_SHIFT)
 #define FILTER_HALF    ((1 << CO_IMAGE_HALF) - 1)
 
-/* One direction of a box: from `start`, of `size` pixels to `n`. */
+/* One direction of a box: from `start` on, of `size` source pixels, to `n` results. */
 typedef struct filter_line {
-    double start, scale, support; /* source pixels a result, and half the width of the filter */
-    double inverse;               /* of support */
+    double start, scale, support; /* source pixels per result, half the filter's width */
+    double inverse;               /* 1 / support */
     int32_t size, n;
-    bool backwards; /* result i is that of n - 1 - i */
+    bool backwards; /* results in reverse order */
 } filter_line;
 
-/* What is found out first; (n) each. */
+/* Source pixels of each result; (n) each. */
 typedef struct filter_reach {
     int32_t *first, *taps;
-    uint32_t *weight[2]; /* where two taps are enough */
+    uint32_t *weight[2]; /* only if two taps are enough */
 } filter_reach;
 
 static double filter_triangle(const filter_line *line, double center, int32_t i)
@@ -43,7 +42,7 @@ static double filter_center(const filter_line *line, int32_t i)
     return line->start + ((double)(line->backwards ? line->n - 1 - i : i) + 0.5) * line->scale;
 }
 
-/* The pixels that each result is made of; false: one has none. */
+/* Find the source pixels of each result; false if one has none. */
 static bool filter_find(const filter_reach *r, const filter_line *line)
 {
     for (int32_t i = 0; i < line->n; i++) {
@@ -65,7 +64,7 @@ static bool filter_find(const filter_reach *r, const filter_line *line)
     return true;
 }
 
-/* The same where the triangle is two pixels wide, with the weights: without branches. */
+/* The same for a triangle that is two pixels wide, and with the weights; without branches. */
 static bool filter_find_two(const filter_reach *r, const filter_line *line)
 {
     const double start = line->start, scale = line->scale;
@@ -94,7 +93,7 @@ static bool filter_find_two(const filter_reach *r, const filter_line *line)
     return least > 0;
 }
 
-/* Sets low, end and pairs. */
+/* Set low, end and pairs. */
 static void filter_measure(co_image_filter *f, const filter_reach *r)
 {
     int32_t most = 0, low = INT32_MAX, end = 0;
@@ -109,8 +108,8 @@ static void filter_measure(co_image_filter *f, const filter_reach *r)
     f->pairs = ((size_t)most + 1) / 2;
 }
 
-/* Where there are fewer taps than elsewhere, at an end, they are the last of the pairs: so none
-   is past the source but one, when their number is odd. Returns how many are before them. */
+/* Results with fewer taps than others, at an end, use the last taps of their pairs: so no tap is
+   beyond the source, except one if their number is odd. Returns how many unused taps precede. */
 static size_t filter_place(co_image_filter *f, const filter_reach *r, size_t i)
 {
     const size_t span = f->end - f->low, most = 2 * f->pairs, limit = span > most ? span - most : 0;
@@ -170,10 +169,10 @@ static void filter_weigh_two(co_image_filter *f, const filter_reach *r)
     memset(low_bits + 2 * f->n, 0, (f->room - f->n) * CO_IMAGE_PAIR * sizeof(*low_bits));
 }
 
-/* What loops over CO_IMAGE_BLOCK results at once want to know; `first` goes one way. */
+/* Set base, taps and spread, for loops over CO_IMAGE_BLOCK results. `first` is monotonic. */
 static void filter_spread(co_image_filter *f)
 {
-    for (size_t i = f->n; i < f->room; i++) /* without weight */
+    for (size_t i = f->n; i < f->room; i++) /* padding, of weight 0 */
         f->first[i] = f->first[f->n - 1];
     f->spread = 0;
     for (size_t b = 0; b < f->room / CO_IMAGE_BLOCK; b++) {
@@ -191,7 +190,7 @@ static void filter_spread(co_image_filter *f)
     }
 }
 
-/* Memory for a filter whose pairs are known. */
+/* Allocate the arrays once `pairs` is known. */
 static co_status filter_make_room(co_image_filter *f)
 {
     const size_t blocks = f->room / CO_IMAGE_BLOCK;
@@ -234,7 +233,7 @@ static co_status filter_fill(co_image_filter *f, const filter_line *line)
 co_status co_image_filter_make(co_image_filter *f, double start, double length, size_t size,
                                int64_t n, bool backwards)
 {
-    /* Pillow's boxes are of single precision. */
+    /* Pillow's boxes have single precision. */
     const float low = (float)start, end = (float)(start + length);
     filter_line line = {
         .start = (double)low, .size = (int32_t)size, .n = (int32_t)n, .backwards = backwards};
@@ -243,7 +242,7 @@ co_status co_image_filter_make(co_image_filter *f, double start, double length, 
         n > INT32_MAX || size > INT32_MAX)
         return co_fail(CO_E_USAGE, "image: a box that is not within the image");
     start = (double)low;
-    length = (double)(end - low); /* rounded, it may lead out of the image by less than a pixel */
+    length = (double)(end - low); /* after rounding it may exceed the image by less than a pixel */
     f->n = (size_t)n;
     f->room = (f->n + CO_IMAGE_STEP - 1) / CO_IMAGE_STEP * CO_IMAGE_STEP;
     f->copy = length == (double)n && start == floor(start) && !backwards;

@@ -1,5 +1,5 @@
 /*
- * image.c - JPEG and PNG files to pixels: which kind a file is, and what both kinds share.
+ * image.c - decode JPEG and PNG files: detects the format, and has what both share.
  */
 #include "image/image.h"
 
@@ -8,11 +8,11 @@
 #include "core/mem.h"
 #include "image/internal.h"
 
-#define IMAGE_LINE  64 /* bytes that are fetched at once */
-#define IMAGE_AHEAD 8  /* rows */
+#define IMAGE_LINE  64 /* bytes of a cache line */
+#define IMAGE_AHEAD 8  /* rows to prefetch ahead */
 
 struct co_image_scratch {
-    co_image_jpeg *jpeg; /* owned; made when the first JPEG comes */
+    co_image_jpeg *jpeg; /* owned; created for the first JPEG */
     co_image_scaler scaler;
     co_image_block rows;
 };
@@ -94,7 +94,7 @@ co_status co_image_decode(void *out, const co_image_want *want, co_image_scratch
     return co_image_jpeg_decode(scratch->jpeg, &job);
 }
 
-/* Rows are short, and too far from each other for the machine to see where they lead. */
+/* Prefetch a row: rows are short, and too far apart for the hardware to predict. */
 static void image_fetch_row(const co_image_scaler *s, const co_pixels *in, size_t y)
 {
     const size_t n = s->column.end - s->column.low;
@@ -110,7 +110,7 @@ static void image_fetch_row(const co_image_scaler *s, const co_pixels *in, size_
     }
 }
 
-/* One row to a scaler; from its planes as they are where more can be read after them. */
+/* Pass a row to a scaler: its planes in place if enough can be read after them, else a copy. */
 static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels *in, size_t y)
 {
     const uint8_t *row = in->at + y * in->row + s->column.low * in->column;
@@ -118,7 +118,7 @@ static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels
     const size_t n = s->column.end - s->column.low;
     const size_t behind = ((size_t)in->height - 1 - y) * in->row;
 
-    if (in->column == 1 && behind >= CO_IMAGE_ROW_PAD && co_image_scaler_likes_planes(s)) {
+    if (in->column == 1 && behind >= CO_IMAGE_ROW_PAD && co_image_scaler_prefers_planes(s)) {
         co_image_scaler_planes(s, planes);
         return;
     }
@@ -130,7 +130,7 @@ static void image_give_row(co_image_scaler *s, uint8_t *scratch, const co_pixels
     co_image_scaler_row(s, scratch);
 }
 
-/* A part that keeps its size. */
+/* Copy a box that keeps its size. */
 static void image_copy(uint8_t *out, const co_image_scaler *s, const co_pixels *in)
 {
     for (size_t c = 0; c < (size_t)in->channels; c++)
@@ -146,7 +146,7 @@ static void image_copy(uint8_t *out, const co_image_scaler *s, const co_pixels *
         }
 }
 
-/* One channel, or three side by side. */
+/* Resample one channel, or three interleaved. */
 static co_status image_resample(void *out, const co_image_want *want, const co_pixels *in,
                                 co_image_scratch *scratch)
 {
@@ -187,7 +187,7 @@ co_status co_image_resample(void *out, const co_image_want *want, const co_pixel
     return CO_OK;
 }
 
-/* a * b / 255, rounded, as Pillow does it. */
+/* a * b / 255, rounded as in Pillow. */
 static unsigned image_scale_byte(unsigned a, unsigned b)
 {
     const unsigned t = a * b + 128;

@@ -1,9 +1,9 @@
 /*
- * jpeg.c - JPEG files, by libjpeg-turbo: only the part that is wanted and, where it is
- * allowed, at the smallest scale that has enough pixels.
+ * jpeg.c - decode JPEG files, with libjpeg-turbo: only the wanted part and, if allowed, at the
+ * smallest scale that has enough pixels.
  *
- * libjpeg leaves by longjmp when it fails. image_jpeg_guard alone calls setjmp and holds nothing;
- * what runs under it keeps its state in the decoder, and takes no memory of ours.
+ * libjpeg reports errors by longjmp. Only image_jpeg_guard calls setjmp, and it owns nothing; what
+ * runs under it keeps its state in the decoder, and allocates nothing itself.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@
 #include "core/mem.h"
 #include "image/internal.h"
 
-#define JPEG_ROWS   4 /* asked for at once */
-#define JPEG_ASKEW  4 /* bytes off an aligned address */
+#define JPEG_ROWS   4 /* rows decoded at a time */
+#define JPEG_ASKEW  4 /* bytes from an aligned address */
 #define JPEG_MARKER 0xff
 #define JPEG_SOF    0xc0
 #define JPEG_SCAN   0xda
 #define JPEG_END    0xd9
-#define JPEG_FULL   8 /* eighths: as stored */
-/* Chroma is interpolated between neighbours, so a cut edge needs one more column of it. */
+#define JPEG_FULL   8 /* full scale, in eighths */
+/* Chroma is interpolated between neighbours, so a cropped edge needs one more chroma column. */
 #define JPEG_NEIGHBOUR 2
 
 struct co_image_jpeg {
@@ -32,9 +32,9 @@ struct co_image_jpeg {
     struct jpeg_progress_mgr progress;
     jmp_buf failed;
     bool created, too_many_scans;
-    const co_image_job *job; /* of the image at hand */
+    const co_image_job *job; /* of the current image */
     uint8_t *row[JPEG_ROWS]; /* into job->rows */
-    size_t skip;             /* bytes of a row before the first that is wanted */
+    size_t skip;             /* bytes of a row before the first wanted pixel */
 };
 
 static void image_jpeg_fail(j_common_ptr lib)
@@ -44,9 +44,8 @@ static void image_jpeg_fail(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Whether a warning means damage. What is left over after the last scan harms nobody, and so
-   does an end marker that is missing there, if no other scan can be missing: missing data within
-   a scan has a warning of its own. */
+/* Whether a warning means damage. Extra data after the last scan is harmless, and so is a missing
+   end marker if no other scan can be missing: missing data within a scan warns otherwise. */
 static bool image_jpeg_is_damage(const struct jpeg_decompress_struct *lib)
 {
     switch (lib->err->msg_code) {
@@ -76,7 +75,7 @@ static void image_jpeg_say(j_common_ptr lib)
     (void)lib; /* only the last message counts, and image_jpeg_status fetches it */
 }
 
-/* A few bytes can hold another scan of the whole image. */
+/* Limit the scans: a few bytes can contain one of the whole image. */
 static void image_jpeg_count_scans(j_common_ptr lib)
 {
     co_image_jpeg *jpeg = lib->client_data;
@@ -95,7 +94,7 @@ static bool image_jpeg_guard(co_image_jpeg *jpeg, void (*run)(co_image_jpeg *))
     return true;
 }
 
-/* What made image_jpeg_guard return false. */
+/* The error for which image_jpeg_guard has returned false. */
 static co_status image_jpeg_status(co_image_jpeg *jpeg, const char *name)
 {
     char message[JMSG_LENGTH_MAX] = "";
@@ -198,9 +197,8 @@ static void image_jpeg_read_head(co_image_jpeg *jpeg)
     (void)jpeg_read_header(&jpeg->lib, TRUE);
 }
 
-/* Decoding fewer pixels is faster than reducing more of them, while at least the wanted ones are
-   left. The library has vector code for halves, quarters and eighths; for the scales between them
-   it takes longer than for the full one. */
+/* The smallest scale that leaves enough pixels: decoding fewer is faster than reducing more. The
+   library has vector code for 1/2, 1/4 and 1/8; scales between them are slower than full scale. */
 static unsigned image_jpeg_choose_scale(const co_image_want *want)
 {
     unsigned scale = JPEG_FULL;
@@ -212,7 +210,7 @@ static unsigned image_jpeg_choose_scale(const co_image_want *want)
     return scale;
 }
 
-/* Bytes of a decoded pixel: colour as red, green, blue and one more, CMYK as its four. */
+/* Choose the colours to decode to; returns the bytes of a pixel: RGBX or CMYK 4, grey 1. */
 static size_t image_jpeg_choose_colour(struct jpeg_decompress_struct *lib,
                                        const co_image_want *want)
 {
@@ -230,8 +228,8 @@ static size_t image_jpeg_choose_colour(struct jpeg_decompress_struct *lib,
     }
 }
 
-/* The library writes rows that are aligned for vectors past the caches, and they are read at once:
-   so none is. */
+/* The library writes aligned rows with non-temporal stores, but they are read right away: keep them
+   unaligned. */
 static co_status image_jpeg_make_rows(co_image_jpeg *jpeg, size_t width, size_t lanes)
 {
     const size_t step = (width * lanes + 2 * CO_IMAGE_ROW_PAD) / CO_IMAGE_ROW_PAD;
@@ -262,7 +260,7 @@ static co_status image_jpeg_prepare(co_image_jpeg *jpeg)
                                  grey ? 1 : lanes);
 }
 
-/* Leave out the columns that are not wanted, as far as whole blocks go. */
+/* Crop the columns that are not wanted, as far as whole blocks allow. */
 static void image_jpeg_cut_columns(co_image_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *lib = &jpeg->lib;
@@ -326,7 +324,7 @@ co_status co_image_jpeg_decode(co_image_jpeg *jpeg, const co_image_job *job)
     jpeg->job = job;
     jpeg->too_many_scans = false;
     st = image_jpeg_decode(jpeg, job->name);
-    jpeg_abort_decompress(&jpeg->lib); /* keeps the decoder for the next one */
+    jpeg_abort_decompress(&jpeg->lib); /* keeps the decoder for the next image */
     jpeg->job = NULL;
     return st;
 }

@@ -1,5 +1,5 @@
 /*
- * lookup_table.c - tables of floats for bytes, and going through them in plain C; and the choice.
+ * lookup_table.c - lookup tables from bytes to floats: creation, loops in plain C, choice of loops.
  */
 #include "image/lookup_table.h"
 
@@ -74,7 +74,7 @@ static void lookup_plain(float *out, const uint8_t *in, size_t n, const co_looku
     for (; i + LOOKUP_STEP <= n; i += LOOKUP_STEP) {
         uint64_t bytes;
 
-        memcpy(&bytes, in + i, sizeof(bytes)); /* one load for eight: loads are what bounds this */
+        memcpy(&bytes, in + i, sizeof(bytes)); /* one load for eight bytes: loads limit the speed */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
         bytes = __builtin_bswap64(bytes);
 #endif
@@ -88,7 +88,7 @@ static void lookup_plain(float *out, const uint8_t *in, size_t n, const co_looku
 const co_lookup_loops co_lookup_basic = {
     .name = "plain C",
     .look = lookup_plain,
-    .past = lookup_plain,
+    .stream = lookup_plain,
 };
 
 size_t co_lookup_loops_list(const co_lookup_loops *out[CO_LOOKUP_MAX_LOOPS])
@@ -110,7 +110,7 @@ static const co_lookup_loops *lookup_choose(const co_lookup_table *table)
     const co_lookup_loops *loops[CO_LOOKUP_MAX_LOOPS];
     size_t i = co_lookup_loops_list(loops) - 1;
 
-    while (loops[i]->by_formula && !table->formula.holds) /* plain C is not */
+    while (loops[i]->by_formula && !table->formula.holds) /* plain C never is */
         i--;
     return loops[i];
 }
@@ -120,12 +120,12 @@ void co_lookup(float *out, const uint8_t *in, size_t n, const co_lookup_table *t
     lookup_choose(table)->look(out, in, n, table);
 }
 
-void co_lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+void co_lookup_stream(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
-    lookup_choose(table)->past(out, in, n, table);
+    lookup_choose(table)->stream(out, in, n, table);
 }
 
-void co_lookup_settle(void)
+void co_lookup_fence(void)
 {
 #ifdef CO_IMAGE_X86
     __builtin_ia32_sfence();

@@ -1,9 +1,9 @@
 /*
- * lookup_table_avx2.c - bytes to floats by the formula that the table was made with.
+ * lookup_table_avx2.c - bytes to floats by the formula of the table.
  *
- * AVX2 looks nothing up in a table of 256, so the numbers are computed anew: a division is the
- * product with the inverse, which is kept as the sum of two floats. Only for tables for which this
- * gives the same bits.
+ * AVX2 cannot look up in a table of 256 bytes, so floats are recomputed: a division is a product
+ * with the inverse, which is stored as the sum of two floats. Only for tables for which this gives
+ * the same bits.
  */
 #include <immintrin.h>
 
@@ -20,9 +20,9 @@ LOOKUP_INLINE __m256 lookup_divide(__m256 x, const float inverse[2])
     return _mm256_fmadd_ps(x, _mm256_set1_ps(inverse[0]), small);
 }
 
-/* Whole vectors; returns how many values that is. */
+/* Converts whole vectors; returns the number of values. */
 LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
-                                    const co_lookup_formula *f, const bool past)
+                                    const co_lookup_formula *f, const bool stream)
 {
     size_t i = 0;
 
@@ -33,7 +33,7 @@ LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
         const __m256 from_mean = _mm256_sub_ps(part, _mm256_set1_ps(f->mean));
         const __m256 value = lookup_divide(from_mean, f->inverse_of_std);
 
-        if (past)
+        if (stream)
             _mm256_stream_ps(out + i, value);
         else
             _mm256_storeu_ps(out + i, value);
@@ -48,7 +48,7 @@ static void lookup_look(float *out, const uint8_t *in, size_t n, const co_lookup
     co_lookup_basic.look(out + i, in + i, n - i, table);
 }
 
-static void lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+static void lookup_stream(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     size_t i = 0;
 
@@ -61,5 +61,5 @@ const co_lookup_loops co_lookup_avx2 = {
     .name = "AVX2",
     .by_formula = true,
     .look = lookup_look,
-    .past = lookup_past,
+    .stream = lookup_stream,
 };

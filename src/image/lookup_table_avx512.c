@@ -1,8 +1,8 @@
 /*
- * lookup_table_avx512.c - bytes to floats through a table that stays in registers.
+ * lookup_table_avx512.c - bytes to floats through a table in registers.
  *
- * Taken apart into bytes it has 256 of each kind in four registers; 64 values are looked up in each
- * and put together again.
+ * The table is split into four byte tables of 256 entries, each in four registers; 64 bytes are
+ * looked up in each and put together again.
  */
 #include <immintrin.h>
 #include <stdbool.h>
@@ -21,20 +21,20 @@ LOOKUP_INLINE __m512i lookup_bytes(const __m512i part[4], __m512i index, __mmask
     return _mm512_mask_mov_epi8(low, upper, _mm512_permutex2var_epi8(part[2], index, part[3]));
 }
 
-LOOKUP_INLINE void lookup_put(float *out, __m512i values, const bool past)
+LOOKUP_INLINE void lookup_put(float *out, __m512i values, const bool stream)
 {
-    if (past)
+    if (stream)
         _mm512_stream_si512((__m512i *)(void *)out, values);
     else
         _mm512_storeu_si512(out, values);
 }
 
-/* Whole vectors; returns how many values that is. */
+/* Converts whole vectors; returns the number of values. */
 LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
-                                    const co_lookup_table *table, const bool past)
+                                    const co_lookup_table *table, const bool stream)
 {
-    /* Interleaving works in lanes of 128 bits: so that results come out in order, group l of four
-       values goes to lane l / 4. */
+    /* Unpacking interleaves within 128-bit lanes: this order of the input gives results in
+       sequence. */
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i part[4][4];
     size_t i = 0;
@@ -53,8 +53,8 @@ LOOKUP_INLINE size_t lookup_vectors(float *out, const uint8_t *in, size_t n,
         const __m512i cd[2] = {_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)};
 
         for (int h = 0; h < 2; h++) {
-            lookup_put(out + i + 32 * h, _mm512_unpacklo_epi16(ab[h], cd[h]), past);
-            lookup_put(out + i + 32 * h + 16, _mm512_unpackhi_epi16(ab[h], cd[h]), past);
+            lookup_put(out + i + 32 * h, _mm512_unpacklo_epi16(ab[h], cd[h]), stream);
+            lookup_put(out + i + 32 * h + 16, _mm512_unpackhi_epi16(ab[h], cd[h]), stream);
         }
     }
     return i;
@@ -67,7 +67,7 @@ static void lookup_look(float *out, const uint8_t *in, size_t n, const co_lookup
     co_lookup_basic.look(out + i, in + i, n - i, table);
 }
 
-static void lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
+static void lookup_stream(float *out, const uint8_t *in, size_t n, const co_lookup_table *table)
 {
     size_t i = 0;
 
@@ -79,5 +79,5 @@ static void lookup_past(float *out, const uint8_t *in, size_t n, const co_lookup
 const co_lookup_loops co_lookup_avx512 = {
     .name = "AVX-512",
     .look = lookup_look,
-    .past = lookup_past,
+    .stream = lookup_stream,
 };

@@ -1,6 +1,5 @@
 /*
- * normalize.c - mean and standard deviation: numbers, or the name of a data set whose numbers are
- * known.
+ * normalize.c - the key `normalize`: mean and standard deviation, or the name of a known data set.
  */
 #include "image/normalize.h"
 
@@ -18,7 +17,7 @@ static const co_key normalize_keys[] = {
     CO_KEYS_END,
 };
 
-/* Of the training splits, as the field uses them. */
+/* Of the training splits; the values in common use. */
 static const struct {
     const char *name;
     size_t channels;

@@ -1,8 +1,8 @@
 /*
- * png.c - PNG files, by libpng.
+ * png.c - decode PNG files, with libpng.
  *
- * libpng leaves by longjmp when it fails. image_png_guard alone calls setjmp and holds nothing;
- * what runs under it keeps its state in a image_png.
+ * libpng reports errors by longjmp. Only image_png_guard calls setjmp, and it owns nothing; what
+ * runs under it keeps its state in an image_png.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,17 +14,17 @@
 #include "core/mem.h"
 #include "image/internal.h"
 
-#define PNG_HEAD      33 /* signature and the chunk IHDR */
+#define PNG_HEAD      33 /* bytes of the signature and the IHDR chunk */
 #define PNG_CHUNK_MAX ((png_alloc_size_t)8 << 20)
 
 typedef struct image_png {
     png_structp lib;
     png_infop info;
     const co_image_job *job;
-    size_t at; /* of job->bytes */
+    size_t at; /* in job->bytes */
     size_t lanes, row_bytes;
     bool interlaced, cut_short;
-    co_image_block whole; /* an interlaced image, owned */
+    co_image_block whole; /* owned: an interlaced image */
     char message[128];
 } image_png;
 
@@ -36,7 +36,7 @@ static void image_png_fail(png_structp lib, png_const_charp text)
     png_longjmp(lib, 1);
 }
 
-/* Warnings are about what is not pixels: damaged pixels are errors. */
+/* Warnings do not concern pixels: damaged pixels are errors. */
 static void image_png_ignore(png_structp lib, png_const_charp text)
 {
     (void)lib, (void)text;
@@ -99,8 +99,7 @@ static void image_png_read_head(image_png *file)
     png_read_info(file->lib, file->info);
 }
 
-/* 8 bits a channel, one channel or red, green, blue and one more. Of 16 bits the upper 8 are
-   taken, as Pillow does. */
+/* 8 bits per channel; grey, or RGBX. Of 16 bits the upper 8 are used, as in Pillow. */
 static void image_png_choose_form(image_png *file)
 {
     const png_byte colour = png_get_color_type(file->lib, file->info);
@@ -113,7 +112,7 @@ static void image_png_choose_form(image_png *file)
     if (colour == PNG_COLOR_TYPE_GRAY_ALPHA)
         png_set_strip_alpha(file->lib);
     if (colour & PNG_COLOR_MASK_COLOR)
-        png_set_filler(file->lib, 0xff, PNG_FILLER_AFTER); /* unless there is alpha */
+        png_set_filler(file->lib, 0xff, PNG_FILLER_AFTER); /* without effect if there is alpha */
     file->interlaced = png_get_interlace_type(file->lib, file->info) != PNG_INTERLACE_NONE;
     (void)png_set_interlace_handling(file->lib);
     png_read_update_info(file->lib, file->info);
@@ -132,7 +131,7 @@ static void image_png_take(image_png *file, uint8_t *row)
     co_image_scaler_row(scaler, row);
 }
 
-/* Rows above the box have to be unpacked; those below it are left. */
+/* Rows above the box must be decoded, too; those below it are not. */
 static void image_png_read_rows(image_png *file)
 {
     const co_image_filter *row = &file->job->scaler->row;
@@ -145,7 +144,7 @@ static void image_png_read_rows(image_png *file)
     }
 }
 
-/* Every pass of an interlaced image adds pixels to all of it. */
+/* Each pass covers the whole image, so all of it is kept. */
 static void image_png_read_passes(image_png *file)
 {
     const co_image_filter *row = &file->job->scaler->row;

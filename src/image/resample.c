@@ -1,8 +1,8 @@
 /*
- * resample.c - a box of an image to another size, row by row.
+ * resample.c - resample a box of an image to another size, row by row.
  *
- * Columns before rows, a byte after each, as Pillow does it: the bytes are those of
- * Image.resize(..., BILINEAR, box=...), on every machine. Must not know files.
+ * Columns before rows, rounded to bytes after each, as in Pillow: the bytes are those of
+ * Image.resize(..., BILINEAR, box=...), on every machine.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "image/internal.h"
 
 #define SCALE_ALIGN 32
-/* Rows of the result at once: what they take stays in the first cache. */
+/* Rows of the result at a time, few enough for the L1 cache. */
 #define SCALE_STRIP 8
 
 co_status co_image_reserve(co_image_block *block, size_t count, size_t size)
@@ -31,13 +31,13 @@ co_status co_image_reserve(co_image_block *block, size_t count, size_t size)
     return CO_OK;
 }
 
-/* Of what is on its way. */
+/* Planes of the rows passed. */
 static size_t resample_planes(const co_image_scaler *s)
 {
     return s->lanes == 1 ? 1 : 3;
 }
 
-/* Sets s->need for a strip of rows of the result. */
+/* Set strip_end and need for the next rows of the result. */
 static void resample_expect(co_image_scaler *s)
 {
     const co_image_filter *f = &s->row;
@@ -50,7 +50,7 @@ static void resample_expect(co_image_scaler *s)
         s->need = end;
     else
         s->need = f->first[end - 1] + 2 * f->pairs;
-    if (s->need > f->end - f->low && end > s->done) /* the one more has weight 0 */
+    if (s->need > f->end - f->low && end > s->done) /* the row beyond has weight 0 */
         s->need = f->end - f->low;
 }
 
@@ -61,13 +61,13 @@ co_status co_image_scaler_begin(co_image_scaler *s, void *out, const co_image_wa
     CO_TRY(co_image_filter_make(&s->row, box->y, box->height, height, want->height, false));
     s->want = want;
     s->lanes = lanes;
-    s->come = s->done = 0;
+    s->received = s->done = 0;
     s->out = out;
     resample_expect(s);
     s->stride = (s->column.n + SCALE_ALIGN - 1) / SCALE_ALIGN * SCALE_ALIGN;
     if (want->table)
         CO_TRY(co_image_reserve(&s->strip, SCALE_STRIP, s->column.n));
-    /* One row more: a filter of an odd number of taps reads it, with weight 0. */
+    /* One more row: a filter with an odd number of taps reads it, with weight 0. */
     return co_image_reserve(&s->rows, s->row.end - s->row.low + 1, resample_planes(s) * s->stride);
 }
 
@@ -101,7 +101,7 @@ static void resample_down(uint8_t *out, const co_image_scaler *s, size_t plane, 
         s->loops->down(out, rows, step, &s->row, i, s->column.n);
 }
 
-/* The rows of the result from s->done to `end`; grey is repeated for all channels. */
+/* Write rows [s->done, end) of the result; grey is repeated for all channels. */
 static void resample_deliver(co_image_scaler *s, size_t end)
 {
     const size_t planes = resample_planes(s), n = s->column.n;
@@ -113,26 +113,26 @@ static void resample_deliver(co_image_scaler *s, size_t end)
 
         for (size_t i = s->done; i < end && c < planes; i++)
             resample_down(rows + (i - s->done) * n, s, c, i);
-        if (table && s->want->past)
-            co_lookup_past((float *)s->out + c * size + at, rows, count, &table[c]);
+        if (table && s->want->stream)
+            co_lookup_stream((float *)s->out + c * size + at, rows, count, &table[c]);
         else if (table)
             co_lookup((float *)s->out + c * size + at, rows, count, &table[c]);
         else if (c >= planes)
             memcpy(rows, (uint8_t *)s->out + at, count);
     }
     s->done = end;
-    if (s->want->past && end == s->row.n)
-        co_lookup_settle();
+    if (s->want->stream && end == s->row.n)
+        co_lookup_fence();
 }
 
 static uint8_t *resample_next_row(co_image_scaler *s)
 {
-    return (uint8_t *)s->rows.at + s->come++ * resample_planes(s) * s->stride;
+    return (uint8_t *)s->rows.at + s->received++ * resample_planes(s) * s->stride;
 }
 
 static void resample_deliver_ready(co_image_scaler *s)
 {
-    while (s->come >= s->need) {
+    while (s->received >= s->need) {
         resample_deliver(s, s->strip_end);
         resample_expect(s);
     }
@@ -143,7 +143,7 @@ static bool resample_has_planes(const co_image_scaler *s)
     return s->column.spread + 2 <= s->loops->window && s->column.pairs <= CO_IMAGE_PAIRS;
 }
 
-bool co_image_scaler_likes_planes(const co_image_scaler *s)
+bool co_image_scaler_prefers_planes(const co_image_scaler *s)
 {
     return s->lanes == 1 || s->column.copy || resample_has_planes(s);
 }

@@ -1,5 +1,5 @@
 /*
- * resample_loops.c - the inner loops of resampling in plain C, and the choice among all.
+ * resample_loops.c - the inner loops of resampling in plain C, and the list of all sets.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@ static uint8_t loops_byte(int32_t sum)
     return (uint8_t)(sum > 255 ? 255 : sum);
 }
 
-/* Tap k of result i. */
+/* The weight of tap k of result i. */
 static int32_t loops_weight(const co_image_filter *f, size_t i, size_t k)
 {
     const size_t at = (k / 2 * f->room + i) * CO_IMAGE_PAIR + k % 2;

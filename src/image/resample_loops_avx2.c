@@ -1,8 +1,8 @@
 /*
  * resample_loops_avx2.c - the inner loops of resampling for AVX2.
  *
- * Two taps at a time by multiply-and-add of 16-bit numbers: a weight of 22 bits is two halves of
- * 11, so the sums are those of 32-bit arithmetic.
+ * Two taps at a time by multiply-and-add of 16-bit numbers: a 22-bit weight is split into two
+ * halves of 11 bits, so the sums are those of 32-bit arithmetic.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -32,7 +32,7 @@ LOOPS_INLINE __m256i loops_pairs(const uint8_t *a, const uint8_t *b)
     return _mm256_shuffle_epi8(_mm256_set_m128i(loops_load(b), loops_load(a)), order);
 }
 
-/* A pair of weights of results i and i + 1, each four times. */
+/* The pair of weights of results i and i + 1, each repeated four times. */
 LOOPS_INLINE __m256i loops_weights(const int16_t *at)
 {
     int64_t both;
@@ -82,7 +82,7 @@ LOOPS_INLINE void loops_across_pairs(uint8_t *out, size_t plane, const uint8_t *
     }
 }
 
-/* Two taps are what enlarging takes. */
+/* A loop of its own for two taps, which enlarging needs. */
 static void loops_across(uint8_t *out, size_t plane, const uint8_t *row, const co_image_filter *f)
 {
     if (f->pairs == 1)
@@ -144,7 +144,7 @@ LOOPS_INLINE void loops_down_pairs(uint8_t *out, const uint8_t *rows, size_t str
 
     for (; x + 16 <= n; x += 16)
         loops_down16(out + x, rows + x, stride, f, i, pairs);
-    if (x < n) /* once more the last 16 */
+    if (x < n) /* the last 16, some of them again */
         loops_down16(out + n - 16, rows + n - 16, stride, f, i, pairs);
 }
 

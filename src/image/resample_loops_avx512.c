@@ -1,26 +1,26 @@
 /*
  * resample_loops_avx512.c - the inner loops of resampling for AVX-512 with VBMI and VNNI.
  *
- * As for AVX2, but 16 results at once, each a 32-bit lane: a permutation of bytes brings the two
- * taps of each result side by side, whatever the filter's step. Sums are kept four times as large,
- * so that the result is their uppermost byte.
+ * As for AVX2, but 16 results at once, one per 32-bit lane: a byte permutation puts the two taps of
+ * each result side by side, whatever the filter's step. Sums are scaled by 4, so that the result is
+ * their top byte.
  */
 #include <immintrin.h>
 
 #include "image/internal.h"
 
-#define LOOPS_ROW    16 /* bytes of 4-byte pixels that a permutation of one register reaches, / 4 */
+#define LOOPS_ROW    16 /* 4-byte pixels within reach of a permutation of one register */
 #define LOOPS_WINDOW 32 /* and of two */
-#define LOOPS_PLANE  64 /* the same of one register in a plane */
-#define LOOPS_SCALE  2  /* the sums have 2^24 for one */
+#define LOOPS_PLANE  64 /* 1-byte pixels within reach of one */
+#define LOOPS_SCALE  2  /* extra bits: 1 is 2^24 in the sums */
 
 #define LOOPS_INLINE static inline __attribute__((always_inline))
 
-/* Where 16 results come from. */
+/* The source of 16 results. */
 typedef struct loops_source {
     const uint8_t *at[3]; /* the first pixel of each channel */
-    size_t pixel;         /* bytes from one to the next */
-    bool wide;            /* two registers from each */
+    size_t pixel;         /* bytes from one pixel to the next */
+    bool wide;            /* permute two registers of each channel */
 } loops_source;
 
 LOOPS_INLINE __m512i loops_load(const void *at)
@@ -28,7 +28,7 @@ LOOPS_INLINE __m512i loops_load(const void *at)
     return _mm512_loadu_si512(at);
 }
 
-/* One half, before the upper halves of the weights are shifted to their place. */
+/* The rounding term, in units of the upper halves, which are shifted later. */
 LOOPS_INLINE __m512i loops_round(void)
 {
     return _mm512_set1_epi32(1 << (CO_IMAGE_SHIFT - 1 - CO_IMAGE_HALF));
@@ -44,7 +44,7 @@ LOOPS_INLINE __m512i loops_low(__m512i weights)
     return _mm512_slli_epi16(weights, LOOPS_SCALE);
 }
 
-/* Adds a pair of taps; with the only one the sum is complete, and in `low`. */
+/* Add a pair of taps; if it is the only one, the sum is complete in `low`. */
 LOOPS_INLINE void loops_add(__m512i *high, __m512i *low, __m512i taps, __m512i more, __m512i less,
                             const size_t pairs)
 {
@@ -52,17 +52,17 @@ LOOPS_INLINE void loops_add(__m512i *high, __m512i *low, __m512i taps, __m512i m
     *low = _mm512_dpwssd_epi32(pairs == 1 ? loops_shift(*high) : *low, taps, less);
 }
 
-/* The sums, of which byte 3 counts. */
+/* The sums; byte 3 is the result. */
 LOOPS_INLINE __m512i loops_sum(__m512i high, __m512i low, const size_t pairs)
 {
     return pairs == 1 ? low : _mm512_add_epi32(loops_shift(high), low);
 }
 
-/* Three or fewer channels of results i to i + 15. */
+/* Results i to i + 15 of one or three channels. */
 LOOPS_INLINE void loops_sixteen(__m512i out[3], const loops_source *from, const co_image_filter *f,
                                 size_t i, const size_t planes, const size_t pairs)
 {
-    const __mmask64 words = 0x5555555555555555; /* a byte index in each 16 bits */
+    const __mmask64 words = 0x5555555555555555; /* the low byte of each 16 bits */
     const __m512i taps = loops_load(f->taps + i);
     const __m512i index = from->pixel == 4 ? _mm512_slli_epi32(taps, 2) : taps;
     const size_t base = f->base[i / CO_IMAGE_BLOCK] * from->pixel;
@@ -91,7 +91,7 @@ LOOPS_INLINE void loops_sixteen(__m512i out[3], const loops_source *from, const 
         out[c] = loops_sum(high[c], low[c], pairs);
 }
 
-/* Byte 3 of the lanes of a, and then of b. */
+/* Byte 3 of each lane of a, and then of b. */
 LOOPS_INLINE __m512i loops_bytes(__m512i a, __m512i b)
 {
     /* 3 7 11 ... 127, twice */
@@ -125,7 +125,7 @@ static void loops_across(uint8_t *out, size_t plane, const uint8_t *row, const c
         co_image_loops_avx2.across(out, plane, row, f);
     else if (f->spread + 2 <= LOOPS_ROW && f->pairs == 1)
         loops_line(out, plane, &narrow, f, 3, 1);
-    else if (f->pairs == 1) /* what enlarging takes */
+    else if (f->pairs == 1) /* for enlarging */
         loops_line(out, plane, &wide, f, 3, 1);
     else
         loops_line(out, plane, &wide, f, 3, f->pairs);
@@ -164,7 +164,7 @@ LOOPS_INLINE __m512i loops_beside(__m512i a, __m512i b, int h)
     return _mm512_maskz_permutex2var_epi8(words, a, index, b);
 }
 
-/* 64 results, or 32; as many of them as the mask says. */
+/* Up to 64 results (4 parts) or 32 (2 parts), as many as the mask has bits. */
 LOOPS_INLINE void loops_down_block(uint8_t *out, __mmask64 mask, const uint8_t *rows, size_t stride,
                                    const co_image_filter *f, size_t i, const size_t pairs,
                                    const int parts)

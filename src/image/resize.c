@@ -1,7 +1,7 @@
 /*
- * resize.c - bring every image to one size, by interpolation or by a border.
+ * resize.c - the key `resize`: bring images to one size by interpolation or padding.
  *
- * Interpolation is linear, so it may come after normalisation, which a table makes free.
+ * Interpolation is linear, so it can follow normalisation, which a table makes free.
  */
 #include "image/resize.h"
 
@@ -37,7 +37,7 @@ co_status co_resize_read(co_resize *out, const co_value *value, co_config *confi
     return CO_OK;
 }
 
-/* F.interpolate's half-pixel centres, in its precision. */
+/* Half-pixel centres of F.interpolate, in its precision. */
 static void resize_make_taps(co_resize_tap *tap, int64_t to, int64_t from)
 {
     const float scale = (float)from / (float)to;

@@ -1,4 +1,4 @@
-/* resize.h - bytes of one size to floats of another. */
+/* resize.h - convert bytes of one size to floats of another. */
 #ifndef CO_IMAGE_RESIZE_H
 #define CO_IMAGE_RESIZE_H
 
@@ -7,10 +7,10 @@
 
 typedef enum co_resize_mode {
     CO_RESIZE_BILINEAR, /* as PyTorch's F.interpolate(align_corners=False), no antialiasing */
-    CO_RESIZE_PAD       /* byte 0 around the image, which stays in the middle */
+    CO_RESIZE_PAD       /* zero bytes around the centred image */
 } co_resize_mode;
 
-/* One output row or column: the two of the input that it is between. */
+/* One row or column of the output: the two of the input between which it is interpolated. */
 typedef struct co_resize_tap {
     uint32_t low, high;
     float weight; /* of high */
@@ -25,7 +25,7 @@ typedef struct co_resize {
 
 /* From the config: a size, [height, width], or {size: ..., mode: bilinear | pad}. */
 co_status co_resize_read(co_resize *out, const co_value *value, co_config *config);
-/* Once the stored shape (C, H, W) is known. */
+/* Prepare for images of the stored shape (C, H, W). CO_E_USAGE for padding to a smaller size. */
 co_status co_resize_setup(co_resize *resize, const co_shape *from);
 void co_resize_close(co_resize *resize);
 

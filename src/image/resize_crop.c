@@ -1,8 +1,8 @@
 /*
- * resize_crop.c - the box that validation takes of every image.
+ * resize_crop.c - the box of an image that `resize` and `center_crop` take.
  *
- * Resizing an image and then cutting out its middle equals resizing the one box of the image that
- * becomes this middle, which needs the rest neither decoded nor resized.
+ * Resizing an image and then cropping its centre equals resizing the box that becomes this centre,
+ * without decoding or resizing the rest.
  */
 #include "image/resize_crop.h"
 
@@ -22,7 +22,7 @@ co_status co_frame_setup(co_frame *frame, const co_shape *first)
     return CO_OK;
 }
 
-/* What the whole image would be resized to. */
+/* The size that the whole image would be resized to. */
 static void resize_resized(int64_t out[2], const co_frame *frame, int64_t height, int64_t width)
 {
     const co_ints *resize = &frame->resize;
@@ -63,7 +63,7 @@ co_status co_frame_box(co_image_box *out, const co_frame *frame, int64_t height,
     right = (double)width / (double)resized[1];
     out->x = nearbyint((double)(resized[1] - frame->width) / 2) * right;
     out->y = nearbyint((double)(resized[0] - frame->height) / 2) * down;
-    /* Rounding must not lead out of the image. */
+    /* Rounding must not exceed the image. */
     out->width = fmin((double)frame->width * right, (double)width - out->x);
     out->height = fmin((double)frame->height * down, (double)height - out->y);
     return CO_OK;

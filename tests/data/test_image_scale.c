@@ -148,7 +148,7 @@ static void resample_loops_of_every_level_equal_definition(void **state)
 
             all.mirror = k % 4 < 2;
             all.table = k % 5 < 3 ? table : NULL;
-            all.past = k % 2;
+            all.stream = k % 2;
             check_sampling(loops[l], in, WIDTH, HEIGHT, 3, &all, k % 7 < 3);
             all.channels = 1;
             check_sampling(loops[l], in, WIDTH, HEIGHT, 1, &all, k % 7 < 3);
@@ -168,7 +168,7 @@ static void check_lookup(void (*lookup)(float *, const uint8_t *, size_t, const 
     for (size_t i = 0; i <= n; i++)
         out[i] = 7;
     lookup(out, in, n, table);
-    co_lookup_settle();
+    co_lookup_fence();
     for (size_t i = 0; i < n; i++)
         assert_float_equal(out[i], table->value[in[i]], 0);
     assert_float_equal(out[n], 7, 0);
@@ -191,10 +191,10 @@ static void lookup_loops_of_every_level_equal_table(void **state)
     for (size_t n = 0; n <= 1000; n += n < 200 ? 1 : 100)
         for (size_t askew = 0; askew < 16; askew += 5) {
             check_lookup(co_lookup, &any, n, askew);
-            check_lookup(co_lookup_past, &any, n, askew);
+            check_lookup(co_lookup_stream, &any, n, askew);
             for (size_t l = 0; l < n_loops; l++) {
                 check_lookup(loops[l]->look, &known, n, askew);
-                check_lookup(loops[l]->past, &known, n, askew);
+                check_lookup(loops[l]->stream, &known, n, askew);
             }
         }
 }
