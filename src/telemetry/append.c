@@ -1,5 +1,5 @@
 /*
- * append.c - records appended to a file, each whole or not at all. Must not know what is in them.
+ * append.c - append whole records to a file.
  */
 #include "telemetry/append.h"
 

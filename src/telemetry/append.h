@@ -1,5 +1,5 @@
 /*
- * append.h - a file of the run directory that grows by whole records.
+ * append.h - a file of the run directory to which whole records are appended.
  */
 #ifndef CO_TELEMETRY_APPEND_H
 #define CO_TELEMETRY_APPEND_H
@@ -10,15 +10,15 @@
 #include <cohort/status.h>
 
 typedef struct co_append {
-    char *path; /* owned, for messages; NULL: never opened */
+    char *path; /* owned, for messages; NULL if never opened */
     int fd;     /* owned */
 } co_append;
 
-/* Open dir/name, made where it is not there; `fresh`: it must not be there. `out` is to be closed
-   whatever this returns. */
+/* Open dir/name, creating it if needed; with `fresh` it must not exist. Close `out` after a
+   failure, too. */
 co_status co_append_open(co_append *out, const char *dir, const char *name, bool fresh);
-/* One write after all that is there, so that a crash keeps every record before it, and who
-   follows the file sees none by halves; a full disk takes back what did not fit. */
+/* Append in one write: a crash keeps all earlier records, and a concurrent reader sees no partial
+   one. If it fails, as on a full disk, the file is truncated to its former size. */
 co_status co_append_record(const co_append *file, const void *bytes, size_t size);
 void co_append_close(co_append *file);
 

@@ -1,9 +1,9 @@
 /*
- * console.c - how a run looks to the person who waits for it.
+ * console.c - progress of a run on standard output, for people.
  *
- * On a terminal: one bar for the whole run, redrawn in place at most ten times a second, with a
- * finished line per epoch scrolling away above it. Elsewhere (a file, a pipe, a dumb terminal)
- * plain lines only: one per epoch, and one about every ten seconds in between.
+ * On a terminal: one bar for the whole run, redrawn in place at most ten times a second, below the
+ * lines of finished epochs. Elsewhere (a file, a pipe, a dumb terminal) plain lines only: one per
+ * epoch, and one about every ten seconds in between.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,25 +20,25 @@
 #include "telemetry/format.h"
 #include "telemetry/telemetry.h"
 
-#define CONSOLE_DRAW_NS     100000000u   /* between two drawings of the bar */
+#define CONSOLE_DRAW_NS     100000000u   /* between two redraws of the bar */
 #define CONSOLE_LINE_NS     10000000000u /* between two lines within an epoch */
 #define CONSOLE_MAX_LINE    512
 #define CONSOLE_MAX_BAR     40
 #define CONSOLE_MIN_BAR     6
-#define CONSOLE_FEW_CLASSES 10 /* up to these the accuracy of the top 5 says little */
+#define CONSOLE_FEW_CLASSES 10 /* with at most these, top-5 accuracy says little */
 #define CONSOLE_ERASE       "\r\033[K"
 
 typedef struct console {
     co_sink sink; /* first */
     co_run_info info;
     bool terminal;
-    bool drawn; /* a bar is in the current line */
+    bool drawn; /* the current line has a bar */
     uint64_t start_ns, last_ns;
-    double epoch_start_seconds; /* of training, where this epoch began */
-    double epoch_start_wait;    /* of the wait for samples, likewise */
+    double epoch_start_seconds; /* training time at the start of this epoch */
+    double epoch_start_wait;    /* time waited for samples, likewise */
 } console;
 
-/* Everything goes out through here, in one write. */
+/* All output is written here, in one write. */
 static co_status console_put(console *self, const char *text)
 {
     bool failed = fputs(text, stdout) == EOF;
@@ -48,7 +48,7 @@ static co_status console_put(console *self, const char *text)
 
         clearerr(stdout);
         self->drawn = false;
-        if (cause == EPIPE) /* nobody reads any more; the run directory has it all */
+        if (cause == EPIPE) /* the reader has exited; the run directory has everything */
             return CO_OK;
         return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
                        strerror(cause));
@@ -81,7 +81,7 @@ static double console_left_seconds(const console *self, const co_event *event)
     return spent / (double)made * (double)(self->info.total_steps - event->step);
 }
 
-/* "epoch  3/10", as wide for every epoch. */
+/* "epoch  3/10", of the same width for every epoch. */
 static void console_epoch(char *out, size_t size, const console *self, const co_event *event)
 {
     char last[24];
@@ -94,7 +94,7 @@ static void console_epoch(char *out, size_t size, const console *self, const co_
         snprintf(out, size, "epoch %" PRIu64, event->epoch + 1);
 }
 
-/* "24,310 samples/s  loss 0.512  acc 0.823  34 s left", or the same in fewer letters. */
+/* "24,310 samples/s  loss 0.512  acc 0.823  34 s left"; `narrow`: without the loss. */
 static void console_rates(char *out, size_t size, const console *self, const co_event *event,
                           bool narrow)
 {
@@ -109,8 +109,7 @@ static void console_rates(char *out, size_t size, const console *self, const co_
              co_format_real(accuracy, sizeof(accuracy), event->train_accuracy, 3), left);
 }
 
-/* Columns of a bar between the other words: " [] 100%  " are ten, and the last column stays free.
- */
+/* Columns left for the bar: " [] 100%  " takes ten, and the last column stays free. */
 static int console_room(int width, const char *epoch, const char *rates)
 {
     const int room = width - 11 - (int)strlen(epoch) - (int)strlen(rates);
@@ -174,8 +173,7 @@ static co_status console_step(console *self, const co_event *event)
                         (int)(100.0 * (double)event->step / (double)self->info.total_steps), rates);
 }
 
-/* epoch  3/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.9 s */
-/* " | input-bound: 23% of the step", or nothing where reading keeps up. */
+/* " | input-bound: 23% of the step", or "" if reading keeps up. */
 static void console_input_bound(char *out, size_t size, double wait, double seconds)
 {
     out[0] = 0;
@@ -183,7 +181,7 @@ static void console_input_bound(char *out, size_t size, double wait, double seco
         snprintf(out, size, " | input-bound: %.0f%% of the step", 100 * wait / seconds);
 }
 
-/* " | test loss 0.401 acc 0.861", with the top-5 accuracy where there are many classes. */
+/* " | test loss 0.401 acc 0.861", with the top-5 accuracy if there are many classes. */
 static void console_test(char *out, size_t size, const console *self, const co_event *event)
 {
     char top5[48] = "", loss[32], accuracy[32];
@@ -199,6 +197,7 @@ static void console_test(char *out, size_t size, const console *self, const co_e
     co_format_metrics(out, size, self->info.metrics, event->test_metric, " ", 3);
 }
 
+/* epoch  3/10  loss 0.512  acc 0.823 | test loss 0.401 acc 0.861 | 24,310 samples/s  4.9 s */
 static co_status console_epoch_line(console *self, const co_event *event)
 {
     const double spent = event->train_seconds - self->epoch_start_seconds;
@@ -230,7 +229,7 @@ static co_status console_bad_line(console *self, const co_event *event)
                         co_plural((uint64_t)event->bad_samples));
 }
 
-/* As the scripts of PyTorch's tutorials on distributed training print it. */
+/* A line for each rank, as PyTorch's tutorials on distributed training print it. */
 static co_status console_rank_lines(console *self, const co_event *event)
 {
     for (int r = 0; event->rank && r < self->info.ranks; r++) {
@@ -249,7 +248,7 @@ static co_status console_rank_lines(console *self, const co_event *event)
     return CO_OK;
 }
 
-/* "" where no epoch was better than what the run has come to. */
+/* "" unless an epoch was better than the final result. */
 static const char *console_best(char *out, size_t size, const co_event *event)
 {
     const co_best_figures *best = &event->best;
@@ -300,7 +299,7 @@ static co_status console_event(co_sink *sink, const co_event *event)
 
 static void console_text(co_sink *sink, const char *line)
 {
-    /* The next event meets the same trouble, and can say so. */
+    /* The next event fails as well, and reports it. */
     (void)console_line((console *)sink, "%s", line);
 }
 
@@ -315,7 +314,7 @@ static void console_close(co_sink *sink)
     co_free(self);
 }
 
-/* mpiexec gives rank 0 a terminal of its own even where its output goes to a file. */
+/* mpiexec gives rank 0 a terminal of its own even if its output goes to a file. */
 static bool console_is_terminal(const co_run_info *info)
 {
     const char *term = getenv("TERM");

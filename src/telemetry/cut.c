@@ -1,5 +1,5 @@
 /*
- * cut.c - metrics.jsonl of a run that is resumed: without what will be written again.
+ * cut.c - remove from metrics.jsonl of a resumed run the events that it will write again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #define CUT_MAX_LINE ((size_t)1 << 20)
 
 typedef struct cut {
-    uint64_t step, epoch_step; /* the last that is kept */
+    uint64_t step, epoch_step; /* the last step that is kept */
 } cut;
 
-/* Whether a line is an event up to the step. One that was cut off by a crash is none. */
+/* Whether a line is a complete event up to the step; a crash may have cut off the last line. */
 static bool cut_keeps(const cut *self, const char *line, size_t length)
 {
     json_t *event =
@@ -32,7 +32,7 @@ static bool cut_keeps(const cut *self, const char *line, size_t length)
         keeps = self->step > 0;
     else if (strcmp(kind, "resume") == 0)
         keeps = step < self->step;
-    else if (strcmp(kind, "epoch") == 0) /* at this step: of a run that was to end here */
+    else if (strcmp(kind, "epoch") == 0) /* else: of a run that was to end at this step */
         keeps = step < self->step || (step == self->step && self->epoch_step == 0);
     else if (strcmp(kind, "end") != 0)
         keeps = step <= self->step;
@@ -40,7 +40,7 @@ static bool cut_keeps(const cut *self, const char *line, size_t length)
     return keeps;
 }
 
-/* The next line with its end, as far as it has one; *length is 0 after the last. */
+/* The next line with its newline, if it has one; *length is 0 after the last. */
 static co_status cut_read_line(char *line, size_t *length, FILE *in, const char *path)
 {
     int c = 0;
@@ -63,7 +63,7 @@ static co_status cut_copy(const cut *self, FILE *in, FILE *out, const char *path
 
     while (st == CO_OK && (st = cut_read_line(line, &length, in, path)) == CO_OK && length > 0)
         if (cut_keeps(self, line, length))
-            (void)fwrite(line, 1, length, out); /* a failure is found by the commit */
+            (void)fwrite(line, 1, length, out); /* the commit reports a failure */
     co_free(line);
     return st;
 }

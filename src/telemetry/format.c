@@ -1,6 +1,6 @@
 /*
- * format.c - how a count, a time and a size look to people. Files for programs carry plain
- * numbers instead, with the unit in the name.
+ * format.c - counts, times and sizes for people. Files for programs have plain numbers instead,
+ * with the unit in the name.
  */
 #include "telemetry/format.h"
 

@@ -1,4 +1,4 @@
-/* json.h - what jsonl.c and summary.c share: members that check themselves. */
+/* json.h - add members to JSON objects, checked; for all writers of JSON. */
 #ifndef CO_TELEMETRY_JSON_H
 #define CO_TELEMETRY_JSON_H
 
@@ -10,7 +10,7 @@
 
 #include "telemetry/telemetry.h"
 
-/* Each returns 0, or -1 when out of memory, so that results can be or-ed together. */
+/* Each returns 0, or -1 if out of memory, so that results can be or-ed together. */
 static inline int json_put_text(json_t *object, const char *key, const char *text)
 {
     return json_object_set_new(object, key, json_string(text));
@@ -21,13 +21,13 @@ static inline int json_put_count(json_t *object, const char *key, uint64_t n)
     return json_object_set_new(object, key, json_integer((json_int_t)n));
 }
 
-/* JSON knows no NaN and no infinity: they become null. */
+/* JSON has no NaN and no infinity: they become null. */
 static inline int json_put_real(json_t *object, const char *key, double value)
 {
     return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-/* PREFIX + name for each of the metrics that a config asks for. */
+/* PREFIX + name for each metric of the config. */
 static inline int json_put_metrics(json_t *object, const co_run_info *info, const char *prefix,
                                    const double *value)
 {
@@ -41,7 +41,7 @@ static inline int json_put_metrics(json_t *object, const co_run_info *info, cons
     return bad;
 }
 
-/* The measured results that an event carries; the test split's only where there are any. */
+/* The results of an event; those of the test split only if there are any. */
 static inline int json_put_results(json_t *object, const co_run_info *info, const co_event *event)
 {
     int bad = json_put_real(object, "train_loss", event->train_loss) |
@@ -61,7 +61,7 @@ static inline int json_put_results(json_t *object, const co_run_info *info, cons
     return bad;
 }
 
-/* Absent where there is no loss scale. */
+/* Absent if there is no loss scale. */
 static inline int json_put_loss_scale(json_t *object, const co_event *event)
 {
     if (event->loss_scale <= 0)

@@ -1,5 +1,5 @@
 /*
- * jsonl.c - metrics.jsonl: one JSON object a line, for programs. Each event is one record
+ * jsonl.c - metrics.jsonl: one JSON object per line, for programs; each event is a record
  * (append.h).
  */
 #include <stdlib.h>
@@ -15,7 +15,7 @@ typedef struct jsonl {
     co_run_info info;
 } jsonl;
 
-/* Takes over `object`, which may be NULL; `bad` says that filling it in failed. */
+/* Takes ownership of `object`, which may be NULL; `bad`: adding members to it has failed. */
 static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
 {
     char *line = bad ? NULL : json_dumps(object, JSON_COMPACT | JSON_STYLE);
@@ -25,7 +25,7 @@ static co_status jsonl_put(const jsonl *self, json_t *object, int bad)
     if (line) {
         size_t length = strlen(line);
 
-        line[length] = '\n'; /* one write for both; the length goes along */
+        line[length] = '\n'; /* instead of the NUL, for one write */
         st = co_append_record(&self->file, line, length + 1);
     } else {
         st = co_fail(CO_E_NOMEM, "out of memory while writing %s", self->file.path);
@@ -99,7 +99,7 @@ static int jsonl_put_recent(json_t *object, const co_recent_figures *recent)
     return bad;
 }
 
-/* A step says what the last ones have come to; that of the epoch so far is for who watches. */
+/* Figures of a step are those of the last steps; those of the epoch so far are for the console. */
 static co_event jsonl_shown(const co_event *event)
 {
     co_event shown = *event;

@@ -1,10 +1,10 @@
 /*
- * lines.c - a run as plain lines of value and average, as training scripts for ImageNet print them.
+ * lines.c - lines of values and averages, as training scripts for ImageNet print them.
  *
  *   Epoch: [1/90][ 50/195]  Time 0.121 (0.119)  Data 0.001 (0.002)  Samples/s 1057.9 (1075.6) ...
  *
- * Each figure of a step is that of the last step; in parentheses is its mean over the epoch so
- * far. Loss and accuracies are of rank 0's samples; those of an epoch are of all.
+ * Each figure is that of the last step, and in parentheses its mean over the epoch so far. Loss and
+ * accuracies of a step are of rank 0's samples; those of an epoch are of all.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ typedef struct lines {
     co_sink sink; /* first */
     co_run_info info;
     uint64_t every;
-    uint64_t steps, samples; /* of this epoch, seen here */
+    uint64_t steps, samples; /* of this epoch, as far as seen here */
     double seconds, wait_seconds;
 } lines;
 
@@ -41,7 +41,7 @@ static co_status lines_put(const char *fmt, ...)
         const int cause = errno;
 
         clearerr(stdout);
-        if (cause == EPIPE) /* nobody reads any more; the run directory has it all */
+        if (cause == EPIPE) /* the reader has exited; the run directory has everything */
             return CO_OK;
         return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
                        strerror(cause));
@@ -49,7 +49,7 @@ static co_status lines_put(const char *fmt, ...)
     return CO_OK;
 }
 
-/* "\tName value (mean)"; a value that nobody measured is a dash. */
+/* "\tName value (mean)"; "-" for a value that was not measured. */
 static void lines_add(char *out, size_t size, const char *name, int digits, double value,
                       double mean)
 {
@@ -144,7 +144,7 @@ static co_status lines_event(co_sink *sink, const co_event *event)
 static void lines_text(co_sink *sink, const char *line)
 {
     (void)sink;
-    /* The next event meets the same trouble, and can say so. */
+    /* The next event fails as well, and reports it. */
     (void)lines_put("%s", line);
 }
 

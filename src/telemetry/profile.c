@@ -1,5 +1,5 @@
 /*
- * profile.c - rows against the roof, and as lines of JSON.
+ * profile.c - rows of a profile compared with the roofline, and written as lines of JSON.
  */
 #include "telemetry/profile.h"
 

@@ -1,7 +1,6 @@
 /*
- * profile.h - where time went: rows of kernels and of what is in no kernel, as JSON and as a table.
- *
- * Knows figures; not how they were measured.
+ * profile.h - where the time of a step goes: rows for kernels and for the rest, as JSON and as a
+ * table. Does not measure.
  */
 #ifndef CO_TELEMETRY_PROFILE_H
 #define CO_TELEMETRY_PROFILE_H
@@ -13,24 +12,24 @@
 
 #include "core/roof.h"
 
-/* What a row is. */
+/* Kind of a row. */
 typedef enum co_profile_kind {
     CO_PROFILE_FORWARD = 0, /* a kernel in the forward pass */
     CO_PROFILE_BACKWARD,
     CO_PROFILE_OTHER /* not in any kernel */
 } co_profile_kind;
 
-/* Without pointers: ranks send rows to each other. Seconds, flops and bytes are of one step. */
+/* Has no pointers, since ranks send rows to each other. Seconds, flops and bytes are per step. */
 typedef struct co_profile_row {
     uint32_t kind;    /* co_profile_kind */
-    uint32_t calls;   /* of one step, rounded up */
-    char name[48];    /* "layer1.0.conv1"; of what is in no kernel: "wait for data" */
+    uint32_t calls;   /* per step, rounded up */
+    char name[48];    /* "layer1.0.conv1"; OTHER: "wait for data" */
     char op[24];      /* "conv2d" */
     char backend[16]; /* "onednn" */
-    char kernel[32];  /* the backend's own name for what it runs; "": it has none */
-    co_shape shape;   /* of the result in forward, batch first */
+    char kernel[32];  /* the backend's name of the kernel; "": it has none */
+    co_shape shape;   /* of the output in the forward pass, batch first */
     double seconds, min_seconds;
-    double flops, bytes; /* of a kernel: co_work */
+    double flops, bytes; /* of a kernel, from co_work */
     uint32_t bf16;       /* whether it multiplies BF16 */
 } co_profile_row;
 
@@ -39,28 +38,28 @@ typedef struct co_profile {
     const char *title; /* borrowed: "mnist-net, batch 64, rank 0 of 2, steps 6 to 25" */
     int rank;
     uint64_t first_step, steps;
-    bool alone;          /* each row was run by itself, again and again */
+    bool alone;          /* each kernel was run alone, repeatedly */
     double step_seconds; /* wall time of a step; with `alone`: of all rows in turn */
     co_roof roof;
     size_t n_row;
     const co_profile_row *row; /* borrowed */
 } co_profile;
 
-/* As much of the roof as it reaches, of 1, and what bounds it; 0 for what is in no kernel. */
+/* The fraction of the roof that a row reaches, and what limits it; 0 for OTHER. */
 double co_profile_reached(const char **bound, const co_profile *profile, const co_profile_row *row);
 double co_profile_kernel_seconds(const co_profile *profile);
-/* Operations of a step; and how much of the roof the whole step reaches, of 1: the minimum time of
-   each kernel, over the time that the step took. */
+/* Operations of a step, and the fraction of the roof that it reaches: the kernels' minimum times
+   over the time of the step. */
 double co_profile_flops(const co_profile *profile);
 double co_profile_step_reached(const co_profile *profile);
 
-/* The table, longest first, at most `most` kernels (0: all); fits 100 columns. */
+/* Print a table of 100 columns, longest first, at most `most` kernels (0: all). */
 co_status co_profile_print(FILE *out, const co_profile *profile, size_t most);
-/* One line of JSON for each row, with `head` (members of an object, "\"bench\": \"ops\"") in each;
-   and one for the whole step. */
+/* Print a line of JSON for each row and one for the whole step, each with the members `head`, as in
+   "\"bench\": \"ops\"". */
 co_status co_profile_print_lines(FILE *out, const co_profile *profile, const char *head);
 
-/* The rank in one line: how much is in kernels, and what the longest of the rest is. */
+/* Print one line for the rank: the share of kernels, and the longest other row. */
 co_status co_profile_print_rank(FILE *out, const co_profile *profile);
 
 /* profile.json in a run directory: one object per rank. */

@@ -8,7 +8,7 @@
 #include "telemetry/profile_json.h"
 
 struct co_profile_file {
-    json_t *object, *ranks; /* owned; the second is in the first */
+    json_t *object, *ranks; /* owned; `ranks` by `object` */
 };
 
 co_status co_profile_file_create(co_profile_file **out, const char *model, uint64_t batch,
@@ -42,7 +42,7 @@ co_status co_profile_file_add(co_profile_file *file, const co_profile *profile)
               json_put_real(object, "outside_us", (profile->step_seconds - kernels) * 1e6) |
               json_object_set_new(object, "roof", co_profile_roof_json(&profile->roof));
 
-    /* Plans of other batches have rows without calls. */
+    /* Plans for other batch sizes have rows without calls. */
     for (size_t i = 0; i < profile->n_row; i++)
         if (profile->row[i].calls > 0)
             bad |= json_array_append_new(rows, co_profile_row_json(profile, &profile->row[i]));
@@ -64,7 +64,7 @@ co_status co_profile_file_write(const co_profile_file *file, const char *dir)
     co_free(path);
     if (st != CO_OK)
         return st;
-    /* A failed write leaves the stream's error flag set, which commit finds. */
+    /* The commit reports a failed write by the stream's error flag. */
     (void)json_dumpf(file->object, co_atomic_stream(out), JSON_INDENT(1) | JSON_STYLE);
     fputc('\n', co_atomic_stream(out));
     return co_atomic_commit(out);

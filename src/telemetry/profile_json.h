@@ -1,4 +1,4 @@
-/* profile_json.h - what the writers of profiles share. NULL when out of memory. */
+/* profile_json.h - rows and roof as JSON objects; NULL if out of memory. */
 #ifndef CO_TELEMETRY_PROFILE_JSON_H
 #define CO_TELEMETRY_PROFILE_JSON_H
 

@@ -1,5 +1,5 @@
 /*
- * profile_table.c - a profile as people read it: 100 columns, the longest first.
+ * profile_table.c - a profile as a table of 100 columns for people, longest first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "core/plural.h"
 #include "telemetry/profile.h"
 
-#define TABLE_BAR   6
-#define TABLE_LEAST 0.5e-6 /* seconds: less is 0.000 ms */
+#define TABLE_BAR 6
+#define TABLE_MIN 0.5e-6 /* seconds: less is printed as 0.000 ms */
 
 static int table_compare(const void *a, const void *b)
 {
@@ -21,7 +21,7 @@ static int table_compare(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-/* "########  ", `full` standing for all of it. */
+/* "########  "; `full` seconds fill it. */
 static char *table_bar(char out[TABLE_BAR + 1], double seconds, double full)
 {
     int n = full > 0 ? (int)(seconds / full * TABLE_BAR + 0.5) : 0;
@@ -33,19 +33,19 @@ static char *table_bar(char out[TABLE_BAR + 1], double seconds, double full)
     return out;
 }
 
-/* Three figures, whatever the size: "0.012", "1.23", "12.3", "123". */
+/* About three digits: "0.012", "1.23", "12.3", "123". */
 static char *table_number(char out[16], double x)
 {
     snprintf(out, 16, x < 0.1 ? "%.3f" : x < 10 ? "%.2f" : x < 100 ? "%.1f" : "%.0f", x);
     return out;
 }
 
-/* What share of a step 1 is, and the longest row. */
+/* Seconds that are 100 %, and seconds that fill a bar. */
 typedef struct table_scale {
     double whole, longest;
 } table_scale;
 
-/* "1.92  63.6% ##########", with a blank after it. */
+/* "1.92  63.6% ########## ", the start of each row. */
 static void table_start(FILE *out, double seconds, const table_scale *scale)
 {
     char bar[TABLE_BAR + 1], ms[16];
@@ -55,15 +55,15 @@ static void table_start(FILE *out, double seconds, const table_scale *scale)
             table_bar(bar, seconds, scale->longest));
 }
 
-/* A row with nothing but a name after its time. */
+/* A row that only has a time and a name. */
 static void table_line(FILE *out, const char *name, double seconds, const table_scale *scale)
 {
     table_start(out, seconds, scale);
     fprintf(out, "%s\n", name);
 }
 
-/* The backend, or what it runs: without the instruction sets after a colon, "2r" for two
-   reorders. */
+/* The kernel's name without the instruction sets after a colon, "2r" for two reorders; the
+   backend's if it has none. */
 static char *table_kernel_name(char out[32], const co_profile_row *row)
 {
     size_t n = 0;
@@ -121,7 +121,7 @@ static void table_head(FILE *out, const co_profile *profile)
             TABLE_BAR, "", "layer", "op", "", "kernel", "GFLOP/s", "GB/s", "roof", "by");
 }
 
-/* What is left out of the table, in one row. */
+/* One row for the kernels that the table leaves out. */
 static void table_rest(FILE *out, const co_profile_row *const *row, size_t n,
                        const table_scale *scale)
 {
@@ -157,7 +157,7 @@ static void table_print(FILE *out, const co_profile *profile, const co_profile_r
         return;
     fputc('\n', out);
     for (size_t i = n; i < n_row; i++)
-        if (row[i]->seconds >= TABLE_LEAST)
+        if (row[i]->seconds >= TABLE_MIN)
             table_line(out, row[i]->name, row[i]->seconds, &scale);
     table_line(out, "not in any kernel", profile->step_seconds - kernels, &total);
 }

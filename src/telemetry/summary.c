@@ -1,7 +1,7 @@
 /*
- * summary.c - summary.json: what a run came to, in one object that scripts rely on.
+ * summary.c - summary.json: the results of a run in one object, which scripts rely on.
  *
- * Written once, at the end, whole or not at all: a run directory with a summary is a finished run.
+ * Written atomically at the end: a run directory with a summary is a finished run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +45,13 @@ static int summary_put_stragglers(json_t *object, const co_summary *summary)
     return bad | json_object_set_new(object, "stragglers", list);
 }
 
-/* Absent where the accuracy of stop_at was not reached. */
+/* Absent if the accuracy of stop_at was not reached. */
 static int summary_put_reached(json_t *object, double seconds)
 {
     return seconds > 0 ? json_put_real(object, "reached_seconds", seconds) : 0;
 }
 
-/* Absent where every step was made. */
+/* Absent if all steps were made. */
 static int summary_put_stop(json_t *object, const co_summary *summary)
 {
     const char *const names[] = {
@@ -65,7 +65,7 @@ static int summary_put_stop(json_t *object, const co_summary *summary)
     return json_put_text(object, "stopped_by", names[summary->stop_reason]);
 }
 
-/* Absent where no epoch was evaluated, or by a version that kept the accuracy alone. */
+/* Absent if no epoch was evaluated, or an earlier version has kept only the accuracy. */
 static int summary_put_best(json_t *object, const co_run_info *info, const co_best_figures *best)
 {
     if (best->step == 0)
@@ -77,7 +77,7 @@ static int summary_put_best(json_t *object, const co_run_info *info, const co_be
            json_put_metrics(object, info, "best_test_", best->test_metric);
 }
 
-/* NULL when out of memory. */
+/* NULL if out of memory. */
 static json_t *summary_build(const co_summary *summary)
 {
     const co_run_info *info = summary->info;
@@ -128,7 +128,7 @@ static co_status summary_write_object(const char *path, const json_t *object)
     co_atomic_file *file;
 
     CO_TRY(co_atomic_open(&file, path));
-    /* A failed write leaves the stream's error flag set, which commit finds. */
+    /* The commit reports a failed write by the stream's error flag. */
     (void)json_dumpf(object, co_atomic_stream(file), JSON_INDENT(2) | JSON_STYLE);
     fputc('\n', co_atomic_stream(file));
     return co_atomic_commit(file);

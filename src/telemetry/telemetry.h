@@ -1,5 +1,5 @@
 /*
- * telemetry.h - where a run's numbers go: to people and to files. Only rank 0 has sinks.
+ * telemetry.h - sinks of a run's figures: console and files. Only rank 0 has sinks.
  */
 #ifndef CO_TELEMETRY_TELEMETRY_H
 #define CO_TELEMETRY_TELEMETRY_H
@@ -18,27 +18,27 @@ typedef struct co_run_info {
     int ranks;
     bool under_mpi; /* mpiexec passes on what ranks print */
     uint64_t parameter_count, train_samples, test_samples, batch, steps_per_epoch, total_steps;
-    uint64_t epochs;              /* 0: bounded by steps alone */
-    int64_t classes;              /* of the data; 0: the network is not to tell classes apart */
-    bool learns_values;           /* which are right by degrees: accuracies are NaN */
-    const co_metric_set *metrics; /* that a config asks for, borrowed; NULL: none */
-    uint64_t first_step;          /* steps that the run had made when these ranks were started */
-    double epoch_start_seconds;   /* train_seconds where the epoch of their first step began */
+    uint64_t epochs;              /* 0: limited by steps only */
+    int64_t classes;              /* of the data; 0: the network does not classify */
+    bool learns_values;           /* regression: accuracies are NaN */
+    const co_metric_set *metrics; /* of the config, borrowed; NULL: none */
+    uint64_t first_step;          /* steps made before these ranks were started */
+    double epoch_start_seconds;   /* train_seconds at the start of the epoch of their first step */
     double epoch_start_wait;      /* data_wait_seconds there */
-    /* Of ranks that were started after others of the same run. */
-    int restarts, resizes; /* after a failure, for another number of ranks; so far */
-    const char *cause;     /* of this restart, with the rank that was lost; NULL: it is none */
-    int lost_rank;         /* -1: nobody knows which */
+    /* If these ranks replace others of the same run. */
+    int restarts, resizes; /* so far: after a failure, for another number of ranks */
+    const char *cause;     /* of this restart, with the lost rank; NULL: not a restart */
+    int lost_rank;         /* -1: unknown */
 } co_run_info;
 
 /* A rank that others wait for. */
 typedef struct co_straggler {
     int rank;
-    double late; /* how much longer it works than the median of the others; from 0.2 */
-    double cost; /* share of the steps' time in which the others wait for it alone */
+    double late; /* additional working time relative to the median of the others; at least 0.2 */
+    double cost; /* fraction of the steps' time in which the others wait only for it */
 } co_straggler;
 
-/* From this share of the training time on, a rank that waits for samples is called input-bound. */
+/* A rank that waits for samples for at least this fraction of the training time is input-bound. */
 #define CO_INPUT_BOUND 0.05
 
 typedef enum co_event_kind {
@@ -47,42 +47,42 @@ typedef enum co_event_kind {
     CO_EVENT_END    /* after the last step and the last evaluation */
 } co_event_kind;
 
-/* One rank's own figures of an epoch: training over its batches, the mean of each batch counting
-   once, and the test split over its part of it. NaN where it had no samples. */
+/* One rank's figures of an epoch: training, the mean of its batches with equal weights; the test
+   split, over its part of it. NaN if it had no samples. */
 typedef struct co_rank_figures {
     double train_loss, train_accuracy, test_loss, test_accuracy;
 } co_rank_figures;
 
-/* One step, on this rank: its own samples; NaN where it had none. */
+/* One step on this rank, over its own samples; NaN if it had none. */
 typedef struct co_step_figures {
-    double seconds, wait_seconds; /* with the wait for samples; that wait alone */
+    double seconds, wait_seconds; /* including the wait for samples; only that wait */
     uint64_t samples;             /* of all ranks */
     double loss, accuracy, accuracy_top5;
 } co_step_figures;
 
-/* Loss, accuracy and speed of the last steps; NaN: of no samples, or in no time. */
+/* Loss, accuracy and speed of the last steps; NaN for no samples or no time. */
 typedef struct co_recent_figures {
-    uint64_t steps; /* that they are of; 0: none are due in this step */
-    bool rank0;     /* loss, accuracy and reads are of rank 0 alone; else of all ranks */
+    uint64_t steps; /* number of these steps; 0: not due at this step */
+    bool rank0;     /* loss, accuracy and reads are of rank 0 only; else of all ranks */
     double loss, accuracy, accuracy_top5; /* top5 < 0: 5 classes or fewer */
     double samples_per_second;            /* of all ranks */
     double read_samples_per_second, read_bytes_per_second;
 } co_recent_figures;
 
-/* The best evaluation: by accuracy or, where there is none, loss, unless a config says another. */
+/* The best evaluation: by the config's metric, by default accuracy or, if there is none, loss. */
 typedef struct co_best_figures {
-    uint64_t step, epoch; /* as in co_event; step 0: unknown, by an earlier version */
-    double test_accuracy; /* -1: there was no evaluation; NaN: it has none */
+    uint64_t step, epoch; /* as in co_event; step 0: unknown, from an earlier version */
+    double test_accuracy; /* -1: no evaluation; NaN: not defined */
     double test_loss;
     double test_metric[CO_METRICS_MAX]; /* of info->metrics */
 } co_best_figures;
 
-/* What ended a run before its last step. */
+/* Why a run ended before its last step. */
 typedef enum co_stop_reason {
     CO_STOP_NONE,
     CO_STOP_REACHED, /* a value of stop_at */
     CO_STOP_PATIENCE,
-    CO_STOP_CALLBACK /* the program's own function has said so */
+    CO_STOP_CALLBACK /* requested by the program's callback */
 } co_stop_reason;
 
 typedef struct co_event {
@@ -92,13 +92,13 @@ typedef struct co_event {
     uint64_t epoch_step;       /* updates made so far in this epoch */
     double wall_seconds;       /* since the start of the run */
     double train_seconds;      /* in training steps alone */
-    double compute_seconds;    /* of rank 0 in all the run: forward, backward, update */
+    double compute_seconds;    /* of rank 0 in the whole run: forward, backward, update */
     double sync_seconds;       /* likewise: in the strategy, waiting included */
     double samples_per_second; /* STEP: of the epoch so far; EPOCH: of the epoch; END: of the run */
-    double step_seconds;       /* EPOCH: of a step, in the mean */
+    double step_seconds;       /* EPOCH: mean of a step */
     double lr;
     double loss_scale;                 /* of the next step; 0: none */
-    uint64_t skipped_steps;            /* of the run so far, whose gradients overflowed */
+    uint64_t skipped_steps;            /* in the run so far, for overflow of gradients */
     co_step_figures last;              /* STEP */
     co_recent_figures recent;          /* STEP */
     double train_accuracy_top5;        /* as train_accuracy; < 0: 5 classes or fewer */
@@ -108,13 +108,13 @@ typedef struct co_event {
     double test_loss, test_accuracy, test_accuracy_top5; /* top5 < 0: 5 classes or fewer */
     /* EPOCH, END: of info->metrics, likewise. */
     double train_metric[CO_METRICS_MAX], test_metric[CO_METRICS_MAX];
-    co_best_figures best;                              /* END: of any epoch's evaluation */
+    co_best_figures best;                              /* END: of all evaluations */
     double test_samples_per_second, test_step_seconds; /* EPOCH: likewise, of the evaluation */
-    double data_wait_seconds; /* of rank 0 in all the run: waiting for samples */
-    uint64_t bad_samples; /* EPOCH, END: in the last epoch, of all ranks and both splits, samples
-                             that others replaced */
-    uint64_t bytes_sent;  /* of rank 0 in all the run */
-    const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not asked for */
+    double data_wait_seconds; /* of rank 0 in the whole run: waiting for samples */
+    uint64_t bad_samples; /* EPOCH, END: replaced samples in the last epoch, of all ranks and both
+                             splits */
+    uint64_t bytes_sent;  /* of rank 0 in the whole run */
+    const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not requested */
 } co_event;
 
 typedef struct co_sink_ops co_sink_ops;
@@ -122,19 +122,19 @@ typedef struct co_sink {
     const co_sink_ops *ops;
 } co_sink;
 
-/* What figures are called: our own names, at the steps of the run; or those of scripts for ImageNet
-   (Loss/train, Top1/val), epoch by epoch, counted from 1. */
+/* Names of curves: Cohort's own, by step of the run; or those of scripts for ImageNet (Loss/train,
+   Top1/val), by epoch, counted from 1. */
 typedef enum co_board_names { CO_BOARD_COHORT = 0, CO_BOARD_IMAGENET } co_board_names;
 
-/* What a run asks of its sinks. Borrowed until they are open. */
+/* What a run requests of its sinks. Borrowed until they are open. */
 typedef struct co_sink_options {
     const char *run_dir;
     bool quiet;     /* nothing on standard output */
-    bool lines;     /* lines of steps there, */
-    uint64_t every; /* steps from one to the next; instead of progress and epochs */
+    bool lines;     /* on standard output, lines of steps instead of progress */
+    uint64_t every; /* steps between two lines */
     bool tensorboard;
     co_board_names board_names;
-    bool resumed; /* the run continues after this step, `epoch_step` of its epoch */
+    bool resumed; /* the run continues after `step`, which is `epoch_step` of its epoch */
     uint64_t step, epoch_step;
 } co_sink_options;
 
@@ -152,19 +152,17 @@ struct co_sink_ops {
 extern const co_sink_ops co_sink_console;
 /* Instead of it: a line every `every` steps, and at the first and last of an epoch. */
 extern const co_sink_ops co_sink_lines;
-/* `run_dir`/metrics.jsonl, one object per event. Of steps, those with recent figures are written.
- */
+/* `run_dir`/metrics.jsonl, one object per event; only those steps that have recent figures. */
 extern const co_sink_ops co_sink_jsonl;
 /* A new `run_dir`/events.out.tfevents.*; steps likewise. */
 extern const co_sink_ops co_sink_tensorboard;
 
 #define CO_MAX_SINKS 4 /* that a run can have */
-/* NULL-ended, in the order in which each gets an event: files first, so that what people see
-   is on the disk. */
+/* NULL-terminated, in the order in which they get events: files first, to have what people see. */
 extern const co_sink_ops *const co_sinks[];
 
-/* Leave in `run_dir`/metrics.jsonl the events up to a step, `epoch_step` of its epoch: a run that
-   resumes after it writes the later ones again. Nothing where there is no such file. */
+/* Keep in `run_dir`/metrics.jsonl the events up to `step`, which is `epoch_step` of its epoch: a
+   run that resumes after it writes later ones again. No effect if there is no such file. */
 co_status co_sink_jsonl_cut(const char *run_dir, uint64_t step, uint64_t epoch_step);
 
 /* `run_dir`/summary.json. */
@@ -173,16 +171,16 @@ typedef struct co_summary {
     const co_event *last; /* END */
     const char *weights_sha256;
     uint64_t shards;        /* 0: auto */
-    double reached_seconds; /* to the accuracy of stop_at; 0: not reached, or not asked for */
+    double reached_seconds; /* to the accuracy of stop_at; 0: not reached, or not requested */
     co_stop_reason stop_reason;
-    const char *stop_metric; /* REACHED: whose value it is */
+    const char *stop_metric; /* REACHED: which metric reached its value */
     double start_seconds;    /* from process start to the first step */
     const co_straggler *straggler;
     int n_straggler;
-    const char *counts_name; /* what the strategy has counted; NULL: nothing */
+    const char *counts_name; /* key of the strategy's counts; NULL: none */
     const uint64_t *counts;  /* (n_counts) */
     size_t n_counts;
-    uint64_t checkpoints, checkpoint_failures; /* made; not written for a failure */
+    uint64_t checkpoints, checkpoint_failures; /* made; not written because of a failure */
 } co_summary;
 co_status co_summary_write(const char *run_dir, const co_summary *summary);
 

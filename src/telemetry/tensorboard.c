@@ -1,11 +1,11 @@
 /*
- * tensorboard.c - the figures of steps and epochs as TensorBoard reads them.
+ * tensorboard.c - curves of steps and epochs as TensorBoard's event files.
  *
- * A file of records: length (8 bytes), its checksum (4), an Event of
- * tensorflow/core/util/event.proto, its checksum. Checksums are CRC-32C, rotated and shifted so
- * that records may be in records; numbers are little-endian. Each start of ranks writes a file of
- * its own, which says after which step it continues: what earlier files have of later steps is then
- * left out. The messages are so small that they are written by hand.
+ * A file is a sequence of records: length (8 bytes), its checksum (4), an Event of
+ * tensorflow/core/util/event.proto, its checksum (4). Checksums are CRC-32C, rotated and shifted so
+ * that records may contain records; numbers are little-endian. Each start of ranks writes a file of
+ * its own with the step after which it continues: TensorBoard then ignores later steps of earlier
+ * files. The messages are small enough to be encoded by hand.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct tensorboard {
     const co_metric_set *metrics; /* NULL: none */
 } tensorboard;
 
-/* A message under construction: TENSORBOARD_MAX_EVENT holds the largest of them. */
+/* A message being encoded; TENSORBOARD_MAX_EVENT bytes are enough for the largest. */
 typedef struct tensorboard_text {
     uint8_t byte[TENSORBOARD_MAX_EVENT];
     size_t size;
@@ -47,7 +47,7 @@ static uint32_t tensorboard_checksum(const uint8_t *byte, size_t size)
 static void tensorboard_put(tensorboard_text *t, const void *byte, size_t size)
 {
     if (size > sizeof(t->byte) - t->size)
-        return; /* a name of our own that is too long; the tests would see it */
+        return; /* one of our own names is too long; the tests would find it */
     memcpy(t->byte + t->size, byte, size);
     t->size += size;
 }
@@ -68,7 +68,7 @@ static void tensorboard_varint(tensorboard_text *t, uint64_t value)
     tensorboard_little(t, value, 1);
 }
 
-/* A field of bytes: a string, or a message within a message. */
+/* A field of bytes: a string or a nested message. */
 static void tensorboard_field(tensorboard_text *t, unsigned number, const void *byte, size_t size)
 {
     tensorboard_varint(t, number << 3 | 2);
@@ -76,7 +76,7 @@ static void tensorboard_field(tensorboard_text *t, unsigned number, const void *
     tensorboard_put(t, byte, size);
 }
 
-/* Event {wall_time = 1, step = 2}, and what it is of. */
+/* Begin Event {wall_time = 1, step = 2}; the caller appends its contents. */
 static void tensorboard_begin(tensorboard_text *t, uint64_t step)
 {
     struct timespec now;
@@ -93,8 +93,8 @@ static void tensorboard_begin(tensorboard_text *t, uint64_t step)
     tensorboard_varint(t, step);
 }
 
-/* Summary {value = 1: Value {tag = 1, simple_value = 2}}, without the field around it. Nothing for
-   what is not a number: no curve has a point there. */
+/* Append Summary {value = 1: Value {tag = 1, simple_value = 2}}, without the field around it. A
+   value that is not finite is left out: the curve has no point there. */
 static void tensorboard_scalar(tensorboard_text *summary, const char *tag, double value)
 {
     tensorboard_text one = {.size = 0};
@@ -147,7 +147,7 @@ static co_status tensorboard_step(const tensorboard *self, const co_event *event
     return tensorboard_put_summary(self, &summary, event->step);
 }
 
-/* Beyond loss and accuracy; `before` and `after` surround the name. */
+/* Metrics besides loss and accuracy; `before` and `after` surround the name. */
 static void tensorboard_metrics(tensorboard_text *summary, const tensorboard *self,
                                 const char *before, const char *after, const double *value)
 {
@@ -177,7 +177,7 @@ static co_status tensorboard_epoch(const tensorboard *self, const co_event *even
     return tensorboard_put_summary(self, &summary, event->step);
 }
 
-/* Accuracies in percent, as those scripts have them. */
+/* Accuracies in percent, as in scripts for ImageNet. */
 static co_status tensorboard_imagenet(const tensorboard *self, const co_event *event)
 {
     tensorboard_text summary = {.size = 0};
@@ -223,7 +223,7 @@ static void tensorboard_close(co_sink *sink)
     co_free(self);
 }
 
-/* Files of a folder are read in the order of their names. */
+/* TensorBoard reads the files of a folder in the order of their names. */
 static co_status tensorboard_open(tensorboard *self, const char *run_dir)
 {
     struct timespec now;
@@ -235,7 +235,7 @@ static co_status tensorboard_open(tensorboard *self, const char *run_dir)
     return co_append_open(&self->file, run_dir, name, true);
 }
 
-/* The version of the file, and SessionLog {status = 1: START (1)} where a run is resumed. */
+/* The version of the file, and SessionLog {status = 1: START (1)} if a run is resumed. */
 static co_status tensorboard_start(const tensorboard *self, const co_run_info *info)
 {
     static const char version[] = "brain.Event:2";

@@ -1,8 +1,8 @@
 /*
- * trace.c - trace events, one a line, written as they come.
+ * trace.c - trace events, one per line, written as they are added.
  *
- * "X" is a span in a track in which spans nest; "b" and "e" begin and end one that may overlap
- * others, distinguished by an id. "M" gives names.
+ * "X" is a span of a track whose spans are nested; "b" and "e" begin and end one that may overlap
+ * others, and have an id in common. "M" gives names.
  */
 #include "telemetry/trace.h"
 
@@ -46,7 +46,7 @@ co_status co_trace_open(co_trace **out, const char *dir, uint64_t start_ns)
     return CO_OK;
 }
 
-/* In quotes; caller frees with free. */
+/* `text` as a JSON string; free with free. NULL if out of memory. */
 static char *trace_quote(const char *text)
 {
     json_t *string = json_string(text);
@@ -56,7 +56,7 @@ static char *trace_quote(const char *text)
     return quoted;
 }
 
-/* Up to where members of the kind of event go. What fails to be written, the close finds. */
+/* Begin an event, up to the members of its kind. The close reports failed writes. */
 static co_status trace_begin(co_trace *trace, const char *kind, const char *name, int process,
                              int thread)
 {

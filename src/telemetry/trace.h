@@ -1,9 +1,8 @@
 /*
- * trace.h - spans of time as a file that trace viewers open: Chrome's trace event format, which
- * Perfetto and chrome://tracing read.
+ * trace.h - spans of time as a file for trace viewers: Chrome's trace event format, which Perfetto
+ * and chrome://tracing read.
  *
- * A rank is a process, a thread of it a track. Knows no more of what a span is than its
- * name.
+ * A rank is a process, each of its threads a track.
  */
 #ifndef CO_TELEMETRY_TRACE_H
 #define CO_TELEMETRY_TRACE_H
@@ -22,7 +21,7 @@ typedef struct co_trace_span {
     uint64_t step;             /* of the run; UINT64_MAX: none */
     const char *unit;          /* of `value`, "bytes"; NULL: there is none */
     uint64_t value;
-    bool overlaps; /* spans of this track may overlap without one being in the other */
+    bool overlaps; /* spans of this track may overlap without being nested */
 } co_trace_span;
 
 /* `dir`/trace.json, which appears when the trace is closed. Times count from `start_ns`. */
@@ -30,9 +29,9 @@ co_status co_trace_open(co_trace **out, const char *dir, uint64_t start_ns);
 co_status co_trace_name_process(co_trace *trace, int process, const char *name);
 co_status co_trace_name_thread(co_trace *trace, int process, int thread, const char *name);
 co_status co_trace_add(co_trace *trace, const co_trace_span *span);
-/* Complete, or CO_E_IO and no file; frees `trace`. */
+/* Complete the file; after CO_E_IO there is none. Frees `trace` on failure, too. */
 co_status co_trace_close(co_trace *trace);
-/* Takes NULL; no file. */
+/* Free `trace` without leaving a file; takes NULL. */
 void co_trace_discard(co_trace *trace);
 
 #endif
