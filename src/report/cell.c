@@ -1,7 +1,7 @@
 /*
- * cell.c - the figures of a run, from the files it left.
+ * cell.c - read the figures of a run from the files that it has left.
  *
- * Whatever is in those files is checked: they may come from another version, or an editor.
+ * The files are checked: they may come from another version, or an editor.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -109,7 +109,7 @@ static bool cell_same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* What an event adds to the curve: epochs, and the end where that has measured anew. */
+/* Add an event to the curve: an epoch, or the end if it was evaluated again. */
 static void cell_take_event(co_cell *cell, const json_t *event)
 {
     const co_cell_point *last = cell->n_point ? &cell->point[cell->n_point - 1] : NULL;
@@ -192,7 +192,7 @@ co_status co_cell_read(co_cell *cell)
     return CO_OK;
 }
 
-/* ---- cells beside each other ---- */
+/* ---- cells compared ---- */
 
 /* The finished cell of this strategy on one rank, with the seed of `like`. */
 static const co_cell *cell_find_single(const co_report *report, const char *strategy,

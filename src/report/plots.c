@@ -1,8 +1,8 @@
 /*
- * plots.c - a comparison as pictures: a script for gnuplot that holds the figures, too. Here are
- * the figures and what all plots share.
+ * plots.c - a comparison as a script for gnuplot that contains its data: the data, and what all
+ * plots share.
  *
- * The script stays beside the pictures, so that a user can change and draw them again.
+ * The script stays with the images, so that a user can change it and draw them again.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,9 +14,9 @@
 #include "report/plots.h"
 
 #define PLOTS_MAX_PATH  4352
-#define PLOTS_MAX_ABOUT 110 /* of a line below the title */
-#define PLOTS_MAX_ROWS  22  /* of a legend in letters of full size */
-#define PLOTS_NEAR_ZERO 0.4 /* part of an axis that may be empty, rather than that it is cut */
+#define PLOTS_MAX_ABOUT 110 /* bytes of a line below the title */
+#define PLOTS_MAX_ROWS  22  /* rows of a legend in full-size letters */
+#define PLOTS_NEAR_ZERO 0.4 /* fraction of an axis that may be empty before it is cut instead */
 
 const char *const co_report_plots[] = {"speedup",   "accuracy", "loss", "accuracy-time",
                                        "loss-time", "bytes",    NULL};
@@ -41,7 +41,7 @@ unsigned plots_metrics(const co_report *report)
     return report->metrics ? (unsigned)report->metrics->n : 0;
 }
 
-/* An axis in powers of ten knows no 0. */
+/* A logarithmic axis has no 0. */
 static double plots_value(const co_cell *cell, plots_column column)
 {
     static const co_figure figures[PLOTS_COLUMNS] = {
@@ -125,7 +125,7 @@ static void plots_put_spread(FILE *out, co_spread spread)
     plots_put_real(out, spread.max);
 }
 
-/* What follows in the columns. */
+/* Names of the columns of metrics. */
 static void plots_put_metrics(const plots *p)
 {
     for (unsigned i = 0; i < plots_metrics(p->report); i++)
@@ -198,7 +198,7 @@ void plots_put_header(const plots *p)
           p->out);
 }
 
-/* "batch 128", or from the minimum to the maximum where it grows with the ranks. */
+/* ", batch 128", or from minimum to maximum if it grows with the ranks. */
 static void plots_about_batch(char *out, size_t size, const co_report *report)
 {
     double least = NAN, most = NAN;
@@ -270,7 +270,7 @@ void plots_end(const plots *p)
     fprintf(p->out, "\n  unset output\n}\n");
 }
 
-/* Two strokes across the foot of the axis, with a gap between them. */
+/* Mark a cut axis: two strokes across its foot, with a gap between them. */
 static void plots_put_cut(const plots *p)
 {
     fputs("  set arrow 1 from graph 0, 0.022 to graph 0, 0.040 nohead front lw 5 lc rgb '#ffffff'\n"

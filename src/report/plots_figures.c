@@ -1,7 +1,6 @@
 /*
  * plots_figures.c - the plots of a comparison: figures by the number of ranks, and by the seconds
- * of training. A colour is a strategy; the lines of a legend are in the order in which the lines
- * of the plot end.
+ * of training. Each strategy has a colour; legends are sorted by the last values of the lines.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,13 +9,12 @@
 #include "core/plural.h"
 #include "report/plots.h"
 
-#define PLOTS_MAX_NAME  40 /* of a strategy, in the legend */
+#define PLOTS_MAX_NAME  40 /* bytes of a strategy's name in the legend */
 #define PLOTS_MAX_NOTE  160
 #define PLOTS_ASIDE     0.014
-#define PLOTS_MAX_RANKS 64 /* different numbers of ranks that get a mark on the axis */
+#define PLOTS_MAX_RANKS 64 /* numbers of ranks with a tick on the axis */
 
-/* Okabe and Ito's colours, which people with colour blindness can distinguish, a purple and black.
- */
+/* Colours by Okabe and Ito, which are safe for colour blindness, and a purple and black. */
 static const char *const plots_colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                             "#e69f00", "#56b4e9", "#7a5195", "#000000"};
 
@@ -40,7 +38,7 @@ static void plots_widen(double *low, double *high, co_spread spread)
     *high = fmax(*high, spread.max);
 }
 
-/* `, \` between the parts of a plot command. */
+/* What precedes each part of a plot command. */
 static const char *plots_comma(bool *first)
 {
     const char *text = *first ? "  plot " : ", \\\n    ";
@@ -49,7 +47,7 @@ static const char *plots_comma(bool *first)
     return text;
 }
 
-/* ---- lines, in the order in which they end ---- */
+/* ---- lines, sorted by their last values ---- */
 
 static int plots_compare_lines(const void *a, const void *b)
 {
@@ -67,7 +65,7 @@ static void plots_sort(plots *p)
     qsort(p->line, p->n_line, sizeof(*p->line), plots_compare_lines);
 }
 
-/* The strategies that have figures in this column, each by what it has on the most ranks. */
+/* Add a line for each strategy with figures in this column, which ends at the most ranks. */
 static void plots_add_column(plots *p, plots_column column)
 {
     const co_report *report = p->report;
@@ -92,7 +90,7 @@ static void plots_add_column(plots *p, plots_column column)
     }
 }
 
-/* The groups that have a course, each by where it ends. */
+/* Add a line for each group that has a course. */
 static void plots_add_courses(plots *p, plots_course course)
 {
     const co_report *report = p->report;
@@ -119,8 +117,8 @@ static void plots_add_courses(plots *p, plots_course course)
 
 /* ---- by the number of ranks ---- */
 
-/* Marks on the axis at the numbers of ranks there are, and some room beside the outer ones; the
-   points of different strategies are `aside` of the axis from each other. */
+/* Ticks at the numbers of ranks in use, with a margin at both ends; points of adjacent strategies
+   are offset by the fraction `aside` of the axis. */
 static void plots_put_ranks_axis(plots *p, double aside)
 {
     int marks[PLOTS_MAX_RANKS], n = 0, low = 1 << 30, high = 0;
@@ -145,7 +143,7 @@ static void plots_put_ranks_axis(plots *p, double aside)
     fprintf(p->out, ")\n");
 }
 
-/* How far to the side a strategy's points are: equal ones would hide each other. */
+/* Offset of a strategy's points, so that equal ones do not hide each other. */
 static double plots_aside(const plots *p, size_t k)
 {
     size_t n = 0;
@@ -265,8 +263,8 @@ static void plots_course_range(double *low, double *high, const plots *p, plots_
     }
 }
 
-/* The index of a last point that was measured anew after training, at no time of its own; 0: none.
-   It is that of averaged weights. */
+/* Index of a last point that was measured again after training, at the same time; 0: none. It is
+   that of averaged weights. */
 static size_t plots_anew(const co_report *report, const plots_line *line)
 {
     const size_t n = plots_course_length(report, line->begin, line->end);
@@ -277,7 +275,7 @@ static size_t plots_anew(const co_report *report, const plots_line *line)
     return n - 1;
 }
 
-/* From min to max: a band along the course, and a bar where the course has no width. */
+/* From min to max: a band along the course, and a bar at a point that was measured again. */
 static void plots_put_band(const plots *p, bool *first, const plots_line *line, plots_course course)
 {
     const char *colour = plots_colours[line->strategy % PLOTS_COLOURS];
@@ -295,7 +293,7 @@ static void plots_put_band(const plots *p, bool *first, const plots_line *line, 
                 plots_comma(first), line->begin, at, at + 1, at + 2, anew, colour);
 }
 
-/* A colour is a strategy, a pattern of dashes a number of ranks. */
+/* The colour depends on the strategy, the dashes on the number of ranks. */
 static void plots_put_course(const plots *p, bool *first, const plots_line *line,
                              plots_course course)
 {
@@ -338,7 +336,7 @@ static void plots_put_by_time(plots *p, plots_course course, const char *name, c
     plots_end(p);
 }
 
-/* Of a metric that the config asks for: NAME and NAME-time. */
+/* The plots of a metric of the config: NAME and NAME-time. */
 static void plots_put_metric(plots *p, unsigned i)
 {
     const char *metric = p->report->metrics->metric[i]->name;

@@ -1,5 +1,5 @@
 /*
- * spread.c - what several seeds came to: means and how far the single values are from them.
+ * spread.c - statistics over several seeds: mean, standard deviation, minimum, maximum.
  */
 #include <math.h>
 #include <string.h>

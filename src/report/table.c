@@ -1,7 +1,7 @@
 /*
- * table.c - the cells of a comparison as a table for spreadsheets and for programs.
+ * table.c - write a comparison as tables for spreadsheets (CSV) and for programs (JSON).
  *
- * Both carry plain numbers with the unit in the name, under the names of summary.json.
+ * Both have plain numbers, with the unit in the name, under the names of summary.json.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -75,7 +75,7 @@ static int table_put_csv(FILE *out, const co_report *report)
 
 /* ---- JSON ---- */
 
-/* JSON is UTF-8, which names of files and words of a failed program need not be. */
+/* JSON is UTF-8, but file names and messages of a failed program may not be. */
 static int table_json_text(json_t *object, const char *key, const char *text)
 {
     json_t *value = json_string(text);
@@ -133,7 +133,7 @@ static int table_json_spread(json_t *object, const char *name, const co_spread *
     return json_object_set_new(object, name, value) | bad;
 }
 
-/* What the seeds of a strategy on a number of ranks have come to. */
+/* Statistics over the seeds of each strategy and number of ranks. */
 static int table_json_groups(json_t *object, const co_report *report)
 {
     json_t *groups = json_array();
@@ -167,7 +167,7 @@ static int table_put_json(FILE *out, const co_report *report)
     if (report->n_seed)
         bad |= table_json_groups(object, report);
     if (!bad)
-        /* A failed write leaves the stream's error flag set, which commit finds. */
+        /* The commit reports a failed write by the stream's error flag. */
         (void)json_dumpf(object, out, JSON_INDENT(2) | JSON_STYLE);
     json_decref(object);
     fputc('\n', out);

@@ -1,6 +1,6 @@
 /*
- * table_text.c - the cells of a comparison as people read them: a row a cell, or, with several
- * seeds, a row of means and standard deviations.
+ * table_text.c - print a comparison for people: a row per cell or, with several seeds, rows of
+ * means and standard deviations.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "report/report.h"
 #include "telemetry/format.h"
 
-#define TABLE_MAX_NAME 56 /* of a strategy, before columns get out of line */
+#define TABLE_MAX_NAME 56 /* bytes of a strategy's name before columns are out of line */
 
 const char *co_cell_state_name(co_cell_state state)
 {
@@ -30,7 +30,7 @@ const char *co_cell_state_name(co_cell_state state)
 
 typedef char table_text[24];
 
-/* A number with so many decimals, "-" when unknown. */
+/* A number with `decimals` decimals, "-" if unknown. */
 static const char *table_real(table_text out, double value, int decimals)
 {
     if (isfinite(value))
@@ -54,7 +54,7 @@ static const char *table_bytes(table_text out, double value)
     return table_real(out, NAN, 0);
 }
 
-/* The part of its steps that a rank has spent in the strategy. */
+/* The share of its steps that a rank has spent in the strategy. */
 static const char *table_share(table_text out, const co_cell *cell)
 {
     double share = cell->sync_seconds / (cell->sync_seconds + cell->compute_seconds);
@@ -76,7 +76,7 @@ static int table_name_width(const co_report *report)
     return width < TABLE_MAX_NAME ? (int)width : TABLE_MAX_NAME;
 }
 
-/* Wide enough for the name above. */
+/* Wide enough for the column's name. */
 static int table_metric_width(const co_report *report, int i)
 {
     const size_t width = strlen(report->metrics->metric[i]->name);
