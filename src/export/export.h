@@ -1,5 +1,5 @@
 /*
- * export.h - a network and its weights as files that other programs read.
+ * export.h - write a network and its weights to files for other programs.
  */
 #ifndef CO_EXPORT_EXPORT_H
 #define CO_EXPORT_EXPORT_H
@@ -10,21 +10,21 @@ typedef struct co_export {
     const co_graph *graph; /* borrowed */
     co_store *store;       /* borrowed; only read */
     const char *name;      /* of the model */
-    /* {key, value, ..., NULL}: what a reader of the file should know; NULL: nothing */
+    /* {key, value, ..., NULL}, stored in the file; NULL: none */
     const char *const *metadata;
 } co_export;
 
-/* safetensors as torchvision's models name and count their tensors: parameters, running statistics,
-   and for each batch norm the `num_batches_tracked` that PyTorch keeps, 0 here. */
+/* Write safetensors with the names and number of tensors of torchvision's models: parameters,
+   running statistics, and for each batch norm PyTorch's `num_batches_tracked`, which is 0 here. */
 co_status co_export_torch(const char *path, const co_export *export);
 
-/* The version of ONNX's operators that co_export_onnx writes: old enough for every runtime of the
-   last years. */
+/* Version of ONNX's operators that is written: old enough for every runtime of the last years. */
 #define CO_EXPORT_OPSET 13
 
-/* ONNX for inference: input "input" (batch, C, H, W) with any batch, output "output" (batch, F),
-   initializers under the parameters' names, batch norm with its running statistics, no dropout, no
-   loss. CO_E_UNSUPPORTED names an op that has no writer, and a build without ONNX. */
+/* Write ONNX for inference: input "input" (batch, C, H, W) with any batch, output "output"
+   (batch, F), initializers under the parameters' names, batch norm with its running statistics,
+   no dropout, no loss. CO_E_UNSUPPORTED, naming the op, for one without a writer, and in a build
+   without ONNX. */
 co_status co_export_onnx(const char *path, const co_export *export);
 /* Whether this build has ONNX. */
 bool co_export_has_onnx(void);

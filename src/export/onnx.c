@@ -1,11 +1,11 @@
 /*
- * onnx.c - a network as an ONNX file for inference, through the format's own protobuf definition.
+ * onnx.c - write a network as an ONNX file for inference, with the format's protobuf definition.
  *
- * Settles names and the order of what is written; how an op is said in ONNX is onnx_ops.c's.
- * Weights are not copied: the message points into the store and goes to the file piece by piece.
+ * Chooses names and order; onnx_ops.c translates the ops. Weights are not copied: the message
+ * points into the store and is written in pieces.
  *
- * Names: a parameter keeps its own ("conv1.weight"); the output of a layer is "/conv1", which no
- * parameter and neither "input" nor "output" can be, as names of layers have no slash.
+ * A parameter keeps its name ("conv1.weight"); the output of a layer is "/conv1", which differs
+ * from all parameters, "input" and "output", as names of layers have no slash.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "export/onnx_build.h"
 
 #define ONNX_IR_VERSION 7 /* that of opset 13 */
-/* Readers of protobuf take no message of 2 GiB or more. */
+/* Readers of protobuf reject messages of 2 GiB or more. */
 #define ONNX_MAX_BYTES ((size_t)INT32_MAX)
 
 /* ---- memory ---- */
@@ -103,7 +103,7 @@ Onnx__NodeProto *onnx_add(onnx_builder *b, const char *op, const co_node *node)
 
 void onnx_pass(onnx_builder *b, const co_node *node)
 {
-    /* The output keeps its name, which readers know. */
+    /* The output must keep its name, which readers know. */
     if (node->out[0] == b->graph->output)
         onnx_add(b, "Identity", node);
     else
@@ -222,7 +222,7 @@ static Onnx__ValueInfoProto *onnx_describe(onnx_builder *b, const char *name, co
     return info;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 static co_status onnx_start(onnx_builder *b, const co_export *export)
 {
@@ -293,7 +293,7 @@ static void onnx_add_metadata(Onnx__ModelProto *model, onnx_builder *b, const ch
     }
 }
 
-/* A sink of protobuf-c that is a stream, which remembers when a byte did not fit. */
+/* A protobuf-c buffer that writes to a stream, whose error flag records a failure. */
 typedef struct onnx_stream {
     ProtobufCBuffer base;
     FILE *out;

@@ -1,4 +1,4 @@
-/* onnx_none.c - replaces onnx.c in a build without ONNX: says so, and what to do. */
+/* onnx_none.c - replaces onnx.c in a build without ONNX; reports what to install. */
 #include "export/export.h"
 
 bool co_export_has_onnx(void)

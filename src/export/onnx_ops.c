@@ -1,15 +1,15 @@
 /*
- * onnx_ops.c - each op of ours in the operators of ONNX (opset 13), as inference needs it.
+ * onnx_ops.c - translates each op to operators of ONNX (opset 13), for inference.
  *
  * One writer per op and one line in the table. The operators are those of
- * https://github.com/onnx/onnx/blob/main/docs/Operators.md. Must not know the file's layout.
+ * https://github.com/onnx/onnx/blob/main/docs/Operators.md.
  */
 #include <string.h>
 
 #include "export/onnx_build.h"
 #include "ops/ops.h"
 
-/* ONNX gives the padding of both sides: (top, left, bottom, right). */
+/* ONNX has the padding of both sides: (top, left, bottom, right). */
 static void ops_set_window(onnx_builder *b, Onnx__NodeProto *to, const int64_t *kernel,
                            const int64_t *stride, const int64_t *padding)
 {
@@ -52,7 +52,7 @@ static void ops_avgpool(onnx_builder *b, const co_node *node)
     onnx_attr_int(b, to, "count_include_pad", a->count_include_pad);
 }
 
-/* (out, in): row i holds the weights of window i, floor(i in / out) .. ceil((i + 1) in / out). */
+/* (out, in): row i has the weights of window i, floor(i in / out) .. ceil((i + 1) in / out). */
 static float *ops_windows(onnx_builder *b, int64_t out, int64_t in)
 {
     float *m = co_arena_alloc(b->arena, (size_t)out, (size_t)in * sizeof(*m));
@@ -68,26 +68,27 @@ static float *ops_windows(onnx_builder *b, int64_t out, int64_t in)
     return m;
 }
 
-/* Windows of several sizes, which no pooling of ONNX has: rows * in * columns. */
+/* Windows of different sizes, which ONNX's pooling lacks, as products: rows * in * columns. */
 static void ops_uneven_avgpool(onnx_builder *b, const co_node *node, const int64_t *in,
                                const int64_t *out)
 {
     const co_shape rows = {2, {out[0], in[0]}}, columns = {2, {in[1], out[1]}};
     float *left = ops_windows(b, out[0], in[0]), *right = ops_windows(b, out[1], in[1]);
-    float *turned = co_arena_alloc(b->arena, (size_t)in[1], (size_t)out[1] * sizeof(*turned));
+    float *transposed =
+        co_arena_alloc(b->arena, (size_t)in[1], (size_t)out[1] * sizeof(*transposed));
     const char *const first[] = {onnx_name(b, node, ".rows"), onnx_value(b, node->in[0]), NULL};
     const char *const second[] = {onnx_name(b, node, "/rows"), onnx_name(b, node, ".columns"),
                                   NULL};
 
-    if (!turned)
+    if (!transposed)
         b->failed = true;
     if (b->failed)
         return;
     for (int64_t i = 0; i < out[1]; i++)
         for (int64_t j = 0; j < in[1]; j++)
-            turned[j * out[1] + i] = right[i * in[1] + j];
+            transposed[j * out[1] + i] = right[i * in[1] + j];
     onnx_add_tensor(b, first[0], &rows, left);
-    onnx_add_tensor(b, second[1], &columns, turned);
+    onnx_add_tensor(b, second[1], &columns, transposed);
     onnx_add_named(b, "MatMul", node, "/rows", first, second[0]);
     onnx_add_named(b, "MatMul", node, "", second, onnx_value(b, node->out[0]));
 }
@@ -110,7 +111,7 @@ static void ops_adaptive_avgpool(onnx_builder *b, const co_node *node)
     }
 }
 
-/* Without training_mode: by the running statistics. */
+/* Without training_mode ONNX uses the running statistics. */
 static void ops_batchnorm(onnx_builder *b, const co_node *node)
 {
     const co_batchnorm_attr *a = node->attr;
@@ -193,7 +194,7 @@ static const ops_writer ops_table[] = {
     {&co_op_add, ops_add},
     {&co_op_scale, ops_scale},
     {&co_op_flatten, ops_flatten},
-    {&co_op_dropout, onnx_pass}, /* drops nothing in inference */
+    {&co_op_dropout, onnx_pass}, /* no effect in inference */
     {&co_op_dropout2d, onnx_pass},
     {&co_op_log_softmax, ops_log_softmax},
 };

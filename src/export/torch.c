@@ -1,9 +1,8 @@
 /*
- * torch.c - weights as PyTorch's models have them: a safetensors file that load_state_dict takes
- * with strict=True.
+ * torch.c - write weights as a safetensors file that PyTorch's load_state_dict takes with
+ * strict=True.
  *
- * Names, shapes and layouts are PyTorch's already. What is added is the counter of batches that
- * its batch norms keep. Must not know where the weights come from.
+ * Names, shapes and layouts are PyTorch's already; batch norms only lack their batch counters.
  */
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 static const int64_t torch_no_batches = 0;
 
-/* "bn1.num_batches_tracked" after "bn1.running_var": its place in PyTorch's state_dict. */
+/* "bn1.num_batches_tracked", which follows "bn1.running_var" in PyTorch's state_dict. */
 static co_status torch_add_counter(co_named_tensor *out, const co_param *param, co_arena *arena)
 {
     const size_t n = strlen(param->name) - strlen(param->spec.name);

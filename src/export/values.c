@@ -1,5 +1,5 @@
 /*
- * values.c - weights and running statistics for whoever writes a file of them.
+ * values.c - map weights and running statistics for export.
  */
 #include "export/values.h"
 

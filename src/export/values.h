@@ -1,4 +1,4 @@
-/* values.h - what a network's store holds, where the host can read it. */
+/* values.h - weights and running statistics in memory that the host can read. */
 #ifndef CO_EXPORT_VALUES_H
 #define CO_EXPORT_VALUES_H
 
@@ -9,7 +9,7 @@ typedef struct co_export_values {
 } co_export_values;
 
 co_status co_export_open_values(co_export_values *out, const co_export *export);
-/* Takes one that is empty. */
+/* Takes empty values, too. */
 void co_export_close_values(co_export_values *values, const co_export *export);
 
 #endif
