@@ -1,9 +1,9 @@
 /*
- * folder.c - folders that appear whole and vanish whole.
+ * folder.c - folders of checkpoints that appear and vanish atomically.
  *
- * A checkpoint is made as DIR/.new-step-<n> and renamed when all of it is on the disk; one that is
- * to go is renamed to DIR/.old-step-<n> before its files are removed. So what is called step-<n> is
- * complete at any moment, wherever a process is killed.
+ * A checkpoint is written to DIR/.new-step-<n> and renamed when all of it is on the disk; one that
+ * is removed is renamed to DIR/.old-step-<n> before its files are deleted. So a folder step-<n> is
+ * complete at any time, even if a process is killed.
  */
 #include "checkpoint/folder.h"
 
@@ -112,7 +112,7 @@ co_status co_checkpoint_list(uint64_t **steps, size_t *n, const char *dir)
     return CO_OK;
 }
 
-/* The folder itself, never one that a link leads to. */
+/* Open a folder, without following a link to one. */
 static DIR *folder_open(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -123,8 +123,8 @@ static DIR *folder_open(const char *path)
     return folder;
 }
 
-/* A folder of files, not of folders: nothing else is ever made here, and nothing else removed. Of
-   what is no folder the name goes, as that of a link. */
+/* Delete a folder and its files; fails if it contains folders, which no checkpoint does. Anything
+   else, such as a link, is unlinked. */
 static int folder_delete(const char *path)
 {
     DIR *folder = folder_open(path);

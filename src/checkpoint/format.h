@@ -1,4 +1,4 @@
-/* format.h - what reading and writing safetensors files share. */
+/* format.h - shared by the reader and the writer of safetensors files. */
 #ifndef CO_CHECKPOINT_FORMAT_H
 #define CO_CHECKPOINT_FORMAT_H
 
@@ -9,10 +9,10 @@
 #error "safetensors files are little-endian, this machine is not"
 #endif
 
-#define FORMAT_METADATA "__metadata__" /* a key that no tensor may have */
+#define FORMAT_METADATA "__metadata__" /* not allowed as the name of a tensor */
 
-/* The largest header that is read. A ResNet-152 needs 0.1 MiB; parsed JSON takes up to 20 times
-   its text, so that an invalid file cannot take more than 320 MiB. */
+/* Limit on a header. A ResNet-152 needs 0.1 MiB; parsed JSON takes up to 20 times its text, so an
+   invalid file takes at most 320 MiB. */
 #define FORMAT_MAX_HEADER ((size_t)16 << 20)
 
 /* The format's name of an element type. */
@@ -25,13 +25,13 @@ static inline const char *format_dtype_name(co_dtype dtype)
     return (unsigned)dtype < CO_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- half_to_fp32.c: half precision, which is read as fp32 ---- */
+/* ---- half_to_fp32.c ---- */
 
 #define FORMAT_HALF_SIZE 2
 
-/* "F16" or "BF16", static, if that is what `name` says; else NULL. */
+/* "F16" or "BF16", static, if `name` is one of these; else NULL. */
 const char *format_half_name(const char *name);
-/* `count` elements of `from`, which need not be aligned, as floats. Exact. */
-void format_widen(float *to, const uint8_t *from, size_t count, const char *half);
+/* Convert `count` elements of `from`, which may be unaligned, to floats. Exact. */
+void format_half_to_fp32(float *to, const uint8_t *from, size_t count, const char *half);
 
 #endif

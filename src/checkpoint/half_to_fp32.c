@@ -1,5 +1,5 @@
 /*
- * half_to_fp32.c - half precision in files, read as fp32: the value of each pattern.
+ * half_to_fp32.c - convert half precision in files to fp32.
  *
  * Both types are subsets of F32, so nothing is rounded; NaNs stay NaNs with their payload.
  */
@@ -28,7 +28,7 @@ static uint32_t half_value(uint32_t half)
         return sign;
     exponent += 127 - 15;
     if (exponent == 127 - 15) {
-        /* Subnormal: fraction * 2^-24. Shift the first one into its place before the point. */
+        /* Subnormal: fraction * 2^-24. Shift its first one to the place before the point. */
         for (exponent++; !(fraction & 1024); exponent--)
             fraction <<= 1;
         fraction &= 1023;
@@ -36,7 +36,7 @@ static uint32_t half_value(uint32_t half)
     return sign | exponent << 23 | fraction << 13;
 }
 
-void format_widen(float *to, const uint8_t *from, size_t count, const char *half)
+void format_half_to_fp32(float *to, const uint8_t *from, size_t count, const char *half)
 {
     const bool brain = half == half_bf16; /* the upper half of an F32 */
 

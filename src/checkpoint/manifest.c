@@ -1,5 +1,5 @@
 /*
- * manifest.c - manifest.json written, and the files that it lists checked.
+ * manifest.c - write manifest.json, and check the files that it lists.
  */
 #include "checkpoint/manifest.h"
 
@@ -123,7 +123,7 @@ static int manifest_put_lists(json_t *root, const co_manifest *m)
     return bad | json_object_set_new(root, "files", files);
 }
 
-/* NULL when out of memory, or when a text is not UTF-8. */
+/* NULL if out of memory, or if a text is not UTF-8. */
 static json_t *manifest_build(const co_manifest *m, const co_manifest_layout *layout)
 {
     json_t *root = json_object(), *point = json_object();
@@ -148,7 +148,7 @@ static json_t *manifest_build(const co_manifest *m, const co_manifest_layout *la
     return NULL;
 }
 
-/* 17 digits bring a double back as it was. */
+/* 17 digits preserve a double exactly. */
 #define MANIFEST_STYLE (JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17))
 
 co_status manifest_seal(char out[65], json_t *root, const char *where)
@@ -176,7 +176,7 @@ static co_status manifest_write_sealed(json_t *root, const char *path)
     if (json_object_set_new(root, "seal", json_string(seal)) != 0)
         return co_fail(CO_E_NOMEM, "%s: out of memory", path);
     CO_TRY(co_atomic_open(&file, path));
-    /* A failed write is found by the commit. */
+    /* The commit reports a failed write. */
     (void)json_dumpf(root, co_atomic_stream(file), MANIFEST_STYLE);
     fputc('\n', co_atomic_stream(file));
     return co_atomic_commit(file);
@@ -198,7 +198,7 @@ co_status co_manifest_write(const co_manifest *manifest, const char *folder,
     return st;
 }
 
-/* Of as many bytes as the file has when it is opened, and not of what is added meanwhile. */
+/* Hash as many bytes as the file had when it was opened; what is appended meanwhile is ignored. */
 static co_status manifest_hash_bytes(co_manifest_file *out, int fd, const char *path)
 {
     uint8_t *chunk = co_calloc(MANIFEST_CHUNK, 1);
@@ -225,7 +225,7 @@ static co_status manifest_hash_bytes(co_manifest_file *out, int fd, const char *
     return st;
 }
 
-/* `want`: the size it must have before a byte is read, NULL: any. */
+/* `want`: the size that the file must have, checked before it is read; NULL: any. */
 static co_status manifest_hash(co_manifest_file *out, const char *folder, const uint64_t *want)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true};

@@ -1,4 +1,4 @@
-/* manifest_internal.h - the fields of a manifest, for its writer and its reader. */
+/* manifest_internal.h - fields of a manifest, shared by its writer and its reader. */
 #ifndef CO_CHECKPOINT_MANIFEST_INTERNAL_H
 #define CO_CHECKPOINT_MANIFEST_INTERNAL_H
 
@@ -16,7 +16,7 @@ typedef struct manifest_text {
 extern const manifest_text manifest_texts[];
 extern const co_number manifest_numbers[];
 
-/* SHA-256 of a manifest without the member that holds it: a digit that has changed is found. */
+/* SHA-256 of a manifest without its member `seal`, which is removed: detects any change. */
 co_status manifest_seal(char out[65], json_t *root, const char *where);
 
 #endif

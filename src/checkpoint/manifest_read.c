@@ -1,5 +1,5 @@
 /*
- * manifest_read.c - manifest.json into a struct, from bytes that may be anything.
+ * manifest_read.c - reader for manifest.json. Untrusted input.
  */
 #include <math.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static co_status read_numbers(void *self, const json_t *object, const co_number 
     return CO_OK;
 }
 
-/* A file of this folder and no other. */
+/* Whether a name can only be a file of this folder. */
 static bool read_is_plain(const char *name)
 {
     for (const char *c = name; *c; c++)
@@ -164,7 +164,7 @@ static co_status read_ranks(co_manifest *out, const json_t *list, const char *wh
     return CO_OK;
 }
 
-/* Before anything else is looked at: what another version means by it is not ours to guess. */
+/* Checked first: in another version everything else may have another meaning. */
 static co_status read_version(const json_t *root, const char *where)
 {
     const char *format = json_string_value(json_object_get(root, "format"));

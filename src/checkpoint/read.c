@@ -1,10 +1,9 @@
 /*
- * read.c - named tensors from a safetensors file, mapped or in memory.
+ * read.c - reader for safetensors files, mapped or in memory. Untrusted input.
  *
- * Nothing in the file is believed: every name, shape and place is checked before a tensor is
- * handed out, and together the tensors must cover the bytes after the header exactly once. Knows
- * the format; not what the tensors are for. 16-bit floats become F32 here (half_to_fp32.c), so that
- * nobody else meets them.
+ * Every name, shape and offset is checked before a tensor is returned, and together the tensors
+ * must cover the bytes after the header exactly once. 16-bit floats become F32 here
+ * (half_to_fp32.c), so that no other code has to convert them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,22 +20,22 @@
 #include "core/mem.h"
 
 typedef struct read_entry {
-    co_named_tensor tensor; /* the first member: an entry is sorted and found as one */
+    co_named_tensor tensor; /* first, so that an entry can be sorted and searched as a tensor */
     const char *stored;     /* type in the file */
 } read_entry;
 
 struct co_safetensors {
-    co_arena *arena;   /* owned: everything below but the map */
+    co_arena *arena;   /* owned: everything below except the map */
     const char *name;  /* of the file, for messages */
-    read_entry *entry; /* (n) in name order once the file is open */
+    read_entry *entry; /* (n), in name order once the file is open */
     size_t n;
     const char **metadata; /* (2 * n_metadata) key, value, ... */
     size_t n_metadata;
-    void *map; /* owned; NULL when the bytes are the caller's */
+    void *map; /* owned; NULL if the bytes are the caller's */
     size_t map_size;
 };
 
-/* Type, and bytes of an element in the file. */
+/* Read the type, and the bytes of an element in the file. */
 static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
 {
     const char *name = json_string_value(json_object_get(info, "dtype"));
@@ -67,7 +66,7 @@ static co_status read_size(size_t *out, const json_t *value, const char *what)
     return CO_OK;
 }
 
-/* Shape, and the bytes that it needs with elements of `element` bytes. */
+/* Read the shape, and compute the bytes that it needs with elements of `element` bytes. */
 static co_status read_shape(co_named_tensor *out, size_t element, const json_t *info)
 {
     const json_t *list = json_object_get(info, "shape");
@@ -183,7 +182,7 @@ static int read_by_place(const void *left, const void *right)
     const co_named_tensor *a = left, *b = right;
     const char *at = a->data, *bt = b->data;
 
-    /* Of two at one place the empty one comes first. */
+    /* At the same offset the empty one comes first. */
     return at != bt ? (at > bt) - (at < bt) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
@@ -192,7 +191,7 @@ static int read_by_name(const void *left, const void *right)
     return strcmp(((const co_named_tensor *)left)->name, ((const co_named_tensor *)right)->name);
 }
 
-/* The tensors follow each other from the first byte after the header to the last. */
+/* The tensors must be adjacent, from the end of the header to the end of the file. */
 static co_status read_check_cover(co_safetensors *file, const co_reader *data)
 {
     const uint8_t *at = data->at;
@@ -214,9 +213,8 @@ static co_status read_check_cover(co_safetensors *file, const co_reader *data)
     return CO_OK;
 }
 
-/* Only when the tensors are known to be in the file, once each: what this takes is bounded by
-   twice its size. */
-static co_status read_widen(co_safetensors *file)
+/* Called once the tensors are known to cover the file exactly: allocates at most twice its size. */
+static co_status read_convert_half(co_safetensors *file)
 {
     for (size_t i = 0; i < file->n; i++) {
         co_named_tensor *tensor = &file->entry[i].tensor;
@@ -229,21 +227,21 @@ static co_status read_widen(co_safetensors *file)
         wide = co_arena_alloc(file->arena, count ? count : 1, sizeof(*wide));
         if (!wide)
             return CO_E_NOMEM;
-        format_widen(wide, tensor->data, count, half);
+        format_half_to_fp32(wide, tensor->data, count, half);
         tensor->data = wide;
         tensor->bytes = count * sizeof(*wide);
     }
     return CO_OK;
 }
 
-/* What torch.save writes, as far as these 8 bytes cannot be a length: a zip archive or, before
-   PyTorch 1.6, a pickle. */
+/* Whether a length that is too large is the beginning of a file of torch.save: a zip archive or,
+   before PyTorch 1.6, a pickle. */
 static bool read_is_torch(uint64_t head)
 {
     return (head & 0xffffffff) == 0x04034b50 || ((head & 0xff) == 0x80 && (head >> 8 & 0xff) <= 5);
 }
 
-/* The header's bytes out of `r`, which is then left with the tensors' bytes. */
+/* Parse the header; `r` then has the tensors' bytes. */
 static co_status read_header(json_t **out, co_reader *r, const char *name)
 {
     const uint8_t *text;
@@ -293,7 +291,7 @@ static co_status read_parse(co_safetensors *file, const uint8_t *bytes, size_t s
     json_decref(header);
     CO_TRY(st);
     CO_TRY(read_check_cover(file, &r));
-    CO_TRY(read_widen(file));
+    CO_TRY(read_convert_half(file));
     qsort(file->entry, file->n, sizeof(*file->entry), read_by_name);
     return CO_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * sha256.c - SHA-256 (FIPS 180-4). Knows bytes only.
+ * sha256.c - SHA-256 (FIPS 180-4).
  */
 #include "checkpoint/sha256.h"
 

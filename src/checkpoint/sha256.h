@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4), to find out whether two files hold the same weights. */
+/* sha256.h - SHA-256 (FIPS 180-4), to detect damaged files and to compare weights. */
 #ifndef CO_CHECKPOINT_SHA256_H
 #define CO_CHECKPOINT_SHA256_H
 
@@ -7,8 +7,8 @@
 
 typedef struct co_sha256 {
     uint32_t state[8];
-    uint8_t block[64]; /* bytes that do not fill a block yet */
-    uint64_t bytes;    /* taken so far */
+    uint8_t block[64]; /* the last bytes, which do not fill a block yet */
+    uint64_t bytes;    /* added so far */
 } co_sha256;
 
 void co_sha256_begin(co_sha256 *hash);

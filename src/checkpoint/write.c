@@ -1,9 +1,9 @@
 /*
- * write.c - named tensors to a safetensors file, and their fingerprint.
+ * write.c - write named tensors to a safetensors file, and hash them.
  *
  * The file appears complete or not at all. Elements of 8 bytes come first, then those of 4, then
  * single bytes, so that every tensor is aligned to its elements in a mapped file; within each by
- * name. Knows the format; not what the tensors are for.
+ * name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int write_compare(const void *left, const void *right)
     return a_size != b_size ? (a_size < b_size) - (a_size > b_size) : strcmp(a->name, b->name);
 }
 
-/* Whether `bytes` is what dtype and shape say. */
+/* Whether `bytes` matches type and shape. */
 static bool write_consistent(const co_named_tensor *tensor)
 {
     size_t bytes = co_dtype_size(tensor->dtype);
@@ -37,7 +37,7 @@ static bool write_consistent(const co_named_tensor *tensor)
     return bytes == tensor->bytes;
 }
 
-/* One entry of the header; *offset moves past the tensor. */
+/* Add an entry to the header; *offset moves past the tensor. */
 static co_status write_entry(json_t *header, size_t *offset, const co_named_tensor *tensor,
                              const char *path)
 {
@@ -89,7 +89,7 @@ static co_status write_header(json_t *header, const co_named_tensor *const *orde
     return CO_OK;
 }
 
-/* Stops at the first byte that does not fit; the stream remembers that. */
+/* Stops at the first failed write, which the stream's error flag records. */
 static void write_stream(FILE *out, const char *text, const co_named_tensor *const *order, size_t n)
 {
     const size_t length = strlen(text), padded = (length + 7) / 8 * 8;
@@ -152,8 +152,8 @@ co_status co_safetensors_write(const char *path, const co_named_tensor *tensors,
     return st;
 }
 
-/* The first tensor after `last` in name order, of equal names by place; NULL after the end. A
-   search instead of a sort, as a fingerprint must not need memory. */
+/* The tensor after `last` in name order, of equal names in array order; NULL after the end. A
+   search instead of a sort, so that hashing needs no memory. */
 static const co_named_tensor *write_next(const co_named_tensor *last,
                                          const co_named_tensor *tensors, size_t n)
 {
