@@ -1,10 +1,10 @@
 /*
- * agree_stop.c - ranks over MPI agree where to leave: a maximum of small numbers, five times a
- * second.
+ * agree_stop.c - ranks over MPI agree where to leave: an all-reduce of three numbers, about five
+ * times a second.
  *
- * Doing so in every step would be simpler, and would synchronize ranks that a strategy lets run
+ * Doing so in every step would be simpler, but would synchronize ranks that a strategy lets run
  * apart. So each time they also agree on the number of steps until the next time, the smallest that
- * any proposes: a number of steps, as clocks differ. Must not know signals.
+ * any proposes; steps instead of seconds, as clocks differ.
  */
 #include "control/agree_stop.h"
 
@@ -15,7 +15,7 @@
 
 #define STOP_EVERY_S 0.2
 
-/* Why a rank wants to end the run; the larger one wins. */
+/* Why a rank wants to end the run; the maximum wins. */
 enum { STOP_NOT = 0, STOP_LIMIT, STOP_ASKED, STOP_TERMINATED, STOP_INTERRUPTED };
 
 static int64_t stop_reason(const co_rank_control_options *o)
@@ -31,8 +31,8 @@ static int64_t stop_reason(const co_rank_control_options *o)
                                                                               : STOP_NOT;
 }
 
-/* Steps until ranks should ask again, from the time of those since the last time. */
-static int64_t stop_wish(const co_meeting *last, uint64_t step)
+/* Steps until the next all-reduce, from the time of the steps since the last one. */
+static int64_t stop_interval(const co_meeting *last, uint64_t step)
 {
     const uint64_t made = step - last->met;
     double wish;
@@ -40,7 +40,7 @@ static int64_t stop_wish(const co_meeting *last, uint64_t step)
     if (last->met_ns == 0 || made == 0)
         return 1;
     wish = (double)made * STOP_EVERY_S / co_clock_seconds(last->met_ns, co_clock_ns());
-    if (wish > 2 * (double)made) /* the first steps are no measure */
+    if (wish > 2 * (double)made) /* the first steps are not typical */
         wish = 2 * (double)made;
     return wish >= 1 ? (int64_t)wish : 1;
 }
@@ -64,7 +64,7 @@ static co_status stop_leave(co_rank_control *control, uint64_t step, int64_t rea
     return CO_OK;
 }
 
-/* A checkpoint here, and continue. */
+/* Save a checkpoint here, and continue. */
 static co_status stop_save(const co_rank_control_options *o, uint64_t step)
 {
     co_watch_phase(o->comm, CO_PHASE_SAVING);
@@ -85,7 +85,7 @@ co_status co_stop_before_step(co_rank_control *control, uint64_t step)
     if (step < control->meeting.next)
         return CO_OK;
     word[0] = stop_reason(o);
-    word[1] = -stop_wish(&control->meeting, step);
+    word[1] = -stop_interval(&control->meeting, step);
     word[2] = co_mpi_requests_wants_save(o->requests);
     CO_TRY(co_comm_allreduce(o->comm, word, word, 3, CO_I64, CO_MAX));
     control->meeting =

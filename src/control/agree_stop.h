@@ -1,14 +1,14 @@
 /*
- * agree_stop.h - end a run over MPI in good order: ranks hear of a signal or a time limit at
- * different moments, and agree after which step they leave. On one machine the session does it.
+ * agree_stop.h - end a run over MPI cleanly: ranks notice a signal or a time limit at different
+ * times, and agree after which step they leave. On one machine the session does this.
  */
 #ifndef CO_CONTROL_AGREE_STOP_H
 #define CO_CONTROL_AGREE_STOP_H
 
 #include "control/rank_control.h"
 
-/* After `step` steps: sets control->leaving when all ranks leave the run here, with a checkpoint,
-   and then says why. Collective; does nothing without a signal thread. */
+/* After `step` steps: sets control->leaving if all ranks leave the run here, with a checkpoint, and
+   then says why. Collective; does nothing without a signal thread. */
 co_status co_stop_before_step(co_rank_control *control, uint64_t step);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * answers.c - answers to the owner of a run. Numbers come from memory that the ranks write at the
- * same time, so each is right by itself.
+ * answers.c - answers to `cohort ctl`. Numbers are read while ranks write them, so each is only
+ * consistent by itself.
  */
 #include "control/answers.h"
 
@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "telemetry/json.h"
 
-#define ANSWERS_MAX_SHOWN 48 /* ranks whose phase is listed one by one: the answer has a limit */
+#define ANSWERS_MAX_SHOWN 48 /* ranks whose phase is listed: the answer has a size limit */
 #define ANSWERS_RATE_NS   UINT64_C(2000000000)
 
 void co_shown_set(co_shown *out, const co_where *where)

@@ -1,8 +1,8 @@
 /*
- * answers.h - answers to the owner of a run over the socket in its folder: JSON objects, one a
+ * answers.h - answers to `cohort ctl` over the socket in the run directory: JSON objects, one per
  * line.
  *
- * Must not know who started the ranks, nor how a request reaches them.
+ * The same whoever started the ranks, and however a request reaches them.
  */
 #ifndef CO_CONTROL_ANSWERS_H
 #define CO_CONTROL_ANSWERS_H
@@ -13,7 +13,7 @@
 
 #include "comm/watch.h"
 
-/* In the words of all runs. */
+/* Texts that all runs share. */
 #define CO_ANSWER_WILL_SAVE "a checkpoint is made after the step that the run is in"
 #define CO_ANSWER_WILL_STOP "the run stops after the step it is in"
 #define CO_ANSWER_STOPPING  "asked to stop"
@@ -29,7 +29,7 @@ typedef struct co_where {
     uint64_t step, epoch, samples, steps_per_epoch, total_steps, batch;
 } co_where;
 
-/* On rank 0, after a step. */
+/* Called on rank 0 after a step. */
 void co_shown_set(co_shown *out, const co_where *where);
 
 /* Recent samples per second, measured from outside. */
@@ -38,7 +38,7 @@ typedef struct co_shown_rate {
     double rate;
 } co_shown_rate;
 
-/* At least ten times within the time over which a rate is measured. */
+/* Update the rate. To be called at least ten times in the two seconds over which it is measured. */
 void co_shown_measure(co_shown_rate *rate, const co_shown *shown);
 
 /* The i-th rank whose state this process can read; NULL after the last. */
@@ -54,10 +54,10 @@ typedef struct co_answer_view {
     const void *arg;
 } co_answer_view;
 
-/* Answers of at most `size` bytes, their end included. */
+/* Write an answer of at most `size` bytes, including its NUL. */
 void co_answer_status(char *reply, size_t size, const co_answer_view *view);
 void co_answer_agree(char *reply, size_t size, const char *done);
-/* With the error of this thread. */
+/* An answer with this thread's error message. */
 void co_answer_refuse(char *reply, size_t size);
 
 #endif

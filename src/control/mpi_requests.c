@@ -1,8 +1,8 @@
 /*
- * mpi_requests.c - a thread of rank 0 that answers the owner of a run over MPI.
+ * mpi_requests.c - a thread of rank 0 that answers `cohort ctl` in a run over MPI.
  *
- * It records requests; ranks agree on them the next time that they ask each other (agree_stop.c).
- * Must not call MPI.
+ * It records requests; ranks agree on them at their next all-reduce (agree_stop.c). Must not call
+ * MPI.
  */
 #include "control/mpi_requests.h"
 
@@ -23,7 +23,7 @@
 struct co_mpi_requests {
     co_mpi_requests_options options;
     co_control *control; /* owned */
-    int end;             /* owned: an event, the thread ends */
+    int end;             /* owned: an event that ends the thread */
     pthread_t thread;
     co_shown shown;
     co_shown_rate rate; /* used by the thread alone */

@@ -20,17 +20,16 @@ typedef struct co_mpi_requests_options {
     uint64_t start_ns; /* of the run */
 } co_mpi_requests_options;
 
-/* On rank 0, which knows the run directory by now. *out is NULL, with a log line, if the folder
-   cannot hold a socket. */
+/* On rank 0, once the run directory is known. *out is NULL, with a warning in the log, if sockets
+   are not possible there. */
 co_status co_mpi_requests_open(co_mpi_requests **out, const co_mpi_requests_options *options,
                                const co_where *where);
 /* All that follow take NULL. */
 void co_mpi_requests_close(co_mpi_requests *requests);
-/* Position of the run. */
+/* Publish the position of the run. */
 void co_mpi_requests_show(co_mpi_requests *requests, const co_where *where);
 void co_mpi_requests_saved(co_mpi_requests *requests, uint64_t step);
-/* Whether the owner wants the run to end; whether a checkpoint has been requested since the last
-   call. */
+/* Whether a stop was requested; whether a checkpoint was requested since the last call. */
 bool co_mpi_requests_wants_stop(const co_mpi_requests *requests);
 bool co_mpi_requests_wants_save(co_mpi_requests *requests);
 

@@ -1,5 +1,5 @@
 /*
- * rank_control.c - passes a rank's questions to the session, or over MPI to the other ranks.
+ * rank_control.c - forward a rank's calls to the session or, over MPI, to agree_stop.c.
  */
 #include "control/rank_control.h"
 

@@ -2,10 +2,10 @@
  * session.c - the launcher's side of a run: which generation of ranks comes next, and from which
  * state.
  *
- * A commit is two copies away from being overwritten: a rank writes into the slot of commit k + 2
- * only after a collective of a step that every rank enters after its commit k + 1. So the last
- * commit that all ranks have made is complete, whenever one of them dies. Where replicas are not in
- * sync ranks commit when an epoch ends, with a barrier.
+ * Commits alternate between two slots: a rank overwrites commit k with k + 2 only after a
+ * collective of a step that every rank enters after its commit k + 1. So the last commit that all
+ * ranks have made is complete, whenever one of them dies. If replicas are not in sync, ranks commit
+ * when an epoch ends, with a barrier.
  *
  * Must not compute, nor wait for ranks.
  */
@@ -127,8 +127,8 @@ uint64_t session_committed(const co_session *s)
     return least;
 }
 
-/* No rank is alive: the next ones begin at the last commit, without a pending request. */
-static void session_settle(co_session *s)
+/* No rank is alive: go back to the last commit, with which the next ones begin. */
+static void session_rewind(co_session *s)
 {
     s->committed = session_committed(s);
     s->shm = NULL;
@@ -176,7 +176,7 @@ static void session_stop(co_session *s, const char *why)
     session_ask_leave(s);
 }
 
-/* One request at a time: ranks agree on a step for one that all of them have seen. */
+/* One request at a time: ranks agree on a step for a request that all of them have seen. */
 static void session_post(co_session *s)
 {
     const uint64_t asked = atomic_load(&s->shared->asked) >> 8;
@@ -213,7 +213,7 @@ static bool session_signalled(void *arg, co_status status)
     return true;
 }
 
-/* Errors that would end the run in the same way if it were tried again. */
+/* Whether a restart can help; other errors would end the run again. */
 static bool session_is_accident(co_status status)
 {
     return status == CO_E_PEER || status == CO_E_TIMEOUT || status == CO_E_NOMEM;
@@ -261,13 +261,13 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 {
     co_session *s = arg;
 
-    session_settle(s);
+    session_rewind(s);
     if (end->status == CO_OK) {
         const bool stopped = (atomic_load(&s->shared->asked) & 255) == SESSION_ASK_STOP;
 
         if (!atomic_load(&s->shared->left) || stopped)
             return false;
-        s->leave = s->stopping != NULL; /* they have left to continue, and now have to stop */
+        s->leave = s->stopping != NULL; /* they have left to continue, and now must stop */
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
@@ -293,7 +293,7 @@ co_status co_session_policy(const co_launch_policy **out, co_session *session, c
     return CO_OK;
 }
 
-/* The last commit of an unfinished run becomes a checkpoint, so that it can be resumed. */
+/* Save the last commit of an unfinished run as a checkpoint, so that it can be resumed. */
 static co_status session_keep(const co_session *s, co_status launched)
 {
     char cause[1800];

@@ -2,8 +2,8 @@
  * session.h - a run over generations of ranks: what launcher and ranks share on one machine.
  *
  * The launcher keeps two states of the run in memory that outlives the ranks. Ranks commit into
- * them, so that when one dies, or when their number is to change, fresh processes continue from the
- * last committed step. The launcher asks the ranks to pause or stop; they agree among themselves
+ * them, so that when one dies, or when their number is to change, new processes continue from the
+ * last committed step. The launcher requests that ranks pause or stop; they agree among themselves
  * after which step.
  */
 #ifndef CO_CONTROL_SESSION_H
@@ -22,15 +22,15 @@ typedef struct co_session_options {
     co_on_failure on_failure;
     int64_t max_restarts, max_seconds; /* 0 seconds: no limit */
     uint64_t start_ns;                 /* of the run */
-    bool each_step; /* ranks are in step: they commit after each; else after each epoch */
+    bool each_step; /* replicas are in sync: ranks commit after each step; else after each epoch */
     const co_state_shape *shape;
-    bool snapshot;        /* ranks take checkpoints: they share memory for them */
-    const co_state *base; /* state that the run begins with; NULL: the beginning */
-    /* Whether the config allows that many ranks to continue; else the reason, as error. */
+    bool snapshot;        /* ranks take checkpoints, in memory that they share */
+    const co_state *base; /* state to begin with; NULL: the start of the run */
+    /* CO_OK if the config allows continuing with that many ranks; else an error with the reason. */
     co_status (*fits)(void *arg, int ranks);
-    /* No rank is alive, and `ranks` of them are to begin with this state. */
+    /* Called while no rank is alive: `ranks` ranks will begin with this state. */
     void (*next)(void *arg, const co_state *state, int ranks);
-    /* No rank is alive, and the run is unfinished: save the state as a checkpoint. */
+    /* Called while no rank is alive, in an unfinished run: save the state as a checkpoint. */
     co_status (*rescue)(void *arg, const co_state *state);
     void *arg;
 } co_session_options;
@@ -40,14 +40,14 @@ co_status co_session_open(co_session **out, const co_session_options *options);
 void co_session_close(co_session *session);
 /* The policy for the launcher; owned by the session. Opens the control socket in `run_dir`. */
 co_status co_session_policy(const co_launch_policy **out, co_session *session, const char *run_dir);
-/* The result of the launch: for a run that was asked to stop the status of the signal, not an error
-   of its ranks. *stopped: it ended early, after *steps. */
+/* The result of the launch; if the run was requested to stop, the status of the signal, not an
+   error of its ranks. *stopped: it ended early, after *steps. */
 co_status co_session_status(bool *stopped, uint64_t *steps, co_session *session,
                             co_status launched);
 
 /* ---- in a rank; NULL: there is no session ---- */
 
-/* The number of this generation, and the reason for it. */
+/* Restarts and resizes so far, and the reason for this generation. */
 void co_session_describe(co_run_info *info, const co_session *session);
 /* When the state that this generation begins with was committed, on the run's clock; else
    `start_ns`. */

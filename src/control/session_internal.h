@@ -1,4 +1,4 @@
-/* session_internal.h - a run over generations of ranks: what its three files share. */
+/* session_internal.h - shared by session.c, session_rank.c and session_requests.c. */
 #ifndef CO_CONTROL_SESSION_INTERNAL_H
 #define CO_CONTROL_SESSION_INTERNAL_H
 
@@ -13,10 +13,10 @@ typedef enum session_ask {
     SESSION_ASK_NOTHING = 0,
     SESSION_ASK_SAVE,  /* a checkpoint, and continue */
     SESSION_ASK_LEAVE, /* to continue as another number of ranks */
-    SESSION_ASK_STOP   /* a checkpoint, and leave finally */
+    SESSION_ASK_STOP   /* a checkpoint, and end the run */
 } session_ask;
 
-/* The words of one rank; written by it alone while it lives. */
+/* State of one rank; written only by it while it is alive. */
 typedef struct session_rank {
     _Alignas(64) _Atomic uint64_t entered; /* steps of the run begun */
     _Atomic uint64_t agreed;               /* request << 40 | 1 + steps made when it saw it */
@@ -26,13 +26,13 @@ typedef struct session_rank {
 
 typedef struct session_shared {
     _Atomic uint64_t asked; /* number of the request << 8 | session_ask */
-    _Atomic bool left;      /* by rank 0: this generation has left in good order */
+    _Atomic bool left;      /* set by rank 0: this generation has left cleanly */
     co_shown shown;
     _Atomic uint64_t commit_ns[2]; /* of each slot */
     session_rank rank[];
 } session_shared;
 
-/* Fields that ranks read; not changed while any rank lives. */
+/* Fields that ranks read; not changed while any rank is alive. */
 struct co_session {
     co_session_options options;
     session_shared *shared;
@@ -40,11 +40,11 @@ struct co_session {
     co_state *slot[2];     /* owned; commit k is in slot k % 2 */
     co_state *snapshot;    /* owned; NULL: none */
     const co_state *state; /* state that this generation begins with; NULL: the beginning */
-    int capacity;          /* most ranks */
+    int capacity;          /* maximum number of ranks */
     bool commits;          /* after each step, or after each epoch */
     uint64_t committed;    /* commits when this generation began */
 
-    /* of the launcher alone */
+    /* used by the launcher only */
     co_launch_policy policy;
     co_control *control; /* owned */
     const co_shm *shm;   /* of the running generation; NULL: none; borrowed */
@@ -54,16 +54,16 @@ struct co_session {
     char cause[512];      /* why this generation was started after a failure; "" otherwise */
     uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
-    const char *stopping; /* why ranks are to leave finally; NULL: they are not */
+    const char *stopping; /* why the run is to end; NULL: it is not */
     bool leave, save;     /* to be requested once no other request is pending */
     co_shown_rate rate;
 };
 
-/* Commits that all of the ranks have made. */
+/* Commits that all ranks have made. */
 uint64_t session_committed(const co_session *s);
-/* The launcher asks ranks to leave, finally or for another number of ranks. */
+/* Request that ranks leave, to end the run or to continue as another number of ranks. */
 void session_ask_leave(co_session *s);
-/* Whether the run can continue with that many; else why not, as error. */
+/* CO_OK if the run can continue with that many ranks; else an error with the reason. */
 co_status session_can_resize(const co_session *s, int ranks);
 /* Answers requests over the socket. */
 void session_answer(void *arg, char *reply, size_t size, const char *request);

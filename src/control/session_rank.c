@@ -1,9 +1,9 @@
 /*
  * session_rank.c - a rank's side of a run over generations: commit, and agree where to leave.
  *
- * A request reaches ranks at different moments, and none may wait where another still needs it. So
- * a rank that sees one between two steps announces its step, and continues if any other has begun
- * the next one; when all have announced the same step, that is the one. It holds for every
+ * Ranks see a request at different times, and none may wait while another still needs it. So a rank
+ * that sees one between two steps announces its step, and continues if any other has begun the next
+ * one; when all have announced the same step, they handle the request there. This works for every
  * strategy: the rank that is furthest ahead determines the step, and all others reach it.
  */
 #include "control/session_rank.h"
@@ -36,8 +36,8 @@ static co_status rank_commit(const co_rank_control_options *o, bool settle)
     return CO_OK;
 }
 
-/* 1: all ranks have seen the request at `place`, and some may have continued since. 0: one has
-   continued without having seen it. -1: not known yet. */
+/* 1: all ranks have announced `place` (request and step), and some may have continued since. 0: one
+   has continued without announcing it. -1: not known yet. */
 static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uint64_t place)
 {
     bool all = true, passed = false;
@@ -72,8 +72,8 @@ static co_status rank_agree(bool *here, const co_rank_control_options *o, uint64
     return CO_OK;
 }
 
-/* All ranks are here. */
-static co_status rank_obey(co_rank_control *control, uint64_t step, session_ask ask)
+/* Carry out a request; all ranks are at this step. */
+static co_status rank_execute(co_rank_control *control, uint64_t step, session_ask ask)
 {
     const co_rank_control_options *o = &control->options;
     session_shared *shared = o->session->shared;
@@ -102,7 +102,7 @@ co_status co_session_before_step(co_rank_control *control, uint64_t step)
     if (asked >> 8 != atomic_load(&rank_of(o)->handled))
         CO_TRY(rank_agree(&here, o, step, asked >> 8));
     if (here) {
-        CO_TRY(rank_obey(control, step, (session_ask)(asked & 255)));
+        CO_TRY(rank_execute(control, step, (session_ask)(asked & 255)));
         atomic_store(&rank_of(o)->handled, asked >> 8);
     }
     if (!control->leaving)

@@ -4,7 +4,7 @@
 
 #include "control/rank_control.h"
 
-/* As co_rank_control_before_step and so on, where there is a session. */
+/* As co_rank_control_before_step and so on, if there is a session. */
 co_status co_session_before_step(co_rank_control *control, uint64_t step);
 co_status co_session_after_step(co_rank_control *control, const co_where *where);
 co_status co_session_after_epoch(co_rank_control *control);

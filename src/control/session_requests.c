@@ -1,6 +1,5 @@
 /*
- * session_requests.c - requests of the owner of a run to its launcher: its status, another number
- * of ranks, its end.
+ * session_requests.c - requests of `cohort ctl` to the launcher: status, checkpoint, ranks, stop.
  */
 #include <stdlib.h>
 #include <string.h>
