@@ -164,7 +164,7 @@ static co_status read_ranks(co_manifest *out, const json_t *list, const char *wh
     return CO_OK;
 }
 
-/* Checked first: in another version everything else may have another meaning. */
+/* Checked first: in another version the other members may mean something else. */
 static co_status read_version(const json_t *root, const char *where)
 {
     const char *format = json_string_value(json_object_get(root, "format"));

@@ -7,8 +7,9 @@
 
 #include "control/rank_control.h"
 
-/* After `step` steps: sets control->leaving if all ranks leave the run here, with a checkpoint, and
-   then says why. Collective; does nothing without a signal thread. */
+/* After `step` steps: sets control->leaving if all ranks leave the run here, after a checkpoint if
+   the run saves any, and logs why unless it was a signal. Collective; does nothing without a signal
+   thread. */
 co_status co_stop_before_step(co_rank_control *control, uint64_t step);
 
 #endif

@@ -2,7 +2,7 @@
  * answers.h - answers to `cohort ctl` over the socket in the run directory: JSON objects, one per
  * line.
  *
- * The same whoever started the ranks, and however a request reaches them.
+ * Independent of who started the ranks and of how a request reaches them.
  */
 #ifndef CO_CONTROL_ANSWERS_H
 #define CO_CONTROL_ANSWERS_H

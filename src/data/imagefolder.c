@@ -100,7 +100,7 @@ static co_status imagefolder_find_classes(imagefolder *self, const char *path)
     return CO_OK;
 }
 
-/* A class folder that training does not have would have no label. */
+/* Refuse class folders that training does not have: they have no label. */
 static co_status imagefolder_check_folders(const imagefolder *self)
 {
     co_names found = {0};

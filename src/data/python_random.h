@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Fill `order` (n) as Python 3.2 and later do x: x = list(range(n));
-   random.Random(seed).shuffle(x). */
+/* Fill `order` (n) with x after x = list(range(n)); random.Random(seed).shuffle(x) in Python 3.2
+   and later. */
 void co_python_shuffle(uint32_t *order, uint32_t n, uint64_t seed);
 
 #endif

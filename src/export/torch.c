@@ -2,7 +2,7 @@
  * torch.c - write weights as a safetensors file that PyTorch's load_state_dict takes with
  * strict=True.
  *
- * Names, shapes and layouts are PyTorch's already; batch norms only lack their batch counters.
+ * Names, shapes and layouts are PyTorch's already; the batch counters of batch norms are added.
  */
 #include <string.h>
 

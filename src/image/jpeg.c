@@ -44,8 +44,9 @@ static void image_jpeg_fail(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Whether a warning means damage. Extra data after the last scan is harmless, and so is a missing
-   end marker if no other scan can be missing: missing data within a scan warns otherwise. */
+/* Whether a warning means damage. Extra data after the last scan is harmless, and so is a
+   missing end marker if no other scan can be missing: missing data within a scan has a warning
+   of its own. */
 static bool image_jpeg_is_damage(const struct jpeg_decompress_struct *lib)
 {
     switch (lib->err->msg_code) {

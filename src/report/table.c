@@ -167,7 +167,7 @@ static int table_put_json(FILE *out, const co_report *report)
     if (report->n_seed)
         bad |= table_json_groups(object, report);
     if (!bad)
-        /* The commit reports a failed write by the stream's error flag. */
+        /* A failed write sets the stream's error flag, which the commit checks. */
         (void)json_dumpf(object, out, JSON_INDENT(2) | JSON_STYLE);
     json_decref(object);
     fputc('\n', out);

@@ -1,4 +1,4 @@
-/* json.h - add members to JSON objects, checked; for all writers of JSON. */
+/* json.h - add members to JSON objects, with error checks. */
 #ifndef CO_TELEMETRY_JSON_H
 #define CO_TELEMETRY_JSON_H
 

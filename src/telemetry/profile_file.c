@@ -64,7 +64,7 @@ co_status co_profile_file_write(const co_profile_file *file, const char *dir)
     co_free(path);
     if (st != CO_OK)
         return st;
-    /* The commit reports a failed write by the stream's error flag. */
+    /* A failed write sets the stream's error flag, which the commit checks. */
     (void)json_dumpf(file->object, co_atomic_stream(out), JSON_INDENT(1) | JSON_STYLE);
     fputc('\n', co_atomic_stream(out));
     return co_atomic_commit(out);

@@ -128,7 +128,7 @@ static co_status summary_write_object(const char *path, const json_t *object)
     co_atomic_file *file;
 
     CO_TRY(co_atomic_open(&file, path));
-    /* The commit reports a failed write by the stream's error flag. */
+    /* A failed write sets the stream's error flag, which the commit checks. */
     (void)json_dumpf(object, co_atomic_stream(file), JSON_INDENT(2) | JSON_STYLE);
     fputc('\n', co_atomic_stream(file));
     return co_atomic_commit(file);

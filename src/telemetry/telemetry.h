@@ -158,7 +158,8 @@ extern const co_sink_ops co_sink_jsonl;
 extern const co_sink_ops co_sink_tensorboard;
 
 #define CO_MAX_SINKS 4 /* that a run can have */
-/* NULL-terminated, in the order in which they get events: files first, to have what people see. */
+/* NULL-terminated, in the order in which they get events: files first, so that what people see is
+   already stored. */
 extern const co_sink_ops *const co_sinks[];
 
 /* Keep in `run_dir`/metrics.jsonl the events up to `step`, which is `epoch_step` of its epoch: a
