@@ -37,11 +37,15 @@ pkg_check_modules(LIBPNG REQUIRED IMPORTED_TARGET libpng)
 # An optional library that is missing switches its part off. The normal variables set here hide
 # the cache entries, so the rest of the build reads only what is really built.
 if(COHORT_ONEDNN)
-  # 3.x describes primitives in another way than the interface that src/backends/onednn uses.
-  find_package(OneDNN 2...<3 QUIET) # DNNL::dnnl
-  if(NOT OneDNN_FOUND)
-    message(STATUS "Cohort: oneDNN 2.x not found: building without its kernels "
-                   "(Debian 12: libdnnl-dev)")
+  find_package(OneDNN 2...<4 QUIET) # DNNL::dnnl
+  if(OneDNN_FOUND)
+    message(STATUS "Cohort: oneDNN ${OneDNN_VERSION}")
+  else()
+    if(OneDNN_VERSION)
+      set(found ", but ${OneDNN_VERSION}")
+    endif()
+    message(STATUS "Cohort: oneDNN 2.x or 3.x not found${found}: building without its kernels "
+                   "(Debian: libdnnl-dev)")
     set(COHORT_ONEDNN OFF)
   endif()
 endif()

@@ -8,17 +8,17 @@
 static co_status add_plan(co_call *call)
 {
     onednn_self *self = call->self;
-    onednn_operand a = onednn_tensor(call->in[0]), b = onednn_tensor(call->in[1]), y;
-    dnnl_binary_desc_t desc;
+    onednn_operand a = onednn_tensor(self, call->in[0]), b = onednn_tensor(self, call->in[1]), y;
+    dnnl_status_t st;
 
     CO_TRY(onednn_begin(call));
     onednn_like(call->out[0], call->in[0]->layout.format ? call->in[0] : call->in[1]);
-    y = onednn_tensor(call->out[0]);
-    CO_TRY(onednn_convert(&a, self, &self->forward, &y.md));
-    CO_TRY(onednn_convert(&b, self, &self->forward, &y.md));
-    CO_TRY(onednn_check(dnnl_binary_desc_init(&desc, dnnl_binary_add, &a.md, &b.md, &y.md), call,
-                        "describe the layer"));
-    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    y = onednn_tensor(self, call->out[0]);
+    CO_TRY(onednn_convert(&a, self, &self->forward, y.md));
+    CO_TRY(onednn_convert(&b, self, &self->forward, y.md));
+    st = dnnl_binary_primitive_desc_create(&self->forward_pd, self->engine, dnnl_binary_add, a.md,
+                                           b.md, y.md, self->attr);
+    CO_TRY(onednn_described(self, st, &self->forward_pd));
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC_0, &a}, {DNNL_ARG_SRC_1, &b}, {DNNL_ARG_DST, &y}};
 

@@ -15,10 +15,12 @@ static unsigned batchnorm_flags(const co_call *call)
 }
 
 /* Statistics of the batch are in the workspace: mean (C), variance (C). */
-static void batchnorm_statistics(onednn_operand *mean, onednn_operand *var, const co_call *call)
+static void batchnorm_statistics(onednn_operand *mean, onednn_operand *var, onednn_self *self)
 {
-    *mean = onednn_tensor(&call->param[RUNNING_MEAN]);
-    *var = onednn_tensor(&call->param[RUNNING_VAR]);
+    const co_call *call = self->call;
+
+    *mean = onednn_tensor(self, &call->param[RUNNING_MEAN]);
+    *var = onednn_tensor(self, &call->param[RUNNING_VAR]);
     if (call->training) {
         mean->base = var->base = &call->workspace;
         var->offset = call->workspace_bytes / 2;
@@ -29,23 +31,22 @@ static co_status batchnorm_plan(co_call *call)
 {
     const co_batchnorm_attr *a = call->attr;
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
-    const onednn_operand weight = onednn_tensor(&call->param[WEIGHT]);
-    const onednn_operand bias = onednn_tensor(&call->param[BIAS]);
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
+    const onednn_operand weight = onednn_tensor(self, &call->param[WEIGHT]);
+    const onednn_operand bias = onednn_tensor(self, &call->param[BIAS]);
     onednn_operand y, mean, var;
-    dnnl_batch_normalization_desc_t desc;
+    dnnl_status_t st;
 
     CO_TRY(onednn_begin(call));
     onednn_like(call->out[0], call->in[0]);
-    y = onednn_tensor(call->out[0]);
+    y = onednn_tensor(self, call->out[0]);
     if (call->training)
         call->workspace_bytes = 2 * (size_t)call->in[0]->shape.dim[1] * sizeof(float);
-    batchnorm_statistics(&mean, &var, call);
-    CO_TRY(onednn_check(dnnl_batch_normalization_forward_desc_init(&desc, onednn_direction(call),
-                                                                   &x.md, (float)a->eps,
-                                                                   batchnorm_flags(call)),
-                        call, "describe the layer"));
-    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    batchnorm_statistics(&mean, &var, self);
+    st = dnnl_batch_normalization_forward_primitive_desc_create(
+        &self->forward_pd, self->engine, onednn_direction(call), x.md, y.md, (float)a->eps,
+        batchnorm_flags(call), self->attr);
+    CO_TRY(onednn_described(self, st, &self->forward_pd));
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, &x},        {DNNL_ARG_DST, &y},
                                   {DNNL_ARG_SCALE, &weight}, {DNNL_ARG_SHIFT, &bias},
@@ -62,17 +63,17 @@ static co_status batchnorm_add_backward(onednn_self *self, const_dnnl_primitive_
                                         const onednn_operand *dx)
 {
     const co_call *call = self->call;
-    const onednn_operand x = onednn_tensor(call->in[0]);
-    const onednn_operand weight = onednn_tensor(&call->param[WEIGHT]);
-    const onednn_operand bias = onednn_tensor(&call->param[BIAS]);
-    const onednn_operand weight_store = onednn_tensor(&call->grad_param[WEIGHT]);
-    const onednn_operand bias_store = onednn_tensor(&call->grad_param[BIAS]);
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
+    const onednn_operand weight = onednn_tensor(self, &call->param[WEIGHT]);
+    const onednn_operand bias = onednn_tensor(self, &call->param[BIAS]);
+    const onednn_operand weight_store = onednn_tensor(self, &call->grad_param[WEIGHT]);
+    const onednn_operand bias_store = onednn_tensor(self, &call->grad_param[BIAS]);
     const size_t mark = self->backward.scratch;
-    const onednn_operand dw = onednn_gradient(self, when, &weight_store, &weight_store.md);
-    const onednn_operand db = onednn_gradient(self, when, &bias_store, &bias_store.md);
+    const onednn_operand dw = onednn_gradient(self, when, &weight_store, weight_store.md);
+    const onednn_operand db = onednn_gradient(self, when, &bias_store, bias_store.md);
     onednn_operand mean, var;
 
-    batchnorm_statistics(&mean, &var, call);
+    batchnorm_statistics(&mean, &var, self);
     {
         const onednn_arg arg[] = {
             {DNNL_ARG_SRC, &x},      {DNNL_ARG_DIFF_DST, dy},    {DNNL_ARG_SCALE, &weight},
@@ -91,30 +92,25 @@ static co_status batchnorm_plan_backward(co_call *call)
 {
     const co_batchnorm_attr *a = call->attr;
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
-    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
-    dnnl_batch_normalization_desc_t desc;
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
+    onednn_operand dy = onednn_tensor(self, call->grad_out[0]), dx;
     dnnl_primitive_desc_t pd = NULL;
-    co_status st;
+    dnnl_status_t st;
 
-    CO_TRY(onednn_convert(&dy, self, &self->backward, &x.md));
+    CO_TRY(onednn_convert(&dy, self, &self->backward, x.md));
     /* oneDNN always computes dx; where it is not needed it goes to scratch. */
     if (call->grad_in[0]) {
         onednn_like(call->grad_in[0], call->in[0]);
-        dx = onednn_tensor(call->grad_in[0]);
+        dx = onednn_tensor(self, call->grad_in[0]);
     } else {
-        dx = onednn_scratch(self, &self->backward, &x.md);
+        dx = onednn_scratch(self, &self->backward, x.md);
     }
-    CO_TRY(onednn_check(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &x.md,
-                                                                    &x.md, (float)a->eps,
-                                                                    batchnorm_flags(call)),
-                        call, "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, self, &desc));
-    st = batchnorm_add_backward(self, pd, ONEDNN_OVERWRITE, &dy, &dx);
-    if (st == CO_OK)
-        st = batchnorm_add_backward(self, pd, ONEDNN_ACCUMULATE, &dy, &dx);
-    dnnl_primitive_desc_destroy(pd);
-    return st;
+    st = dnnl_batch_normalization_backward_primitive_desc_create(
+        &pd, self->engine, dnnl_backward, x.md, x.md, x.md, (float)a->eps, batchnorm_flags(call),
+        self->forward_pd, self->attr);
+    CO_TRY(onednn_described(self, st, &pd));
+    CO_TRY(batchnorm_add_backward(self, pd, ONEDNN_OVERWRITE, &dy, &dx));
+    return batchnorm_add_backward(self, pd, ONEDNN_ACCUMULATE, &dy, &dx);
 }
 
 /* running = (1 - momentum) running + momentum batch, with the unbiased variance. */

@@ -65,141 +65,133 @@ static void conv2d_read_attr(conv2d *self, const co_call *call)
     self->covers = groups == 1 && conv2d_covers(self, call);
 }
 
-/* One of oneDNN's three descriptors of a convolution, for an algorithm; and of the equivalent inner
-   product where the taps cover the image. */
-typedef struct conv2d_pass {
-    dnnl_status_t (*convolution)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
-                                 const conv2d *self, const co_call *call);
-    dnnl_status_t (*product)(dnnl_inner_product_desc_t *desc, const conv2d *self,
-                             const co_call *call);
-} conv2d_pass;
+/* Describes a pass of the convolution by an algorithm, or as the equivalent inner product where the
+   taps cover the image. */
+typedef dnnl_status_t conv2d_pass(dnnl_primitive_desc_t *pd, conv2d *self,
+                                  dnnl_alg_kind_t algorithm);
 
-static co_status conv2d_describe(dnnl_primitive_desc_t *out, conv2d *self, const co_call *call,
-                                 const conv2d_pass *pass)
+static co_status conv2d_describe(dnnl_primitive_desc_t *pd, conv2d *self, conv2d_pass *pass)
 {
-    dnnl_convolution_desc_t desc;
-    dnnl_inner_product_desc_t product;
+    const co_call *call = self->base.call;
+    dnnl_status_t st = dnnl_unimplemented;
     const char *why;
 
-    if (self->covers) {
-        CO_TRY(onednn_check(pass->product(&product, self, call), call, "describe the layer"));
-        return onednn_describe(out, &self->base, &product);
-    }
-    if (call->in[0]->dtype == CO_F32 && conv2d_suits_winograd(call, &why) &&
-        pass->convolution(&desc, dnnl_convolution_winograd, self, call) == dnnl_success &&
-        dnnl_primitive_desc_create(out, &desc, self->base.attr, self->base.engine,
-                                   self->base.forward_pd) == dnnl_success)
-        return CO_OK;
-    CO_TRY(onednn_check(pass->convolution(&desc, dnnl_convolution_direct, self, call), call,
-                        "describe the layer"));
-    return onednn_describe(out, &self->base, &desc);
+    if (!self->covers && call->in[0]->dtype == CO_F32 && conv2d_suits_winograd(call, &why))
+        st = pass(pd, self, dnnl_convolution_winograd);
+    if (st != dnnl_success)
+        st = pass(pd, self, dnnl_convolution_direct);
+    return onednn_described(&self->base, st, pd);
 }
 
 /* An output of one pixel, in the format that the layers around it prefer: rows, but called blocks
    of channels where those are full. */
-static dnnl_memory_desc_t conv2d_output(const co_call *call)
+static const_dnnl_memory_desc_t conv2d_output(conv2d *self)
 {
-    const int64_t *dim = call->out[0]->shape.dim;
-    const dnnl_memory_desc_t plain = onednn_plain(call->out[0]->dtype, 4, dim);
-    dnnl_memory_desc_t md = plain;
+    const co_tensor *out = self->base.call->out[0];
+    const co_layout blocks = {.format = CO_FORMAT_CHANNEL_BLOCKS, .block = CONV2D_BLOCK};
+    co_tensor y = *out;
 
-    if (dim[1] % CONV2D_BLOCK == 0)
-        (void)dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, plain.data_type, dnnl_aBcd16b);
-    return md;
+    y.layout = out->shape.dim[1] % CONV2D_BLOCK == 0 ? blocks : (co_layout){0};
+    return onednn_tensor(&self->base, &y).md;
 }
 
 /* Rows of the output, (N, out). */
-static dnnl_memory_desc_t conv2d_rows(const co_call *call)
+static const_dnnl_memory_desc_t conv2d_rows(conv2d *self)
 {
-    return onednn_plain(call->out[0]->dtype, 2, call->out[0]->shape.dim);
+    const co_tensor *out = self->base.call->out[0];
+
+    return onednn_plain(&self->base, out->dtype, 2, out->shape.dim);
 }
 
 /* The output's gradient in the format that the primitive has chosen. */
 static co_status conv2d_read_output(onednn_operand *x, conv2d *self, const_dnnl_primitive_desc_t pd)
 {
-    const dnnl_memory_desc_t chosen = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
-    const dnnl_memory_desc_t own = conv2d_output(self->base.call);
+    const_dnnl_memory_desc_t chosen = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
 
-    CO_TRY(onednn_convert(x, &self->base, &self->base.backward, self->covers ? &own : &chosen));
+    CO_TRY(onednn_convert(x, &self->base, &self->base.backward,
+                          self->covers ? conv2d_output(self) : chosen));
     x->md = chosen;
     return CO_OK;
 }
 
 /* The taps that are used, as a part of all. */
-static co_status conv2d_weight(onednn_operand *out, const conv2d *self, const co_tensor *tensor)
+static onednn_operand conv2d_weight(conv2d *self, const co_tensor *tensor)
 {
     const int64_t *all = tensor->shape.dim;
     dnnl_dims_t stride;
     int64_t step = 1;
 
-    *out = (onednn_operand){.base = &tensor->data, .offset = (size_t)self->first * sizeof(float)};
     for (int i = self->weight_ndim - 1, k = 3; i >= 0; i--, k--) {
         stride[i] = step;
         step *= k > 0 ? all[k] : self->weight_dim[i];
     }
-    return onednn_check(dnnl_memory_desc_init_by_strides(&out->md, self->weight_ndim,
-                                                         self->weight_dim, dnnl_f32, stride),
-                        self->base.call, "describe the weight");
+    return (onednn_operand){
+        .md = onednn_desc_of_strides(&self->base.descs, dnnl_f32, self->weight_ndim,
+                                     self->weight_dim, stride),
+        .base = &tensor->data,
+        .offset = (size_t)self->first * sizeof(float),
+    };
 }
 
-static dnnl_status_t conv2d_init_forward(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
-                                         const conv2d *self, const co_call *call)
+/* In the format that the primitive prefers; its gradient is fp32. */
+static const_dnnl_memory_desc_t conv2d_any_weight(conv2d *self, co_dtype dtype)
 {
-    const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t weight =
-        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
-
-    return dnnl_dilated_convolution_forward_desc_init(
-        desc, onednn_direction(call), algorithm, &src, &weight, a->bias ? &bias : NULL, &dst,
-        self->stride, self->dilation, self->padding, self->behind);
+    return onednn_any(&self->base, dtype, self->weight_ndim, self->weight_dim);
 }
 
-static dnnl_status_t conv2d_product_forward(dnnl_inner_product_desc_t *desc, const conv2d *self,
-                                            const co_call *call)
+static const_dnnl_memory_desc_t conv2d_bias(conv2d *self)
 {
-    const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight =
-        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
+    const co_conv2d_attr *a = self->base.call->attr;
 
-    return dnnl_inner_product_forward_desc_init(desc, onednn_direction(call), &src, &weight,
-                                                a->bias ? &bias : NULL, &dst);
+    return a->bias ? onednn_plain(&self->base, CO_F32, 1, &a->out) : NULL;
+}
+
+static dnnl_status_t conv2d_pass_forward(dnnl_primitive_desc_t *pd, conv2d *self,
+                                         dnnl_alg_kind_t algorithm)
+{
+    onednn_self *base = &self->base;
+    const co_call *call = base->call;
+    const dnnl_prop_kind_t direction = onednn_direction(call);
+    const_dnnl_memory_desc_t src = onednn_any_of(base, call->in[0]);
+    const_dnnl_memory_desc_t weight = conv2d_any_weight(self, call->in[0]->dtype);
+
+    if (self->covers)
+        return dnnl_inner_product_forward_primitive_desc_create(pd, base->engine, direction, src,
+                                                                weight, conv2d_bias(self),
+                                                                conv2d_rows(self), base->attr);
+    return dnnl_convolution_forward_primitive_desc_create(
+        pd, base->engine, direction, algorithm, src, weight, conv2d_bias(self),
+        onednn_any_of(base, call->out[0]), self->stride, self->dilation, self->padding,
+        self->behind, base->attr);
 }
 
 static co_status conv2d_plan(co_call *call)
 {
-    static const conv2d_pass forward = {conv2d_init_forward, conv2d_product_forward};
     const co_conv2d_attr *a = call->attr;
     conv2d *self = call->self;
-    onednn_program *program = &self->base.forward;
-    onednn_operand src = onednn_tensor(call->in[0]), weight, dst, bias = {0};
-    dnnl_memory_desc_t md;
+    onednn_self *base = &self->base;
+    onednn_operand src = onednn_tensor(base, call->in[0]), weight, dst, bias = {0};
 
     CO_TRY(onednn_begin(call));
     conv2d_read_attr(self, call);
-    CO_TRY(conv2d_describe(&self->base.forward_pd, self, call, &forward));
-    dst = (onednn_operand){.base = &call->out[0]->data};
-    dst.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
-    md = self->covers ? conv2d_output(call) : dst.md;
-    onednn_set_format(call->out[0], &self->base.out, &md);
-    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_SRC);
-    CO_TRY(onednn_convert(&src, &self->base, program, &md));
-    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
-    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WEIGHTS);
-    CO_TRY(onednn_convert(&weight, &self->base, program, &md));
+    CO_TRY(conv2d_describe(&base->forward_pd, self, conv2d_pass_forward));
+    dst = (onednn_operand){.md = onednn_chosen(base->forward_pd, DNNL_ARG_DST),
+                           .base = &call->out[0]->data};
+    onednn_set_format(base, call->out[0], self->covers ? conv2d_output(self) : dst.md);
+    CO_TRY(
+        onednn_convert(&src, base, &base->forward, onednn_chosen(base->forward_pd, DNNL_ARG_SRC)));
+    weight = conv2d_weight(self, &call->param[0]);
+    CO_TRY(onednn_convert(&weight, base, &base->forward,
+                          onednn_chosen(base->forward_pd, DNNL_ARG_WEIGHTS)));
     if (a->bias)
-        bias = onednn_tensor(&call->param[1]);
+        bias = onednn_tensor(base, &call->param[1]);
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, &src},
                                   {DNNL_ARG_WEIGHTS, &weight},
                                   {DNNL_ARG_DST, &dst},
                                   {DNNL_ARG_BIAS, &bias}};
 
-        return onednn_add_step(&self->base, program, ONEDNN_ALWAYS, self->base.forward_pd, arg,
+        return onednn_add_step(base, &base->forward, ONEDNN_ALWAYS, base->forward_pd, arg,
                                a->bias ? 4 : 3);
     }
 }
@@ -211,15 +203,15 @@ static co_status conv2d_add_backward_weights(conv2d *self, const_dnnl_primitive_
     const co_call *call = self->base.call;
     const co_conv2d_attr *a = call->attr;
     onednn_program *program = &self->base.backward;
-    const dnnl_memory_desc_t weight_md = onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS);
     const size_t mark = program->scratch;
-    onednn_operand weight, weight_store, bias = {0}, bias_store = {0};
+    const onednn_operand weight_store = conv2d_weight(self, &call->grad_param[0]);
+    onednn_operand weight, bias = {0}, bias_store = {0};
 
-    CO_TRY(conv2d_weight(&weight_store, self, &call->grad_param[0]));
-    weight = onednn_gradient(&self->base, when, &weight_store, &weight_md);
+    weight =
+        onednn_gradient(&self->base, when, &weight_store, onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS));
     if (a->bias) {
-        bias_store = onednn_tensor(&call->grad_param[1]);
-        bias = onednn_gradient(&self->base, when, &bias_store, &bias_store.md);
+        bias_store = onednn_tensor(&self->base, &call->grad_param[1]);
+        bias = onednn_gradient(&self->base, when, &bias_store, bias_store.md);
     }
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, src},
@@ -236,117 +228,81 @@ static co_status conv2d_add_backward_weights(conv2d *self, const_dnnl_primitive_
     return CO_OK;
 }
 
-static dnnl_status_t conv2d_init_weights(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
-                                         const conv2d *self, const co_call *call)
+static dnnl_status_t conv2d_pass_weights(dnnl_primitive_desc_t *pd, conv2d *self,
+                                         dnnl_alg_kind_t algorithm)
 {
-    const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
+    onednn_self *base = &self->base;
+    const co_call *call = base->call;
+    const_dnnl_memory_desc_t src = onednn_any_of(base, call->in[0]);
+    const_dnnl_memory_desc_t weight = conv2d_any_weight(self, CO_F32);
 
-    return dnnl_dilated_convolution_backward_weights_desc_init(
-        desc, algorithm, &src, &weight, a->bias ? &bias : NULL, &dst, self->stride, self->dilation,
-        self->padding, self->behind);
-}
-
-static dnnl_status_t conv2d_product_weights(dnnl_inner_product_desc_t *desc, const conv2d *self,
-                                            const co_call *call)
-{
-    const co_conv2d_attr *a = call->attr;
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight = onednn_any(CO_F32, self->weight_ndim, self->weight_dim);
-    const dnnl_memory_desc_t bias = onednn_plain(CO_F32, 1, &a->out);
-
-    return dnnl_inner_product_backward_weights_desc_init(desc, &src, &weight,
-                                                         a->bias ? &bias : NULL, &dst);
+    if (self->covers)
+        return dnnl_inner_product_backward_weights_primitive_desc_create(
+            pd, base->engine, src, weight, conv2d_bias(self), conv2d_rows(self), base->forward_pd,
+            base->attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, base->engine, algorithm, src, weight, conv2d_bias(self),
+        onednn_any_of(base, call->out[0]), self->stride, self->dilation, self->padding,
+        self->behind, base->forward_pd, base->attr);
 }
 
 static co_status conv2d_plan_backward_weights(conv2d *self, const co_call *call)
 {
-    static const conv2d_pass weights = {conv2d_init_weights, conv2d_product_weights};
-    onednn_operand src = onednn_tensor(call->in[0]);
+    onednn_self *base = &self->base;
+    onednn_operand src = onednn_tensor(base, call->in[0]);
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_memory_desc_t md;
-    co_status st;
 
-    CO_TRY(conv2d_describe(&pd, self, call, &weights));
-    self->grad_out = onednn_tensor(call->grad_out[0]);
-    st = conv2d_read_output(&self->grad_out, self, pd);
-    self->grad_out_end = self->base.backward.scratch;
-    md = onednn_chosen(pd, DNNL_ARG_SRC);
-    if (st == CO_OK)
-        st = onednn_convert(&src, &self->base, &self->base.backward, &md);
-    if (st == CO_OK)
-        st = conv2d_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src);
-    if (st == CO_OK)
-        st = conv2d_add_backward_weights(self, pd, ONEDNN_ACCUMULATE, &src);
-    dnnl_primitive_desc_destroy(pd);
-    return st;
+    CO_TRY(conv2d_describe(&pd, self, conv2d_pass_weights));
+    self->grad_out = onednn_tensor(base, call->grad_out[0]);
+    CO_TRY(conv2d_read_output(&self->grad_out, self, pd));
+    self->grad_out_end = base->backward.scratch;
+    CO_TRY(onednn_convert(&src, base, &base->backward, onednn_chosen(pd, DNNL_ARG_SRC)));
+    CO_TRY(conv2d_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src));
+    return conv2d_add_backward_weights(self, pd, ONEDNN_ACCUMULATE, &src);
 }
 
-static co_status conv2d_add_backward_data(conv2d *self, const_dnnl_primitive_desc_t pd)
+static dnnl_status_t conv2d_pass_data(dnnl_primitive_desc_t *pd, conv2d *self,
+                                      dnnl_alg_kind_t algorithm)
 {
-    const co_call *call = self->base.call;
-    onednn_program *program = &self->base.backward;
-    onednn_operand diff_dst = self->grad_out, weight, diff_src;
-    dnnl_memory_desc_t md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
+    onednn_self *base = &self->base;
+    const co_call *call = base->call;
+    const_dnnl_memory_desc_t src = onednn_any_of(base, call->in[0]);
+    const_dnnl_memory_desc_t weight = conv2d_any_weight(self, call->in[0]->dtype);
 
+    if (self->covers)
+        return dnnl_inner_product_backward_data_primitive_desc_create(
+            pd, base->engine, src, weight, conv2d_rows(self), base->forward_pd, base->attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(
+        pd, base->engine, algorithm, src, weight, onednn_any_of(base, call->out[0]), self->stride,
+        self->dilation, self->padding, self->behind, base->forward_pd, base->attr);
+}
+
+static co_status conv2d_plan_backward_data(conv2d *self, const co_call *call)
+{
+    onednn_self *base = &self->base;
+    onednn_program *program = &base->backward;
+    onednn_operand diff_dst = self->grad_out, weight, diff_src;
+    dnnl_primitive_desc_t pd = NULL;
+
+    CO_TRY(conv2d_describe(&pd, self, conv2d_pass_data));
     /* The gradients of the weights have been stored by now, and their inputs may be overwritten. */
     program->scratch = self->grad_out_end;
-    if (!onednn_same(&diff_dst.md, &md)) {
+    if (!onednn_same(diff_dst.md, onednn_chosen(pd, DNNL_ARG_DIFF_DST))) {
         program->scratch = 0;
-        diff_dst = onednn_tensor(call->grad_out[0]);
+        diff_dst = onednn_tensor(base, call->grad_out[0]);
         CO_TRY(conv2d_read_output(&diff_dst, self, pd));
     }
-    md = onednn_chosen(pd, DNNL_ARG_DIFF_SRC);
-    onednn_set_format(call->grad_in[0], &self->base.grad_in, &md);
-    diff_src = onednn_tensor(call->grad_in[0]);
-    CO_TRY(conv2d_weight(&weight, self, &call->param[0]));
-    md = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
-    CO_TRY(onednn_convert(&weight, &self->base, program, &md));
+    onednn_set_format(base, call->grad_in[0], onednn_chosen(pd, DNNL_ARG_DIFF_SRC));
+    diff_src = onednn_tensor(base, call->grad_in[0]);
+    weight = conv2d_weight(self, &call->param[0]);
+    CO_TRY(onednn_convert(&weight, base, program, onednn_chosen(pd, DNNL_ARG_WEIGHTS)));
     {
         const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
                                   {DNNL_ARG_WEIGHTS, &weight},
                                   {DNNL_ARG_DIFF_SRC, &diff_src}};
 
-        return onednn_add_step(&self->base, program, ONEDNN_ALWAYS, pd, arg, 3);
+        return onednn_add_step(base, program, ONEDNN_ALWAYS, pd, arg, 3);
     }
-}
-
-static dnnl_status_t conv2d_init_data(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
-                                      const conv2d *self, const co_call *call)
-{
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t weight =
-        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
-
-    return dnnl_dilated_convolution_backward_data_desc_init(desc, algorithm, &src, &weight, &dst,
-                                                            self->stride, self->dilation,
-                                                            self->padding, self->behind);
-}
-
-static dnnl_status_t conv2d_product_data(dnnl_inner_product_desc_t *desc, const conv2d *self,
-                                         const co_call *call)
-{
-    const dnnl_memory_desc_t src = onednn_any_of(call->in[0]), dst = conv2d_rows(call);
-    const dnnl_memory_desc_t weight =
-        onednn_any(call->in[0]->dtype, self->weight_ndim, self->weight_dim);
-
-    return dnnl_inner_product_backward_data_desc_init(desc, &src, &weight, &dst);
-}
-
-static co_status conv2d_plan_backward_data(conv2d *self, const co_call *call)
-{
-    static const conv2d_pass data = {conv2d_init_data, conv2d_product_data};
-    dnnl_primitive_desc_t pd = NULL;
-    co_status st;
-
-    CO_TRY(conv2d_describe(&pd, self, call, &data));
-    st = conv2d_add_backward_data(self, pd);
-    dnnl_primitive_desc_destroy(pd);
-    return st;
 }
 
 static co_status conv2d_plan_backward(co_call *call)

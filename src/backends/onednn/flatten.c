@@ -9,13 +9,14 @@
 static co_status flatten_plan(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
-    onednn_operand y = onednn_tensor(call->out[0]);
+    const co_shape *shape = &call->in[0]->shape;
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
+    onednn_operand y = onednn_tensor(self, call->out[0]);
 
     if (call->in[0]->layout.format == CO_FORMAT_PLAIN)
         return CO_OK;
     CO_TRY(onednn_begin(call));
-    y.md = onednn_plain(call->out[0]->dtype, x.md.ndims, x.md.dims);
+    y.md = onednn_plain(self, call->out[0]->dtype, shape->ndim, shape->dim);
     return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);
 }
 
@@ -23,19 +24,20 @@ static co_status flatten_plan(co_call *call)
 static co_status flatten_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;
-    const dnnl_memory_desc_t rows =
-        onednn_plain(call->out[0]->dtype, call->out[0]->shape.ndim, call->out[0]->shape.dim);
-    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+    const co_tensor *y = call->out[0];
+    const co_shape *shape = &call->in[0]->shape;
+    const_dnnl_memory_desc_t rows = onednn_plain(self, y->dtype, y->shape.ndim, y->shape.dim);
+    onednn_operand dy = onednn_tensor(self, call->grad_out[0]), dx;
 
     if (!call->grad_in[0] || (call->in[0]->layout.format == CO_FORMAT_PLAIN &&
                               call->grad_out[0]->layout.format == CO_FORMAT_PLAIN))
         return CO_OK;
     if (!self->call)
         CO_TRY(onednn_begin(call));
-    CO_TRY(onednn_convert(&dy, self, &self->backward, &rows));
+    CO_TRY(onednn_convert(&dy, self, &self->backward, rows));
     onednn_like(call->grad_in[0], call->in[0]);
-    dx = onednn_tensor(call->grad_in[0]);
-    dy.md = onednn_plain(call->out[0]->dtype, dx.md.ndims, dx.md.dims);
+    dx = onednn_tensor(self, call->grad_in[0]);
+    dy.md = onednn_plain(self, y->dtype, shape->ndim, shape->dim);
     return onednn_add_reorder(self, &self->backward, ONEDNN_ALWAYS, &dy, &dx, false);
 }
 
@@ -83,7 +85,8 @@ const co_kernel co_onednn_flatten = {
 static co_status flatten_plan_unpack(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]), y = onednn_tensor(call->out[0]);
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
+    const onednn_operand y = onednn_tensor(self, call->out[0]);
 
     CO_TRY(onednn_begin(call));
     return onednn_add_reorder(self, &self->forward, ONEDNN_ALWAYS, &x, &y, false);

@@ -16,29 +16,23 @@ static co_status linear_plan_product(co_call *call)
 {
     const co_linear_attr *a = call->attr;
     onednn_self *self = call->self;
-    onednn_operand src = onednn_tensor(call->in[0]), dst, bias = {0};
-    onednn_operand weight = onednn_tensor(&call->param[0]);
-    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t any_weight =
-        onednn_any(call->in[0]->dtype, 2, call->param[0].shape.dim);
-    dnnl_inner_product_desc_t desc;
-    dnnl_memory_desc_t md;
+    onednn_operand src = onednn_tensor(self, call->in[0]), dst, bias = {0};
+    onednn_operand weight = onednn_tensor(self, &call->param[0]);
+    dnnl_status_t st;
 
     if (a->bias)
-        bias = onednn_tensor(&call->param[1]);
-    CO_TRY(onednn_check(dnnl_inner_product_forward_desc_init(&desc, onednn_direction(call),
-                                                             &any_src, &any_weight,
-                                                             a->bias ? &bias.md : NULL, &any_dst),
-                        call, "describe the layer"));
-    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
-    md = onednn_chosen(self->forward_pd, DNNL_ARG_DST);
-    onednn_set_format(call->out[0], &self->out, &md);
-    dst = onednn_tensor(call->out[0]);
-    md = onednn_chosen(self->forward_pd, DNNL_ARG_SRC);
-    CO_TRY(onednn_convert(&src, self, &self->forward, &md));
-    md = onednn_chosen(self->forward_pd, DNNL_ARG_WEIGHTS);
-    CO_TRY(onednn_convert(&weight, self, &self->forward, &md));
+        bias = onednn_tensor(self, &call->param[1]);
+    st = dnnl_inner_product_forward_primitive_desc_create(
+        &self->forward_pd, self->engine, onednn_direction(call), onednn_any_of(self, call->in[0]),
+        onednn_any(self, call->in[0]->dtype, 2, call->param[0].shape.dim), bias.md,
+        onednn_any_of(self, call->out[0]), self->attr);
+    CO_TRY(onednn_described(self, st, &self->forward_pd));
+    onednn_set_format(self, call->out[0], onednn_chosen(self->forward_pd, DNNL_ARG_DST));
+    dst = onednn_tensor(self, call->out[0]);
+    CO_TRY(
+        onednn_convert(&src, self, &self->forward, onednn_chosen(self->forward_pd, DNNL_ARG_SRC)));
+    CO_TRY(onednn_convert(&weight, self, &self->forward,
+                          onednn_chosen(self->forward_pd, DNNL_ARG_WEIGHTS)));
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, &src},
                                   {DNNL_ARG_WEIGHTS, &weight},
@@ -63,15 +57,14 @@ static co_status linear_add_backward_weights(onednn_self *self, const_dnnl_primi
 {
     const co_call *call = self->call;
     const co_linear_attr *a = call->attr;
-    const dnnl_memory_desc_t weight_md = onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS);
-    const onednn_operand weight_store = onednn_tensor(&call->grad_param[0]);
+    const onednn_operand weight_store = onednn_tensor(self, &call->grad_param[0]);
     const size_t mark = self->backward.scratch;
     onednn_operand weight, bias = {0}, bias_store = {0};
 
-    weight = onednn_gradient(self, when, &weight_store, &weight_md);
+    weight = onednn_gradient(self, when, &weight_store, onednn_chosen(pd, DNNL_ARG_DIFF_WEIGHTS));
     if (a->bias) {
-        bias_store = onednn_tensor(&call->grad_param[1]);
-        bias = onednn_gradient(self, when, &bias_store, &bias_store.md);
+        bias_store = onednn_tensor(self, &call->grad_param[1]);
+        bias = onednn_gradient(self, when, &bias_store, bias_store.md);
     }
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, src},
@@ -91,46 +84,33 @@ static co_status linear_add_backward_weights(onednn_self *self, const_dnnl_primi
 static co_status linear_plan_backward_weights(onednn_self *self, const co_call *call)
 {
     const co_linear_attr *a = call->attr;
-    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t any_weight = onednn_any(CO_F32, 2, call->param[0].shape.dim);
-    const dnnl_memory_desc_t plain_bias = onednn_plain(CO_F32, 1, &a->out);
-    onednn_operand src = onednn_tensor(call->in[0]), diff_dst = onednn_tensor(call->grad_out[0]);
+    onednn_operand src = onednn_tensor(self, call->in[0]);
+    onednn_operand diff_dst = onednn_tensor(self, call->grad_out[0]);
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_inner_product_desc_t desc;
-    dnnl_memory_desc_t md;
-    co_status st;
+    dnnl_status_t st;
 
-    CO_TRY(onednn_check(dnnl_inner_product_backward_weights_desc_init(
-                            &desc, &any_src, &any_weight, a->bias ? &plain_bias : NULL, &any_dst),
-                        call, "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, self, &desc));
-    md = onednn_chosen(pd, DNNL_ARG_SRC);
-    st = onednn_convert(&src, self, &self->backward, &md);
-    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
-    if (st == CO_OK)
-        st = onednn_convert(&diff_dst, self, &self->backward, &md);
-    if (st == CO_OK)
-        st = linear_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src, &diff_dst);
-    if (st == CO_OK)
-        st = linear_add_backward_weights(self, pd, ONEDNN_ACCUMULATE, &src, &diff_dst);
-    dnnl_primitive_desc_destroy(pd);
-    return st;
+    st = dnnl_inner_product_backward_weights_primitive_desc_create(
+        &pd, self->engine, onednn_any_of(self, call->in[0]),
+        onednn_any(self, CO_F32, 2, call->param[0].shape.dim),
+        a->bias ? onednn_plain(self, CO_F32, 1, &a->out) : NULL, onednn_any_of(self, call->out[0]),
+        self->forward_pd, self->attr);
+    CO_TRY(onednn_described(self, st, &pd));
+    CO_TRY(onednn_convert(&src, self, &self->backward, onednn_chosen(pd, DNNL_ARG_SRC)));
+    CO_TRY(onednn_convert(&diff_dst, self, &self->backward, onednn_chosen(pd, DNNL_ARG_DIFF_DST)));
+    CO_TRY(linear_add_backward_weights(self, pd, ONEDNN_OVERWRITE, &src, &diff_dst));
+    return linear_add_backward_weights(self, pd, ONEDNN_ACCUMULATE, &src, &diff_dst);
 }
 
 static co_status linear_add_backward_data(onednn_self *self, const_dnnl_primitive_desc_t pd)
 {
     const co_call *call = self->call;
-    onednn_operand weight = onednn_tensor(&call->param[0]);
-    onednn_operand diff_dst = onednn_tensor(call->grad_out[0]), diff_src;
-    dnnl_memory_desc_t md = onednn_chosen(pd, DNNL_ARG_DIFF_SRC);
+    onednn_operand weight = onednn_tensor(self, &call->param[0]);
+    onednn_operand diff_dst = onednn_tensor(self, call->grad_out[0]), diff_src;
 
-    onednn_set_format(call->grad_in[0], &self->grad_in, &md);
-    diff_src = onednn_tensor(call->grad_in[0]);
-    md = onednn_chosen(pd, DNNL_ARG_DIFF_DST);
-    CO_TRY(onednn_convert(&diff_dst, self, &self->backward, &md));
-    md = onednn_chosen(pd, DNNL_ARG_WEIGHTS);
-    CO_TRY(onednn_convert(&weight, self, &self->backward, &md));
+    onednn_set_format(self, call->grad_in[0], onednn_chosen(pd, DNNL_ARG_DIFF_SRC));
+    diff_src = onednn_tensor(self, call->grad_in[0]);
+    CO_TRY(onednn_convert(&diff_dst, self, &self->backward, onednn_chosen(pd, DNNL_ARG_DIFF_DST)));
+    CO_TRY(onednn_convert(&weight, self, &self->backward, onednn_chosen(pd, DNNL_ARG_WEIGHTS)));
     {
         const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
                                   {DNNL_ARG_WEIGHTS, &weight},
@@ -143,45 +123,40 @@ static co_status linear_add_backward_data(onednn_self *self, const_dnnl_primitiv
 static co_status linear_plan_backward_product(co_call *call)
 {
     onednn_self *self = call->self;
-    const dnnl_memory_desc_t any_src = onednn_any_of(call->in[0]);
-    const dnnl_memory_desc_t any_dst = onednn_any_of(call->out[0]);
-    const dnnl_memory_desc_t any_weight =
-        onednn_any(call->in[0]->dtype, 2, call->param[0].shape.dim);
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_inner_product_desc_t desc;
-    co_status st;
+    dnnl_status_t st;
 
     CO_TRY(linear_plan_backward_weights(self, call));
     if (!call->grad_in[0])
         return CO_OK;
     self->backward.scratch = 0; /* the gradients of the weights have been stored by then */
-    CO_TRY(onednn_check(
-        dnnl_inner_product_backward_data_desc_init(&desc, &any_src, &any_weight, &any_dst), call,
-        "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, self, &desc));
-    st = linear_add_backward_data(self, pd);
-    dnnl_primitive_desc_destroy(pd);
-    return st;
+    st = dnnl_inner_product_backward_data_primitive_desc_create(
+        &pd, self->engine, onednn_any_of(self, call->in[0]),
+        onednn_any(self, call->in[0]->dtype, 2, call->param[0].shape.dim),
+        onednn_any_of(self, call->out[0]), self->forward_pd, self->attr);
+    CO_TRY(onednn_described(self, st, &pd));
+    return linear_add_backward_data(self, pd);
 }
 
 static co_status linear_plan_backward_own(co_call *call)
 {
     linear *self = call->self;
     onednn_self *base = &self->base;
-    const dnnl_memory_desc_t src = onednn_plain(CO_F32, 2, call->in[0]->shape.dim);
-    const dnnl_memory_desc_t dst = onednn_plain(CO_F32, 2, call->out[0]->shape.dim);
+    const_dnnl_memory_desc_t src = onednn_plain(base, CO_F32, 2, call->in[0]->shape.dim);
+    const_dnnl_memory_desc_t dst = onednn_plain(base, CO_F32, 2, call->out[0]->shape.dim);
     const int64_t floats = (int64_t)(gemm_backward_bytes(&self->own, call) / sizeof(float));
-    const dnnl_memory_desc_t room = onednn_plain(CO_F32, 1, &floats);
+    const_dnnl_memory_desc_t room = onednn_plain(base, CO_F32, 1, &floats);
 
     base->back_loops = self->own.loops->name;
-    self->src = onednn_tensor(call->in[0]);
-    self->grad_out = onednn_tensor(call->grad_out[0]);
-    CO_TRY(onednn_convert(&self->src, base, &base->backward, &src));
-    CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, &dst));
+    CO_TRY(base->descs.failure);
+    self->src = onednn_tensor(base, call->in[0]);
+    self->grad_out = onednn_tensor(base, call->grad_out[0]);
+    CO_TRY(onednn_convert(&self->src, base, &base->backward, src));
+    CO_TRY(onednn_convert(&self->grad_out, base, &base->backward, dst));
     if (call->grad_in[0])
-        onednn_set_format(call->grad_in[0], &base->grad_in, &src);
-    self->room = onednn_scratch(base, &base->backward, &room);
-    return CO_OK;
+        onednn_set_format(base, call->grad_in[0], src);
+    self->room = onednn_scratch(base, &base->backward, room);
+    return base->descs.failure;
 }
 
 static co_status linear_plan_backward(co_call *call)

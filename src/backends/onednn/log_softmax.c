@@ -6,16 +6,17 @@
 static co_status log_softmax_plan(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
     onednn_operand y;
-    dnnl_logsoftmax_desc_t desc;
+    dnnl_status_t st;
 
     CO_TRY(onednn_begin(call));
     onednn_like(call->out[0], call->in[0]);
-    y = onednn_tensor(call->out[0]);
-    CO_TRY(onednn_check(dnnl_logsoftmax_forward_desc_init(&desc, onednn_direction(call), &x.md, 1),
-                        call, "describe the layer"));
-    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    y = onednn_tensor(self, call->out[0]);
+    st = dnnl_softmax_forward_primitive_desc_create(&self->forward_pd, self->engine,
+                                                    onednn_direction(call), dnnl_softmax_log, x.md,
+                                                    y.md, 1, self->attr);
+    CO_TRY(onednn_described(self, st, &self->forward_pd));
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, &x}, {DNNL_ARG_DST, &y}};
 
@@ -26,28 +27,25 @@ static co_status log_softmax_plan(co_call *call)
 static co_status log_softmax_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand y = onednn_tensor(call->out[0]);
-    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+    const onednn_operand y = onednn_tensor(self, call->out[0]);
+    onednn_operand dy = onednn_tensor(self, call->grad_out[0]), dx;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_logsoftmax_desc_t desc;
-    co_status st;
+    dnnl_status_t st;
 
     if (!call->grad_in[0])
         return CO_OK;
-    CO_TRY(onednn_convert(&dy, self, &self->backward, &y.md));
+    CO_TRY(onednn_convert(&dy, self, &self->backward, y.md));
     onednn_like(call->grad_in[0], call->out[0]);
-    dx = onednn_tensor(call->grad_in[0]);
-    CO_TRY(onednn_check(dnnl_logsoftmax_backward_desc_init(&desc, &dx.md, &y.md, 1), call,
-                        "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, self, &desc));
+    dx = onednn_tensor(self, call->grad_in[0]);
+    st = dnnl_softmax_backward_primitive_desc_create(&pd, self->engine, dnnl_softmax_log, dx.md,
+                                                     dy.md, y.md, 1, self->forward_pd, self->attr);
+    CO_TRY(onednn_described(self, st, &pd));
     {
         const onednn_arg arg[] = {
             {DNNL_ARG_DST, &y}, {DNNL_ARG_DIFF_DST, &dy}, {DNNL_ARG_DIFF_SRC, &dx}};
 
-        st = onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
+        return onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
     }
-    dnnl_primitive_desc_destroy(pd);
-    return st;
 }
 
 const co_kernel co_onednn_log_softmax = {

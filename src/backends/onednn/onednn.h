@@ -8,9 +8,8 @@
 #ifndef CO_BACKENDS_ONEDNN_ONEDNN_H
 #define CO_BACKENDS_ONEDNN_ONEDNN_H
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include "backends/backends.h"
+#include "backends/onednn/dnnl_api.h"
 #include "core/isa.h"
 #include "ops/ops.h"
 
@@ -19,7 +18,7 @@
 
 /* Memory of a primitive. *base is read when the plan is bound. */
 typedef struct onednn_operand {
-    dnnl_memory_desc_t md;
+    const_dnnl_memory_desc_t md; /* lives as long as the call */
     void *const *base;
     size_t offset;
 } onednn_operand;
@@ -59,10 +58,10 @@ typedef struct onednn_self {
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr;       /* scratchpads are ours */
     bool small;                       /* synchronizing threads would take longer than computing */
+    onednn_descs descs;               /* all that the call's plans have described */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
     const char *loops;                /* for profiles: code that runs besides primitives, or NULL */
     const char *back_loops;           /* of the backward pass, if not the same */
-    dnnl_memory_desc_t out, grad_in;  /* descriptors of opaque layouts */
     onednn_program forward, backward;
 } onednn_self;
 
@@ -85,33 +84,34 @@ bool onednn_has(co_isa level);
 /* --- program.c: while planning --- */
 /* First call in every plan. */
 co_status onednn_begin(co_call *call);
-/* Row-major; and the same in the format that the primitive prefers. */
-dnnl_memory_desc_t onednn_plain(co_dtype dtype, int ndim, const int64_t *dim);
-dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim);
+/* Of a tensor: row-major; and in the format that the primitive prefers. */
+const_dnnl_memory_desc_t onednn_plain(onednn_self *self, co_dtype dtype, int ndim,
+                                      const int64_t *dim);
+const_dnnl_memory_desc_t onednn_any(onednn_self *self, co_dtype dtype, int ndim,
+                                    const int64_t *dim);
 /* Of a tensor of the call, whatever its layout is. */
-dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor);
+const_dnnl_memory_desc_t onednn_any_of(onednn_self *self, const co_tensor *tensor);
 /* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
    not rounded. Always, for fp32. */
 bool onednn_takes(const co_call *call, const char **why);
-bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
+bool onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b);
 /* A tensor of the call in its layout; `tensor` outlives the plan. */
-onednn_operand onednn_tensor(const co_tensor *tensor);
+onednn_operand onednn_tensor(onednn_self *self, const co_tensor *tensor);
 /* The format that a primitive descriptor has chosen for DNNL_ARG_`arg`. */
-dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg);
-/* Let `tensor` have the format `md`; `own` becomes its descriptor if it is not a named layout. */
-void onednn_set_format(co_tensor *tensor, dnnl_memory_desc_t *own, const dnnl_memory_desc_t *md);
-/* Of the layout, which is no opaque one, for images of this type and size. */
-dnnl_memory_desc_t onednn_named(const co_layout *layout, dnnl_data_type_t type, int ndim,
-                                const int64_t *dim);
+const_dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg);
+/* Let `tensor` have the format `md`. */
+void onednn_set_format(onednn_self *self, co_tensor *tensor, const_dnnl_memory_desc_t md);
 /* Let `tensor` have the layout of `other`. */
 void onednn_like(co_tensor *tensor, const co_tensor *other);
 /* Which kind of forward the call is. */
 dnnl_prop_kind_t onednn_direction(const co_call *call);
-/* Describe a primitive from one of oneDNN's operation descriptors. */
-co_status onednn_describe(dnnl_primitive_desc_t *out, onednn_self *self, const void *op_desc);
+/* What came of describing a primitive: `pd`, which is destroyed with the call, if `status` says so.
+ */
+co_status onednn_described(onednn_self *self, dnnl_status_t status,
+                           const dnnl_primitive_desc_t *pd);
 /* Memory of this format in the call's scratch area. */
 onednn_operand onednn_scratch(onednn_self *self, onednn_program *program,
-                              const dnnl_memory_desc_t *md);
+                              const_dnnl_memory_desc_t md);
 /* Append a step. The scratchpad that the primitive asks for is added to the arguments. */
 co_status onednn_add_step(onednn_self *self, onednn_program *program, onednn_when when,
                           const_dnnl_primitive_desc_t pd, const onednn_arg *arg, int n_arg);
@@ -120,18 +120,18 @@ co_status onednn_add_reorder(onednn_self *self, onednn_program *program, onednn_
                              const onednn_operand *from, const onednn_operand *to, bool sum);
 /* Unless `x` has the format `md`, append a reorder into scratch and let `x` be the result. */
 co_status onednn_convert(onednn_operand *x, onednn_self *self, onednn_program *program,
-                         const dnnl_memory_desc_t *md);
+                         const_dnnl_memory_desc_t md);
 /* A parameter's gradient in the format `md`: `work` is where the primitive writes it, and
    onednn_put_gradient reorders it from there to the flat store. `when` is one of the two ways. */
 onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn_operand *store,
-                               const dnnl_memory_desc_t *md);
+                               const_dnnl_memory_desc_t md);
 co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
                               const onednn_operand *store);
 
 /* --- rows.c --- */
 /* Whether it supports this reorder on this machine. */
-bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
-                      const dnnl_memory_desc_t *to);
+bool onednn_find_rows(onednn_rows *out, onednn_self *self, const_dnnl_memory_desc_t from,
+                      const_dnnl_memory_desc_t to);
 /* to = from, or to += from. */
 void onednn_run_rows(const onednn_rows *rows, float *to, const float *from, bool add, int threads);
 

@@ -6,7 +6,7 @@
 typedef struct pool {
     onednn_self base;
     dnnl_alg_kind_t alg;
-    dnnl_dims_t kernel, stride, padding;
+    dnnl_dims_t kernel, stride, dilation, padding;
 } pool;
 
 static void pool_read_attr(pool *self, const co_call *call)
@@ -23,63 +23,58 @@ static void pool_read_attr(pool *self, const co_call *call)
 static co_status pool_plan(co_call *call)
 {
     pool *self = call->self;
-    const dnnl_memory_desc_t any = onednn_any_of(call->out[0]);
-    const onednn_operand src = onednn_tensor(call->in[0]);
+    onednn_self *base = &self->base;
+    const onednn_operand src = onednn_tensor(base, call->in[0]);
     onednn_operand dst, places = {.base = &call->workspace};
-    dnnl_pooling_desc_t desc;
-    dnnl_memory_desc_t md;
+    dnnl_status_t st;
 
     CO_TRY(onednn_begin(call));
-    CO_TRY(onednn_check(dnnl_pooling_forward_desc_init(&desc, onednn_direction(call), self->alg,
-                                                       &src.md, &any, self->stride, self->kernel,
-                                                       self->padding, self->padding),
-                        call, "describe the layer"));
-    CO_TRY(onednn_describe(&self->base.forward_pd, &self->base, &desc));
-    md = onednn_chosen(self->base.forward_pd, DNNL_ARG_DST);
-    onednn_set_format(call->out[0], &self->base.out, &md);
-    dst = onednn_tensor(call->out[0]);
-    places.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WORKSPACE);
-    call->workspace_bytes = dnnl_memory_desc_get_size(&places.md);
+    st = dnnl_pooling_forward_primitive_desc_create(
+        &base->forward_pd, base->engine, onednn_direction(call), self->alg, src.md,
+        onednn_any_of(base, call->out[0]), self->stride, self->kernel, self->dilation,
+        self->padding, self->padding, base->attr);
+    CO_TRY(onednn_described(base, st, &base->forward_pd));
+    onednn_set_format(base, call->out[0], onednn_chosen(base->forward_pd, DNNL_ARG_DST));
+    dst = onednn_tensor(base, call->out[0]);
+    places.md = onednn_chosen(base->forward_pd, DNNL_ARG_WORKSPACE);
+    call->workspace_bytes = dnnl_memory_desc_get_size(places.md);
     {
         const onednn_arg arg[] = {
             {DNNL_ARG_SRC, &src}, {DNNL_ARG_DST, &dst}, {DNNL_ARG_WORKSPACE, &places}};
 
-        return onednn_add_step(&self->base, &self->base.forward, ONEDNN_ALWAYS,
-                               self->base.forward_pd, arg, call->workspace_bytes ? 3 : 2);
+        return onednn_add_step(base, &base->forward, ONEDNN_ALWAYS, base->forward_pd, arg,
+                               call->workspace_bytes ? 3 : 2);
     }
 }
 
 static co_status pool_plan_backward(co_call *call)
 {
     pool *self = call->self;
-    const onednn_operand dst = onednn_tensor(call->out[0]);
+    onednn_self *base = &self->base;
+    const onednn_operand dst = onednn_tensor(base, call->out[0]);
     onednn_operand diff_dst, diff_src, places = {.base = &call->workspace};
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_pooling_desc_t desc;
-    co_status st;
+    dnnl_status_t st;
 
     if (!call->grad_in[0])
         return CO_OK;
-    diff_dst = onednn_tensor(call->grad_out[0]);
-    CO_TRY(onednn_convert(&diff_dst, &self->base, &self->base.backward, &dst.md));
+    diff_dst = onednn_tensor(base, call->grad_out[0]);
+    CO_TRY(onednn_convert(&diff_dst, base, &base->backward, dst.md));
     onednn_like(call->grad_in[0], call->in[0]);
-    diff_src = onednn_tensor(call->grad_in[0]);
-    CO_TRY(onednn_check(dnnl_pooling_backward_desc_init(&desc, self->alg, &diff_src.md,
-                                                        &diff_dst.md, self->stride, self->kernel,
-                                                        self->padding, self->padding),
-                        call, "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, &self->base, &desc));
-    places.md = onednn_chosen(self->base.forward_pd, DNNL_ARG_WORKSPACE);
+    diff_src = onednn_tensor(base, call->grad_in[0]);
+    st = dnnl_pooling_backward_primitive_desc_create(
+        &pd, base->engine, self->alg, diff_src.md, diff_dst.md, self->stride, self->kernel,
+        self->dilation, self->padding, self->padding, base->forward_pd, base->attr);
+    CO_TRY(onednn_described(base, st, &pd));
+    places.md = onednn_chosen(base->forward_pd, DNNL_ARG_WORKSPACE);
     {
         const onednn_arg arg[] = {{DNNL_ARG_DIFF_DST, &diff_dst},
                                   {DNNL_ARG_DIFF_SRC, &diff_src},
                                   {DNNL_ARG_WORKSPACE, &places}};
 
-        st = onednn_add_step(&self->base, &self->base.backward, ONEDNN_ALWAYS, pd, arg,
-                             call->workspace_bytes ? 3 : 2);
+        return onednn_add_step(base, &base->backward, ONEDNN_ALWAYS, pd, arg,
+                               call->workspace_bytes ? 3 : 2);
     }
-    dnnl_primitive_desc_destroy(pd);
-    return st;
 }
 
 static co_status pool_plan_max(co_call *call)

@@ -47,37 +47,31 @@ static dnnl_data_type_t program_type(co_dtype dtype)
     return dtype == CO_BF16 ? dnnl_bf16 : dtype == CO_F16 ? dnnl_f16 : dnnl_f32;
 }
 
-/* Cannot fail: sizes are positive and the number of dimensions is at most CO_MAX_DIMS. */
-static dnnl_memory_desc_t program_describe_memory(co_dtype dtype, int ndim, const int64_t *dim,
-                                                  dnnl_format_tag_t tag)
-{
-    dnnl_memory_desc_t md = {0};
-    dnnl_dims_t dims = {0};
-
-    for (int i = 0; i < ndim; i++)
-        dims[i] = dim[i];
-    dnnl_memory_desc_init_by_tag(&md, ndim, dims, program_type(dtype), tag);
-    return md;
-}
-
-dnnl_memory_desc_t onednn_plain(co_dtype dtype, int ndim, const int64_t *dim)
+static dnnl_format_tag_t program_plain_tag(int ndim)
 {
     static const dnnl_format_tag_t tag[] = {
         dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
-    return program_describe_memory(dtype, ndim, dim, tag[ndim]);
+    return tag[ndim];
 }
 
-dnnl_memory_desc_t onednn_any(co_dtype dtype, int ndim, const int64_t *dim)
+const_dnnl_memory_desc_t onednn_plain(onednn_self *self, co_dtype dtype, int ndim,
+                                      const int64_t *dim)
 {
-    return program_describe_memory(dtype, ndim, dim, dnnl_format_tag_any);
+    return onednn_desc_of_tag(&self->descs, program_type(dtype), ndim, dim,
+                              program_plain_tag(ndim));
 }
 
-dnnl_memory_desc_t onednn_any_of(const co_tensor *tensor)
+const_dnnl_memory_desc_t onednn_any(onednn_self *self, co_dtype dtype, int ndim, const int64_t *dim)
 {
-    return onednn_any(tensor->dtype, tensor->shape.ndim, tensor->shape.dim);
+    return onednn_desc_of_tag(&self->descs, program_type(dtype), ndim, dim, dnnl_format_tag_any);
 }
 
-bool onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
+const_dnnl_memory_desc_t onednn_any_of(onednn_self *self, const co_tensor *tensor)
+{
+    return onednn_any(self, tensor->dtype, tensor->shape.ndim, tensor->shape.dim);
+}
+
+bool onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
 {
     return dnnl_memory_desc_equal(a, b) != 0;
 }
@@ -95,55 +89,52 @@ static const struct {
 
 #define PROGRAM_FORMATS (sizeof(program_formats) / sizeof(program_formats[0]))
 
-dnnl_memory_desc_t onednn_named(const co_layout *layout, dnnl_data_type_t type, int ndim,
-                                const int64_t *dim)
+/* Of the layout, which is no opaque one; all but images are plain. */
+static const_dnnl_memory_desc_t program_named(onednn_self *self, const co_layout *layout,
+                                              const onednn_dims *x)
 {
-    dnnl_memory_desc_t md = onednn_plain(CO_F32, ndim, dim);
     size_t f = 0;
 
     while (f < PROGRAM_FORMATS - 1 && !co_layout_same(&program_formats[f].layout, layout))
         f++;
-    if (ndim == 4)
-        (void)dnnl_memory_desc_init_by_tag(&md, 4, md.dims, type, program_formats[f].tag);
-    md.data_type = type;
-    return md;
+    return onednn_desc_of_tag(&self->descs, x->type, x->ndims, x->dim,
+                              x->ndims == 4 ? program_formats[f].tag : program_plain_tag(x->ndims));
 }
 
-onednn_operand onednn_tensor(const co_tensor *tensor)
+onednn_operand onednn_tensor(onednn_self *self, const co_tensor *tensor)
 {
-    const dnnl_data_type_t type = program_type(tensor->dtype);
-    onednn_operand x = {.base = &tensor->data};
+    const onednn_dims x = {program_type(tensor->dtype), tensor->shape.ndim, tensor->shape.dim};
+    onednn_operand out = {.base = &tensor->data};
 
+    /* Tensors of two types may share an opaque layout. */
     if (tensor->layout.format == CO_FORMAT_OPAQUE)
-        x.md = *(const dnnl_memory_desc_t *)tensor->layout.descriptor;
+        out.md = onednn_desc_of_type(&self->descs, tensor->layout.descriptor, x.type);
     else
-        x.md = onednn_named(&tensor->layout, type, tensor->shape.ndim, tensor->shape.dim);
-    x.md.data_type = type; /* tensors of two types may share a layout */
-    return x;
+        out.md = program_named(self, &tensor->layout, &x);
+    return out;
 }
 
-dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg)
+const_dnnl_memory_desc_t onednn_chosen(const_dnnl_primitive_desc_t pd, int arg)
 {
-    return *dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
 }
 
-void onednn_set_format(co_tensor *tensor, dnnl_memory_desc_t *own, const dnnl_memory_desc_t *md)
+void onednn_set_format(onednn_self *self, co_tensor *tensor, const_dnnl_memory_desc_t md)
 {
-    const size_t names = md->ndims == 4 ? PROGRAM_FORMATS : 1;
+    const onednn_dims x = onednn_dims_of(md);
+    const size_t names = x.ndims == 4 ? PROGRAM_FORMATS : 1;
 
     tensor->bytes = dnnl_memory_desc_get_size(md);
     for (size_t f = 0; f < names; f++) {
         const co_layout *layout = &program_formats[f].layout;
-        const dnnl_memory_desc_t named = onednn_named(layout, md->data_type, md->ndims, md->dims);
 
-        if (onednn_same(md, &named)) {
+        if (onednn_same(md, program_named(self, layout, &x))) {
             tensor->layout = *layout;
             return;
         }
     }
-    *own = *md;
     tensor->layout =
-        (co_layout){.format = CO_FORMAT_OPAQUE, .owner = &co_backend_onednn, .descriptor = own};
+        (co_layout){.format = CO_FORMAT_OPAQUE, .owner = &co_backend_onednn, .descriptor = md};
 }
 
 void onednn_like(co_tensor *tensor, const co_tensor *other)
@@ -157,18 +148,20 @@ dnnl_prop_kind_t onednn_direction(const co_call *call)
     return call->training ? dnnl_forward_training : dnnl_forward_inference;
 }
 
-co_status onednn_describe(dnnl_primitive_desc_t *out, onednn_self *self, const void *op_desc)
+co_status onednn_described(onednn_self *self, dnnl_status_t status, const dnnl_primitive_desc_t *pd)
 {
-    return onednn_check(
-        dnnl_primitive_desc_create(out, op_desc, self->attr, self->engine, self->forward_pd),
-        self->call, "describe a primitive");
+    if (status == dnnl_success)
+        status = onednn_desc_own(&self->descs, *pd);
+    if (self->descs.failure != CO_OK)
+        return self->descs.failure;
+    return onednn_check(status, self->call, "describe a primitive");
 }
 
 onednn_operand onednn_scratch(onednn_self *self, onednn_program *program,
-                              const dnnl_memory_desc_t *md)
+                              const_dnnl_memory_desc_t md)
 {
     const size_t bytes = dnnl_memory_desc_get_size(md);
-    onednn_operand x = {*md, &self->call->scratch, program->scratch};
+    onednn_operand x = {md, &self->call->scratch, program->scratch};
 
     program->scratch += (bytes + PROGRAM_ALIGN - 1) / PROGRAM_ALIGN * PROGRAM_ALIGN;
     if (self->call->scratch_bytes < program->scratch)
@@ -185,7 +178,7 @@ static co_status program_add_arg(onednn_self *self, onednn_step *step, int id,
     if (step->n_arg == ONEDNN_MAX_ARG)
         return co_fail(CO_E_FAILED, "layer %s: a primitive with too many operands",
                        self->call->name);
-    CO_TRY(onednn_check(dnnl_memory_create(&arg->memory, &x->md, self->engine, DNNL_MEMORY_NONE),
+    CO_TRY(onednn_check(dnnl_memory_create(&arg->memory, x->md, self->engine, DNNL_MEMORY_NONE),
                         self->call, "make a memory object"));
     arg->arg = id;
     step->base[step->n_arg] = x->base;
@@ -206,17 +199,18 @@ static co_status program_take_step(onednn_step **out, const onednn_self *self,
 co_status onednn_add_step(onednn_self *self, onednn_program *program, onednn_when when,
                           const_dnnl_primitive_desc_t pd, const onednn_arg *arg, int n_arg)
 {
-    const dnnl_memory_desc_t pad = onednn_chosen(pd, DNNL_ARG_SCRATCHPAD);
+    const_dnnl_memory_desc_t pad = onednn_chosen(pd, DNNL_ARG_SCRATCHPAD);
     onednn_step *step = NULL;
 
+    CO_TRY(self->descs.failure);
     CO_TRY(program_take_step(&step, self, program));
     step->when = when;
     CO_TRY(
         onednn_check(dnnl_primitive_create(&step->primitive, pd), self->call, "make a primitive"));
     for (int i = 0; i < n_arg; i++)
         CO_TRY(program_add_arg(self, step, arg[i].id, arg[i].operand));
-    if (dnnl_memory_desc_get_size(&pad) > 0) {
-        const onednn_operand x = onednn_scratch(self, program, &pad);
+    if (dnnl_memory_desc_get_size(pad) > 0) {
+        const onednn_operand x = onednn_scratch(self, program, pad);
 
         CO_TRY(program_add_arg(self, step, DNNL_ARG_SCRATCHPAD, &x));
     }
@@ -232,7 +226,7 @@ static dnnl_status_t program_sum_attr(dnnl_primitive_attr_t *out, const onednn_s
     if (st == dnnl_success)
         st = dnnl_post_ops_create(&ops);
     if (st == dnnl_success)
-        st = dnnl_post_ops_append_sum(ops, 1.0f);
+        st = onednn_append_sum(ops);
     if (st == dnnl_success)
         st = dnnl_primitive_attr_set_post_ops(*out, ops);
     dnnl_post_ops_destroy(ops);
@@ -246,36 +240,32 @@ co_status onednn_add_reorder(onednn_self *self, onednn_program *program, onednn_
     dnnl_primitive_attr_t sum_attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t st = dnnl_success;
-    co_status result;
 
     if (sum)
         st = program_sum_attr(&sum_attr, self);
     if (st == dnnl_success)
-        st = dnnl_reorder_primitive_desc_create(&pd, &from->md, self->engine, &to->md, self->engine,
+        st = dnnl_reorder_primitive_desc_create(&pd, from->md, self->engine, to->md, self->engine,
                                                 sum ? sum_attr : self->attr);
-    result = onednn_check(st, self->call, "describe a change of format");
-    if (result == CO_OK)
-        result = onednn_add_step(self, program, when, pd, arg, 2);
-    dnnl_primitive_desc_destroy(pd);
     dnnl_primitive_attr_destroy(sum_attr);
-    return result;
+    CO_TRY(onednn_described(self, st, &pd));
+    return onednn_add_step(self, program, when, pd, arg, 2);
 }
 
 co_status onednn_convert(onednn_operand *x, onednn_self *self, onednn_program *program,
-                         const dnnl_memory_desc_t *md)
+                         const_dnnl_memory_desc_t md)
 {
     const onednn_operand from = *x;
 
-    if (onednn_same(&x->md, md))
+    if (onednn_same(x->md, md))
         return CO_OK;
     *x = onednn_scratch(self, program, md);
     return onednn_add_reorder(self, program, ONEDNN_ALWAYS, &from, x, false);
 }
 
 onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn_operand *store,
-                               const dnnl_memory_desc_t *md)
+                               const_dnnl_memory_desc_t md)
 {
-    if (when == ONEDNN_OVERWRITE && onednn_same(md, &store->md))
+    if (when == ONEDNN_OVERWRITE && onednn_same(md, store->md))
         return *store;
     return onednn_scratch(self, &self->backward, md);
 }
@@ -301,7 +291,7 @@ co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_
 
     if (work->base == store->base)
         return CO_OK;
-    if (onednn_find_rows(&rows, &work->md, &store->md))
+    if (onednn_find_rows(&rows, self, work->md, store->md))
         return program_add_rows(self, when, &rows, work, store);
     return onednn_add_reorder(self, &self->backward, when, work, store, when == ONEDNN_ACCUMULATE);
 }
@@ -389,7 +379,7 @@ void onednn_fini(co_call *call)
 
     program_destroy(&self->forward);
     program_destroy(&self->backward);
-    dnnl_primitive_desc_destroy(self->forward_pd);
+    onednn_descs_destroy(&self->descs);
     dnnl_primitive_attr_destroy(self->attr);
     dnnl_stream_destroy(self->stream);
     dnnl_engine_destroy(self->engine);

@@ -6,18 +6,17 @@
 static co_status relu_plan(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand x = onednn_tensor(call->in[0]);
+    const onednn_operand x = onednn_tensor(self, call->in[0]);
     onednn_operand y;
-    dnnl_eltwise_desc_t desc;
+    dnnl_status_t st;
 
     CO_TRY(onednn_begin(call));
     onednn_like(call->out[0], call->in[0]);
-    y = onednn_tensor(call->out[0]);
-    CO_TRY(
-        onednn_check(dnnl_eltwise_forward_desc_init(&desc, onednn_direction(call),
-                                                    dnnl_eltwise_relu_use_dst_for_bwd, &x.md, 0, 0),
-                     call, "describe the layer"));
-    CO_TRY(onednn_describe(&self->forward_pd, self, &desc));
+    y = onednn_tensor(self, call->out[0]);
+    st = dnnl_eltwise_forward_primitive_desc_create(
+        &self->forward_pd, self->engine, onednn_direction(call), dnnl_eltwise_relu_use_dst_for_bwd,
+        x.md, y.md, 0, 0, self->attr);
+    CO_TRY(onednn_described(self, st, &self->forward_pd));
     {
         const onednn_arg arg[] = {{DNNL_ARG_SRC, &x}, {DNNL_ARG_DST, &y}};
 
@@ -28,30 +27,27 @@ static co_status relu_plan(co_call *call)
 static co_status relu_plan_backward(co_call *call)
 {
     onednn_self *self = call->self;
-    const onednn_operand y = onednn_tensor(call->out[0]);
-    onednn_operand dy = onednn_tensor(call->grad_out[0]), dx;
+    const onednn_operand y = onednn_tensor(self, call->out[0]);
+    onednn_operand dy = onednn_tensor(self, call->grad_out[0]), dx;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_eltwise_desc_t desc;
-    co_status st;
+    dnnl_status_t st;
 
     if (!call->grad_in[0])
         return CO_OK;
     /* The incoming gradient keeps its layout where possible: then dx can share its memory. */
-    onednn_like(call->grad_in[0], onednn_same(&dy.md, &y.md) ? call->grad_out[0] : call->out[0]);
-    dx = onednn_tensor(call->grad_in[0]);
-    CO_TRY(onednn_convert(&dy, self, &self->backward, &y.md));
-    CO_TRY(onednn_check(dnnl_eltwise_backward_desc_init(&desc, dnnl_eltwise_relu_use_dst_for_bwd,
-                                                        &dx.md, &y.md, 0, 0),
-                        call, "describe the layer's backward"));
-    CO_TRY(onednn_describe(&pd, self, &desc));
+    onednn_like(call->grad_in[0], onednn_same(dy.md, y.md) ? call->grad_out[0] : call->out[0]);
+    dx = onednn_tensor(self, call->grad_in[0]);
+    CO_TRY(onednn_convert(&dy, self, &self->backward, y.md));
+    st = dnnl_eltwise_backward_primitive_desc_create(
+        &pd, self->engine, dnnl_eltwise_relu_use_dst_for_bwd, dx.md, dy.md, y.md, 0, 0,
+        self->forward_pd, self->attr);
+    CO_TRY(onednn_described(self, st, &pd));
     {
         const onednn_arg arg[] = {
             {DNNL_ARG_DST, &y}, {DNNL_ARG_DIFF_DST, &dy}, {DNNL_ARG_DIFF_SRC, &dx}};
 
-        st = onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
+        return onednn_add_step(self, &self->backward, ONEDNN_ALWAYS, pd, arg, 3);
     }
-    dnnl_primitive_desc_destroy(pd);
-    return st;
 }
 
 const co_kernel co_onednn_relu = {

@@ -7,22 +7,22 @@
 #include "core/parallel.h"
 #include "kernels/weights/weights.h"
 
-bool onednn_find_rows(onednn_rows *out, const dnnl_memory_desc_t *from,
-                      const dnnl_memory_desc_t *to)
+bool onednn_find_rows(onednn_rows *out, onednn_self *self, const_dnnl_memory_desc_t from,
+                      const_dnnl_memory_desc_t to)
 {
 #ifdef CO_KERNELS_X86
-    const dnnl_memory_desc_t plain = onednn_plain(CO_F32, 4, to->dims);
-    const dnnl_dim_t *dim = from->dims;
-    dnnl_memory_desc_t blocked;
+    const onednn_dims x = onednn_dims_of(from);
+    const int64_t *dim = x.dim;
 
-    if (from->ndims != 4 || to->ndims != 4 || from->data_type != dnnl_f32 ||
+    if (x.ndims != 4 || onednn_dims_of(to).ndims != 4 || x.type != dnnl_f32 ||
         dim[0] % WEIGHTS_BLOCK || dim[1] % WEIGHTS_BLOCK || !onednn_has(CO_ISA_AVX512))
         return false;
-    (void)dnnl_memory_desc_init_by_tag(&blocked, 4, dim, dnnl_f32, dnnl_ABcd16b16a);
     *out = (onednn_rows){.blocks = dim[0] / WEIGHTS_BLOCK, .in = dim[1], .taps = dim[2] * dim[3]};
-    return onednn_same(from, &blocked) && onednn_same(to, &plain);
+    return onednn_same(from, onednn_desc_of_tag(&self->descs, dnnl_f32, 4, dim, dnnl_ABcd16b16a)) &&
+           onednn_same(to, onednn_plain(self, CO_F32, 4, dim));
 #else
     (void)out;
+    (void)self;
     (void)from;
     (void)to;
     return false;
