@@ -193,6 +193,15 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     return CO_OK;
 }
 
+co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch)
+{
+    co_plan *plan = NULL;
+
+    CO_TRY(model_find_plan(&plan, model, batch, true));
+    *out = plan;
+    return CO_OK;
+}
+
 co_shape co_model_sample(const co_model *model)
 {
     return co_model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));

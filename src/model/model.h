@@ -69,6 +69,10 @@ void co_model_setup(co_model *model, int threads);
    which work there and are ended by NULL, run the network from now on. Both are borrowed. */
 co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends);
 
+/* The plan of training micro-batches of `batch` samples, made if there is none yet. Borrowed until
+   the next one is made. */
+co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch);
+
 /* Where the host does not look at once, bad_loss of the step's values: whether all `count` losses
    of the plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);

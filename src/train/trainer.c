@@ -446,6 +446,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         trainer_say_precision(&t);
     if (st == CO_OK)
+        st = trainer_say_kernels(&t);
+    if (st == CO_OK)
         st = trainer_open_saver(&t);
     if (st == CO_OK && job->state && t.epoch_step == 0)
         trainer_check_stop(&t, &t.last);

@@ -96,6 +96,10 @@ double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, with what was before this process. */
 double trainer_epoch_seconds(const trainer *t);
 
+/* --- trainer_kernels.c --- */
+/* Where reference kernels, which the config does not ask for, make training slow. */
+co_status trainer_say_kernels(trainer *t);
+
 /* --- trainer_profile.c: nothing unless the job wants a profile --- */
 /* Once the loader is there. Collective in that all ranks measure the machine at once. */
 co_status trainer_profile_open(trainer *t);

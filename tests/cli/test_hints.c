@@ -193,6 +193,33 @@ static void train_oversubscribed_ranks_are_warned_of(void **state)
     program_assert_error(program_line("train a.yaml -n 1024 -q --run-dir many"), 2, "1024 ranks");
 }
 
+/* Groups and a dilation: convolutions that no kernel of the backend cpu takes. */
+static void train_layer_on_reference_kernels_is_said(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_write_text("slow.yaml",
+                       "layers:\n"
+                       "  - conv2d: {out: 8, kernel: 3, groups: 4, dilation: 2}\n"
+                       "  - flatten\n"
+                       "  - linear: 4\n"
+                       "data: {name: synthetic, shape: [4, 8, 8], classes: 4, samples: 64}\n"
+                       "batch: 32\n"
+                       "epochs: 1\n");
+    r = program_line("train slow.yaml --run-dir slow -s backend=cpu");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "slow: reference kernels run "));
+    assert_non_null(strstr(r->out, "most of them in conv2d0; `backend: auto`"));
+    r = program_line("train slow.yaml --run-dir asked -s backend=ref");
+    program_assert_success(r);
+    assert_null(strstr(r->out, "reference kernels"));
+    program_write_text("a.yaml", FIXTURES_CONFIG);
+    r = program_line("train a.yaml --run-dir fast");
+    program_assert_success(r);
+    assert_null(strstr(r->out, "reference kernels"));
+}
+
 static void output_of_one_is_singular(void **state)
 {
     const program_result *r;
@@ -219,6 +246,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hint_for_key_as_option_is_given),
         cmocka_unit_test(hint_typed_as_printed_is_accepted),
         cmocka_unit_test(train_oversubscribed_ranks_are_warned_of),
+        cmocka_unit_test(train_layer_on_reference_kernels_is_said),
         cmocka_unit_test(output_of_one_is_singular),
     };
     int failed;
