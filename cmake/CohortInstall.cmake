@@ -1,5 +1,4 @@
 # What `cmake --install` puts where. Nothing installed names a path of the build machine.
-include(GNUInstallDirs)
 
 # What the scripts before and after need to know.
 string(CONCAT code
@@ -7,11 +6,17 @@ string(CONCAT code
   "set(COHORT_DATADIR \"${CMAKE_INSTALL_DATADIR}\")\n"
   "set(COHORT_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")\n"
   "set(COHORT_FOLDERS \"${CMAKE_INSTALL_BINDIR};${CMAKE_INSTALL_LIBDIR}/pkgconfig;"
-  "${CMAKE_INSTALL_LIBDIR}/cmake/cohort;${CMAKE_INSTALL_INCLUDEDIR}/cohort;"
+  "${CMAKE_INSTALL_LIBDIR}/cmake/cohort;${CMAKE_INSTALL_LIBDIR}/cohort;${CMAKE_INSTALL_INCLUDEDIR}/cohort;"
   "${CMAKE_INSTALL_DATADIR}/cohort;${CMAKE_INSTALL_DOCDIR};${CMAKE_INSTALL_MANDIR}/man1;"
   "${CMAKE_INSTALL_DATADIR}/bash-completion/completions\")\n")
 install(CODE "${code}")
 install(SCRIPT cmake/InstallBegin.cmake)
+
+# Programs and libraries find their modules by where they are themselves.
+set_target_properties(cohort_shared PROPERTIES INSTALL_RPATH "\$ORIGIN/cohort")
+foreach(kind ${COHORT_MPIS})
+  install(TARGETS cohort_mpi_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cohort)
+endforeach()
 
 install(TARGETS cohort_shared EXPORT cohort
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -28,7 +33,8 @@ install(FILES ${CMAKE_BINARY_DIR}/cohort-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 if(TARGET cohort_cli)
   set_target_properties(cohort_cli PROPERTIES
-    OUTPUT_NAME cohort RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    OUTPUT_NAME cohort RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+    INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/cohort")
   install(TARGETS cohort_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
@@ -62,9 +68,6 @@ endif()
 find_package(OpenMP QUIET COMPONENTS C) # for loops that threads share
 if(OpenMP_C_FOUND)
   string(APPEND COHORT_PC_LIBS " ${OpenMP_C_FLAGS}")
-endif()
-if(COHORT_MPI)
-  string(APPEND COHORT_PC_LIBS " -lmpi")
 endif()
 if(COHORT_ONNX)
   list(JOIN PROTOBUF_C_LDFLAGS " " protobuf_c)

@@ -2,7 +2,6 @@
 # what is marked CO_API.
 get_property(modules GLOBAL PROPERTY COHORT_MODULES)
 
-include(GNUInstallDirs)
 set(objects)
 foreach(module ${modules})
   list(APPEND objects $<TARGET_OBJECTS:${module}>)

@@ -24,6 +24,7 @@
 #include "export/export.h"
 #include "telemetry/format.h"
 
+#define DOCTOR_MPIS       4
 #define DOCTOR_LOW_MEMORY ((uint64_t)512 << 20)
 #define DOCTOR_LOW_DISK   ((uint64_t)512 << 20)
 #define DOCTOR_LOW_SHM    ((uint64_t)64 << 20)
@@ -200,6 +201,10 @@ static void doctor_check_backends(doctor *d)
 
 static void doctor_check_transports(doctor *d)
 {
+    char version[DOCTOR_MPIS][256];
+
+    for (int i = 0; i < DOCTOR_MPIS && co_mpi_name(i); i++) /* before this process opens one */
+        machine_mpi(version[i], sizeof(version[i]), co_mpi_name(i));
     for (const co_comm_ops *const *t = co_transports; *t; t++) {
         const char *why = NULL;
 
@@ -210,6 +215,9 @@ static void doctor_check_transports(doctor *d)
         doctor_say(d, DOCTOR_WARN, (*t)->name, "not usable");
         doctor_remedy(why ? why : "this build or machine cannot use it");
     }
+    for (int i = 0; i < DOCTOR_MPIS && co_mpi_name(i); i++)
+        if (*version[i])
+            doctor_say(d, DOCTOR_OK, co_mpi_name(i), "%s", version[i]);
 }
 
 static void doctor_check_sharing(doctor *d)
@@ -226,10 +234,8 @@ static void doctor_check_sharing(doctor *d)
 static void doctor_check_mpiexec(doctor *d)
 {
     uint64_t bytes;
-    char path[512], text[32], library[256];
+    char path[512], text[32];
 
-    if (*co_mpi_library(library, sizeof(library)))
-        doctor_say(d, DOCTOR_OK, "MPI library", "%s", library);
     if (machine_find_program(path, sizeof(path), "mpiexec")) {
         doctor_say(d, DOCTOR_OK, "mpiexec", "%s", path);
     } else {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "comm/mpi/mpi.h"
 #include "core/mem.h"
 #include "core/open.h"
 
@@ -132,6 +133,36 @@ bool machine_find_program(char *out, size_t size, const char *name)
     }
     out[0] = '\0';
     return false;
+}
+
+static void machine_tell_mpi(int to, const char *name)
+{
+    char text[256];
+
+    setenv("COHORT_MPI", name, 1);
+    co_mpi_library(text, sizeof(text));
+    _exit(write(to, text, strlen(text)) < 0);
+}
+
+void machine_mpi(char *out, size_t size, const char *name)
+{
+    ssize_t n = 0;
+    int ends[2];
+    pid_t pid;
+
+    out[0] = '\0';
+    if (pipe(ends) != 0)
+        return;
+    pid = fork();
+    if (pid == 0)
+        machine_tell_mpi(ends[1], name);
+    close(ends[1]);
+    if (pid > 0) {
+        n = read(ends[0], out, size - 1);
+        waitpid(pid, NULL, 0);
+    }
+    close(ends[0]);
+    out[n > 0 ? n : 0] = '\0';
 }
 
 bool machine_shares_memory(void)

@@ -18,6 +18,9 @@ uint64_t machine_memory(void);
 bool machine_disk_free(uint64_t *out, const char *path);
 /* Path of a program that the shell would find. */
 bool machine_find_program(char *out, size_t size, const char *name);
+/* "MPICH 4.0.2": the MPI of this name (co_mpi_name); "" where it cannot be used. Tried by a process
+   of its own, since one process can open only one. */
+void machine_mpi(char *out, size_t size, const char *name);
 /* Whether two processes can share memory without a name, as ranks do. */
 bool machine_shares_memory(void);
 

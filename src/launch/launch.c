@@ -105,6 +105,21 @@ static bool launch_bound_already(void)
     return co_thread_cores() < (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* The launcher of one MPI and the library of another make many worlds of one rank each. */
+static co_status launch_check_world(const co_comm *comm)
+{
+    static const char *const world[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    const int started = launch_env(world);
+
+    if (started < 1 || started == co_comm_size(comm))
+        return CO_OK;
+    return co_fail(
+        CO_E_USAGE,
+        "%d ranks were started, and MPI knows of %d: mpiexec and the MPI in use are not "
+        "of one kind; set COHORT_MPI to the kind of mpiexec (openmpi, mpich), or unset it",
+        started, co_comm_size(comm));
+}
+
 static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options, co_rank_fn fn,
                                  void *arg)
 {
@@ -113,6 +128,7 @@ static co_status launch_mpi_rank(co_comm *comm, const co_launch_options *options
     static const char *const local_size[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
     int index = launch_env(local_rank), count = launch_env(local_size);
 
+    CO_TRY(launch_check_world(comm));
     if (options->ranks && options->ranks != co_comm_size(comm))
         return co_fail(CO_E_USAGE, "%d rank%s asked for, but mpiexec has started %d; leave out -n",
                        options->ranks, co_plural((uint64_t)options->ranks), co_comm_size(comm));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # hosts.sh BUILD [quick] - training over several hosts: each a set of namespaces of this machine with
 # a network, a name, processes and /dev/shm of its own, reached by ssh (scripts/hosts.sh). The MPI is
-# the one that BUILD was made for. quick: some bits alone. Exit code 77: this machine cannot.
+# the one that COHORT_MPI names, or Open MPI. quick: some bits alone. Exit code 77: this machine cannot.
 #
 # With 8 shards the weights, losses and accuracies of every run must be, to the last bit, those of
 # one process: a rank with other weights would measure another loss. Runs in which a rank, a cable or
@@ -15,14 +15,12 @@ why=$(hosts_missing)
     echo "skipped: $why"
     exit 77
 }
-case $("$cohort" doctor 2>/dev/null | grep 'MPI library' || :) in
-*MPICH*) mpi=mpich ;;
-*Open*MPI*) mpi=openmpi ;;
-*)
-    echo "skipped: this build has no MPI"
+mpi=${COHORT_MPI:-openmpi}
+"$cohort" doctor | grep -q "^ok *$mpi " || {
+    echo "skipped: $mpi or Cohort's module for it is not here"
     exit 77
-    ;;
-esac
+}
+unset COHORT_MPI
 work=$(mktemp -d "${TMPDIR:-/tmp}/cohort-hosts-XXXXXX")
 trap 'hosts_stop; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM

@@ -79,7 +79,7 @@ co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *r)
     int there = 1;
 
     if (!r->checked) {
-        CO_TRY(co_mpi_check(MPI_Test(&r->check, &there, MPI_STATUS_IGNORE), "a descriptor"));
+        CO_TRY(co_mpi_check(co_mpi->test(&r->check, &there), "a descriptor"));
         if (there)
             CO_TRY(check_any(c, r));
         r->checked = there;

@@ -25,22 +25,22 @@ co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need)
     return CO_OK;
 }
 
-MPI_Datatype co_mpi_type(co_dtype dtype)
+mpi_type co_mpi_type(co_dtype dtype)
 {
     switch (dtype) {
     case CO_F32:
-        return MPI_FLOAT;
+        return co_mpi->f32;
     case CO_F64:
-        return MPI_DOUBLE;
+        return co_mpi->f64;
     case CO_I32:
-        return MPI_INT32_T;
+        return co_mpi->i32;
     case CO_I64:
-        return MPI_INT64_T;
+        return co_mpi->i64;
     case CO_BF16:
     case CO_F16:
-        return MPI_UINT16_T;
+        return co_mpi->u16;
     default:
-        return MPI_UINT8_T;
+        return co_mpi->u8;
     }
 }
 
@@ -51,23 +51,19 @@ static void *coll_at(const void *base, const co_coll_args *args, size_t at)
 }
 
 /* n elements, of which each block has one piece: as a type whose extent is the whole block. */
-static co_status coll_block_type(MPI_Datatype *out, const co_coll_args *args, int n)
+static co_status coll_block_type(mpi_type *out, const co_coll_args *args, int n)
 {
-    const MPI_Aint extent = (MPI_Aint)(args->count * co_dtype_size(args->dtype));
-    MPI_Datatype piece;
+    const ptrdiff_t extent = (ptrdiff_t)(args->count * co_dtype_size(args->dtype));
 
-    CO_TRY(co_mpi_check(MPI_Type_contiguous(n, co_mpi_type(args->dtype), &piece), "data type"));
-    CO_TRY(co_mpi_check(MPI_Type_create_resized(piece, 0, extent, out), "data type"));
-    CO_TRY(co_mpi_check(MPI_Type_free(&piece), "data type"));
-    return co_mpi_check(MPI_Type_commit(out), "data type");
+    return co_mpi_check(co_mpi->type_block(n, co_mpi_type(args->dtype), extent, out), "data type");
 }
 
 static co_status coll_bcast(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Ibcast(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
-                                   c->data, &r->data),
+    return co_mpi_check(co_mpi->ibcast(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
+                                       a->peer, c->data, &r->data),
                         "bcast");
 }
 
@@ -75,11 +71,11 @@ static co_status coll_reduce(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
     const bool root = a->peer == c->base.rank;
-    const void *in = root && a->in == a->out ? MPI_IN_PLACE : coll_at(a->in, a, r->moved);
+    const void *in = root && a->in == a->out ? co_mpi->in_place : coll_at(a->in, a, r->moved);
 
-    return co_mpi_check(MPI_Ireduce(in, root ? coll_at(a->out, a, r->moved) : NULL, n,
-                                    co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), a->peer,
-                                    c->data, &r->data),
+    return co_mpi_check(co_mpi->ireduce(in, root ? coll_at(a->out, a, r->moved) : NULL, n,
+                                        co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op),
+                                        a->peer, c->data, &r->data),
                         "reduce");
 }
 
@@ -90,56 +86,58 @@ static co_status coll_reduce_scatter(mpi_comm *c, mpi_request *r, int n)
     const int to = (int)(r->moved / a->count);
     const size_t at = r->moved % a->count;
 
-    return co_mpi_check(
-        MPI_Ireduce(coll_at(a->in, a, r->moved), to == c->base.rank ? coll_at(a->out, a, at) : NULL,
-                    n, co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), to, c->data, &r->data),
-        "reduce_scatter");
+    return co_mpi_check(co_mpi->ireduce(coll_at(a->in, a, r->moved),
+                                        to == c->base.rank ? coll_at(a->out, a, at) : NULL, n,
+                                        co_mpi_type(a->dtype), co_mpi_op(c, a->dtype, a->op), to,
+                                        c->data, &r->data),
+                        "reduce_scatter");
 }
 
 static co_status coll_allgather(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
-    MPI_Datatype block;
+    mpi_type block;
 
     CO_TRY(coll_block_type(&block, a, n));
-    CO_TRY(co_mpi_check(MPI_Iallgather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
-                                       coll_at(a->out, a, r->moved), 1, block, c->data, &r->data),
-                        "allgather"));
-    return co_mpi_check(MPI_Type_free(&block), "allgather");
+    CO_TRY(
+        co_mpi_check(co_mpi->iallgather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
+                                        coll_at(a->out, a, r->moved), 1, block, c->data, &r->data),
+                     "allgather"));
+    return co_mpi_check(co_mpi->type_free(&block), "allgather");
 }
 
 static co_status coll_gather(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
-    MPI_Datatype block;
+    mpi_type block;
 
     CO_TRY(coll_block_type(&block, a, n));
-    CO_TRY(co_mpi_check(MPI_Igather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
-                                    coll_at(a->out, a, r->moved), 1, block, a->peer, c->data,
-                                    &r->data),
+    CO_TRY(co_mpi_check(co_mpi->igather(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
+                                        coll_at(a->out, a, r->moved), 1, block, a->peer, c->data,
+                                        &r->data),
                         "gather"));
-    return co_mpi_check(MPI_Type_free(&block), "gather");
+    return co_mpi_check(co_mpi->type_free(&block), "gather");
 }
 
 static co_status coll_scatter(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
-    MPI_Datatype block;
+    mpi_type block;
 
     CO_TRY(coll_block_type(&block, a, n));
-    CO_TRY(co_mpi_check(MPI_Iscatter(coll_at(a->in, a, r->moved), 1, block,
-                                     coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
-                                     a->peer, c->data, &r->data),
+    CO_TRY(co_mpi_check(co_mpi->iscatter(coll_at(a->in, a, r->moved), 1, block,
+                                         coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
+                                         a->peer, c->data, &r->data),
                         "scatter"));
-    return co_mpi_check(MPI_Type_free(&block), "scatter");
+    return co_mpi_check(co_mpi->type_free(&block), "scatter");
 }
 
 static co_status coll_send(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Isend(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
-                                  CO_MPI_TAG_DATA, c->data, &r->data),
+    return co_mpi_check(co_mpi->isend(coll_at(a->in, a, r->moved), n, co_mpi_type(a->dtype),
+                                      a->peer, CO_MPI_TAG_DATA, c->data, &r->data),
                         "send");
 }
 
@@ -147,8 +145,8 @@ static co_status coll_receive(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;
 
-    return co_mpi_check(MPI_Irecv(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype), a->peer,
-                                  CO_MPI_TAG_DATA, c->data, &r->data),
+    return co_mpi_check(co_mpi->irecv(coll_at(a->out, a, r->moved), n, co_mpi_type(a->dtype),
+                                      a->peer, CO_MPI_TAG_DATA, c->data, &r->data),
                         "recv");
 }
 

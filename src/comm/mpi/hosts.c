@@ -17,30 +17,30 @@
 
 /* Ranks of this host, by their order in the world. For tests every K of them may count as a
    host of their own. */
-static co_status host_find(MPI_Comm *out, MPI_Comm world)
+static co_status host_find(mpi_communicator *out, mpi_communicator world)
 {
     const char *text = getenv(HOST_ENV);
     const int each = text ? atoi(text) : 0;
-    MPI_Comm all;
+    mpi_communicator all;
     int rank, code;
 
     if (text && each < 1)
         return co_fail(CO_E_USAGE, HOST_ENV ": '%s'; give 1 or more, or leave it unset", text);
-    CO_TRY(co_mpi_check(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &all),
-                        "finding hosts"));
+    CO_TRY(co_mpi_check(co_mpi->comm_split_hosts(world, &all), "finding hosts"));
     if (each == 0) {
         *out = all;
         return CO_OK;
     }
-    MPI_Comm_rank(all, &rank);
-    code = MPI_Comm_split(all, rank / each, 0, out);
-    MPI_Comm_free(&all);
+    co_mpi->comm_rank(all, &rank);
+    code = co_mpi->comm_split(all, rank / each, 0, out);
+    co_mpi->comm_free(&all);
     return co_mpi_check(code, "finding hosts");
 }
 
-static co_status host_sum(int *total, MPI_Comm comm, int mine)
+static co_status host_sum(int *total, mpi_communicator comm, int mine)
 {
-    return co_mpi_check(MPI_Allreduce(&mine, total, 1, MPI_INT, MPI_SUM, comm), "counting hosts");
+    return co_mpi_check(co_mpi->allreduce(&mine, total, 1, co_mpi->i32, co_mpi->sum, comm),
+                        "counting hosts");
 }
 
 /* Whether no rank has another one on its host. */
@@ -50,14 +50,16 @@ static bool host_is_apart(const mpi_comm *c)
 }
 
 /* One rank makes the memory, the others join it; a failure is reported in *why, not returned. */
-static co_status host_share(mpi_host *h, MPI_Comm host, int rank, int size, const char **why)
+static co_status host_share(mpi_host *h, mpi_communicator host, int rank, int size,
+                            const char **why)
 {
     co_shm_address address = {.region = -1};
 
     *why = "";
     if (rank == 0 && co_shm_create_open(&h->shm, &address, size) != CO_OK)
         *why = co_error_message();
-    CO_TRY(co_mpi_check(MPI_Bcast(&address, sizeof(address), MPI_BYTE, 0, host), "an address"));
+    CO_TRY(
+        co_mpi_check(co_mpi->bcast(&address, sizeof(address), co_mpi->u8, 0, host), "an address"));
     if (rank > 0 && address.region < 0)
         return CO_OK; /* as rank 0 determined */
     if (rank > 0 && co_shm_join(&h->shm, &address, size) != CO_OK)
@@ -65,13 +67,13 @@ static co_status host_share(mpi_host *h, MPI_Comm host, int rank, int size, cons
     return CO_OK;
 }
 
-static co_status host_open(mpi_comm *c, MPI_Comm host)
+static co_status host_open(mpi_comm *c, mpi_communicator host)
 {
     const char *why;
     int rank, size, good;
 
-    MPI_Comm_rank(host, &rank);
-    MPI_Comm_size(host, &size);
+    co_mpi->comm_rank(host, &rank);
+    co_mpi->comm_size(host, &size);
     CO_TRY(host_sum(&c->host.hosts, c->check, rank == 0));
     if (host_is_apart(c))
         return CO_OK;
@@ -100,12 +102,12 @@ static co_status host_open(mpi_comm *c, MPI_Comm host)
 
 co_status co_mpi_host_open(mpi_comm *c)
 {
-    MPI_Comm host;
+    mpi_communicator host;
     co_status st;
 
     CO_TRY(host_find(&host, c->check));
     st = host_open(c, host);
-    MPI_Comm_free(&host);
+    co_mpi->comm_free(&host);
     return st;
 }
 

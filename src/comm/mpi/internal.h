@@ -2,7 +2,7 @@
 #ifndef CO_COMM_MPI_INTERNAL_H
 #define CO_COMM_MPI_INTERNAL_H
 
-#include <mpi.h>
+#include "comm/mpi/calls.h"
 
 #include "comm/comm_internal.h"
 
@@ -29,7 +29,7 @@ typedef struct mpi_comm {
     co_comm base;
     /* owned. Descriptors are compared as soon as they are posted, data moves later: on one
        communicator ranks could start the two in different orders. */
-    MPI_Comm check, data;
+    mpi_communicator check, data;
     int world_rank;
     co_comm_cause cause;
     uint32_t sequence;
@@ -44,7 +44,7 @@ typedef struct mpi_comm {
        sequence + 1. */
     uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
-    MPI_Op half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
+    mpi_operator half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
     mpi_host host;
     struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: there is one */
     struct mpi_progress_thread *progress_thread; /* owned; NULL: none */
@@ -53,7 +53,7 @@ typedef struct mpi_comm {
 typedef struct mpi_request {
     co_comm_link link;
     co_coll_descriptor descriptor;
-    MPI_Request check, data; /* MPI_REQUEST_NULL: not in flight */
+    mpi_transfer check, data; /* co_mpi->no_transfer: not in flight */
     uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
     bool checked, noted;
     uint64_t since_ns; /* time of this rank's first unsuccessful poll */
@@ -62,6 +62,11 @@ typedef struct mpi_request {
     int stage;         /* of the piece */
     size_t entered;    /* elements of an all-reduce that have entered the pipeline */
 } mpi_request;
+
+/* load.c: the calls of the MPI in use; NULL until co_mpi_load has succeeded. */
+extern const co_mpi_calls *co_mpi;
+/* CO_E_UNSUPPORTED with the remedy where there is none. */
+co_status co_mpi_load(void);
 
 co_status co_mpi_check(int code, const char *what);
 /* check.c: what ranks exchange about an operation, [2 * CO_MPI_FIELDS]. */
@@ -93,7 +98,7 @@ void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
 /* Make a buffer of malloc's at least `need` bytes long. */
 co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need);
 
-MPI_Datatype co_mpi_type(co_dtype dtype);
+mpi_type co_mpi_type(co_dtype dtype);
 
 /* waiting_ranks.c: notify the others, once, when this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
@@ -109,7 +114,7 @@ void co_mpi_read_last_notes(mpi_comm *c);
    the communicator. AVG is a sum here. */
 co_status co_mpi_ops_create(mpi_comm *c);
 void co_mpi_ops_free(mpi_comm *c);
-MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
+mpi_operator co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
 
 /* tree.c: a piece of n elements of a tree all-reduce, in two stages. */
 co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);

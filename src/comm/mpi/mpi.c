@@ -21,37 +21,14 @@
 /* MPI is initialised once per process, so whether we have to finalize it is per process, too. */
 static bool mpi_is_ours;
 
-bool co_mpi_available(const char **why)
-{
-    (void)why;
-    return true;
-}
-
-char *co_mpi_library(char *out, size_t size)
-{
-    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int n = 0;
-
-    /* The first line up to a comma, with blanks for tabs: all that a person asks for. */
-    if (MPI_Get_library_version(text, &n) != MPI_SUCCESS)
-        n = 0;
-    text[strcspn(text, ",\n")] = '\0';
-    for (char *tab = text; (tab = strchr(tab, '\t')) != NULL;)
-        *tab = ' ';
-    snprintf(out, size, "%s", text);
-    return out;
-}
-
 co_status co_mpi_check(int code, const char *what)
 {
-    char text[MPI_MAX_ERROR_STRING];
-    int n = 0;
+    char text[512];
 
-    if (code == MPI_SUCCESS)
+    if (code == co_mpi->success)
         return CO_OK;
-    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
-        n = 0;
-    return co_fail(CO_E_FAILED, "MPI failed in %s: %.*s", what, n, text);
+    (void)co_mpi->error_string(code, text, sizeof(text));
+    return co_fail(CO_E_FAILED, "MPI failed in %s: %s", what, text);
 }
 
 /* ---- operations begin ---- */
@@ -61,8 +38,8 @@ static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
     r->descriptor = co_comm_descriptor(&r->link.base.args, c->sequence++);
     co_mpi_describe_fields(r->mine, &r->descriptor);
     co_comm_queue_push(&c->collectives, &r->link);
-    return co_mpi_check(MPI_Iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, MPI_UINT64_T, MPI_MAX,
-                                       c->check, &r->check),
+    return co_mpi_check(co_mpi->iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, co_mpi->u64,
+                                           co_mpi->max, c->check, &r->check),
                         "comparing descriptors");
 }
 
@@ -75,12 +52,12 @@ static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
     c->pending++;
     if (args->coll == CO_COLL_SEND) {
         co_comm_queue_push(&c->sends[args->peer], &r->link);
-        code = MPI_Isend(&r->descriptor, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER,
-                         c->data, &r->check);
+        code = co_mpi->isend(&r->descriptor, CO_MPI_HEADER, co_mpi->u8, args->peer,
+                             CO_MPI_TAG_HEADER, c->data, &r->check);
     } else {
         co_comm_queue_push(&c->receives[args->peer], &r->link);
-        code = MPI_Irecv(r->mine, CO_MPI_HEADER, MPI_BYTE, args->peer, CO_MPI_TAG_HEADER, c->data,
-                         &r->check);
+        code = co_mpi->irecv(r->mine, CO_MPI_HEADER, co_mpi->u8, args->peer, CO_MPI_TAG_HEADER,
+                             c->data, &r->check);
     }
     return co_mpi_check(code, "a message's header");
 }
@@ -94,9 +71,9 @@ static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
     bool ended;
 
     while (r->moved < elements) {
-        if (r->data == MPI_REQUEST_NULL)
+        if (r->data == co_mpi->no_transfer)
             CO_TRY(co_mpi_start_piece(c, r));
-        CO_TRY(co_mpi_check(MPI_Test(&r->data, &arrived, MPI_STATUS_IGNORE),
+        CO_TRY(co_mpi_check(co_mpi->test(&r->data, &arrived),
                             co_comm_coll_name(r->link.base.args.coll)));
         if (!arrived)
             return CO_OK;
@@ -196,7 +173,7 @@ static co_status mpi_post(co_request **out, co_comm *comm, const co_coll_args *a
     r = co_comm_take_request(comm, sizeof(*r), args);
     if (!r)
         return CO_E_NOMEM;
-    r->check = r->data = MPI_REQUEST_NULL;
+    r->check = r->data = co_mpi->no_transfer;
     *out = &r->link.base;
     return mpi_start(c, r);
 }
@@ -283,7 +260,7 @@ void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
     co_mpi_end_launcher();
     co_mpi_lock(); /* for good */
-    MPI_Abort(MPI_COMM_WORLD, co_exit_code(status));
+    co_mpi->abort(co_mpi->world, co_exit_code(status));
 }
 
 static bool mpi_is_alive(const mpi_comm *c)
@@ -296,18 +273,17 @@ static bool mpi_is_alive(const mpi_comm *c)
 void co_mpi_destroy(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
-    int finalized = 0;
-    bool alive;
+    bool finalized = false, alive;
 
     co_mpi_progress_thread_close(c);
-    MPI_Finalized(&finalized);
+    co_mpi->finalized(&finalized);
     alive = mpi_is_alive(c) && !finalized;
     co_mpi_lock();
     co_mpi_pipe_close(c, alive);
     if (alive) {
         co_mpi_read_last_notes(c);
-        MPI_Comm_free(&c->check);
-        MPI_Comm_free(&c->data);
+        co_mpi->comm_free(&c->check);
+        co_mpi->comm_free(&c->data);
         co_mpi_ops_free(c);
         co_mpi_tree_free(c); /* a dead one may still write into its buffers */
     }
@@ -320,7 +296,7 @@ void co_mpi_destroy(co_comm *comm)
 }
 
 /* Takes ownership of `check`. */
-static co_status mpi_open(co_comm **out, MPI_Comm check)
+static co_status mpi_open(co_comm **out, mpi_communicator check)
 {
     mpi_comm *c = co_calloc(1, sizeof(*c));
     size_t size;
@@ -329,10 +305,9 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
         return CO_E_NOMEM;
     c->base = (co_comm){.ops = &co_transport_mpi, .timeout_ms = CO_COMM_TIMEOUT_MS};
     c->check = check;
-    MPI_Comm_set_errhandler(check, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(check, &c->base.rank);
-    MPI_Comm_size(check, &c->base.size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &c->world_rank);
+    co_mpi->comm_rank(check, &c->base.rank);
+    co_mpi->comm_size(check, &c->base.size);
+    co_mpi->comm_rank(co_mpi->world, &c->world_rank);
     size = (size_t)c->base.size;
     c->sends = co_calloc(size, sizeof(*c->sends));
     c->receives = co_calloc(size, sizeof(*c->receives));
@@ -342,15 +317,14 @@ static co_status mpi_open(co_comm **out, MPI_Comm check)
         return CO_E_NOMEM;
     c->saving = c->waiting + size;
     CO_TRY(co_mpi_ops_create(c));
-    return co_mpi_check(MPI_Comm_dup(check, &c->data), "making a communicator");
+    return co_mpi_check(co_mpi->comm_dup(check, &c->data), "making a communicator");
 }
 
 static co_status mpi_split_locked(co_comm **out, mpi_comm *c, int color, int key)
 {
-    MPI_Comm part;
+    mpi_communicator part;
 
-    CO_TRY(co_mpi_check(MPI_Comm_split(c->check, color < 0 ? MPI_UNDEFINED : color, key, &part),
-                        "split"));
+    CO_TRY(co_mpi_check(co_mpi->comm_split(c->check, color, key, &part), "split"));
     if (color >= 0)
         CO_TRY(mpi_open(out, part));
     CO_TRY(co_mpi_host_split((mpi_comm *)*out, c, color, key));
@@ -447,20 +421,21 @@ const co_comm_ops co_transport_mpi = {
 
 co_status co_comm_create_mpi(co_comm **out)
 {
-    int initialized = 0, finalized = 0, provided;
-    MPI_Comm world;
+    bool initialized = false, finalized = false;
+    mpi_communicator world;
     co_status st;
 
     *out = NULL;
-    MPI_Initialized(&initialized);
-    MPI_Finalized(&finalized);
+    CO_TRY(co_mpi_load());
+    co_mpi->initialized(&initialized);
+    co_mpi->finalized(&finalized);
     if (finalized)
         return co_fail(CO_E_USAGE, "MPI has been finalized; it cannot start twice");
     if (!initialized) {
-        CO_TRY(co_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "init"));
+        CO_TRY(co_mpi_check(co_mpi->init(), "init"));
         mpi_is_ours = true;
     }
-    CO_TRY(co_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "making a communicator"));
+    CO_TRY(co_mpi_check(co_mpi->comm_dup(co_mpi->world, &world), "making a communicator"));
     st = mpi_open(out, world);
     if (st == CO_OK)
         st = co_mpi_host_open((mpi_comm *)*out);
@@ -475,9 +450,11 @@ co_status co_comm_create_mpi(co_comm **out)
 
 void co_mpi_finalize(void)
 {
-    int finalized = 0;
+    bool finalized = false;
 
-    MPI_Finalized(&finalized);
-    if (mpi_is_ours && !finalized)
-        MPI_Finalize();
+    if (!mpi_is_ours)
+        return;
+    co_mpi->finalized(&finalized);
+    if (!finalized)
+        co_mpi->finalize();
 }

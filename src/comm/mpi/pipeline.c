@@ -31,18 +31,18 @@ static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
 
     size[0] = c->host.ranks ? c->host.ranks->size : 1;
     size[1] = -size[0];
-    CO_TRY(co_mpi_check(MPI_Allreduce(size, most, 2, MPI_INT, MPI_MAX, c->check), "counting"));
+    CO_TRY(co_mpi_check(co_mpi->allreduce(size, most, 2, co_mpi->i32, co_mpi->max, c->check),
+                        "counting"));
     p->slices = most[0] == -most[1] ? size[0] : 1;
     CO_TRY(pipe_first_rank(&first, c));
     CO_TRY(co_mpi_check(
-        MPI_Comm_split(c->check, local < p->slices ? local : MPI_UNDEFINED, first, &p->exchange),
+        co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->exchange),
         "making a communicator"));
-    if (p->exchange == MPI_COMM_NULL)
+    if (p->exchange == co_mpi->no_communicator)
         return CO_OK;
-    MPI_Comm_set_errhandler(p->exchange, MPI_ERRORS_RETURN);
-    MPI_Comm_size(p->exchange, &p->hosts);
-    MPI_Comm_rank(p->exchange, &p->me);
-    return co_mpi_check(MPI_Comm_dup(p->exchange, &p->gather), "making a communicator");
+    co_mpi->comm_size(p->exchange, &p->hosts);
+    co_mpi->comm_rank(p->exchange, &p->me);
+    return co_mpi_check(co_mpi->comm_dup(p->exchange, &p->gather), "making a communicator");
 }
 
 co_status co_mpi_pipe_open(mpi_comm *c)
@@ -54,10 +54,10 @@ co_status co_mpi_pipe_open(mpi_comm *c)
     p = c->pipe = co_calloc(1, sizeof(*p));
     if (!p)
         return CO_E_NOMEM;
-    p->exchange = p->gather = MPI_COMM_NULL;
+    p->exchange = p->gather = co_mpi->no_communicator;
     CO_TRY(pipe_open_comms(p, c));
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
-        p->piece[i].data = MPI_REQUEST_NULL;
+        p->piece[i].data = co_mpi->no_transfer;
         p->piece[i].count = co_calloc((size_t)p->hosts + 1, 4 * sizeof(int));
         if (!p->piece[i].count)
             return CO_E_NOMEM;
@@ -82,10 +82,10 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
         co_free(p->piece[i].slice);
         co_free(p->piece[i].in);
     }
-    if (p->gather != MPI_COMM_NULL)
-        MPI_Comm_free(&p->gather);
-    if (p->exchange != MPI_COMM_NULL)
-        MPI_Comm_free(&p->exchange);
+    if (p->gather != co_mpi->no_communicator)
+        co_mpi->comm_free(&p->gather);
+    if (p->exchange != co_mpi->no_communicator)
+        co_mpi->comm_free(&p->exchange);
     co_free(p);
 }
 
@@ -219,8 +219,8 @@ static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
         co_request_destroy(piece->host);
         piece->host = NULL;
     }
-    if (piece->data != MPI_REQUEST_NULL)
-        CO_TRY(co_mpi_check(MPI_Test(&piece->data, &arrived, MPI_STATUS_IGNORE), "allreduce"));
+    if (piece->data != co_mpi->no_transfer)
+        CO_TRY(co_mpi_check(co_mpi->test(&piece->data, &arrived), "allreduce"));
     *is_free = arrived;
     return CO_OK;
 }

@@ -31,15 +31,16 @@ typedef struct mpi_piece {
     size_t n_work;
     bool small;                /* the slice is exchanged whole, and not gathered */
     co_request *host;          /* owned: in flight between ranks of a host; NULL: nothing */
-    MPI_Request data;          /* between hosts */
+    mpi_transfer data;         /* between hosts */
     int *count;                /* (4, hosts) owned: offsets and lengths of parts, out and in */
     unsigned char *slice, *in; /* owned, grown as needed */
     size_t slice_bytes, in_bytes;
 } mpi_piece;
 
 typedef struct mpi_pipe {
-    /* owned: ranks with the same index in each host; MPI_COMM_NULL: this rank has no slice */
-    MPI_Comm exchange, gather;
+    /* owned: ranks with the same index in each host; co_mpi->no_communicator: this rank has no
+     * slice */
+    mpi_communicator exchange, gather;
     int hosts, me; /* of those */
     int slices;    /* ranks of each host if that is the same everywhere, else 1 */
     /* The piece that enters a stage next, and the one that leaves the last; piece i is

@@ -94,10 +94,11 @@ static int progress_start(mpi_comm *c)
 
 co_status co_mpi_progress_thread_open(mpi_comm *c)
 {
-    int level, error;
+    bool take_turns = false;
+    int error;
 
-    MPI_Query_thread(&level);
-    if (c->host.whole || c->base.size == 1 || level < MPI_THREAD_SERIALIZED)
+    co_mpi->threads_take_turns(&take_turns);
+    if (c->host.whole || c->base.size == 1 || !take_turns)
         return CO_OK;
     c->progress_thread = co_calloc(1, sizeof(*c->progress_thread));
     if (!c->progress_thread)

@@ -10,7 +10,7 @@
 #include "core/half.h"
 
 #define OP_FUNCTION(name, dtype, op)                                                               \
-    static void op_##name(void *in, void *inout, int *n, MPI_Datatype *type)                       \
+    static void op_##name(void *in, void *inout, int *n, void *type)                               \
     {                                                                                              \
         (void)type;                                                                                \
         co_reduce_pair(inout, in, inout, (size_t)*n, dtype, op);                                   \
@@ -27,7 +27,7 @@ OP_FUNCTION(max_f16, CO_F16, CO_MAX)
 
 co_status co_mpi_ops_create(mpi_comm *c)
 {
-    static MPI_User_function *const function[2][CO_REDUCE_OP_COUNT] = {
+    static mpi_combine *const function[2][CO_REDUCE_OP_COUNT] = {
         {[CO_SUM] = op_sum_bf16,
          [CO_PROD] = op_prod_bf16,
          [CO_MIN] = op_min_bf16,
@@ -42,7 +42,7 @@ co_status co_mpi_ops_create(mpi_comm *c)
 
     for (int half = 0; half < 2; half++)
         for (int op = 0; op < CO_REDUCE_OP_COUNT; op++)
-            CO_TRY(co_mpi_check(MPI_Op_create(function[half][op], 1, &c->half[half][op]),
+            CO_TRY(co_mpi_check(co_mpi->op_create(function[half][op], &c->half[half][op]),
                                 "making an operation"));
     return CO_OK;
 }
@@ -51,21 +51,21 @@ void co_mpi_ops_free(mpi_comm *c)
 {
     for (int half = 0; half < 2; half++)
         for (int op = 0; op < CO_REDUCE_OP_COUNT; op++)
-            MPI_Op_free(&c->half[half][op]);
+            co_mpi->op_free(&c->half[half][op]);
 }
 
-MPI_Op co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op)
+mpi_operator co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op)
 {
     if (co_dtype_is_half(dtype))
         return c->half[dtype == CO_F16][op];
     switch (op) {
     case CO_PROD:
-        return MPI_PROD;
+        return co_mpi->prod;
     case CO_MIN:
-        return MPI_MIN;
+        return co_mpi->min;
     case CO_MAX:
-        return MPI_MAX;
+        return co_mpi->max;
     default:
-        return MPI_SUM;
+        return co_mpi->sum;
     }
 }

@@ -24,7 +24,7 @@ static int sum_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, in
     return (int)(n - from < each ? n - from : each);
 }
 
-static MPI_Datatype sum_type(const mpi_piece *piece)
+static mpi_type sum_type(const mpi_piece *piece)
 {
     return co_mpi_type(piece->request->link.base.args.dtype);
 }
@@ -45,8 +45,9 @@ static co_status sum_exchange_parts(mpi_pipe *pipe, mpi_piece *piece)
     }
     CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes,
                        (size_t)mine * (size_t)pipe->hosts * co_mpi_piece_esize(piece)));
-    return co_mpi_check(MPI_Ialltoallv(piece->from, out_n, out_at, sum_type(piece), piece->in, in_n,
-                                       in_at, sum_type(piece), pipe->exchange, &piece->data),
+    return co_mpi_check(co_mpi->ialltoallv(piece->from, out_n, out_at, sum_type(piece), piece->in,
+                                           in_n, in_at, sum_type(piece), pipe->exchange,
+                                           &piece->data),
                         "allreduce");
 }
 
@@ -59,8 +60,8 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
     if (!piece->small)
         return sum_exchange_parts(pipe, piece);
     CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes, all));
-    return co_mpi_check(MPI_Iallgather(piece->from, n, sum_type(piece), piece->in, n,
-                                       sum_type(piece), pipe->exchange, &piece->data),
+    return co_mpi_check(co_mpi->iallgather(piece->from, n, sum_type(piece), piece->in, n,
+                                           sum_type(piece), pipe->exchange, &piece->data),
                         "allreduce");
 }
 
@@ -104,7 +105,7 @@ co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece)
         return CO_OK;
     for (int h = 0; h < pipe->hosts; h++)
         n[h] = sum_part(&at[h], pipe, piece, h);
-    return co_mpi_check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, piece->work, n, at,
-                                        sum_type(piece), pipe->gather, &piece->data),
+    return co_mpi_check(co_mpi->iallgatherv(co_mpi->in_place, 0, co_mpi->no_type, piece->work, n,
+                                            at, sum_type(piece), pipe->gather, &piece->data),
                         "allreduce");
 }

@@ -116,8 +116,9 @@ static co_status tree_exchange(mpi_comm *c, mpi_request *r, int n)
     tree_lay_out(t, c, a->tree, n);
     CO_TRY(co_mpi_grow(&t->in, &t->in_bytes, (size_t)(t->in_at[last] + t->in_n[last]) * esize));
     CO_TRY(tree_pack(&out, c, r, esize));
-    return co_mpi_check(MPI_Ialltoallv(out, t->out_n, t->out_at, co_mpi_type(a->dtype), t->in,
-                                       t->in_n, t->in_at, co_mpi_type(a->dtype), c->data, &r->data),
+    return co_mpi_check(co_mpi->ialltoallv(out, t->out_n, t->out_at, co_mpi_type(a->dtype), t->in,
+                                           t->in_n, t->in_at, co_mpi_type(a->dtype), c->data,
+                                           &r->data),
                         "tree_allreduce");
 }
 
@@ -127,9 +128,9 @@ static co_status tree_gather(mpi_comm *c, mpi_request *r)
     const mpi_tree *t = c->tree;
 
     return co_mpi_check(
-        MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
-                        (unsigned char *)a->out + r->moved * co_dtype_size(a->dtype), t->length,
-                        t->begin, co_mpi_type(a->dtype), c->data, &r->data),
+        co_mpi->iallgatherv(co_mpi->in_place, 0, co_mpi->no_type,
+                            (unsigned char *)a->out + r->moved * co_dtype_size(a->dtype), t->length,
+                            t->begin, co_mpi_type(a->dtype), c->data, &r->data),
         "tree_allreduce");
 }
 

@@ -15,13 +15,13 @@ static co_status waiting_send(mpi_comm *c, uint32_t note[2])
 {
     c->notes_sent++; /* to each */
     for (int p = 0; p < c->base.size; p++) {
-        MPI_Request sent;
+        mpi_transfer sent;
 
         if (p == c->base.rank)
             continue;
-        CO_TRY(co_mpi_check(MPI_Isend(note, 2, MPI_UINT32_T, p, CO_MPI_TAG_NOTE, c->check, &sent),
-                            "a note"));
-        CO_TRY(co_mpi_check(MPI_Request_free(&sent), "a note"));
+        CO_TRY(co_mpi_check(
+            co_mpi->isend(note, 2, co_mpi->u32, p, CO_MPI_TAG_NOTE, c->check, &sent), "a note"));
+        CO_TRY(co_mpi_check(co_mpi->request_free(&sent), "a note"));
     }
     return CO_OK;
 }
@@ -54,35 +54,34 @@ void co_mpi_note_saving(mpi_comm *c)
 /* One that has arrived; false: none, or a failure. */
 static bool waiting_read(mpi_comm *c, int from)
 {
-    MPI_Status status;
     uint32_t note[2];
 
-    if (MPI_Recv(note, 2, MPI_UINT32_T, from, CO_MPI_TAG_NOTE, c->check, &status) != MPI_SUCCESS)
+    if (co_mpi->recv(note, 2, co_mpi->u32, &from, CO_MPI_TAG_NOTE, c->check) != co_mpi->success)
         return false;
     if (note[0] == NOTE_SAVING)
-        c->saving[status.MPI_SOURCE] = note[1];
+        c->saving[from] = note[1];
     else
-        c->waiting[status.MPI_SOURCE] = note[1];
+        c->waiting[from] = note[1];
     c->notes_read++;
     return true;
 }
 
 void co_mpi_read_notes(mpi_comm *c)
 {
-    MPI_Status status;
-    int there = 1;
+    int there = 1, from = co_mpi->any_source;
 
-    while (MPI_Iprobe(MPI_ANY_SOURCE, CO_MPI_TAG_NOTE, c->check, &there, &status) == MPI_SUCCESS &&
-           there && waiting_read(c, status.MPI_SOURCE))
-        ;
+    while (co_mpi->iprobe(&from, CO_MPI_TAG_NOTE, c->check, &there) == co_mpi->success && there &&
+           waiting_read(c, from))
+        from = co_mpi->any_source;
 }
 
 void co_mpi_read_last_notes(mpi_comm *c)
 {
     int all = 0;
 
-    if (MPI_Allreduce(&c->notes_sent, &all, 1, MPI_INT, MPI_SUM, c->check) != MPI_SUCCESS)
+    if (co_mpi->allreduce(&c->notes_sent, &all, 1, co_mpi->i32, co_mpi->sum, c->check) !=
+        co_mpi->success)
         return;
-    while (c->notes_read < all - c->notes_sent && waiting_read(c, MPI_ANY_SOURCE))
+    while (c->notes_read < all - c->notes_sent && waiting_read(c, co_mpi->any_source))
         ;
 }

@@ -1,0 +1,104 @@
+/*
+ * calls.h - the calls of MPI that Cohort makes, as a table that a module fills in.
+ *
+ * Handles and constants of MPI differ between its implementations in binary form: a module is
+ * compiled against the header of one (module.c) and translates. Cohort itself includes no mpi.h, so
+ * one binary serves all implementations for which there is a module, and starts without any.
+ */
+#ifndef CO_COMM_MPI_CALLS_H
+#define CO_COMM_MPI_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Changes with this file: a module of another version is not used. */
+#define CO_MPI_CALLS_VERSION 1
+/* The function that a module exports. */
+#define CO_MPI_MODULE_SYMBOL "cohort_mpi_module"
+
+/* Handles of MPI, whatever they are there. */
+typedef uintptr_t mpi_communicator;
+typedef uintptr_t mpi_transfer; /* MPI_Request */
+typedef uintptr_t mpi_type;
+typedef uintptr_t mpi_operator; /* MPI_Op */
+
+/* inout[i] = in[i] op inout[i]; `type` is not looked at. */
+typedef void mpi_combine(void *in, void *inout, int *n, void *type);
+
+/* Calls return MPI's codes, and do what the call of that name in the standard does: int counts,
+   counts and offsets of the v-calls good until the transfer is complete, MPI_STATUS_IGNORE for
+   statuses. Exceptions are noted. */
+typedef struct co_mpi_calls {
+    unsigned version; /* CO_MPI_CALLS_VERSION */
+
+    int success, any_source;
+    void *in_place;
+    mpi_communicator world, no_communicator;
+    mpi_transfer no_transfer;
+    mpi_type no_type, i32, u32, i64, u64, u16, u8, f32, f64;
+    mpi_operator sum, prod, min, max;
+
+    int (*initialized)(bool *yes);
+    int (*finalized)(bool *yes);
+    int (*init)(void);                    /* MPI_Init_thread, for threads that take turns */
+    int (*threads_take_turns)(bool *yes); /* the level is MPI_THREAD_SERIALIZED or more */
+    int (*finalize)(void);
+    int (*abort)(mpi_communicator comm, int code);
+    /* Texts are cut to `size` bytes and ended by NUL. */
+    int (*library_version)(char *out, size_t size);
+    int (*error_string)(int code, char *out, size_t size);
+
+    /* New communicators return errors. */
+    int (*comm_dup)(mpi_communicator comm, mpi_communicator *out);
+    /* color < 0: this rank is in none, and gets no_communicator */
+    int (*comm_split)(mpi_communicator comm, int color, int key, mpi_communicator *out);
+    int (*comm_split_hosts)(mpi_communicator comm, mpi_communicator *out);
+    int (*comm_free)(mpi_communicator *comm);
+    int (*comm_rank)(mpi_communicator comm, int *rank);
+    int (*comm_size)(mpi_communicator comm, int *size);
+
+    int (*test)(mpi_transfer *transfer, int *done);
+    int (*request_free)(mpi_transfer *transfer);
+    int (*isend)(const void *from, int n, mpi_type type, int to, int tag, mpi_communicator comm,
+                 mpi_transfer *out);
+    int (*irecv)(void *to, int n, mpi_type type, int from, int tag, mpi_communicator comm,
+                 mpi_transfer *out);
+    /* *from: any_source or a rank, then the rank that it came from */
+    int (*recv)(void *to, int n, mpi_type type, int *from, int tag, mpi_communicator comm);
+    int (*iprobe)(int *from, int tag, mpi_communicator comm, int *there);
+
+    int (*bcast)(void *data, int n, mpi_type type, int root, mpi_communicator comm);
+    int (*allreduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op,
+                     mpi_communicator comm);
+    int (*iallreduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op,
+                      mpi_communicator comm, mpi_transfer *transfer);
+    int (*ibcast)(void *data, int n, mpi_type type, int root, mpi_communicator comm,
+                  mpi_transfer *transfer);
+    int (*ireduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op, int root,
+                   mpi_communicator comm, mpi_transfer *transfer);
+    int (*iallgather)(const void *in, int in_n, mpi_type in_type, void *out, int out_n,
+                      mpi_type out_type, mpi_communicator comm, mpi_transfer *transfer);
+    int (*iallgatherv)(const void *in, int in_n, mpi_type in_type, void *out, const int *out_n,
+                       const int *out_at, mpi_type out_type, mpi_communicator comm,
+                       mpi_transfer *transfer);
+    int (*ialltoallv)(const void *in, const int *in_n, const int *in_at, mpi_type in_type,
+                      void *out, const int *out_n, const int *out_at, mpi_type out_type,
+                      mpi_communicator comm, mpi_transfer *transfer);
+    int (*igather)(const void *in, int in_n, mpi_type in_type, void *out, int out_n,
+                   mpi_type out_type, int root, mpi_communicator comm, mpi_transfer *transfer);
+    int (*iscatter)(const void *in, int in_n, mpi_type in_type, void *out, int out_n,
+                    mpi_type out_type, int root, mpi_communicator comm, mpi_transfer *transfer);
+
+    /* n elements of `type`, the next ones `extent` bytes after the first; ready for use */
+    int (*type_block)(int n, mpi_type type, ptrdiff_t extent, mpi_type *out);
+    int (*type_free)(mpi_type *type);
+    int (*op_create)(mpi_combine *combine, mpi_operator *out); /* commutative */
+    int (*op_free)(mpi_operator *op);
+} co_mpi_calls;
+
+/* CO_MPI_MODULE_SYMBOL: fills in the table of a caller with this version; false: it has another
+ * one. */
+typedef bool co_mpi_module_fn(unsigned version, co_mpi_calls *out);
+
+#endif
