@@ -1,8 +1,8 @@
 /*
  * onnx.c - write a network as an ONNX file for inference, with the format's protobuf definition.
  *
- * Chooses names and order; onnx_ops.c translates the ops. Weights are not copied: the message
- * points into the store and is written in pieces.
+ * Chooses names and order; each op has its own translation (ext/op.h). Weights are not copied: the
+ * message points into the store and is written in pieces.
  *
  * A parameter keeps its name ("conv1.weight"); the output of a layer is "/conv1", which differs
  * from all parameters, "input" and "output", as names of layers have no slash.
@@ -12,12 +12,32 @@
 
 #include <cohort/version.h>
 
-#include "core/fs.h"
-#include "export/onnx_build.h"
+#include <onnx.pb-c.h>
 
+#include "core/fs.h"
+#include "export/values.h"
+
+#define ONNX_MAX_ATTR   8 /* attributes of a node */
 #define ONNX_IR_VERSION 7 /* that of opset 13 */
 /* Readers of protobuf reject messages of 2 GiB or more. */
 #define ONNX_MAX_BYTES ((size_t)INT32_MAX)
+
+/* Messages are allocated in one arena. If memory runs out, the builder has failed, and this call
+   and all further ones do nothing: ops need not check. */
+typedef struct onnx_builder {
+    co_onnx to; /* first: what ops call */
+    co_arena *arena;
+    const co_graph *graph;
+    const co_node *node; /* being written */
+    co_export_values values;
+    Onnx__GraphProto *proto;
+    size_t max_nodes, max_tensors; /* room in proto */
+    const char **value;            /* (n_var): name of each tensor in the file; NULL: not written */
+    bool failed;                   /* out of memory */
+    Onnx__NodeProto *last;         /* in proto; after a failure `scratch` */
+    Onnx__NodeProto scratch;
+    Onnx__AttributeProto *scratch_attr[ONNX_MAX_ATTR];
+} onnx_builder;
 
 /* ---- memory ---- */
 
@@ -40,24 +60,20 @@ static char *onnx_text(onnx_builder *b, const char *text)
     return copy;
 }
 
-const char *onnx_name(onnx_builder *b, const co_node *node, const char *suffix)
+/* The name of the node being written, with `part` appended. Never NULL. */
+static const char *onnx_name(onnx_builder *b, const char *part)
 {
-    const char *name = b->failed ? NULL : co_arena_printf(b->arena, "/%s%s", node->name, suffix);
+    const char *name = b->failed ? NULL : co_arena_printf(b->arena, "/%s%s", b->node->name, part);
 
     if (!name)
         b->failed = true;
     return name ? name : "";
 }
 
-const char *onnx_value(const onnx_builder *b, int var)
-{
-    return b->value[var];
-}
-
 /* ---- nodes ---- */
 
-Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *node,
-                                const char *suffix, const char *const *in, const char *out)
+static void onnx_add_node(onnx_builder *b, const char *type, const char *part,
+                          const char *const *in, const char *out)
 {
     Onnx__NodeProto *to = onnx_alloc(b, 1, sizeof(*to));
     char **names;
@@ -67,13 +83,14 @@ Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *
         n++;
     names = onnx_alloc(b, n + 1, sizeof(*names));
     b->scratch.n_attribute = 0;
+    b->last = &b->scratch;
     if (!to || !names || b->proto->n_node == b->max_nodes) {
         b->failed = true;
-        return &b->scratch;
+        return;
     }
     onnx__node_proto__init(to);
-    to->op_type = onnx_text(b, op);
-    to->name = (char *)onnx_name(b, node, suffix) + 1; /* without the slash */
+    to->op_type = onnx_text(b, type);
+    to->name = (char *)onnx_name(b, part) + 1; /* without the slash */
     to->input = names;
     to->n_input = n;
     for (size_t i = 0; i < n; i++)
@@ -83,39 +100,30 @@ Onnx__NodeProto *onnx_add_named(onnx_builder *b, const char *op, const co_node *
     names[n] = onnx_text(b, out);
     to->attribute = onnx_alloc(b, ONNX_MAX_ATTR, sizeof(*to->attribute));
     if (b->failed)
-        return &b->scratch;
+        return;
     b->proto->node[b->proto->n_node++] = to;
-    return to;
+    b->last = to;
 }
 
-Onnx__NodeProto *onnx_add(onnx_builder *b, const char *op, const co_node *node)
+static const char *onnx_node(co_onnx *to, const char *type, const char *part, const char *const *in)
 {
-    const char *in[CO_OP_MAX_IN + CO_OP_MAX_PARAM + 1];
-    int n = 0;
+    onnx_builder *b = (onnx_builder *)to;
+    const int out = b->node->out[0];
+    const char *name = part[0] ? onnx_name(b, part) : b->value[out];
 
-    for (int i = 0; i < node->op->n_in; i++)
-        in[n++] = b->value[node->in[i]];
-    for (int i = 0; i < node->n_param; i++)
-        in[n++] = b->graph->param[node->param[i]].name;
-    in[n] = NULL;
-    return onnx_add_named(b, op, node, "", in, b->value[node->out[0]]);
+    /* No node is needed, except that the output must keep its name, which readers know. */
+    if (strcmp(type, "Identity") == 0 && !part[0] && out != b->graph->output)
+        return b->value[out] = in[0];
+    onnx_add_node(b, type, part, in, name);
+    return name;
 }
 
-void onnx_pass(onnx_builder *b, const co_node *node)
-{
-    /* The output must keep its name, which readers know. */
-    if (node->out[0] == b->graph->output)
-        onnx_add(b, "Identity", node);
-    else
-        b->value[node->out[0]] = b->value[node->in[0]];
-}
-
-static Onnx__AttributeProto *onnx_attr(onnx_builder *b, Onnx__NodeProto *to, const char *name,
+static Onnx__AttributeProto *onnx_attr(onnx_builder *b, const char *name,
                                        Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *attr = onnx_alloc(b, 1, sizeof(*attr));
 
-    if (!attr || to->n_attribute == ONNX_MAX_ATTR) {
+    if (!attr || b->last->n_attribute == ONNX_MAX_ATTR) {
         b->failed = true;
         return NULL;
     }
@@ -123,13 +131,14 @@ static Onnx__AttributeProto *onnx_attr(onnx_builder *b, Onnx__NodeProto *to, con
     attr->name = onnx_text(b, name);
     attr->has_type = true;
     attr->type = type;
-    to->attribute[to->n_attribute++] = attr;
+    b->last->attribute[b->last->n_attribute++] = attr;
     return attr;
 }
 
-void onnx_attr_int(onnx_builder *b, Onnx__NodeProto *to, const char *name, int64_t v)
+static void onnx_set_int(co_onnx *to, const char *name, int64_t v)
 {
-    Onnx__AttributeProto *attr = onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *attr =
+        onnx_attr((onnx_builder *)to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
 
     if (attr) {
         attr->has_i = true;
@@ -137,11 +146,10 @@ void onnx_attr_int(onnx_builder *b, Onnx__NodeProto *to, const char *name, int64
     }
 }
 
-void onnx_attr_ints(onnx_builder *b, Onnx__NodeProto *to, const char *name, const int64_t *v,
-                    size_t n)
+static void onnx_set_ints(co_onnx *to, const char *name, const int64_t *v, size_t n)
 {
-    Onnx__AttributeProto *attr =
-        onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    onnx_builder *b = (onnx_builder *)to;
+    Onnx__AttributeProto *attr = onnx_attr(b, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     int64_t *copy = onnx_alloc(b, n, sizeof(*copy));
 
     if (!attr || !copy)
@@ -151,10 +159,10 @@ void onnx_attr_ints(onnx_builder *b, Onnx__NodeProto *to, const char *name, cons
     attr->n_ints = n;
 }
 
-void onnx_attr_float(onnx_builder *b, Onnx__NodeProto *to, const char *name, double v)
+static void onnx_set_float(co_onnx *to, const char *name, double v)
 {
     Onnx__AttributeProto *attr =
-        onnx_attr(b, to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+        onnx_attr((onnx_builder *)to, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
 
     if (attr) {
         attr->has_f = true;
@@ -164,7 +172,9 @@ void onnx_attr_float(onnx_builder *b, Onnx__NodeProto *to, const char *name, dou
 
 /* ---- tensors ---- */
 
-void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape, const float *data)
+/* `data` is borrowed until the file is written. */
+static void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape,
+                            const float *data)
 {
     Onnx__TensorProto *to = onnx_alloc(b, 1, sizeof(*to));
     int64_t *dims = onnx_alloc(b, CO_MAX_DIMS, sizeof(*dims));
@@ -184,6 +194,17 @@ void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape, c
     to->raw_data.data = (uint8_t *)data; /* little-endian, as in memory */
     to->raw_data.len = (size_t)co_shape_count(shape) * sizeof(float);
     b->proto->initializer[b->proto->n_initializer++] = to;
+}
+
+static const char *onnx_constant(co_onnx *to, const char *part, const co_shape *shape,
+                                 float **values)
+{
+    onnx_builder *b = (onnx_builder *)to;
+    const char *name = onnx_name(b, part);
+
+    *values = onnx_alloc(b, (size_t)co_shape_count(shape), sizeof(**values));
+    onnx_add_tensor(b, name, shape, *values);
+    return name;
 }
 
 /* (batch, ...): the first dimension has a name instead of a size. */
@@ -229,13 +250,19 @@ static co_status onnx_start(onnx_builder *b, const co_export *export)
     const co_graph *graph = export->graph;
     const size_t n = (size_t)graph->n_node;
 
+    b->to = (co_onnx){.node = onnx_node,
+                      .set_int = onnx_set_int,
+                      .set_ints = onnx_set_ints,
+                      .set_float = onnx_set_float,
+                      .constant = onnx_constant};
     b->graph = graph;
+    b->last = &b->scratch;
     b->scratch.attribute = b->scratch_attr;
     b->arena = co_arena_create();
     if (!b->arena)
         return CO_E_NOMEM;
-    b->max_nodes = n * ONNX_MAX_NODES;
-    b->max_tensors = n * ONNX_MAX_TENSORS + (size_t)graph->n_param;
+    b->max_nodes = n * CO_ONNX_MAX_NODES;
+    b->max_tensors = n * CO_ONNX_MAX_CONSTANTS + (size_t)graph->n_param;
     b->value = onnx_alloc(b, (size_t)graph->n_var, sizeof(*b->value));
     b->proto = onnx_alloc(b, 1, sizeof(*b->proto));
     if (b->failed)
@@ -246,6 +273,34 @@ static co_status onnx_start(onnx_builder *b, const co_export *export)
     b->proto->initializer = onnx_alloc(b, b->max_tensors, sizeof(*b->proto->initializer));
     b->proto->input = onnx_alloc(b, 1, sizeof(*b->proto->input));
     b->proto->output = onnx_alloc(b, 1, sizeof(*b->proto->output));
+    return b->failed ? CO_E_NOMEM : CO_OK;
+}
+
+static co_status onnx_write_op(onnx_builder *b, const co_node *node)
+{
+    const co_op *op = node->op;
+    const co_var *var = b->graph->var;
+    const char *in[CO_OP_MAX_IN + CO_OP_MAX_PARAM + 1];
+    co_shape shapes[CO_OP_MAX_IN];
+    int n = 0;
+
+    if (!op->onnx && !op->write_onnx)
+        return co_fail(CO_E_UNSUPPORTED, "layer %s: the op '%s' has no counterpart in ONNX here",
+                       node->name, op->name);
+    b->node = node;
+    b->value[node->out[0]] = node->out[0] == b->graph->output ? "output" : onnx_name(b, "");
+    for (int i = 0; i < op->n_in; i++) {
+        shapes[i] = var[node->in[i]].shape;
+        in[n++] = b->value[node->in[i]];
+    }
+    for (int i = 0; i < node->n_param; i++)
+        in[n++] = b->graph->param[node->param[i]].name;
+    in[n] = NULL;
+    b->to.in = in;
+    if (op->onnx)
+        onnx_node(&b->to, op->onnx, "", in);
+    else
+        op->write_onnx(&b->to, shapes, &var[node->out[0]].shape, node->attr);
     return b->failed ? CO_E_NOMEM : CO_OK;
 }
 
@@ -262,14 +317,9 @@ static co_status onnx_fill(onnx_builder *b)
 
         onnx_add_tensor(b, param->name, &param->spec.shape, from + param->offset);
     }
-    for (int i = 0; i < graph->n_node; i++) {
-        const co_node *node = &graph->node[i];
-
-        if (node->op->is_loss)
-            continue;
-        b->value[node->out[0]] = node->out[0] == graph->output ? "output" : onnx_name(b, node, "");
-        CO_TRY(onnx_write_op(b, node));
-    }
+    for (int i = 0; i < graph->n_node; i++)
+        if (!graph->node[i].op->is_loss)
+            CO_TRY(onnx_write_op(b, &graph->node[i]));
     proto->input[0] = onnx_describe(b, "input", &graph->var[input].shape);
     proto->output[0] = onnx_describe(b, "output", &graph->var[graph->output].shape);
     proto->n_input = proto->n_output = 1;

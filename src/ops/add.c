@@ -24,4 +24,5 @@ const co_op co_op_add = {
     .pointwise = true,
     .is_sum = true,
     .shape = add_shape,
+    .onnx = "Add",
 };

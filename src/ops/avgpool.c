@@ -30,6 +30,16 @@ static void avgpool_work(co_op_work *out, const co_shape *in, const co_shape *ou
     *out = (co_op_work){all, all, 0};
 }
 
+static void avgpool_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    const co_pool_attr *a = attr;
+
+    (void)in, (void)out;
+    to->node(to, "AveragePool", "", to->in);
+    rules_onnx_window(to, a->k, a->s, a->p);
+    to->set_int(to, "count_include_pad", a->count_include_pad);
+}
+
 const co_op co_op_avgpool = {
     .name = "avgpool",
     .summary = "mean of each window",
@@ -42,4 +52,5 @@ const co_op co_op_avgpool = {
     .check = rules_check_pool,
     .shape = rules_shape_pool,
     .work = avgpool_work,
+    .write_onnx = avgpool_onnx,
 };

@@ -60,6 +60,16 @@ static void batchnorm_work(co_op_work *out, const co_shape *in, const co_shape *
     *out = (co_op_work){5 * n, 4 * n, 3 * n};
 }
 
+/* Without training_mode ONNX uses the running statistics. */
+static void batchnorm_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    const co_batchnorm_attr *a = attr;
+
+    (void)in, (void)out;
+    to->node(to, "BatchNormalization", "", to->in);
+    to->set_float(to, "epsilon", a->eps);
+}
+
 const co_op co_op_batchnorm = {
     .name = "batchnorm",
     .summary = "normalise each channel over the batch",
@@ -73,4 +83,5 @@ const co_op co_op_batchnorm = {
     .shape = batchnorm_shape,
     .params = batchnorm_params,
     .work = batchnorm_work,
+    .write_onnx = batchnorm_onnx,
 };

@@ -113,6 +113,17 @@ static void conv2d_work(co_op_work *out, const co_shape *in, const co_shape *out
     *out = (co_op_work){all, all, all};
 }
 
+static void conv2d_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    const co_conv2d_attr *a = attr;
+
+    (void)in, (void)out;
+    to->node(to, "Conv", "", to->in);
+    rules_onnx_window(to, a->k, a->s, a->p);
+    to->set_ints(to, "dilations", a->d, 2);
+    to->set_int(to, "group", a->groups);
+}
+
 const co_op co_op_conv2d = {
     .name = "conv2d",
     .summary = "convolution over height and width",
@@ -127,4 +138,5 @@ const co_op co_op_conv2d = {
     .shape = conv2d_shape,
     .params = conv2d_params,
     .work = conv2d_work,
+    .write_onnx = conv2d_onnx,
 };

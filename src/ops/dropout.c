@@ -32,6 +32,7 @@ const co_op co_op_dropout = {
     .n_out = 1,
     .grad_in = 1,
     .shape = rules_shape_same,
+    .onnx = "Identity", /* no effect in inference */
 };
 
 const co_op co_op_dropout2d = {
@@ -44,4 +45,5 @@ const co_op co_op_dropout2d = {
     .n_out = 1,
     .grad_in = 1,
     .shape = dropout2d_shape,
+    .onnx = "Identity",
 };

@@ -22,6 +22,13 @@ static void flatten_work(co_op_work *out, const co_shape *in, const co_shape *ou
     *out = (co_op_work){0, 0, 0};
 }
 
+static void flatten_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    (void)in, (void)out, (void)attr;
+    to->node(to, "Flatten", "", to->in);
+    to->set_int(to, "axis", 1);
+}
+
 const co_op co_op_flatten = {
     .name = "flatten",
     .summary = "each sample as one row",
@@ -30,4 +37,5 @@ const co_op co_op_flatten = {
     .grad_in = 1,
     .shape = flatten_shape,
     .work = flatten_work,
+    .write_onnx = flatten_onnx,
 };

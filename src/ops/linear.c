@@ -48,6 +48,13 @@ static void linear_work(co_op_work *out, const co_shape *in, const co_shape *out
     *out = (co_op_work){all, all, all};
 }
 
+static void linear_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    (void)in, (void)out, (void)attr;
+    to->node(to, "Gemm", "", to->in);
+    to->set_int(to, "transB", 1);
+}
+
 const co_op co_op_linear = {
     .name = "linear",
     .summary = "fully connected layer",
@@ -62,4 +69,5 @@ const co_op co_op_linear = {
     .shape = linear_shape,
     .params = linear_params,
     .work = linear_work,
+    .write_onnx = linear_onnx,
 };

@@ -21,6 +21,13 @@ static void log_softmax_work(co_op_work *out, const co_shape *in, const co_shape
     *out = (co_op_work){4 * n, 3 * n, 0};
 }
 
+static void log_softmax_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    (void)in, (void)out, (void)attr;
+    to->node(to, "LogSoftmax", "", to->in);
+    to->set_int(to, "axis", 1);
+}
+
 const co_op co_op_log_softmax = {
     .name = "log_softmax",
     .summary = "log-probabilities from logits",
@@ -31,4 +38,5 @@ const co_op co_op_log_softmax = {
     .grad_in = 1,
     .shape = log_softmax_shape,
     .work = log_softmax_work,
+    .write_onnx = log_softmax_onnx,
 };

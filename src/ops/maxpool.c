@@ -25,6 +25,15 @@ static void maxpool_work(co_op_work *out, const co_shape *in, const co_shape *ou
     *out = (co_op_work){windows * (double)(a->k[0] * a->k[1]), windows, 0};
 }
 
+static void maxpool_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    const co_pool_attr *a = attr;
+
+    (void)in, (void)out;
+    to->node(to, "MaxPool", "", to->in);
+    rules_onnx_window(to, a->k, a->s, a->p);
+}
+
 const co_op co_op_maxpool = {
     .name = "maxpool",
     .summary = "largest value of each window",
@@ -38,4 +47,5 @@ const co_op co_op_maxpool = {
     .check = rules_check_pool,
     .shape = rules_shape_pool,
     .work = maxpool_work,
+    .write_onnx = maxpool_onnx,
 };

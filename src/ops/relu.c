@@ -12,4 +12,5 @@ const co_op co_op_relu = {
     .grad_in = 1,
     .pointwise = true,
     .shape = rules_shape_same,
+    .onnx = "Relu",
 };

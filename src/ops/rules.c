@@ -173,3 +173,24 @@ co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr)
     *out = *in;
     return CO_OK;
 }
+
+void rules_onnx_window(co_onnx *to, const int64_t *kernel, const int64_t *stride,
+                       const int64_t *padding)
+{
+    const int64_t sides[4] = {padding[0], padding[1], padding[0], padding[1]};
+
+    to->set_ints(to, "kernel_shape", kernel, 2);
+    to->set_ints(to, "strides", stride, 2);
+    to->set_ints(to, "pads", sides, 4); /* top, left, bottom, right */
+}
+
+const char *rules_onnx_number(co_onnx *to, const char *part, double v)
+{
+    const co_shape scalar = {0, {0}};
+    float *value;
+    const char *name = to->constant(to, part, &scalar, &value);
+
+    if (value)
+        *value = (float)v;
+    return name;
+}

@@ -66,6 +66,11 @@ extern const char *const rules_weight_inits[], *const rules_bias_inits[];
 int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
                       const co_init_attr *init);
 
+/* ONNX: set the window of the last node, each (h, w); add a scalar constant and return its name. */
+void rules_onnx_window(co_onnx *to, const int64_t *kernel, const int64_t *stride,
+                       const int64_t *padding);
+const char *rules_onnx_number(co_onnx *to, const char *part, double v);
+
 /* Losses: predictions (N, C), labels (N) -> (N). */
 co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr);
 /* Losses: predictions (N, ...), targets of the same shape -> (N). */

@@ -13,6 +13,15 @@ static const co_key scale_keys[] = {
     CO_KEYS_END,
 };
 
+static void scale_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    const co_scale_attr *a = attr;
+
+    (void)in, (void)out;
+    to->node(to, "Mul", "",
+             (const char *[]){to->in[0], rules_onnx_number(to, ".factor", a->factor), NULL});
+}
+
 const co_op co_op_scale = {
     .name = "scale",
     .summary = "every value times a constant",
@@ -23,4 +32,5 @@ const co_op co_op_scale = {
     .n_out = 1,
     .grad_in = 1,
     .shape = rules_shape_same,
+    .write_onnx = scale_onnx,
 };

@@ -149,14 +149,6 @@ static const struct {
     {"layers: {conv2d: 3}",
      "net.yaml:1:9: expected a list of layers, such as [flatten, linear: 10]"},
     {"layers:\n- flaten\n", "net.yaml:2:3: unknown layer 'flaten'; did you mean 'flatten'?"},
-    {"layers:\n- add\n",
-     "net.yaml:2:3: unknown layer 'add'; there are residual, conv2d, linear, maxpool, avgpool, "
-     "adaptive_avgpool, batchnorm, relu, gelu, dropout, dropout2d, flatten, scale, "
-     "log_softmax"},
-    {"layers:\n- flatten\n- cross_entropy\n",
-     "net.yaml:3:3: unknown layer 'cross_entropy'; there are residual, conv2d, linear, "
-     "maxpool, avgpool, adaptive_avgpool, batchnorm, relu, gelu, dropout, dropout2d, flatten, "
-     "scale, log_softmax"},
     {"layers:\n- [relu]\n", "net.yaml:2:3: expected one layer: `- relu`, `- maxpool: 2` or `- "
                             "conv2d: {out: 10, kernel: 5}`"},
     {"layers:\n- {relu: ~, flatten: ~}\n",
@@ -236,6 +228,32 @@ static void layers_bad_config_is_refused_at_its_line(void **state)
     }
 }
 
+/* Neither the sum, which has two inputs, nor a loss is one. */
+static void layers_op_that_is_no_layer_names_those_that_are(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"layers:\n- add\n", "net.yaml:2:3: unknown layer 'add'; there are residual, conv2d, "},
+        {"layers:\n- flatten\n- cross_entropy\n",
+         "net.yaml:3:3: unknown layer 'cross_entropy'; there are residual, conv2d, "},
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(bad) / sizeof(bad[0]); c++) {
+        models_test t = models_test_build(bad[c].text, &image, 10);
+        const char *names = strstr(co_error_message(), "there are");
+
+        assert_int_equal(t.status, CO_E_USAGE);
+        assert_memory_equal(co_error_message(), bad[c].message, strlen(bad[c].message));
+        assert_non_null(strstr(names, ", relu, "));
+        assert_non_null(strstr(names, ", log_softmax"));
+        assert_null(strstr(names, ", add"));
+        assert_null(strstr(names, "_loss"));
+        models_test_free(&t);
+    }
+}
+
 static void layers_too_many_are_refused(void **state)
 {
     static const char head[] = "layers:\n", layer[] = "- relu\n";
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(residual_output_is_body_plus_shortcut),
         cmocka_unit_test(residual_parameters_are_in_order_of_torchvision),
         cmocka_unit_test(layers_bad_config_is_refused_at_its_line),
+        cmocka_unit_test(layers_op_that_is_no_layer_names_those_that_are),
         cmocka_unit_test(layers_too_many_are_refused),
         cmocka_unit_test(layers_too_large_are_refused_before_allocation),
         cmocka_unit_test(layers_failed_allocation_is_an_error),

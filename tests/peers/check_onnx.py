@@ -5,6 +5,7 @@ onnxruntime is not in Debian; COHORT_ONNX_PYTHON may name the interpreter of a v
 that has it (pip install onnxruntime onnx numpy). `large` adds networks of 100 to 600 MB."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ except ImportError as missing:
 COHORT, PEER_MODEL = sys.argv[1:3]
 LIMIT = 1e-4  # largest difference of an output
 
-# Every op and attribute that has a writer, in shapes that tell height from width.
+# Every attribute that the file has, in shapes that tell height from width.
 ODD = [
     {"conv2d": {"name": "stem", "out": 8, "kernel": [3, 5], "stride": [1, 2], "padding": [1, 2],
                 "bias": False}},
@@ -43,11 +44,25 @@ ODD = [
     "flatten",
     {"linear": {"name": "fc", "out": 16, "bias": False}},
     "relu",
-    "gelu",
     {"linear": {"name": "head", "out": 6}},
     {"scale": -2.5},
     {"dropout": 0.5},  # the output itself
 ]
+
+
+def run(*words):
+    return subprocess.run(words, check=True, timeout=100, stdout=subprocess.PIPE, text=True).stdout
+
+
+def plain():
+    """The layers without keys that ODD does not have, each after a linear one."""
+    names = re.findall(r"^(\w+) .*$(?!\n )", run(COHORT, "list", "ops"), re.MULTILINE)
+    layers = ["flatten"]
+    for name in names:
+        if name not in ("add", *map(str, ODD)) and not name.endswith(("_loss", "cross_entropy")):
+            layers += [{"linear": {"out": 16}}, name]
+    return layers + [{"linear": {"out": 6}}]
+
 
 CASES = [
     # name, model or layers, shape, classes
@@ -57,6 +72,7 @@ CASES = [
     ("psgd-cnn", "psgd-cnn", [1, 32, 32], 10),
     ("mlp", {"name": "mlp", "hidden": [32, 16]}, [3, 8, 8], 7),
     ("odd", ODD, [3, 21, 26], 6),
+    ("plain", plain(), [1, 5, 4], 6),
     ("mnist-example", "mnist-example", [1, 28, 28], 10),
     ("resnet9", "resnet9", [3, 32, 32], 10),
     ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),
@@ -71,14 +87,9 @@ LARGE = [
 ]
 
 
-def run(*words):
-    subprocess.run(words, check=True, timeout=100, stdout=subprocess.PIPE)
-
-
 def known(model):
     name = model["name"] if isinstance(model, dict) else model
-    lines = subprocess.run([COHORT, "list", "models"], check=True, stdout=subprocess.PIPE)
-    return isinstance(model, list) or name in lines.stdout.decode().split()
+    return isinstance(model, list) or name in run(COHORT, "list", "models").split()
 
 
 def check_file(path, shape, classes):

@@ -60,6 +60,29 @@ typedef enum co_target {
                          not; predicted where input 0 is above 0 */
 } co_target;
 
+/** Limits on what `write_onnx` of an op adds. */
+#define CO_ONNX_MAX_NODES     5
+#define CO_ONNX_MAX_CONSTANTS 3
+
+/** Writes an op as nodes of an ONNX graph. Calls do not fail: if memory runs out, the export fails
+ *  later. Strings and arrays that are passed are copied; returned names are valid until the export
+ *  ends. */
+typedef struct co_onnx co_onnx;
+struct co_onnx {
+    const char *const *in; /* names of the op's inputs, parameters and buffers, ended by NULL */
+    /** Add a node of the ONNX operator `type` with the inputs `in`, ended by NULL; returns the name
+     *  of its output. `part` is "" for the node whose output is the op's; for others, such as
+     *  "/erf", it is appended to the layer's name. */
+    const char *(*node)(co_onnx *to, const char *type, const char *part, const char *const *in);
+    /** Set an attribute of the last node; at most 8 for each. */
+    void (*set_int)(co_onnx *to, const char *name, int64_t v);
+    void (*set_ints)(co_onnx *to, const char *name, const int64_t *v, size_t n);
+    void (*set_float)(co_onnx *to, const char *name, double v);
+    /** Add a constant tensor; returns its name, the layer's with `part` appended. *values are
+     * zeros, to be overwritten, row-major; NULL if memory runs out. */
+    const char *(*constant)(co_onnx *to, const char *part, const co_shape *shape, float **values);
+};
+
 typedef struct co_op {
     const char *name;
     const char *summary;
@@ -90,6 +113,13 @@ typedef struct co_op {
     /** The amount of work, for profiles; shapes with the batch in dimension 0. NULL: one operation
      *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);
+
+    /** The ONNX operator (opset 13) that computes the op in inference from the same inputs,
+     *  parameters and buffers, without attributes. "Identity": the output is the input. */
+    const char *onnx;
+    /** Otherwise: writes the op as nodes; shapes as for `work`. If both are NULL, networks with the
+     *  op are not exported; losses have neither, and are left out. */
+    void (*write_onnx)(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr);
 } co_op;
 
 #ifdef __cplusplus
