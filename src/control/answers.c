@@ -55,6 +55,12 @@ void co_answer_refuse(char *reply, size_t size)
     answers_print(reply, size, object, json_put_text(object, "error", co_error_message()));
 }
 
+void co_answer_unknown(char *reply, size_t size, const char *request)
+{
+    co_fail(CO_E_USAGE, "'%s' is not a request that a run knows", request);
+    co_answer_refuse(reply, size);
+}
+
 void co_answer_agree(char *reply, size_t size, const char *done)
 {
     json_t *object = json_object();

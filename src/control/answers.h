@@ -59,5 +59,6 @@ void co_answer_status(char *reply, size_t size, const co_answer_view *view);
 void co_answer_agree(char *reply, size_t size, const char *done);
 /* An answer with this thread's error message. */
 void co_answer_refuse(char *reply, size_t size);
+void co_answer_unknown(char *reply, size_t size, const char *request);
 
 #endif

@@ -75,8 +75,7 @@ static void requests_answer(void *arg, char *reply, size_t size, const char *req
                             "start as many as you want with --resume");
         co_answer_refuse(reply, size);
     } else {
-        co_fail(CO_E_USAGE, "'%s' is not a request that a run knows", request);
-        co_answer_refuse(reply, size);
+        co_answer_unknown(reply, size, request);
     }
 }
 

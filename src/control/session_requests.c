@@ -64,7 +64,6 @@ void session_answer(void *arg, char *reply, size_t size, const char *request)
         else
             co_answer_refuse(reply, size);
     } else {
-        co_fail(CO_E_USAGE, "'%s' is not a request that a run knows", request);
-        co_answer_refuse(reply, size);
+        co_answer_unknown(reply, size, request);
     }
 }

@@ -45,6 +45,16 @@ static co_status open_failure(const char *path, const co_open_rule *rule)
     return co_fail(rule->status, "%s: %s", path, strerror(errno));
 }
 
+/* Close the file unless `st` is CO_OK. */
+static co_status open_end(int *fd, co_status st)
+{
+    if (st != CO_OK && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
 co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_rule *rule)
 {
     const int links = rule->own ? AT_SYMLINK_NOFOLLOW : 0;
@@ -62,11 +72,7 @@ co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_
         st = open_failure(path, rule);
     else
         st = open_check(size, &info, path, rule);
-    if (st != CO_OK && *fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-    return st;
+    return open_end(fd, st);
 }
 
 co_status co_open_stream(FILE **out, uint64_t *size, const char *path, const co_open_rule *rule)
@@ -145,11 +151,7 @@ co_status co_open_trusted(int *fd, const char *path, const co_open_rule *rule)
     if (st == CO_OK)
         st = open_trusted(fd, real, rule);
     free(real);
-    if (st != CO_OK && *fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-    return st;
+    return open_end(fd, st);
 }
 
 static co_status open_cannot_write(const char *path)
@@ -169,11 +171,7 @@ static co_status open_write(int *fd, struct stat *info, const char *path, int fl
     if (*fd < 0)
         return open_cannot_write(path);
     st = fstat(*fd, info) == 0 ? open_check_kind(info, path, &rule) : open_cannot_write(path);
-    if (st != CO_OK) {
-        close(*fd);
-        *fd = -1;
-    }
-    return st;
+    return open_end(fd, st);
 }
 
 co_status co_open_fresh(int *fd, const char *path)

@@ -76,15 +76,21 @@ void co_color_contrast(uint8_t *out, const uint8_t *in, size_t channels, size_t 
                     (1.0f - factor) * (float)((double)sum / (double)n));
 }
 
+/* Copy an image without colours; false if it has some. */
+static bool color_keep_grey(uint8_t *out, const uint8_t *in, size_t channels, size_t n)
+{
+    if (channels != 3)
+        memmove(out, in, channels * n);
+    return channels != 3;
+}
+
 void co_color_saturation(uint8_t *out, const uint8_t *in, size_t channels, size_t n, float factor)
 {
     const co_color_loops *loops = color_choose();
     uint8_t grey[COLOR_BLOCK], block[COLOR_BLOCK];
 
-    if (channels != 3) {
-        memmove(out, in, channels * n);
+    if (color_keep_grey(out, in, channels, n))
         return;
-    }
     for (size_t at = 0; at < n; at += COLOR_BLOCK) {
         const size_t some = color_some(n, at);
 
@@ -101,10 +107,8 @@ void co_color_hue(uint8_t *out, const uint8_t *in, size_t channels, size_t n, fl
     const co_color_loops *loops = color_choose();
     uint8_t block[3 * COLOR_BLOCK];
 
-    if (channels != 3) {
-        memmove(out, in, channels * n);
+    if (color_keep_grey(out, in, channels, n))
         return;
-    }
     for (size_t at = 0; at < n; at += COLOR_BLOCK) {
         const size_t some = color_some(n, at);
 

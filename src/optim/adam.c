@@ -4,14 +4,6 @@
 #include "optim/moments.h"
 #include "optim/optim.h"
 
-static const co_key adam_keys[] = {
-    {"betas", CO_KEY_REALS, offsetof(moments, betas), "[0.9, 0.999]", 0, 1, NULL,
-     MOMENTS_BETAS_HELP},
-    {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
-     MOMENTS_EPS_HELP},
-    CO_KEYS_END,
-};
-
 static co_status adam_check(const void *self)
 {
     return co_moments_check(self, "adam");
@@ -25,7 +17,7 @@ static void adam_update(const void *self, const co_update *u)
 const co_optimizer_ops co_optimizer_adam = {
     .name = "adam",
     .summary = "Adam: each weight at its own rate; weight decay as a part of the gradient",
-    .keys = adam_keys,
+    .keys = co_moments_keys,
     .default_lr = 0.001,
     .self_size = sizeof(moments),
     .check = adam_check,

@@ -5,14 +5,6 @@
 #include "optim/moments.h"
 #include "optim/optim.h"
 
-static const co_key adamw_keys[] = {
-    {"betas", CO_KEY_REALS, offsetof(moments, betas), "[0.9, 0.999]", 0, 1, NULL,
-     MOMENTS_BETAS_HELP},
-    {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
-     MOMENTS_EPS_HELP},
-    CO_KEYS_END,
-};
-
 static co_status adamw_check(const void *self)
 {
     return co_moments_check(self, "adamw");
@@ -26,7 +18,7 @@ static void adamw_update(const void *self, const co_update *u)
 const co_optimizer_ops co_optimizer_adamw = {
     .name = "adamw",
     .summary = "Adam with weight decay beside the gradient",
-    .keys = adamw_keys,
+    .keys = co_moments_keys,
     .default_lr = 0.001,
     .default_decay = 0.01,
     .self_size = sizeof(moments),

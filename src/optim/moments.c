@@ -7,6 +7,14 @@
 
 #include "core/isa.h"
 
+const co_key co_moments_keys[] = {
+    {"betas", CO_KEY_REALS, offsetof(moments, betas), "[0.9, 0.999]", 0, 1, NULL,
+     MOMENTS_BETAS_HELP},
+    {"eps", CO_KEY_REAL, offsetof(moments, eps), "1e-8", MOMENTS_MIN_EPS, 1e6, NULL,
+     MOMENTS_EPS_HELP},
+    CO_KEYS_END,
+};
+
 const char *const co_moments_states[] = {"exp_avg", "exp_avg_sq", NULL};
 
 co_status co_moments_check(const moments *m, const char *name)

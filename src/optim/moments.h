@@ -22,6 +22,7 @@ typedef struct moments {
 #define MOMENTS_MIN_EPS  1e-30
 #define MOMENTS_EPS_HELP "added to the root of the mean square, so that no step is divided by 0"
 
+extern const co_key co_moments_keys[];
 extern const char *const co_moments_states[];
 
 co_status co_moments_check(const moments *m, const char *name);

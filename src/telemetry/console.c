@@ -5,7 +5,6 @@
  * lines of finished epochs. Elsewhere (a file, a pipe, a dumb terminal) plain lines only: one per
  * epoch, and one about every ten seconds in between.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,18 +41,10 @@ typedef struct console {
 static co_status console_put(console *self, const char *text)
 {
     bool failed = fputs(text, stdout) == EOF;
+    const co_status st = co_sink_flush_output(&failed);
 
-    if (fflush(stdout) != 0 || failed) {
-        int cause = errno;
-
-        clearerr(stdout);
-        self->drawn = false;
-        if (cause == EPIPE) /* the reader has exited; the run directory has everything */
-            return CO_OK;
-        return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
-                       strerror(cause));
-    }
-    return CO_OK;
+    self->drawn = self->drawn && !failed;
+    return st;
 }
 
 static co_status console_line(console *self, const char *fmt, ...) CO_PRINTF(2, 3);

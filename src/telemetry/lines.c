@@ -6,7 +6,6 @@
  * Each figure is that of the last step, and in parentheses its mean over the epoch so far. Loss and
  * accuracies of a step are of rank 0's samples; those of an epoch are of all.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -37,16 +36,7 @@ static co_status lines_put(const char *fmt, ...)
     va_start(args, fmt);
     failed = vprintf(fmt, args) < 0 || putchar('\n') == EOF;
     va_end(args);
-    if (fflush(stdout) != 0 || failed) {
-        const int cause = errno;
-
-        clearerr(stdout);
-        if (cause == EPIPE) /* the reader has exited; the run directory has everything */
-            return CO_OK;
-        return co_fail(CO_E_IO, "cannot write to standard output: %s; --quiet trains without it",
-                       strerror(cause));
-    }
-    return CO_OK;
+    return co_sink_flush_output(&failed);
 }
 
 /* "\tName value (mean)"; "-" for a value that was not measured. */

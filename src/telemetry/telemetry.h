@@ -148,6 +148,10 @@ struct co_sink_ops {
     void (*close)(co_sink *sink);
 };
 
+/* Flush standard output after printing. *failed says whether printing has failed, and on return
+   whether either has. CO_OK also if the reader has exited (EPIPE), else CO_E_IO. */
+co_status co_sink_flush_output(bool *failed);
+
 /* Progress bar on a terminal, plain lines elsewhere, on stdout. */
 extern const co_sink_ops co_sink_console;
 /* Instead of it: a line every `every` steps, and at the first and last of an epoch. */
