@@ -2,6 +2,8 @@
 #ifndef CO_BACKENDS_BACKENDS_H
 #define CO_BACKENDS_BACKENDS_H
 
+#include <string.h>
+
 #include <cohort/ext/kernel.h>
 
 extern const co_backend co_backend_ref, co_backend_cpu;
@@ -14,5 +16,28 @@ extern const co_backend *const co_backends[];
 /* {that backend, ref, NULL} for "ref", "cpu" (formerly "native") or "onednn", co_backends for NULL
    or "auto"; NULL if unknown. */
 const co_backend *const *co_backends_find(const char *name);
+
+/* Kernels that change no value, for tensors of one layout: out[0] = in[0], and each input has the
+   gradient of the output. Where the plan has given both the same memory, there is nothing to do. */
+static inline void co_copy_tensor(const co_tensor *to, const co_tensor *from)
+{
+    if (to && to->data != from->data)
+        memcpy(to->data, from->data, from->bytes);
+}
+
+static inline co_status co_copy_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    co_copy_tensor(call->out[0], call->in[0]);
+    return CO_OK;
+}
+
+static inline co_status co_copy_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    for (int i = 0; i < call->op->n_in; i++)
+        co_copy_tensor(call->grad_in[i], call->grad_out[0]);
+    return CO_OK;
+}
 
 #endif

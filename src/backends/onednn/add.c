@@ -1,8 +1,6 @@
 /*
  * add.c - sum of two tensors. The result is blocked if one of them is.
  */
-#include <string.h>
-
 #include "backends/onednn/onednn.h"
 
 static co_status add_plan(co_call *call)
@@ -34,17 +32,6 @@ static co_status add_plan_backward(co_call *call)
     return CO_OK;
 }
 
-static co_status add_backward(co_call *call, const co_run *run)
-{
-    const co_tensor *dy = call->grad_out[0];
-
-    (void)run;
-    for (int i = 0; i < 2; i++)
-        if (call->grad_in[i])
-            memmove(call->grad_in[i]->data, dy->data, dy->bytes);
-    return CO_OK;
-}
-
 const co_kernel co_onednn_add = {
     .op = "add",
     .reads = ONEDNN_READS,
@@ -55,7 +42,7 @@ const co_kernel co_onednn_add = {
     .plan_backward = add_plan_backward,
     .bind = onednn_bind,
     .forward = onednn_forward,
-    .backward = add_backward,
+    .backward = co_copy_backward,
     .fini = onednn_fini,
     .in_place = true,
 };

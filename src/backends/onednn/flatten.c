@@ -2,8 +2,6 @@
  * flatten.c - each sample as one row; and unpack, which gives another backend any tensor in the
  * plain layout. Rows are plain, so both are a change of format.
  */
-#include <string.h>
-
 #include "backends/onednn/onednn.h"
 
 static co_status flatten_plan(co_call *call)
@@ -41,30 +39,18 @@ static co_status flatten_plan_backward(co_call *call)
     return onednn_add_reorder(self, &self->backward, ONEDNN_ALWAYS, &dy, &dx, false);
 }
 
-static void flatten_copy(const co_tensor *to, const co_tensor *from)
-{
-    if (to && to->data != from->data)
-        memcpy(to->data, from->data, from->bytes);
-}
-
 static co_status flatten_forward(co_call *call, const co_run *run)
 {
     const onednn_self *self = call->self;
 
-    if (self->forward.n)
-        return onednn_forward(call, run);
-    flatten_copy(call->out[0], call->in[0]);
-    return CO_OK;
+    return self->forward.n ? onednn_forward(call, run) : co_copy_forward(call, run);
 }
 
 static co_status flatten_backward(co_call *call, const co_run *run)
 {
     const onednn_self *self = call->self;
 
-    if (self->backward.n)
-        return onednn_backward(call, run);
-    flatten_copy(call->grad_in[0], call->grad_out[0]);
-    return CO_OK;
+    return self->backward.n ? onednn_backward(call, run) : co_copy_backward(call, run);
 }
 
 const co_kernel co_onednn_flatten = {

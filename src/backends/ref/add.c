@@ -5,8 +5,6 @@
  *
  *   da = dy,  db = dy
  */
-#include <string.h>
-
 #include "backends/ref/ref.h"
 
 static co_status add_forward(co_call *call, const co_run *run)
@@ -21,20 +19,9 @@ static co_status add_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-static co_status add_backward(co_call *call, const co_run *run)
-{
-    const co_tensor *dy = call->grad_out[0];
-
-    (void)run;
-    for (int i = 0; i < 2; i++)
-        if (call->grad_in[i])
-            memmove(call->grad_in[i]->data, dy->data, dy->bytes);
-    return CO_OK;
-}
-
 const co_kernel co_ref_add = {
     .op = "add",
     .forward = add_forward,
-    .backward = add_backward,
+    .backward = co_copy_backward,
     .in_place = true,
 };

@@ -56,10 +56,9 @@ static void dropout_apply(const co_tensor *to, const co_tensor *from, const co_c
 
 static co_status dropout_forward(co_call *call, const co_run *run)
 {
-    if (call->training)
-        dropout_apply(call->out[0], call->in[0], call, run);
-    else
-        memmove(call->out[0]->data, call->in[0]->data, call->in[0]->bytes);
+    if (!call->training)
+        return co_copy_forward(call, run);
+    dropout_apply(call->out[0], call->in[0], call, run);
     return CO_OK;
 }
 
