@@ -79,7 +79,7 @@ mask() {
     sed -E \
         -e 's/[0-9a-f]{64}/HASH/g' \
         -e 's/(^|[ (])(\/[A-Za-z0-9_.+-]+)+/\1PATH/g' \
-        -e 's/\b(cpu|onednn|ref|sample-lanes|winograd|small-images|gemm|channel-blocks|per-sample|windows)\b/KERNEL/g' \
+        -e 's/\b(cpu-general|cpu|onednn|ref|sample-lanes|winograd|small-images|gemm|channel-blocks|per-sample|windows|any-layout)\b/KERNEL/g' \
         -e 's/-?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?/N/g' \
         -e 's/\b(ms|us|s|min|KiB|MiB|GiB|B)\b/U/g' \
         -e 's/N U N U/N U/g' \

@@ -6,15 +6,15 @@
 
 #include <cohort/ext/kernel.h>
 
-extern const co_backend co_backend_ref, co_backend_cpu;
+extern const co_backend co_backend_ref, co_backend_cpu, co_backend_cpu_general;
 #ifdef CO_WITH_ONEDNN
 extern const co_backend co_backend_onednn;
 #endif
 
 /* In order of preference, ended by NULL; ref is last and takes everything. */
 extern const co_backend *const co_backends[];
-/* {that backend, ref, NULL} for "ref", "cpu" (formerly "native") or "onednn", co_backends for NULL
-   or "auto"; NULL if unknown. */
+/* {that backend, ref, NULL} for "ref", "onednn" or "cpu-general", both of our own and ref for "cpu"
+   (formerly "native"), co_backends for NULL or "auto"; NULL if unknown. */
 const co_backend *const *co_backends_find(const char *name);
 
 /* Kernels that change no value, for tensors of one layout: out[0] = in[0], and each input has the

@@ -6,7 +6,10 @@
 #include "backends/backends.h"
 
 static const co_backend *const registry_ref[] = {&co_backend_ref, NULL};
-static const co_backend *const registry_cpu[] = {&co_backend_cpu, &co_backend_ref, NULL};
+static const co_backend *const registry_cpu[] = {&co_backend_cpu, &co_backend_cpu_general,
+                                                 &co_backend_ref, NULL};
+static const co_backend *const registry_general[] = {&co_backend_cpu_general, &co_backend_ref,
+                                                     NULL};
 #ifdef CO_WITH_ONEDNN
 static const co_backend *const registry_onednn[] = {&co_backend_onednn, &co_backend_ref, NULL};
 #endif
@@ -16,8 +19,7 @@ const co_backend *const co_backends[] = {
 #ifdef CO_WITH_ONEDNN
     &co_backend_onednn,
 #endif
-    &co_backend_ref,
-    NULL,
+    &co_backend_cpu_general, &co_backend_ref, NULL,
 };
 
 /* Names of earlier releases, in configs and run directories. */
@@ -42,6 +44,8 @@ const co_backend *const *co_backends_find(const char *name)
         return registry_ref;
     if (strcmp(name, co_backend_cpu.name) == 0)
         return registry_cpu;
+    if (strcmp(name, co_backend_cpu_general.name) == 0)
+        return registry_general;
 #ifdef CO_WITH_ONEDNN
     if (strcmp(name, co_backend_onednn.name) == 0)
         return registry_onednn;

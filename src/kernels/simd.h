@@ -77,6 +77,12 @@ SIMD_INLINE vec simd_splat(float value)
 #endif
 }
 
+/* Lanes of a where the mask is -1, of b where it is 0. */
+SIMD_INLINE vec simd_select(ivec mask, vec a, vec b)
+{
+    return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
+}
+
 /* The first n floats, unaligned, and zeros; and storing the first n of a vector. n is at most
    LANES. */
 #if LANES == 16 && defined(__AVX512F__)

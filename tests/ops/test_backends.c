@@ -133,13 +133,18 @@ static void cpu_kernels_propagate_nan(void **state)
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 2}",
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 3, stride: 1}",
                                        "conv2d {out: 3, kernel: 3, padding: 1}; batchnorm",
-                                       "keep; conv2d {out: 2, kernel: 1}; add"};
-    const co_backend *const list[] = {&co_backend_cpu, &co_backend_ref, NULL};
-    const harness_mode mode = {.backends = list, .training = true}, ref = {.training = true};
+                                       "keep; conv2d {out: 2, kernel: 1}; add",
+                                       "flatten; linear {out: 5}; log_softmax"};
+    const co_backend *const lists[][3] = {{&co_backend_cpu, &co_backend_ref},
+                                          {&co_backend_cpu_general, &co_backend_ref}};
+    const size_t n = sizeof(nets) / sizeof(nets[0]);
+    const harness_mode ref = {.training = true};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++)
+    for (size_t way = 0; way < 2 * n; way++)
         for (size_t place = 0; place < 16; place++) {
+            const size_t i = way % n;
+            const harness_mode mode = {.backends = lists[way / n], .training = true};
             const ops_case c = {nets[i], BACKENDS_BATCH, {3, {2, 4, 4}}, nets[i], false};
             harness *h = cases_create(&c);
             harness_result got, want;
@@ -184,10 +189,11 @@ static bool backends_runs(const co_backend *backend, const char *op)
     return found;
 }
 
-/* The CPU backend's linear layer has loops from AVX2 on. */
+/* Our own linear layer has loops from AVX2 on. */
 static bool backends_needs_more(const co_backend *backend, const char *op)
 {
-    return backend == &co_backend_cpu && strcmp(op, "linear") == 0 && !co_isa_has(CO_ISA_AVX2);
+    return (backend == &co_backend_cpu || backend == &co_backend_cpu_general) &&
+           strcmp(op, "linear") == 0 && !co_isa_has(CO_ISA_AVX2);
 }
 
 /* Else the comparison would hold for a kernel that refuses everything. */

@@ -1,7 +1,7 @@
 /*
  * test_threads.c - own loops give the same bits with 1, 2, 3 and 4 threads: layers large enough to
- * be shared, of which our kernels run every one. (oneDNN's convolutions add up the gradients of
- * weights thread by thread: theirs have other bits with other numbers of threads.)
+ * be shared. (oneDNN's convolutions add up the gradients of weights thread by thread: theirs have
+ * other bits with other numbers of threads.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void compare(const float *got, const float *want, size_t n, const char *w
 static void check(const ops_case *c)
 {
     harness *h = cases_create(c);
-    harness_mode mode = {.backends = co_backends, .training = true, .threads = 1};
+    harness_mode mode = {.backends = co_backends_find("cpu"), .training = true, .threads = 1};
     harness_result want;
 
     assert_int_equal(harness_measure(&want, h, &mode, true), CO_OK);
@@ -47,7 +47,7 @@ static void check(const ops_case *c)
 static void skip_below(co_isa level)
 {
     if (!co_isa_has(level)) {
-        print_message("skipped: without %s oneDNN runs this layer\n", co_isa_title(level));
+        print_message("skipped: no kernel of this layer without %s\n", co_isa_title(level));
         skip();
     }
 }
@@ -88,11 +88,33 @@ static void adaptive_pooling_of_any_threads_same_bits(void **state)
 
 static void linear_layer_of_any_threads_same_bits(void **state)
 {
-    static const ops_case c = {"linear", 64, {1, {512}}, "linear {out: 400}", false};
+    static const ops_case few = {"linear", 64, {1, {512}}, "linear {out: 400}", false};
+    static const ops_case many = {
+        "linear", 400, {1, {128}}, "linear {out: 84}; log_softmax", false};
 
     (void)state;
     skip_below(CO_ISA_AVX2);
-    check(&c);
+    check(&few);
+    check(&many);
+}
+
+static void direct_convolution_of_any_threads_same_bits(void **state)
+{
+    static const char *const nets[] = {
+        "conv2d {out: 40, kernel: 7, stride: 2, padding: 3}; relu;"
+        "maxpool {kernel: 3, stride: 2, padding: 1}",
+        "conv2d {out: 96, kernel: 1}; keep; conv2d {out: 96, kernel: 3, stride: 1, dilation: 2,"
+        "padding: 2}; add; avgpool {kernel: 2}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
+        const ops_case few = {nets[i], 8, {3, {3, 40, 40}}, nets[i], true};
+        const ops_case many = {nets[i], 8, {3, {64, 24, 24}}, nets[i], true};
+
+        check(&few);
+        check(&many);
+    }
 }
 
 int main(void)
@@ -103,6 +125,7 @@ int main(void)
         cmocka_unit_test(convolution_of_small_images_of_any_threads_same_bits),
         cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),
         cmocka_unit_test(linear_layer_of_any_threads_same_bits),
+        cmocka_unit_test(direct_convolution_of_any_threads_same_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /*
- * backend.c - Cohort's own kernels for processors.
+ * backend.c - Cohort's own kernels for processors, as two backends: those that are chosen before
+ * oneDNN's, for the layers that they take are faster with them, and those for any layer, which are
+ * chosen where oneDNN is not in the build, or refuses.
  */
 #include <stdio.h>
 
@@ -40,5 +42,19 @@ const co_backend co_backend_cpu = {
     .unpack = &co_cpu_unpack,
     .half = backend_half,
     .describe = backend_describe,
+    .describe_call = backend_describe_call,
+};
+
+static const co_kernel *const backend_general[] = {
+    &co_cpu_direct_conv, &co_cpu_linear_any, &co_cpu_maxpool,
+    &co_cpu_avgpool,     &co_cpu_relu,       &co_cpu_add,
+    &co_cpu_log_softmax, &co_cpu_flatten,    NULL,
+};
+
+const co_backend co_backend_cpu_general = {
+    .name = "cpu-general",
+    .summary = "own kernels for processors, for any layer",
+    .kernels = backend_general,
+    .unpack = &co_cpu_unpack,
     .describe_call = backend_describe_call,
 };

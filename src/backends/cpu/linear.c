@@ -83,10 +83,18 @@ static int64_t gemm_group(const gemm *self, const gemm_size *size)
     return gemm_least(most > 1 ? most : 1, all);
 }
 
+static bool gemm_choose_any(gemm *self, const co_call *call)
+{
+    self->loops = gemm_find_loops(call);
+    self->threads = cpu_threads(call);
+    return self->loops != NULL;
+}
+
 bool gemm_choose(gemm *self, const co_call *call)
 {
-    self->loops = call->in[0]->shape.dim[1] >= GEMM_LEAST ? gemm_find_loops(call) : NULL;
-    self->threads = cpu_threads(call);
+    (void)gemm_choose_any(self, call);
+    if (call->in[0]->shape.dim[1] < GEMM_LEAST)
+        self->loops = NULL;
     return self->loops != NULL;
 }
 
@@ -315,18 +323,23 @@ typedef struct linear {
     size_t forward_at, backward_at;      /* in scratch */
 } linear;
 
-static bool linear_supports(const co_call *call, const char **why)
+static bool linear_supports_any(const co_call *call, const char **why)
 {
     gemm found;
 
     *why = "it computes in floats";
     if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
         return false;
+    *why = "this CPU has no AVX2";
+    return gemm_choose_any(&found, call);
+}
+
+static bool linear_supports(const co_call *call, const char **why)
+{
+    if (!linear_supports_any(call, why))
+        return false;
     *why = "its rows are short";
     if (call->in[0]->shape.dim[1] < GEMM_LEAST)
-        return false;
-    *why = "this CPU has no AVX2";
-    if (!gemm_choose(&found, call))
         return false;
     *why = "its samples are many";
     return call->in[0]->shape.dim[0] <= GEMM_MOST;
@@ -346,7 +359,7 @@ static co_status linear_plan(co_call *call)
     const gemm_size size = gemm_measure(call);
     size_t used = 0;
 
-    (void)gemm_choose(&self->gemm, call);
+    (void)gemm_choose_any(&self->gemm, call);
     self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     if (gemm_length(&size) < size.in)
         self->forward_at =
@@ -396,6 +409,20 @@ const co_kernel co_cpu_linear = {
     .self_size = sizeof(linear),
     .supports = linear_supports,
     .prefers_fp32 = linear_prefers_fp32,
+    .plan = linear_plan,
+    .plan_backward = linear_plan_backward,
+    .forward = linear_forward,
+    .backward = linear_backward,
+    .yields_half = true,
+};
+
+/* After oneDNN's: short rows, and many samples. */
+const co_kernel co_cpu_linear_any = {
+    .op = "linear",
+    .name = "gemm",
+    .reads = CPU_READS,
+    .self_size = sizeof(linear),
+    .supports = linear_supports_any,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .forward = linear_forward,

@@ -1,0 +1,86 @@
+/*
+ * direct_conv.h - how a convolution by its definition is laid out: which copies of images it reads,
+ * which steps its sums have, and how results are cut. For direct_conv.c, which runs it.
+ */
+#ifndef CO_BACKENDS_CPU_DIRECT_CONV_H
+#define CO_BACKENDS_CPU_DIRECT_CONV_H
+
+#include "backends/cpu/cpu.h"
+#include "kernels/direct_conv/direct_conv.h"
+
+/* The image that sums read: the tensor itself, or a copy with padding, in which the pixels that
+   one tap meets are neighbours. With a stride there is a copy for each of its phases: the rows, or
+   columns, that leave the same rest when they are divided by it. Sizes are in words. */
+typedef struct direct_image {
+    bool copied;
+    bool pairs;            /* the copy is of pairs of pixels, and there is one for each column of
+                              the kernel */
+    int64_t h, w;          /* of the tensor */
+    int64_t planes;        /* blocks of channels, or channels */
+    int64_t numbers;       /* of a pixel in the tensor */
+    int64_t width;         /* of a pixel, or a pair */
+    int64_t phases[2];     /* how many of rows and of columns */
+    int64_t phase_step[2]; /* from one to the next */
+    int64_t step[2];       /* stride */
+    int64_t first[2];      /* where phase 0 begins in the tensor: negative in padding */
+    int64_t rows, columns; /* of a copy, or of the tensor */
+    int64_t row, plane, sample; /* from one to the next */
+} direct_image;
+
+/* Results that are summed from the same taps: all of a forward pass; of the gradient of the input,
+   those of one phase. */
+typedef struct direct_part {
+    direct_conv_sum sum;
+    direct_conv_area area;
+    int64_t y_at, w_at; /* the first result, and its weights */
+} direct_part;
+
+/* One of the three passes: forward, gradient of the input, gradient of the weight. The last has dy
+   in the place of results. */
+typedef struct direct_pass {
+    direct_image image;
+    direct_part *part; /* owned; (parts) */
+    int64_t *at;       /* owned; (steps) of all parts */
+    int64_t *tap;      /* owned; (steps), of the gradient of the input: block of dy * taps + tap */
+    int64_t parts, steps;
+    int64_t blocks;   /* of results */
+    int64_t y_sample; /* numbers, or words of dy */
+    int64_t to[2];    /* rows and columns of dy */
+    int64_t group;    /* samples of which there are copies at once */
+} direct_pass;
+
+/* Fill `out`; on failure, too, direct_pass_free frees what it holds. */
+co_status direct_plan_forward(direct_pass *out, const co_call *call,
+                              const direct_conv_loops *loops);
+co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_conv_loops *loops);
+/* The gradient of the weight from pairs of pixels; else it reads what forward does. */
+co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_conv_loops *loops);
+void direct_pass_free(direct_pass *pass);
+
+/* Whether the input has so few channels that it is read in the plain layout. */
+bool direct_is_few(const co_call *call, const direct_conv_loops *loops);
+
+/* A part of a rectangle, and what it is from its beginning. */
+typedef struct direct_piece {
+    direct_conv_area area;
+    int64_t x_at, y_at;
+} direct_piece;
+
+/* How many pieces of at most about `most` pixels a rectangle has: of its rows, or of its only
+   one. */
+int64_t direct_count_pieces(const direct_conv_area *area, int64_t most);
+/* Piece `i`; `width` words from a pixel of x to the next. */
+direct_piece direct_find_piece(const direct_conv_area *area, int64_t width, int64_t pieces,
+                               int64_t i);
+
+static inline int64_t direct_divide_up(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static inline int64_t direct_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

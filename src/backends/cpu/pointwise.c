@@ -1,0 +1,274 @@
+/*
+ * pointwise.c - relu, add and log_softmax, and flatten, which has no work but to change a layout.
+ */
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+#include "core/parallel.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/softmax/softmax.h"
+
+#define POINTWISE_PIECE (1 << 14) /* floats that a thread takes at once */
+
+static bool pointwise_supports(const co_call *call, const char **why)
+{
+    *why = "it computes in floats";
+    return call->in[0]->dtype == CO_F32;
+}
+
+static int64_t pointwise_floats(const co_tensor *tensor)
+{
+    return (int64_t)(tensor->bytes / sizeof(float));
+}
+
+static int64_t pointwise_rest(int64_t n, int64_t i)
+{
+    return n - i < POINTWISE_PIECE ? n - i : POINTWISE_PIECE;
+}
+
+/* --- relu --- */
+
+typedef struct relu {
+    cpu_operand grad_out; /* as the output is */
+} relu;
+
+static co_status relu_plan(co_call *call)
+{
+    cpu_like(call->out[0], call->in[0]);
+    return CO_OK;
+}
+
+static co_status relu_plan_backward(co_call *call)
+{
+    relu *self = call->self;
+    size_t used = 0;
+
+    if (!call->grad_in[0])
+        return CO_OK;
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], call->out[0]->layout);
+    cpu_like(call->grad_in[0], call->out[0]);
+    return CO_OK;
+}
+
+static co_status relu_forward(co_call *call, const co_run *run)
+{
+    const pointwise_loops *loops = pointwise_choose();
+    const int64_t n = pointwise_floats(call->out[0]);
+    const int threads = cpu_threads(call);
+    const float *x = call->in[0]->data;
+    float *y = call->out[0]->data;
+
+    (void)run;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
+        loops->relu(y + i, x + i, pointwise_rest(n, i));
+    return CO_OK;
+}
+
+static co_status relu_backward(co_call *call, const co_run *run)
+{
+    const relu *self = call->self;
+    const pointwise_loops *loops = pointwise_choose();
+    const int64_t n = pointwise_floats(call->out[0]);
+    const int threads = cpu_threads(call);
+    const float *y = call->out[0]->data, *dy;
+    float *dx;
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    cpu_bring(&self->grad_out, call, threads);
+    dy = cpu_address(&self->grad_out, call);
+    dx = call->grad_in[0]->data;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
+        loops->relu_gradient(dx + i, y + i, dy + i, pointwise_rest(n, i));
+    return CO_OK;
+}
+
+const co_kernel co_cpu_relu = {
+    .op = "relu",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .self_size = sizeof(relu),
+    .supports = pointwise_supports,
+    .plan = relu_plan,
+    .plan_backward = relu_plan_backward,
+    .forward = relu_forward,
+    .backward = relu_backward,
+    .in_place = true,
+};
+
+/* --- add --- */
+
+typedef struct add {
+    cpu_operand addend[2]; /* as the output is */
+} add;
+
+/* The result is in blocks if one of the inputs is. */
+static co_status add_plan(co_call *call)
+{
+    add *self = call->self;
+    size_t used = 0;
+
+    cpu_like(call->out[0], call->in[call->in[0]->layout.format == CO_FORMAT_PLAIN]);
+    for (int i = 0; i < 2; i++)
+        self->addend[i] = cpu_plan_operand(call, &used, call->in[i], call->out[0]->layout);
+    return CO_OK;
+}
+
+static co_status add_plan_backward(co_call *call)
+{
+    for (int i = 0; i < 2; i++)
+        if (call->grad_in[i])
+            cpu_like(call->grad_in[i], call->grad_out[0]);
+    return CO_OK;
+}
+
+static co_status add_forward(co_call *call, const co_run *run)
+{
+    const add *self = call->self;
+    const pointwise_loops *loops = pointwise_choose();
+    const int64_t n = pointwise_floats(call->out[0]);
+    const int threads = cpu_threads(call);
+    const float *a = cpu_address(&self->addend[0], call), *b = cpu_address(&self->addend[1], call);
+    float *y = call->out[0]->data;
+
+    (void)run;
+    for (int i = 0; i < 2; i++)
+        cpu_bring(&self->addend[i], call, threads);
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
+        loops->add(y + i, a + i, b + i, pointwise_rest(n, i));
+    return CO_OK;
+}
+
+static co_status add_backward(co_call *call, const co_run *run)
+{
+    const co_tensor *dy = call->grad_out[0];
+
+    (void)run;
+    for (int i = 0; i < 2; i++)
+        if (call->grad_in[i])
+            memmove(call->grad_in[i]->data, dy->data, dy->bytes);
+    return CO_OK;
+}
+
+const co_kernel co_cpu_add = {
+    .op = "add",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .self_size = sizeof(add),
+    .supports = pointwise_supports,
+    .plan = add_plan,
+    .plan_backward = add_plan_backward,
+    .forward = add_forward,
+    .backward = add_backward,
+    .in_place = true,
+};
+
+/* --- flatten --- */
+
+typedef struct flatten {
+    cpu_operand grad_out; /* plain */
+} flatten;
+
+/* The gradient gets the layout of the input, in which the layers before compute. */
+static co_status flatten_plan_backward(co_call *call)
+{
+    flatten *self = call->self;
+    size_t used = 0;
+
+    if (!call->grad_in[0])
+        return CO_OK;
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_plain());
+    cpu_like(call->grad_in[0], call->in[0]);
+    return CO_OK;
+}
+
+static void flatten_move(const co_tensor *to, const co_tensor *from, int threads)
+{
+    if (!co_layout_same(&to->layout, &from->layout))
+        cpu_reorder(to->data, to->layout, from, threads);
+    else if (to->data != from->data)
+        memmove(to->data, from->data, to->bytes);
+}
+
+static co_status flatten_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    flatten_move(call->out[0], call->in[0], cpu_threads(call));
+    return CO_OK;
+}
+
+static co_status flatten_backward(co_call *call, const co_run *run)
+{
+    const flatten *self = call->self;
+    co_tensor image;
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    cpu_bring(&self->grad_out, call, cpu_threads(call));
+    image = *call->grad_in[0];
+    image.layout = cpu_plain();
+    image.data = (void *)cpu_address(&self->grad_out, call);
+    flatten_move(call->grad_in[0], &image, cpu_threads(call));
+    return CO_OK;
+}
+
+const co_kernel co_cpu_flatten = {
+    .op = "flatten",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .self_size = sizeof(flatten),
+    .half = 1u << CO_BF16 | 1u << CO_F16,
+    .plan_backward = flatten_plan_backward,
+    .forward = flatten_forward,
+    .backward = flatten_backward,
+    .in_place = true,
+};
+
+/* --- log_softmax --- */
+
+static co_status log_softmax_forward(co_call *call, const co_run *run)
+{
+    const softmax_loops *loops = softmax_choose();
+    const int64_t *dim = call->in[0]->shape.dim;
+    const int threads = cpu_threads(call);
+    const float *x = call->in[0]->data;
+    float *y = call->out[0]->data;
+
+    (void)run;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t n = 0; n < dim[0]; n++)
+        loops->log_softmax(y + n * dim[1], x + n * dim[1], dim[1]);
+    return CO_OK;
+}
+
+static co_status log_softmax_backward(co_call *call, const co_run *run)
+{
+    const softmax_loops *loops = softmax_choose();
+    const int64_t *dim = call->out[0]->shape.dim;
+    const int threads = cpu_threads(call);
+    const float *y = call->out[0]->data, *dy = call->grad_out[0]->data;
+    float *dx;
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    dx = call->grad_in[0]->data;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t n = 0; n < dim[0]; n++)
+        loops->log_softmax_gradient(dx + n * dim[1], y + n * dim[1], dy + n * dim[1], dim[1]);
+    return CO_OK;
+}
+
+const co_kernel co_cpu_log_softmax = {
+    .op = "log_softmax",
+    .name = "rows",
+    .supports = pointwise_supports,
+    .forward = log_softmax_forward,
+    .backward = log_softmax_backward,
+    .in_place = true,
+};

@@ -1,0 +1,106 @@
+/*
+ * direct_conv.h - loops for convolution by its definition, of any stride, size of kernel, padding
+ * and dilation: products over the channels of one tap after the other, with results in registers.
+ *
+ * Results are in blocks of channels, (C / lanes, H, W, lanes). What they are summed from is either
+ * in blocks, too, and then a step of a sum is all channels of a block at one tap; or it has few
+ * channels and is plain, and a step is one channel at one tap. Neighbouring results read
+ * neighbouring pixels: where a convolution has a stride or padding, `spread` makes such an image
+ * first.
+ */
+#ifndef CO_KERNELS_DIRECT_CONV_H
+#define CO_KERNELS_DIRECT_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Blocks of results that are computed at once. */
+#define DIRECT_CONV_TOGETHER 2
+
+/*
+ * Products are made of words: floats, or two neighbours of BF16, whose products are added up in
+ * fp32. A pixel of a block is `words` of them.
+ */
+
+/* What a result is summed from, relative to its first pixel: an offset in words for each step. */
+typedef struct direct_conv_sum {
+    const int64_t *at; /* (steps) */
+    int64_t steps;
+    bool blocks; /* a step is a block of channels; else one channel, in floats */
+} direct_conv_sum;
+
+/* A rectangle of results and the pixels they begin at; steps in numbers of y, and in words. */
+typedef struct direct_conv_area {
+    int64_t rows, pixels; /* pixels: of a row */
+    int64_t y_row, y_pixel, y_block;
+    int64_t x_row;
+} direct_conv_area;
+
+/* Pixels that a gradient of the weight is summed over; steps in words. With BF16 and blocks they
+   are pairs of pixels, as `pair` makes them. */
+typedef struct direct_conv_walk {
+    int64_t samples, rows, pixels;
+    int64_t x_sample, x_row;
+    int64_t dy_sample, dy_row, dy_block;
+} direct_conv_walk;
+
+/* A copy of a plane: its pixel (r, c) is (top + r step[0], left + c step[1]) of the image, or 0
+   outside of it. */
+typedef struct direct_conv_spread {
+    int64_t h, w;          /* of the image */
+    int64_t rows, columns; /* of the copy */
+    int64_t top, left;
+    const int64_t *step; /* (2) */
+    bool blocks;         /* a pixel is a block of channels; else one number */
+} direct_conv_spread;
+
+/* A weight in the format of the store, (out, in, taps). In blocks of `lanes` outputs it is
+   (in / lanes, taps, lanes in, lanes out), or (in, taps, lanes out) for few channels. */
+typedef struct direct_conv_weight {
+    int64_t out, in, taps;
+    bool blocks;
+} direct_conv_weight;
+
+/* Compiled once for each instruction set. */
+typedef struct direct_conv_loops {
+    const char *name;
+    int lanes;
+    int words;   /* of a pixel of a block */
+    size_t cell; /* size of a number of y and dy */
+    /* y = bias + sum over steps and words of x w, for `columns` blocks of results, at most
+       DIRECT_CONV_TOGETHER; w has a block every `panel` words; bias may be NULL. */
+    void (*multiply)(void *y, const float *x, const float *w, int64_t panel, const float *bias,
+                     int columns, const direct_conv_area *area, const direct_conv_sum *sum);
+    /* dw (=, or +=) sum over pixels of x dy, for each step and channel, in the order of w. */
+    void (*correlate)(float *dw, int64_t panel, const float *x, const float *dy, int columns,
+                      const direct_conv_walk *walk, const direct_conv_sum *sum, bool add);
+    /* sum[lane] += sum of `pixels` vectors */
+    void (*add_up)(float *sum, const void *dy, int64_t pixels);
+    /* Of one channel: to floats. */
+    void (*spread)(float *to, const void *from, const direct_conv_spread *how);
+    /* With BF16, else NULL: `n` words from twice as many floats, of which neighbouring vectors
+       become pairs; `to` may be `from`. */
+    void (*halve)(float *to, const float *from, int64_t n);
+    /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
+       neighbouring pixels are pairs; after an odd number of columns comes a 0. */
+    void (*pair)(float *to, const void *from, const direct_conv_spread *how);
+    /* Block `k` of outputs, from the store's format; padding is 0. */
+    void (*pack)(float *to, const float *weight, const direct_conv_weight *shape, int64_t k);
+    /* A square of `lanes` input by `lanes` output channels, to output by input. */
+    void (*turn)(float *to, const float *from);
+    /* Back to the store's format: =, or +=. */
+    void (*unpack)(float *weight, const float *from, const direct_conv_weight *shape, int64_t k,
+                   bool add);
+} direct_conv_loops;
+
+extern const direct_conv_loops direct_conv_loops_basic;
+#ifdef CO_KERNELS_X86
+extern const direct_conv_loops direct_conv_loops_avx2, direct_conv_loops_avx512,
+    direct_conv_loops_bf16;
+#endif
+
+/* The widest that this process may use for floats. */
+const direct_conv_loops *direct_conv_choose(void);
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * direct_conv_images.h - the changes of form of direct_conv.h: images with padding and strides to
+ * dense ones, weights to blocks and back. For LANES lanes, and DIRECT_CONV_WORDS words of a pixel
+ * of a block.
+ */
+#include <string.h>
+
+#include "kernels/direct_conv/direct_conv.h"
+#include "kernels/simd.h"
+
+/* --- images --- */
+
+/* Pixels [begin, end) of a copy's row or column are inside an image of `size` pixels. */
+typedef struct direct_conv_range {
+    int64_t begin, end;
+} direct_conv_range;
+
+static direct_conv_range direct_conv_inside(int64_t first, int64_t step, int64_t size, int64_t n)
+{
+    const int64_t begin = first < 0 ? (-first + step - 1) / step : 0;
+    const int64_t end = first < size ? (size - first + step - 1) / step : 0;
+    const direct_conv_range range = {begin < n ? begin : n, end < n ? end : n};
+
+    return range.begin < range.end ? range : (direct_conv_range){0, 0};
+}
+
+/* `step` is a constant in most uses, for the compiler's vectors. */
+SIMD_INLINE void direct_conv_pick(float *to, const float *from, int64_t n, const int64_t step)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i * step];
+}
+
+/* A row of `n` pixels; `step` words from one to the next in the image. */
+SIMD_INLINE void direct_conv_spread_row(float *to, const float *from, int64_t n, int64_t step,
+                                        const bool blocks)
+{
+    if (blocks) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * DIRECT_CONV_WORDS, from + i * step, DIRECT_CONV_WORDS * sizeof(*to));
+        return;
+    }
+    if (step == 1)
+        direct_conv_pick(to, from, n, 1);
+    else if (step == 2)
+        direct_conv_pick(to, from, n, 2);
+    else if (step == 4)
+        direct_conv_pick(to, from, n, 4);
+    else
+        direct_conv_pick(to, from, n, step);
+}
+
+SIMD_INLINE void direct_conv_spread_rows(float *to, const float *from,
+                                         const direct_conv_spread *how, const bool blocks)
+{
+    const int64_t width = blocks ? DIRECT_CONV_WORDS : 1, row = how->columns * width;
+    const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
+    const direct_conv_range columns =
+        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
+    const int64_t before = columns.begin * width, inside = columns.end * width;
+
+    for (int64_t r = 0; r < how->rows; r++, to += row) {
+        const int64_t at =
+            (how->top + r * how->step[0]) * how->w + how->left + columns.begin * how->step[1];
+
+        if (r < rows.begin || r >= rows.end || columns.begin == columns.end) {
+            memset(to, 0, (size_t)row * sizeof(float));
+            continue;
+        }
+        memset(to, 0, (size_t)before * sizeof(float));
+        direct_conv_spread_row(to + before, from + at * width, columns.end - columns.begin,
+                               how->step[1] * width, blocks);
+        memset(to + inside, 0, (size_t)(row - inside) * sizeof(float));
+    }
+}
+
+SIMD_INLINE void direct_conv_spread_plane(float *to, const void *from,
+                                          const direct_conv_spread *how)
+{
+    if (how->blocks)
+        direct_conv_spread_rows(to, from, how, true);
+    else
+        direct_conv_spread_rows(to, from, how, false);
+}
+
+/* --- weights --- */
+
+/* The place of an element of a row, (in, taps), among the vectors of a block; the next one's is
+   found by counting. */
+typedef struct direct_conv_place {
+    int64_t channel, tap;
+} direct_conv_place;
+
+SIMD_INLINE int64_t direct_conv_next(direct_conv_place *at, const direct_conv_weight *shape)
+{
+    const int64_t c = at->channel, t = at->tap;
+
+    if (++at->tap == shape->taps) {
+        at->tap = 0;
+        at->channel++;
+    }
+    return shape->blocks ? (c / LANES * shape->taps + t) * LANES + c % LANES : c * shape->taps + t;
+}
+
+SIMD_INLINE int64_t direct_conv_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A square of up to LANES rows by LANES elements. */
+SIMD_INLINE void direct_conv_load_square(vec v[LANES], const float *from, int64_t row, int64_t rows,
+                                         int64_t n)
+{
+    if (rows == LANES && n == LANES) {
+        SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) v[l] = simd_load_any(from + l * row);
+        return;
+    }
+    for (int64_t l = 0; l < LANES; l++) {
+        float some[LANES] = {0};
+
+        if (l < rows)
+            memcpy(some, from + l * row, (size_t)n * sizeof(float));
+        v[l] = simd_load_any(some);
+    }
+}
+
+static void direct_conv_pack(float *to, const float *weight, const direct_conv_weight *shape,
+                             int64_t k)
+{
+    const int64_t row = shape->in * shape->taps;
+    const int64_t rows = direct_conv_least(LANES, shape->out - k * LANES);
+    const float *from = weight + k * LANES * row;
+    direct_conv_place at = {0, 0};
+
+    if (shape->blocks && shape->in % LANES)
+        memset(to + shape->in / LANES * LANES * shape->taps * LANES, 0,
+               (size_t)(LANES * shape->taps * LANES) * sizeof(float));
+    for (int64_t e = 0; e < row; e += LANES) {
+        const int64_t n = direct_conv_least(LANES, row - e);
+        vec v[LANES];
+
+        direct_conv_load_square(v, from + e, row, rows, n);
+        simd_transpose(v);
+        for (int64_t l = 0; l < n; l++)
+            simd_store(to + direct_conv_next(&at, shape) * LANES, v[l]);
+    }
+}
+
+static void direct_conv_turn(float *to, const float *from)
+{
+    vec v[LANES];
+
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) v[l] = simd_load(from + l * LANES);
+    simd_transpose(v);
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) simd_store(to + l * LANES, v[l]);
+}
+
+SIMD_INLINE void direct_conv_store_square(float *to, vec v[LANES], int64_t row, int64_t rows,
+                                          int64_t n, bool add)
+{
+    for (int64_t l = 0; l < rows; l++) {
+        float some[LANES];
+
+        if (n == LANES) {
+            if (add)
+                v[l] += simd_load_any(to + l * row);
+            simd_store_any(to + l * row, v[l]);
+            continue;
+        }
+        simd_store_any(some, v[l]);
+        for (int64_t i = 0; i < n; i++)
+            to[l * row + i] = add ? to[l * row + i] + some[i] : some[i];
+    }
+}
+
+static void direct_conv_unpack(float *weight, const float *from, const direct_conv_weight *shape,
+                               int64_t k, bool add)
+{
+    const int64_t row = shape->in * shape->taps;
+    const int64_t rows = direct_conv_least(LANES, shape->out - k * LANES);
+    float *to = weight + k * LANES * row;
+    direct_conv_place at = {0, 0};
+
+    for (int64_t e = 0; e < row; e += LANES) {
+        const int64_t n = direct_conv_least(LANES, row - e);
+        vec v[LANES];
+
+        for (int64_t l = 0; l < LANES; l++)
+            v[l] = l < n ? simd_load(from + direct_conv_next(&at, shape) * LANES) : (vec){0};
+        simd_transpose(v);
+        direct_conv_store_square(to + e, v, row, rows, n, add);
+    }
+}

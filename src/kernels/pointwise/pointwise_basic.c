@@ -1,0 +1,4 @@
+/* pointwise_basic.c - the loops of pointwise.h for any processor. */
+#define POINTWISE_TABLE pointwise_loops_basic
+
+#include "kernels/pointwise/pointwise_impl.h"
