@@ -1,10 +1,10 @@
 /*
- * bench_comm.c - `cohort bench comm`: how long one operation between ranks takes.
+ * bench_comm.c - `cohort bench comm`: times the operations between ranks.
  *
- * A repetition starts after a barrier and lasts until the slowest rank is done, so that a root
- * that returns early makes nothing look fast. Before it each rank writes its message anew, and
- * afterwards it reads the result, as a training step does: else parts of them would be in the
- * caches of those who only have to do with them here.
+ * A repetition starts after a barrier and ends when the slowest rank is done, so a root that
+ * returns early does not count as fast. As in a training step, each rank writes its message before
+ * a repetition and reads the result after it; otherwise parts of them could already be in the
+ * caches of other ranks.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@
 #define BENCH_COMM_MAX_RANKS   1024
 #define BENCH_COMM_MAX_REPEATS 1000
 #define BENCH_COMM_WARMUP      3
-/* Bytes moved by the repetitions of one size, within 10 and BENCH_COMM_MAX_REPEATS of them. */
+/* Bytes moved for each size; there are 10 to BENCH_COMM_MAX_REPEATS repetitions. */
 #define BENCH_COMM_BUDGET ((size_t)256 << 20)
 
 typedef struct bench_comm_options {
@@ -53,12 +53,12 @@ static const cli_option bench_comm_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* Buffers of the largest size; a rank's block is 1 / size of it where blocks are exchanged. */
+/* Buffers of the largest size. In operations on blocks, a rank's block is 1 / size of it. */
 typedef struct bench_comm {
     co_comm *comm;
     float *in, *out;
     bool heap, in_place;
-    co_tree *tree; /* NULL: not asked for */
+    co_tree *tree; /* NULL: not requested */
 } bench_comm;
 
 typedef co_status (*bench_comm_fn)(const bench_comm *b, size_t count);
@@ -68,7 +68,7 @@ static co_status bench_comm_allreduce(const bench_comm *b, size_t count)
     return co_comm_allreduce(b->comm, b->in_place ? b->in : b->out, b->in, count, CO_F32, CO_SUM);
 }
 
-/* All parts of a rank are the same: their values do not matter. */
+/* All parts of a rank are the same; their values do not matter. */
 static co_status bench_comm_tree_allreduce(const bench_comm *b, size_t count)
 {
     const void *part[CO_TREE_MAX_PARTS];
@@ -88,7 +88,7 @@ static co_status bench_comm_bcast(const bench_comm *b, size_t count)
     return co_comm_bcast(b->comm, b->in, count, CO_F32, 0);
 }
 
-/* For operations on blocks the message is what all ranks' blocks come to. */
+/* In operations on blocks the message size counts the blocks of all ranks. */
 static size_t bench_comm_block(const bench_comm *b, size_t count)
 {
     return count / (size_t)co_comm_size(b->comm);
@@ -115,7 +115,7 @@ static co_status bench_comm_scatter(const bench_comm *b, size_t count)
     return co_comm_scatter(b->comm, b->out, b->in, bench_comm_block(b, count), CO_F32, 0);
 }
 
-/* Rank 0 to rank 1; one rank alone has nobody to send to. */
+/* Rank 0 to rank 1; nothing with one rank. */
 static co_status bench_comm_send(const bench_comm *b, size_t count)
 {
     if (co_comm_size(b->comm) < 2 || co_comm_rank(b->comm) > 1)
@@ -164,12 +164,12 @@ static float bench_comm_read(const float *data, size_t count)
     return most;
 }
 
-/* One operation, one size: a line on rank 0. */
+/* Time one operation at one size; rank 0 prints a line. */
 static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
 {
     const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(bytes);
     double seconds[BENCH_COMM_MAX_REPEATS], median;
-    volatile float seen; /* so that reading is not left out */
+    volatile float seen; /* keeps the compiler from dropping the read */
 
     for (size_t i = 0; i < repeats + BENCH_COMM_WARMUP; i++) {
         uint64_t start;
@@ -217,7 +217,7 @@ static co_status bench_comm_all(const bench_comm *b, const bench_comm_options *o
     return CO_OK;
 }
 
-/* `bytes` at *out, in the kind of memory asked for. */
+/* Allocate `bytes` on the heap or in memory that ranks share. */
 static co_status bench_comm_take(float **out, co_comm *comm, size_t bytes, bool heap)
 {
     void *data = NULL;
@@ -252,7 +252,7 @@ static co_status bench_comm_rank(co_comm *world, void *arg)
         st = co_tree_create(&b.tree, o->leaves ? (int)o->leaves : co_comm_size(world),
                             co_comm_size(world));
     for (size_t i = 0; st == CO_OK && i < count; i++)
-        b.in[i] = b.out[i] = 1; /* touch the pages */
+        b.in[i] = b.out[i] = 1; /* fault the pages in */
     if (st == CO_OK)
         st = o->tune ? bench_comm_tune(world, b.in, count) : bench_comm_all(&b, o);
     co_tree_destroy(b.tree);

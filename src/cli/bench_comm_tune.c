@@ -1,10 +1,11 @@
 /*
- * bench_comm_tune.c - gradients of one step, reduced in buckets of several sizes.
+ * bench_comm_tune.c - times the all-reduce of a gradient in buckets of several sizes.
  *
- * Small buckets start early in the backward pass and leave little to wait for after it; each costs
- * a latency. So the best size is the smallest that costs little more than the best time of all.
- * Sizes take turns, so that a busy moment of the machine meets them alike. Must not know what a
- * transport does.
+ * Small buckets start early in the backward pass and leave little to wait for after it, but each
+ * costs a latency. So the proposal is the smallest size that is nearly as fast as the fastest.
+ * Sizes alternate within a round, so that other load on the machine affects them equally.
+ *
+ * Does not know what a transport does.
  */
 #include "cli/bench_comm_tune.h"
 
@@ -16,10 +17,10 @@
 #include "strategy/bucket.h"
 
 #define TUNE_MIN_MIB     0.125
-#define TUNE_SIZES       14 /* doubling from there: to 1 GiB, the most that --max-bytes takes */
+#define TUNE_SIZES       14 /* doubling up to 1 GiB, the maximum of --max-bytes */
 #define TUNE_ROUNDS      9
 #define TUNE_MARGIN      1.1
-#define TUNE_MAX_BUCKETS 32768 /* an edge is a quarter of a bucket */
+#define TUNE_MAX_BUCKETS 32768 /* a bucket at the edge is a quarter of a full one */
 
 typedef struct tune {
     co_comm *comm;
@@ -34,7 +35,7 @@ static double tune_mib(int size)
     return TUNE_MIN_MIB * (double)(1 << size);
 }
 
-/* As `sync` cuts and posts them, with nothing to compute in between. */
+/* Cuts and posts buckets as `sync` does, with no computing in between. */
 static co_status tune_reduce(tune *t, double mib)
 {
     const size_t full = co_bucket_elements(mib);
@@ -70,10 +71,10 @@ static co_status tune_time(double *seconds, tune *t, double mib)
     return CO_OK;
 }
 
-/* Of each round the slowest rank counts; over rounds the median. */
+/* Per round the slowest rank counts; over rounds the median. */
 static co_status tune_measure(tune *t, int sizes)
 {
-    for (int round = -1; round < TUNE_ROUNDS; round++) /* the first touches memory */
+    for (int round = -1; round < TUNE_ROUNDS; round++) /* round -1 is a warm-up */
         for (int i = 0; i < sizes; i++)
             CO_TRY(tune_time(&t->seconds[i][round < 0 ? 0 : round], t, tune_mib(i)));
     CO_TRY(co_comm_allreduce(t->comm, t->seconds, t->seconds, TUNE_SIZES * TUNE_ROUNDS, CO_F64,
@@ -122,7 +123,7 @@ static void tune_print(const tune *t, int sizes)
 co_status bench_comm_tune(co_comm *comm, float *data, size_t count)
 {
     tune *t;
-    int sizes = 1; /* of which the first is less than what is reduced */
+    int sizes = 1; /* the first is smaller than the data */
     co_status st;
 
     if (co_comm_size(comm) < 2)

@@ -1,8 +1,4 @@
-/*
- * bench_data.c - `cohort bench data`: how fast samples come, without a network.
- *
- * Takes batches from the loader as training does, and does nothing with them.
- */
+/* bench_data.c - `cohort bench data`: times the loader without a network. */
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,7 +10,7 @@
 #include "data/data.h"
 
 #define BENCH_DATA_MAX_ROUNDS 100
-#define BENCH_DATA_SAMPLES    20000 /* of a round, unless an epoch has fewer */
+#define BENCH_DATA_SAMPLES    20000 /* per round, unless an epoch has fewer */
 
 typedef struct bench_data_options {
     cli_list set, plugins;
@@ -51,9 +47,9 @@ typedef struct bench_data {
     co_dataset *data;    /* owned */
     co_sampler *sampler; /* owned */
     co_loader *loader;   /* owned */
-    uint64_t samples;    /* of a round, at least */
+    uint64_t samples;    /* minimum per round */
     double rate[BENCH_DATA_MAX_ROUNDS], core_rate[BENCH_DATA_MAX_ROUNDS];
-    uint64_t resident[BENCH_DATA_MAX_ROUNDS]; /* bytes, at the end of a round */
+    uint64_t resident[BENCH_DATA_MAX_ROUNDS]; /* bytes at the end of each round */
 } bench_data;
 
 static double bench_data_cpu_seconds(void)
@@ -64,7 +60,7 @@ static double bench_data_cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* What the kernel counts as resident; 0 where it does not say. */
+/* Resident memory; 0 if the kernel does not report it. */
 static uint64_t bench_data_resident(void)
 {
     FILE *file = co_open_system("/proc/self/statm");
@@ -154,7 +150,7 @@ static co_status bench_data_all(bench_data *b, const cli_data *source)
 {
     CO_TRY(bench_data_open(b, source));
     for (int round = -1; round < (int)b->options->rounds; round++)
-        CO_TRY(bench_data_round(b, round < 0 ? 0 : round)); /* the first is written over */
+        CO_TRY(bench_data_round(b, round < 0 ? 0 : round)); /* the warm-up round is overwritten */
     bench_data_print(b);
     return CO_OK;
 }

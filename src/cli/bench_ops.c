@@ -1,6 +1,6 @@
 /*
- * bench_ops.c - `cohort bench ops`: how long each layer of a network takes by itself, and how near
- * that is to what the machine can do.
+ * bench_ops.c - `cohort bench ops`: times each layer of a network by itself and compares it with
+ * the machine's limits.
  */
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "core/thread.h"
 #include "models/models.h"
 
-/* Values of a sample from which on a batch is small by default. */
+/* Samples with more values than this get the smaller default batch. */
 #define BENCH_OPS_LARGE       100000
 #define BENCH_OPS_BATCH       64
 #define BENCH_OPS_LARGE_BATCH 8
@@ -47,7 +47,7 @@ static const cli_option bench_ops_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* What the model named by --model was made for. */
+/* Default sample shape of the model named by --model. */
 static co_status bench_ops_sample(co_shape *out, const bench_ops_options *o)
 {
     const co_value *value, *map;
@@ -61,13 +61,13 @@ static co_status bench_ops_sample(co_shape *out, const bench_ops_options *o)
     if (st == CO_OK)
         st = co_value_plugin(&name, &map, value, "name");
     model = st == CO_OK ? co_plugin_find(&co_model_plugins, name) : NULL;
-    /* An unknown one is refused where it is built, with the names there are. */
+    /* An unknown name fails later, in the build, which lists the known ones. */
     *out = model ? model->sample : (co_shape){3, {1, 1, 1}};
     co_config_destroy(config);
     return st;
 }
 
-/* A config for a model alone, on data that nobody reads. */
+/* A config with only a model, and data that is never read. */
 static co_status bench_ops_text(char *out, size_t size, const bench_ops_options *o)
 {
     char shape[64];

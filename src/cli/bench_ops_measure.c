@@ -1,8 +1,9 @@
 /*
- * bench_ops_measure.c - times of the steps of a plan, each repeated by itself.
+ * bench_ops_measure.c - times the steps of a plan, each repeated by itself.
  *
- * In a plan in which every tensor has its own memory, a step can be run again and again once all
- * have run in turn: what it reads stays. So its data come from as near a cache as they fit in.
+ * Every tensor of the plan has its own memory, so once all steps have run in turn any of them can
+ * be repeated: its inputs are still there. Its data therefore come from the fastest cache that
+ * holds them.
  */
 #include "cli/bench_ops.h"
 #include "core/clock.h"
@@ -20,10 +21,10 @@ typedef struct measure {
     uint32_t *sample; /* (batch) */
     co_step_values values;
     co_run run;
-    uint64_t ns; /* for each step */
+    uint64_t ns; /* time per step */
 } measure;
 
-/* Values as after a normalisation, labels of all classes; values to be given stay 0. */
+/* Normally distributed inputs and labels of all classes; target values stay 0. */
 static void measure_fill(measure *m, const cli_network *net, int64_t batch)
 {
     const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST};
@@ -74,7 +75,7 @@ static co_status measure_one(void *arg, int step)
     return co_plan_run_step(m->plan, step, &m->run);
 }
 
-/* Median and minimum of what `fn` takes. */
+/* Median and minimum time of `fn`. */
 static co_status measure_repeat(double *median, double *least, measure *m,
                                 co_status (*fn)(void *arg, int step), int step)
 {

@@ -1,8 +1,8 @@
 /*
- * cli.h - what a command of the command line is, and what commands share.
+ * cli.h - the command interface, and what commands share.
  *
- * A command is one file with one co_command and one line in main.c's table. Its options are a
- * table too: parsing, checking and --help all work from it.
+ * A command is one file with one co_command and one line in main.c's table. Its table of options
+ * drives parsing, checking and --help.
  */
 #ifndef CO_CLI_CLI_H
 #define CO_CLI_CLI_H
@@ -22,7 +22,7 @@ typedef enum cli_option_type {
     CLI_FLAG,  /* bool */
     CLI_COUNT, /* int64_t, min <= value <= max */
     CLI_TEXT,  /* const char *, borrowed from argv */
-    CLI_LIST   /* cli_list: may be given again and again */
+    CLI_LIST   /* cli_list: repeatable */
 } cli_option_type;
 
 #define CLI_MAX_LIST 256
@@ -58,67 +58,67 @@ typedef struct co_command {
     const char *name;              /* "train", or two words: "bench train" */
     const char *summary;           /* one line, for the list of commands */
     const char *about;             /* what it does, for --help */
-    const char *example;           /* command lines, each indented by two */
+    const char *example;           /* command lines, indented by two spaces */
     const cli_argument *arguments; /* NULL: none */
     const cli_option *options;     /* NULL: none but --help */
     size_t options_size;           /* of the struct that options fill in */
-    const void *defaults;          /* such a struct; NULL: zeros */
-    /* `argument` has n entries, and a NULL after them. */
+    const void *defaults;          /* a struct of that size; NULL: zeros */
+    /* `argument` has n entries followed by NULL. */
     co_status (*run)(const void *options, int n, const char *const *argument);
 } co_command;
 
 /* --- options.c --- */
 
-/* What a command line came to. */
+/* A parsed command line. */
 typedef struct cli_parsed {
     void *options;         /* the command's struct, defaults filled in */
     const char **argument; /* room for argc + 1 entries */
     int n_argument;
-    bool help; /* --help was met: nothing else counts */
+    bool help; /* --help was given: ignore everything else */
 } cli_parsed;
 
-/* Read argv[0..argc), what follows the command's name. CO_E_USAGE names the offence and the
+/* Parse argv[0..argc), which follows the command's name. CO_E_USAGE names the error and the
    remedy. */
 co_status cli_parse(cli_parsed *out, const co_command *command, int argc, const char *const *argv);
 void cli_print_help(FILE *out, const co_command *command);
 
 /* --- output.c --- */
 
-/* Whether this process speaks for the run: under mpiexec every rank comes back from a launch. */
+/* Whether this process does the printing: under mpiexec every rank returns from a launch. */
 bool cli_is_root(void);
 
-/* CO_E_USAGE, with what to type instead, for one of several processes that no MPI launcher has
-   started. `command` and its CONFIG are what was typed. */
+/* CO_E_USAGE if this is one of several processes that were not started by an MPI launcher.
+   `command` and `config` are what the user typed. */
 co_status cli_check_started(const char *command, const char *config);
 
-/* What a file of the user's is that a command replaces. */
+/* Kinds of files that commands write. */
 typedef enum cli_output { CLI_ONNX, CLI_SAFETENSORS, CLI_PACK, CLI_PLOT } cli_output;
-/* A file of that kind alone is replaced, and none of `inputs`, which NULL ends. */
+/* CO_E_USAGE if `path` exists and is not of that kind, or is one of `inputs` (ends with NULL). */
 co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs);
 
 /* --- data_source.c --- */
 
-/* A data set by "FILE.yaml", a config, or by the value of `data:` in one. */
+/* A data set given by a config file, or by the value of its `data:`. */
 typedef struct cli_data {
     co_config *config;     /* owned */
-    const co_value *value; /* in it */
+    const co_value *value; /* inside config */
 } cli_data;
 co_status cli_data_open(cli_data *out, const char *text, const cli_list *set);
 void cli_data_close(cli_data *source);
 
 /* --- network.c --- */
 
-/* A config's network in this process: for looking at, not for training. */
+/* A config's network in this process, to inspect it; not for training. */
 typedef struct cli_network {
     co_spec spec;
     co_shape sample; /* (C, H, W) */
     int64_t classes;
-    uint64_t batch;  /* samples of one rank in a step: the largest share */
+    uint64_t batch;  /* largest number of samples that a rank gets in a step */
     co_model *model; /* owned */
     co_plan *plan;   /* owned; of `batch`, with backward; NULL until compiled */
 } cli_network;
 
-/* Opens the config's training data to learn what the samples look like. */
+/* Opens the training data to learn the shape of its samples. */
 co_status cli_network_open(cli_network *out, const co_train_options *options);
 co_status cli_network_compile(cli_network *net);
 void cli_network_close(cli_network *net);
@@ -127,19 +127,19 @@ void cli_network_close(cli_network *net);
 
 #define CLI_MAX_PATH 4096
 
-/* The file that CONFIG means: `name` itself where there is such a file, else the config of that
-   name that came with the program, which is logged. CO_E_USAGE: neither, and what looks like it. */
+/* Resolve CONFIG: `name` if there is such a file, else the installed config of that name, which is
+   logged. CO_E_USAGE if there is neither; suggests a similar name. */
 co_status cli_config_find(char out[CLI_MAX_PATH], const char *name);
-/* Names of those that came with the program, a line each. */
+/* Print the installed configs, one per line. */
 void cli_configs_print(void);
 
 /* --- plugins.c --- */
 
-/* Of a command with the option `plugin`: its files, and those of the config that it was given. */
+/* Load the files of the command's --plugin, and those that the config it was given names. */
 co_status cli_plugins_load(const co_command *command, const void *options,
                            const char *const *argument);
 
-/* The row of that option. */
+/* The option table entry for --plugin. */
 #define CLI_PLUGIN_OPTION(options)                                                                 \
     {                                                                                              \
         "plugin", 0, CLI_LIST, offsetof(options, plugins), "FILE", 0, 0,                           \
@@ -148,13 +148,13 @@ co_status cli_plugins_load(const co_command *command, const void *options,
 
 /* --- inspect_run.c --- */
 
-/* Whether a folder is a run's, and what it holds. */
+/* Whether a folder is a run directory; print what it holds. */
 bool cli_inspect_is_run(const char *dir);
 co_status cli_inspect_run(const char *dir);
 
 /* --- inspect_checkpoint.c --- */
 
-/* Shows a checkpoint's folder, after checking all of it. */
+/* Verify a checkpoint's folder and print it. */
 co_status cli_inspect_checkpoint(const char *folder);
 
 /* --- commands: one file each --- */

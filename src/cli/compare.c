@@ -1,6 +1,4 @@
-/*
- * compare.c - `cohort compare`: strategies side by side, each on several numbers of ranks.
- */
+/* compare.c - `cohort compare`: runs strategies side by side, each on several numbers of ranks. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,7 +13,7 @@
 #include "core/plural.h"
 #include "core/text.h"
 
-#define COMPARE_PLOT_SECONDS 120 /* for gnuplot */
+#define COMPARE_PLOT_SECONDS 120 /* gnuplot's time limit */
 
 static const cli_argument compare_arguments[] = {
     {"CONFIG", false, "what to train: a YAML file"},
@@ -43,10 +41,10 @@ static const cli_option compare_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* gnuplot's words go to plots.log, which is kept if there are any. */
+/* gnuplot's output goes to plots.log, which is kept if it is not empty. */
 static co_status compare_run_gnuplot(const char *dir, const co_child_guard *guard)
 {
-    /* The script is UTF-8; in another locale gnuplot complains. */
+    /* The script is UTF-8; gnuplot warns in other locales. */
     static const char *const argv[] = {"env", "LC_ALL=C.UTF-8", "gnuplot", CO_REPORT_SCRIPT, NULL};
     co_child child = {
         .file = "env", .argv = argv, .folder = dir, .limit_seconds = COMPARE_PLOT_SECONDS};
@@ -55,7 +53,7 @@ static co_status compare_run_gnuplot(const char *dir, const co_child_guard *guar
     co_status st;
 
     snprintf(path, sizeof(path), "%s/plots.log", dir);
-    (void)unlink(path); /* of the last time */
+    (void)unlink(path); /* from an earlier run */
     CO_TRY(co_open_fresh(&child.log, path));
     st = co_child_run(&ending, guard, &child);
     if (lseek(child.log, 0, SEEK_END) == 0)
@@ -101,7 +99,7 @@ static co_status compare_status(const compare_plan *plan)
                    failed > 1 ? "/table.txt" : "");
 }
 
-/* Tables and plots of what there is, also after an interruption. */
+/* Write tables and plots of the results so far, also after an interruption. */
 static co_status compare_report(compare_plan *plan, const co_child_guard *guard,
                                 const compare_options *options, bool plots)
 {

@@ -1,6 +1,4 @@
-/*
- * compare_plan.c - which cells a comparison has, and which of them are there already.
- */
+/* compare_plan.c - plans the cells of a comparison and finds those that are already done. */
 #include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
@@ -18,10 +16,10 @@
 #include "core/thread.h"
 #include "strategy/strategy.h"
 
-#define PLAN_MAX_NAME  64 /* of a folder, before the number of ranks */
+#define PLAN_MAX_NAME  64 /* of a folder name, without the number of ranks */
 #define PLAN_MAX_TABLE ((size_t)16 << 20)
 
-/* A strategy of the list, under its names. */
+/* A strategy of the list, in its different spellings. */
 typedef struct plan_strategy {
     const char *title;  /* "local period=16" */
     const char *folder; /* "local-period-16" */
@@ -65,7 +63,7 @@ static co_status plan_title(const char **out, const compare_plan *plan, const co
     return *out ? CO_OK : CO_E_NOMEM;
 }
 
-/* Letters that need no quotes in a shell; never two blanks or the like together. */
+/* Replace runs of characters that a shell would need quotes for with one '-'. */
 static char *plan_folder(co_arena *arena, const char *title)
 {
     char *out = co_arena_alloc(arena, PLAN_MAX_NAME + 1, 1);
@@ -109,7 +107,7 @@ static co_status plan_name_strategy(plan_strategy *all, size_t i, const compare_
 
 /* ---- lists ---- */
 
-/* "a, b" and "[a, b]" are the same list. */
+/* "a, b" and "[a, b]" are the same. */
 static co_status plan_read_list(const co_value **out, const compare_plan *plan, const char *option,
                                 const char *text)
 {
@@ -126,7 +124,7 @@ static co_status plan_read_list(const co_value **out, const compare_plan *plan, 
     return CO_OK;
 }
 
-/* Whole numbers, none of them twice; `key` is the option. */
+/* Distinct whole numbers; `key` describes the option. */
 static co_status plan_read_numbers(co_ints *out, const compare_plan *plan, const co_key *key,
                                    const char *text)
 {
@@ -152,7 +150,7 @@ static co_status plan_read_numbers(co_ints *out, const compare_plan *plan, const
 
 /* ---- cells ---- */
 
-/* The next cell: `seed` of `seeds`, or the config's own where there are none. */
+/* Add a cell with seeds[seed], or with the config's seed if there are none. */
 static co_status plan_add(compare_plan *plan, const plan_strategy *strategy, int64_t ranks,
                           const co_ints *seeds, size_t seed)
 {
@@ -202,7 +200,7 @@ static co_status plan_fill(compare_plan *plan, const plan_strategy *strategies, 
     return CO_OK;
 }
 
-/* "1, 2, 3", or the one of the config: for the titles of plots. */
+/* "1, 2, 3", or the config's seed: for the titles of plots. */
 static co_status plan_name_seeds(compare_plan *plan, const co_ints *seeds, int64_t own)
 {
     co_arena *arena = co_config_arena(plan->config);
@@ -236,7 +234,7 @@ static co_status plan_default_dir(compare_plan *plan)
     return plan->dir ? CO_OK : CO_E_NOMEM;
 }
 
-/* The config of a cell as its run directory will hold it, its seed and its metrics. */
+/* The resolved config of cell `i`, its seed and its metrics. The caller frees *out with free. */
 static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
                               const compare_plan *plan, size_t i)
 {
@@ -290,7 +288,7 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
     if (!plan->dir)
         CO_TRY(plan_default_dir(plan));
     CO_TRY(plan_fill(plan, strategies, list->n, &ranks, &seeds));
-    /* A config that cannot be read fails once, and not in every cell. */
+    /* Report a config that cannot be read here, not once per cell. */
     st = plan_resolve(&text, &seed, &plan->metrics, plan, 0);
     free(text);
     CO_TRY(st);
@@ -317,13 +315,13 @@ void compare_plan_close(compare_plan *plan)
 {
     for (size_t i = 0; i < plan->report.n_cell; i++)
         co_cell_fini(&plan->report.cell[i]);
-    if (plan->made) /* and empty: nothing has come of it */
+    if (plan->made) /* rmdir removes it only if nothing was written to it */
         (void)rmdir(plan->dir);
     co_config_destroy(plan->config);
     *plan = (compare_plan){0};
 }
 
-/* ---- what is there ---- */
+/* ---- earlier results ---- */
 
 static bool plan_has(const co_cell *cell, const char *file)
 {
@@ -333,7 +331,7 @@ static bool plan_has(const co_cell *cell, const char *file)
     return n > 0 && (size_t)n < sizeof(path) && co_fs_exists(path);
 }
 
-/* Whether the cell was run with this config. */
+/* Whether a finished cell used this config. */
 static co_status plan_check_config(const compare_plan *plan, size_t i)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = CO_CONFIG_MAX_BYTES};
@@ -358,7 +356,7 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     return st;
 }
 
-/* Whether it is a comparison that is gone on with. */
+/* Whether the folder holds an earlier comparison. */
 static bool plan_is_ours(const compare_plan *plan)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = PLAN_MAX_TABLE};
@@ -375,7 +373,7 @@ static bool plan_is_ours(const compare_plan *plan)
     return ours;
 }
 
-/* Somebody's own files stay as they are. */
+/* Do not overwrite the user's own files. */
 static co_status plan_check_owner(const compare_plan *plan, bool resume)
 {
     static const char *const files[] = {"table.txt", "table.csv", "table.json", "plots.log",
@@ -412,7 +410,7 @@ co_status compare_plan_take_over(compare_plan *plan, bool resume)
                            "%s is there already; continue that comparison with --resume, or give "
                            "another --out",
                            cell->dir);
-        /* A damaged one is run again. */
+        /* Damaged cells are run again. */
         if (!plan_has(cell, "summary.json") || co_cell_read(cell) != CO_OK)
             continue;
         CO_TRY(plan_check_config(plan, i));

@@ -1,7 +1,8 @@
 /*
- * compare_run.c - the cells of a comparison, one after the other, each a `cohort train` of its own.
+ * compare_run.c - runs the cells of a comparison one after the other, each as a `cohort train`
+ * process.
  *
- * A process of its own starts as every run does, and takes nothing with it when it dies. Must not
+ * A separate process starts like any other run, and its crash does not end the comparison. Does not
  * know what a strategy is.
  */
 #include <errno.h>
@@ -17,8 +18,8 @@
 #include "core/text.h"
 #include "telemetry/format.h"
 
-#define RUN_MAX_NAME 40    /* of a strategy, so that the line does not wrap */
-#define RUN_MAX_TAIL 1024L /* bytes at the end of a log that are looked at for progress */
+#define RUN_MAX_NAME 40    /* of a strategy, so that lines do not wrap */
+#define RUN_MAX_TAIL 1024L /* bytes at the end of a log that are searched for progress */
 #define RUN_MAX_PATH 4352
 #define RUN_MAX_LOG  ((size_t)64 << 20)
 #define RUN_SELF     "/proc/self/exe"
@@ -26,12 +27,12 @@
 static const co_open_rule run_log_rule = {.status = CO_E_IO, .own = true, .max = RUN_MAX_LOG};
 static const char run_error_mark[] = "cohort: error: ";
 
-/* What the user sees of it. */
+/* State of the progress line. */
 typedef struct run_progress {
     const co_report *report;
-    size_t at;      /* index of the cell under way */
-    size_t waiting; /* cells that have not begun */
-    double spent;   /* seconds of the cells that have run */
+    size_t at;      /* index of the current cell */
+    size_t waiting; /* cells that have not started */
+    double spent;   /* seconds spent in the cells run so far */
     size_t ran;
     bool quiet, terminal;
 } run_progress;
@@ -50,7 +51,7 @@ static void run_print_name(const run_progress *p)
            cell->seed ? ", seed " : "", cell->seed ? cell->seed : "");
 }
 
-/* What is left if the cells to come take as long as those that have run. */
+/* Estimated time left if the remaining cells take the mean time of those run so far. */
 static void run_print_left(const run_progress *p, double seconds)
 {
     const double mean = p->ran ? p->spent / (double)p->ran : 0;
@@ -62,7 +63,7 @@ static void run_print_left(const run_progress *p, double seconds)
                co_format_seconds(text, sizeof(text), mean * (double)p->waiting + now));
 }
 
-/* ", epoch 3/10", from the last line that the cell has printed about its progress. */
+/* ", epoch 3/10", from the last progress line in the cell's log. */
 static void run_find_epoch(char *out, size_t size, const co_cell *cell)
 {
     char path[RUN_MAX_PATH], tail[RUN_MAX_TAIL + 1] = "";
@@ -128,7 +129,7 @@ static void run_print_result(const run_progress *p, bool kept)
 
 /* ---- one cell ---- */
 
-/* The words after the last "cohort: error: " at the start of a line; false: there is none. */
+/* Text after the last "cohort: error: " at the start of a line; false: none. */
 static bool run_find_error(char *out, size_t size, const char *log)
 {
     const char *found = NULL;
@@ -143,7 +144,7 @@ static bool run_find_error(char *out, size_t size, const char *log)
     return true;
 }
 
-/* A cell that ended otherwise than well: why. */
+/* Record why a cell failed. */
 static void run_explain(co_cell *cell, const co_child_ending *ending,
                         const compare_options *options)
 {
@@ -173,7 +174,7 @@ static void run_explain(co_cell *cell, const co_child_ending *ending,
                  WEXITSTATUS(ending->wait));
 }
 
-/* Puts together: cohort train -n N --run-dir=DIR --set ... -- CONFIG. */
+/* Builds: cohort train -n N --run-dir=DIR --set ... -- CONFIG. */
 static co_status run_arguments(const char ***out, const compare_plan *plan, size_t i)
 {
     const co_cell *cell = &plan->report.cell[i];
@@ -223,7 +224,7 @@ static co_status run_open_log(int *out, const co_cell *cell)
     return co_open_fresh(out, path);
 }
 
-/* Anything but CO_OK ends the comparison: nobody wants the other cells, or none could run. */
+/* An error ends the comparison: it was interrupted, or no cell could run. */
 static co_status run_cell(compare_plan *plan, run_progress *p, const co_child_guard *guard,
                           const compare_options *options)
 {

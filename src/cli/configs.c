@@ -1,8 +1,9 @@
 /*
- * configs.c - the configs that come with the program, by name: `fashion-mnist`, `tutorial/a-sync`.
+ * configs.c - finds the configs that come with the program by name: `fashion-mnist`,
+ * `tutorial/a-sync`.
  *
- * They are beside the program: in ../share/cohort/configs of one that is installed, in ../configs
- * of one that was built in the source tree.
+ * They are in ../share/cohort/configs relative to an installed program, in ../configs relative to
+ * one built in the source tree.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -18,12 +19,12 @@
 #include "core/mem.h"
 #include "core/open.h"
 
-#define CONFIGS_MAX  256 /* files of one folder that are looked at */
+#define CONFIGS_MAX  256 /* limit of files per folder */
 #define CONFIGS_NAME 128
 
 static const char configs_suffix[] = ".yaml";
 
-/* The folder, without a '/' at its end; false: there is none. */
+/* The folder, without a trailing '/'; false: none. */
 static bool configs_folder(char out[PATH_MAX])
 {
     static const char *const beside[] = {"../share/cohort/configs", "../configs"};
@@ -49,7 +50,7 @@ static int configs_compare(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Names below `folder`/`inner`, without suffix, sorted; how many. Folders in it end with '/'. */
+/* Names in `folder`/`inner`, without suffix, sorted; returns how many. Folders end with '/'. */
 static size_t configs_read(char (*out)[CONFIGS_NAME], const char *folder, const char *inner)
 {
     const size_t cut = sizeof(configs_suffix) - 1;
@@ -77,7 +78,7 @@ static size_t configs_read(char (*out)[CONFIGS_NAME], const char *folder, const 
     return n;
 }
 
-/* Calls `take` for each name, those in folders too. */
+/* Call `take` for each name, including those in subfolders. */
 static void configs_walk(const char *folder, const char *inner,
                          void (*take)(void *arg, const char *folder, const char *name), void *arg)
 {
@@ -92,7 +93,7 @@ static void configs_walk(const char *folder, const char *inner,
     co_free(name);
 }
 
-/* The first sentence of the comment that a config begins with, on one line. */
+/* First sentence of the comment at the top of a config, as one line. */
 static void configs_summary(char *out, size_t size, FILE *file)
 {
     char line[256];
@@ -188,7 +189,8 @@ co_status cli_config_find(char out[CLI_MAX_PATH], const char *name)
     if (n >= CLI_MAX_PATH)
         return co_fail(CO_E_USAGE, "the path is too long: %s", name);
     snprintf(out, CLI_MAX_PATH, "%s", name);
-    /* What is there, and what can be no name, is as it is: reading it says what is wrong. */
+    /* Paths that exist, or that cannot be names, are returned unchanged; reading them reports
+       errors. */
     if (co_fs_exists(name) || n == 0 || n >= CONFIGS_NAME || name[0] == '/' || name[0] == '.' ||
         strstr(name, "..") || !configs_folder(folder))
         return CO_OK;

@@ -1,7 +1,7 @@
 /*
- * data_info.c - `cohort data info`: what is in a data set.
+ * data_info.c - `cohort data info`: describes a data set.
  *
- * Reads every sample once: labels are counted, mean and standard deviation measured per channel.
+ * Reads every sample once, to count labels and measure mean and standard deviation per channel.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "telemetry/format.h"
 
 #define DATA_INFO_MAX_CHANNELS 16
-#define DATA_INFO_MAX_ROWS     100 /* of the label table */
+#define DATA_INFO_MAX_ROWS     100 /* of the table of labels */
 
 typedef struct data_info_options {
     cli_list set, plugins;
@@ -38,7 +38,7 @@ typedef struct data_info_moments {
     double sum[DATA_INFO_MAX_CHANNELS], square[DATA_INFO_MAX_CHANNELS];
 } data_info_moments;
 
-/* A sample that cannot be read: an error, or with `on_bad_sample: skip` a line. */
+/* An unreadable sample is an error, or with `on_bad_sample: skip` a printed line. */
 static co_status data_info_bad(data_info_moments *m, const co_dataset *data, co_status st)
 {
     if (st != CO_E_DATA || !co_dataset_skips_bad(data))
@@ -135,7 +135,7 @@ static co_status data_info_print_labels(const co_dataset *data)
     return CO_OK;
 }
 
-/* One field of floats over all samples: mean and std. */
+/* Print mean and standard deviation of one field of floats over all samples. */
 static co_status data_info_measure_field(const co_dataset *data, int k, size_t n)
 {
     float *value = co_calloc(n, sizeof(*value));

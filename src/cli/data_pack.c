@@ -1,7 +1,7 @@
 /*
- * data_pack.c - `cohort data pack`: a data set of any format as one file.
+ * data_pack.c - `cohort data pack`: converts a data set of any format into one file.
  *
- * Settles what the user sees; records are pack_convert.c's, the file is pack_write.c's.
+ * Options, progress and messages; pack_convert.c makes the records, pack_write.c the file.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static const cli_option data_pack_option_table[] = {
 typedef struct data_pack {
     const data_pack_options *options;
     const char *target;
-    co_dataset *data[CO_PACK_SPLITS]; /* owned; NULL: left out */
+    co_dataset *data[CO_PACK_SPLITS]; /* owned; NULL: split is left out */
     co_pack_writer *writer;           /* owned */
     uint64_t done, total, bytes_in;
     uint64_t start_ns, shown_ns;
@@ -81,7 +81,7 @@ static void data_pack_show(data_pack *p)
         co_format_seconds(left, sizeof(left), rate > 0 ? (double)(p->total - p->done) / rate : 0));
 }
 
-/* Ctrl-C is to leave no half of a file. */
+/* So that Ctrl-C leaves no partial file. */
 static co_status data_pack_check_signal(const data_pack *p)
 {
     const struct timespec now = {0};

@@ -1,8 +1,8 @@
 /*
- * data_partition.c - `cohort data partition`: which rank gets what.
+ * data_partition.c - `cohort data partition`: shows which rank gets which samples.
  *
- * Runs the plan of one epoch as the ranks would, counts labels by rank and how often each sample
- * is taken. Starts no rank.
+ * Runs the plan of one epoch as the ranks would, and counts labels per rank and uses of each
+ * sample. Starts no rank.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -40,13 +40,13 @@ static const cli_option data_partition_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* What the plan is made of, and what became of it. */
+/* The plan of an epoch, and the counts. */
 typedef struct data_partition {
     co_spec spec;
     co_dataset *data;    /* owned */
     co_sampler *sampler; /* owned */
-    co_tree *tree;       /* owned: which shards are whose; NULL: no shards */
-    uint32_t *index;     /* owned: room for a rank's or a shard's samples of a step */
+    co_tree *tree;       /* owned: which rank has which shards; NULL: no shards */
+    uint32_t *index;     /* owned: room for the samples of a rank or shard in one step */
     partition_view view; /* owns its arrays */
 } data_partition;
 
@@ -107,7 +107,7 @@ static void data_partition_close(data_partition *p)
     co_spec_unload(&p->spec);
 }
 
-/* What a rank takes of part `part` of a step: its own or, with shards, one of them. */
+/* Count the samples of part `part` (a rank's, or one of its shards) of a step. */
 static co_status data_partition_take_part(uint64_t *taken, data_partition *p, uint64_t step,
                                           int rank, int part)
 {
@@ -126,7 +126,7 @@ static co_status data_partition_take_part(uint64_t *taken, data_partition *p, ui
     return CO_OK;
 }
 
-/* What one rank takes in one step. */
+/* Count what one rank takes in one step. */
 static co_status data_partition_take(data_partition *p, uint64_t step, int rank)
 {
     const int first = p->tree ? co_tree_first(p->tree, rank) : rank;
@@ -158,7 +158,7 @@ static co_status data_partition_run_epoch(data_partition *p)
     return CO_OK;
 }
 
-/* Samples that are not taken exactly once need a reason, or the plan is wrong. */
+/* Samples taken more or less than once are an error unless the partition explains them. */
 static co_status data_partition_check(data_partition *p)
 {
     const co_partition_ops *ops = co_partition_of(p->spec.partition);

@@ -1,4 +1,4 @@
-/* data_source.c - the data set that a command line names: by a config file, or by its value. */
+/* data_source.c - opens the data set that a command line names, by config file or by value. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -6,7 +6,7 @@
 #include "core/mem.h"
 #include "train/plugins.h"
 
-/* A file is a config; any other text is the `data:` of one. */
+/* A file is a config; any other text is a value of `data:`. */
 static co_status source_load(co_config **out, const char *text)
 {
     const char *dot = strrchr(text, '.');

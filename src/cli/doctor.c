@@ -1,8 +1,8 @@
 /*
- * doctor.c - `cohort doctor`: what this build and this machine offer for training, what will be
- * used, and what to do about what is missing.
+ * doctor.c - `cohort doctor`: reports what this build and machine offer for training, what will be
+ * used, and remedies for what is missing.
  *
- * One line a check, a table of checks. Looks and tries, changes nothing.
+ * A table of checks, each printing a line. Changes nothing.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,9 +32,8 @@
 
 typedef enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARN, DOCTOR_FAIL } doctor_level;
 
-/* What was found so far. */
 typedef struct doctor {
-    int count[4]; /* lines of each level */
+    int count[4]; /* lines printed at each level */
 } doctor;
 
 static void doctor_say(doctor *d, doctor_level level, const char *what, const char *fmt, ...)
@@ -53,7 +52,7 @@ static void doctor_say(doctor *d, doctor_level level, const char *what, const ch
     putchar('\n');
 }
 
-/* Stands below the line that it helps. */
+/* Printed below the line that it belongs to. */
 static void doctor_remedy(const char *text)
 {
     printf("%-5s %-14s -> %s\n", "", "", CO_SHOW(text));
@@ -162,7 +161,7 @@ static void doctor_check_disk(doctor *d)
     doctor_remedy("give `cohort train` a --run-dir elsewhere");
 }
 
-/* What `precision` gains here. */
+/* What `precision` brings on this machine. */
 static void doctor_check_half(doctor *d)
 {
     unsigned half = 0;
@@ -176,7 +175,7 @@ static void doctor_check_half(doctor *d)
                        : "computed in fp32 and rounded: right, and slower than fp32");
 }
 
-/* In order of preference, as a plan asks them. */
+/* In the order in which a plan asks them. */
 static void doctor_check_backends(doctor *d)
 {
     bool fast = false;
@@ -229,7 +228,7 @@ static void doctor_check_sharing(doctor *d)
     doctor_remedy("the memory limit of this shell or container is too tight; raise it");
 }
 
-/* Only MPI uses it; -n needs no file system at all. */
+/* Only MPI uses /dev/shm; -n needs no file system. */
 static void doctor_check_mpiexec(doctor *d)
 {
     uint64_t bytes;
@@ -253,7 +252,7 @@ static void doctor_check_mpiexec(doctor *d)
     doctor_remedy("in a container: --shm-size=1g");
 }
 
-/* Which data sets a config finds by their name alone. */
+/* Which data sets can be opened by name alone. */
 static void doctor_check_data(doctor *d)
 {
     for (const co_dataset_ops *const *f = co_dataset_formats; *f; f++) {

@@ -1,8 +1,4 @@
-/*
- * eval.c - `cohort eval`: how good weights are on the test split.
- *
- * Measuring is co_evaluate's.
- */
+/* eval.c - `cohort eval`: evaluates weights on the test split. co_evaluate does the work. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -41,7 +37,7 @@ static const cli_option eval_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* JSON knows no NaN and no infinity. */
+/* JSON has neither NaN nor infinity. */
 static const char *eval_json_real(char *out, size_t size, double value)
 {
     snprintf(out, size, isfinite(value) ? "%.9g" : "null", value);
@@ -86,8 +82,8 @@ static void eval_print(const co_eval_summary *result, const char *weights)
                co_format_real(real, sizeof(real), result->metric[i].value, 4));
 }
 
-/* The row of a class that has samples: how many are right, and the wrong class it most often gets.
- */
+/* Print one class: its accuracy, and the class it is most often confused with. Skips empty
+   classes. */
 static void eval_print_class(const co_confusion *confusion, int64_t label)
 {
     const int64_t *row = confusion->count + label * confusion->classes;

@@ -1,7 +1,7 @@
 /*
- * export.c - `cohort export`: a trained network as a file for other programs.
+ * export.c - `cohort export`: writes a trained network as a file for other programs.
  *
- * Collects what a reader should know beside the weights; the formats are src/export's.
+ * Collects the metadata; src/export writes the formats.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static co_status export_choose(export_write *out, const char *path)
 }
 
 #define EXPORT_MAX_METADATA 16        /* keys */
-#define EXPORT_OURS         "cohort." /* begins all keys but `format` */
+#define EXPORT_OURS         "cohort." /* prefix of all keys but `format` */
 
 typedef struct export_metadata {
     co_arena *arena; /* borrowed */
@@ -87,7 +87,7 @@ static void export_say_numbers(export_metadata *m, const char *key, const co_rea
     export_say(m, key, text);
 }
 
-/* How an image becomes the network's input. */
+/* Metadata on how to turn an image into the network's input. */
 static co_status export_say_input(export_metadata *m, const cli_network *net)
 {
     static const char *const steps[] = {"resize", "center_crop"};

@@ -1,9 +1,9 @@
 /*
- * foreign_launcher.c - whether this process is one of several that a launcher of other programs has
- * started: each of them would then train a model of its own, and nobody would notice.
+ * foreign_launcher.c - detects that another program's launcher started several of this process.
+ * Without this check each would silently train a model of its own.
  *
- * Settles which variables say so. Those of an MPI launcher win: its ranks do make one world,
- * whatever else a script exports.
+ * The variables of an MPI launcher take precedence: its ranks do form one world, whatever else a
+ * script exports.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define STARTED_MAX 1000000
 
-/* A variable that is a whole number from 0 on; -1: it is none. */
+/* The variable as a whole number >= 0; -1 if it is not one. */
 static long foreign_number(const char *name)
 {
     const char *text = getenv(name);
@@ -27,7 +27,9 @@ static long foreign_number(const char *name)
     return *end == '\0' && number <= STARTED_MAX ? number : -1;
 }
 
-/* torchrun's, or a script's after it: what PyTorch reads with init_method env://. */
+/* Variables of torchrun, or of a script that imitates it: those that PyTorch reads with init_method
+   env:
+   . */
 static co_status foreign_by_torch(const char *command, const char *config)
 {
     const char *address = getenv("MASTER_ADDR");
@@ -43,7 +45,7 @@ static co_status foreign_by_torch(const char *command, const char *config)
                    rank, ranks, command, config, ranks, ranks, command);
 }
 
-/* srun without MPI. A batch script itself is no task of a step. */
+/* srun without MPI. A batch script by itself is not a task of a step. */
 static co_status foreign_by_slurm(const char *command, const char *config)
 {
     const long ranks = foreign_number("SLURM_STEP_NUM_TASKS");

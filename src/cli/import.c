@@ -1,8 +1,7 @@
 /*
- * import.c - `cohort import`: weights from other programs as a file that Cohort's commands take.
+ * import.c - `cohort import`: converts weights from other programs into a file for Cohort.
  *
- * The network says which tensors there have to be; loading checks them all. Nothing is written
- * unless all fit.
+ * The network determines the expected tensors; loading checks them all before anything is written.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static const cli_option import_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-/* The defaults where no config says it: ImageNet's sizes. */
+/* Defaults without a config: ImageNet's sizes. */
 #define IMPORT_SHAPE   "3,224,224"
 #define IMPORT_CLASSES 1000
 
@@ -59,7 +58,7 @@ static co_status import_check(const import_options *o, const char *to)
     return CO_OK;
 }
 
-/* A config of the network alone. */
+/* A config with only the network. */
 static co_status import_write_config(char *out, size_t size, const import_options *o)
 {
     const int n = snprintf(

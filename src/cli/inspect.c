@@ -1,7 +1,5 @@
 /*
- * inspect.c - `cohort inspect`: what is in a weights file, or what network a config makes.
- *
- * Reads and prints; changes nothing.
+ * inspect.c - `cohort inspect`: prints what is in a weights file, or which network a config makes.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -41,7 +39,7 @@ static const cli_option inspect_option_table[] = {
 
 /* ---- weights ---- */
 
-/* Of the finite elements; `odd` counts the others: NaN and infinities. */
+/* Moments of the finite elements; `odd` counts NaN and infinities. */
 typedef struct inspect_moments {
     double min, max, mean, std;
     uint64_t n, odd;
@@ -57,7 +55,7 @@ static double inspect_element(const co_named_tensor *t, size_t i)
         int64_t i64;
     } v;
 
-    /* The file promises no alignment. */
+    /* data in the file may be unaligned */
     memcpy(&v, at, co_dtype_size(t->dtype));
     switch (t->dtype) {
     case CO_F32:
@@ -73,7 +71,7 @@ static double inspect_element(const co_named_tensor *t, size_t i)
     }
 }
 
-/* One pass (Welford), so that a large mean costs the standard deviation no digits. */
+/* Welford's algorithm, so that a large mean costs the standard deviation no precision. */
 static inspect_moments inspect_measure(const co_named_tensor *t)
 {
     const size_t n = t->bytes / co_dtype_size(t->dtype);
@@ -177,7 +175,7 @@ static uint64_t inspect_node_parameters(const co_graph *graph, const co_node *no
     return n;
 }
 
-/* The shape of one sample: without the batch. */
+/* The shape without the batch dimension. */
 static char *inspect_sample_shape(char *out, size_t size, const co_shape *shape)
 {
     co_shape sample = {.ndim = shape->ndim > 0 ? shape->ndim - 1 : 0};
@@ -207,7 +205,7 @@ static void inspect_print_layers(const cli_network *net)
     }
 }
 
-/* What a rank holds of the flat store: weights, gradients, optimizer state, statistics. */
+/* Memory of a rank: flat store and activations. */
 static void inspect_print_memory(const cli_network *net)
 {
     const co_store *store = net->model->store;
@@ -235,7 +233,7 @@ static co_status inspect_network(cli_network *net, const char *path)
     char shape[64];
 
     CO_TRY(cli_network_compile(net));
-    /* It puts its state arrays into the store, which are counted. */
+    /* Creating the optimizer adds its state arrays to the store, so that they are counted. */
     CO_TRY(co_optim_create(&optim, spec->optimizer, spec->config, net->model->store));
     printf("config       %s\n", CO_SHOW(path));
     printf("model        %s\n", CO_SHOW(co_spec_model_name(spec)));
@@ -265,7 +263,7 @@ static co_status inspect_config(const char *path, const inspect_options *o)
     return st;
 }
 
-/* ---- which of the two ---- */
+/* ---- dispatch ---- */
 
 static bool inspect_has_suffix(const char *path, const char *suffix)
 {
@@ -274,8 +272,8 @@ static bool inspect_has_suffix(const char *path, const char *suffix)
     return n > k && strcmp(path + n - k, suffix) == 0;
 }
 
-/* By its name, else by its bytes: a safetensors file begins with a number of 8 bytes whose upper
-   ones are zero, which no text has. */
+/* By name, else by content: a safetensors file starts with a 64-bit length whose upper bytes are
+   zero, which no text file does. */
 static co_status inspect_is_weights(bool *out, const char *path)
 {
     static const co_open_rule rule = {.status = CO_E_DATA};
@@ -299,7 +297,6 @@ static co_status inspect_is_weights(bool *out, const char *path)
     return CO_OK;
 }
 
-/* A folder with a manifest in it. */
 static bool inspect_is_checkpoint(const char *path)
 {
     char manifest[CO_CHECKPOINT_MAX_PATH];

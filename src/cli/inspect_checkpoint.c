@@ -1,7 +1,4 @@
-/*
- * inspect_checkpoint.c - what a checkpoint is of, and whether its bytes are those that were
- * written.
- */
+/* inspect_checkpoint.c - verifies and prints a checkpoint. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * inspect_run.c - what a run directory holds: what was trained, how far it came, its checkpoints,
- * and what to type next.
+ * inspect_run.c - prints what a run directory holds: config, progress, checkpoints, and commands to
+ * continue with.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +33,7 @@ bool cli_inspect_is_run(const char *dir)
             run_has(dir, "summary.json"));
 }
 
-/* `metrics`: those of the config. */
+/* `metrics` gets those of the config. */
 static co_status run_print_config(co_metric_set *metrics, const char *dir)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
@@ -108,7 +108,6 @@ static co_status run_print_summary(const char *dir, const co_metric_set *metrics
     return CO_OK;
 }
 
-/* Newest first, as the folders' list is. */
 static co_status run_print_checkpoint(const char *dir, uint64_t step, const char *best, bool first)
 {
     char folder[CO_CHECKPOINT_MAX_PATH], count[32], accuracy[160] = "";

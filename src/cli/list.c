@@ -1,8 +1,4 @@
-/*
- * list.c - `cohort list`: what this build offers, and each plugin's config keys.
- *
- * Prints registries; what an entry means is its own file's business.
- */
+/* list.c - `cohort list`: prints the registries of this build, and each plugin's config keys. */
 #include <string.h>
 
 #include "backends/backends.h"
@@ -76,8 +72,8 @@ static co_status list_ops(const list_options *o)
     return CO_OK;
 }
 
-/* A backend's kernels of an op, "cpu (winograd, gemm)", any of which may still refuse a layer.
-   False: it has none. */
+/* Print a backend's kernels for an op, "cpu (winograd, gemm)"; any may still refuse a layer. False:
+   none. */
 static bool list_print_kernels(const co_backend *backend, const char *op)
 {
     bool found = false, named = false;
@@ -96,7 +92,7 @@ static bool list_print_kernels(const co_backend *backend, const char *op)
     return found;
 }
 
-/* What kernels have said against a layer, a line each. */
+/* Print the reasons why kernels refused a layer, one per line. */
 static void list_print_refusals(const char *why)
 {
     while (*why) {
@@ -108,7 +104,7 @@ static void list_print_refusals(const char *why)
     }
 }
 
-/* Which kernel runs each layer of a config, and what the ones before it said against it. */
+/* Print which kernel runs each layer of a config, and with --why the refusals before it. */
 static co_status list_layer_kernels(const list_options *o)
 {
     char path[CLI_MAX_PATH];

@@ -1,7 +1,7 @@
 /*
- * machine.c - facts about the machine, from /proc, /sys and the C library.
+ * machine.c - facts about the machine from /proc, /sys and the C library.
  *
- * Knows nothing of Cohort: what a fact means for training is doctor.c's.
+ * Does not know about training; doctor.c interprets the facts.
  */
 #include "cli/machine.h"
 
@@ -17,7 +17,7 @@
 #include "core/mem.h"
 #include "core/open.h"
 
-/* The text after "key :" in one line; NULL: another line. */
+/* The text after "key :"; NULL if the line has another key. */
 static const char *machine_after_key(const char *line, const char *key)
 {
     size_t n = strlen(key);
@@ -83,7 +83,7 @@ int machine_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* A number alone in a file; 0: no such file, or "max". */
+/* A file that holds one number; 0: no such file, or "max". */
 static uint64_t machine_number(const char *path)
 {
     FILE *file = co_open_system(path);

@@ -1,4 +1,4 @@
-/* machine.h - what this machine is, for `cohort doctor`. Every answer may be "unknown". */
+/* machine.h - facts about this machine, for `cohort doctor`. Any of them may be unknown. */
 #ifndef CO_CLI_MACHINE_H
 #define CO_CLI_MACHINE_H
 
@@ -6,22 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "AMD EPYC 9354"; "" when the system does not say. */
+/* "AMD EPYC 9354"; "" if unknown. */
 void machine_cpu_name(char *out, size_t size);
-/* Those of the space-separated `wanted` that the CPU has, in that order. */
+/* The flags of the space-separated list `wanted` that the CPU has, in that order. */
 void machine_cpu_has(char *out, size_t size, const char *wanted);
-/* Cores that are switched on, whoever may use them. */
+/* Online cores, including those this process may not use. */
 int machine_cores(void);
-/* Bytes that programs can still take, within the control group's limit; 0: unknown. */
+/* Bytes that can still be allocated, within the control group's limit; 0: unknown. */
 uint64_t machine_memory(void);
-/* Bytes free in the file system of `path`; false: no such folder. */
+/* Free bytes in the file system of `path`; false: no such folder. */
 bool machine_disk_free(uint64_t *out, const char *path);
-/* Path of a program that the shell would find. */
+/* Search PATH for a program. */
 bool machine_find_program(char *out, size_t size, const char *name);
 /* "MPICH 4.0.2": the MPI of this name (co_mpi_name); "" where it cannot be used. Tried by a process
    of its own, since one process can open only one. */
 void machine_mpi(char *out, size_t size, const char *name);
-/* Whether two processes can share memory without a name, as ranks do. */
+/* Whether processes can share anonymous memory, as ranks do. */
 bool machine_shares_memory(void);
 
 #endif

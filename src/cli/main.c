@@ -1,6 +1,6 @@
 /*
- * main.c - the command line: a table of commands, and the one place where a status becomes an
- * exit code and a message becomes the last block on stderr.
+ * main.c - the command line: the table of commands; turns a status into an exit code and prints the
+ * error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static void main_print_usage(FILE *out)
                  "  cohort train configs/fashion-mnist.yaml -n 2\n");
 }
 
-/* How many words of argv the name of `command` takes up: 0 if it is another command. */
+/* How many words of argv match the command's name; 0: none. */
 static int main_match(const co_command *command, int argc, const char *const *argv)
 {
     const char *space = strchr(command->name, ' ');
@@ -73,7 +73,7 @@ static int main_match(const co_command *command, int argc, const char *const *ar
     return argc >= 2 && strcmp(argv[1], space + 1) == 0 ? 2 : 0;
 }
 
-/* Whether commands begin with this word: "bench" of "bench train". */
+/* Whether `word` is the first word of command names, as "bench" of "bench train". */
 static bool main_is_group(const char *word)
 {
     size_t n = strlen(word);
@@ -106,7 +106,7 @@ static co_status main_unknown(int argc, const char *const *argv)
     return co_fail(CO_E_USAGE, "unknown command '%s'; see `cohort --help`", name);
 }
 
-/* The command that argv begins with, and how many words its name takes; NULL: none. */
+/* The command that argv starts with, and the number of words in its name; NULL: none. */
 static const co_command *main_find(int *words, int argc, const char *const *argv)
 {
     for (size_t i = 0; i < MAIN_COMMANDS; i++) {
@@ -117,7 +117,7 @@ static const co_command *main_find(int *words, int argc, const char *const *argv
     return NULL;
 }
 
-/* A CONFIG may be the name of one that came with the program; `path` then holds its file. */
+/* Replace a CONFIG that names an installed config with its path, which `path` holds. */
 static co_status main_find_config(char path[CLI_MAX_PATH], cli_parsed *parsed,
                                   const co_command *command)
 {
@@ -197,7 +197,7 @@ static co_status main_dispatch(int argc, const char *const *argv)
     return command ? main_run(command, argc - words, argv + words) : main_help(argc, argv);
 }
 
-/* As that of `| head -1`: it has what it wanted. */
+/* Such as `| head -1`, which is not an error. */
 static bool main_reader_is_gone(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -205,7 +205,8 @@ static bool main_reader_is_gone(void)
     return poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
 }
 
-/* A file that is opened later would get a number of these, and what is printed with it. */
+/* Open missing standard descriptors on /dev/null, so that no file opened later gets their
+   numbers. */
 static void main_open_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -213,7 +214,7 @@ static void main_open_standard(void)
             return;
 }
 
-/* What is still in the buffer may not fit on the disk, or its reader may be gone. */
+/* The rest of the buffer may not fit on the disk, or the reader may be gone. */
 static co_status main_flush(co_status st)
 {
     bool failed = fflush(stdout) != 0 || ferror(stdout);
@@ -224,8 +225,9 @@ static co_status main_flush(co_status st)
 }
 
 /*
- * Under MPI all ranks are stopped for one reason, which the root reports. mpiexec ends the others
- * as soon as one rank's exit code is not 0, so it must be the root's, whose line is out by then.
+ * Under MPI all ranks stop for the same reason, and the root reports it. mpiexec ends the other
+ * ranks once one exits with a code other than 0, so that must be the root, after it has printed its
+ * message.
  */
 static bool main_is_told_by_root(co_status st)
 {
@@ -234,7 +236,7 @@ static bool main_is_told_by_root(co_status st)
 
 static void main_complain(void)
 {
-    /* A bar that a dead rank has left is in this line. */
+    /* Clear a progress bar that a dead rank left on this line. */
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     fprintf(stderr, "cohort: error: %s\n", co_error_message());
@@ -244,7 +246,7 @@ int main(int argc, char **argv)
 {
     co_status st;
 
-    /* A reader that went away and a file that grows too large are errors of a write, not ends. */
+    /* Make a closed reader and a file size limit errors of write() instead of signals. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     main_open_standard();

@@ -1,7 +1,7 @@
 /*
- * network.c - the network of a config, built and compiled as rank 0 would have it.
+ * network.c - builds and compiles the network of a config as rank 0 would have it.
  *
- * For commands that show a network; must not train, and starts no rank.
+ * For commands that print a network. Does not train and starts no rank.
  */
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /*
- * options.c - options and arguments of a command, read from the command line and printed for
- * --help, both from the command's tables.
+ * options.c - parses a command's options and arguments, and prints its --help, from its tables.
  *
- * Takes --name VALUE, --name=VALUE, -n VALUE and -nVALUE, before and after arguments; what
- * follows "--" is an argument. Must not know any command.
+ * Accepts --name VALUE, --name=VALUE, -n VALUE and -nVALUE before and after arguments; everything
+ * after "--" is an argument. Does not know any command.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,9 +13,9 @@
 #include "core/config.h"
 #include "core/hints.h"
 
-#define OPTIONS_COLUMN 28 /* where the help of an option starts */
+#define OPTIONS_COLUMN 28 /* column of the help texts */
 
-/* The options that every command has, for suggestions. */
+/* For suggestions: every command has it. */
 static const char options_help_name[] = "help";
 
 static const cli_option *options_find_name(const co_command *command, const char *name, size_t n)
@@ -35,8 +34,7 @@ static const cli_option *options_find_letter(const co_command *command, char let
     return NULL;
 }
 
-/* The top-level key that a dotted path begins with, as the config spells it; NULL: there is none.
- */
+/* The top-level key that a dotted path starts with, in the config's spelling; NULL: none. */
 static const char *options_config_key(const char *name)
 {
     char first[64];
@@ -48,9 +46,9 @@ static const char *options_config_key(const char *name)
     return NULL;
 }
 
-/* Keys of the config are given by --set: `--epochs 3` and `--lr=0.1` are keys of it, or other
-   programs' names for one. `value` is what follows, if anything; `near`: some option looks like it,
-   which is worth more than a word of advice. */
+/* Suggest --set for `--epochs 3` or `--lr=0.1`: keys of the config, or other programs' names for
+   them. `value`: the word after the option, or NULL. `near`: an option has a similar name, which is
+   the better suggestion. */
 static co_status options_meant_key(const co_command *command, const char *name, const char *value,
                                    bool near)
 {
@@ -77,7 +75,7 @@ static co_status options_meant_key(const co_command *command, const char *name, 
                    quote, path, value, quote);
 }
 
-/* `next` is the word after it, or NULL. */
+/* `next`: the following word, or NULL. */
 static co_status options_unknown(const co_command *command, const char *text, const char *next)
 {
     const char *names[64], *near = NULL, *equals = strchr(text, '=');
@@ -104,7 +102,7 @@ static co_status options_unknown(const co_command *command, const char *text, co
     return co_fail(CO_E_USAGE, "unknown option '%s'; see `cohort %s --help`", text, command->name);
 }
 
-/* A whole decimal number and nothing else. */
+/* Accepts only a whole decimal number. */
 static bool options_read_count(int64_t *out, const char *text)
 {
     char *end;
@@ -151,7 +149,7 @@ static co_status options_store(void *options, const cli_option *o, const char *v
     return CO_OK;
 }
 
-/* Read the option at argv[*i]; leaves *i at the last word that belongs to it. */
+/* Read the option at argv[*i]; *i is left at its last word. */
 static co_status options_take(cli_parsed *out, int *i, const co_command *command, int argc,
                               const char *const *argv)
 {

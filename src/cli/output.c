@@ -1,4 +1,4 @@
-/* output.c - which process of a run may speak, and which files a command may replace. */
+/* output.c - which process prints, and which files commands may overwrite. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "core/fs.h"
 #include "data/pack_layout.h"
 
-#define OUTPUT_HEAD 16 /* bytes that show what a file is */
+#define OUTPUT_HEAD 16 /* bytes that identify a file type */
 
 bool cli_is_root(void)
 {
@@ -37,7 +37,7 @@ static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
     case CLI_ONNX:
         return head[0] == 0x08; /* ir_version, the first field of a model */
     case CLI_SAFETENSORS:
-        return head[7] == 0 && head[8] == '{'; /* the header, after its length of 8 bytes */
+        return head[7] == 0 && head[8] == '{'; /* the header follows its 8-byte length */
     case CLI_PACK:
         return memcmp(head, PACK_MAGIC, 8) == 0;
     case CLI_PLOT:

@@ -1,7 +1,7 @@
 /*
- * partition_view.c - an epoch's samples by rank and label, shown.
+ * partition_view.c - prints and plots an epoch's samples by rank and label.
  *
- * Must not know how the samples were chosen.
+ * Does not know how the samples were chosen.
  */
 #include "cli/partition_view.h"
 
@@ -16,17 +16,17 @@
 #include "launch/child.h"
 #include "telemetry/format.h"
 
-#define VIEW_WIDTH        100 /* columns of a line */
+#define VIEW_WIDTH        100 /* of a line */
 #define VIEW_RANK_COLUMN  10
-#define VIEW_MAX_COLUMNS  6   /* ranks that get a column of numbers */
+#define VIEW_MAX_COLUMNS  6   /* with more ranks, no columns of numbers */
 #define VIEW_MAX_ROWS     100 /* of a table */
 #define VIEW_MAX_KEYS     24  /* of a legend */
 #define VIEW_PLOT_SECONDS 120
-#define VIEW_MAX_SAMPLES  12 /* named in a list */
+#define VIEW_MAX_SAMPLES  12 /* in a list */
 
 static const char view_digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/* Ranks of many share characters. */
+/* With many ranks, digits repeat. */
 static int view_digit(int rank)
 {
     return view_digits[(size_t)rank % (sizeof(view_digits) - 1)];
@@ -46,7 +46,7 @@ static uint64_t view_label_total(const partition_view *v, int64_t label)
     return sum;
 }
 
-/* How many of `width` characters show n of `most`. */
+/* How many of `width` characters represent n of `most`. */
 static int view_cells(uint64_t n, uint64_t most, int width)
 {
     return most ? (int)((double)n / (double)most * width + 0.5) : 0;
@@ -83,7 +83,7 @@ static void view_print_ranks(FILE *out, const partition_view *v)
                 co_plural((uint64_t)(v->ranks - VIEW_MAX_ROWS)));
 }
 
-/* One label's bar, cut at the sums of the ranks' samples so far. */
+/* One label's bar; rounding the running sum makes the parts add up to the whole. */
 static void view_print_bar(FILE *out, const partition_view *v, int64_t label, uint64_t most,
                            int width)
 {
@@ -133,7 +133,7 @@ static void view_print_labels(FILE *out, const partition_view *v)
         fprintf(out, "  (--csv prints each rank's numbers)\n");
 }
 
-/* The samples that are taken never, or more than once; nothing when there are none. */
+/* Print the samples that are taken never, or more than once, if there are any. */
 static void view_print_uses(FILE *out, const partition_view *v, bool never)
 {
     uint64_t n = 0;
@@ -201,7 +201,7 @@ void partition_view_csv(FILE *out, const partition_view *view)
             fprintf(out, "%d,%" PRId64 ",%" PRIu64 "\n", r, c, view_label(view, r, c));
 }
 
-/* In single quotes gnuplot expands nothing; a quote is written twice. */
+/* gnuplot expands nothing in single quotes; a quote is doubled. */
 static void view_put_text(FILE *out, const char *text)
 {
     fputc('\'', out);
@@ -213,7 +213,7 @@ static void view_put_text(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* A row for each rank: its number, and its samples of each label. */
+/* One row per rank: its number, then its samples of each label. */
 static void view_put_data(FILE *out, const partition_view *v)
 {
     fprintf(out, "$parts << EOD\n");
@@ -243,7 +243,7 @@ static void view_put_script(FILE *out, const char *path, const char *terminal,
             v->classes > VIEW_MAX_KEYS ? "unset key\n" : "", v->classes + 1, v->classes);
 }
 
-/* The script has no name: gnuplot opens the descriptor that it inherits. */
+/* The script is a temporary file without a name; gnuplot inherits its descriptor. */
 static co_status view_run_gnuplot(FILE *script, const char *path)
 {
     char name[32];

@@ -1,7 +1,9 @@
 /*
- * plugins.c - what a command line loads before its command runs: the files of --plugin, and those
- * that the config names which was typed. A config that is in a run directory was not: it may come
- * from elsewhere, and what it names is loaded by --plugin alone.
+ * plugins.c - loads plugins before a command runs: the files of --plugin, and those that a config
+ * on the command line names.
+ *
+ * A config in a run directory does not count: it may come from elsewhere, so its plugins are loaded
+ * only with --plugin.
  */
 #include <string.h>
 
@@ -45,7 +47,7 @@ static bool plugins_is_config(const char *path, const char *argument)
            (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0));
 }
 
-/* What is wrong with the config itself is said by who reads it for its sake. */
+/* Errors in the config itself are ignored here; the command reports them when it reads it. */
 static co_status plugins_load_named(const char *path, const cli_list *set)
 {
     co_config *config = NULL;

@@ -1,8 +1,8 @@
 /*
- * source.c - which weights and which config a command means, and the network of both.
+ * source.c - finds the weights and the config that a command means, and builds the network.
  *
- * Files that Cohort has written say what their samples are like, so that the data need not be
- * there; for others the config's data is opened. Must not train, and starts no rank.
+ * Files written by Cohort record the shape of their samples, so that the data need not be there;
+ * for others the config's data is opened. Does not train and starts no rank.
  */
 #include "cli/source.h"
 
@@ -14,11 +14,11 @@
 #include "data/data.h"
 #include "state/checkpoint.h"
 
-#define SOURCE_MAX_SIZE    65536 /* of an image's side, and its channels */
-#define SOURCE_MAX_LEVELS  3     /* folders above the weights in which their config may be */
+#define SOURCE_MAX_SIZE    65536 /* of each dimension of a sample */
+#define SOURCE_MAX_LEVELS  3     /* folders above the weights that are searched for their config */
 #define SOURCE_MAX_CLASSES (1 << 20)
 
-/* What is found in a run directory, and not named by the user. */
+/* For files found in a run directory, not named by the user. */
 static const co_open_rule source_rule = {.status = CO_E_DATA, .own = true};
 static const co_open_rule source_config_rule = {
     .status = CO_E_USAGE, .own = true, .max = CO_CONFIG_MAX_BYTES};
@@ -32,7 +32,7 @@ static co_status source_join(char *out, const char *dir, size_t n, const char *f
     return CO_OK;
 }
 
-/* The weights of one checkpoint of a run; `which` as co_checkpoint_find has it. */
+/* The weights of one checkpoint of a run; `which` as for co_checkpoint_find. */
 static co_status source_find_checkpoint(cli_source *out, const char *run_dir, const char *which)
 {
     char folder[CO_CHECKPOINT_MAX_PATH];
@@ -74,7 +74,7 @@ static co_status source_find_weights(cli_source *out, const char *path, const ch
     return source_join(out->weights, path, 0, path);
 }
 
-/* The nearest config.yaml, beside the weights or above them. */
+/* The nearest config.yaml, in the weights' folder or above. */
 static co_status source_find_config(cli_source *out)
 {
     size_t n = strlen(out->weights);
@@ -130,7 +130,7 @@ co_status cli_source_parse_shape(co_shape *out, const char *text)
     return CO_OK;
 }
 
-/* What the file says of itself; classes 0, or no dimension, where it says nothing to the point. */
+/* Shape and classes from the file's metadata; 0 dimensions or 0 classes where it has none. */
 static void source_read_metadata(cli_network *net, const co_safetensors *file)
 {
     const char *sample = co_safetensors_metadata(file, CO_MODEL_SAMPLE_KEY);

@@ -55,7 +55,7 @@ static co_status train_check_profile(const train_options *o)
     return CO_OK;
 }
 
-/* The config that is named, or the one that the run in --run-dir was started with. */
+/* The config on the command line, or the one in --run-dir. */
 static co_status train_config(char out[TRAIN_MAX_PATH], const train_options *o, const char *named)
 {
     const char *dir = o->run_dir ? o->run_dir : "";

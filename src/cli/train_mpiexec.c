@@ -1,6 +1,8 @@
 /*
- * train_mpiexec.c - `cohort train --mpiexec`: from options and config to what a launcher of MPI is
- * to run on each rank. Must not train: all the ranks are the launcher's.
+ * train_mpiexec.c - `cohort train --mpiexec`: builds the command that an MPI launcher runs on each
+ * rank.
+ *
+ * Does not train; all ranks are the launcher's processes.
  */
 #include "cli/train_mpiexec.h"
 
@@ -17,13 +19,13 @@
 #include "train/rundir.h"
 
 #define MPIEXEC_MAX_PATH 4352
-#define MPIEXEC_WORDS    16 /* of a rank's command, but for its --set and --plugin */
+#define MPIEXEC_WORDS    16 /* of a rank's command, without --set and --plugin */
 
 typedef struct mpiexec {
     const train_options *options;
     const char *config;
     co_spec spec;
-    co_arena *arena; /* borrowed, the spec's config's */
+    co_arena *arena; /* borrowed from the spec's config */
     char run_dir[1024];
     char notes[MPIEXEC_MAX_PATH];
 } mpiexec;
@@ -113,7 +115,7 @@ static co_status mpiexec_check(const co_spec *spec)
     return CO_OK;
 }
 
-/* 1 + step of the latest checkpoint. */
+/* 1 + step of the latest checkpoint; 0: none. */
 static uint64_t mpiexec_reached(void *arg)
 {
     const mpiexec *m = arg;
@@ -171,7 +173,7 @@ co_status train_mpiexec(const train_options *o, const char *config)
         made = !o->run_dir || !co_fs_exists(m.run_dir);
         co_child_guard_enter(&guard);
         st = mpiexec_start(&m, &guard);
-        if (made) /* and empty: the job has not begun */
+        if (made) /* rmdir removes it only if the job wrote nothing */
             (void)rmdir(m.run_dir);
         co_child_guard_leave(&guard);
     }

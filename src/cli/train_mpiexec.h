@@ -1,4 +1,4 @@
-/* train_mpiexec.h - `cohort train --mpiexec`: a job of MPI that is watched and started again. */
+/* train_mpiexec.h - `cohort train --mpiexec`: an MPI job that is supervised and restarted. */
 #ifndef CO_CLI_TRAIN_MPIEXEC_H
 #define CO_CLI_TRAIN_MPIEXEC_H
 
