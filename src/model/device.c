@@ -1,5 +1,6 @@
 /*
- * device.c - a model on a device: brought there, run without waiting for it, and looked at later.
+ * device.c - models on a device: moving the store there, queueing a step, reading its results
+ * later.
  */
 #include "model/model.h"
 

@@ -1,7 +1,4 @@
-/*
- * fields.c - the fields of samples beside the inputs of a network: which it takes, and whether they
- * fit.
- */
+/* fields.c - checks that the fields of samples fit the inputs of a network. */
 #include <string.h>
 
 #include "core/mem.h"
@@ -16,7 +13,7 @@ co_shape co_model_input_shape(const co_model *model, int var)
     return shape;
 }
 
-/* A field fits an input of the same type and sizes; dimensions of 1 do not matter. */
+/* Types must be equal, and dimensions must be once those of size 1 are dropped. */
 static bool model_fits(const co_field *field, co_dtype dtype, const co_shape *want)
 {
     int k = 0;

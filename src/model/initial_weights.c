@@ -1,9 +1,8 @@
 /*
- * initial_weights.c - fine-tuning: training starts from the weights of a file instead of drawn
- * ones.
+ * initial_weights.c - the config's `init`: starting from the weights of a file (fine-tuning).
  *
- * Settles what `init` means, and that a layer that is skipped is one of the model's. The optimizer,
- * the schedule and the order of the samples start from their beginnings all the same.
+ * Checks that skipped layers exist in the model. The optimizer, the schedule and the order of
+ * samples are not affected.
  */
 #include "model/initial_weights.h"
 
@@ -32,7 +31,7 @@ static bool init_is_below(const char *parameter, const char *layer)
     return parameter && strncmp(parameter, layer, n) == 0 && parameter[n] == '.';
 }
 
-/* The layer's name of now; NULL: there is none of this name. */
+/* The layer's current name, which `name` may be a former one of; NULL: no such layer. */
 static const char *init_find_layer(const co_model *model, const char *name, co_arena *arena)
 {
     const co_graph *graph = model->graph;

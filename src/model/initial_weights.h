@@ -4,11 +4,10 @@
 
 #include "model/model.h"
 
-/* Keys of `init` as a map. */
+/* Keys of `init` when it is a map. */
 extern const co_key co_init_keys[];
 
-/* Put the weights that `value`, the config's `init`, names into the model; nothing where it is
- * NULL. */
+/* Load the weights that `value`, the config's `init`, names. NULL: do nothing. */
 co_status co_init_load(co_model *model, const co_value *value, co_config *config);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * metrics.c - loss and accuracy. Counts are integers, so they add up the same in any order.
- */
+/* metrics.c - loss and accuracy. Counts are integers, so their sums do not depend on the order. */
 #include "model/metrics.h"
 
 #include <math.h>
@@ -89,7 +87,7 @@ co_status co_metrics_reduce_shards(co_result *out, const co_result *shard, int n
 
     for (int s = 0; s < n; s++)
         loss[s] = shard[s].loss_sum;
-    /* Of n numbers all but one are zero: such a sum is exact. */
+    /* exact, because all but one of the addends are zero */
     CO_TRY(co_comm_allreduce(comm, loss, loss, (size_t)n, CO_F64, CO_SUM));
     for (int s = 0; s < n; s++)
         sum += loss[s];

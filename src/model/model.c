@@ -1,7 +1,7 @@
 /*
  * model.c - a network with its weights: create, forward, backward.
  *
- * Must not know optimizers, strategies or the loop.
+ * Does not know optimizers, strategies or the training loop.
  */
 #include "model/model.h"
 
@@ -15,7 +15,7 @@
 #include "profile/profiler.h"
 #include "tensor/values.h"
 
-#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch, as of any other tensor */
+#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch; the limit for any tensor */
 
 void co_model_setup(co_model *model, int threads)
 {
@@ -25,7 +25,7 @@ void co_model_setup(co_model *model, int threads)
     model->threads = threads;
 }
 
-/* The store says what is in it, so that nobody who sees the store alone needs the graph. */
+/* Describe the tensors in the store, so that its users do not need the graph. */
 static co_status model_create_store(co_model *model)
 {
     const co_graph *graph = model->graph;
@@ -35,7 +35,7 @@ static co_status model_create_store(co_model *model)
 
     if (!tensor)
         return CO_E_NOMEM;
-    for (int i = graph->n_node - 1; i >= 0; i--) /* in the order of co_graph_finish */
+    for (int i = graph->n_node - 1; i >= 0; i--) /* the order of co_graph_finish */
         for (int k = 0; k < graph->node[i].n_param; k++) {
             const co_param *param = &graph->param[graph->node[i].param[k]];
             const size_t rows =
@@ -152,9 +152,9 @@ uint64_t co_model_parameter_count(const co_model *model)
     return co_graph_param_count(model->graph);
 }
 
-/* The plan for this batch size; compiled when it is met for the first time. All lie in one block:
-   when it must grow, the others go, and are compiled anew when they are due. Largest batches come
-   first as a rule, and with training. */
+/* The plan for this batch size, compiled on first use. All plans share one memory block. When it
+   must grow, the other plans are dropped and recompiled on demand; usually the largest batches, in
+   training, come first. */
 static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
 {
     const uint64_t moves = model->block.moves;
@@ -214,7 +214,6 @@ size_t co_model_sample_size(const co_model *model)
     return (size_t)co_shape_count(&sample);
 }
 
-/* Bytes of `count` samples of an input. */
 static size_t model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count)
 {
     const co_var *var = &model->graph->var[input->var];
@@ -233,8 +232,8 @@ static co_status model_reduce(void *arg, double *v, size_t n)
     return co_comm_allreduce(arg, v, v, n, CO_F64, CO_SUM);
 }
 
-/* Another number for each step of a run: as long as there are 2^28 epochs at most, of 2^36 steps.
-   Up to 2^12 epochs of 2^20 steps only the lower half is used. */
+/* A distinct number for each step of a run, for up to 2^28 epochs of up to 2^36 steps. Up to 2^12
+   epochs of 2^20 steps use only the lower half. */
 static uint64_t model_place(const co_batch *batch)
 {
     const uint64_t low = (batch->epoch & 0xfff) << 20 | (batch->step & 0xfffff);
@@ -243,7 +242,7 @@ static uint64_t model_place(const co_batch *batch)
     return high << 32 | low;
 }
 
-/* Random streams depend on where in the run a sample is used, not on who uses it. */
+/* Random streams depend on the sample's place in the run, not on the rank. */
 static co_status model_send_values(co_model *model, const co_batch *batch)
 {
     co_step_given *given = co_values_given(model->store);
@@ -262,8 +261,8 @@ static co_run model_run(const co_model *model, const co_plan *plan)
                     .reduce_arg = model->norm_comm};
 }
 
-/* A rank without samples, where statistics are of all ranks: it goes through the same plan as the
-   others, for a sample that does not count, so that it meets them at every sum. */
+/* With batch statistics over ranks, a rank without samples runs the same plan as the others on a
+   sample that does not count, so that it takes part in every reduction. */
 static co_status model_phantom_forward(co_model *model, const co_batch *batch)
 {
     static const uint32_t sample[1] = {0};
@@ -284,8 +283,8 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
     return CO_OK;
 }
 
-/* Labels are places in rows of logits. The largest of them as unsigned numbers, in which negative
-   ones are largest of all, costs a fraction of the copy that follows. */
+/* Labels index rows of logits. Compared as unsigned, a negative label exceeds any class, so one
+   maximum checks all; it costs a fraction of the copy that follows. */
 static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
 {
     const uint64_t classes = (uint64_t)model->classes;
@@ -366,7 +365,7 @@ static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batc
     return CO_OK;
 }
 
-/* `batch` NULL: of no samples. */
+/* `batch` NULL: no samples. */
 static void model_measure(co_model *model, const co_metric_batch *batch)
 {
     if (!model->metrics)
@@ -399,7 +398,7 @@ void co_model_count(co_result *out, co_model *model, const float *score, const f
         co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
 }
 
-/* `out` NULL: whoever asks will count later. */
+/* `out` NULL: the caller counts later. */
 co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
                                bool training)
 {
@@ -462,7 +461,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
                        input ? "room for their logits" : "input");
     model->last = NULL;
     CO_TRY(model_find_plan(&plan, model, count, false));
-    for (int i = 0; i < graph->n_input; i++) { /* zeros: for a loss that nobody reads */
+    for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
         const size_t bytes = model_input_bytes(model, &graph->input[i], count);
         const bool given = strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0;
 

@@ -1,6 +1,4 @@
-/*
- * model.h - a network with its weights, for the rest of src/train.
- */
+/* model.h - a network with its weights. */
 #ifndef CO_MODEL_MODEL_H
 #define CO_MODEL_MODEL_H
 
@@ -14,15 +12,15 @@
 #include "model/precision.h"
 #include "optim/optim.h"
 
-#define CO_MODEL_MAX_LATE 64 /* micro-batches of a step on a device */
+#define CO_MODEL_MAX_LATE 64 /* micro-batches per step on a device */
 
-/* A compiled batch size; a model keeps one plan for each it has met. */
+/* A plan for one batch size; a model keeps one for each size it has seen. */
 typedef struct model_plan {
     co_plan *plan; /* owned */
     struct model_plan *next;
 } model_plan;
 
-/* Logits and losses of a micro-batch, on their way from a device. */
+/* Logits and losses of a micro-batch, copied from a device. */
 typedef struct model_late {
     void *memory; /* owned, pinned */
     size_t bytes;
@@ -34,115 +32,113 @@ struct co_model {
     co_graph *graph; /* owned */
     co_store *store; /* owned */
     const co_backend *const *backends;
-    int threads; /* cores for its layers; 0: not said yet */
+    int threads; /* for its layers; 0: not set yet */
     bool direct_convolution;
     co_precision precision;
     uint64_t seed;
-    co_comm *norm_comm; /* borrowed; batch statistics are of its ranks; NULL: of this one */
-    uint64_t freezes;   /* changes of what is frozen */
-    bool given;         /* its initial weights come from a file, not from the seed */
+    co_comm *norm_comm; /* borrowed; ranks that share batch statistics; NULL: this rank alone */
+    uint64_t freezes;   /* counts changes of frozen parameters */
+    bool given;         /* initial weights came from a file, not from the seed */
     int64_t classes;    /* logits per sample */
-    int64_t *confusion; /* borrowed: evaluation counts into it (co_metrics_confuse); NULL: no */
-    const co_metric_set *metrics;       /* borrowed; of each forward; NULL: none */
+    int64_t *confusion; /* borrowed; evaluation adds to it (co_metrics_confuse); NULL: not wanted */
+    const co_metric_set *metrics;       /* borrowed; accumulated in each forward; NULL: none */
     co_sum *metric_sums;                /* owned, (n_sum): of the last forward */
     model_plan *plans[2];               /* lists: evaluation, training */
     model_late late[CO_MODEL_MAX_LATE]; /* unused on the host */
-    co_plan_block block;                /* where all of them lie */
-    struct co_profiler *profiler;       /* borrowed; watches the plans; NULL: nobody does */
-    co_plan *last; /* of a training forward that nothing has overwritten since; NULL:
-                      there is none, or it had no samples */
+    co_plan_block block;                /* memory of all plans */
+    struct co_profiler *profiler;       /* borrowed; NULL: no profiling */
+    co_plan *last; /* plan of the last training forward, until its memory is overwritten; NULL:
+                      none, or no samples */
 };
 
-/* The same as co_model_options with values of a config, which is borrowed. */
+/* co_model_options as config values; borrowed. */
 typedef struct co_model_values {
     const co_value *model, *layers, *loss, *precision;
     co_config *config;
 } co_model_values;
 
-/* Without co_model_setup, so that a launcher can make the model before it knows its ranks. */
+/* Without co_model_setup, because a launcher creates the model before it knows the ranks. */
 co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options);
-/* Let its layers use `threads` cores, at least one. */
+/* Set the number of threads for its layers, at least one. */
 void co_model_setup(co_model *model, int threads);
 
-/* Weights and running statistics to `device`, in a rank, before anyone else uses them; `backends`,
-   which work there and are ended by NULL, run the network from now on. Both are borrowed. */
+/* Move weights and running statistics to `device` and use `backends` (NULL-terminated) from now on.
+   Call it in a rank, before anything else uses them. Both are borrowed. */
 co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends);
 
 /* The plan of training micro-batches of `batch` samples, made if there is none yet. Borrowed until
    the next one is made. */
 co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch);
 
-/* Where the host does not look at once, bad_loss of the step's values: whether all `count` losses
-   of the plan's last forward are finite. */
+/* If results are read later, set bad_loss of the step's values unless all `count` losses of the
+   plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
 
-/* Training forward whose results are taken later: of as many micro-batches as a step has, each in a
-   `slot` from 0 on. */
+/* Training forward whose results are read later; `slot` is the micro-batch's index in the step. */
 co_status co_model_forward_late(co_model *model, const co_batch *batch, int slot);
-/* Until all is done that the device has been given, while `comm` advances (co_comm_wait_fence). */
+/* Wait for the device's queued work while `comm` makes progress (co_comm_wait_fence). */
 co_status co_model_wait(const co_model *model, co_comm *comm);
-/* What co_model_forward would have given, on the same batch, once that has returned. */
+/* The result of co_model_forward_late on the same batch; call it after co_model_wait. */
 void co_model_take_late(co_result *out, co_model *model, const co_batch *batch, int slot);
-/* Frees what the two have kept; nothing is on its way. */
+/* Free the slots; no copy may be in flight. */
 void co_model_drop_late(co_model *model);
-/* Parts of the above. `out` NULL: nothing is waited for nor counted. */
+/* Shared parts of the above. `out` NULL: do not wait, and do not count. */
 co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
                                bool training);
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training);
 
-/* Whether samples of the data set have the fields that the network takes; CO_E_USAGE says which it
-   lacks. */
+/* Check that samples have the fields that the network takes; CO_E_USAGE names what is missing. */
 co_status co_model_check_data(const co_model *model, const co_dataset *dataset);
-/* The same for one input of the graph; `owner` begins the message. */
+/* The same for one input of the graph; `owner` is the prefix of the message. */
 co_status co_model_check_form(const co_model *model, const co_field *field,
                               const co_graph_input *input, const char *owner);
-/* The shape of one sample of an input. */
+/* Shape of one sample of an input. */
 co_shape co_model_input_shape(const co_model *model, int var);
-/* From here on every forward leaves the sums of these metrics in model->metric_sums; the set fits
-   the network, is borrowed, and may be empty. */
+/* From now on each forward stores the sums of these metrics in model->metric_sums. The set is
+   borrowed, must fit the network, and may be empty. */
 co_status co_model_measure(co_model *model, const co_metric_set *set);
-/* What the loss compares with: it decides what an accuracy is, of values none. */
+/* What the loss compares with. It defines accuracy: none for values. */
 co_target co_model_target(const co_model *model);
-/* The shape of one sample's input, and its elements. */
+/* Shape of one sample's input, and its number of elements. */
 co_shape co_model_sample(const co_model *model);
 size_t co_model_sample_size(const co_model *model);
 /* Backward of the last forward; `accumulate`: add to the gradients of earlier micro-batches. */
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg);
 
-/* Plans hold pointers into the store: when its arrays have moved, they are made anew. */
+/* Plans hold pointers into the store, so they must be dropped when its arrays have moved. */
 void co_model_drop_plans(co_model *model);
 
-/* Weights and running statistics as named tensors in one allocation, in order of building; of a
-   store that the host may not touch, as they are now. */
+/* Weights and running statistics as named tensors, in construction order, in one allocation. If the
+   host cannot access the store, they are a copy. */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
-/* What a config's `freeze` names: a pattern, or a list of them; NULL: nothing. */
+/* Freeze what a config's `freeze` names: a pattern or a list of them; NULL: nothing. */
 co_status co_model_freeze_value(co_model *model, const co_value *value);
-/* Where the trained tensors are in the store, in one allocation, in order of the store. */
+/* The positions of the trainable tensors in the store, in store order, in one allocation. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 
-/* Metadata of a weights file: one sample's channels, height and width ("3,32,32"), and the logits
-   that the network gives. */
+/* Metadata keys of a weights file: channels, height and width of a sample ("3,32,32"), and the
+   number of logits. */
 #define CO_MODEL_SAMPLE_KEY  "cohort.sample"
 #define CO_MODEL_CLASSES_KEY "cohort.classes"
 
-/* The tensor PREFIX + the parameter's name, or its former name where the file lacks that; NULL:
-   neither is there. */
+/* The tensor named PREFIX + the parameter's name, or its former name if the file lacks that; NULL
+   if it has neither. */
 const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
                                      const co_param *param);
 
-/* Layers by name; one means those below it too: "layer4" for "layer4.0.conv1". */
+/* Names of layers; each includes the layers below it: "layer4" covers "layer4.0.conv1". */
 typedef struct co_layer_names {
     size_t n;
     const char *const *name;
 } co_layer_names;
 
-/* As co_model_load, but for the layers `fresh` (NULL: none): they keep their values, and what the
-   file has of them does not matter. */
+/* Like co_model_load, but the layers `fresh` (NULL: none) keep their values, and the file's tensors
+   for them are ignored. */
 co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh);
-/* The same from a file that is open; messages call it `name`. */
+/* The same from an open file; messages call it `name`. */
 co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
                              const co_layer_names *fresh);
 

@@ -1,7 +1,7 @@
 /*
- * parameters.c - a model's tensors by name: their values in and out, and which are frozen.
+ * parameters.c - reads, writes and freezes a model's tensors by name.
  *
- * Must not know optimizers: who updates weights asks co_model_segments what to leave out.
+ * Does not know optimizers; they ask co_model_segments which parameters to skip.
  */
 #include <fnmatch.h>
 #include <string.h>
@@ -72,7 +72,7 @@ co_status co_model_set_parameter(co_model *model, const char *name, co_dtype dty
                           values);
 }
 
-/* Of the whole name, or of a layer above: "layer1", "layer1.*.bn?", "*.bias". */
+/* Whether the pattern matches the name or a layer above it: "layer1", "layer1.*.bn?", "*.bias". */
 static bool parameters_match(const char *name, const char *pattern)
 {
     char above[PARAMETERS_MAX_NAME];

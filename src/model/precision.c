@@ -1,8 +1,8 @@
 /*
  * precision.c - the config key `precision`, read and checked.
  *
- * The levels O0 to O3 are those of NVIDIA's Apex (apex.amp): what is scaled, what stays in 32 bits
- * and which combinations make no sense are its rules. Must not know kernels or the loop.
+ * The levels O0 to O3, what is scaled, what stays in fp32 and which combinations are rejected
+ * follow NVIDIA's Apex (apex.amp). Does not know kernels or the training loop.
  */
 #include "model/precision.h"
 
@@ -14,7 +14,7 @@
 #include "core/half.h"
 
 #define PRECISION_FIRST_SCALE 65536.0
-#define PRECISION_MAX_SCALE   0x1p60 /* a gradient times this still has room in a float */
+#define PRECISION_MAX_SCALE   0x1p60 /* a gradient times this still fits in a float */
 
 typedef enum precision_level {
     PRECISION_FP32,
@@ -25,7 +25,7 @@ typedef enum precision_level {
     PRECISION_O3
 } precision_level;
 
-/* Of the keys dtype and keep_batchnorm_fp32, in the order of their names below. */
+/* Values of the keys dtype, keep_batchnorm_fp32 and rounding, in the order of their names below. */
 enum { PRECISION_TYPE_AUTO, PRECISION_TYPE_FP16, PRECISION_TYPE_BF16 };
 enum { PRECISION_KEEP_AUTO, PRECISION_KEEP_TRUE, PRECISION_KEEP_FALSE };
 enum { PRECISION_ROUND_AUTO, PRECISION_ROUND_NEAREST, PRECISION_ROUND_STOCHASTIC };
@@ -64,10 +64,10 @@ const co_key co_precision_keys[] = {
     CO_KEYS_END,
 };
 
-/* What a level says where the other keys leave it to it. */
+/* Each level's defaults for the other keys. */
 static const struct {
     co_dtype low;
-    bool everything, keep_norm, round_weights; /* the last: there are none in fp32 */
+    bool everything, keep_norm, round_weights; /* round_weights: there are no fp32 weights */
 } precision_table[] = {
     [PRECISION_FP32] = {CO_F32, false, true, false},
     [PRECISION_BF16] = {CO_BF16, false, true, false},
@@ -107,8 +107,8 @@ static co_status precision_check(const precision_values *v, const co_value *valu
     return CO_OK;
 }
 
-/* In bf16 most updates are less than half of a weight's last bit, so that the nearest number is the
-   old one. */
+/* In bf16 most updates are less than half a unit in the last place of the weight, so that rounding
+   to nearest would discard them. */
 static co_rounding precision_rounding(int asked, co_dtype low)
 {
     if (asked == PRECISION_ROUND_AUTO)

@@ -1,8 +1,8 @@
 /*
- * weights.c - a model's weights and running statistics, to and from a file and over ranks.
+ * weights.c - a model's weights and running statistics: saving, loading, broadcasting.
  *
- * Loading is strict, as load_state_dict is in PyTorch: what the file lacks, has besides or has in
- * another shape is listed in one error, and then nothing of the file has been taken over.
+ * Loading is strict, like load_state_dict in PyTorch: one error lists all missing, unexpected and
+ * mismatched tensors, and then the model is unchanged.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "device/device.h"
 #include "model/model.h"
 
-/* PyTorch counts the batches that a batch norm has seen; only its cumulative average, which Cohort
-   has not, makes use of it. */
+/* PyTorch's count of batches seen by a batch norm. Only its cumulative average uses it, which
+   Cohort does not have. */
 #define WEIGHTS_COUNTER "num_batches_tracked"
-/* Values that are converted at a time. */
+/* Values converted at a time. */
 #define WEIGHTS_PIECE 1024
 
 static co_store_array weights_array(const co_param *param)
@@ -23,8 +23,8 @@ static co_store_array weights_array(const co_param *param)
     return param->spec.buffer ? CO_STORE_BUFFER : CO_STORE_PARAM;
 }
 
-/* Memory for n tensors and, where the host may not touch the store, for what they hold: *param and
- *buffer, which are the store's own arrays else. */
+/* Allocate n tensors and, if the host cannot access the store, memory for a copy of their values.
+ *param and *buffer point to that, or else to the store's arrays. */
 static co_status weights_take(co_named_tensor **out, float **param, float **buffer, size_t n,
                               const co_store *store)
 {
@@ -99,7 +99,7 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
     return CO_OK;
 }
 
-/* "3,32,32" of (3, 32, 32). */
+/* Format (3, 32, 32) as "3,32,32". */
 static void weights_format_sizes(char *out, size_t size, const co_shape *shape)
 {
     size_t used = 0;
@@ -127,9 +127,9 @@ co_status co_model_save(const co_model *model, const char *path)
     return st;
 }
 
-/* ---- what does not fit ---- */
+/* ---- tensors that do not fit ---- */
 
-#define WEIGHTS_LISTED 5 /* names of each kind that an error lists */
+#define WEIGHTS_LISTED 5 /* names per kind of error */
 
 typedef enum weights_fault {
     WEIGHTS_MISSING,
@@ -142,8 +142,8 @@ typedef enum weights_fault {
 typedef struct weights_report {
     size_t n[WEIGHTS_FAULTS];
     char text[WEIGHTS_FAULTS][350]; /* the first names of each kind */
-    char layer[64];                 /* of the first tensor of another shape */
-    bool wrapped;                   /* an unexpected name begins as DistributedDataParallel's do */
+    char layer[64];                 /* of the first tensor with another shape */
+    bool wrapped;                   /* an unexpected name has DistributedDataParallel's prefix */
 } weights_report;
 
 static void weights_add(weights_report *report, weights_fault fault, const char *name,
@@ -177,8 +177,7 @@ static void weights_compare(weights_report *report, const co_named_tensor *tenso
     }
 }
 
-/* What helps, when a tensor has another shape: weights to start from may be those of other classes.
- */
+/* A hint for the error; files to start from may be of other classes. */
 static void weights_hint(char *out, size_t size, const weights_report *report, bool starting)
 {
     out[0] = '\0';
@@ -230,7 +229,7 @@ const co_named_tensor *co_param_find(const co_safetensors *file, const char *pre
     return tensor;
 }
 
-/* Whether `name` is, or is below, one of the layers. */
+/* Whether `name` is one of the layers, or below one. */
 static bool weights_is_below(const char *name, const co_layer_names *layers)
 {
     for (size_t i = 0; layers && i < layers->n; i++) {
@@ -243,7 +242,7 @@ static bool weights_is_below(const char *name, const co_layer_names *layers)
     return false;
 }
 
-/* The parameter of this name, now or formerly. */
+/* The parameter with this current or former name. */
 static const co_param *weights_find(const co_graph *graph, const char *name)
 {
     for (int i = 0; i < graph->n_param; i++) {
@@ -255,7 +254,8 @@ static const co_param *weights_find(const co_graph *graph, const char *name)
     return NULL;
 }
 
-/* Nothing would read it: a name that no parameter has, or a former one beside today's. */
+/* Whether loading would ignore the tensor: no parameter has that name, or the file also has the
+   parameter's current name. */
 static bool weights_is_unexpected(const co_graph *graph, const co_safetensors *file,
                                   const co_named_tensor *tensor)
 {
@@ -264,7 +264,7 @@ static bool weights_is_unexpected(const co_graph *graph, const co_safetensors *f
     return !param || co_param_find(file, "", param) != tensor;
 }
 
-/* "bn1.num_batches_tracked" where the model has bn1.running_mean. */
+/* Whether it is "bn1.num_batches_tracked" and the model has bn1.running_mean. */
 static bool weights_is_counter(const co_graph *graph, const co_named_tensor *tensor)
 {
     const char *dot = strrchr(tensor->name, '.');
@@ -313,7 +313,7 @@ static co_status weights_put(co_store *store, const co_param *param, const co_na
         for (size_t i = 0; i < n; i++) {
             double value;
 
-            memcpy(&value, at + (done + i) * sizeof(value), sizeof(value)); /* not aligned */
+            memcpy(&value, at + (done + i) * sizeof(value), sizeof(value)); /* unaligned */
             piece[i] = (float)value;
         }
         CO_TRY(co_store_write(store, array, param->offset + done, n, piece));
