@@ -1,6 +1,4 @@
-/*
- * best.c - see best.h. Must not know what a checkpoint or a sink does with it.
- */
+/* best.c - see best.h. Does not know how checkpoints or sinks use it. */
 #include "state/best.h"
 
 #include <math.h>
@@ -25,7 +23,7 @@ double co_watched_value(const co_watched *watched, const co_event *event)
     return event->test_accuracy_top5 < 0 ? (double)NAN : event->test_accuracy_top5;
 }
 
-/* Accuracy unless another is asked for, and loss where there is no accuracy. */
+/* The requested metric; by default accuracy, or loss if there is no accuracy. */
 static co_watched best_choose(const co_watched *asked, bool accurate)
 {
     if (asked->metric && (asked->metric != &co_metric_accuracy || accurate))
@@ -38,7 +36,7 @@ co_watched co_best_by(const co_stop_at *stop, const co_event *event)
     return best_choose(&stop->best, !isnan(event->test_accuracy));
 }
 
-/* The same in every version. */
+/* Stored in checkpoints: must not change between versions. */
 static uint64_t best_code(const co_watched *watched)
 {
     if (watched->at >= 0)
@@ -52,7 +50,7 @@ co_best co_best_none(void)
         .figures = {.test_accuracy = -1}, .value = (double)NAN, .awaited = (double)NAN};
 }
 
-/* What a version that knew accuracy and loss alone has said. */
+/* Convert the record of a version that knew only accuracy and loss. */
 static void best_take_over(co_best *best, const co_watched *awaited)
 {
     const bool accurate = !isnan(best->figures.test_accuracy);
@@ -119,7 +117,7 @@ bool co_best_take(co_best *best, const co_stop_at *stop, const co_event *event)
     return better;
 }
 
-/* The first of the targets that is reached, -1: none. */
+/* Index of the first target that is reached; -1: none. */
 static int best_reached(const co_stop_at *stop, const co_event *last)
 {
     for (int i = 0; i < stop->n; i++) {

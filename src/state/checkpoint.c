@@ -1,8 +1,8 @@
 /*
- * checkpoint.c - a state of a run as files, and files as a state.
+ * checkpoint.c - writes a state of a run to files and reads it back.
  *
- * Settles how arrays of the flat store become named tensors. Must not know when checkpoints are
- * made, nor which are kept.
+ * Maps arrays of the flat store to named tensors. Does not know when checkpoints are made or which
+ * are kept.
  */
 #include "state/checkpoint.h"
 
@@ -129,10 +129,10 @@ _Static_assert(CO_STATE_MAX_ARRAYS <= CO_MANIFEST_MAX_ARRAYS, "all have room in 
 const co_manifest_layout co_checkpoint_layout = {checkpoint_point, checkpoint_rank,
                                                  sizeof(co_run_point), sizeof(co_rank_point)};
 
-/* Tensors of one file, as they come together. */
+/* Tensors collected for one file. */
 typedef struct checkpoint_file {
     const co_graph *graph;
-    co_arena *arena; /* owned: names, means */
+    co_arena *arena; /* owned: names and means */
     co_named_tensor *tensor;
     size_t n, room;
 } checkpoint_file;
@@ -146,7 +146,7 @@ static co_status checkpoint_file_open(checkpoint_file *out, const co_graph *grap
     return out->tensor ? CO_OK : CO_E_NOMEM;
 }
 
-/* The tensors of a copy at `data`, laid out as param or as buffer. */
+/* Add the tensors of an array at `data`, laid out like param or buffer. */
 static co_status checkpoint_add(checkpoint_file *file, const char *prefix, const float *data,
                                 bool buffer)
 {
@@ -178,7 +178,7 @@ static bool checkpoint_is_one(const co_state *state, int array)
            !(array == CO_STATE_PARAM && co_state_steps_on(state));
 }
 
-/* What all ranks have, or the mean of what they have. */
+/* Add the array that all ranks have in common, or the mean over ranks. */
 static co_status checkpoint_add_mean(checkpoint_file *file, const co_state *state, int i)
 {
     const co_state_array *array = &state->shape.array[i];
@@ -220,7 +220,7 @@ static co_status checkpoint_write(co_manifest *manifest, const checkpoint_file *
     return co_manifest_add_file(manifest, folder, name);
 }
 
-/* Two arrays, weights and running statistics, as a file that a model loads. */
+/* Write two arrays, weights and running statistics, as a file that a model can load. */
 static co_status checkpoint_write_model(co_manifest *manifest, const co_state *state,
                                         const co_graph *graph, const char *folder, const char *name,
                                         int first)
@@ -238,7 +238,7 @@ static co_status checkpoint_write_model(co_manifest *manifest, const co_state *s
     return st;
 }
 
-/* Weights that all ranks share are in the other file. */
+/* Weights that all ranks share are in the weights file. */
 static co_status checkpoint_write_state(co_manifest *manifest, const co_state *state,
                                         const co_graph *graph, const char *folder)
 {
@@ -323,7 +323,7 @@ co_status co_checkpoint_save(const char *dir, const co_state *state, const co_ch
     if (st == CO_OK)
         st = co_checkpoint_commit(dir, state->point.step);
     if (st != CO_OK)
-        co_checkpoint_clean(dir); /* a full disk gets its room back */
+        co_checkpoint_clean(dir); /* frees the space, for instance on a full disk */
     co_manifest_free(&manifest);
     return st;
 }
@@ -369,7 +369,7 @@ static co_status checkpoint_get_copy(float *to, const co_safetensors *file, cons
     return CO_OK;
 }
 
-/* `file`: weights, state. */
+/* `file`: weights and state. */
 static co_status checkpoint_get_array(co_state *state, int i, co_safetensors *const file[2],
                                       const co_manifest *manifest, const co_graph *graph,
                                       const char *folder)
@@ -431,7 +431,7 @@ static co_status checkpoint_fill_state(co_state *state, const co_manifest *manif
     return st;
 }
 
-/* A position that a run can be at; its parts would else be read as sizes. */
+/* Fails unless the position is consistent; its parts are used as sizes. */
 static co_status checkpoint_check_point(const co_manifest *m, const char *folder)
 {
     const co_run_point *point = m->point;

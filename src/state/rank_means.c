@@ -1,6 +1,4 @@
-/*
- * rank_means.c - the figures of an epoch rank by rank: one gather at its end.
- */
+/* rank_means.c - an epoch's figures per rank, gathered at its end. */
 #include "state/rank_means.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
 /*
  * recent_steps.c - loss, accuracy and speed of the last steps.
  *
- * Two spans of steps are added up: those since the last event of all ranks, and those since
- * `log_every` last made one due. Where ranks meet in every step they are the same. Elsewhere an
- * event that is due is rank 0's, and where ranks meet next there is one of all ranks, for all steps
- * since the last such. Must not know a strategy by name, nor what a sink makes of the figures.
+ * Sums are kept over two spans of steps: since the last event over all ranks, and since an event
+ * was last due by `log_every`. If ranks synchronize in every step these are the same. Otherwise a
+ * due event has rank 0's own figures, and the next synchronization makes an event over all ranks
+ * for all steps since the last one. Does not know strategies by name, or what sinks do with the
+ * figures.
  */
 #include "state/recent_steps.h"
 
@@ -32,14 +33,14 @@ void co_recent_close(co_recent *recent)
 {
     const co_status st = co_error_status();
 
-    /* This rank failed in the middle of a step: the others need not wait for it. */
+    /* This rank failed within a step; do not make the others wait for it. */
     if (recent->request)
         co_comm_abort(recent->options.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
     co_request_destroy(recent->request);
     recent->request = NULL;
 }
 
-/* The readers' work since the last call. */
+/* Add what the loader's threads read since the last call. */
 static void recent_count_reads(co_recent *recent, const co_loader *loader)
 {
     const co_loader_reads now = co_loader_read_so_far(loader);
@@ -71,7 +72,7 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
     co_comm *comm = recent->options.comm;
     const co_recent_spans *spans = &recent->spans;
     const bool owed =
-        spans->last.steps < spans->all.steps; /* rank 0 has reported its own figures */
+        spans->last.steps < spans->all.steps; /* rank 0 has reported only its own figures */
 
     recent_count_reads(recent, recent->options.loader);
     recent->due = step % recent->options.every == 0;
@@ -117,7 +118,7 @@ static void recent_add(co_recent_span *span, const co_result *step, uint64_t sam
     span->samples += samples;
 }
 
-/* The sums of all ranks. With shards what they have of the step came another way. */
+/* Wait for the sums over all ranks. With shards, the figures of the step arrived separately. */
 static co_status recent_receive(co_recent *recent, const co_result *figures)
 {
     double more[CO_RECENT_TERMS];

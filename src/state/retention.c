@@ -1,6 +1,8 @@
 /*
- * retention.c - which checkpoints are kept, and which one a name means. Nothing is recorded about
- * it: the latest and the best are found from the folders each time, so no crash can make it wrong.
+ * retention.c - chooses which checkpoints to keep, and resolves names such as "best".
+ *
+ * Nothing about this is stored: the latest and the best are found from the folders each time, so no
+ * crash can leave a wrong record.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +15,8 @@
 
 typedef struct retention_entry {
     uint64_t step;
-    bool good;               /* its manifest can be read */
-    const co_metric *metric; /* by which it is measured; NULL: it is not */
+    bool good;               /* its manifest is readable */
+    const co_metric *metric; /* metric of `value`; NULL: not evaluated */
     double value;
 } retention_entry;
 
@@ -46,8 +48,8 @@ static co_status retention_look(retention_entry **out, size_t *n, const char *di
     return CO_OK;
 }
 
-/* By what the latest that was measured is measured by. Of equal ones the earliest, which is last.
-   SIZE_MAX: none was measured. */
+/* The best by the metric of the latest evaluated checkpoint. Entries are newest first, so of equals
+   the last one, the earliest, wins. SIZE_MAX: none was evaluated. */
 static size_t retention_best(const retention_entry *entry, size_t n)
 {
     size_t best = SIZE_MAX;
@@ -71,8 +73,8 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
     CO_TRY(retention_look(&entry, &n, dir));
     spared = best ? retention_best(entry, n) : SIZE_MAX;
     for (size_t i = 0; i < n && st == CO_OK; i++) {
-        /* Damaged ones are not counted, and are removed when there are enough valid ones after
-           them. */
+        /* Damaged ones do not count towards `keep`, and are removed once there are enough valid
+           ones. */
         if (kept >= keep && i != spared)
             st = co_checkpoint_remove(dir, entry[i].step);
         kept += entry[i].good;

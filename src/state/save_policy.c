@@ -1,5 +1,5 @@
 /*
- * save_policy.c - the config key `checkpoint`, read and checked. Must not know what a checkpoint
+ * save_policy.c - the config key `checkpoint`, read and checked. Does not know what a checkpoint
  * is.
  */
 #include "state/save_policy.h"
@@ -36,7 +36,7 @@ static const struct {
     {"hour", CO_SAVER_SECONDS, 3600}, {"hours", CO_SAVER_SECONDS, 3600},
 };
 
-/* "<n> <unit>"; the number may be left out. */
+/* "<n> <unit>" or "<unit>". */
 static bool policy_parse_every(co_saver_policy *out, const char *text)
 {
     char *unit = (char *)text;

@@ -1,4 +1,4 @@
-/* save_policy.h - when checkpoints are made and which are kept: the config key `checkpoint`. */
+/* save_policy.h - the config key `checkpoint`: when to make checkpoints and which to keep. */
 #ifndef CO_STATE_SAVE_POLICY_H
 #define CO_STATE_SAVE_POLICY_H
 
@@ -17,17 +17,17 @@ typedef struct co_saver_policy {
     uint64_t every; /* in units; > 0 unless off */
     int64_t keep;
     const char *best_text;
-    bool best;               /* of it */
-    const char *best_metric; /* of it: by which metric; NULL: by accuracy, or loss */
+    bool best;               /* decoded from best_text */
+    const char *best_metric; /* likewise: the metric; NULL: accuracy, or loss */
     int on_error;            /* co_saver_on_error */
 } co_saver_policy;
 
-/* What becomes of the run when a checkpoint cannot be written. */
+/* What to do when a checkpoint cannot be written. */
 typedef enum co_saver_on_error { CO_SAVER_GO_ON, CO_SAVER_STOP } co_saver_on_error;
 
 extern const co_key co_saver_policy_keys[];
 
-/* NULL, a map of the keys, `1 epoch` alone, or `off`. */
+/* Read NULL, a map of the keys, a time such as `1 epoch`, or `off`. */
 co_status co_saver_policy_read(co_saver_policy *out, const co_value *value, co_arena *arena);
 
 #endif

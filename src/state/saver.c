@@ -1,10 +1,9 @@
 /*
- * saver.c - when a checkpoint is due, and the thread that writes it.
+ * saver.c - decides when a checkpoint is due, and writes it in a thread.
  *
- * Ranks decide alike from the number of steps and epochs; where the clock decides, rank 0 notifies
- * the others. A write that fails costs nothing but itself: older checkpoints stay, the run
- * continues with a warning, and says so in its summary and by its exit code; or it stops, if the
- * config asks for that.
+ * All ranks decide alike from step and epoch numbers; if the clock decides, rank 0 broadcasts it. A
+ * failed write does not affect older checkpoints. The run continues with a warning, and reports the
+ * failure in its summary and exit code; or it stops, if the config says so.
  */
 #include "state/saver.h"
 
@@ -29,7 +28,7 @@
 struct co_saver {
     co_saver_options options;
     const co_saver_policy *policy; /* of the options */
-    co_state *state;               /* shared: the launcher's; else owned by rank 0 */
+    co_state *state;               /* shared: borrowed from the launcher; else owned by rank 0 */
     bool owns_state;
     char dir[CO_CHECKPOINT_MAX_PATH];
     uint64_t saved_step; /* of the last snapshot; UINT64_MAX: none */
@@ -77,7 +76,7 @@ static void *saver_thread(void *arg)
 {
     co_saver *saver = arg;
 
-    /* Of this thread alone: it shares a core with the ranks' work. */
+    /* This thread only: it shares a core with training. */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), SAVER_NICE);
     saver->status = saver_write(saver);
     if (saver->status != CO_OK)
@@ -85,7 +84,7 @@ static void *saver_thread(void *arg)
     return NULL;
 }
 
-/* Rank 0: the write in progress has ended. */
+/* Rank 0: wait for the current write and record its result. */
 static co_status saver_join(co_saver *saver)
 {
     co_saver_counts *counts = saver->options.counts;
@@ -106,7 +105,7 @@ static co_status saver_join(co_saver *saver)
     return saver->status;
 }
 
-/* A failure that the config tolerates. */
+/* Drop a failure that the config tolerates. */
 static co_status saver_forgive(const co_saver *saver, co_status st)
 {
     return saver->policy->on_error == CO_SAVER_GO_ON ? CO_OK : st;
@@ -128,7 +127,7 @@ static co_status saver_start_writing(co_saver *saver)
     return CO_OK;
 }
 
-/* `test` NULL: not measured. */
+/* `test` NULL: not evaluated. */
 static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_test *test)
 {
     co_comm *comm = saver->options.source->comm;
@@ -140,7 +139,7 @@ static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_
     if (root)
         CO_TRY(saver_forgive(saver, saver_join(saver)));
     if (saver->state && saver->state->shared)
-        CO_TRY(co_comm_barrier(comm)); /* nobody writes into what is still read */
+        CO_TRY(co_comm_barrier(comm)); /* rank 0 may still be reading the shared state */
     CO_TRY(co_state_capture(saver->state, saver->options.source));
     saver->saved_step = step;
     saver->last_ns = co_clock_ns();
@@ -148,7 +147,7 @@ static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_
     return root ? saver_start_writing(saver) : CO_OK;
 }
 
-/* Whether the clock asks for a checkpoint, on every rank. */
+/* Whether a checkpoint is due by the clock; the same on every rank. */
 static co_status saver_ask_clock(bool *due, co_saver *saver)
 {
     uint8_t flag = co_clock_seconds(saver->last_ns, co_clock_ns()) >= (double)saver->policy->every;
@@ -166,7 +165,7 @@ co_status co_saver_step(co_saver *saver, uint64_t step)
         return CO_OK;
     if (saver->policy->unit == CO_SAVER_STEPS)
         due = step % saver->policy->every == 0;
-    /* Ranks that run apart ask each other when they synchronize, at the end of an epoch. */
+    /* With strategies that rarely synchronize, the clock is checked only at the end of an epoch. */
     else if (saver->policy->unit == CO_SAVER_SECONDS &&
              co_distributed_is_settled(saver->options.source->distributed))
         CO_TRY(saver_ask_clock(&due, saver));
@@ -203,7 +202,7 @@ co_status co_saver_now(co_saver *saver, uint64_t step)
         return CO_OK;
     comm = saver->options.source->comm;
     CO_TRY(saver_take(saver, step, NULL));
-    co_watch_phase(comm, CO_PHASE_SAVING); /* after what all have done together */
+    co_watch_phase(comm, CO_PHASE_SAVING); /* the collective part has reset the phase */
     return co_comm_rank(comm) == 0 ? saver_join(saver) : CO_OK;
 }
 
@@ -227,7 +226,7 @@ void co_saver_destroy(co_saver *saver)
 {
     if (!saver)
         return;
-    (void)saver_join(saver); /* its failure is counted */
+    (void)saver_join(saver); /* a failure is counted */
     if (saver->owns_state)
         co_state_destroy(saver->state);
     co_free(saver);

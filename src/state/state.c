@@ -1,9 +1,9 @@
 /*
- * state.c - the state of a run: from ranks into one block of memory, and back.
+ * state.c - copies the state of a run from ranks into one block of memory, and back.
  *
- * A common array is copied once, by slices of it, one per rank; an array that each rank has of its
- * own is copied by its rank. Nothing here knows what an array means, but for the mean that takes
- * the place of own arrays on another number of ranks.
+ * A common array is copied once, one slice per rank; an array that each rank has its own of is
+ * copied by its rank. The meaning of arrays is unknown here, except for the means that replace own
+ * arrays on another number of ranks.
  */
 #include "state/state.h"
 
@@ -55,7 +55,7 @@ co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *up
     return CO_OK;
 }
 
-/* *offset to the start of `count` elements of `size`; *end after them. */
+/* Set *offset to the aligned *end and advance *end by `count` elements of `size`. -1: overflow. */
 static int state_place(size_t *offset, size_t *end, size_t count, size_t size)
 {
     size_t bytes;
@@ -67,7 +67,7 @@ static int state_place(size_t *offset, size_t *end, size_t count, size_t size)
     return 0;
 }
 
-/* Offsets of the ranks' points and of every array in the block, and its size. */
+/* Compute the offsets of the ranks' points and of every array, and the size of the block. */
 static co_status state_lay_out(size_t *end, size_t *rank, size_t *offset,
                                const co_state_shape *shape)
 {
@@ -136,7 +136,7 @@ int co_state_copies(const co_state *state, int array)
     return state->shape.array[array].own ? state->ranks : 1;
 }
 
-/* The rank's array i, in the order of co_state_shape_of; NULL after the last. *n: elements. */
+/* The rank's live array i, in the order of co_state_shape_of; NULL after the last. *n: elements. */
 static float *state_live(size_t *n, bool *own, const co_state_source *from, int i)
 {
     const co_store *store = from->store;
@@ -158,7 +158,7 @@ static float *state_live(size_t *n, bool *own, const co_state_source *from, int 
     return array.data;
 }
 
-/* Position of this rank: `run` for the state's, NULL: not wanted. */
+/* The rank's point; `run` (may be NULL) gets the run's. */
 static co_rank_point state_where(co_run_point *run, const co_state_source *source)
 {
     const co_distributed *d = source->distributed;
@@ -188,7 +188,7 @@ static co_status state_check(const co_state_array *array, const float *live, siz
                    array->name, array->n);
 }
 
-/* Part `part` of `parts` of what is common, and all of this rank's own as copy `rank`. */
+/* Copy slice `part` of `parts` of common arrays, and this rank's own arrays as copy `rank`. */
 static co_status state_copy(co_state *state, const co_state_source *source, int rank, int part,
                             int parts)
 {
@@ -223,9 +223,9 @@ co_status co_state_capture_part(co_state *state, const co_state_source *source)
     return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
-/* Ranks that share weights update parts of them, and each has the optimizer's state of its part
-   alone: from those of rank 0's host to rank 0, which has a state for it. Other hosts have the
-   same. */
+/* Ranks that share weights each update a slice, and have optimizer state only for it. Send the
+   slices of rank 0's host to rank 0, which collects them in its state. Other hosts have the same
+   values. */
 static co_status state_gather_parts(co_state *state, const co_state_source *source)
 {
     co_comm *near = co_distributed_sharers(source->distributed);
@@ -250,7 +250,7 @@ static co_status state_gather_parts(co_state *state, const co_state_source *sour
     return CO_OK;
 }
 
-/* Own arrays and points of all ranks to rank 0, where what is common is. */
+/* Gather own arrays and points of all ranks on rank 0, which has the common arrays. */
 static co_status state_gather(co_state *state, const co_state_source *source)
 {
     const bool root = state && co_comm_rank(source->comm) == 0;
@@ -281,7 +281,7 @@ co_status co_state_capture(co_state *state, const co_state_source *source)
     return co_comm_barrier(source->comm);
 }
 
-/* Whether copies count by the shares that the strategy says. */
+/* Whether the mean weights copies by the strategy's shares. */
 static bool state_has_shares(const co_state *state, int array)
 {
     double sum = 0;
@@ -300,7 +300,7 @@ bool co_state_steps_on(const co_state *state)
            (merge->rate != 1 || merge->velocity != 0);
 }
 
-/* From the mean of a round to the strategy's outer step. */
+/* Apply the strategy's outer step to the mean of a round. */
 static void state_step_on(float *mean, const co_state *state, size_t begin, size_t end)
 {
     const co_strategy_merge *merge = &state->rank[0].merge;
@@ -339,7 +339,7 @@ void co_state_mean(float *out, const co_state *state, int array, size_t begin, s
         state_step_on(out, state, begin, end);
 }
 
-/* Elements begin .. end of the copies' mean times `factor`, to where the rank has the array. */
+/* Write elements [begin, end) of the mean over copies, times `factor`, to the rank's array. */
 static co_status state_put_mean(float *live, const co_state *state, int array, size_t begin,
                                 size_t end, float factor, co_queue *queue)
 {
@@ -373,7 +373,7 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     const int rank = co_comm_rank(to->comm), ranks = co_comm_size(to->comm);
     const co_comm *near = i == CO_STATE_PARAM ? co_distributed_sharers(to->distributed) : NULL;
     const int copies = co_state_copies(state, i);
-    /* Weights that ranks share are written once. */
+    /* Ranks that share weights each write a slice. */
     const size_t begin =
         near ? co_store_slice(array->n, co_comm_rank(near), co_comm_size(near)) : 0;
     const size_t end =
@@ -384,7 +384,7 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     float *live = state_live(&n, &own, to, i);
 
     CO_TRY(state_check(array, live, n));
-    /* Each rank had a part of a sum; so has each now. */
+    /* Each rank held a part of a sum; distribute the sum equally. */
     if (array->share && state->ranks != ranks)
         return state_put_mean(live, state, i, 0, n, (float)state->ranks / (float)ranks, queue);
     if (copies == ranks && ranks > 1)
@@ -400,7 +400,7 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     return co_queue_copy_now(queue, live + begin, from + begin, (end - begin) * sizeof(float));
 }
 
-/* This rank's point; on another number of ranks, rank 0 continues with the sum of all. */
+/* This rank's point. On another number of ranks, rank 0 gets the sums of all. */
 static co_rank_point state_pick_point(const co_state *state, int rank, int ranks)
 {
     co_rank_point point = {.updates = state->rank[0].updates,

@@ -1,29 +1,29 @@
 /*
- * state.h - everything that a run needs to continue after some step: what a checkpoint holds, and
- * what a rank that is started anew reads. Independent of the number of ranks where the ranks hold
- * the same values.
+ * state.h - everything a run needs to continue after some step: the contents of checkpoints, and
+ * what restarted ranks read. It does not depend on the number of ranks where ranks hold equal
+ * values.
  *
- * The use of it, by a launcher that commits every step in memory of its own, or by checkpoints:
+ * Use by a launcher that commits every step in its own memory, or by checkpoints:
  *
- *   before ranks start    co_state_shape_of, co_state_create(shared): arrays that all ranks see
- *   each rank, after a step (or an epoch's end)
- *                         co_distributed_quiesce, then co_state_capture_part: this rank's slice of
- * what is common, all of its own. When every rank is back from it the state is whole; whoever calls
- *                         has to make sure of that (co_state_capture does, with a barrier), and
- *                         that nobody writes into a state that is still being read.
- *   a rank that is to continue from a state
- *                         job->state = state: trainer_open starts the loader at its place and
- *                         restores the rest by co_state_restore. The state is read by then, and is
- *                         borrowed no longer.
+ *   before ranks start       co_state_shape_of, co_state_create(shared), for arrays that all ranks
+ *                            see
+ *   each rank, after a step  co_distributed_quiesce, then co_state_capture_part, which copies this
+ *                            rank's slice of common arrays and all of its own. The state is
+ *                            complete when every rank has returned from it. The caller has to
+ *                            ensure that, and that nobody writes into a state that is still being
+ *                            read; co_state_capture does both with a barrier.
+ *   a rank that continues    job->state = state; trainer_open starts the loader at that position
+ *                            and restores the rest with co_state_restore. After that the state is
+ *                            no longer borrowed.
  *
- * Strategies whose ranks have weights or optimizer state of their own keep one copy per rank. On
- * another number of ranks the optimizer's own states and the running statistics continue as their
- * mean over the ranks that there were, and what is a rank's part of a sum continues as equal parts
- * of that sum; own weights that differ are refused, as their mean is another run. Where settling
- * costs something (co_distributed_is_settled is false: ranks that run apart wait for each other,
- * sums under way are waited for) commit once an epoch rather than every step.
+ * Strategies whose ranks have their own weights or optimizer state keep one copy per rank. On
+ * another number of ranks, the optimizer's own states and the running statistics become their mean
+ * over the former ranks, and a rank's part of a sum becomes an equal part of that sum. Own weights
+ * that differ are refused, because training on from their mean is a different run. If quiescing is
+ * expensive (co_distributed_is_settled is false: ranks run independently, or sums are in flight),
+ * commit once per epoch rather than every step.
  *
- * Must not know files.
+ * Does not know files.
  */
 #ifndef CO_STATE_STATE_H
 #define CO_STATE_STATE_H
@@ -37,89 +37,89 @@
 
 #define CO_STATE_MAX_ARRAYS 80
 
-/* What the run has taken so far, as rank 0 counts it; co_event says what each is. */
+/* Resources used by the run so far, as counted on rank 0; see co_event. */
 typedef struct co_spent {
     double compute_seconds, sync_seconds, data_wait_seconds;
     uint64_t bytes_sent;
 } co_spent;
 
-/* Position in the run. Plain numbers: no pointer except last.rank, which is NULL. */
+/* Position in the run. Plain numbers; the only pointer, last.rank, is NULL. */
 typedef struct co_run_point {
-    uint64_t epoch;      /* 0-based; the one that the next step belongs to */
-    uint64_t epoch_step; /* steps of it that are made */
-    uint64_t step;       /* steps made since the beginning; also the schedule's position */
-    uint64_t samples;    /* used in all complete epochs */
+    uint64_t epoch;      /* 0-based; of the next step */
+    uint64_t epoch_step; /* steps made in it */
+    uint64_t step;       /* steps made in the run; also the schedule's position */
+    uint64_t samples;    /* in all complete epochs */
     uint64_t epoch_samples;
-    uint64_t batch, steps_per_epoch; /* the plan of the epoch that these are of */
+    uint64_t batch, steps_per_epoch; /* that epoch_step and step refer to */
     double train_seconds;            /* in steps of complete epochs */
     double epoch_seconds;            /* in steps of this epoch */
     double wall_seconds;             /* of the run, including its earlier parts */
     co_spent spent;                  /* likewise */
-    co_best best;                    /* of any epoch's end so far */
-    co_event last;                   /* figures of the last complete epoch; step 0: there is none */
+    co_best best;                    /* of all epochs so far */
+    co_event last;                   /* of the last complete epoch; step 0: none */
 } co_run_point;
 
-/* What belongs to one rank. */
+/* State of one rank. */
 typedef struct co_rank_point {
-    co_result seen;      /* of this epoch so far */
+    co_result seen;      /* this epoch so far */
     co_rank_means means; /* likewise */
     co_recent_spans recent;
-    co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; sums of the metrics in the config */
-    uint64_t updates;                         /* made by this rank's optimizer */
-    co_loss_scale scaler;                     /* scale 0: of a run without one */
-    uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* the strategy's */
-    co_strategy_merge merge;                  /* likewise; not in checkpoints */
+    co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; sums of the config's metrics */
+    uint64_t updates;                         /* by this rank's optimizer */
+    co_loss_scale scaler;                     /* scale 0: none */
+    uint64_t count[CO_STRATEGY_MAX_COUNTERS]; /* of the strategy */
+    co_strategy_merge merge;                  /* likewise; not stored in checkpoints */
 } co_rank_point;
 
-/* After them: the two of the moving average, if there is one; the optimizer's; the strategy's. */
+/* Then follow: two of the moving average, if any; the optimizer's; the strategy's. */
 enum { CO_STATE_PARAM, CO_STATE_BUFFER, CO_STATE_MORE };
 
-#define CO_STATE_EMA "ema" /* name of the average of the weights, which is at CO_STATE_MORE */
+#define CO_STATE_EMA "ema" /* name of the moving average, at CO_STATE_MORE */
 
 typedef struct co_state_array {
-    char name[CO_DISTRIBUTED_MAX_NAME]; /* names: "param", "buffer", "momentum_buffer", "exp_avg",
+    char name[CO_DISTRIBUTED_MAX_NAME]; /* "param", "buffer", "momentum_buffer", "exp_avg",
                                            "local.0" */
-    size_t n;                           /* elements of one copy */
-    bool buffer;                        /* laid out as the store's buffer; else as its param */
-    bool own;                           /* each rank has its own: `ranks` copies; else one */
-    bool share;  /* parts of a sum over ranks; else copies of the same kind */
-    bool carry;  /* the strategy's */
-    float *data; /* (copies, n) */
+    size_t n;                           /* elements per copy */
+    bool buffer;                        /* laid out like the store's buffer; else like its param */
+    bool own;                           /* one copy per rank; else a single copy */
+    bool share;                         /* copies are parts of a sum over ranks */
+    bool carry;                         /* belongs to the strategy */
+    float *data;                        /* (copies, n) */
 } co_state_array;
 
 typedef struct co_state_shape {
-    int capacity; /* most ranks that may write the state */
+    int capacity; /* maximum number of ranks that write the state */
     int n_array;
     co_state_array array[CO_STATE_MAX_ARRAYS]; /* data NULL */
 } co_state_shape;
 
 typedef struct co_state {
     co_state_shape shape;
-    int ranks; /* that have written it; 0: it is empty */
+    int ranks; /* that wrote it; 0: empty */
     bool shared;
     co_run_point point;
     co_rank_point *rank; /* (capacity) */
-    size_t bytes;        /* of the whole block, this struct included */
+    size_t bytes;        /* of the whole block, including this struct */
 } co_state;
 
-/* Of what `update` makes over such a store, with a moving average or without; in a process that has
-   not started ranks, too. */
+/* The shape for `update` over such a store, with or without a moving average. Also works in a
+   process without ranks. */
 co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *update,
                             const co_store *store, bool ema, int capacity);
-/* Empty. `shared`: in a mapping that forked children see, at the same address; else on the heap.
-   Memory that is never written costs nothing. */
+/* An empty state. `shared`: in a mapping that forked children see at the same address; else on the
+   heap. Untouched memory costs nothing. */
 co_status co_state_create(co_state **out, const co_state_shape *shape, bool shared);
 void co_state_destroy(co_state *state);
-/* Number of copies of an array that are filled. */
+/* Number of copies of an array in use. */
 int co_state_copies(const co_state *state, int array);
 
-/* Whether all copies of an array are the same, so that one of them is enough. */
+/* Whether all copies of an array are equal, so that one is enough. */
 bool co_state_is_common(const co_state *state, int array);
-/* Whether the final weights of the run are more than a mean of the ranks' own. */
+/* Whether the run's final weights need an outer step on top of the ranks' mean. */
 bool co_state_steps_on(const co_state *state);
-/* The mean over the copies of elements [begin, end), in double and in their order, so that everyone
-   finds the same. Where ranks hold weights of their own, theirs and the running statistics become
-   what the strategy's finish would make of them. */
+/* The mean over copies of elements [begin, end), in double and in rank order, so that everyone gets
+   the same. If ranks have their own weights, these and the running statistics become what the
+   strategy's finish would produce. */
 void co_state_mean(float *out, const co_state *state, int array, size_t begin, size_t end);
 
 /* A rank whose state is captured or restored; all borrowed. */
@@ -128,21 +128,22 @@ typedef struct co_state_source {
     co_store *store;
     co_distributed *distributed;
     co_ema *ema; /* NULL: none */
-    /* Position of the run; of the rank's own state `seen`, `means` and `recent`. */
+    /* Fill in the run's position and the rank's `seen`, `means`, `recent` and `metrics`. */
     void (*tell)(co_run_point *run, co_rank_point *own, const void *arg);
     const void *arg;
 } co_state_source;
 
-/* This rank's part into a shared state; no communication. Rank 0 writes the point. */
+/* Copy this rank's part into a shared state. No communication. Rank 0 also writes the run's
+   point. */
 co_status co_state_capture_part(co_state *state, const co_state_source *source);
-/* The whole state, settled. Collective. Into a shared state every rank copies its part; a state on
-   the heap is filled on rank 0 alone, and may be NULL on the others. */
+/* Quiesce and capture the whole state. Collective. In a shared state every rank copies its part; a
+   state on the heap is filled on rank 0 only, and may be NULL elsewhere. */
 co_status co_state_capture(co_state *state, const co_state_source *source);
-/* Whether this plan of an epoch is the one of the state. */
+/* Fails unless the state has this plan of an epoch. */
 co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_per_epoch);
-/* Arrays, loss scale and counters into a rank that has just been made; all ranks from the same
-   state. `own` gets what it had said of itself, or what it has of the ranks that there were; where
-   the run was is in state->point. Collective. */
+/* Restore arrays, loss scale and counters into a newly created rank; all ranks from the same state.
+   `own` gets the rank's point, or its part of the former ranks' points; the run's position is in
+   state->point. Collective. */
 co_status co_state_restore(co_rank_point *own, const co_state_source *source,
                            const co_state *state);
 
