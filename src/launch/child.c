@@ -1,8 +1,8 @@
 /*
- * child.c - run another program to its end.
+ * child.c - runs another program to its end.
  *
- * Signals are waited for with a limit, so there is no handler and no global state. Must not know
- * the purpose of the program.
+ * Waits for signals with a time limit, so it needs no handler and no global state. Does not know
+ * what the program is for.
  */
 #include "launch/child.h"
 
@@ -19,16 +19,16 @@
 #include "core/process.h"
 #include "launch/group_guard.h"
 
-#define CHILD_TICK_NS       500000000 /* between two calls of `tick` */
-#define CHILD_GRACE_SECONDS 6.0       /* from the request to end until it is killed */
+#define CHILD_TICK_NS       500000000 /* between calls of `tick` */
+#define CHILD_GRACE_SECONDS 6.0       /* from the request to end until SIGKILL */
 
 typedef struct child_run {
     const co_child *child;
     pid_t pid;
     uint64_t start_ns;
-    double asked_at; /* seconds after the start when it was asked to end; < 0: not */
-    bool asked;      /* by the signal that gives it time */
-    co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process shall end */
+    double asked_at; /* seconds after the start when it was asked to end; < 0: it was not */
+    bool asked;      /* by child->ask, which gives it time */
+    co_status why;   /* CO_E_INTERRUPTED, CO_E_TERMINATED: this process was asked to end */
     bool late;
 } child_run;
 
@@ -36,7 +36,7 @@ void co_child_guard_enter(co_child_guard *guard)
 {
     co_process_requests(&guard->watched);
     sigaddset(&guard->watched, SIGCHLD);
-    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would discard the exit status of a child */
+    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would discard the child's exit status */
     sigprocmask(SIG_BLOCK, &guard->watched, &guard->before);
 }
 
@@ -44,22 +44,21 @@ void co_child_guard_leave(const co_child_guard *guard)
 {
     const struct timespec now = {0};
 
-    /* A signal that comes when everything is over must not end this process before its last
-       message. */
+    /* Discard pending signals, which would end this process before its last message. */
     while (sigtimedwait(&guard->watched, NULL, &now) > 0)
         continue;
     sigprocmask(SIG_SETMASK, &guard->before, NULL);
 }
 
-/* In the child. An error before the program runs is reported under its name. */
+/* In the child. Errors before exec are reported in the program's log. */
 static _Noreturn void child_become(const co_child *child, const co_child_guard *guard, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
 
     prctl(PR_SET_PDEATHSIG, child->ask ? SIGTERM : SIGKILL);
     if (child->ask)
-        setpgid(0, 0);       /* Ctrl-C reaches this process, which passes it on */
-    if (getppid() != parent) /* it died before the line above */
+        setpgid(0, 0);       /* Ctrl-C then reaches only this process, which passes it on */
+    if (getppid() != parent) /* the parent died before prctl */
         _exit(1);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         (child->log < 0 ||
@@ -78,7 +77,7 @@ static double child_seconds(const child_run *run)
     return co_clock_seconds(run->start_ns, co_clock_ns());
 }
 
-/* It gets little time from now on. */
+/* Ask it to end soon; SIGKILL follows after the grace period. */
 static void child_end(child_run *run, int signal)
 {
     kill(run->pid, signal);
@@ -96,14 +95,13 @@ static void child_ask(child_run *run, int signal)
     child_end(run, run->child->ask ? SIGTERM : signal);
 }
 
-/* With `ask` it leads a process group, and the processes that it has started to reach other hosts
-   end with it. */
+/* With `ask` the child leads a process group, so that its helpers for other hosts end with it. */
 static void child_kill(const child_run *run)
 {
     kill(run->child->ask ? -run->pid : run->pid, SIGKILL);
 }
 
-/* Wait for the next signal, or until it is time for the next tick. */
+/* Wait for a signal, or for the next tick. */
 static void child_wait(child_run *run, const co_child_guard *guard)
 {
     const struct timespec limit = {.tv_nsec = CHILD_TICK_NS};
@@ -130,7 +128,7 @@ co_status co_child_run(co_child_ending *out, const co_child_guard *guard, const 
     pid_t parent = getpid(), got;
     co_group_guard group = {.line = -1};
 
-    fflush(NULL); /* else the child would write the same buffered text again */
+    fflush(NULL); /* the child would otherwise write the same buffered text again */
     run.pid = fork();
     if (run.pid == 0)
         child_become(child, guard, parent);

@@ -1,9 +1,9 @@
 /*
  * control_socket.c - a socket in a folder that only its owner can use, served between other tasks.
  *
- * A socket's address holds 108 bytes and a folder's path may be longer, so both sides go through
+ * A socket address has 108 bytes, and the folder's path may be longer, so both sides use
  * /proc/self/fd of the opened folder. Clients never block the server: requests are read as they
- * arrive, an answer fits into the socket's buffer, and a silent client is dropped.
+ * arrive, an answer fits into the socket's buffer, and silent clients are dropped.
  */
 #include "launch/control_socket.h"
 
@@ -43,7 +43,7 @@ static void control_address(struct sockaddr_un *out, int folder)
     snprintf(out->sun_path, sizeof(out->sun_path), "/proc/self/fd/%d/" CO_CONTROL_NAME, folder);
 }
 
-/* Connected, or -1 with errno. */
+/* Returns the connected socket, or -1 with errno. */
 static int control_connect(int folder)
 {
     struct sockaddr_un address;
@@ -65,7 +65,7 @@ static co_status control_io(const char *folder, const char *what)
     return co_fail(CO_E_IO, "%s/" CO_CONTROL_NAME ": cannot %s: %s", folder, what, strerror(errno));
 }
 
-/* Removes the socket of a run that has died, and nothing else of that name. */
+/* Remove the socket of a dead run; any other file of that name is an error. */
 static co_status control_clear(const co_control *c, const char *folder)
 {
     struct stat info = {0};
@@ -98,7 +98,7 @@ static co_status control_listen(co_control *c, const char *folder)
     CO_TRY(control_clear(c, folder));
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     control_address(&address, c->folder);
-    /* The mode of a socket that is not bound yet is that of the file that binding makes. */
+    /* fchmod before bind: the file gets the mode of the unbound socket. */
     if (c->fd < 0 || fchmod(c->fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(c->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
         return control_io(folder, "make the socket");
@@ -170,7 +170,7 @@ int co_control_polls(struct pollfd out[CO_CONTROL_FDS], const co_control *contro
     return n;
 }
 
-/* One answer, then the connection ends. */
+/* Answer, then close the connection. */
 static void control_answer(const co_control *c, control_client *client)
 {
     char reply[CO_CONTROL_REPLY];
@@ -179,7 +179,7 @@ static void control_answer(const co_control *c, control_client *client)
     c->fn(c->arg, reply, sizeof(reply) - 1, client->line);
     memcpy(reply + strlen(reply), "\n", 2);
     sent = send(client->fd, reply, strlen(reply), MSG_NOSIGNAL);
-    (void)sent; /* a client that has gone wants no answer */
+    (void)sent; /* the client may have gone */
     control_drop(client);
 }
 
@@ -208,7 +208,7 @@ static void control_read(const co_control *c, control_client *client)
     }
 }
 
-/* The file's mode excludes other users already, except root and those of a shared folder. */
+/* The file's mode already excludes other users, except root and users of a shared folder. */
 static bool control_is_ours(int fd)
 {
     struct ucred peer;
@@ -248,7 +248,7 @@ void co_control_serve(co_control *control)
             control_read(control, &control->client[i]);
 }
 
-/* ---- the other side ---- */
+/* ---- client ---- */
 
 static co_status control_receive(char reply[CO_CONTROL_REPLY], int fd, const char *folder,
                                  int timeout_ms)

@@ -1,9 +1,9 @@
 /*
- * crash_handler.c - a handler for signals that dump core: it records the signal where others can
- * read it, and lets it take its effect.
+ * crash_handler.c - a handler that records signals that dump core where others can read them, and
+ * then lets them take effect.
  *
- * A handler that is already installed stays: of sanitizers, some MPI libraries. Must not know what
- * follows from the record.
+ * Existing handlers are kept: those of sanitizers and some MPI libraries. Does not know what the
+ * record is used for.
  */
 #include "launch/crash_handler.h"
 
@@ -15,14 +15,13 @@
 
 #include "core/mem.h"
 
-/* A handler has no argument of its own, so this is a global of the process. */
+/* A handler has no argument, so this has to be global. */
 static co_watch *_Atomic crash_watch;
 static int crash_ranks;
-static pid_t
-    crash_process;        /* children that it forks inherit its handlers, but are other processes */
-static void *crash_stack; /* for a stack that has overflowed */
+static pid_t crash_process; /* children that it forks inherit the handler, but must not record */
+static void *crash_stack;   /* the thread's stack may have overflowed */
 
-/* The core shows where the signal occurred, because it comes again when this returns. */
+/* Raised again, so that the core shows where the signal occurred. */
 static void crash_note_signal(int number, siginfo_t *info, void *context)
 {
     co_watch *watch = atomic_load(&crash_watch);

@@ -4,10 +4,10 @@
 
 #include "comm/watch.h"
 
-/* From now on `watch`, of `ranks` ranks, record the signal that ends this process as soon as it
-   comes: for signals that dump core, unless they are handled. The dump may take long, and only when
-   it is written does the kernel notify anybody. One call in a process; borrowed until the next one:
-   NULL removes it, and cannot fail. */
+/* From now on record in `watch`, an array of `ranks`, the signal that kills this process, before
+   the kernel writes a core dump, which may take long. Covers signals that dump core and are not
+   handled. One call per process; `watch` is borrowed until the next call. NULL removes it and
+   cannot fail. */
 co_status co_crash_handler_install(co_watch *watch, int ranks);
 
 #endif

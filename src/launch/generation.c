@@ -1,8 +1,8 @@
 /*
  * generation.c - ranks as child processes, one each or all in one: fork, watch, end.
  *
- * Fresh processes each time: nothing of an earlier generation can survive in them. Knows no
- * training, and not what comes next.
+ * Each generation consists of new processes, so no state of an earlier one survives. Does not know
+ * training, or whether another generation follows.
  */
 #include "launch/generation.h"
 
@@ -24,9 +24,9 @@
 /* Time for ranks to notice that the run is over before they are killed. A rank notices in its next
    collective; one that is stuck or stopped never does. */
 #define GRACE_NS UINT64_C(2000000000)
-/* Ranks that wait for one that died are the first to know, and report it. */
+/* Ranks that wait for a hung one time out first and report more, so the watchdog waits longer. */
 #define WATCHDOG_MARGIN_NS UINT64_C(1000000000)
-#define DOG_EVERY_NS       UINT64_C(500000000)
+#define WATCHDOG_POLL_NS   UINT64_C(500000000)
 
 co_status co_generation_open(generation *g)
 {
@@ -51,7 +51,7 @@ void co_generation_close(generation *g)
     co_shm_destroy(g->shm);
 }
 
-/* _exit skips the leak check that a sanitizer makes at exit. */
+/* _exit skips a sanitizer's leak check at exit. */
 static _Noreturn void generation_exit(int code)
 {
     fflush(NULL);
@@ -62,7 +62,7 @@ static _Noreturn void generation_exit(int code)
     _exit(code);
 }
 
-/* The ranks of a process are consecutive. */
+/* Watches of the process's ranks, which are consecutive. */
 static co_watch *generation_watch(const generation *g, int process)
 {
     return co_shm_watch(g->shm, g->options->threads ? 0 : process);
@@ -87,9 +87,9 @@ static _Noreturn void generation_child(const generation *g, int process, pid_t p
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before the line above */
+    if (getppid() != parent) /* the parent died before prctl */
         _exit(co_exit_code(CO_E_PEER));
-    /* Ctrl-C, and what a scheduler sends to a whole group: the parent decides. */
+    /* The parent handles Ctrl-C and signals that a scheduler sends to the whole group. */
     sigaction(SIGINT, &ignore, NULL);
     sigaction(SIGTERM, &ignore, NULL);
     sigaction(SIGHUP, &ignore, NULL);
@@ -118,7 +118,7 @@ void co_generation_start(generation *g)
 {
     pid_t parent = getpid();
 
-    fflush(NULL); /* else every child would write the same buffered text again */
+    fflush(NULL); /* every child would otherwise write the same buffered text again */
     for (int process = 0; process < g->processes; process++) {
         pid_t pid = fork();
 
@@ -140,10 +140,10 @@ static bool generation_is_shared(const generation *g)
     return g->options->threads && g->ranks > 1;
 }
 
-/* `how`: from waitpid. Keeps an earlier cause, the rank's own. */
+/* `how`: waitpid's status. The first cause, usually the rank's own, is kept. */
 static void generation_blame(generation *g, int process, int how)
 {
-    const int rank = generation_is_shared(g) ? -1 : process; /* or nobody knows whose */
+    const int rank = generation_is_shared(g) ? -1 : process; /* unknown which rank it was */
     char cause[384];
 
     co_death_describe(cause, sizeof(cause), how, g->kills,
@@ -151,8 +151,8 @@ static void generation_blame(generation *g, int process, int how)
     co_generation_end(g, rank, CO_E_PEER, cause);
 }
 
-/* exit(0), or all is done. The end of a rank harms nobody unless another rank waits for it; if it
-   takes other ranks of its process along, these have not finished. */
+/* After exit(0). Normal unless other ranks of the process had not finished. Ranks of other
+   processes notice only if they wait for it. */
 static void generation_left(generation *g, int process)
 {
     co_watch *watch = generation_watch(g, process);
@@ -185,16 +185,16 @@ static void generation_reap(generation *g)
         if (pid > 0)
             generation_ended(g, process, how);
         else if (pid < 0 && errno == ECHILD)
-            generation_ended(g, process, 255 << 8); /* it has been waited for elsewhere */
+            generation_ended(g, process, 255 << 8); /* someone else waited for it */
     }
 }
 
-static void generation_look_for_still(generation *g)
+static void generation_look_for_hung(generation *g)
 {
     const uint64_t now = co_clock_ns();
     const uint64_t limit_ms = g->options->timeout_ms ? g->options->timeout_ms : 300000;
 
-    if (g->killing_at || now < g->looked_ns + DOG_EVERY_NS)
+    if (g->killing_at || now < g->looked_ns + WATCHDOG_POLL_NS)
         return;
     g->looked_ns = now;
     for (int rank = 0; rank < g->ranks; rank++) {
@@ -212,7 +212,7 @@ static void generation_look_for_still(generation *g)
     }
 }
 
-/* A rank that dies records it before its core is written. */
+/* A rank records a fatal signal before its core is written. */
 static void generation_look_for_dying(generation *g)
 {
     for (int process = 0; process < g->processes && !g->killing_at; process++) {
@@ -228,11 +228,12 @@ void co_generation_look(generation *g)
     generation_reap(g);
     generation_look_for_dying(g);
     if (!g->killing_at && co_shm_cause(g->shm, NULL, NULL, 0) != CO_OK)
-        g->killing_at = co_clock_ns() + GRACE_NS; /* of ranks in one process none exits alone */
+        g->killing_at = co_clock_ns() + GRACE_NS; /* ranks that share a process do not exit one by
+                                                     one */
     /* A single rank waits for nobody, so it would not notice. */
     if (g->killing_at && (g->ranks == 1 || co_clock_ns() > g->killing_at))
         co_generation_kill(g);
-    generation_look_for_still(g);
+    generation_look_for_hung(g);
 }
 
 co_status co_generation_status(const generation *g, int *rank)

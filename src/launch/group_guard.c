@@ -1,9 +1,9 @@
 /*
- * group_guard.c - ends a process group whose master was killed.
+ * group_guard.c - kills a process group when its owner was killed.
  *
- * A process that is killed by SIGKILL notifies nobody, and a launcher of MPI that the kernel asks
- * to end may take its time, or have been started by a script, which ends alone. So a process waits
- * for the end of a pipe that only the master holds. Must not know what it ends.
+ * A process killed by SIGKILL cannot notify anybody, and an MPI launcher that is asked to end may
+ * take its time, or be a script's child that survives the script. So a separate process waits for
+ * EOF on a pipe whose write end only the owner has. Does not know what it kills.
  */
 #include "launch/group_guard.h"
 
@@ -19,10 +19,10 @@
 
 #include "core/clock.h"
 
-#define KEEPER_GRACE_S 3.0
-#define KEEPER_LOOK_US 50000
+#define GUARD_GRACE_S 3.0
+#define GUARD_POLL_US 50000
 
-/* Whether it has been dismissed; otherwise the master is dead. */
+/* Whether the owner sent a byte; EOF means that it died. */
 static bool group_guard_is_dismissed(int line)
 {
     char word;
@@ -34,7 +34,7 @@ static bool group_guard_is_dismissed(int line)
     return n == 1;
 }
 
-/* It keeps no descriptor open whose closing others wait for. */
+/* Closes all other descriptors, since somebody may wait for their EOF. */
 static void group_guard_watch(int line, pid_t leader)
 {
     uint64_t start;
@@ -49,8 +49,8 @@ static void group_guard_watch(int line, pid_t leader)
     if (group_guard_is_dismissed(3))
         return;
     start = co_clock_ns();
-    while (kill(leader, 0) == 0 && co_clock_seconds(start, co_clock_ns()) < KEEPER_GRACE_S)
-        co_clock_sleep_us(KEEPER_LOOK_US);
+    while (kill(leader, 0) == 0 && co_clock_seconds(start, co_clock_ns()) < GUARD_GRACE_S)
+        co_clock_sleep_us(GUARD_POLL_US);
     kill(-leader, SIGKILL);
 }
 
@@ -62,7 +62,7 @@ void co_group_guard_start(co_group_guard *guard, pid_t leader)
     *guard = (co_group_guard){.line = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
-    sigfillset(&all); /* Ctrl-C is not for it */
+    sigfillset(&all); /* it must survive Ctrl-C */
     sigprocmask(SIG_SETMASK, &all, &before);
     guard->pid = fork();
     if (guard->pid == 0) {

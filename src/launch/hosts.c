@@ -1,5 +1,5 @@
 /*
- * hosts.c - the hosts of a job, and which of them the launcher can still reach. Must not know what
+ * hosts.c - the hosts of a job, and which of them the launcher can still reach. Does not know what
  * ranks do there.
  */
 #include "launch/hosts.h"
@@ -11,9 +11,9 @@
 
 #include "core/log.h"
 
-#define HOSTS_REACH_S 20 /* limit for one rank to start and end on a host */
+#define HOSTS_REACH_S 20 /* limit for a test program to start and end on a host */
 
-/* Words between blanks, or between `by`. */
+/* Split `text` at the characters of `by`. */
 static co_status hosts_split(const char **out, int *n, int max, co_arena *arena, const char *text,
                              const char *by)
 {
@@ -79,7 +79,7 @@ co_status co_hosts_launcher(const char **argv, int *n, const co_hosts *h, int ra
     return CO_OK;
 }
 
-/* "n1", "n1.cluster" and "n1:4" are one host. */
+/* "n1", "n1.cluster" and "n1:4" are the same host. */
 static bool hosts_are_one(const char *a, const char *b)
 {
     const size_t n = strcspn(a, ".:"), m = strcspn(b, ".:");
@@ -114,7 +114,7 @@ void co_hosts_drop(co_hosts *hosts, const char *name)
         hosts_remove(hosts, at);
 }
 
-/* ---- whether they can be reached ---- */
+/* ---- reachability ---- */
 
 static bool hosts_tick(void *arg, double seconds)
 {

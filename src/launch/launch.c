@@ -1,6 +1,6 @@
 /*
- * launch.c - how ranks are started: as a rank of an MPI world, as children, as threads, or in this
- * process; and the life of one.
+ * launch.c - starts ranks as a rank of an MPI world, as child processes, as threads or in this
+ * process, and runs one.
  */
 #include <cohort/launch.h>
 
@@ -20,7 +20,7 @@
 
 #define MAX_RANKS 1024
 
-/* A number that a launcher has put into the environment; -1: none. */
+/* A number from the first of these environment variables that is set; -1: none. */
 static int launch_env(const char *const *names)
 {
     for (; *names; names++) {
@@ -41,7 +41,7 @@ bool co_launch_under_mpi(void)
     return launch_env(names) >= 0;
 }
 
-/* Before the rank allocates memory: it is local to the cores that touch it first. */
+/* Bind before the rank allocates memory, which is placed near the core that first touches it. */
 static co_status launch_bind(const co_launch_options *options, int local_rank, int local_ranks)
 {
     int cores;
@@ -66,12 +66,12 @@ static co_status launch_attach(co_comm **comm, const co_launch_options *options,
     return CO_OK;
 }
 
-/* A cause is never empty. */
+/* Ensures that a failure has a message. */
 static co_status launch_call(co_rank_fn fn, co_comm *comm, void *arg)
 {
     co_status st;
 
-    (void)co_fail(CO_OK, "%s", ""); /* an earlier failure is not the cause of this one */
+    (void)co_fail(CO_OK, "%s", ""); /* clear the message of an earlier failure */
     st = fn(comm, arg);
     if (st == CO_OK || co_error_message()[0])
         return st;
@@ -99,7 +99,7 @@ co_status co_rank_run(const co_launch_options *options, co_shm *shm, int rank, c
     return st;
 }
 
-/* mpiexec binds ranks by its own rules, unless it is set not to or oversubscribed. */
+/* mpiexec binds ranks by its own rules, unless told not to or oversubscribed. */
 static bool launch_bound_already(void)
 {
     return co_thread_cores() < (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -146,7 +146,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
     co_status st;
 
     CO_TRY(co_comm_create_mpi(&comm));
-    if (!comm->watch) { /* no other process reads this rank's state */
+    if (!comm->watch) { /* not shared with other processes */
         watch = co_calloc_aligned(1, sizeof(*watch));
         if (watch)
             co_watch_attach(comm, watch, co_comm_rank(comm));

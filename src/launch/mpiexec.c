@@ -1,10 +1,9 @@
 /*
- * mpiexec.c - start a job by mpiexec, and start it again from its last checkpoint when a rank has
- * died.
+ * mpiexec.c - runs a job under mpiexec, and restarts it from its last checkpoint when a rank dies.
  *
- * Under MPI a death ends all ranks, so only what is on the disk is left. Which rank died, and
- * where, is in the ranks' notes (launch/rank_notes.h): mpiexec's exit code and text differ from one
- * MPI to the next. Must not train: all the ranks are mpiexec's.
+ * Under MPI a death ends all ranks, so only what is on disk survives. The ranks' notes
+ * (launch/rank_notes.h) tell which rank died, and where, because mpiexec's exit code and messages
+ * differ between MPI implementations. Does not train; all ranks are mpiexec's.
  */
 #include "launch/mpiexec.h"
 
@@ -20,21 +19,22 @@
 #include "launch/hosts.h"
 #include "launch/rank_notes.h"
 
-#define JOB_SIGNALLED 128 /* exit codes above it are signals, */
-#define JOB_SIGNALS   64  /* so many of them */
-#define JOB_LOOK_S    2   /* between two readings of the notes of running ranks */
-#define JOB_GRACE_S   10  /* for a launcher to end when its ranks have */
+#define JOB_SIGNALLED 128 /* exit codes above this are 128 + signal, */
+#define JOB_SIGNALS   64  /* for so many signals */
+#define JOB_LOOK_S    2   /* between readings of the notes of running ranks */
+#define JOB_GRACE_S   10  /* for the launcher to end after its ranks */
 
 typedef struct job {
     const co_mpiexec *m;
     int ranks;
     co_hosts hosts;
-    co_note *note;           /* owned, (ranks at the start): of the last start */
-    co_notes_restart last;   /* restarts so far, and why the last one */
-    uint64_t failed_at;      /* 1 + step of the last failure; 0: none yet */
+    co_note *note;           /* owned, (ranks of the first start): of the last start */
+    co_notes_restart last;   /* number of restarts, and the cause of the last */
+    uint64_t failed_at;      /* 1 + step of the last failure; 0: none */
     double start;            /* on co_clock_ns, in seconds */
-    double look_at, over_at; /* since this start: the next look; when ranks had ended; 0: not */
-    bool overdue;            /* it was ended by us, as it did not end by itself */
+    double look_at, over_at; /* in seconds since this start: when to read the notes next; when the
+                                ranks had ended, 0: not yet */
+    bool overdue;            /* we ended the launcher because it did not end by itself */
     char cause[1400];
 } job;
 
@@ -59,8 +59,8 @@ static co_status mpiexec_command(const char ***out, const job *j, bool again)
 
 /* ---- the result of a job ---- */
 
-/* The rank that ended first, according to the notes; -1: none. One without a last note has died;
-   one that failed says why. */
+/* The rank that ended first, according to the notes; -1: none. A rank without a final note died;
+   one that failed has recorded why. */
 static int mpiexec_find_dead(const job *j)
 {
     int failed = -1;
@@ -77,7 +77,7 @@ static int mpiexec_find_dead(const job *j)
     return failed;
 }
 
-/* The latest step that any rank knows of. */
+/* The latest step in the ranks' notes, else that of the last checkpoint. */
 static uint64_t mpiexec_step(const job *j)
 {
     uint64_t step = 0;
@@ -87,8 +87,8 @@ static uint64_t mpiexec_step(const job *j)
     return step == 0 && j->m->reached ? j->m->reached(j->m->arg) : step;
 }
 
-/* Ranks without a last note. Where the launcher ends the others by SIGKILL, as MPICH's does, they
-   cannot write one either. *one_host: they were together. */
+/* Number of ranks without a final note. If the launcher kills the other ranks by SIGKILL, as
+   MPICH's does, those have none either. *one_host: all of them were on one host. */
 static int mpiexec_count_silent(bool *one_host, const job *j)
 {
     const char *host = NULL;
@@ -131,7 +131,7 @@ static const char *mpiexec_ending(char *out, size_t size, const job *j, int code
     return out;
 }
 
-/* One line into j->cause. Returns whether another start may succeed. */
+/* Write the cause as one line to j->cause. Returns whether a restart may help. */
 static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
 {
     const co_note *note = dead < 0 ? NULL : &j->note[dead];
@@ -164,16 +164,17 @@ static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
                  j->m->launcher);
         return false;
     }
-    /* Before ranks began: a wrong config, a launcher that cannot start. Reported already. */
+    /* Failed before ranks began, e.g. by a config error or the launcher itself, which was
+       reported. */
     *status = code == 2 ? CO_E_USAGE : code == 3 ? CO_E_DATA : code == 4 ? CO_E_PEER : CO_E_FAILED;
     snprintf(j->cause, sizeof(j->cause), "the job has ended with exit code %d; see above", code);
     return code == 4;
 }
 
-/* ---- again ---- */
+/* ---- restart ---- */
 
-/* Without the hosts that are lost and the ranks that were there: that of the dead rank, or those
-   that cannot be reached any more; if there is none, one rank fewer. */
+/* Remove lost hosts and their ranks: the dead rank's host, or those that cannot be reached. If no
+   host is lost, use one rank fewer. */
 static co_status mpiexec_shrink(job *j, int dead, bool one_host, const co_child_guard *guard)
 {
     const int before = j->hosts.n;
@@ -197,7 +198,7 @@ static bool mpiexec_give_up(job *j, const char *why)
     return false;
 }
 
-/* Whether there is another start, and with which ranks. */
+/* Whether to restart; sets the ranks and hosts of the restart. */
 static bool mpiexec_again(job *j, int dead, const co_child_guard *guard)
 {
     const uint64_t failed_at = mpiexec_step(j) + 1;
@@ -234,7 +235,7 @@ static double mpiexec_seconds(const job *j)
     return (double)co_clock_ns() * 1e-9 - j->start;
 }
 
-/* A rank has failed, which ends all; or all have left. */
+/* Whether a rank has failed, which ends all, or all have left. */
 static bool mpiexec_is_over(const job *j)
 {
     bool left = true;
@@ -247,7 +248,8 @@ static bool mpiexec_is_over(const job *j)
     return left;
 }
 
-/* A launcher may wait for ever for a host that is gone. */
+/* Ends a launcher that has not noticed that its ranks ended; it may wait for ever for a lost
+   host. */
 static bool mpiexec_tick(void *arg, double seconds)
 {
     job *j = arg;
@@ -288,7 +290,7 @@ static co_status mpiexec_run_once(int *code, co_status *asked, job *j, const co_
     return CO_OK;
 }
 
-/* All ranks have left together: at the end, or as requested, as rank 0 reports. */
+/* All ranks left together, at the end or as requested; rank 0's note has the status. */
 static co_status mpiexec_left(const job *j, co_status asked)
 {
     const co_note *note = &j->note[0];
@@ -316,7 +318,7 @@ static co_status mpiexec_run(job *j, const co_child_guard *guard)
         CO_TRY(mpiexec_run_once(&code, &asked, j, guard, again));
         if (j->note[0].kind == CO_NOTE_LEFT || code == 0)
             return mpiexec_left(j, asked);
-        if (asked != CO_OK) /* they have not left in good order */
+        if (asked != CO_OK) /* they were asked to end, but did not leave in order */
             return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
         dead = mpiexec_find_dead(j);
         accident = mpiexec_explain(&status, j, dead, code);

@@ -1,6 +1,8 @@
 /*
- * rank_notes.c - one small file per rank, one line for each note. Opened and closed for each, so
- * that a network file system shows it to others. Must not know what follows from a note.
+ * rank_notes.c - one small file per rank, one line per note.
+ *
+ * The file is opened and closed for each note, so that others see it on a network file system. Does
+ * not know what notes are used for.
  */
 #include "launch/rank_notes.h"
 
@@ -16,7 +18,7 @@
 #define NOTES_MAX_PATH 4352
 #define NOTES_MAX_LINE 1536
 #define NOTES_MAX_FILE ((size_t)1 << 20)
-#define NOTES_RESTART  "restart" /* the others' names are numbers of ranks */
+#define NOTES_RESTART  "restart" /* the other files are named by rank */
 
 static const co_open_rule notes_rule = {.status = CO_E_DATA, .own = true, .max = NOTES_MAX_FILE};
 
@@ -136,8 +138,7 @@ void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status sta
     notes_append(folder, rank, line);
 }
 
-/* Whether a note may follow one of kind `before`: what a rank has recorded of its own end is
-   kept. */
+/* Whether a note may follow one of kind `before`: a final note is kept. */
 static bool notes_is_news(co_note_kind before)
 {
     return before == CO_NOTE_BEGUN || before == CO_NOTE_TOLD;

@@ -1,5 +1,6 @@
 /*
- * rank_process.c - what the kernel knows of a rank: what killed it, out of memory, running or not.
+ * rank_process.c - what the kernel reports about a rank's process: how it died, out of memory, CPU
+ * time.
  */
 #include "launch/rank_process.h"
 
@@ -14,8 +15,8 @@
 #include "core/open.h"
 #include "core/process.h"
 
-/* The value after `key` at the start of a line; `otherwise` where there is no such file or line.
-   Numbers of files under /proc and /sys. */
+/* The number after `key` at the start of a line, from a file in /proc or /sys; `otherwise` if there
+   is none. */
 static uint64_t rank_number(const char *path, const char *key, uint64_t otherwise)
 {
     const size_t n = strlen(key);
@@ -54,7 +55,7 @@ uint64_t co_death_memory_kills(void)
     }
     if (file)
         fclose(file);
-    /* The whole machine's, where the group's are not shown: within a container. */
+    /* If the group's file is not visible, as in a container, use the machine's counter. */
     if (kills == UINT64_MAX)
         kills = rank_number("/sys/fs/cgroup/memory.events", "oom_kill", UINT64_MAX);
     return kills == UINT64_MAX ? rank_number("/proc/vmstat", "oom_kill", 0) : kills;
@@ -78,7 +79,7 @@ void co_death_describe(char *out, size_t size, int how, uint64_t kills_before,
                  "or take a smaller batch");
 }
 
-/* Processor time of the process of a rank, in ticks. */
+/* CPU time of the rank's process, in clock ticks. */
 static uint64_t rank_ticks(const co_watch *watch)
 {
     char path[64], text[1024];
@@ -87,7 +88,7 @@ static uint64_t rank_ticks(const co_watch *watch)
 
     snprintf(path, sizeof(path), "/proc/%d/stat", atomic_load(&((co_watch *)watch)->pid));
     at = co_process_stat(text, sizeof(text), path);
-    for (int field = 3; at && field <= 15; field++) { /* utime and stime are 14 and 15 */
+    for (int field = 3; at && field <= 15; field++) { /* fields 14 and 15: utime and stime */
         at = strchr(at, ' ');
         if (at && field >= 14)
             ticks += strtoull(at + 1, NULL, 10);
@@ -96,7 +97,7 @@ static uint64_t rank_ticks(const co_watch *watch)
     return ticks;
 }
 
-bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
+bool co_watchdog_look(co_watchdog *watchdog, co_watch *watch, uint64_t limit_ns)
 {
     const uint64_t now = co_clock_ns(), beat = atomic_load(&watch->beat_ns);
     const unsigned phase = atomic_load(&watch->phase);
@@ -104,22 +105,22 @@ bool co_watchdog_look(co_watchdog *dog, co_watch *watch, uint64_t limit_ns)
 
     if (!atomic_load(&watch->pid) || phase == CO_PHASE_STARTING)
         return false;
-    /* fsync shows no progress, and disks may be slow. */
+    /* fsync may take long and shows no progress. */
     if (phase == CO_PHASE_SAVING &&
         now < atomic_load(&watch->phase_ns) + CO_WATCH_SAVING * limit_ns &&
         !co_watch_is_stopped(watch))
         atomic_store(&watch->beat_ns, now);
-    if (beat != dog->beat_ns || atomic_load(&watch->waiting)) {
-        *dog = (co_watchdog){beat, now, rank_ticks(watch)};
+    if (beat != watchdog->beat_ns || atomic_load(&watch->waiting)) {
+        *watchdog = (co_watchdog){beat, now, rank_ticks(watch)};
         return false;
     }
-    if (now < dog->since_ns + limit_ns)
+    if (now < watchdog->since_ns + limit_ns)
         return false;
-    busy_ns =
-        (rank_ticks(watch) - dog->ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
-    if (busy_ns < (now - dog->since_ns) / 10)
+    busy_ns = (rank_ticks(watch) - watchdog->ticks) *
+              (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+    if (busy_ns < (now - watchdog->since_ns) / 10)
         return true;
-    dog->since_ns = now;
-    dog->ticks = rank_ticks(watch);
+    watchdog->since_ns = now;
+    watchdog->ticks = rank_ticks(watch);
     return false;
 }

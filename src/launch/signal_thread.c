@@ -1,6 +1,6 @@
 /*
- * signal_thread.c - a thread that takes the signals of an MPI rank: no handler, no global state.
- * All other threads have them blocked.
+ * signal_thread.c - a thread that receives the signals of an MPI rank, without handlers or global
+ * state. All other threads block them.
  */
 #include "launch/signal_thread.h"
 
@@ -33,7 +33,7 @@ static void signal_say(const co_signal_thread *l, co_note_kind kind, co_status s
         co_notes_say(l->notes, rank, kind, status, atomic_load(&l->step), message);
 }
 
-/* By the signal itself, so that the process that waits for it sees it. */
+/* Die by the signal, so that the parent sees it in the exit status. */
 static void signal_die(const co_signal_thread *l, int number)
 {
     pthread_sigmask(SIG_UNBLOCK, &l->watched, NULL);
@@ -55,7 +55,7 @@ static void *signal_loop(void *arg)
     return NULL;
 }
 
-/* SIGUSR1 is used by this program alone, and taken in any case. */
+/* Ignored signals stay ignored, except SIGUSR1, which only this program uses. */
 static void signal_choose(sigset_t *out)
 {
     co_process_requests(out);
@@ -76,7 +76,7 @@ co_status co_signal_thread_open(co_signal_thread **out, const char *notes)
     l->notes = notes;
     atomic_store(&l->rank, -1);
     signal_choose(&l->watched);
-    if (notes) /* that of mpiexec, which ends its ranks unless it is killed itself */
+    if (notes) /* die with mpiexec, which ends its ranks unless it is killed itself */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_sigmask(SIG_BLOCK, &l->watched, &l->before);
     error = pthread_create(&l->thread, NULL, signal_loop, l);

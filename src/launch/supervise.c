@@ -1,9 +1,9 @@
 /*
- * supervise.c - generation after generation of ranks, and events for the launcher meanwhile.
+ * supervise.c - runs generations of ranks, and serves the launcher's events meanwhile.
  *
- * The parent computes nothing. Signals reach it through a descriptor, so no handler and no global
- * state is needed: a child that ended, Ctrl-C, a request to stop. The policy decides whether there
- * is another generation; without one the first is the last.
+ * The parent does no computing. Signals (a child's end, Ctrl-C, a request to stop) arrive through a
+ * descriptor, so no handler and no global state is needed. The policy decides whether another
+ * generation follows; without a policy there is only one.
  */
 #include "launch/supervise.h"
 
@@ -16,14 +16,14 @@
 #include "core/process.h"
 #include "launch/generation.h"
 
-#define SUPERVISE_POLL_MS 50 /* in case a SIGCHLD is lost, and the policy's tick */
+#define SUPERVISE_POLL_MS 50 /* interval of the policy's tick; also covers a lost SIGCHLD */
 
 typedef struct supervisor {
     const co_launch_policy *policy; /* NULL: none */
     int signals;                    /* owned descriptor */
     sigset_t watched, before;
     struct sigaction chld_before;
-    bool stopping; /* a signal for which the policy lets ranks end by themselves */
+    bool stopping; /* the policy lets ranks end by themselves after a signal */
 } supervisor;
 
 static co_status supervise_block(supervisor *s)
@@ -80,7 +80,7 @@ static void supervise_wait(supervisor *s, generation *g)
         s->policy->tick(s->policy->arg);
 }
 
-/* One generation, from its first rank's start to its last rank's end. */
+/* Run one generation until all its ranks have ended. */
 static co_status supervise_generation(supervisor *s, generation *g, int *rank)
 {
     co_status st = co_generation_open(g);

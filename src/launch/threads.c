@@ -1,8 +1,8 @@
 /*
  * threads.c - ranks as threads of this process.
  *
- * A rank's errors, log lines and cores belong to its thread; a signal or an exit ends all of them.
- * Must not know processes: supervise.c puts them into one that it watches.
+ * Errors, log lines and cores are per thread; a signal or an exit ends all ranks. Does not know
+ * processes; supervise.c runs this in one that it watches.
  */
 #include <pthread.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void *threads_main(void *arg)
 {
     const thread_rank *t = arg;
 
-    co_rank_run(t->options, t->shm, t->rank, t->fn, t->arg); /* a failure is the region's */
+    co_rank_run(t->options, t->shm, t->rank, t->fn, t->arg); /* records failures in the region */
     return NULL;
 }
 
