@@ -1,9 +1,8 @@
 /*
- * comm.c - the public operations: arguments are checked, then passed to the transport and waited
- * for.
+ * comm.c - the public operations: checks arguments, calls the transport, waits.
  *
- * Defines what a valid call is, and that a communicator is dead after its first failure. Knows
- * nothing of how bytes travel.
+ * Defines what a valid call is; after its first failure a communicator is dead. Does not know how
+ * data is transferred.
  */
 #include <cohort/ext/comm.h>
 
@@ -25,7 +24,7 @@ co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequenc
                                 .count = args->count};
 }
 
-/* Blocks of `count` elements that a rank reads or writes: one, one for each rank, or these on the
+/* Blocks of `count` elements that a rank reads or writes: none, one, one per rank, or these on the
    root only. */
 typedef enum comm_blocks {
     COMM_NONE,
@@ -35,7 +34,7 @@ typedef enum comm_blocks {
     COMM_ALL_ROOT
 } comm_blocks;
 
-/* The rules of a valid call of each operation. */
+/* What each operation requires of a call. */
 typedef struct comm_rule {
     comm_blocks in, out;
     bool reduces, has_peer, in_place;
@@ -105,7 +104,8 @@ static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *arg
     const uintptr_t in = (uintptr_t)args->in, out = (uintptr_t)args->out;
     size_t block, all;
 
-    /* Every rank can hold size * count elements, or the call is refused on all. */
+    /* Every rank must be able to hold size * count elements, so that all ranks reject a call
+       alike. */
     if (__builtin_mul_overflow(args->count, co_dtype_size(args->dtype), &block) ||
         __builtin_mul_overflow(block, (size_t)comm->size, &all) || all > PTRDIFF_MAX)
         return co_fail(CO_E_USAGE, "%s: %zu elements of %s are more than memory can hold",
@@ -142,8 +142,8 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
                                       : comm_check_buffers(comm, args);
 }
 
-/* A failure ends the communicator, except where the call itself was invalid and did not reach it.
-   Ranks that fail at the same time all report the first cause. */
+/* Make the communicator dead after a failure, except CO_E_USAGE, which the transport never saw.
+   Ranks that fail at the same time all return the first cause. */
 static co_status comm_settle(co_comm *comm, co_status st)
 {
     co_status first;
@@ -155,8 +155,7 @@ static co_status comm_settle(co_comm *comm, co_status st)
     return first == CO_OK ? st : first;
 }
 
-/* Of each part what other ranks add up, and its slice of the sum; with one part that is the
-   whole. */
+/* The parts of slices that other ranks add up, and this rank's slice of the sum. */
 static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *args)
 {
     size_t begin;
@@ -166,7 +165,7 @@ static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *
     return (uint64_t)((parts * (args->count - own) + own) * co_dtype_size(args->dtype));
 }
 
-/* Bytes of its own that a rank sends to others. */
+/* Bytes of its own data that a rank sends. */
 static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 {
     size_t blocks = comm_count_blocks(comm, args, comm_rules[args->coll].in);
@@ -203,7 +202,7 @@ co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_ar
     return CO_OK;
 }
 
-/* The transport cannot access the buffers. */
+/* Whether the transport cannot access the buffers, so that they are copied to the host. */
 static bool comm_is_staged(const co_comm *comm, const co_coll_args *args)
 {
     return args->queue && !(comm->ops->memory & 1u << CO_MEMORY_DEVICE);

@@ -1,6 +1,4 @@
-/*
- * describe.c - operations and failures of ranks in words, and who is in which group of a split.
- */
+/* describe.c - operations and failures in words, and the groups of a split. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /*
  * operations.c - every operation in its two forms: non-blocking with a request, and blocking.
  *
- * Defines the arguments of each operation. Must not know how it is carried out.
+ * Defines the arguments of each operation. Does not know how it is carried out.
  */
 #include "comm/comm_internal.h"
 
-/* The blocking form is the other one without a request. */
+/* Blocking if `request` is NULL. */
 static co_status operations_begin(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     return request ? co_comm_post(request, comm, args) : co_comm_run(comm, args);

@@ -1,29 +1,28 @@
 /*
- * queued.h - operations on memory of a device: they start when what a queue holds is done, and a
- * queue waits for their end. With a NULL queue they are those of cohort/comm.h.
+ * queued.h - operations on device memory: they start after the work already in a queue, and a queue
+ * can wait for them. With a NULL queue they are the operations of cohort/comm.h.
  */
 #ifndef CO_COMM_QUEUED_H
 #define CO_COMM_QUEUED_H
 
 #include <cohort/ext/comm.h>
 
-/* Buffers are in memory of the device of args->queue, and ready when what that queue holds now is
-   done. They are the operation's until a queue that waits for it has passed. Operations of one
-   communicator start in the order of these calls, whatever queues they name. */
+/* Start an operation on memory of args->queue's device, after the work now in that queue. It owns
+   the buffers until a queue that waits for it has passed. Operations of one communicator start in
+   call order, whatever their queues. */
 co_status co_comm_enqueue(co_request **request, co_comm *comm, const co_coll_args *args);
-/* What `queue`, of the device of the buffers, is given from now on comes after the operation. Where
-   the transport cannot reach such memory the host waits here. NULL: co_request_wait. */
+/* Make later work of `queue`, which is of the buffers' device, wait for the operation. If the
+   transport cannot access device memory, the host waits here. NULL: co_request_wait. */
 co_status co_request_order(co_request *request, co_queue *queue);
-/* From start to end, in the order of args->queue. */
+/* Enqueue an operation and make args->queue wait for it. */
 co_status co_comm_enqueue_run(co_comm *comm, const co_coll_args *args);
 
-/* Until all before the fence is done, at most the communicator's timeout. Its other operations
-   continue, and its failure ends the wait; a device that fails or takes too long ends it for all
-   ranks. */
+/* Wait for the fence, at most the communicator's timeout, while its other operations make progress.
+   Its failure ends the wait; a device that fails or times out fails all ranks. */
 co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence);
 
-/* Before a device goes: what the communicator keeps of its memory is freed. No operation of it is
-   under way, but for those of a communicator that has failed. */
+/* Call before a device is destroyed: frees the device memory that the communicator keeps. No
+   operation may be in flight, unless the communicator has failed. */
 void co_comm_release_devices(co_comm *comm);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * reduce.c - the loops of SUM, PROD, MIN, MAX and AVG for every element type.
  *
- * One plain loop per type and operation, which the compiler vectorizes. Integers wrap around: they
- * are added and multiplied as unsigned, where C defines that. Half-precision values are combined in
- * fp32, each result rounded back.
+ * One plain loop per type and operation, which the compiler vectorizes. Integers wrap: they are
+ * added and multiplied as unsigned, which C defines. Half precision is computed in fp32, and each
+ * result rounded.
  */
 #include "comm/reduce.h"
 #include "core/half.h"
 
-/* Vectorized at any level of optimisation. The baseline's vectors are enough: wider ones were no
-   faster, as sums are limited by memory bandwidth. */
+/* Vectorize at any optimization level. Baseline vectors are enough: sums are limited by memory
+   bandwidth, so wider ones were no faster. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define REDUCE_LOOP __attribute__((optimize("O3")))
 #else
@@ -49,8 +49,7 @@ typedef uint8_t reduce_u8;
             z[i] = (reduce_##tag)(z[i] / divisor);                                                 \
     }
 
-/* Sums and products are computed in the second type, and divided by the number of ranks in the
-   third. */
+/* Arguments: type, type for sums and products, type for the division by the number of ranks. */
 REDUCE_TYPE(f32, float, float)
 REDUCE_TYPE(f64, double, double)
 REDUCE_TYPE(i32, uint32_t, int32_t)
@@ -72,7 +71,7 @@ static const reduce_divide_fn reduce_divide_table[CO_DTYPE_COUNT] = REDUCE_ROW(d
 
 #define REDUCE_HALF_BLOCK ((size_t)512)
 
-/* Half precision: converted to floats a block at a time, each result rounded. */
+/* Half precision, converted to fp32 a block at a time. */
 static void reduce_half(uint16_t *out, const uint16_t *a, const uint16_t *b, size_t n,
                         co_dtype dtype, co_reduce_op op)
 {

@@ -1,11 +1,11 @@
 /*
- * request.c - waiting for an operation without keeping a core busy for long, and not for ever.
+ * request.c - waits for an operation without keeping a core busy for long, and not for ever.
  *
- * Waits are short when ranks are in step: spin first. Then yield the core, at last sleep for a
- * sixteenth of the time waited so far, so that the sleep adds at most that. Oversubscribed ranks do
- * not spin. Where an operation takes many polls each sleep adds as much, so they stay short; a rank
- * that yields instead has used up its share of a busy core when its turn comes. The polls of
- * hundreds of ranks alone would fill all cores: their sleeps grow with their number.
+ * Waits are short if ranks are in step, so spin first, then yield the core, then sleep for a
+ * sixteenth of the time waited so far, which bounds the delay. Oversubscribed ranks do not spin. If
+ * an operation takes many polls each sleep adds to it, so these stay short; a rank that yielded
+ * instead would have used up its share of a busy core when its turn comes. Polls of hundreds of
+ * ranks would fill all cores, so sleeps grow with the number of ranks.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define REQUEST_SLEEP_MAX_US  1000
 #define REQUEST_SLEEP_EACH_US 50
 #define REQUEST_POLL_US       50
-#define REQUEST_LOOK_NS       50000000 /* between two checks of which ranks are alive */
+#define REQUEST_LOOK_NS       50000000 /* between checks for dead ranks */
 
 void *co_comm_take_request(co_comm *comm, size_t size, const co_coll_args *args)
 {
@@ -73,7 +73,7 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns)
         co_clock_sleep_us((uint32_t)(us < max_us ? us : max_us));
 }
 
-/* The ranks that the operation waits for, each with its state. */
+/* Describe the ranks that the operation waits for. */
 static void request_describe_late(const co_request *request, char *out, size_t size)
 {
     const co_comm *comm = request->comm;
@@ -89,7 +89,7 @@ static void request_describe_late(const co_request *request, char *out, size_t s
     }
 }
 
-/* The last sign of progress of the late rank that has been silent for longest; 0: unknown. */
+/* Last sign of progress of the late rank that has been silent for longest; 0: unknown. */
 static uint64_t request_late_beat(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -107,7 +107,7 @@ static uint64_t request_late_beat(const co_request *request)
     return oldest == UINT64_MAX ? 0 : oldest;
 }
 
-/* fsync shows no progress, and disks may be slow. */
+/* fsync may take long and shows no progress. */
 static bool request_waits_for_saving(const co_request *request, uint64_t waited_ns)
 {
     const co_comm *comm = request->comm;
@@ -126,7 +126,7 @@ static bool request_waits_for_saving(const co_request *request, uint64_t waited_
     return comm->ops->is_saving && comm->ops->is_saving(request);
 }
 
-/* The one rank that all wait for: the one that waits for nobody, if there is only one. */
+/* The rank at fault: the late rank, if there is only one and it waits for nobody; else this one. */
 static int request_culprit(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -143,7 +143,7 @@ static int request_culprit(const co_request *request)
     return late == 1 && culprit >= 0 ? culprit : comm->rank;
 }
 
-/* The first cause wins: ranks that time out together all report the same. */
+/* The first cause wins, so ranks that time out together all return the same. */
 static co_status request_time_out(const co_request *request, uint64_t waited_ns)
 {
     co_comm *comm = request->comm;
@@ -157,7 +157,7 @@ static co_status request_time_out(const co_request *request, uint64_t waited_ns)
     return comm->ops->progress(comm);
 }
 
-/* A rank that is late and has ended; -1: none is known. */
+/* A late rank that has ended; -1: none known. */
 static int request_find_gone(const co_request *request)
 {
     const co_comm *comm = request->comm;
@@ -185,8 +185,8 @@ static co_status request_give_up(const co_request *request, int gone, const co_w
     return comm->ops->progress(comm);
 }
 
-/* Poll once more. The last writes of `gone` are visible once it is known to be gone, so a rank that
-   is still late then stays so. */
+/* Poll once more. Once `gone` is known to have ended, all its writes are visible, so if it is still
+   late now it stays late. */
 static co_status request_look(const co_request *request, int gone)
 {
     co_comm *comm = request->comm;
@@ -199,7 +199,7 @@ static co_status request_look(const co_request *request, int gone)
     return watch ? request_give_up(request, gone, watch) : CO_OK;
 }
 
-/* The slow part of a wait. A late rank that makes progress with something long does not end it. */
+/* The slow part of a wait. Does not time out while a late rank still makes progress. */
 static co_status request_wait_long(co_request *request)
 {
     const uint64_t limit_ns = (uint64_t)request->comm->timeout_ms * 1000000;
@@ -214,7 +214,7 @@ static co_status request_wait_long(co_request *request)
 
         if (waited_ns >= limit_ns && now_ns >= request_late_beat(request) + limit_ns &&
             !request_waits_for_saving(request, waited_ns)) {
-            /* Another thread may have advanced it since the last poll. */
+            /* another thread may have advanced it since the last poll */
             st = request_look(request, -1);
             if (st == CO_OK && !request->done)
                 st = request_time_out(request, waited_ns);
@@ -270,7 +270,7 @@ void co_request_destroy(co_request *request)
     }
     if (request->observer)
         co_watch_forget(request);
-    /* The transport still points to it, so it must never poll again. */
+    /* The transport still points to it, so the communicator must never poll again. */
     if (!request->done)
         request->comm->ops->fail(request->comm, request->comm->rank, CO_E_USAGE,
                                  "a request was destroyed before its operation was complete");
@@ -286,7 +286,7 @@ co_status co_request_order(co_request *request, co_queue *queue)
     return request->comm->ops->order ? request->comm->ops->order(request, queue) : CO_OK;
 }
 
-/* All ranks learn that this one's device has failed. */
+/* Report the failure of this rank's device to all ranks. */
 static co_status request_fail_fence(co_comm *comm, co_status st)
 {
     comm->ops->fail(comm, comm->rank, st, co_error_message());

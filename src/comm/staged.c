@@ -1,10 +1,9 @@
 /*
- * staged.c - operations on memory of a device over a transport that reaches only the host's: copied
- * to pinned memory by the queue, carried out there, copied back.
+ * staged.c - operations on device memory over transports that access only host memory: data is
+ * copied to pinned memory by the queue, and back after the operation.
  *
- * Ranks post their operations in the same order. So those whose copies are still under way wait in
- * a list, and any operation that is posted after them waits for them. Must not know what an
- * operation does.
+ * Ranks post operations in the same order. So operations whose input is still being copied are kept
+ * in a list, and any later operation waits for them. Does not know what an operation does.
  */
 #include <string.h>
 
@@ -15,15 +14,15 @@
 #include "device/device.h"
 
 struct co_staged {
-    co_request base;   /* what the caller has */
+    co_request base;   /* the caller's request */
     co_request *inner; /* owned; on the pinned memory. NULL: not posted yet */
     co_device *device;
-    unsigned char *block; /* owned, pinned: input, then output where that is another place */
+    unsigned char *block; /* owned, pinned: input, then output unless it is in place */
     size_t bytes;
     unsigned char *in, *out;
-    size_t in_bytes, out_bytes; /* 0: nothing is copied there, or back */
+    size_t in_bytes, out_bytes; /* 0: nothing to copy */
     const void *part[CO_TREE_MAX_PARTS];
-    co_fence *ready, *back; /* owned: the input is there, the output has been copied */
+    co_fence *ready, *back; /* owned: input has arrived; output has been copied */
     struct co_staged *next;
 };
 
@@ -58,7 +57,7 @@ static co_status staged_create(co_staged **out, co_device *device)
     return st;
 }
 
-/* One that is over and of this device, or a new one. */
+/* Reuse a finished one of this device, or create one. */
 static co_status staged_find(co_staged **out, co_comm *comm, co_device *device)
 {
     for (co_staged **at = &comm->staged_spare; *at; at = &(*at)->next)
@@ -96,7 +95,7 @@ static bool staged_in_place(const co_coll_args *args)
     return args->coll != CO_COLL_TREE && args->in == args->out;
 }
 
-/* Where on the host input and output are. */
+/* Place input and output in host memory. */
 static co_status staged_place(co_staged *s)
 {
     const bool in_place = staged_in_place(&s->base.args);
@@ -113,7 +112,7 @@ static co_status staged_place(co_staged *s)
     return CO_OK;
 }
 
-/* The parts of a tree all-reduce one after another, or all of the input. */
+/* Copy the input, which for a tree all-reduce is several parts. */
 static co_status staged_copy_in(co_staged *s)
 {
     const co_coll_args *args = &s->base.args;
@@ -162,7 +161,7 @@ co_status co_staged_post(co_request **request, co_comm *comm, const co_coll_args
     return CO_OK;
 }
 
-/* The first of those that wait. */
+/* Post the first in the list. */
 static co_status staged_post_inner(co_comm *comm)
 {
     co_staged *s = comm->staged;

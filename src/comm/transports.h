@@ -1,5 +1,4 @@
-/* transports.h - the transports of this build, for listing; code that uses one creates it by
-   name. */
+/* transports.h - the transports of this build, for listing; users create one by name. */
 #ifndef CO_COMM_TRANSPORTS_H
 #define CO_COMM_TRANSPORTS_H
 
@@ -7,7 +6,7 @@
 
 extern const co_comm_ops co_transport_self, co_transport_shm, co_transport_mpi;
 
-/* Ended by NULL; `probe` says which of them can be used here. */
+/* NULL-terminated; `probe` tells which can be used here. */
 extern const co_comm_ops *const co_transports[];
 
 #endif

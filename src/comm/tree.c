@@ -1,7 +1,7 @@
 /*
- * tree.c - the tree of a sum: which rank holds which leaves, and adding up in its order.
+ * tree.c - the tree of a sum: which rank holds which leaves, and summing in tree order.
  *
- * Must not know how parts travel, nor what a term is.
+ * Does not know how parts are transferred, or what a term is.
  */
 #include "comm/tree.h"
 
@@ -12,8 +12,8 @@
 #include "core/mem.h"
 #include "device/device.h"
 
-#define TREE_BLOCK 2048 /* bytes added up at a time, so that partial sums stay in the L1 cache */
-#define TREE_DEPTH 12   /* log2(CO_TREE_MAX_LEAVES) and the root's */
+#define TREE_BLOCK 2048 /* bytes summed at a time, so that partial sums stay in L1 */
+#define TREE_DEPTH 12   /* log2(CO_TREE_MAX_LEAVES), plus one for the root */
 
 int co_tree_middle(int begin, int end)
 {
@@ -39,7 +39,7 @@ bool co_tree_is_node(const co_tree *tree, int begin, int end)
     return a == begin && b == end;
 }
 
-/* Largest complete subtrees of [begin, end) within node [a, b). */
+/* Number of maximal complete subtrees of [begin, end) within node [a, b). */
 static int tree_count(int a, int b, int begin, int end)
 {
     int middle;
@@ -53,9 +53,9 @@ static int tree_count(int a, int b, int begin, int end)
 }
 
 /*
- * Each rank takes leaves / ranks, and leaves % ranks of them one more: those for which the fewest
- * subtrees are cut, and the first ones where that does not matter. least[r][e]: parts of ranks r
- * and above, once e of those below have taken one more.
+ * Each rank gets leaves / ranks, and leaves % ranks of them one more: chosen to cut the fewest
+ * subtrees, and the first ones on a tie. Dynamic programming: least[r][e] is the minimum number of
+ * parts of ranks r and up, if e of the ranks below r got one more.
  */
 static void tree_choose_runs(co_tree *tree, int *least)
 {
@@ -67,7 +67,7 @@ static void tree_choose_runs(co_tree *tree, int *least)
             const int begin = r * each + e, *after = least + (r + 1) * row;
             int same, longer;
 
-            if (e > r || more - e > tree->ranks - r) { /* nobody gets there */
+            if (e > r || more - e > tree->ranks - r) { /* unreachable */
                 least[r * row + e] = 2 * CO_TREE_MAX_LEAVES * CO_TREE_MAX_PARTS;
                 continue;
             }
@@ -102,7 +102,7 @@ static co_status tree_fill(co_tree *tree)
         co_free(least);
         return CO_E_NOMEM;
     }
-    for (int e = 0; e < more; e++) /* all must have been given out in the end */
+    for (int e = 0; e < more; e++) /* all extra leaves must be distributed in the end */
         least[tree->ranks * (more + 1) + e] = 2 * CO_TREE_MAX_LEAVES * CO_TREE_MAX_PARTS;
     tree_choose_runs(tree, least);
     co_free(least);
@@ -175,19 +175,18 @@ size_t co_tree_slice(size_t *begin, const co_tree *tree, size_t n, size_t line, 
     return (to < n ? to : n) - *begin;
 }
 
-/* ---- adding up parts ---- */
+/* ---- summing parts ---- */
 
 typedef struct tree_walk {
     const co_tree *tree;
     const unsigned char *const *part; /* the next one */
     int rank;                         /* its rank */
-    size_t at, n;                     /* bytes into each part; elements */
+    size_t at, n;                     /* byte offset into each part; elements */
     co_dtype dtype;
     unsigned char (*sum)[TREE_BLOCK];
 } tree_walk;
 
-/* The value of node [a, b): a part, or its sum in `out`, with the partial sums below from sum[used]
-   on. */
+/* The value of node [a, b): a part, or its sum in `out`. Partial sums use sum[used] and up. */
 static const void *tree_value(tree_walk *w, int a, int b, void *out, int used)
 {
     const void *left, *right;
@@ -225,9 +224,9 @@ void co_tree_combine(const co_tree *tree, void *out, const void *const *part, si
     }
 }
 
-/* ---- adding up what one rank holds ---- */
+/* ---- summing the terms of one rank ---- */
 
-/* Whether the topmost pending node and [.., end) are the two halves of another. */
+/* Whether the topmost pending node and [.., end) are the two halves of a node. */
 static bool tree_completes(const co_tree_sum *sum, int top, int end)
 {
     return top >= 0 && co_tree_is_node(sum->tree, sum->node[top].begin, end);
@@ -240,7 +239,7 @@ co_status co_tree_sum_init(co_tree_sum *sum, const co_tree *tree, int rank, size
 
     *sum = (co_tree_sum){.tree = tree, .vector = vector, .queue = queue, .rank = rank, .n = n};
     co_tree_sum_start(sum);
-    /* Once through the run without data: how many nodes are pending at a time. */
+    /* Dry run, to count the nodes that are pending at the same time. */
     while (sum->next + 1 < tree->first[rank + 1]) {
         co_tree_sum_push(sum, NULL);
         most = sum->n_node > most ? sum->n_node : most;

@@ -1,9 +1,9 @@
 /*
- * watch.c - a rank's own record of its state, and its description in words for others.
+ * watch.c - a rank's record of its own state, and its description in words.
  *
- * Recording takes a few plain stores and one reading of the clock for each end of an operation. It
- * is read when something has gone wrong; a reader may find an operation half written, which then
- * reads as the one before it.
+ * Recording costs a few plain stores and one clock reading at each end of an operation. It is read
+ * when something has gone wrong; a reader may see an operation half written, which then looks like
+ * the previous one.
  */
 #include "comm/watch.h"
 
@@ -99,7 +99,7 @@ void co_watch_progressed(co_comm_observer *observer)
     }
 }
 
-/* An incomplete one is destroyed after a failure. */
+/* An incomplete request is destroyed only after a failure. */
 void co_watch_forget(co_request *request)
 {
     co_request **at = &request->observer->pending;
@@ -111,7 +111,7 @@ void co_watch_forget(co_request *request)
         *at = request->next_watched;
 }
 
-/* A transport may have passed the operation to another communicator, whose request it then is. */
+/* The transport may have delegated to another communicator, which then owns the request. */
 static void watch_note(co_comm_observer *observer, co_request *request)
 {
     request->observer = observer;
@@ -157,7 +157,7 @@ void co_watch_done(co_request *request)
 
     if (request->observer)
         co_watch_progressed(request->observer);
-    /* Entries older than the ring have been overwritten. */
+    /* An older entry of the ring has been overwritten. */
     if (w && watch_get(&w->posted) - request->number <= CO_WATCH_OPS)
         watch_set(&w->op[request->number % CO_WATCH_OPS].done_ns, co_clock_coarse_ns());
 }
@@ -218,7 +218,7 @@ static void watch_add(char *out, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-/* The letter after the last parenthesis of /proc/PID/task/TID/stat; 0: gone. */
+/* The process state in /proc/PID/task/TID/stat: the letter after the last ')'; 0: gone. */
 static char watch_process_state(const co_watch *w)
 {
     char path[96], text[512];
@@ -311,7 +311,7 @@ static void watch_add_op(char *out, size_t size, const co_watch_op *op)
         watch_add(out, size, " %s rank %d", coll == CO_COLL_SEND ? "to" : "from", descriptor.root);
 }
 
-/* "waiting for 2.0 s in", "has finished 1.2 s ago", ... */
+/* "; it waits for 2.0 s in ...", "; its last operation ..., was finished 1.2 s ago". */
 static void watch_add_last(char *out, size_t size, const co_watch *w, uint64_t now)
 {
     const uint64_t posted = watch_get(&w->posted), waiting = watch_get(&w->waiting);

@@ -1,6 +1,6 @@
 /*
- * check.c - whether the ranks of an operation call the same one, by the descriptors they exchange.
- * Must not know how data moves.
+ * check.c - compares the descriptors that ranks exchange, to check that all called the same
+ * operation. Does not know how data is moved.
  */
 #include <stdio.h>
 

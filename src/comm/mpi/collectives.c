@@ -1,13 +1,13 @@
 /*
- * collectives.c - the data of one operation, in pieces that an MPI count can hold.
+ * collectives.c - moves the data of one operation, in pieces that fit an MPI count.
  *
- * Knows which MPI call moves what; knows nothing of order, checks and waiting (mpi.c).
+ * Knows which MPI call moves what; order, checks and waiting are in mpi.c.
  */
 #include "comm/mpi/internal.h"
 #include "comm/reduce.h"
 #include "core/mem.h"
 
-#define COLL_PIECE ((size_t)1 << 20) /* elements */
+#define COLL_PIECE ((size_t)1 << 20) /* in elements */
 
 typedef co_status (*coll_start_fn)(mpi_comm *c, mpi_request *r, int n);
 
@@ -50,7 +50,8 @@ static void *coll_at(const void *base, const co_coll_args *args, size_t at)
     return base ? (unsigned char *)base + at * co_dtype_size(args->dtype) : NULL;
 }
 
-/* n elements, of which each block has one piece: as a type whose extent is the whole block. */
+/* A type of n elements with the extent of a whole block, so that one piece of each block is
+   received. */
 static co_status coll_block_type(mpi_type *out, const co_coll_args *args, int n)
 {
     const ptrdiff_t extent = (ptrdiff_t)(args->count * co_dtype_size(args->dtype));
@@ -79,7 +80,7 @@ static co_status coll_reduce(mpi_comm *c, mpi_request *r, int n)
                         "reduce");
 }
 
-/* `moved` runs over the blocks: a block's pieces are reduced onto the rank that it is for. */
+/* `moved` runs over all blocks; the pieces of a block are reduced to the rank it belongs to. */
 static co_status coll_reduce_scatter(mpi_comm *c, mpi_request *r, int n)
 {
     const co_coll_args *a = &r->link.base.args;

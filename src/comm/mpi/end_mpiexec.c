@@ -1,10 +1,10 @@
 /*
- * end_mpiexec.c - ends mpiexec when a rank has aborted the job.
+ * end_mpiexec.c - ends mpiexec after a rank has aborted the job.
  *
- * MPI_Abort ends the ranks. Open MPI's mpiexec then waits until the daemon of every host has
- * reported that it is done: for ever where a host is gone. Its ranks are gone by then, too. So a
- * rank that aborts leaves a process that gives mpiexec some time and then ends it. Only a rank on
- * mpiexec's own host can do so, and only if mpiexec belongs to the same user.
+ * MPI_Abort ends the ranks. Open MPI's mpiexec then waits for the daemon of every host: for ever,
+ * if a host is gone. So the aborting rank leaves a process behind that kills mpiexec after some
+ * time. Only a rank on mpiexec's own host can do that, and only if mpiexec belongs to the same
+ * user.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +25,7 @@
 static const char end_message[] =
     "cohort: error: mpiexec had not ended 15 s after its ranks: a host does not answer\n";
 
-/* Name and parent of a process; false: there is none. */
+/* Name and parent of a process; false: no such process. */
 static bool end_look(char name[32], int *parent, int pid)
 {
     char path[64], text[128];
@@ -65,15 +65,15 @@ static int end_find_launcher(void)
     return 0;
 }
 
-/* In a fork of a process with threads, so only async-signal-safe calls. It keeps no descriptor open
-   whose closing others wait for. */
+/* Runs in a fork of a process with threads, so only async-signal-safe calls are allowed. Closes all
+   other descriptors, since somebody may wait for their EOF. */
 static void end_watch(int launcher, const char *errors)
 {
     const int watched = (int)syscall(SYS_pidfd_open, launcher, 0);
     struct pollfd wait = {.fd = 3, .events = POLLIN};
     int out;
 
-    setsid(); /* not of the rank's group, which mpiexec kills */
+    setsid(); /* leave the rank's process group, which mpiexec kills */
     prctl(PR_SET_NAME, "cohort-end");
     if (watched < 0 || (watched != 3 && dup2(watched, 3) != 3))
         return;
@@ -82,7 +82,7 @@ static void end_watch(int launcher, const char *errors)
     syscall(SYS_close_range, 4u, ~0u, 0u);
     if (poll(&wait, 1, END_GRACE_MS) != 0)
         return;
-    out = (int)syscall(SYS_pidfd_getfd, 3, 2, 0u); /* with its position in the file */
+    out = (int)syscall(SYS_pidfd_getfd, 3, 2, 0u); /* shares mpiexec's file position */
     if (out < 0)
         out = open(errors, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
     if (out >= 0)

@@ -1,9 +1,9 @@
 /*
- * hosts.c - which ranks of an MPI world share a host, and the memory that they share.
+ * hosts.c - finds which ranks of an MPI world share a host, and the memory they share.
  *
- * Where all ranks are on one host MPI only starts them: operations are those of shared memory.
- * Every rank comes to the same result here, so that no rank sends where another one writes. Must
- * not know how data moves.
+ * If all ranks are on one host, MPI only starts them, and operations use shared memory. Every rank
+ * must come to the same conclusion here, or one would wait for another over a different transport.
+ * Does not know how data is moved.
  */
 #include <stdlib.h>
 
@@ -15,8 +15,7 @@
 
 #define HOST_ENV "COHORT_RANKS_PER_HOST"
 
-/* Ranks of this host, by their order in the world. For tests every K of them may count as a
-   host of their own. */
+/* Ranks of this host in world order. For tests, every K of them may count as a host. */
 static co_status host_find(mpi_communicator *out, mpi_communicator world)
 {
     const char *text = getenv(HOST_ENV);
@@ -43,13 +42,13 @@ static co_status host_sum(int *total, mpi_communicator comm, int mine)
                         "counting hosts");
 }
 
-/* Whether no rank has another one on its host. */
+/* Whether every host has only one rank. */
 static bool host_is_apart(const mpi_comm *c)
 {
     return c->host.hosts == c->base.size && c->base.size > 1;
 }
 
-/* One rank makes the memory, the others join it; a failure is reported in *why, not returned. */
+/* One rank creates the memory and the others join it; failures are reported in *why only. */
 static co_status host_share(mpi_host *h, mpi_communicator host, int rank, int size,
                             const char **why)
 {
@@ -61,7 +60,7 @@ static co_status host_share(mpi_host *h, mpi_communicator host, int rank, int si
     CO_TRY(
         co_mpi_check(co_mpi->bcast(&address, sizeof(address), co_mpi->u8, 0, host), "an address"));
     if (rank > 0 && address.region < 0)
-        return CO_OK; /* as rank 0 determined */
+        return CO_OK; /* rank 0 could not create it */
     if (rank > 0 && co_shm_join(&h->shm, &address, size) != CO_OK)
         *why = co_error_message();
     return CO_OK;
@@ -90,13 +89,14 @@ static co_status host_open(mpi_comm *c, mpi_communicator host)
         co_mpi_hand_over(c);
         return CO_OK;
     }
-    /* It records operations of the world; the progress thread runs those of the host. */
+    /* The rank's watch records operations of the world; those on the host are run by the progress
+       thread. */
     c->host.ranks->watch = NULL;
     CO_TRY(co_comm_split(&c->host.spread, c->host.ranks, 0, 0));
     if (size == 1)
         return CO_OK;
     CO_TRY(co_comm_split(&c->host.local, c->host.ranks, 0, 0));
-    c->host.local->watch = c->base.watch; /* the rank itself waits there */
+    c->host.local->watch = c->base.watch; /* the rank itself waits on this one */
     return CO_OK;
 }
 
@@ -111,8 +111,8 @@ co_status co_mpi_host_open(mpi_comm *c)
     return st;
 }
 
-/* Communicators of those ranks of this host that belong to the new one. There may be no room for
-   more of them; then no host uses any. */
+/* Communicators of this host's ranks that belong to the new communicator. If there is no room for
+   more, no host uses any. */
 static co_status host_split(mpi_host *h, const mpi_comm *part, co_comm *ranks, int color, int key)
 {
     co_status st = co_comm_split(&h->ranks, ranks, color, key);

@@ -11,42 +11,41 @@
 #define CO_MPI_TAG_NOTE   3
 
 /* sequence, collective, type, reduction, root, count; then their complements, so that one maximum
-   finds both the largest and the smallest. */
+   finds both maximum and minimum. */
 #define CO_MPI_FIELDS 6
 
 /* Ranks of a communicator that share memory. */
 typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
     co_comm *ranks;     /* owned: those on this host, in order; NULL: all communicate over MPI */
-    co_comm *spread;    /* owned: the same ones; NULL: none needed */
-    co_comm *local; /* owned: the same ones, for callers of co_comm_local; of the world alone; NULL:
-                       none */
-    int hosts;      /* 0: not counted */
-    bool whole;     /* all ranks are on this host: `ranks` does all operations */
+    co_comm *spread;    /* owned: the same ranks; NULL: not needed */
+    co_comm *local;     /* owned: the same ranks, for co_comm_local; world only; NULL: none */
+    int hosts;          /* 0: not counted */
+    bool whole;         /* all ranks are on this host, and `ranks` does all operations */
 } mpi_host;
 
 typedef struct mpi_comm {
     co_comm base;
-    /* owned. Descriptors are compared as soon as they are posted, data moves later: on one
-       communicator ranks could start the two in different orders. */
+    /* Owned. Descriptors are compared as soon as they are posted, data is moved later. On a single
+       communicator, ranks could start the two in different orders. */
     mpi_communicator check, data;
     int world_rank;
     co_comm_cause cause;
     uint32_t sequence;
     co_comm_queue collectives;
-    co_comm_queue finished;          /* complete, but not yet reported */
+    co_comm_queue finished;          /* complete, not yet reported */
     co_comm_queue *sends, *receives; /* owned, [size] */
     int pending;                     /* messages */
-    struct mpi_tree *tree;           /* owned; buffers of a tree all-reduce; NULL: none so far */
-    /* For each rank the collective that it has reported to wait in; owned, [size], sequence + 1. */
+    struct mpi_tree *tree;           /* owned; buffers of tree all-reduces; NULL: none so far */
+    /* For each rank, sequence + 1 of the collective in which it reported to wait; owned, [size]. */
     uint32_t *waiting, note[2];
-    /* For each rank the collective before which it has reported to save; [size], after `waiting`,
-       sequence + 1. */
+    /* For each rank, sequence + 1 of the collective before which it reported to save; [size], after
+       `waiting`. */
     uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
-    mpi_operator half[2][CO_REDUCE_OP_COUNT]; /* owned; reduce_ops.c: of BF16 and F16 */
+    mpi_operator half[2][CO_REDUCE_OP_COUNT]; /* owned; operations on BF16 and F16 (reduce_ops.c) */
     mpi_host host;
-    struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: there is one */
+    struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: one host */
     struct mpi_progress_thread *progress_thread; /* owned; NULL: none */
 } mpi_comm;
 
@@ -56,11 +55,11 @@ typedef struct mpi_request {
     mpi_transfer check, data; /* co_mpi->no_transfer: not in flight */
     uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
     bool checked, noted;
-    uint64_t since_ns; /* time of this rank's first unsuccessful poll */
-    size_t moved;      /* elements done, of co_mpi_elements */
+    uint64_t since_ns; /* of this rank's first unsuccessful poll */
+    size_t moved;      /* elements done, out of co_mpi_elements */
     size_t piece;      /* elements in flight */
     int stage;         /* of the piece */
-    size_t entered;    /* elements of an all-reduce that have entered the pipeline */
+    size_t entered;    /* elements that have entered the pipeline */
 } mpi_request;
 
 /* load.c: the calls of the MPI in use; NULL until co_mpi_load has succeeded. */
@@ -69,49 +68,49 @@ extern const co_mpi_calls *co_mpi;
 co_status co_mpi_load(void);
 
 co_status co_mpi_check(int code, const char *what);
-/* check.c: what ranks exchange about an operation, [2 * CO_MPI_FIELDS]. */
+/* check.c: fill in the fields that ranks exchange, [2 * CO_MPI_FIELDS]. */
 void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
-/* Whether descriptors have been compared; they are equal then. */
+/* *arrived: descriptors have been compared, and are equal. */
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
 
-/* Advance all operations; completed ones go to c->finished. Locked. */
+/* Advance all operations; completed ones go to c->finished. Call with the lock held. */
 co_status co_mpi_advance(mpi_comm *c);
 
-/* progress_thread.c: only one thread at a time calls MPI, for all communicators. */
+/* progress_thread.c: a lock over all communicators, so that one thread at a time calls MPI. */
 void co_mpi_lock(void);
 void co_mpi_unlock(void);
-/* Of the world's communicator. */
+/* For the world's communicator. */
 co_status co_mpi_progress_thread_open(mpi_comm *c);
 void co_mpi_progress_thread_close(mpi_comm *c);
-/* An operation has begun; locked. */
+/* An operation was posted; call with the lock held. */
 void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args);
 
-/* Elements that an operation moves in pieces: `count`, or that for each block; 0: none. */
+/* Elements that an operation moves in pieces: `count`, or `count` per block; 0: none. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
-/* Start moving the next piece; sets request->piece. */
+/* Start the next piece; sets request->piece. */
 co_status co_mpi_start_piece(mpi_comm *c, mpi_request *request);
-/* The data in flight has arrived; *done: that was the last stage of the piece. */
+/* The data in flight has arrived; *done: it was the piece's last stage. */
 co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *request);
-/* After the last piece. */
+/* Call after the last piece. */
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args);
 
-/* Make a buffer of malloc's at least `need` bytes long. */
+/* Grow a buffer of core/mem.h to at least `need` bytes. */
 co_status co_mpi_grow(unsigned char **buffer, size_t *bytes, size_t need);
 
 mpi_type co_mpi_type(co_dtype dtype);
 
-/* waiting_ranks.c: notify the others, once, when this rank has waited long in `request`. */
+/* waiting_ranks.c: notify other ranks, once, that this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
-/* The same for the next operation, for which this rank will be late. */
+/* Notify them that this rank will be late for the next operation. */
 void co_mpi_note_saving(mpi_comm *c);
-/* Receive what others have sent: c->waiting, c->saving. */
+/* Receive such notes into c->waiting and c->saving. */
 void co_mpi_read_notes(mpi_comm *c);
-/* Receive all of them before the communicator is freed: a message to a freed one would turn up in
-   the next one that gets the same identifier from MPI. Collective. */
+/* Receive all notes before the communicator is freed; otherwise they could arrive in the next
+   communicator to which MPI gives the same identifier. Collective. */
 void co_mpi_read_last_notes(mpi_comm *c);
 
-/* reduce_ops.c: how MPI combines elements. MPI knows no half precision, so ours are made with
-   the communicator. AVG is a sum here. */
+/* reduce_ops.c: MPI operations. MPI knows no half precision, so each communicator creates ours. AVG
+   is a sum here. */
 co_status co_mpi_ops_create(mpi_comm *c);
 void co_mpi_ops_free(mpi_comm *c);
 mpi_operator co_mpi_op(const mpi_comm *c, co_dtype dtype, co_reduce_op op);
@@ -121,15 +120,15 @@ co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
 co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 void co_mpi_tree_free(mpi_comm *c);
 
-/* hosts.c: for the world; for a communicator split off `c`, NULL where this rank is in none; both
-   collective. */
+/* hosts.c: for the world; for a communicator `part` split from `c` (NULL if this rank is in none).
+   Both are collective. */
 co_status co_mpi_host_open(mpi_comm *c);
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
 void co_mpi_host_close(mpi_comm *c);
 
-/* one_host.c: its operations are those of `ranks`. */
+/* one_host.c: from now on, operations are those of c->host.ranks. */
 void co_mpi_hand_over(mpi_comm *c);
-/* In mpi.c, the same wherever ranks are. */
+/* mpi.c: used by both. */
 co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key);
 void co_mpi_set_timeout(co_comm *comm);
 void *co_mpi_alloc(co_comm *comm, size_t bytes);
@@ -137,13 +136,13 @@ bool co_mpi_free(co_comm *comm, void *data, size_t bytes);
 void co_mpi_abort(co_comm *comm, co_status status, const char *cause);
 void co_mpi_destroy(co_comm *comm);
 
-/* end_mpiexec.c: the job is about to be aborted. */
+/* end_mpiexec.c: call before aborting the job. */
 void co_mpi_end_launcher(void);
 
 /* pipeline.c: all-reduces over several hosts. */
 co_status co_mpi_pipe_open(mpi_comm *c);
 void co_mpi_pipe_close(mpi_comm *c, bool alive);
-/* Lets all posted ones advance; their `moved` says how far they are. */
+/* Advance all posted ones and their `moved`. */
 co_status co_mpi_pipe_progress(mpi_comm *c);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * mpi.c - a communicator over MPI: its life, and operations in the order posted. Those of ranks
- * that are all on one host go another way (one_host.c).
+ * mpi.c - a communicator over MPI: creation, and operations in posting order. If all ranks are on
+ * one host, one_host.c takes over.
  *
- * Each collective first compares descriptors with one small reduction, so that a mismatch is an
- * error instead of whatever MPI makes of it; then collectives.c moves the data, and pipeline.c that
- * of all-reduces. A message is a header, compared by the receiver, then its data.
+ * Each collective first compares descriptors with a small reduction, so that a mismatch is an error
+ * and not undefined behaviour. Then collectives.c moves the data, or pipeline.c for all-reduces. A
+ * message is a header, checked by the receiver, followed by its data.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
 
-/* MPI is initialised once per process, so whether we have to finalize it is per process, too. */
+/* MPI is initialised once per process, so this is per process, too. */
 static bool mpi_is_ours;
 
 co_status co_mpi_check(int code, const char *what)
@@ -31,7 +31,7 @@ co_status co_mpi_check(int code, const char *what)
     return co_fail(CO_E_FAILED, "MPI failed in %s: %s", what, text);
 }
 
-/* ---- operations begin ---- */
+/* ---- posting ---- */
 
 static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
 {
@@ -64,7 +64,7 @@ static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
 
 /* ---- progress ---- */
 
-/* One piece after another, each in one stage or two. */
+/* Move the pieces one after another, each in one stage or two. */
 static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
 {
     int arrived;
@@ -84,7 +84,7 @@ static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
     return CO_OK;
 }
 
-/* Advance the oldest request of its queue; *done says whether it is complete. */
+/* Advance the oldest request of its queue; *done: it is complete. */
 static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
 {
     const size_t elements = co_mpi_elements(c, &r->link.base.args);
@@ -139,8 +139,8 @@ static co_status mpi_progress(co_comm *comm)
 
     co_mpi_lock();
     st = co_mpi_advance(c);
-    /* Done here and not by the progress thread: the thread that reads `done` also reads the
-       received data. */
+    /* Not done by the progress thread, because the thread that reads `done` also reads the received
+       data. */
     for (; c->finished.head; co_comm_queue_pop(&c->finished))
         c->finished.head->base.done = true;
     co_mpi_unlock();
@@ -232,8 +232,8 @@ static bool mpi_is_saving(const co_request *request)
     return saving;
 }
 
-/* Memory that MPI may still write to must stay allocated: a collective in flight cannot be
-   cancelled. It happens only when the communicator is dead, so near the end of the process. */
+/* A collective in flight cannot be cancelled, so its memory must stay allocated. That happens only
+   if the communicator is dead, so near the end of the process. */
 static void mpi_destroy_request(co_request *request)
 {
     if (request->done)
@@ -246,7 +246,7 @@ static void mpi_fail(co_comm *comm, int rank, co_status status, const char *caus
 {
     mpi_comm *c = (mpi_comm *)comm;
 
-    (void)rank; /* this one: others do not read it */
+    (void)rank; /* other ranks do not see this record */
     co_mpi_lock();
     if (c->cause.status == CO_OK)
         co_comm_cause_set(&c->cause, c->world_rank, status, cause);
@@ -259,7 +259,7 @@ void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
 
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
     co_mpi_end_launcher();
-    co_mpi_lock(); /* for good */
+    co_mpi_lock(); /* never unlocked */
     co_mpi->abort(co_mpi->world, co_exit_code(status));
 }
 
@@ -269,7 +269,7 @@ static bool mpi_is_alive(const mpi_comm *c)
                          : c->cause.status == CO_OK;
 }
 
-/* Freeing is collective, so the communicators of a dead one are left to the end of the process. */
+/* Freeing is collective, so a dead communicator's MPI objects are leaked. */
 void co_mpi_destroy(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
@@ -285,7 +285,7 @@ void co_mpi_destroy(co_comm *comm)
         co_mpi->comm_free(&c->check);
         co_mpi->comm_free(&c->data);
         co_mpi_ops_free(c);
-        co_mpi_tree_free(c); /* a dead one may still write into its buffers */
+        co_mpi_tree_free(c); /* of a dead one, MPI may still write to the buffers */
     }
     co_mpi_host_close(c);
     co_mpi_unlock();
@@ -335,7 +335,7 @@ static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
 {
     co_status st;
 
-    /* Also compares descriptors: from here on all ranks are in the same call. */
+    /* Compares descriptors, too: afterwards all ranks are in the same call. */
     CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
     co_mpi_lock();
     st = mpi_split_locked(out, (mpi_comm *)comm, color, key);
@@ -343,7 +343,7 @@ static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
     return st;
 }
 
-/* What is half made is leaked: freeing it would be collective. */
+/* Leaks what is half made, since freeing is collective. */
 co_status co_mpi_split(co_comm **out, co_comm *comm, int color, int key)
 {
     const co_status st = mpi_split_any(out, comm, color, key);
@@ -444,7 +444,7 @@ co_status co_comm_create_mpi(co_comm **out)
     if (st == CO_OK)
         st = co_mpi_progress_thread_open((mpi_comm *)*out);
     if (st != CO_OK)
-        *out = NULL; /* as after a split */
+        *out = NULL; /* leaked, as in co_mpi_split */
     return st;
 }
 

@@ -16,10 +16,10 @@ const char *co_mpi_name(int i);
    finalize). Destroying the communicator leaves MPI initialised. Where there is no MPI:
    CO_E_UNSUPPORTED with the remedy. */
 co_status co_comm_create_mpi(co_comm **out);
-/* The state that the i-th rank of this host records; NULL: there is none, or it is not accessible.
-   Of a communicator that co_comm_create_mpi has made. */
+/* State recorded by the i-th rank of this host; NULL: none, or not accessible. For a communicator
+   made by co_comm_create_mpi. */
 struct co_watch *co_mpi_watch(const co_comm *comm, int i);
-/* Finalize if co_comm_create_mpi initialised; call it last. */
+/* Finalize MPI if co_comm_create_mpi initialised it; call it last. */
 void co_mpi_finalize(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * one_host.c - a communicator over MPI whose ranks are all on one host: MPI starts and ends them,
- * and every operation is that of the communicator over the memory which they share.
+ * and every operation uses the communicator over their shared memory.
  *
- * Requests are the other communicator's own, so waiting for them is its too.
+ * Requests belong to that communicator, which therefore also waits for them.
  */
 #include "comm/mpi/internal.h"
 

@@ -1,9 +1,9 @@
 /*
- * pipeline.c - pieces of all-reduces in the stages of pipeline.h, several at a time.
+ * pipeline.c - runs pieces of all-reduces through the stages of pipeline.h, several at a time.
  *
- * A rank advances them when it posts, waits or calls co_comm_progress; between such calls MPI may
- * move what is in flight, so the more of it there is the less is left to wait for. Must not know
- * which MPI call moves a slice (sum_over_hosts.c).
+ * A rank advances them when it posts, waits or calls co_comm_progress. MPI may move data in
+ * between, so more in flight means less to wait for. Does not know which MPI calls move a slice
+ * (sum_over_hosts.c).
  */
 #include "comm/mpi/pipeline.h"
 
@@ -11,9 +11,9 @@
 
 enum { PIPE_REDUCE, PIPE_EXCHANGE, PIPE_GATHER, PIPE_SPREAD, PIPE_END };
 
-/* ---- its life ---- */
+/* ---- creation ---- */
 
-/* Hosts are in the order of their first ranks, the same on all ranks. */
+/* Hosts are ordered by their first rank, the same on all ranks. */
 static co_status pipe_first_rank(int *first, const mpi_comm *c)
 {
     int32_t rank = c->base.rank;
@@ -75,7 +75,7 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
     for (int i = 0; i < MPI_PIPE_PIECES; i++)
         co_request_destroy(p->piece[i].host);
     c->pipe = NULL;
-    if (!alive) /* MPI may still be writing into its buffers */
+    if (!alive) /* MPI may still write to its buffers */
         return;
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
         co_free(p->piece[i].count);
@@ -146,9 +146,9 @@ static co_status pipe_spread(mpi_comm *c, mpi_piece *piece)
     return co_comm_ibcast(&piece->host, c->host.spread, pipe_out(piece), piece->n, dtype, 0);
 }
 
-/* ---- the stages ---- */
+/* ---- stages ---- */
 
-/* The oldest request that has pieces left to enter; NULL: none, or none may enter yet. */
+/* The oldest request with pieces that can enter the pipeline; NULL: none. */
 static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
 {
     mpi_request *r = (mpi_request *)c->collectives.head;
@@ -166,7 +166,7 @@ static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
     return CO_OK;
 }
 
-/* Slices have equal length: the remainder is a piece by itself. */
+/* All slices have equal length; the remainder is a piece by itself. */
 static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
 {
     const co_coll_args *args = &r->link.base.args;
@@ -206,7 +206,7 @@ static co_status pipe_enter(bool *moved, mpi_comm *c)
     return CO_OK;
 }
 
-/* Whether the operations that the previous stage has started are complete. */
+/* Whether the previous stage's operations are complete. */
 static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
 {
     int arrived = 1;

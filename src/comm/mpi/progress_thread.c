@@ -2,10 +2,10 @@
  * progress_thread.c - a thread that advances large operations over several hosts while the rank
  * computes.
  *
- * MPI moves data when it is called, and a rank in a long kernel does not call it: little of a
- * network's time would overlap with the backward pass. The thread sleeps between two short polls,
- * so it takes some hundredths of a core while data moves, and none otherwise. It adds up in the
- * order that the rank itself would, in the rank's floating-point mode.
+ * MPI moves data only when it is called, and a rank in a long kernel does not call it, so that
+ * little communication would overlap with the backward pass. The thread sleeps between short polls:
+ * it takes some hundredths of a core while data is in flight, and none otherwise. It sums in the
+ * same order and floating-point mode as the rank would.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -16,19 +16,21 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-#define HELPER_POLL_US 200
-#define HELPER_IDLE    50 /* empty polls until it has to be woken, which takes microseconds */
-#define HELPER_BYTES   ((size_t)64 << 10) /* shorter ones do not wake it: they are waited for */
+#define PROGRESS_POLL_US 200
+#define PROGRESS_IDLE    50 /* idle polls before it sleeps until woken, which takes microseconds */
+#define PROGRESS_BYTES                                                                             \
+    ((size_t)64 << 10) /* smaller operations do not wake it: the rank waits for                    \
+                        them itself */
 
 struct mpi_progress_thread {
     pthread_t thread;
     pthread_cond_t wake;
     bool closing;
-    int awake;           /* polls until it sleeps */
+    int awake;           /* polls left before it sleeps */
     uint64_t float_mode; /* of the rank's thread */
 };
 
-/* MPI is initialised once per process, and so is its lock. */
+/* MPI is initialised once per process, so its lock is per process, too. */
 static pthread_mutex_t progress_turn = PTHREAD_MUTEX_INITIALIZER;
 
 void co_mpi_lock(void)
@@ -41,7 +43,7 @@ void co_mpi_unlock(void)
     pthread_mutex_unlock(&progress_turn);
 }
 
-/* The rank finds failures when it polls itself. */
+/* A failure is recorded, and the rank finds it when it polls. */
 static void progress_look(mpi_comm *c)
 {
     struct mpi_progress_thread *h = c->progress_thread;
@@ -54,7 +56,7 @@ static void progress_look(mpi_comm *c)
             co_comm_cause_set(&c->cause, c->world_rank, co_error_status(), co_error_message());
         h->awake = 0;
     } else if (c->collectives.head || c->pending) {
-        h->awake = HELPER_IDLE;
+        h->awake = PROGRESS_IDLE;
     }
 }
 
@@ -69,8 +71,8 @@ static void *progress_loop(void *arg)
             pthread_cond_wait(&h->wake, &progress_turn);
             continue;
         }
-        co_mpi_unlock(); /* first: perhaps the rank waits for what it has begun */
-        co_clock_sleep_us(HELPER_POLL_US);
+        co_mpi_unlock(); /* unlock first: the rank may be waiting to poll what it started */
+        co_clock_sleep_us(PROGRESS_POLL_US);
         co_mpi_lock();
         h->awake--;
         progress_look(c);
@@ -79,7 +81,7 @@ static void *progress_loop(void *arg)
     return NULL;
 }
 
-/* Signals are the rank's. */
+/* With all signals blocked: they are for the rank's thread. */
 static int progress_start(mpi_comm *c)
 {
     sigset_t all, before;
@@ -132,10 +134,10 @@ void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args)
 {
     struct mpi_progress_thread *h = c->progress_thread;
 
-    if (!h || args->count < HELPER_BYTES / co_dtype_size(args->dtype))
+    if (!h || args->count < PROGRESS_BYTES / co_dtype_size(args->dtype))
         return;
     h->float_mode = co_thread_float_mode();
     if (h->awake == 0)
         pthread_cond_signal(&h->wake);
-    h->awake = HELPER_IDLE;
+    h->awake = PROGRESS_IDLE;
 }

@@ -1,9 +1,8 @@
 /*
- * reduce_ops.c - how MPI combines two elements of a type.
+ * reduce_ops.c - the MPI operations that combine elements.
  *
- * MPI has operations for the types that C has. For half precision they are our own loops, which
- * MPI calls; it gives such a function nothing but the data, so there is one for each type and
- * operation.
+ * MPI has operations for C's types. For half precision it calls our own loops; such a function gets
+ * only the data, so there is one for each type and operation.
  */
 #include "comm/mpi/internal.h"
 #include "comm/reduce.h"

@@ -1,18 +1,20 @@
 /*
- * sum_over_hosts.c - a slice summed over hosts: each host adds up a part of it for all, in the
- * order of hosts; small slices are added up by every host.
+ * sum_over_hosts.c - sums a slice over hosts: each host sums a part of it for all, in host order;
+ * small slices are summed by every host.
  *
- * MPI's own reductions choose their order by size and number of ranks, so none of them is used; the
- * exchange moves as many bytes as the best of them. Must not know where slices come from.
+ * MPI's own reductions choose their order by size and number of ranks, so they are not used; the
+ * exchange moves as many bytes as the best of them. Does not know where slices come from.
  */
 #include <string.h>
 
 #include "comm/mpi/pipeline.h"
 #include "comm/reduce.h"
 
-#define ACROSS_SMALL ((size_t)16 << 10) /* bytes received, up to which one trip is faster */
+#define ACROSS_SMALL                                                                               \
+    ((size_t)16 << 10) /* bytes received, up to which a single exchange is                         \
+                          faster */
 
-/* The part of a slice that host `host` adds up. */
+/* The part of a slice that host `host` sums. */
 static int sum_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const size_t hosts = (size_t)pipe->hosts, n = piece->n_work;
@@ -65,7 +67,7 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
                         "allreduce");
 }
 
-/* Data from `host`: the part that this one adds up. */
+/* Data from `host`: of the part that this one sums. */
 static unsigned char *sum_in(const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const int *in_at = piece->count + 2 * (size_t)pipe->hosts;
@@ -99,7 +101,7 @@ void co_mpi_across_add(const mpi_pipe *pipe, const mpi_piece *piece, int ranks)
 
 co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece)
 {
-    int *at = piece->count, *n = at + pipe->hosts; /* the exchange is over */
+    int *at = piece->count, *n = at + pipe->hosts; /* reused: the exchange is over */
 
     if (piece->small)
         return CO_OK;

@@ -1,9 +1,9 @@
 /*
- * tree.c - the tree all-reduce over MPI, a piece at a time: each rank gets its slice of all parts,
- * adds them up in the tree's order, and sends the sum to all.
+ * tree.c - the tree all-reduce over MPI, a piece at a time: each rank receives its slice of all
+ * parts, sums them in tree order and sends the sum to all.
  *
- * MPI's own reductions choose their order by the number of ranks and by the size, so none of them
- * is used. One piece is in flight at a time, so one set of buffers serves all.
+ * MPI's own reductions choose their order by size and number of ranks, so they are not used. Only
+ * one piece is in flight at a time, so one set of buffers is enough.
  */
 #include <string.h>
 
@@ -11,12 +11,12 @@
 #include "comm/tree.h"
 #include "core/mem.h"
 
-#define MPI_TREE_LINE 32 /* elements; slices are whole lines */
+#define MPI_TREE_LINE 32 /* in elements; slices are whole lines */
 
 typedef struct mpi_tree {
     int *begin, *length;     /* (size) owned: each rank's slice of the piece */
-    int *out_at, *out_n;     /* (size) owned: what goes to each */
-    int *in_at, *in_n;       /* (size) owned: what comes from each */
+    int *out_at, *out_n;     /* (size) owned: sent to each */
+    int *in_at, *in_n;       /* (size) owned: received from each */
     unsigned char *out, *in; /* owned */
     size_t out_bytes, in_bytes;
 } mpi_tree;
@@ -63,7 +63,7 @@ static const unsigned char *tree_part(const mpi_request *r, int part)
     return in[part] + r->moved * co_dtype_size(a->dtype);
 }
 
-/* How much of a piece of n elements each rank sends and receives. */
+/* Compute what each rank sends and receives for a piece of n elements. */
 static void tree_lay_out(mpi_tree *t, const mpi_comm *c, const co_tree *tree, int n)
 {
     const int me = c->base.rank;
@@ -85,7 +85,7 @@ static void tree_lay_out(mpi_tree *t, const mpi_comm *c, const co_tree *tree, in
     }
 }
 
-/* One part is sent in place; several are packed for each rank. */
+/* A single part is sent in place; several are packed for each rank. */
 static co_status tree_pack(const void **out, mpi_comm *c, const mpi_request *r, size_t esize)
 {
     const int parts = r->link.base.args.tree->parts[c->base.rank];
@@ -134,7 +134,7 @@ static co_status tree_gather(mpi_comm *c, mpi_request *r)
         "tree_allreduce");
 }
 
-/* Stage 0: slices of all parts to the ranks that add them up; stage 1: the sums to all. */
+/* Stage 0: send slices of all parts to the ranks that sum them; stage 1: send the sums to all. */
 co_status co_mpi_tree_start(mpi_comm *c, mpi_request *r, int n)
 {
     return r->stage == 0 ? tree_exchange(c, r, n) : tree_gather(c, r);

@@ -1,19 +1,20 @@
 /*
- * waiting_ranks.c - which ranks wait in which collective. MPI does not say which one is missing, so
- * ranks that wait long notify the others, and a rank whose timeout has expired knows them. A rank
- * that saves announces that it will be late.
+ * waiting_ranks.c - which ranks wait in which collective.
+ *
+ * MPI does not tell which rank is missing, so ranks that have waited long notify the others, and a
+ * rank that times out knows which have not. A rank that saves announces that it will be late.
  */
 #include "comm/mpi/internal.h"
 #include "core/clock.h"
 
-#define NOTE_NS 100000000 /* who waits longer notifies the others */
+#define NOTE_NS 100000000 /* waiting time after which others are notified */
 
 enum { NOTE_WAITING, NOTE_SAVING };
 
-/* To all others: the kind, and the operation's sequence + 1. */
+/* Send (kind, sequence + 1 of the operation) to all other ranks. */
 static co_status waiting_send(mpi_comm *c, uint32_t note[2])
 {
-    c->notes_sent++; /* to each */
+    c->notes_sent++; /* per receiver */
     for (int p = 0; p < c->base.size; p++) {
         mpi_transfer sent;
 
@@ -40,7 +41,7 @@ co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
     return waiting_send(c, c->note);
 }
 
-/* The next operation finds failures of this one. */
+/* A failure shows in the next operation. */
 void co_mpi_note_saving(mpi_comm *c)
 {
     if (c->saving_note[1] == c->sequence + 1)
@@ -48,10 +49,10 @@ void co_mpi_note_saving(mpi_comm *c)
     c->saving_note[0] = NOTE_SAVING;
     c->saving_note[1] = c->sequence + 1;
     (void)waiting_send(c, c->saving_note);
-    co_mpi_read_notes(c); /* started now: nobody calls MPI while this rank saves */
+    co_mpi_read_notes(c); /* makes MPI start sending now: nobody calls it while this rank saves */
 }
 
-/* One that has arrived; false: none, or a failure. */
+/* Receive a note that has arrived; false: it failed. */
 static bool waiting_read(mpi_comm *c, int from)
 {
     uint32_t note[2];

@@ -1,8 +1,7 @@
 /*
- * self.c - the communicator of one rank: every collective is a copy.
+ * self.c - the communicator of a single rank: every collective is a copy.
  *
- * A message to itself is copied when sent, so a send never waits; a receive waits until the message
- * is there.
+ * A message to itself is copied when sent, so sends never wait; a receive waits for its message.
  */
 #include <stdio.h>
 
@@ -20,7 +19,7 @@ typedef struct self_message {
 typedef struct self_comm {
     co_comm base;
     co_comm_cause cause;
-    self_message *first, **last; /* sent and not yet received */
+    self_message *first, **last; /* sent, not yet received */
     co_comm_queue receives;
 } self_comm;
 
@@ -85,7 +84,7 @@ static co_status self_progress(co_comm *comm)
     return CO_OK;
 }
 
-/* The one part of one rank is the root of the tree. */
+/* The only part of the only rank is the sum. */
 static co_status self_copy_root(const co_coll_args *args, size_t bytes)
 {
     if (bytes == 0 || *(const void *const *)args->in == args->out)

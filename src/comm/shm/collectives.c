@@ -1,17 +1,17 @@
 /*
- * collectives.c - collectives over shared memory, as three phases that advance on their own.
+ * collectives.c - collectives over shared memory, in three phases that advance independently.
  *
- *   put     my chunk goes into my slot (once all have released what was in it)
- *   reduce  all have put: I combine my slice of the chunk over all ranks, in rank order
- *   get     all have reduced: I copy the result out and release the step
+ *   put     copy my chunk into my slot (once all ranks have released the slot)
+ *   reduce  when all have put: combine my slice of the chunk over all ranks, in rank order
+ *   get     when all have reduced: copy the result out and release the step
  *
- * Phases of later steps run ahead of earlier ones, across collectives too, as far as there are
- * slots. Small reductions and those without slices skip the middle: every rank combines all
- * chunks itself, in the same order, so the bits are the same everywhere.
+ * Phases of later steps may run ahead of earlier ones, also across collectives, as far as there are
+ * slots. Small reductions and operations without slices skip the reduce phase: every rank combines
+ * all chunks itself, in the same order, so the bits are the same everywhere.
  *
- * A rank that waits for an operation of one step, with none before it under way, goes through the
- * same phases at one go, as for small messages the bookkeeping takes longer than the data. The
- * others see no difference. Where they are late it leaves the rest to the phases.
+ * A blocking operation of one step with none pending before it runs all phases in one go, since for
+ * small messages the bookkeeping takes longer than the data. Other ranks see no difference. If they
+ * are late, the rest is left to the phases.
  */
 #include <string.h>
 
@@ -19,12 +19,12 @@
 #include "comm/tree.h"
 
 #define COLL_LINE       64
-#define COLL_LOOKS      1000 /* polls for the others before the general path takes over */
-#define COLL_FAST_LOOKS 200  /* of them without yielding the core to a thread of this rank */
+#define COLL_LOOKS      1000 /* polls for other ranks before the general path takes over */
+#define COLL_FAST_LOOKS 200  /* of these, polls without a pause instruction */
 
 static bool coll_put(shm_comm *c);
 
-/* Elements of a step. */
+/* Elements per step. */
 static size_t coll_chunk(const shm_comm *c, const shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
@@ -35,7 +35,7 @@ static size_t coll_chunk(const shm_comm *c, const shm_request *request)
     return request->coll->parts ? all / (size_t)args->tree->most_parts : all;
 }
 
-/* The steps of an operation; the numbers of the next ones. */
+/* Choose the algorithm and number the operation's steps. */
 static void coll_number(shm_comm *c, shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
@@ -68,7 +68,7 @@ void co_shm_coll_post(shm_comm *c, shm_request *request)
     coll_push(c, request);
 }
 
-/* The next step of a phase, and the next request when that was its last. */
+/* Advance a phase to its next step, and to the next request after its last. */
 static void coll_advance(shm_comm *c, int phase)
 {
     shm_request *request = c->on[phase];
@@ -132,7 +132,7 @@ static bool coll_has_put(const shm_comm *c, int rank, uint64_t step)
            step + 1;
 }
 
-/* The call of another rank, whose operation begins with this step. */
+/* Whether another rank called the same operation, which starts with this step. */
 static bool coll_is_same(const shm_comm *c, const shm_request *request, int rank)
 {
     return memcmp(&co_shm_slot(c, rank, request->first)->descriptor, &request->descriptor,
@@ -253,7 +253,7 @@ static bool coll_look_again(const shm_comm *c, int *looks)
     return ++*looks < COLL_LOOKS;
 }
 
-/* Whether all have put, and the same; c->arrived counts those known. */
+/* Whether all have put the same operation; c->arrived counts those already seen. */
 static bool coll_await_put(shm_comm *c, const shm_request *request)
 {
     for (int looks = 0; c->arrived < c->base.size; c->arrived++) {
@@ -277,9 +277,9 @@ static bool coll_await_reduced(shm_comm *c, uint64_t step)
     return true;
 }
 
-/* The others have read these lines, which the next small operation will write. A store takes them
-   back to this core before they are needed; the slots of small chunks follow one another whatever
-   comes between. */
+/* Other ranks have read the cache lines that the next small operation will write. Writing them now
+   brings them back to this core in time. Slots of small chunks are consecutive whatever comes
+   between. */
 static void coll_claim_next(const shm_comm *c, const shm_step *s)
 {
     volatile unsigned char *next = co_shm_slot(c, s->rank, s->request->small + 1)->small;
@@ -291,14 +291,13 @@ static void coll_claim_next(const shm_comm *c, const shm_step *s)
         next[at] = 0;
 }
 
-/* The phase in which others are late; SHM_PHASES: all is done. */
+/* The phase in which other ranks are late; SHM_PHASES: all done. */
 static int coll_straight(shm_comm *c, shm_request *request)
 {
     const shm_step s = coll_step(c, request, request->first);
 
     coll_put_step(&s);
-    /* Bookkeeping, done after this rank's chunk has been written and before the others' are
-       needed. */
+    /* bookkeeping here, while the others' chunks are on their way */
     co_watch_post(&c->base, &request->link.base, s.args);
     if (request->coll->small && !co_shm_slot(c, s.rank, s.step)->in)
         coll_claim_next(c, &s);

@@ -1,10 +1,10 @@
 /*
- * join.c - a region for processes that were started separately: a file in memory of one of them,
- * which the others open through /proc.
+ * join.c - a region for processes that were started separately: a memfd of one of them, which the
+ * others open through /proc.
  *
- * It has no name, so nobody else finds it, nothing is left of it whatever happens, and no limit on
- * /dev/shm applies. A process that may not access the other one, or sees another one under its
- * number (in another container), gets an error. Must not know how the address travels.
+ * It has no name, so nobody else finds it, nothing is left behind, and /dev/shm limits do not
+ * apply. A process that may not access the creator, or sees a different process under its pid (in
+ * another container), gets an error. Does not know how the address is sent.
  */
 #include <errno.h>
 #include <fcntl.h>

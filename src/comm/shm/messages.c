@@ -1,16 +1,16 @@
 /*
- * messages.c - messages between two ranks, as bytes through a ring of shared memory.
+ * messages.c - messages between two ranks as a byte stream through a ring in shared memory.
  *
- * One writer and one reader per ring. A message is a header, then its data; those longer than the
- * ring flow through it.
+ * Each ring has one writer and one reader. A message is a header followed by its data, and may be
+ * longer than the ring.
  */
 #include <string.h>
 
 #include "comm/shm/internal.h"
 
-#define P2P_BURST ((size_t)16 << 10) /* published at once, so that the reader can start */
+#define P2P_BURST ((size_t)16 << 10) /* published at a time, so that the reader can start early */
 
-/* The header of a message: the sender's descriptor. */
+/* A message's header is the sender's descriptor. */
 #define P2P_HEADER sizeof(co_coll_descriptor)
 
 void co_shm_p2p_post(shm_comm *c, shm_request *request)
@@ -29,7 +29,7 @@ static size_t messages_min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Copy n bytes into the ring's data from stream position `at`, or out of it; the end wraps. */
+/* Copy n bytes into the ring at stream position `at`, or out of it, wrapping at the end. */
 static void messages_write(shm_ring *ring, size_t capacity, uint64_t at, const void *in, size_t n)
 {
     const size_t begin = (size_t)(at % capacity), head = messages_min(n, capacity - begin);
@@ -48,8 +48,7 @@ static void messages_read(const shm_ring *ring, size_t capacity, uint64_t at, vo
         memcpy((unsigned char *)out + head, ring->data, n - head);
 }
 
-/* Send as much of the oldest message to `to` as there is room for; returns whether all of it has
-   been sent. */
+/* Send as much of the oldest message to `to` as fits; returns whether it is complete. */
 static bool messages_send(shm_comm *c, int to)
 {
     shm_request *request = (shm_request *)c->sends[to].head;
@@ -91,8 +90,7 @@ static co_status messages_check_header(const shm_comm *c, const shm_request *req
                    co_comm_describe(b, sizeof(b), &request->descriptor));
 }
 
-/* Receive what has arrived of the oldest message from `from`; *whole says whether that is all of
-   it. */
+/* Receive what has arrived of the oldest message from `from`; *whole: it is complete. */
 static co_status messages_receive(bool *whole, shm_comm *c, int from)
 {
     shm_request *request = (shm_request *)c->receives[from].head;
@@ -112,7 +110,7 @@ static co_status messages_receive(bool *whole, shm_comm *c, int from)
         if (request->moved < P2P_HEADER) {
             co_coll_descriptor sent;
 
-            n = P2P_HEADER; /* it is published whole */
+            n = P2P_HEADER; /* published as a whole */
             messages_read(ring, capacity, read, &sent, n);
             CO_TRY(messages_check_header(c, request, &sent, from));
         } else {

@@ -1,7 +1,7 @@
 /*
  * region.c - the shared mapping: its layout, contexts in use, the first failure.
  *
- * Only pages that are touched take memory, so sizes are generous. Knows nothing of operations.
+ * Only touched pages use memory, so sizes are generous. Does not know operations.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-/* Long rings let a sender continue when the receiver's core is busy. */
+/* Long rings let a sender continue while the receiver's core is busy. */
 #define REGION_RING_MAX   ((size_t)1 << 20)
 #define REGION_RING_MIN   ((size_t)4 << 10)
-#define REGION_RING_TOTAL ((size_t)64 << 20) /* of one context, as far as the minimum allows */
+#define REGION_RING_TOTAL ((size_t)64 << 20) /* per context, unless the minimum needs more */
 
 static size_t region_round(size_t bytes)
 {
@@ -42,8 +42,8 @@ static void region_lay_out(co_shm *shm)
     shm->size = shm->contexts + SHM_CONTEXTS * shm->context_size;
 }
 
-/* An empty file gets the region's length; it is sparse, and takes memory where ranks write. A file
-   of another length belongs to another program. */
+/* Set the size of an empty file (it is sparse). A file of any other size belongs to another
+   program. */
 static bool region_size_file(const co_shm *shm)
 {
     struct stat about;
@@ -101,7 +101,7 @@ int co_shm_file(void)
 {
     struct rlimit limit;
 
-    /* Where the length of files is limited, exceeding the limit raises a signal. */
+    /* exceeding a limit on file sizes raises a signal */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         errno = EFBIG;
         return -1;
@@ -114,8 +114,8 @@ int co_shm_file(void)
 #endif
 }
 
-/* Of a file only pages that are touched count where the kernel does not overcommit memory
-   (vm.overcommit_memory 2); of an anonymous mapping all would. */
+/* A file rather than an anonymous mapping: without overcommit (vm.overcommit_memory 2) all of an
+   anonymous mapping would count, of a file only the pages touched. */
 co_status co_shm_create(co_shm **out, int ranks)
 {
     const int file = co_shm_file();
@@ -155,7 +155,7 @@ shm_failure *co_shm_context_failure(const co_shm *shm, int context)
     return (shm_failure *)(co_shm_context_at(shm, context) + region_round(sizeof(shm_context)));
 }
 
-/* A free context is zero but for the data of its slots and rings. */
+/* A free context is zero, except the data of slots and rings. */
 static void region_clear(co_shm *shm, int context, int members)
 {
     unsigned char *at = co_shm_context_at(shm, context);

@@ -1,6 +1,4 @@
-/*
- * shm.c - a communicator over a context of the shared region: creation, split, destruction.
- */
+/* shm.c - a communicator over a context of the shared region: creation, split, destruction. */
 #include <stdio.h>
 
 #include "comm/comm_internal.h"
@@ -20,7 +18,7 @@ static bool shm_probe(const char **why)
 #endif
 }
 
-/* A communicator that has failed keeps its own cause when later the whole region fails. */
+/* A failed communicator keeps its own cause if the whole region fails later. */
 static const co_comm_cause *shm_cause(const shm_comm *c)
 {
     const co_comm_cause *cause = co_shm_failure(c->failure);
@@ -61,7 +59,7 @@ static co_status shm_post(co_request **out, co_comm *comm, const co_coll_args *a
     return CO_OK;
 }
 
-/* The request need not outlive the wait: after a failure it is not polled again. */
+/* The request may be on the stack: after a failure it is not polled again. */
 static co_status shm_run(co_comm *comm, const co_coll_args *args)
 {
     shm_comm *c = (shm_comm *)comm;
@@ -138,15 +136,15 @@ static void shm_destroy(co_comm *comm)
     shm_comm *c = (shm_comm *)comm;
 
     if (c->context == 0)
-        co_log_set_tail(NULL); /* it is freed with the region */
+        co_log_set_tail(NULL); /* it is part of the region */
     co_shm_context_leave(c->shm, c->context, c->base.size);
     co_free(c->sends);
     co_free(c->receives);
     co_free(c);
 }
 
-/* Others will read the slots of this rank before anything is in them, and the first thread that
-   touches memory has it allocated on its NUMA node. */
+/* Touch this rank's slots before others read them, so that their memory is on this rank's NUMA
+   node. */
 static void shm_touch_slots(const shm_comm *c)
 {
     for (uint64_t step = 0; step < SHM_SLOTS; step++)
@@ -193,8 +191,8 @@ co_status co_shm_attach(co_comm **out, co_shm *shm, int rank)
     return CO_OK;
 }
 
-/* The leader of each group takes a context and sends it to all; -1 of any leader ends the split on
-   every rank, and the others free what they took. */
+/* The leader of each group takes a context and sends it to all. If any leader finds none (-1), the
+   split fails on every rank, and leaders give theirs back. */
 static co_status shm_agree_on_context(int *context, shm_comm *c, int32_t *taken, bool leader)
 {
     int32_t mine = leader ? (int32_t)co_shm_context_take(c->shm) : INT32_MAX;
@@ -241,7 +239,7 @@ out:
     return st;
 }
 
-/* Part `rank` of a window, in whole units that no page size divides. */
+/* Start of part `rank` of a window, in units that are multiples of any page size. */
 static size_t shm_window_part(size_t size, int rank, int ranks)
 {
     const size_t unit = (size_t)2 << 20, units = (size + unit - 1) / unit;
@@ -250,8 +248,8 @@ static size_t shm_window_part(size_t size, int rank, int ranks)
     return at < size ? at : size;
 }
 
-/* Rank 0 takes the addresses and sends them to all; each rank takes the memory of its part on its
-   own node. */
+/* Rank 0 reserves the addresses and broadcasts them; each rank allocates its part on its own NUMA
+   node. */
 static co_status shm_window(void **base, co_comm *comm, size_t bytes)
 {
     shm_comm *c = (shm_comm *)comm;

@@ -1,8 +1,8 @@
 /*
  * steps.c - what each collective does with a chunk in each phase: put, reduce, get.
  *
- * A chunk goes through its rank's slot, or, in an all-reduce, stays in memory that all ranks see.
- * Must not know when a phase may run.
+ * A chunk goes through its rank's slot or, in an all-reduce, stays in memory that all ranks see.
+ * Does not know when a phase may run.
  */
 #include <string.h>
 
@@ -10,10 +10,12 @@
 #include "comm/shm/internal.h"
 #include "comm/tree.h"
 
-#define STEPS_BLOCK_BYTES 8192 /* stays in the first-level cache between a sum and its copies */
-#define STEPS_OFFER_BYTES 3072 /* from here on one more phase is faster than copies */
+#define STEPS_BLOCK_BYTES 8192 /* stays in L1 between a sum and its copies */
+#define STEPS_OFFER_BYTES                                                                          \
+    3072 /* from here on, the reduce phase is faster than copying all                              \
+            chunks */
 
-/* Address of the step's part of block `block` in a user's buffer. */
+/* The step's part of block `block` in the user's buffer. */
 static const unsigned char *steps_in(const shm_step *s, int block)
 {
     return (const unsigned char *)s->args->in +
@@ -26,7 +28,7 @@ static unsigned char *steps_out(const shm_step *s, int block)
            ((size_t)block * s->args->count + s->offset) * s->request->esize;
 }
 
-/* Address of element `at` in a rank's slot. */
+/* Element `at` in a rank's slot. */
 static unsigned char *steps_slot(const shm_step *s, int rank, size_t at)
 {
     return co_shm_slot(s->c, rank, s->step)->data + at * s->request->esize;
@@ -49,14 +51,14 @@ static size_t steps_slice(size_t *begin, const shm_step *s, int rank)
     return s->n - *begin < each ? s->n - *begin : each;
 }
 
-/* The whole chunk of a small reduction in a rank's slots. */
+/* A rank's copy of a small chunk. */
 static unsigned char *steps_small(const shm_step *s, int rank)
 {
     return s->n * s->request->esize <= SHM_TINY ? co_shm_slot(s->c, rank, s->step)->tiny
                                                 : co_shm_slot(s->c, rank, s->request->small)->small;
 }
 
-/* Element `at` of the chunk of another rank. */
+/* Element `at` of another rank's chunk. */
 static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
 {
     const shm_slot *slot = co_shm_slot(s->c, rank, s->step);
@@ -67,8 +69,8 @@ static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
     return chunk + at * s->request->esize;
 }
 
-/* out = chunks of all ranks combined in rank order, from element `at` of each; the own one is
-   `own`. `out` must not be a source, except that of rank 0 or 1. */
+/* out = chunks of all ranks combined in rank order, from element `at`; `own` is this rank's. `out`
+   must not be a source, except rank 0's or 1's. */
 static void steps_combine(const shm_step *s, void *out, const void *own, size_t at, size_t n)
 {
     const void *source[SHM_MAX_RANKS];
@@ -102,7 +104,7 @@ static void steps_put_not_root(const shm_step *s)
         steps_put_chunk(s);
 }
 
-/* Each slice except the own one, which is in place. */
+/* Put all slices except this rank's, which is read in place. */
 static void steps_put_slices(const shm_step *s)
 {
     for (int p = 0; p < s->size; p++) {
@@ -136,7 +138,7 @@ static void steps_put_root_blocks(const shm_step *s)
         steps_put_blocks(s);
 }
 
-/* Element `at` of the memory in which a rank wants its result; NULL: it copies it itself. */
+/* Element `at` of where a rank wants the result; NULL: it copies the result itself. */
 static unsigned char *steps_wanted(const shm_step *s, int rank, size_t at)
 {
     const uint64_t out = co_shm_slot(s->c, rank, s->step)->out;
@@ -144,7 +146,7 @@ static unsigned char *steps_wanted(const shm_step *s, int rank, size_t at)
     return out ? s->c->shm->window_base + out - 1 + at * s->request->esize : NULL;
 }
 
-/* 1 + the position in the windows; 0: it is in none. */
+/* 1 + offset in the windows; 0: not in a window. */
 static uint64_t steps_place(const shm_step *s, const void *data)
 {
     const co_shm *shm = s->c->shm;
@@ -154,7 +156,7 @@ static uint64_t steps_place(const shm_step *s, const void *data)
                : 0;
 }
 
-/* As steps_put_slices, unless all ranks can read the chunk in place. */
+/* Like steps_put_slices, unless all ranks can read the chunk in place. */
 static void steps_offer_slices(const shm_step *s)
 {
     shm_slot *slot = co_shm_slot(s->c, s->rank, s->step);
@@ -165,15 +167,16 @@ static void steps_offer_slices(const shm_step *s)
     slot->out = steps_place(s, steps_out(s, 0));
 }
 
-/* The sum of elements [at, at + n) of this rank's slice, to where each rank wants it: its buffer,
-   or this rank's slot for ranks that copy it. */
+/* Sum elements [at, at + n) of this rank's slice into each rank's buffer, or into this rank's slot
+   for ranks that copy it. */
 static void steps_share_sum(const shm_step *s, size_t at, size_t n, bool fetched)
 {
     const unsigned char *mine = steps_in(s, 0) + at * s->request->esize;
     unsigned char *sum = steps_wanted(s, s->rank, at);
     unsigned char *slot = steps_slot(s, s->rank, at);
 
-    /* In place the own chunk is a source, and with two ranks at most the sum may overwrite it. */
+    /* In place, this rank's chunk is a source, which the sum may overwrite only for ranks 0 and
+       1. */
     if (!sum || (sum == mine && s->rank > 1))
         sum = slot;
     steps_combine(s, sum, mine, at, n);
@@ -217,9 +220,9 @@ static void steps_offer_small(const shm_step *s)
         steps_put_small(s);
 }
 
-/* The own chunk is read from its source, as what has just been written into the slot may not have
-   reached the cache. But where the source is the output, only the first two ranks read it before
-   they write it. */
+/* Read this rank's chunk from its buffer, because what was just written to the slot may not be in
+   the cache yet. If the buffer is also the output, only ranks 0 and 1 read it before they write it;
+   others use the slot. */
 static void steps_get_small(const shm_step *s)
 {
     const unsigned char *own = steps_in(s, 0);
@@ -229,7 +232,7 @@ static void steps_get_small(const shm_step *s)
     steps_combine(s, steps_out(s, 0), own, 0, s->n);
 }
 
-/* The same between two ranks, neither of which needs a copy of its own. */
+/* The same for two ranks, neither of which needs a copy. */
 static void steps_get_small_pair(const shm_step *s)
 {
     const unsigned char *mine = steps_in(s, 0);
@@ -312,7 +315,7 @@ static void steps_get_scatter(const shm_step *s)
 
 /* ---- the same for the parts of a tree ---- */
 
-/* Address of the step's piece of a part of this rank. */
+/* The step's piece of a part of this rank. */
 static const unsigned char *steps_part(const shm_step *s, int part)
 {
     const unsigned char *const *in = s->args->in;
@@ -344,8 +347,8 @@ static void steps_put_part_slices(const shm_step *s)
     }
 }
 
-/* out = the tree's sum of all parts, from element `at` of each; the own ones are in the slot too or
-   where they came from. */
+/* out = the tree's sum of all parts, from element `at`; this rank's own parts are read from its
+   slot or from its buffers. */
 static void steps_combine_tree(const shm_step *s, void *out, bool own_in_slot, size_t at, size_t n)
 {
     const void *part[CO_TREE_MAX_LEAVES];

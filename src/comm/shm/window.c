@@ -1,9 +1,9 @@
 /*
  * window.c - memory that ranks share after they have started.
  *
- * It is a file in memory that has no name, so that nobody else has access to it, and each rank has
- * mapped all of it, so that an offset in it means the same to all. Offsets are never reused; their
- * memory is freed. Must not know what it is used for.
+ * It is a memfd without a name, so nobody else can access it. Each rank has mapped all of it, so
+ * that offsets mean the same to all. Offsets are never reused; their memory is freed. Does not know
+ * what it is used for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,14 @@
 #include "comm/shm/internal.h"
 #include "core/mem.h"
 
-#define WINDOW_ALIGN  ((size_t)2 << 20) /* fits any page size */
-#define WINDOW_TIMES  16                /* addresses for this many times the machine's memory */
+#define WINDOW_ALIGN ((size_t)2 << 20) /* a multiple of any page size */
+#define WINDOW_TIMES                                                                               \
+    16 /* reserve addresses for this many times the machine's                                      \
+          memory */
 #define WINDOW_LINE   ((size_t)64)
 #define WINDOW_HUGE   ((size_t)8 << 20) /* from here on huge pages waste little */
 #define WINDOW_MIN_VA ((size_t)64 << 20)
-#define WINDOW_SHARE  4 /* of limited addresses this fraction; the rest is for everything else */
+#define WINDOW_SHARE  4 /* fraction of a limited address space to use */
 
 static size_t window_memory(void)
 {
@@ -30,7 +32,7 @@ static size_t window_memory(void)
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / WINDOW_ALIGN * WINDOW_ALIGN : 0;
 }
 
-/* How many addresses to reserve at first. */
+/* Size of the address range to try first. */
 static size_t window_wanted(void)
 {
     const size_t wanted = window_memory() * WINDOW_TIMES;
@@ -116,8 +118,8 @@ void *co_shm_window_at(const co_shm *shm, int64_t offset)
     return shm->window_base + offset;
 }
 
-/* Takes the memory now: a page that is missing later would be a signal, not an error. Pages are on
-   the NUMA node of the core that does it. */
+/* Allocate now, because a page that is missing later would be a signal instead of an error. Pages
+   are placed on the calling core's NUMA node. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -145,7 +147,7 @@ void co_shm_window_empty(void *base, size_t bytes)
     (void)madvise(base, (bytes + page - 1) / page * page, MADV_REMOVE);
 }
 
-/* Stored after the window: how many members have released it. */
+/* The count of members that have released the window follows it. */
 static size_t window_body(size_t bytes)
 {
     return (bytes + WINDOW_LINE - 1) / WINDOW_LINE * WINDOW_LINE;
