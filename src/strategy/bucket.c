@@ -1,11 +1,9 @@
-/*
- * bucket.c - where buckets end. Must not know what they are used for.
- */
+/* bucket.c - computes the ends of buckets. Does not know what they are used for. */
 #include "strategy/bucket.h"
 
 #include "tensor/store.h"
 
-#define BUCKET_EDGE_PART 4 /* the size of a full bucket over that of the first and the last */
+#define BUCKET_EDGE_PART 4 /* size of a full bucket relative to the first and the last */
 
 size_t co_bucket_elements(double mib)
 {
@@ -19,7 +17,7 @@ size_t co_bucket_end(size_t begin, size_t n, size_t full)
 {
     const size_t edge = full / BUCKET_EDGE_PART, rest = n - begin;
 
-    /* No bucket is smaller than an edge, except where the whole store is. */
+    /* no bucket is smaller than an edge, unless the whole store is */
     if (rest <= 2 * edge)
         return n;
     if (begin == 0)

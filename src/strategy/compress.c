@@ -1,13 +1,13 @@
 /*
- * compress.c - which pieces of the gradient are compressed when, and what ranks keep of what they
- * could not send (error feedback: Seide et al., "1-Bit Stochastic Gradient Descent", INTERSPEECH
- * 2014; Stich, Cordonnier and Jaggi, arXiv:1809.07599; Karimireddy et al., arXiv:1901.09847):
+ * compress.c - when each piece of the gradient is compressed, and the memory of what was not sent
+ * (error feedback: Seide et al., "1-Bit Stochastic Gradient Descent", INTERSPEECH 2014; Stich,
+ * Cordonnier and Jaggi, arXiv:1809.07599; Karimireddy et al., arXiv:1901.09847):
  *
  *   p_k = g_k + e_k,    e_k <- p_k - C(p_k),    g = sum over ranks of C(p_k)
  *
- * Summed over steps, what was applied and what is in the memories is what the gradients were.
+ * Over all steps, the sum of applied gradients plus the memories equals the sum of gradients.
  *
- * Must not know how a compressor works, nor any by name.
+ * Does not know how a compressor works, or any by name.
  */
 #include "strategy/compress.h"
 
@@ -18,13 +18,13 @@
 #include "strategy/bucket.h"
 #include "tensor/store.h"
 
-#define COMPRESS_MIB 4 /* of a piece */
+#define COMPRESS_MIB 4 /* size of a piece */
 
 struct co_compress {
     co_compressor c;
     int64_t start;
     bool error_feedback;
-    size_t n_posted, ready; /* pieces posted; [0, ready) is final */
+    size_t n_posted, ready; /* number of pieces posted; [0, ready) is final */
     uint64_t bytes[2];
     _Alignas(16) unsigned char self[]; /* the compressor's keys and state */
 };
@@ -58,7 +58,8 @@ static co_status compress_read(co_compress *compress, const co_value *map)
     return st;
 }
 
-/* The end of the piece of which a bucket from `begin` on would end at `end`. */
+/* End of a piece whose bucket would end at `end`; extended to the end of a tensor if the compressor
+   needs whole ones. */
 static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t end)
 {
     const co_store *store = c->store;
@@ -70,8 +71,8 @@ static size_t compress_piece_end(const co_compressor *c, size_t *tensor, size_t 
     return *tensor < store->n_tensor ? store->tensor[*tensor].begin : store->n;
 }
 
-/* The cut depends on the store and the size alone, so that it is the same on every rank; and it
-   affects what is sent, so auto is the same wherever ranks are. */
+/* The cut depends only on the store and the size, so it is the same on every rank. It affects what
+   is sent, so `auto` does not depend on where ranks are. */
 static co_status compress_cut(co_compressor *c, double bucket_mib)
 {
     const size_t n = c->store->n;
@@ -159,7 +160,7 @@ void co_compress_destroy(co_compress *compress)
     for (size_t i = 0; i < compress->c.n_piece; i++) {
         co_request *request = compress->c.piece[i].request;
 
-        /* This rank failed in the middle of a step: the others need not wait for it. */
+        /* This rank failed within a step; do not make the others wait for it. */
         if (request && !told)
             co_comm_abort(compress->c.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
         told = told || request;
@@ -177,7 +178,7 @@ bool co_compress_is_on(const co_compress *compress)
     return compress && compress->c.step >= (uint64_t)compress->start;
 }
 
-/* Post every piece that ends by compress->ready. */
+/* Post every piece whose end is final. */
 static co_status compress_post(co_compress *compress)
 {
     co_compressor *c = &compress->c;
@@ -193,7 +194,7 @@ static co_status compress_post(co_compress *compress)
     return CO_OK;
 }
 
-/* Counts what has been sent since `before`, also by a failed operation; returns `st`. */
+/* Count the bytes sent since `before`, also after a failure; returns `st`. */
 static co_status compress_count(co_compress *compress, uint64_t before, co_status st)
 {
     compress->bytes[1] += co_comm_bytes_sent(compress->c.comm) - before;
@@ -204,14 +205,14 @@ co_status co_compress_ready(co_compress *compress, size_t begin, size_t end)
 {
     const uint64_t sent = co_comm_bytes_sent(compress->c.comm);
 
-    /* A range after a gap waits for co_compress_finish. */
+    /* a range after a gap waits for co_compress_finish */
     if (begin <= compress->ready && end > compress->ready)
         compress->ready = end;
     CO_TRY(compress_count(compress, sent, compress_post(compress)));
     return co_comm_progress(compress->c.comm);
 }
 
-/* One message of every piece that has one in flight. */
+/* Take one message of every piece in flight; *more: some have another round. */
 static co_status compress_round(bool *more, co_compressor *c)
 {
     *more = false;
@@ -280,8 +281,8 @@ static float *compress_persistent(bool *share, const co_compress *compress, size
     return c->ops->persistent ? c->ops->persistent(share, c, i - (c->memory ? 1 : 0)) : NULL;
 }
 
-/* Parts of a sum of gradients have their unit; what is the same on all ranks, a direction, has
-   none. */
+/* Only parts of a sum of gradients scale with the loss; a direction that is the same on all ranks
+   does not. */
 void co_compress_rescale(co_compress *compress, double factor)
 {
     bool share;

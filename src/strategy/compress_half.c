@@ -1,10 +1,10 @@
 /*
- * compress_half.c - gradients travel in half precision and are added up in fp32.
+ * compress_half.c - sends gradients in half precision and sums them in fp32.
  *
- * Two ranks send each other everything. With more, each gets a slice of all others', adds it up,
- * and sends the sum, rounded once more: as an all-reduce does, in half the bytes. The errors of
- * both roundings go to a memory, those of the sum to its owner's; so does what exceeds the range of
- * the type.
+ * Two ranks send each other everything. With more, each receives a slice from all others, sums it,
+ * and sends the sum, rounded again: like an all-reduce in half the bytes. The errors of both
+ * roundings go to the memory, those of the sum on its owner; so does what exceeds the range of the
+ * type.
  */
 #include <cohort/ext/compress.h>
 
@@ -12,20 +12,20 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-#define HALF_DIRECT 2            /* maximum number of ranks for which all send everything */
-#define HALF_LINE   ((size_t)32) /* elements: slices are whole cache lines */
+#define HALF_DIRECT 2            /* up to so many ranks send everything to each other */
+#define HALF_LINE   ((size_t)32) /* elements; slices are whole cache lines */
 
 typedef struct half_message {
-    uint16_t *own;       /* what this rank sends; then the sum of all; (slices) */
-    uint16_t *all;       /* (ranks, slice), or of two ranks (ranks, n) */
-    size_t slice;        /* of a rank; those of all cover the piece */
-    co_request **gather; /* (ranks): of each rank's slice; the last is the piece's request */
+    uint16_t *own;       /* what this rank sends; later the sum of all; (slices) */
+    uint16_t *all;       /* (ranks, slice), or with two ranks (ranks, n) */
+    size_t slice;        /* per rank; the slices of all ranks cover the piece */
+    co_request **gather; /* (ranks): one per slice; the last is the piece's request */
 } half_message;
 
 typedef struct half_state {
     half_message *message; /* owned, (pieces) */
     uint16_t *block;       /* owned: all buffers */
-    co_request **request;  /* owned: of all pieces */
+    co_request **request;  /* owned: for all pieces */
 } half_state;
 
 static const co_key half_keys[] = {CO_KEYS_END};
@@ -78,7 +78,7 @@ static co_status half_init(co_compressor *c)
     return CO_OK;
 }
 
-/* out = the sum of n elements of all ranks, in their order. */
+/* out = sum of n elements over all ranks, in rank order. */
 static void half_add(const co_compressor *c, float *out, const uint16_t *all, size_t stride,
                      size_t n)
 {
@@ -113,7 +113,7 @@ static co_status half_post(co_compressor *c, co_piece *piece)
     return CO_OK;
 }
 
-/* This rank's slice is complete: its sum goes to all. */
+/* This rank's slice has arrived from all: send its sum to all. */
 static co_status half_take_slices(co_compressor *c, co_piece *piece)
 {
     const half_state *self = c->self;

@@ -1,16 +1,16 @@
 /*
- * compress_powersgd.c - the gradient of each layer as a product of two thin matrices (Vogels,
+ * compress_powersgd.c - sends the gradient of each layer as a product of two thin matrices (Vogels,
  * Karimireddy and Jaggi, "PowerSGD", arXiv:1905.13727):
  *
  *   P = sum over ranks of M_k Q,   P <- orthonormal,   Q = sum over ranks of M_k^T P,   M = P Q^T
  *
- * one step of a power iteration on the sum, whose Q the next step begins with. Both sums are
+ * This is one step of a power iteration on the sum; the next step starts from its Q. Both sums are
  * ordinary all-reduces of few elements. Tensors of one dimension, and those that it would not make
- * `min_compression` times smaller, travel whole, with P.
+ * `min_compression` times smaller, are sent whole, together with P.
  *
  * A rank keeps M_k - P (M_k^T P)^T, its own part of what was not sent. (PowerSGD as published keeps
- * M_k - P Q^T / ranks: that has the same sum over ranks, which alone matters to the gradient, but
- * heaps up how ranks differ.)
+ * M_k - P Q^T / ranks. That has the same sum over ranks, which is all that matters to the gradient,
+ * but accumulates the differences between ranks.)
  */
 #include <cohort/ext/compress.h>
 
@@ -21,18 +21,18 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-/* A tensor of a piece, or all of a piece where its tensors are not known. */
+/* A tensor of a piece, or the whole piece if its tensors are unknown. */
 typedef struct powersgd_part {
-    size_t begin;           /* in the store */
-    co_vector_matrix shape; /* rank 0: rows elements that travel whole */
+    size_t begin;           /* offset in the store */
+    co_vector_matrix shape; /* rank 0: `rows` elements that are sent whole */
     float *p, *q;           /* messages: P (rank, rows) or (rows); Q (rank, cols) */
-    uint32_t number;        /* of the tensor */
+    uint32_t number;        /* of the tensor; seeds its random numbers */
 } powersgd_part;
 
 typedef struct powersgd_message {
     powersgd_part *part; /* (n_part) */
     size_t n_part;
-    float *p, *q; /* what its parts send, one after another */
+    float *p, *q; /* messages of all its parts */
     size_t n_p, n_q;
 } powersgd_message;
 
@@ -40,8 +40,9 @@ typedef struct powersgd_state {
     int64_t rank;
     bool warm_start;
     double min_compression;
-    float *last;               /* owned; as the store: the last Q where its tensor is, then 0 */
-    float *block;              /* owned; all p and q */
+    float *last;               /* owned; laid out like the store: the last Q at its tensor's place,
+                                  then zeros */
+    float *block;              /* owned; memory of all p and q */
     powersgd_part *part;       /* owned; of all pieces */
     powersgd_message *message; /* owned, (pieces) */
 } powersgd_state;
@@ -108,7 +109,7 @@ static void powersgd_list_parts(powersgd_message *message, const co_compressor *
                                                    .shape = {.rows = piece->end - piece->begin}});
 }
 
-/* Begin of all p and q of a piece in the block. */
+/* Place all p and q of a piece in the block. */
 static float *powersgd_place(powersgd_message *message, float *at)
 {
     message->p = at;
@@ -126,7 +127,7 @@ static float *powersgd_place(powersgd_message *message, float *at)
     return at;
 }
 
-/* Vector k of a tensor's first Q. Ranks draw the same. */
+/* Column k of a tensor's initial Q; the same on all ranks. */
 static void powersgd_draw(float *q, const powersgd_part *part, size_t k, uint64_t step)
 {
     const co_rng rng = {.stream = CO_RNG_COMPRESS, .step = step, .item = part->number};
@@ -170,7 +171,7 @@ static co_status powersgd_init(co_compressor *c)
     return CO_OK;
 }
 
-/* The matrix of a part: this rank's gradient, with the memory if there is one. */
+/* The matrix of a part: this rank's gradient, plus its memory if there is one. */
 static float *powersgd_matrix(const co_compressor *c, const powersgd_part *part)
 {
     return (c->memory ? c->memory : c->store->grad) + part->begin;
@@ -210,7 +211,7 @@ static co_status powersgd_post(co_compressor *c, co_piece *piece)
                               CO_F32, CO_SUM);
 }
 
-/* P is complete: this rank's Q of the part, and what they do not represent of the matrix. */
+/* P is complete: compute this rank's Q of the part, and what they leave of the matrix. */
 static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 {
     const co_store *store = c->store;
@@ -227,8 +228,8 @@ static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
         vector->matrix_add_outer(store->queue, m, -1, part->p, part->q, &part->shape);
 }
 
-/* The start of the next step: Q made orthonormal, as only its span matters and long vectors would
-   hide short ones. A vector that has become zero, which it would stay, is drawn again. */
+/* Q for the next step, orthonormal: only its span matters, and long columns would hide short ones.
+   A column that is zero would stay so, and is redrawn. */
 static co_status powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
 {
     const powersgd_state *self = c->self;
@@ -249,7 +250,7 @@ static co_status powersgd_keep(const co_compressor *c, const powersgd_part *part
     return CO_OK;
 }
 
-/* Q is complete. */
+/* Q is complete: compute the gradient. */
 static co_status powersgd_take_q(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;

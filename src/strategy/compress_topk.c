@@ -1,16 +1,16 @@
 /*
- * compress_topk.c - the largest elements of the gradient travel, with their places (Aji and
+ * compress_topk.c - sends the largest elements of the gradient with their positions (Aji and
  * Heafield, arXiv:1704.05021; Stich, Cordonnier and Jaggi, arXiv:1809.07599; Lin et al., "Deep
  * Gradient Compression", arXiv:1712.01887).
  *
- * Each rank chooses its own, k of each piece, and gets those of all; they are added up in the order
- * of ranks, so that all ranks have the same bits. With ratio 1 and few ranks that is the sum of
- * `sync`.
+ * Each rank chooses its own k elements of each piece and receives those of all; they are summed in
+ * rank order, so that all ranks have the same bits. With ratio 1 and few ranks that equals the sum
+ * of `sync`.
  *
  * `momentum` is that of Deep Gradient Compression, in place of the optimizer's: each rank keeps a
- * velocity u and adds that to its memory, so that what waits there gathers momentum as if it had
- * been sent; where an element is sent, its velocity ends, for it belongs to gradients of old.
- *   u_k <- m u_k + g_k,    p_k = u_k + e_k,    u_k <- 0 where p_k is sent
+ * velocity u and adds it to its memory, so that unsent elements gain momentum as if they had been
+ * sent. The velocity of a sent element is cleared, because it belongs to old gradients.
+ *    u_k <- m u_k + g_k,    p_k = u_k + e_k,    u_k <- 0 where p_k is sent
  */
 #include <cohort/ext/compress.h>
 
@@ -20,7 +20,7 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-/* What a piece sends: places, counted from its begin, then values. */
+/* Message of a piece: positions relative to its begin, then values. */
 typedef struct topk_message {
     size_t k;
     uint32_t *own; /* (2, k) */
@@ -29,9 +29,9 @@ typedef struct topk_message {
 
 typedef struct topk_state {
     double ratio, momentum;
-    float *velocity;       /* owned; as the store; NULL without momentum */
-    uint32_t *block;       /* owned; holds all that follows */
-    uint32_t *room;        /* for selections */
+    float *velocity;       /* owned; laid out like the store; NULL without momentum */
+    uint32_t *block;       /* owned; memory of the following */
+    uint32_t *room;        /* scratch for selections */
     topk_message *message; /* owned, (pieces) */
 } topk_state;
 
@@ -99,8 +99,7 @@ static co_status topk_init(co_compressor *c)
     return CO_OK;
 }
 
-/* Add the contribution of this step to the memory: the gradient, or the velocity that it
-   changes. */
+/* Add this step to the memory: the gradient, or the updated velocity. */
 static void topk_remember(co_compressor *c, const co_piece *piece)
 {
     const topk_state *self = c->self;
@@ -115,8 +114,8 @@ static void topk_remember(co_compressor *c, const co_piece *piece)
         store->vector->add(store->queue, c->memory + piece->begin, velocity ? velocity : grad, n);
 }
 
-/* Remove what is sent from an array. Values that are not finite were sent, or there were too many:
-   they must not come back in every step. */
+/* Clear the sent elements of an array. If values are not finite, clear all of these, or they would
+   come back in every step. */
 static void topk_forget(const co_store *store, float *x, size_t n, const topk_message *message,
                         bool sound)
 {
@@ -148,7 +147,7 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
 }
 
-/* The first is copied: adding it to 0 would lose the sign of a zero. */
+/* Rank 0's values are copied, because adding to 0 would lose the sign of -0. */
 static co_status topk_add(const co_store *store, float *grad, size_t n, const uint32_t *index,
                           size_t k, int rank)
 {

@@ -1,23 +1,21 @@
 /*
- * hogwild.c - ranks update the same weights whenever they please (Recht et al., "Hogwild!",
- * NIPS 2011).
+ * hogwild.c - ranks update the same weights at any time (Recht et al., "Hogwild!", NIPS 2011).
  *
- * Each rank goes through its own samples, takes the mean gradient over its part of a batch at
- * whatever the weights are by then, and moves the weights that all share. Nobody waits for anybody
- * but at the end of an epoch, where results are added up, and at the end of the run.
+ * Each rank goes through its own samples, computes the mean gradient over its part of a batch with
+ * the weights as they are, and updates the weights that all share. Ranks wait for each other only
+ * at the end of an epoch, where results are added up, and at the end of the run.
  *
- * The race, declared: store->param is memory that all ranks read in forward and backward and
- * write in co_optim_update, without locks and without atomics. What is raced on is each weight, a
- * float on its own. On the machines that we run on an aligned float is read and written whole, so
- * a rank sees a value that some rank has written; between a rank's read and write of a weight
- * another rank's step may be lost. That is what the paper allows for: steps are small, some are
- * lost or taken along a gradient that is a little old, and the descent continues. Nothing else is
- * shared, and no address or size depends on a weight, so a torn or lost value can do no other
- * harm. In C this is a data race all the same, hidden from the compiler by ranks being processes,
- * each with its own mapping. Two runs do not give the same bytes.
+ * The race: store->param is memory that all ranks read in forward and backward and write in
+ * co_optim_update, without locks or atomics. The race is on each weight separately. On the machines
+ * that we support an aligned float is read and written whole, so a rank sees a value that some rank
+ * has written; between a rank's read and write of a weight, another rank's update may be lost. The
+ * paper allows for that: steps are small, some are lost or use a slightly old gradient, and the
+ * descent continues. Nothing else is shared, and no address or size depends on a weight, so a lost
+ * value can do no other harm. In C this is a data race nevertheless, hidden from the compiler
+ * because ranks are processes with separate mappings. Runs are not reproducible.
  *
- * The optimizer's state is each rank's own: it follows the rank's own gradients. So are the
- * running statistics of batch norm, until their mean over ranks is taken at the end.
+ * The optimizer's state is per rank, because it follows the rank's own gradients. So are the
+ * running statistics of batch norm, until they are averaged over ranks at the end.
  */
 #include "strategy/shared.h"
 #include "strategy/strategy.h"
@@ -50,10 +48,10 @@ static bool hogwild_is_local(const co_strategy *strategy, uint64_t step)
 static co_status hogwild_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
     co_weights_allow(strategy, step);
-    return co_comm_progress(strategy->comm); /* whether another rank has failed */
+    return co_comm_progress(strategy->comm); /* finds out whether another rank has failed */
 }
 
-/* All steps of all ranks are in the weights. */
+/* After it, the weights contain all steps of all ranks. */
 static co_status hogwild_meet(co_strategy *strategy)
 {
     return co_comm_barrier(strategy->comm);

@@ -1,22 +1,22 @@
 /*
- * local.c - average weights every H steps instead of gradients at every step (local SGD).
+ * local.c - averages weights every H steps instead of gradients at every step (local SGD).
  *
- * In between each rank takes ordinary steps on its own samples, so traffic falls by a factor of
- * H (Stich, arXiv:1805.09767). Before `start` the gradients are summed as in `sync`, for local
+ * In between, each rank takes ordinary steps on its own samples, so traffic shrinks by a factor of
+ * H (Stich, arXiv:1805.09767). Before `start` gradients are summed as in `sync`, because local
  * steps do most harm while the loss falls steeply (post-local SGD: Lin et al., arXiv:1808.07217).
- * With H = 1 and plain SGD the mean of the new weights is one step along the mean gradient,
- * that is `sync` up to rounding; tests/strategy/test_local.c relies on it.
+ * With H = 1 and plain SGD, the mean of the new weights is one step along the mean gradient, which
+ * is `sync` up to rounding; tests/strategy/test_local.c relies on it.
  *
- * With `outer` the mean of a round is not taken as it is: the way from the weights x that ranks
- * had in common at its beginning is the gradient of an outer step,
- *   d = x - mean,  v = momentum v + d,  x = x - lr v                (heavy ball: SlowMo, Wang et
- * al., arXiv:1910.00643, at a constant inner rate), or with nesterov
- *   x = x - lr (d + momentum v)                                     (DiLoCo: Douillard et al.,
- * arXiv:2311.08105, with lr 0.7 and momentum 0.9).
+ * With `outer`, the change from the common weights x at the start of a round to the mean at its end
+ * is the gradient of an outer step,
+ *   d = x - mean,  v = momentum v + d,  x = x - lr v
+ * (heavy ball: SlowMo, Wang et al., arXiv:1910.00643, at a constant inner rate), or with nesterov
+ *   x = x - lr (d + momentum v)
+ * (DiLoCo: Douillard et al., arXiv:2311.08105, with lr 0.7 and momentum 0.9).
  *
- * The optimizer's state stays with its rank: it follows the rank's own gradients, these papers
- * leave it there, and averaging it would double or triple the traffic. Running statistics of
- * batch norm are averaged with the weights that they belong to.
+ * The optimizer's state is per rank: it follows the rank's own gradients, these papers keep it
+ * local, and averaging it would double or triple the traffic. Running statistics of batch norm are
+ * averaged together with the weights.
  */
 
 #include "core/mem.h"
@@ -34,10 +34,10 @@ typedef struct local_state {
     const co_value *outer_value; /* NULL: none */
     double bucket_mib;
     local_outer outer;
-    uint64_t step;      /* under way */
+    uint64_t step;      /* current */
     co_reducer reducer; /* of gradients, before `start` */
     co_weights_used used;
-    float *common;   /* owned; weights at the beginning of the round; NULL without `outer` */
+    float *common;   /* owned; weights at the start of the round; NULL without `outer` */
     float *velocity; /* owned; likewise */
 } local_state;
 
@@ -161,8 +161,7 @@ static co_status local_before_update(co_strategy *strategy, const co_strategy_st
     return CO_OK;
 }
 
-/* store->param is the mean; it becomes the change, the change along the velocity, and the new
-   weights. */
+/* store->param holds the mean; it becomes the change d, the outer step, and the new weights. */
 static void local_step_outer(local_state *self, const co_store *store)
 {
     const float momentum = (float)self->outer.momentum, lr = (float)self->outer.lr;
@@ -201,7 +200,7 @@ static co_status local_after_update(co_strategy *strategy, const co_strategy_ste
     return local_averages(self, step->step) ? local_end_round(strategy) : CO_OK;
 }
 
-/* The outer step, as local_step_outer takes it. */
+/* The outer step of local_step_outer, in terms of co_strategy_merge. */
 static co_strategy_merge local_merge(const co_strategy *strategy)
 {
     const local_state *self = strategy->self;
@@ -215,7 +214,7 @@ static co_strategy_merge local_merge(const co_strategy *strategy)
     return merge;
 }
 
-/* Both only change where all ranks agree. */
+/* Both change only when all ranks synchronize, so they are equal on all. */
 static float *local_persistent(const co_strategy *strategy, size_t i)
 {
     const local_state *self = strategy->self;

@@ -1,14 +1,14 @@
 /*
- * one_shot.c - every rank trains alone to the end; then the weights are averaged, once
- * (SimuParallelSGD: Zinkevich et al., "Parallelized Stochastic Gradient Descent", NIPS 2010).
+ * one_shot.c - every rank trains alone; the weights are averaged once, at the end (SimuParallelSGD:
+ * Zinkevich et al., "Parallelized Stochastic Gradient Descent", NIPS 2010).
  *
- * The paper's loss is convex and all ranks start from one w_0, which `init: common` keeps. With
- * `init: per-rank` each draws weights of its own. Hidden units of a network can be permuted without
- * changing what it computes, so such ranks end in places that do not match unit by unit, and the
- * mean of two good networks is a bad one: offered to show just that.
+ * The paper's loss is convex and all ranks start from the same w_0, as with `init: common`. With
+ * `init: per-rank` each rank draws its own weights. Hidden units can be permuted without changing
+ * what a network computes, so such ranks end with weights that do not match unit by unit, and the
+ * mean of two good networks is a bad one. The option exists to show that.
  *
- * The optimizer's state stays with its rank and ends with the run. Running statistics of batch norm
- * are averaged with the weights.
+ * The optimizer's state is per rank. Running statistics of batch norm are averaged with the
+ * weights.
  */
 #include "strategy/strategy.h"
 #include "strategy/weights.h"

@@ -1,6 +1,6 @@
 /*
- * reduce.c - bucketed all-reduce in the background of the backward pass (Li et al., "PyTorch
- * Distributed", VLDB 2020). Must not know what is summed, nor what the sum is used for.
+ * reduce.c - bucketed all-reduce that overlaps with the backward pass (Li et al., "PyTorch
+ * Distributed", VLDB 2020). Does not know what is summed, or what the sum is used for.
  */
 #include "strategy/reduce.h"
 
@@ -75,7 +75,7 @@ static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
     return co_comm_enqueue(&bucket->request, reducer->comm, &args);
 }
 
-/* [0, end) is final; the new part of it is added to the sum of this rank's earlier terms. */
+/* [0, end) is final: add the new range to the sum of this rank's earlier terms. */
 static void reduce_advance(co_reducer *reducer, size_t end)
 {
     if (reducer->tree)
@@ -83,7 +83,7 @@ static void reduce_advance(co_reducer *reducer, size_t end)
     reducer->ready = end;
 }
 
-/* Start to reduce every bucket that ends by reducer->ready. */
+/* Post every bucket whose end is final. */
 static co_status reduce_post(co_reducer *reducer)
 {
     for (; reducer->n_posted < reducer->n_bucket; reducer->n_posted++) {
@@ -98,7 +98,7 @@ static co_status reduce_post(co_reducer *reducer)
 
 co_status co_reducer_ready(co_reducer *reducer, size_t begin, size_t end)
 {
-    /* A range after a gap waits for co_reducer_post. */
+    /* a range after a gap waits for co_reducer_post */
     if (begin <= reducer->ready && end > reducer->ready)
         reduce_advance(reducer, end);
     CO_TRY(reduce_post(reducer));
@@ -111,7 +111,7 @@ co_status co_reducer_post(co_reducer *reducer)
     return reduce_post(reducer);
 }
 
-/* Its request is complete. */
+/* Pass on the next bucket, whose request is complete. */
 static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
     const co_reducer_bucket *bucket = &reducer->bucket[reducer->n_taken++];
@@ -121,7 +121,8 @@ static co_status reduce_hand_on(co_reducer *reducer, co_reducer_fn fn, void *arg
 
 co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
-    bool done = !reducer->queue; /* what a queue is given does not depend on which rank is ahead */
+    bool done = !reducer->queue; /* with a queue, the queued work must not depend on which rank is
+                                    ahead */
 
     while (done && reducer->n_taken < reducer->n_posted) {
         CO_TRY(co_request_test(&done, reducer->bucket[reducer->n_taken].request));
@@ -138,8 +139,8 @@ co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
         CO_TRY(co_request_order(reducer->bucket[reducer->n_taken].request, reducer->queue));
         CO_TRY(reduce_hand_on(reducer, fn, arg));
     }
-    /* Not one by one before: the number of requests of a step does not depend on which rank is
-       ahead. */
+    /* Destroyed together, so that the number of requests a step uses does not depend on which rank
+       is ahead. */
     for (size_t i = 0; i < reducer->n_taken; i++) {
         co_request_destroy(reducer->bucket[i].request);
         reducer->bucket[i].request = NULL;
@@ -159,7 +160,7 @@ void co_reducer_fini(co_reducer *reducer)
     for (size_t i = 0; i < reducer->n_bucket; i++) {
         co_request *request = reducer->bucket[i].request;
 
-        /* This rank failed in the middle of a step: the others need not wait for it. */
+        /* This rank failed within a step; do not make the others wait for it. */
         if (request && !told)
             co_comm_abort(reducer->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
         told = told || request;

@@ -1,6 +1,4 @@
-/*
- * registry.c - every strategy, and every compressor of gradients, by name.
- */
+/* registry.c - the strategies and gradient compressors, by name. */
 #include "strategy/compress.h"
 #include "strategy/strategy.h"
 

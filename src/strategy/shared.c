@@ -1,12 +1,12 @@
 /*
- * shared.c - one array of weights for all ranks. Must not know which rank may write what, and when.
+ * shared.c - one array of weights for all ranks. Does not know which rank may write what, or when.
  */
 #include "strategy/shared.h"
 
 #include "strategy/weights.h"
 #include "tensor/store.h"
 
-/* Never 0, which no window has. */
+/* Never 0, because a window cannot be empty. */
 static size_t shared_bytes(const co_store *store)
 {
     return (store->n + CO_STORE_ALIGN) * sizeof(float);

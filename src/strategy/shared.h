@@ -1,15 +1,13 @@
-/*
- * shared.h - weights in memory that all ranks read and write.
- */
+/* shared.h - weights in memory that all ranks read and write. */
 #ifndef CO_STRATEGY_SHARED_H
 #define CO_STRATEGY_SHARED_H
 
 #include <cohort/ext/strategy.h>
 
-/* Rank 0's weights in memory that the ranks of `local` share, lent to each rank's store; and its
-   running statistics, a copy for each. Collective over all ranks. */
+/* Put rank 0's weights into memory that the ranks of `local` share and lend it to each rank's
+   store; each rank gets a copy of rank 0's running statistics. Collective over all ranks. */
 co_status co_shared_open(float **weights, const co_strategy *strategy, co_comm *local);
-/* Copy the present weights back into the store's own memory. `weights` may be NULL. */
+/* Copy the weights back into the store's own memory. `weights` may be NULL. */
 void co_shared_close(const co_strategy *strategy, co_comm *local, float *weights);
 
 #endif

@@ -3,18 +3,17 @@
  * Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server",
  * NIPS 2013). The parameter server is a window of memory that all ranks share.
  *
- * A rank reads the weights, takes its step on what it has read, and adds what the step has changed
- * to the weights. Before it reads for step t, every rank has added its step t - 1 - bound: it may
- * be `bound` steps ahead of the slowest and no more. It may see newer steps of others, as in the
- * paper; but a step t is added only when every rank has read for step t - bound, so that with
- * bound 0 all ranks read the same weights, and the run is that of `sync` but for rounding: the
- * order in which steps are added is free. What a read lacks at most, in steps of the slowest rank,
- * is counted and reported.
+ * A rank reads the weights, makes its step on the copy, and adds the change to the shared weights.
+ * It reads for step t only when every rank has added its step t - 1 - bound, so it is at most
+ * `bound` steps ahead of the slowest. It may see newer steps of others, as in the paper. But a step
+ * t is added only when every rank has read for step t - bound, so that with bound 0 all ranks read
+ * the same weights, and the run equals `sync` up to rounding, as the order of addition varies. The
+ * staleness of reads relative to the slowest rank is counted and reported.
  *
- * The optimizer sees `ranks` times the rank's part of the gradient of the global batch, and a
- * step counts 1 / ranks: the sum over ranks is the step of `sync` with plain SGD, momentum and
- * weight decay, however the samples are distributed; with others it is the mean of steps along
- * full-sized gradients. The optimizer's state is each rank's own.
+ * The optimizer gets `ranks` times the rank's part of the gradient of the global batch, and a step
+ * counts 1 / ranks. With plain SGD, momentum and weight decay the sum over ranks is the step of
+ * `sync`, however samples are distributed; with other optimizers it is the mean of steps along
+ * full-sized gradients. The optimizer's state is per rank.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -24,17 +23,17 @@
 #include "strategy/strategy.h"
 #include "strategy/weights.h"
 
-#define SSP_LINE  128                /* two cache lines: the prefetcher fetches them in pairs */
-#define SSP_CHUNK ((size_t)16 << 10) /* weights under one lock */
+#define SSP_LINE  128                /* two cache lines, because the prefetcher fetches pairs */
+#define SSP_CHUNK ((size_t)16 << 10) /* weights per lock */
 
 #define SSP_SPINS    64
 #define SSP_YIELD_NS UINT64_C(1000000)
 #define SSP_SLEEP_US 100
 
-/* The progress of a rank. */
+/* Progress of a rank. */
 typedef struct ssp_clock {
-    _Alignas(SSP_LINE) _Atomic uint64_t added; /* steps that are in the weights */
-    _Atomic uint64_t read;                     /* the step that the weights were last read for */
+    _Alignas(SSP_LINE) _Atomic uint64_t added; /* steps added to the weights */
+    _Atomic uint64_t read;                     /* step for which the weights were last read */
 } ssp_clock;
 
 typedef struct ssp_lock {
@@ -47,12 +46,12 @@ typedef struct ssp_state {
     void *window;     /* owned: clocks, locks, weights */
     ssp_clock *clock; /* (ranks) */
     ssp_lock *lock;   /* (n_chunk) */
-    float *weights;   /* of all ranks */
-    float *view;      /* owned; the weights as this rank has read them */
-    uint64_t *lack;   /* owned, (bound + 1): reads by the steps that they lacked */
+    float *weights;   /* shared by all ranks */
+    float *view;      /* owned; the weights as last read */
+    uint64_t *lack;   /* owned, (bound + 1): number of reads by staleness */
 } ssp_state;
 
-/* A wait in progress. */
+/* State of a wait. */
 typedef struct ssp_wait {
     uint64_t spins, start_ns;
 } ssp_wait;
@@ -97,8 +96,8 @@ static co_status ssp_start(co_strategy *strategy)
     return co_comm_barrier(strategy->comm);
 }
 
-/* Give way for a moment; fails when another rank has failed or the wait has lasted too long.
-   `rank`: who is waited for; -1: whoever holds a lock. */
+/* Back off for a moment; fails if another rank has failed or the wait times out. `rank`: the one
+   waited for; -1: the holder of a lock. */
 static co_status ssp_hold(const co_strategy *strategy, ssp_wait *wait, int rank)
 {
     const co_comm *comm = strategy->comm;
@@ -138,7 +137,7 @@ static void ssp_give(ssp_lock *lock)
     atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
-/* Wait until every rank has added `steps` steps; *slowest is what the slowest has by then. */
+/* Wait until every rank has added `steps` steps; *slowest: steps added by the slowest. */
 static co_status ssp_wait_added(uint64_t *slowest, const co_strategy *strategy, uint64_t steps)
 {
     const ssp_state *self = strategy->self;
@@ -168,7 +167,7 @@ static co_status ssp_wait_read(const co_strategy *strategy, uint64_t step)
     return CO_OK;
 }
 
-/* The chunk after `i` others. Ranks begin at different ones, so they seldom meet. */
+/* The i-th chunk that this rank visits. Ranks start at different chunks, so they rarely collide. */
 static size_t ssp_chunk(const co_strategy *strategy, size_t i)
 {
     const ssp_state *self = strategy->self;
@@ -184,7 +183,7 @@ static size_t ssp_chunk_end(const co_strategy *strategy, size_t chunk)
     return end < strategy->store->n ? end : strategy->store->n;
 }
 
-/* What the step has changed goes into the weights. */
+/* Add the change of this step to the shared weights. */
 static co_status ssp_add(const co_strategy *strategy)
 {
     const ssp_state *self = strategy->self;
@@ -248,15 +247,15 @@ static co_status ssp_after_update(co_strategy *strategy, const co_strategy_step 
     return co_comm_progress(strategy->comm);
 }
 
-/* All ranks have all steps of all. */
+/* After it, all ranks have all steps of all ranks. */
 static co_status ssp_meet(co_strategy *strategy)
 {
     CO_TRY(co_comm_barrier(strategy->comm));
     return ssp_read(strategy);
 }
 
-/* Clocks are the number of steps since the beginning; the barrier keeps a rank from moving weights
-   that another still reads. */
+/* Clocks count steps from the start of the run. The barrier keeps a rank from changing weights that
+   another is still reading. */
 static co_status ssp_resume(co_strategy *strategy, uint64_t step)
 {
     ssp_state *self = strategy->self;
@@ -271,7 +270,7 @@ static co_status ssp_resume(co_strategy *strategy, uint64_t step)
     return co_comm_barrier(strategy->comm);
 }
 
-/* All ranks end with all steps, and know what all reads lacked. */
+/* Read all steps, and sum the counts of staleness over ranks. */
 static co_status ssp_finish(co_strategy *strategy)
 {
     ssp_state *self = strategy->self;

@@ -1,19 +1,18 @@
 /*
- * stale.c - apply the gradients of step t at step t + k, so that their all-reduce has k steps of
- * computing to overlap with:
+ * stale.c - applies the gradients of step t at step t + k, so that their all-reduce overlaps with k
+ * steps of computing:
  *   w(t+1) = w(t) - lr sum over ranks of m_i/n g_i(w(t-k))
  * (delayed SGD: Langford, Smola and Zinkevich, "Slow Learners are Fast", NIPS 2009.) All ranks
- * apply the same sums, so they hold the same weights.
+ * apply the same sums, so their weights are equal.
  *
- * A ring of k buffers holds the sums under way: at step t the gradient of this rank takes the
- * place of the sum of step t - k, which goes to the optimizer. The first k steps have nothing to
- * apply and update nothing, and the last k sums are never applied: T steps make T - k updates.
- * With k = 0 the calls are those of `sync`.
+ * A ring of k buffers holds the pending sums: at step t this rank's gradient replaces the sum of
+ * step t - k, which goes to the optimizer. The first k steps update nothing, and the last k sums
+ * are never applied: T steps make T - k updates. With k = 0 the calls are those of `sync`.
  *
- * `racy` is what PyTorch's tutorial does when its all_reduce is made asynchronous and the handle
- * is dropped: the optimizer reads gradients that may be summed, in part or not at all. The race is
- * between stale_before_update and stale_after_update and nowhere else: the sum is waited for before
- * backward writes the buffer again. Ranks drift apart; the weights of rank 0 count in the end.
+ * `racy` reproduces what happens in PyTorch's tutorial if its all_reduce is made asynchronous and
+ * the handle is dropped: the optimizer reads gradients that may be summed partly or not at all. The
+ * race is only between stale_before_update and stale_after_update: the sum is complete before
+ * backward writes the buffer again. Ranks drift apart; at the end rank 0's weights are used.
  */
 #include "core/mem.h"
 #include "strategy/reduce.h"
@@ -22,7 +21,7 @@
 
 typedef struct stale_slot {
     co_reducer reducer;
-    float *sum; /* owned; NULL: the store's gradient is reduced where it is */
+    float *sum; /* owned; NULL: the store's gradient is reduced in place */
 } stale_slot;
 
 typedef struct stale {
@@ -30,7 +29,7 @@ typedef struct stale {
     bool racy;
     double bucket_mib;
     size_t n_slot;
-    stale_slot *slot; /* owned; a ring: step t uses slot t mod k */
+    stale_slot *slot; /* owned; ring: step t uses slot t mod k */
 } stale;
 
 static const co_key stale_keys[] = {
@@ -89,7 +88,7 @@ static bool stale_replicas_in_sync(const co_strategy *strategy)
     return !((const stale *)strategy->self)->racy;
 }
 
-/* A race is between the ranks' updates; the step ends after it for all. */
+/* Even with a race ranks meet in each step: it ends when the sum is complete. */
 static bool stale_synchronizes(const co_strategy *strategy, uint64_t step)
 {
     (void)strategy;
@@ -111,7 +110,7 @@ static co_status stale_grad_ready(co_strategy *strategy, size_t begin, size_t en
     return co_comm_progress(strategy->comm);
 }
 
-/* This step's gradient for the sum of k steps ago. */
+/* Exchange this step's gradient with the sum of k steps ago. */
 static co_status stale_exchange(co_strategy *strategy, const co_strategy_step *step)
 {
     stale *self = strategy->self;
@@ -144,7 +143,7 @@ static co_status stale_after_update(co_strategy *strategy, const co_strategy_ste
     return self->racy ? co_reducer_wait(&self->slot[0].reducer, NULL, NULL) : CO_OK;
 }
 
-/* The sums under way are complete, and wait for their step. */
+/* Complete the pending sums, which remain in their slots. */
 static co_status stale_quiesce(co_strategy *strategy)
 {
     stale *self = strategy->self;
@@ -169,7 +168,7 @@ static co_status stale_finish(co_strategy *strategy)
     return self->racy ? co_weights_broadcast(strategy) : CO_OK;
 }
 
-/* Rank 0's weights, as they are. */
+/* Rank 0's weights, unchanged. */
 static co_strategy_merge stale_merge(const co_strategy *strategy)
 {
     const stale *self = strategy->self;

@@ -1,14 +1,14 @@
 /*
- * strategy.c - a strategy from its config, and its hooks.
+ * strategy.c - creates a strategy from its config and calls its hooks.
  *
- * Must not know any strategy by name but the default, nor what a hook does.
+ * Does not know any strategy by name but the default, or what a hook does.
  */
 #include "strategy/strategy.h"
 
 #include "core/mem.h"
 #include "device/device.h"
 
-/* Memory that ranks share is the host's. */
+/* Memory that ranks share is host memory. */
 static co_status strategy_check_device(const co_strategy *strategy, const co_value *value)
 {
     const unsigned shared = CO_STRATEGY_NEEDS_WINDOW | CO_STRATEGY_NEEDS_THREADS;

@@ -1,17 +1,16 @@
 /*
- * sync.c - synchronous SGD: every step, the gradients of all ranks are added up before any weight
- * moves, so all ranks hold the same weights.
+ * sync.c - synchronous SGD: in every step the gradients of all ranks are summed before the update,
+ * so all ranks have the same weights.
  *
- * Gradients are already divided by the size of the global batch, so their plain sum is the
- * gradient of the whole batch however unevenly its samples are distributed: sum of m_k/n g_k. The
- * sum is taken bucket by bucket, in the background of the backward pass; with `compress` of what a
- * compressor makes of the gradients.
+ * Gradients are already divided by the size of the global batch, so their plain sum is the gradient
+ * of the whole batch however its samples are distributed: sum of m_k/n g_k. The sum is computed
+ * bucket by bucket while backward runs; with `compress`, of the compressed gradients.
  *
- * Ranks that share memory can update parts of the weights, each a whole number of cache lines,
- * instead of all of them all: `update: parts`, as the strategy threads does. The weights are then
- * one array for all ranks of a host; nobody writes one before the sum is there, so after all ranks
- * have read it, and the step ends when all have written theirs. An update is the same arithmetic
- * for each weight whoever does it, so the bits are those of `update: whole`.
+ * With `update: parts`, ranks that share memory each update a part of the weights (whole cache
+ * lines) instead of all of them, as the strategy threads does. The weights are then one array for
+ * all ranks of a host. Nobody writes it before the sum is complete, which is after all ranks have
+ * read it, and the step ends when all have written their parts. The arithmetic for each weight is
+ * the same, so the bits are those of `update: whole`.
  */
 #include "device/device.h"
 #include "strategy/compress.h"
@@ -21,14 +20,14 @@
 #include "strategy/weights.h"
 #include "tensor/store.h"
 
-/* Below this, fetching the weights that another rank has written from its caches, and waiting once
-   more, takes longer than the update saves. */
+/* Below this size, fetching the weights that another rank wrote from its caches, plus one more
+   wait, costs more than the update saves. */
 #define SYNC_PARTS_MIN ((size_t)1 << 23)
 
 typedef struct sync_state {
     double bucket_mib;
     int reduction, update;
-    float *weights;                 /* owned; shared by all ranks; NULL: each has its own */
+    float *weights;                 /* owned; shared by all ranks; NULL: each rank has its own */
     const co_value *compress_value; /* NULL: none */
     co_compress *compress;          /* owned; likewise */
     co_reducer reducer;
@@ -89,7 +88,7 @@ static bool sync_replicas_in_sync(const co_strategy *strategy)
     return true;
 }
 
-/* Each rank decides for itself: weights are the same everywhere, shared or not. */
+/* Each rank may decide for itself: the values are the same, shared or not. */
 static bool sync_divides(const co_strategy *strategy, const co_comm *local)
 {
     const sync_state *self = strategy->self;
@@ -111,14 +110,14 @@ static co_status sync_start(co_strategy *strategy)
         return co_weights_broadcast(strategy);
     st = co_shared_open(&self->weights, strategy, local);
     if (st == CO_E_UNSUPPORTED && self->update == SYNC_AUTO)
-        return CO_OK; /* each has weights of its own, and they are the same */
+        return CO_OK; /* fall back to own weights, which are the same on all ranks */
     CO_TRY(st);
     strategy->update_begin = co_store_slice(n, co_comm_rank(local), co_comm_size(local));
     strategy->update_end = co_store_slice(n, co_comm_rank(local) + 1, co_comm_size(local));
     return CO_OK;
 }
 
-/* What this rank updates of a bucket. */
+/* Update this rank's part of a bucket. */
 static co_status sync_update(void *arg, size_t begin, size_t end)
 {
     co_strategy *strategy = arg;
@@ -147,7 +146,7 @@ static co_status sync_shard_ready(co_strategy *strategy)
     return co_comm_progress(strategy->comm);
 }
 
-/* The sum of what was sent; `reduction: mean` divides it. */
+/* The gradient becomes the sum of what was sent, or its mean. */
 static co_status sync_decompress(co_strategy *strategy)
 {
     sync_state *self = strategy->self;

@@ -1,14 +1,13 @@
 /*
- * threads.c - ranks are threads of one process and hold one set of weights between them.
+ * threads.c - ranks are threads of one process and share one set of weights.
  *
- * What DataParallel does by copying the network to every device at every step: gradients are
- * summed as in `sync`, bit for bit; then each rank updates its part of the weights alone, a whole
- * number of cache lines, and waits until the others have. The optimizer's work is divided by the
- * number of ranks, and so is the memory for its state that is ever touched. Nobody writes a
- * weight before the sum is there, so after all ranks have read all weights.
+ * Similar to DataParallel, without copying the network in every step: gradients are summed as in
+ * `sync`, with the same bits; then each rank updates its part of the weights (whole cache lines)
+ * and waits for the others. This divides the optimizer's work by the number of ranks, and the
+ * memory for its state that is touched. Nobody writes a weight before the sum is complete, which is
+ * after all ranks have read the weights.
  *
- * It works on any memory that ranks share; that they are threads is what `cohort train` makes of
- * `needs`.
+ * Works on any memory that ranks share; `needs` is what makes `cohort train` use threads.
  */
 #include "strategy/reduce.h"
 #include "strategy/shared.h"

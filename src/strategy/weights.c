@@ -1,10 +1,11 @@
 /*
- * weights.c - one set of weights from many. Must not know when, nor what ranks do in between.
+ * weights.c - makes the weights of all ranks equal. Does not know when, or what ranks do in
+ * between.
  *
- * A rank's weights count by its share of the samples used since ranks last agreed, n_k / n: a rank
- * that saw twice as many moved twice as far for a reason, one that saw none adds nothing. Every
- * rank knows n and its own n_k without talking. Running statistics are averaged by the same
- * shares, as they describe what these weights do to those samples.
+ * A rank's weights count by its share of the samples used since the ranks last had equal weights,
+ * n_k / n: a rank that saw twice as many has moved further for a reason, and one that saw none
+ * contributes nothing. Every rank knows n and its own n_k without communication. Running statistics
+ * are averaged with the same shares, because they describe these weights on those samples.
  */
 #include "strategy/weights.h"
 
@@ -45,7 +46,8 @@ void co_weights_count(co_weights_used *used, const co_strategy_step *step)
     used->count[1] += step->global;
 }
 
-/* In double: a share rounded to float would move all weights the same way at every average. */
+/* The share stays a double: rounded to float it would scale all weights the same way at every
+   average. */
 static co_status weights_combine(const co_strategy *strategy, float *x, size_t n, double share)
 {
     const co_store *store = strategy->store;
