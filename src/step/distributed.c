@@ -1,8 +1,8 @@
 /*
- * distributed.c - one update: gradients over all ranks, clipped, applied at the scheduled rate.
+ * distributed.c - one update: gradients summed over ranks, clipped, applied at the scheduled rate.
  *
- * Brings a strategy, an optimizer and a schedule together over one flat store. Must not know
- * data, epochs or metrics.
+ * Combines a strategy, an optimizer and a schedule over one flat store. Does not know data, epochs
+ * or metrics.
  */
 #include <math.h>
 
@@ -23,7 +23,7 @@ static co_status distributed_draw_weights(void *owner, uint64_t offset)
     return co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
-/* A gradient that waits for a later step would keep the loss scale of its own. */
+/* Whether gradients are kept for later steps; they would have the loss scale of their own step. */
 static bool distributed_keeps_gradients(const co_strategy *strategy)
 {
     return strategy->delayed || (co_strategy_replicas_in_sync(strategy) &&
@@ -46,7 +46,7 @@ static size_t distributed_grad_bytes(const co_distributed *d)
     return d->options.model->store->n * sizeof(float);
 }
 
-/* Where ranks share memory the sum over them is computed in the memory of the gradients. */
+/* Allocate the gradients where ranks share memory, so that they can be summed in place. */
 static co_status distributed_lend_grad(co_distributed *d)
 {
     co_comm *comm = d->options.comm;
@@ -131,7 +131,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     return CO_OK;
 }
 
-/* Books the time since `start_ns` as the strategy's; passes on `st`. */
+/* Count the time since `start_ns` as the strategy's; returns `st`. */
 static co_status distributed_synced(co_distributed *d, uint64_t start_ns, co_status st)
 {
     d->sync_ns += co_clock_ns() - start_ns;
@@ -227,8 +227,7 @@ static co_profiler *distributed_profiler(const co_distributed *d)
     return d->options.model->profiler;
 }
 
-/* Called from within the strategy when the sum of a range is complete; this time is not the
-   strategy's. */
+/* Called from the strategy when the sum of a range is complete; not counted as its time. */
 static co_status distributed_update_early(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
@@ -242,7 +241,7 @@ static co_status distributed_update_early(void *arg, size_t begin, size_t end)
     return st;
 }
 
-/* Values that persist between steps: a device keeps them itself, from the first step on. */
+/* Values that persist between steps; a device keeps them itself after the first step. */
 static co_status distributed_set_values(co_distributed *d)
 {
     co_store *store = d->options.model->store;
@@ -253,8 +252,8 @@ static co_status distributed_set_values(co_distributed *d)
     return co_values_set(store, d->updates + 1, &d->scaler.state);
 }
 
-/* Before the first gradient of a step: what is known of its update. A range may be updated as soon
-   as its sum is complete, unless a norm or an overflow of the whole gradient decides about it. */
+/* Set the values of this step's update before its first gradient. A range may be updated as soon as
+   its sum is complete, unless the update depends on the whole gradient (norm, overflow). */
 static co_status distributed_begin_step(co_distributed *d)
 {
     const co_progress progress = {.step = d->step.step,
@@ -311,7 +310,7 @@ co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool
     return CO_OK;
 }
 
-/* A rank, or a shard, without samples has computed nothing. */
+/* A rank or shard without samples has computed no gradient; make it zero. */
 static void distributed_complete_gradient(co_distributed *d)
 {
     const co_store *store = d->options.model->store;

@@ -1,4 +1,4 @@
-/* distributed_internal.h - the distributed optimizer's state, for its files. */
+/* distributed_internal.h - the distributed optimizer's state, for its source files. */
 #ifndef CO_STEP_DISTRIBUTED_INTERNAL_H
 #define CO_STEP_DISTRIBUTED_INTERNAL_H
 
@@ -8,41 +8,41 @@
 #include "strategy/strategy.h"
 
 struct co_distributed {
-    co_distributed_options options; /* texts are not used after create */
+    co_distributed_options options; /* its texts are only used in create */
     co_config *config;              /* owned if `owns_config` */
     bool owns_config;
     co_optim *optim;
     co_schedule *schedule;
     co_strategy *strategy;
-    uint64_t updates;      /* made by the optimizer so far, as the host knows */
-    co_strategy_step step; /* under way */
-    float *grad;           /* owned; gradients where all ranks can read them; NULL: the store's */
-    bool begun;            /* this step: the store's values are set */
-    bool current;          /* persistent values are in the store's values */
-    bool has_gradient;     /* this step has written store->grad */
+    uint64_t updates;      /* made by the optimizer, as far as the host knows */
+    co_strategy_step step; /* current */
+    float *grad;           /* owned; gradients in memory that ranks share; NULL: the store's own */
+    bool begun;            /* the store's values are set for this step */
+    bool current;          /* the store's values have the persistent ones */
+    bool has_gradient;     /* store->grad was written in this step */
     double lr;
     co_scaler scaler;
-    co_segment *frozen; /* owned; (n_frozen) tensors that are not trained */
+    co_segment *frozen; /* owned; (n_frozen) */
     size_t n_frozen;
-    uint64_t freezes; /* of the model, when these were found */
-    uint64_t sync_ns; /* spent in the strategy since the first step */
+    uint64_t freezes; /* the model's count when `frozen` was set */
+    uint64_t sync_ns; /* spent in the strategy */
 };
 
 /* --- freeze.c --- */
-/* What the optimizer updates and what is frozen, from the model. CO_E_USAGE where that cannot be.
- */
+/* Set the optimizer's segments and the frozen ones from the model. CO_E_USAGE if nothing is left to
+   train, or the strategy averages weights. */
 co_status distributed_set_segments(co_distributed *distributed);
-/* The same if it has changed since. */
+/* The same if the model's freezes have changed. */
 co_status distributed_follow_freezes(co_distributed *distributed);
-/* Gradients [begin, end) are those of the rank's part: zeros for what is frozen. */
+/* Zero the frozen ranges of the gradients [begin, end). */
 void distributed_drop_frozen(const co_distributed *distributed, size_t begin, size_t end);
 
 /* --- update.c --- */
-/* One range, by the values of this step. */
+/* Update one range with the values of this step. */
 co_status distributed_update_range(co_distributed *distributed, size_t begin, size_t end);
-/* Determines the update of this step, once the whole gradient is final. */
+/* Decide about the update: norm and overflow. Call when the whole gradient is final. */
 co_status distributed_judge(const co_distributed *distributed);
-/* What has not been updated yet, unless the step is skipped. */
+/* Update what has not been updated yet, unless the step is skipped. */
 co_status distributed_update(co_distributed *distributed);
 
 #endif

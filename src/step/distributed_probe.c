@@ -1,13 +1,13 @@
 /*
- * distributed_probe.c - what a config implies for a distributed optimizer before there is a model:
- * its persistent arrays, and the ranks that it shares the weights with.
+ * distributed_probe.c - properties of a distributed optimizer that are needed before there is a
+ * model: its persistent arrays, and the ranks that share weights.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "step/distributed_internal.h"
 
-/* A distributed optimizer over a store without layers, in this process alone, not started. */
+/* A distributed optimizer over a store without layers; one rank, not started. */
 typedef struct distributed_probe {
     co_comm *self;
     co_store *store;
@@ -56,7 +56,7 @@ co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
     return st;
 }
 
-/* Array i; `store` is the one that optimizer and strategy were made for. */
+/* Array i; optimizer and strategy were created for `store`. */
 static bool distributed_array(co_distributed_array *out, const co_distributed *d,
                               const co_store *store, int i)
 {

@@ -1,9 +1,9 @@
 /*
- * ema.c - an exponential moving average of the weights: one pass over the flat store.
+ * ema.c - an exponential moving average of the weights, in one pass over the flat store.
  *
- * Every rank keeps it for itself: with equal weights the averages are equal, and no message is
- * needed. Running statistics differ from rank to rank, but the mean over ranks of their averages
- * is the average of their means. Must not know evaluation or files.
+ * Every rank computes it: with equal weights the averages are equal, without communication. Running
+ * statistics differ between ranks, but the mean over ranks of their averages is the average of
+ * their means. Does not know evaluation or files.
  */
 #include "step/ema.h"
 

@@ -13,24 +13,24 @@
 typedef struct co_ema_options {
     double decay;  /* 0 to 1 */
     int64_t every; /* steps, >= 1 */
-    bool warmup;   /* update t = 0, 1, ... keeps no more than (1 + t) / (10 + t) */
+    bool warmup;   /* update t = 0, 1, ... uses a decay of at most (1 + t) / (10 + t) */
 } co_ema_options;
 
-/* Arrays as the store's: a checkpoint keeps both and `updates`. */
+/* Laid out like the store. Checkpoints store both arrays and `updates`. */
 typedef struct co_ema {
     co_ema_options options;
-    uint64_t updates;      /* of the average so far */
+    uint64_t updates;      /* made so far */
     float *param;          /* owned, (store->n) */
     float *buffer;         /* owned, (store->n_buffer) */
-    const co_store *store; /* borrowed; whose memory they are */
+    const co_store *store; /* borrowed; allocates the arrays */
 } co_ema;
 
-/* Begins as the weights that the store has now. */
+/* Starts from the store's current values. */
 co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_store *store);
 void co_ema_destroy(co_ema *ema);
-/* After a step of the optimizer; `step` counts them from 1. */
+/* Call after each optimizer step; `step` counts from 1. */
 void co_ema_update(co_ema *ema, const co_store *store, uint64_t step);
-/* Exchange values with the store; twice is nothing. `param`: the weights too. */
+/* Swap values with the store; a second call undoes it. `param`: including the weights. */
 void co_ema_swap(co_ema *ema, co_store *store, bool param);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * freeze.c - frozen parameters in a step: no update touches them, and their gradient is 0, so that
- * no norm, no overflow and no sum over ranks knows of them.
+ * freeze.c - frozen parameters: they are not updated, and their gradients are zero, so that they do
+ * not contribute to norms, overflow checks or sums over ranks.
  *
- * Backward computes no gradient below the first layer that is trained; what it leaves in the ranges
- * of frozen parameters, old values or those of layers that it had to pass, is dropped here.
+ * Backward computes no gradients below the first trainable layer. What it leaves in frozen ranges
+ * (old values, or those of layers it had to pass) is cleared here.
  */
 #include "core/mem.h"
 #include "step/distributed_internal.h"

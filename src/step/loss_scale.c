@@ -1,16 +1,16 @@
 /*
- * loss_scale.c - the scale of the loss, by Apex's rules (ext/step.h), as the host knows it.
+ * loss_scale.c - the loss scale by Apex's rules (ext/step.h), as seen by the host.
  *
- * A dynamic scale starts at 2^16, is halved where a gradient has overflowed, and doubled after so
- * many steps without that. A step that has overflowed moves no weight, with a fixed scale too.
- * Must not know who computes gradients, nor how ranks agree.
+ * A dynamic scale starts at 2^16, is halved when a gradient overflows, and doubled after `window`
+ * steps without overflow. A step with overflow does not change the weights, with a fixed scale
+ * either. Does not know who computes gradients, or how ranks agree.
  */
 #include "step/loss_scale.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* From the largest scale down to where no gradient of a float would overflow. */
+/* Enough to get from the maximum scale to one at which no float gradient overflows. */
 #define SCALER_MAX_IN_ROW 100
 
 void co_scaler_init(co_scaler *scaler, const co_precision *precision)

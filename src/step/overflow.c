@@ -1,7 +1,7 @@
 /*
- * overflow.c - restores what a step whose gradients overflow has changed already.
+ * overflow.c - restores what a step has changed before its gradients turn out to overflow.
  *
- * Must not know how an overflow is found (loss_scale.c, distributed.c), nor who reports it.
+ * Does not know how an overflow is detected (loss_scale.c, update.c), or who reports it.
  */
 #include "step/overflow.h"
 
@@ -37,7 +37,7 @@ bool co_overflow_forgive(co_overflow *overflow, co_result *part)
     if (!overflow->kept || isfinite(part->loss_sum))
         return false;
     memset(part, 0, sizeof(*part));
-    if (!overflow->store->ring) /* a device has seen it */
+    if (!overflow->store->ring) /* with a device, its values have this already */
         co_distributed_note_overflow(overflow->distributed);
     return true;
 }

@@ -1,9 +1,9 @@
 /*
- * shards.c - running statistics and figures of a step, the same for any number of ranks.
+ * shards.c - running statistics and figures of a step, independent of the number of ranks.
  *
- * A shard moves the running statistics on from where they were before the step; the new ones are
- * the mean over shards, weighted by their samples. Loss and counts are sums over shards. All of it
- * is one short array that the tree sums as it does the gradient. Must not know the loop.
+ * Each shard updates the running statistics from their values before the step; the new ones are the
+ * mean over shards, weighted by samples. Loss and counts are sums over shards. All of it is one
+ * short array that is summed by the tree like the gradient. Does not know the training loop.
  */
 #include "step/shards.h"
 
@@ -46,7 +46,7 @@ void co_shards_close(co_shards *shards)
 {
     const co_status st = co_error_status();
 
-    /* This rank failed in the middle of a step: the others need not wait for it. */
+    /* This rank failed within a step; do not make the others wait for it. */
     if (shards->request)
         co_comm_abort(shards->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
     co_request_destroy(shards->request);

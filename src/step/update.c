@@ -1,15 +1,15 @@
 /*
- * update.c - determines the update of a step, and applies it: norm, overflow and loss scale, in the
- * values of the store. On a device all of it is put on the store's queue. Must not know how the
- * gradient was summed, nor when.
+ * update.c - decides about the update of a step and applies it: norm, overflow and loss scale, in
+ * the store's values. On a device all of it is queued. Does not know how or when the gradient was
+ * summed.
  */
 #include "comm/queued.h"
 #include "core/rng.h"
 #include "step/distributed_internal.h"
 
-/* Rounds weights to half precision where there are no fp32 ones. Stochastically as all ranks do,
-   or, while ranks have weights of their own, each by itself, so that errors shrink in an
-   average. */
+/* Round weights to half precision if there are no fp32 ones. Stochastic rounding is the same on all
+   ranks, except while ranks have their own weights; then it is independent, so that errors cancel
+   in an average. */
 static void update_round(const co_distributed *d, size_t begin, size_t end)
 {
     const co_precision *p = &d->scaler.precision;
@@ -26,7 +26,6 @@ static void update_round(const co_distributed *d, size_t begin, size_t end)
         store->vector->round_nearest(store->queue, store->param + begin, end - begin, p->plan.low);
 }
 
-/* One range, by the values of this step. */
 co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
 {
     CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end));
@@ -34,9 +33,8 @@ co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
     return CO_OK;
 }
 
-/* Whether what this rank would update has an infinity or a NaN, into the values. Ranks whose
-   replicas are in sync decide together: each checks what it would update, and an overflow on one
-   skips the step on all. */
+/* Set found_inf if the gradients that this rank would update are not finite. If replicas are in
+   sync, ranks decide together: an overflow on one skips the step on all. */
 static co_status update_find_overflow(const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
@@ -58,7 +56,6 @@ static co_status update_find_overflow(const co_distributed *d)
     return co_comm_enqueue_run(d->options.comm, &args);
 }
 
-/* Determines the update of this step, once the whole gradient is final. */
 co_status distributed_judge(const co_distributed *d)
 {
     if (d->options.clip_norm > 0)
@@ -66,7 +63,7 @@ co_status distributed_judge(const co_distributed *d)
     return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;
 }
 
-/* Only on the host: a device decides by itself. */
+/* On the host only; a device decides by itself. */
 static bool update_skips(const co_store *store)
 {
     return !store->ring && store->values->found_inf;
