@@ -1,13 +1,11 @@
-/*
- * bench.c - how long a training step takes, without evaluation, sinks or files.
- */
+/* bench.c - times training steps, without evaluation, sinks or files. */
 #include <sys/resource.h>
 
 #include "core/clock.h"
 #include "core/sort.h"
 #include "train/trainer_internal.h"
 
-/* Fill in from the sorted seconds of each round. */
+/* `seconds`: of each round, sorted. */
 static void bench_fill(co_bench_summary *out, const trainer *t, double *seconds)
 {
     const int n = t->job->bench_rounds;
@@ -35,12 +33,12 @@ static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
 
     for (uint64_t i = 0; i < steps; i++)
         CO_TRY(trainer_step(t));
-    CO_TRY(co_comm_barrier(t->comm)); /* a round is over when all ranks have made its steps */
+    CO_TRY(co_comm_barrier(t->comm)); /* a round ends when all ranks have made its steps */
     *seconds = co_clock_seconds(start, co_clock_ns());
     return CO_OK;
 }
 
-/* The most memory that any rank has held so far. */
+/* Peak memory of the rank that used most. */
 static co_status bench_peak(uint64_t *bytes, co_comm *comm)
 {
     struct rusage use;

@@ -1,6 +1,4 @@
-/*
- * evaluate.c - the test split: each sample once, whatever the number of ranks.
- */
+/* evaluate.c - evaluates the test split: each sample once, on any number of ranks. */
 #include "train/evaluate.h"
 
 #include <string.h>
@@ -20,8 +18,8 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
     return co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG);
 }
 
-/* A batch of several shards, each on its own, so that what is computed does not depend on who
-   computes it; shard[s] gathers the figures of shard s. */
+/* Evaluate each shard of the batch on its own, so that results do not depend on which rank computes
+   it; shard[s] sums up shard s. */
 static co_status evaluate_shards(co_result *shard, co_measures *measures, co_model *model,
                                  const co_batch *batch, const co_feed *feed)
 {
@@ -41,7 +39,7 @@ static co_status evaluate_shards(co_result *shard, co_measures *measures, co_mod
     return CO_OK;
 }
 
-/* This rank's part, batch by batch. */
+/* Evaluate this rank's part. */
 static co_status evaluate_batches(co_result *own, co_result *shard, co_measures *measures,
                                   co_model *model, const co_feed *feed)
 {

@@ -1,20 +1,20 @@
-/* evaluate.h - measure the test split, on all ranks. */
+/* evaluate.h - evaluation of the test split on all ranks. */
 #ifndef CO_TRAIN_EVALUATE_H
 #define CO_TRAIN_EVALUATE_H
 
 #include "model/model.h"
 #include "train/loader_setup.h"
 
-/* Ranks have seen different samples, so their running statistics differ: the mean, on every rank.
-   Collective. */
+/* Average the running statistics over ranks, since each has seen different samples; every rank gets
+   the mean. Collective. */
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
-/* Of the test split, each sample once. */
+/* Results on the test split, each sample counted once. */
 typedef struct co_tested {
     co_result all, own;           /* counts: of all ranks; of this rank's part */
     double value[CO_METRICS_MAX]; /* of model->metrics, over all */
 } co_tested;
 
-/* The same on every rank, but for `own`. Collective. */
+/* The result is the same on every rank, except `own`. Collective. */
 co_status co_trainer_evaluate(co_tested *out, co_comm *comm, co_model *model, const co_feed *feed);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * events.c - what a rank reports to the sinks: the figures of a step, of an epoch, of the run.
+ * events.c - builds the events that a rank reports to the sinks: of steps, epochs and the run.
  *
- * Takes no step and decides nothing. Must not know what a sink makes of an event.
+ * Makes no step and no decision; does not know what a sink does with an event.
  */
 #include <math.h>
 #include <stdio.h>
@@ -65,19 +65,19 @@ double trainer_rate(uint64_t samples, double seconds)
     return seconds > 0 ? (double)samples / seconds : (double)NAN;
 }
 
-/* What to divide sums by: a mean over nothing is not a number. */
+/* The divisor for means: NaN if there were no samples. */
 static double events_count(const co_result *sums)
 {
     return sums->count ? (double)sums->count : (double)NAN;
 }
 
-/* Of counts of samples that are right. */
+/* NaN if the model learns values. */
 static double events_accuracy(const trainer *t, uint64_t correct, double n)
 {
     return t->info.learns_values ? (double)NAN : (double)correct / n;
 }
 
-/* Where there are 5 classes or fewer, the top 5 say nothing. */
+/* With 5 classes or fewer top-5 accuracy means nothing: -1. */
 static double events_top5(const trainer *t, double accuracy)
 {
     return t->info.classes > 5 ? accuracy : -1;

@@ -1,15 +1,14 @@
-/*
- * loader_setup.c - which samples a rank gets, and reading them ahead.
- */
+/* loader_setup.c - sets up samplers and loaders from a config. */
 #include "train/loader_setup.h"
 
 #include <string.h>
 
 #include "core/thread.h"
 
-/* Evaluation needs no gradients, so larger batches cost little memory. */
+/* Evaluation keeps no gradients, so larger batches need little memory. */
 #define FEED_TEST_BATCH_PER_RANK 250
-/* With shards a batch is the same for any number of ranks, and one of them may have it all. */
+/* With shards the batch is the same for any number of ranks; one rank may have to hold all of
+   it. */
 #define FEED_TEST_BATCH_PER_SHARD 64
 #define FEED_TEST_BATCH_MOST      1024
 
@@ -40,7 +39,7 @@ co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co
     return co_spec_text(&out->partition, spec, spec->test_partition);
 }
 
-/* `pad` takes some samples twice, `file` may leave some out: a total must depend on neither. */
+/* `pad` repeats samples and `file` may omit some; totals must count each exactly once. */
 static co_status feed_check_test(const co_sampler *sampler, uint64_t count, int ranks)
 {
     uint64_t taken = 0;
@@ -73,7 +72,7 @@ co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_datase
     return st;
 }
 
-/* To the sampler, shards are what ranks are otherwise; a rank reads those that it computes. */
+/* To the sampler each shard is a rank; this rank loads the shards that it computes. */
 static co_status feed_share_shards(co_tree **out, co_loader_options *loading, const co_spec *spec,
                                    const co_comm *comm)
 {
@@ -88,7 +87,7 @@ static co_status feed_share_shards(co_tree **out, co_loader_options *loading, co
     return CO_OK;
 }
 
-/* Copying bytes keeps one thread busy for a fraction of a step, decoding can take any number. */
+/* Copying raw samples needs one thread; decoding images can use every core. */
 static int feed_threads(const co_spec *spec, const co_dataset *dataset)
 {
     if (spec->loader_threads >= 0)
@@ -113,7 +112,8 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
     CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
     loading.sampler = out->sampler;
     out->readers = loading.threads;
-    if (loading.first_step == co_sampler_steps(out->sampler)) { /* an epoch to be evaluated alone */
+    if (loading.first_step == co_sampler_steps(out->sampler)) { /* an epoch of which only the
+                                                                   evaluation is left */
         loading.first_step = 0;
         loading.first_epoch++;
     }

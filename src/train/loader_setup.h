@@ -1,4 +1,4 @@
-/* loader_setup.h - which samples a rank gets, and reading them ahead, as a config says. */
+/* loader_setup.h - the sampler and the loader of a split, set up from a config. */
 #ifndef CO_TRAIN_LOADER_SETUP_H
 #define CO_TRAIN_LOADER_SETUP_H
 
@@ -6,22 +6,21 @@
 #include "data/data.h"
 #include "train/spec.h"
 
-/* A sampler and its loader for one split, as the spec says. */
+/* The sampler and the loader of one split. */
 typedef struct co_feed {
     co_sampler *sampler;
     co_loader *loader;
-    int readers;   /* its threads */
-    co_tree *tree; /* of the shards; NULL: there are none */
+    int readers;   /* loader threads */
+    co_tree *tree; /* of the shards; NULL without shards */
 } co_feed;
-/* `first`: the epoch and the step in it to begin at; NULL: at the first. `queue`: on which batches
-   are copied (co_loader_options). */
+/* `first`: the epoch and the step within it to start from; NULL: the first ones. `queue` is where
+   batches are copied (co_loader_options). */
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split, const co_batch *first, co_queue *queue);
 void co_feed_close(co_feed *feed);
-/* The sampler's options alone. */
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);
-/* The sampler alone. That of the test split takes each sample once, or is refused. */
+/* The sampler alone. For the test split it fails unless each sample is taken exactly once. */
 co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);
 

@@ -1,6 +1,4 @@
-/*
- * measures.c - see measures.h. Must not know a metric.
- */
+/* measures.c - see measures.h. Does not know any particular metric. */
 #include "train/measures.h"
 
 #include <stdio.h>
@@ -42,14 +40,14 @@ void co_measures_take(co_measures *measures, const co_model *model, int shard)
 
 _Static_assert(CO_METRICS_MAX <= CO_MAX_METRICS, "a program gets all of them");
 
-/* `n` parts, each known to one rank and zero on the others, added up in their order; `sum` NULL:
-   for other ranks. */
+/* Reduce `n` parts, each set on one rank and zero on the others, and add them to `sum` in order.
+   `sum` NULL: this rank needs no result. */
 static co_status measures_add_up(co_sum *sum, co_measures *measures, int n)
 {
     const size_t n_sum = measures->set->n_sum, slots = (size_t)n * n_sum;
     double *part = &measures->slot->high;
 
-    /* Of n numbers all but one are zero: such a sum is exact. */
+    /* exact, because all but one of the addends are zero */
     CO_TRY(co_comm_allreduce(measures->comm, part, part, 2 * slots, CO_F64, CO_SUM));
     for (int s = 0; s < n && sum; s++)
         co_metric_set_add(measures->set, sum, measures->slot + (size_t)s * n_sum);

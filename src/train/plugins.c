@@ -1,8 +1,8 @@
 /*
- * plugins.c - plugins from outside: registering them, and loading the files that have them.
+ * plugins.c - registers plugins and loads the shared objects that have them.
  *
- * A file is code that runs with all rights of the user, so it is loaded only where the user has
- * named it, from a place where nobody else could have put it, and never searched for.
+ * A plugin runs with all rights of the user. So it is loaded only if the user named it, from a path
+ * that no other user could write to, and never searched for.
  */
 #include "train/plugins.h"
 
@@ -28,12 +28,12 @@
 typedef struct plugins_file {
     dev_t device;
     ino_t inode;
-    char *name; /* without folders */
+    char *name; /* base name */
 } plugins_file;
 
-/* Files that are loaded, for as long as the process lives; as that of core/plugin.c. */
+/* Loaded files, until the process ends, as in core/plugin.c. */
 static struct {
-    pthread_mutex_t lock; /* of who adds */
+    pthread_mutex_t lock; /* held by writers */
     atomic_size_t n;
     plugins_file file[PLUGINS_MAX_FILES];
 } plugins_loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -51,7 +51,7 @@ static const struct {
 
 #define PLUGINS_KINDS (sizeof(plugins_kinds) / sizeof(plugins_kinds[0]))
 
-/* The first function that is missing; NULL: none. */
+/* The first missing function; NULL: none. */
 static const char *plugins_missing(co_plugin_kind kind, const void *ops)
 {
     const co_optimizer_ops *optimizer = ops;
@@ -76,7 +76,7 @@ static const char *plugins_missing(co_plugin_kind kind, const void *ops)
     }
 }
 
-/* What is written in configs, messages and names of folders. */
+/* Names appear in configs, messages and folder names. */
 static bool plugins_name_fits(const char *name)
 {
     const size_t n = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") : 0;
@@ -156,7 +156,7 @@ static co_status plugins_note(const char *path, const struct stat *info)
     return st;
 }
 
-/* The last failure, of the file at `path`. */
+/* Fail with `message`, prefixed with the path. */
 static co_status plugins_fail(const char *path, const char *message)
 {
     char cause[1024];
@@ -200,8 +200,8 @@ co_status co_plugin_load(const char *path)
         close(fd);
         return CO_OK;
     }
-    /* By its number the file that was checked is loaded, whatever has its name by now. The loader
-       takes two files of one name for one, so the number stays taken. */
+    /* Load by descriptor: the file that was checked, even if the path has been replaced since. The
+       descriptor stays open, because dlopen takes two files with the same name for one. */
     snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
     st = plugins_enter(path, name);
     return st == CO_OK ? plugins_note(path, &info) : st;

@@ -1,6 +1,4 @@
-/*
- * resume.c - which checkpoint a run resumes from, and what the run directory looks like then.
- */
+/* resume.c - chooses the checkpoint to resume from and prepares the run directory. */
 #include "train/resume.h"
 
 #include <errno.h>
@@ -39,8 +37,8 @@ static co_status resume_check_model(const co_manifest *manifest, const co_job *j
                    (unsigned long long)count);
 }
 
-/* What a config does not say of the plan of an epoch. Over MPI the number of ranks is not known
-   yet; each rank checks its plan again. */
+/* Check the parts of an epoch's plan that are not in the config. Over MPI the number of ranks is
+   not known yet; each rank checks its plan again. */
 static co_status resume_check_plan(const co_manifest *manifest, const co_job *job,
                                    const char *folder)
 {
@@ -74,7 +72,7 @@ static co_status resume_load(co_state **state, const co_manifest *manifest, cons
     return co_checkpoint_load(state, manifest, folder, &shape, job->model->graph);
 }
 
-/* Steps of the whole run, by the length of an epoch that the checkpoint knows. */
+/* Steps of the whole run, with the checkpoint's epoch length. */
 static uint64_t resume_total(const co_job *job, const co_run_point *point)
 {
     const uint64_t total = point->steps_per_epoch * (uint64_t)job->spec.epochs;
@@ -88,7 +86,7 @@ static bool resume_has_stopped(const co_job *job, const co_run_point *point)
     return co_best_find_stop(NULL, &point->best, &job->spec.stop, &point->last) != CO_STOP_NONE;
 }
 
-/* A config with which the run would have ended before this has no end that it could come to. */
+/* Fails if the config would have ended the run before the checkpoint's step. */
 static co_status resume_check_end(const co_run_point *point, const char *run_dir, const co_job *job)
 {
     const unsigned long long step = point->step, total = resume_total(job, point);
@@ -105,9 +103,9 @@ static co_status resume_check_end(const co_run_point *point, const char *run_dir
                    (long long)(by_steps ? job->spec.max_steps : job->spec.epochs));
 }
 
-/* Says where the run continues. */
-static co_status resume_tell(co_resume_kind *kind, const co_state *state, const char *run_dir,
-                             const co_job *job)
+/* Log where the run continues. */
+static co_status resume_announce(co_resume_kind *kind, const co_state *state, const char *run_dir,
+                                 const co_job *job)
 {
     const co_run_point *point = &state->point;
     const unsigned long long step = point->step, total = resume_total(job, point);
@@ -143,7 +141,7 @@ static co_status resume_nothing(co_resume_kind *kind, const char *run_dir)
     return CO_OK;
 }
 
-/* From the latest on, the first whose bytes are those that were written. */
+/* Load the newest checkpoint that is intact. */
 static co_status resume_search(co_state **state, size_t *tried, const char *dir, const co_job *job)
 {
     uint64_t *steps = NULL;
@@ -182,7 +180,7 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
     CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
     CO_TRY(resume_search(state, &tried, dir, job));
     if (*state)
-        return resume_tell(kind, *state, run_dir, job);
+        return resume_announce(kind, *state, run_dir, job);
     if (tried)
         return co_fail(CO_E_DATA,
                        "%s: no valid checkpoint among %zu (see above), so the run cannot continue; "
@@ -191,7 +189,7 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
     return resume_nothing(kind, run_dir);
 }
 
-/* What is there only when a run is over. */
+/* Remove what exists only after a complete run. */
 static co_status resume_unfinish(const char *run_dir)
 {
     char path[CO_CHECKPOINT_MAX_PATH];

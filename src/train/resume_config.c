@@ -1,8 +1,8 @@
 /*
- * resume_config.c - what has changed between the config of a checkpoint and the one of now.
+ * resume_config.c - compares the config of a checkpoint with the current one.
  *
- * A key is refused where the run could not continue as the one that it is: other data, another
- * model, other random numbers. What only changes how it continues is allowed and reported.
+ * A key must not change if the run would be another one: other data, another model, other random
+ * numbers. Changes that only affect how it continues are allowed and reported.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +18,16 @@ typedef enum resume_rule {
     RESUME_SAME,     /* the whole value */
     RESUME_NAME,     /* the plugin's name; its keys may change */
     RESUME_PATH,     /* all but `path` */
-    RESUME_GIVEN,    /* given or not */
-    RESUME_REPORTED, /* may change, and is reported */
-    RESUME_SILENT    /* of no weight for the result, or checked elsewhere */
+    RESUME_GIVEN,    /* whether it is given */
+    RESUME_REPORTED, /* may change; reported */
+    RESUME_SILENT    /* may change: does not affect the result, or is checked elsewhere */
 } resume_rule;
 
-/* Keys that are not here may change, and are reported. */
+/* Keys that are not listed may change, and are reported. */
 static const struct {
     const char *key;
     resume_rule rule;
-    const char *otherwise; /* NAME: of a config that does not give the key */
+    const char *otherwise; /* RESUME_NAME: default name */
 } resume_rules[] = {
     {"model", RESUME_SAME, NULL},
     {"layers", RESUME_SAME, NULL},
@@ -55,7 +55,7 @@ static const struct {
     {"plugins", RESUME_SILENT, NULL},
 };
 
-/* Its place in the table; -1: it is not there. */
+/* Index in the table; -1: not found. */
 static int resume_find_rule(const char *key)
 {
     for (size_t i = 0; i < sizeof(resume_rules) / sizeof(resume_rules[0]); i++)
@@ -92,7 +92,7 @@ static const co_value *resume_get(const co_value *value, const char *key)
 
 static bool resume_equal(const co_value *a, const co_value *b, const char *leave_out);
 
-/* Every key of `a` but one is in `b`, with an equal value. */
+/* Whether every key of `a` except `leave_out` is in `b` with an equal value. */
 static bool resume_covers(const co_value *a, const co_value *b, const char *leave_out)
 {
     for (size_t i = 0; i < a->n; i++)
@@ -107,7 +107,7 @@ static bool resume_is_none(const co_value *value)
     return !value || value->kind == CO_VALUE_NULL;
 }
 
-/* A name is short for {name: ...}. */
+/* `scalar` is short for {name: scalar}. */
 static bool resume_is_name_of(const co_value *scalar, const co_value *map, const char *leave_out)
 {
     const co_value *name = co_value_get(map, "name");
@@ -142,7 +142,7 @@ static bool resume_equal(const co_value *a, const co_value *b, const char *leave
     return true;
 }
 
-/* A key's value as text; caller frees with free. NULL: out of memory. */
+/* A key's value as text; the caller frees it with free. NULL: out of memory. */
 static char *resume_text(const co_spec *spec, const co_key *key)
 {
     const co_key one[] = {*key, CO_KEYS_END};
@@ -159,7 +159,7 @@ static char *resume_text(const co_spec *spec, const co_key *key)
         return NULL;
     }
     memmove(text, text + skip, size - skip);
-    text[size - skip - 1] = '\0'; /* over the newline */
+    text[size - skip - 1] = '\0'; /* drop the newline */
     return text;
 }
 

@@ -1,8 +1,8 @@
 /*
- * run.c - from a config to running ranks: what `cohort train`, `eval` and `bench train` do.
+ * run.c - from a config to running ranks: `cohort train`, `eval` and `bench train`.
  *
- * Everything that can be wrong with a config or its data is found here, before ranks start;
- * data and model are made here once, so that forked ranks share them.
+ * All errors in a config or its data are found here, before ranks start. Data and model are created
+ * once, so that forked ranks share them.
  */
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@
 #include "train/rundir.h"
 #include "train/trainer.h"
 
-#define RUN_CROWDED 4 /* ranks of a core from which on a word is said */
+#define RUN_OVERSUBSCRIBED 4 /* ranks per core above which to warn */
 
 static co_status run_open_model(co_model **out, const co_job *job)
 {
@@ -46,7 +46,7 @@ static co_status run_open_model(co_model **out, const co_job *job)
     return co_model_freeze_value(*out, spec->freeze);
 }
 
-/* Processes get their copies by the fork. */
+/* Models for ranks that are threads; processes get theirs by fork. */
 static co_status run_open_replicas(co_job *job)
 {
     const size_t ranks = (size_t)job->spec.ranks;
@@ -61,7 +61,7 @@ static co_status run_open_replicas(co_job *job)
     return CO_OK;
 }
 
-/* The weights that the config wants to start from, in the model and its copies. */
+/* Load the config's initial weights into the model and its replicas. */
 static co_status run_init(const co_job *job)
 {
     const co_spec *spec = &job->spec;
@@ -91,7 +91,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     job->start_ns = co_clock_process_start_ns();
     CO_TRY(co_spec_open(spec, options));
     if (!train)
-        spec->test_partition = NULL; /* the sum is the same, whoever measures what */
+        spec->test_partition = NULL; /* totals do not depend on the partition */
     if (train)
         CO_TRY(co_job_check_update(job));
     if (train)
@@ -106,7 +106,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     CO_TRY(co_job_check_model(job));
     CO_TRY(run_open_replicas(job));
     CO_TRY(run_open_metrics(job));
-    /* A run that is resumed has weights of its own; the file may be gone by then. */
+    /* A resumed run has its own weights; the initial file may be gone. */
     if (train && !job->resume)
         CO_TRY(run_init(job));
     job->result =
@@ -136,12 +136,12 @@ static co_launch_options run_launch_options(const co_job *job, const co_train_op
                                .threads = job->replica != NULL};
 }
 
-/* A few more ranks than cores are common in studies; many more are a slip, and a slow one. */
+/* A few ranks per core are common in studies; many are probably a mistake, and slow. */
 static void run_warn_oversubscribed(const co_job *job)
 {
     const int cores = co_thread_cores();
 
-    if (!job->under_mpi && job->spec.ranks > (int64_t)RUN_CROWDED * cores)
+    if (!job->under_mpi && job->spec.ranks > (int64_t)RUN_OVERSUBSCRIBED * cores)
         co_log(CO_LOG_WARN,
                "%lld ranks share %d core%s and take turns on %s: a step takes longer than with "
                "-n %d, and each rank needs memory of its own",
@@ -158,7 +158,7 @@ static co_status run_launch(co_job *job, const co_train_options *options,
     return co_launch_with(&launch, policy, fn, job);
 }
 
-/* The job as one rank sees it: with a model of its own. */
+/* The job as this rank sees it, with its own model. */
 static co_job run_rank_job(const co_job *job, const co_comm *comm)
 {
     co_job mine = *job;
@@ -168,7 +168,7 @@ static co_job run_rank_job(const co_job *job, const co_comm *comm)
     return mine;
 }
 
-/* Ranks that do not share memory with the caller of rank 0 get the result by message. */
+/* Send the result to ranks that do not share memory with rank 0. */
 static co_status run_share_result(co_comm *comm, const co_job *job)
 {
     return job->under_mpi ? co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0)
@@ -183,7 +183,7 @@ static co_status run_train_rank(co_comm *comm, void *arg)
     return run_share_result(comm, &job);
 }
 
-/* On one machine a run may outlive its ranks. */
+/* On one machine the session may start ranks again. */
 static co_status run_session(co_job *job, const co_train_options *options)
 {
     const co_launch_policy *policy;
@@ -223,8 +223,8 @@ static co_status run_set_dir(co_job *job, const co_train_options *options)
     return CO_OK;
 }
 
-/* The run directory and where in the run to begin. Over MPI every process reads, and rank 0 writes
-   when there is one (co_trainer_run). */
+/* Find the run directory and the point to start from. Over MPI every process reads, and rank 0
+   writes once ranks exist (co_trainer_run). */
 static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
 {
     co_train_summary *train = &job->result->train;
@@ -245,7 +245,7 @@ static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
     return co_resume_prepare(train->run_dir, job, job->state);
 }
 
-/* What a run that is complete has come to. */
+/* The summary of a run that is already complete. */
 static void run_fill_complete(co_train_summary *out, const co_state *state,
                               const co_metric_set *metrics)
 {
@@ -318,7 +318,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
     return st;
 }
 
-/* The confusion matrix over all ranks, to where rank 0's caller sees it. */
+/* Sum the confusion matrix over ranks into the memory that rank 0 shares with the caller. */
 static co_status run_gather_confusion(const co_job *job, co_comm *comm, int64_t *own)
 {
     const size_t n = (size_t)(job->model->classes * job->model->classes);
@@ -355,7 +355,7 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
     return run_share_result(comm, job);
 }
 
-/* Room for the counts, which ranks that are processes share with the caller. */
+/* Map the confusion matrix, shared with ranks that are processes. */
 static co_status run_map_confusion(co_job *job, size_t *bytes)
 {
     const int64_t classes = job->model->classes;

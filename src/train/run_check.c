@@ -1,13 +1,10 @@
-/*
- * run_check.c - what of a config, its data and its network cannot be together. Before ranks start.
- */
+/* run_check.c - checks that config, data and network fit each other, before ranks start. */
 #include <cohort/ext/strategy.h>
 
 #include "data/data.h"
 #include "train/loader_setup.h"
 #include "train/trainer.h"
 
-/* What each rank will make for itself can be made. */
 co_status co_job_check_ranks(const co_job *job, int ranks)
 {
     co_sampler *sampler = NULL;
@@ -24,7 +21,7 @@ co_status co_job_check_ranks(const co_job *job, int ranks)
     return CO_OK;
 }
 
-/* What cannot be where ranks hold weights of their own, or go from step to step on their own. */
+/* Options that need ranks to have the same weights. */
 static co_status run_check_apart(const co_spec *spec)
 {
     const char *what = spec->ema               ? "ema"

@@ -1,6 +1,7 @@
 /*
- * run_mpi.c - a run as one rank of an MPI world: signals and time limits, and how it ends. Must not
- * know how the world was started.
+ * run_mpi.c - a run as one rank of an MPI world: signals, time limits, and how it ends.
+ *
+ * Does not know how the world was started.
  */
 #include "train/run_mpi.h"
 
@@ -14,7 +15,7 @@
 #include "launch/signal_thread.h"
 #include "state/state.h"
 
-/* Over MPI there is one generation of ranks: whoever started it may start another. */
+/* Over MPI ranks are not restarted from inside; the launcher may start a new world. */
 static co_status run_check_mpi(const co_job *job, const co_train_options *options)
 {
     if (job->spec.on_failure == CO_ON_FAILURE_STOP || options->notes)
@@ -25,7 +26,7 @@ static co_status run_check_mpi(const co_job *job, const co_train_options *option
                    "--mpiexec 'mpiexec' -n RANKS");
 }
 
-/* What ranks have to have in common, line by line: each has read its own files. */
+/* What must be the same on all ranks, line by line: each has read its own files. */
 static co_status run_mpi_text(char **out, const co_job *job)
 {
     char *config = NULL;
@@ -63,7 +64,7 @@ static co_status run_mpi_compare(const char *mine, const char *first)
     return CO_OK;
 }
 
-/* A difference would end in ranks that do not understand each other, or worse, do. */
+/* Ranks that differ would fail to understand each other, or silently train on different things. */
 static co_status run_mpi_check_same(co_comm *comm, const char *mine)
 {
     int64_t length = (int64_t)strlen(mine);
@@ -93,7 +94,7 @@ static co_status run_mpi_check(co_comm *comm, const co_job *job)
     return st;
 }
 
-/* How the run was ended before its time. */
+/* The status of a run that was stopped early. */
 static co_status run_mpi_status(const co_job_result *result)
 {
     if (!result->train.stopped || result->stopped_by == CO_OK)
@@ -104,7 +105,7 @@ static co_status run_mpi_status(const co_job_result *result)
                    result->saved ? ", which is saved: --resume continues from it" : "");
 }
 
-/* Before MPI ends: all is saved by now, and an MPI may not come back from its end. */
+/* Report before MPI_Finalize, which may not return; everything is saved by now. */
 static void run_mpi_note_end(const co_job *job)
 {
     const co_status st = run_mpi_status(job->result);
@@ -121,7 +122,7 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
     st = run_mpi_check(comm, job);
     if (st == CO_OK)
         st = co_trainer_run(comm, job);
-    if (st == CO_OK) /* ranks share no memory with rank 0 */
+    if (st == CO_OK) /* ranks do not share memory with rank 0 */
         st = co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0);
     if (st != CO_OK)
         co_signal_thread_end(job->listener, st, co_error_message());

@@ -6,8 +6,8 @@
 
 #include "train/trainer.h"
 
-/* Train to the end, or to where all ranks are asked to stop: CO_E_INTERRUPTED, CO_E_TERMINATED,
-   unless options->notes have it. */
+/* Train until the end or until all ranks are asked to stop. A stop is CO_E_INTERRUPTED or
+   CO_E_TERMINATED, or CO_OK if options->notes records it. */
 co_status co_run_mpi(co_job *job, const co_train_options *options, const co_launch_options *launch);
 
 #endif

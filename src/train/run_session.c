@@ -1,6 +1,6 @@
 /*
- * run_session.c - what the session of a run (control/session.h) asks of its config: whether another
- * number of ranks can continue, and what is saved when they cannot.
+ * run_session.c - the callbacks of a run's session (control/session.h): whether the run can
+ * continue with another number of ranks, and what to save when it cannot.
  */
 #include "train/run_session.h"
 

@@ -1,6 +1,6 @@
 /*
- * rundir.c - the folder that a run writes: config.yaml, metrics.jsonl, final.safetensors
- * (with `ema` trained.safetensors too), summary.json.
+ * rundir.c - the run directory: config.yaml, metrics.jsonl, final.safetensors (with `ema` also
+ * trained.safetensors), summary.json.
  */
 #include "train/rundir.h"
 
@@ -21,9 +21,9 @@
 
 #define RUNDIR_MAX_PATH 4096
 #define RUNDIR_MAX_LOCK 32
-#define RUNDIR_SIGN     "cohort\n" /* after the number of a process */
+#define RUNDIR_SIGN     "cohort\n" /* follows the process id in .lock */
 
-/* How long the ranks of a job that was killed may take to vanish. */
+/* How long to wait for the ranks of a killed job to exit. */
 #define RUNDIR_WAIT_US 5000000
 #define RUNDIR_TRY_US  50000
 
@@ -52,7 +52,7 @@ co_status co_rundir_write_config(const char *path, const co_spec *spec)
     return co_atomic_commit(out);
 }
 
-/* A run's own sign: the lock that it has left, with its words. CO_E_NOMEM alone is an error. */
+/* Whether .lock has the contents that a run writes. Returns only CO_E_NOMEM as an error. */
 static co_status rundir_is_locked_by_us(bool *ours, const char *path)
 {
     const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = RUNDIR_MAX_LOCK};
@@ -74,7 +74,7 @@ static co_status rundir_is_locked_by_us(bool *ours, const char *path)
     return st == CO_E_NOMEM ? st : CO_OK;
 }
 
-/* Or a checkpoint, where a copy has left out what begins with a dot. */
+/* A folder is a run's if it has our .lock, or a checkpoint (a copy may have left out dot files). */
 static co_status rundir_is_ours(bool *ours, const char *path)
 {
     char dir[RUNDIR_MAX_PATH], folder[CO_CHECKPOINT_MAX_PATH], file[CO_CHECKPOINT_MAX_PATH];
@@ -93,7 +93,7 @@ static co_status rundir_is_ours(bool *ours, const char *path)
     return st == CO_E_NOMEM ? st : CO_OK;
 }
 
-/* What a run writes, and which of it one leaves that has not begun. */
+/* Files that a run writes; `early`: also by one that has not begun training. */
 static const struct {
     const char *name;
     bool early;
@@ -103,7 +103,7 @@ static const struct {
     {"profile.json", false}, {"trace.json", false},        {"checkpoints", false},
 };
 
-/* A socket is nobody's work: a dead run has left it, and control_socket.c takes it away. */
+/* A socket does not count: a dead run left it, and control_socket.c removes it. */
 static bool rundir_is_there(const char *file)
 {
     struct stat info;
@@ -111,7 +111,7 @@ static bool rundir_is_there(const char *file)
     return lstat(file, &info) == 0 && !S_ISSOCK(info.st_mode);
 }
 
-/* A folder of somebody's own files stays as it is. */
+/* Fails if the folder holds files of the user's that a run would overwrite. */
 static co_status rundir_check_owner(bool *ours, const char *path)
 {
     CO_TRY(rundir_is_ours(ours, path));
@@ -164,7 +164,7 @@ co_status co_rundir_check(char *path, size_t size, const co_spec *spec)
     return CO_OK;
 }
 
-/* Who has the lock wrote its number into the file; 0: nobody knows. */
+/* The process id in the lock file; 0: unknown. */
 static long rundir_holder(int fd)
 {
     char text[32] = "";
@@ -172,8 +172,8 @@ static long rundir_holder(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atol(text) : 0;
 }
 
-/* Where others may rename and remove, they choose what this run resumes from. Root is in other
-   users' folders by trade. */
+/* Warn if others own or can write the folder: who can rename files here chooses what a run resumes
+   from. Root often works in other users' folders, so it gets no warning for those. */
 static void rundir_warn(const char *path)
 {
     struct stat info;
@@ -187,7 +187,7 @@ static void rundir_warn(const char *path)
         co_log(CO_LOG_WARN, "%s: belongs to another user, who may change this run", path);
 }
 
-/* Over what is there in one write: whenever a job is killed, the sign of a run is there. */
+/* One write over the old contents, so that a killed job always leaves a valid .lock. */
 static void rundir_sign(int fd)
 {
     char text[RUNDIR_MAX_LOCK];
@@ -208,7 +208,8 @@ co_status co_rundir_lock(int *lock, const char *path)
     CO_TRY(rundir_check_owner(&ours, path));
     CO_TRY(co_fs_mkdirs(path));
     CO_TRY(co_open_lock(&fd, file, path));
-    /* Held by whoever has this open, so by the ranks too: it is free when all of a job has gone. */
+    /* The ranks inherit the descriptor, so the lock is free only once all of a job's processes have
+       ended. */
     for (int i = 0; (bad = flock(fd, LOCK_EX | LOCK_NB)) != 0 && errno == EWOULDBLOCK && i < tries;
          i++)
         co_clock_sleep_us(RUNDIR_TRY_US);
@@ -240,7 +241,7 @@ co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *sp
 {
     CO_TRY(co_rundir_check(path, size, spec));
     CO_TRY(co_rundir_lock(lock, path));
-    CO_TRY(co_rundir_check(path, size, spec)); /* while it was not ours */
+    CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
     return co_rundir_write_config(path, spec);
 }
 

@@ -1,8 +1,8 @@
 /*
  * spec.c - the top level of a config.
  *
- * Plugins read their own keys; here they are only handed on. What is wrong anywhere in a config
- * must be found here, before a rank is started.
+ * Plugins read their own keys; here they are only passed on. Every error in a config must be found
+ * here, before a rank starts.
  */
 #include "train/spec.h"
 
@@ -200,7 +200,8 @@ const co_spec_map co_spec_maps[] = {
     {NULL, NULL},
 };
 
-/* A figure that every evaluation of this config has; `key` is where it is named. */
+/* Look up a metric that every evaluation of this config computes; `key` is the config key that
+   names it. */
 static co_status spec_watch(co_watched *out, const co_spec *spec, const char *name, const char *key,
                             const co_value *value)
 {
@@ -215,7 +216,7 @@ static co_status spec_watch(co_watched *out, const co_spec *spec, const char *na
                          name);
 }
 
-/* A key of stop_at that is the name of a metric. */
+/* A key of stop_at that names a metric. */
 static co_status spec_read_target(co_spec *spec, size_t i, double *value, co_arena *arena)
 {
     const co_value *map = spec->stop_at;
@@ -235,7 +236,7 @@ static co_status spec_read_target(co_spec *spec, size_t i, double *value, co_are
                       map->item[i]);
 }
 
-/* The metrics among the keys of stop_at; `rest` gets the others. */
+/* Read the keys of stop_at that name metrics; `rest` gets the others. */
 static co_status spec_read_targets(co_spec *spec, co_value *rest, co_arena *arena)
 {
     const co_value *map = spec->stop_at;

@@ -1,6 +1,6 @@
 /*
- * spec.h - the top level of a config: what to train, on what, how. Reads and checks keys; runs
- * nothing.
+ * spec.h - the top level of a config: what to train, on which data, and how. Reads and checks keys
+ * only.
  */
 #ifndef CO_TRAIN_SPEC_H
 #define CO_TRAIN_SPEC_H
@@ -20,8 +20,8 @@ typedef struct co_spec {
     co_config *config; /* owned */
     const co_value *model, *layers, *loss, *init, *data, *partition, *test_partition, *optimizer,
         *schedule, *strategy;
-    const co_value *freeze;  /* NULL: all is trained */
-    const co_value *plugins; /* files; who reads the config has loaded them, or refuses it */
+    const co_value *freeze;  /* NULL: everything is trained */
+    const co_value *plugins; /* files; the caller has loaded them, or rejects the config */
     const co_value *clip, *loader, *ema, *stop_at; /* NULL: defaults; no average */
     int64_t ranks, batch, batch_per_rank, accumulate, epochs, max_steps, seed, threads, timeout_s,
         log_every;
@@ -40,56 +40,59 @@ typedef struct co_spec {
     int64_t max_restarts, max_seconds;
     bool evaluate, sync_batch_norm;
     const co_value *tensorboard_value;
-    bool tensorboard;           /* of `tensorboard`: whether there is a file, and its names */
+    bool tensorboard;           /* from `tensorboard`: whether to write a file, and its tag names */
     int board_names;            /* co_board_names */
     int64_t evaluate_every;     /* epochs */
     const char *stop_metric;    /* of `stop_at` */
-    double stop_unused;         /* of keys that are metrics, which are read otherwise */
+    double stop_unused;         /* target of the keys that are metrics; those are read elsewhere */
     co_stop_at stop;            /* of `stop_at` and `checkpoint.best` */
     const co_value *checkpoint; /* NULL: defaults */
     co_saver_policy saver;      /* of `checkpoint` */
 } co_spec;
 
-/* Which algorithms convolutions may use. */
+/* Algorithms that convolutions may use. */
 typedef enum co_spec_convolution {
     CO_SPEC_CONVOLUTION_AUTO = 0,
     CO_SPEC_CONVOLUTION_DIRECT
 } co_spec_convolution;
 
-/* Whose figures the console shows, and metrics.jsonl holds, at the end of an epoch. */
+/* Which figures the console and metrics.jsonl show at the end of an epoch. */
 typedef enum co_spec_log { CO_SPEC_LOG_RUN = 0, CO_SPEC_LOG_RANKS, CO_SPEC_LOG_LINES } co_spec_log;
 
 extern const co_key co_spec_keys[];
-/* Of those keys the maps that are no plugin's, each with its keys; ended by a NULL. */
+/* The keys whose value is a map that belongs to no plugin, with the keys of that map; ends with
+   NULL. */
 typedef struct co_spec_map {
     const char *name;
     const co_key *keys;
 } co_spec_map;
 extern const co_spec_map co_spec_maps[];
 
-/* Config file or text, --set, -n; all keys checked, also those of the plugins. */
+/* Load a config file or text with --set and -n applied; checks all keys, including those of
+   plugins. */
 co_status co_spec_load(co_spec *out, const co_train_options *options);
-/* The same for who uses what it names: CO_E_USAGE where a file of `plugins` is not loaded. */
+/* The same, but CO_E_USAGE if a file of `plugins` is not loaded. For callers that use what the
+   config names. */
 co_status co_spec_open(co_spec *out, const co_train_options *options);
 void co_spec_unload(co_spec *spec);
-/* Compute threads of a rank. With shards their number is the config's alone, as kernels may add up
-   in another order on another number of threads. */
+/* Compute threads of a rank. With shards the number comes from the config alone, because kernels
+   may sum in another order with another number of threads. */
 int co_spec_threads(const co_spec *spec);
-/* Whether the shards, if there are any, are enough for so many ranks. */
+/* Fails if there are fewer shards than ranks. */
 co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 /* Optimizer, schedule and strategy. */
 co_distributed_values co_spec_update(const co_spec *spec);
-/* Samples of a step over all of `ranks`. */
+/* Samples per step over all ranks. */
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
-/* Name of the model for reports: "mnist-net", or "layers". */
+/* Name of the model in reports: "mnist-net", or "layers". */
 const char *co_spec_model_name(const co_spec *spec);
 const char *co_spec_precision_name(const co_spec *spec);
 const char *co_spec_strategy_name(const co_spec *spec);
-/* Name of a plugin value, `otherwise` for NULL. */
+/* Name of a plugin value; `otherwise` if it is NULL. */
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
-/* The whole config as resolved, as YAML. Caller frees with co_free. */
+/* The resolved config as YAML. The caller frees it with co_free. */
 co_status co_spec_write_text(char **out, const co_spec *spec);
-/* Value as flow YAML text in the config's arena, for the text-taking API; NULL for NULL. */
+/* Value as flow YAML in the config's arena, for functions that take text; NULL for NULL. */
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * stragglers.c - stragglers: ranks that arrive last, step after step.
+ * stragglers.c - finds ranks that are late in most steps.
  *
- * In a step all ranks meet, so it lasts as long as the slowest rank works: reading, computing,
- * whatever is not waiting for others. A rank that works for longer than the median of the
- * others by a fifth is late, and what it costs is the time that all others spend waiting for it and
- * for no one else: up to the next slowest. Where ranks meet at the end alone, the run lasts as long
- * as the slowest one's steps.
+ * All ranks synchronize in each step, so a step lasts as long as the slowest rank computes (all
+ * time but waiting for others). A rank is late if it computes for a fifth longer than the median of
+ * the others. Its cost is the time that all others wait for it alone, which is up to the next
+ * slowest. If ranks synchronize only at the end, the run lasts as long as the slowest rank's steps.
  */
 #include "train/stragglers.h"
 
@@ -17,7 +16,7 @@
 #define STRAGGLERS_LIMIT     1.2
 #define STRAGGLERS_MIN_STEPS 10
 
-/* The median of all entries but one, where `sorted` holds all (n >= 2). */
+/* Median of all entries of `sorted` but `out`, which is one of them (n >= 2). */
 static double stragglers_median_without(const double *sorted, int n, double out)
 {
     int without = 0, at = (n - 1) / 2;

@@ -13,16 +13,16 @@ typedef struct co_stragglers {
     co_straggler rank[CO_MAX_STRAGGLERS];
 } co_stragglers;
 
-/* A rank's time in steps, by `steps` of them: in all, and waiting for other ranks. */
+/* Time that a rank spent in `steps` steps: total, and waiting for other ranks. */
 typedef struct co_rank_work {
     uint64_t steps;
     double seconds, waited_seconds;
 } co_rank_work;
 
-/* Ranks that work for more than 1.2 times as long as the median of the others, between the
-   moments at which all meet. Collective; on rank 0 alone there is a result. */
+/* Find ranks that compute for more than 1.2 times as long as the median of the others between two
+   synchronizations. Collective; only rank 0 gets a result. */
 co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *own);
-/* The message; returns `out`. */
+/* Write the message into `out` and return it. */
 const char *co_straggler_message(char *out, size_t size, const co_straggler *straggler);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * trainer.c - the one training loop, as each rank runs it.
+ * trainer.c - the training loop that each rank runs.
  *
- * Must not name a plugin: models, optimizers, strategies, data sets and sinks come through their
- * registries.
+ * Names no plugin: models, optimizers, strategies, data sets and sinks come from their registries.
  */
 #include "train/trainer.h"
 
@@ -30,7 +29,7 @@ static co_status trainer_diverged(const trainer *t, const char *what)
                    what, (unsigned long long)t->step, (unsigned long long)t->epoch);
 }
 
-/* Whether a step is queued as a whole, and looked at when that is done. */
+/* Whether steps are only queued, and their results read once the queue has run. */
 static bool trainer_is_late(const trainer *t)
 {
     return t->job->model->store->ring;
@@ -41,7 +40,7 @@ static co_status trainer_check_loss(const trainer *t, const co_result *part)
     return isfinite(part->loss_sum) ? CO_OK : trainer_diverged(t, "the loss is");
 }
 
-/* A library's ReLU makes zeros of what is not a number, and then the loss looks sound. */
+/* A library's ReLU may turn NaN into 0, so the loss can look fine while weights are not finite. */
 static co_status trainer_check_weights(const trainer *t)
 {
     const co_store *store = t->job->model->store;
@@ -62,7 +61,7 @@ static co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t 
     return co_batch_slice(batch, begin, end - begin);
 }
 
-/* What a forward has found. */
+/* Add the result of a forward pass. */
 static co_status trainer_count(co_result *seen, trainer *t, co_result *part, int shard)
 {
     if (!co_overflow_forgive(&t->overflow, part)) {
@@ -73,7 +72,7 @@ static co_status trainer_count(co_result *seen, trainer *t, co_result *part, int
     return CO_OK;
 }
 
-/* Where work is done at once; else it is only queued, for trainer_take_late. */
+/* Without a queue the result is available at once; with one, trainer_take_late reads it. */
 static co_status trainer_forward(co_result *seen, trainer *t, const co_batch *slice, uint64_t k,
                                  int shard)
 {
@@ -85,8 +84,8 @@ static co_status trainer_forward(co_result *seen, trainer *t, const co_batch *sl
     return trainer_count(seen, t, &part, shard);
 }
 
-/* Forward and backward of a rank's part of a batch, or of shard `shard` of it, in micro-batches;
-   `more` shards of this rank follow. */
+/* Forward and backward of this rank's part of a batch, or of its shard `shard`, in micro-batches.
+   `more`: further shards of this rank follow. */
 static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
                                  bool more)
 {
@@ -106,7 +105,7 @@ static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *ba
     return CO_OK;
 }
 
-/* The same, shard by shard; `seen`: of all of this rank's. */
+/* The same for each shard of this rank; `seen` gets their sum. */
 static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
 {
     uint64_t begin = 0;
@@ -127,7 +126,7 @@ static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_ba
     return CO_OK;
 }
 
-/* Of this rank so far or, with shards, of all: then rank 0 keeps the account. */
+/* Add the step to t->seen: of this rank or, with shards, of all ranks, on rank 0 only. */
 static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
 {
     co_rank_means_add(&t->means, seen);
@@ -141,7 +140,7 @@ static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
     return co_recent_finish(&t->recent, seen, global, t->train_seconds + trainer_epoch_seconds(t));
 }
 
-/* What a device has found in a step, which was queued as a whole: the one wait for it. */
+/* Wait for the queued step, the only wait in it, and read its results. */
 static co_status trainer_take_late(co_result *seen, trainer *t, const co_batch *batch)
 {
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
@@ -214,8 +213,7 @@ co_status trainer_step(trainer *t)
     return CO_OK;
 }
 
-/* The averaged weights into the model and the trained ones out of it, or back. Where ranks share
-   the weights, one of them does it while the others wait. */
+/* Where ranks share the weights, one of them swaps while the others wait. */
 co_status trainer_swap_ema(trainer *t)
 {
     co_store *store = t->job->model->store;
@@ -229,13 +227,13 @@ co_status trainer_swap_ema(trainer *t)
     return near ? co_comm_barrier(near) : CO_OK;
 }
 
-/* With shards all ranks have the same, and a mean would round. */
+/* With shards all ranks have equal statistics, and averaging would round. */
 co_status trainer_average_buffers(trainer *t)
 {
     return t->shards.tree ? CO_OK : co_trainer_average_buffers(t->comm, t->job->model);
 }
 
-/* Running statistics are those of all ranks, unless each has weights of its own. */
+/* Averages the running statistics first, unless each rank has its own weights. */
 static co_status trainer_evaluate(trainer *t)
 {
     if (!co_distributed_is_local(t->distributed))
@@ -247,7 +245,7 @@ static co_status trainer_evaluate(trainer *t)
     return trainer_swap_ema(t);
 }
 
-/* How many of the epoch's samples, of all ranks, were bad. */
+/* Samples replaced in this epoch, over all ranks. */
 static co_status trainer_count_bad(co_event *event, trainer *t)
 {
     int64_t bad = (int64_t)co_loader_bad_samples(t->train.loader) - (int64_t)t->bad_before;
@@ -262,7 +260,7 @@ static co_status trainer_count_bad(co_event *event, trainer *t)
     return CO_OK;
 }
 
-/* After the last epoch, and after every so many others. */
+/* After the last epoch, and every `evaluate_every` epochs. */
 static bool trainer_evaluates(const trainer *t)
 {
     const uint64_t every = (uint64_t)t->job->spec.evaluate_every;
@@ -271,7 +269,7 @@ static bool trainer_evaluates(const trainer *t)
                             t->stop_reason == CO_STOP_CALLBACK);
 }
 
-/* Epoch's end: metrics of all ranks, evaluation, one event. */
+/* Reduce the metrics, evaluate, emit the epoch's event. */
 static co_status trainer_end_epoch(trainer *t)
 {
     double seconds = trainer_epoch_seconds(t);
@@ -308,7 +306,7 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
-/* What follows each step: requests from outside, events to the sinks, a checkpoint. */
+/* After each step: requests from outside, events to the sinks, a checkpoint. */
 static co_status trainer_after_step(trainer *t)
 {
     const co_where where = trainer_where(t);
@@ -327,7 +325,7 @@ static co_status trainer_after_step(trainer *t)
     return CO_OK;
 }
 
-/* The program's own function, on every rank: one that wants to stop stops all. */
+/* Call the program's callback on every rank; if one wants to stop, all do. */
 static co_status trainer_ask_program(trainer *t)
 {
     const co_job *job = t->job;
@@ -349,7 +347,7 @@ static co_status trainer_ask_program(trainer *t)
     return CO_OK;
 }
 
-/* A checkpoint of an epoch's end, if one is due. */
+/* Save a checkpoint at the end of an epoch if one is due. */
 static co_status trainer_save_epoch(trainer *t)
 {
     const co_watched by = co_best_by(&t->job->spec.stop, &t->last);
@@ -364,8 +362,8 @@ static co_status trainer_save_epoch(trainer *t)
     return co_saver_epoch(t->saver, &end);
 }
 
-/* The rest of an epoch, which a restored trainer may be in the middle of; with it the trainer
-   is at the beginning of the next. */
+/* Run the rest of the epoch (a restored trainer may start in the middle), then advance to the
+   next. */
 static co_status trainer_epoch(trainer *t)
 {
     const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
@@ -388,8 +386,8 @@ static co_status trainer_epoch(trainer *t)
         trainer_next_epoch(t);
         return trainer_save_epoch(t);
     }
-    /* The run ends in the middle of an epoch: whoever continues after it does so as if it had not.
-     */
+    /* The run ends in the middle of an epoch. Saved first, so that resuming continues as if it had
+       not. */
     CO_TRY(co_saver_last(t->saver, t->step));
     CO_TRY(trainer_end_epoch(t));
     trainer_next_epoch(t);
@@ -406,7 +404,7 @@ void trainer_next_epoch(trainer *t)
     co_measures_clear(&t->measures);
 }
 
-/* Over MPI the result is that of ranks which have left for good; else the session says it. */
+/* Over MPI, record that the ranks left early; otherwise the session does. */
 static void trainer_note_stop(trainer *t)
 {
     co_job_result *result = t->job->result;
@@ -419,10 +417,10 @@ static void trainer_note_stop(trainer *t)
     result->stopped_by = t->control.stopped_by;
 }
 
-/* Epoch by epoch, until the end or until ranks leave. */
+/* Run epochs until the end, or until the ranks leave. */
 static co_status trainer_run(trainer *t)
 {
-    /* A state may be of the last step, in an epoch that is not evaluated yet. */
+    /* A state may be of the last step of an epoch that has not been evaluated yet. */
     while (t->stop_reason == CO_STOP_NONE && (t->step < t->info.total_steps || t->epoch_step > 0)) {
         CO_TRY(trainer_epoch(t));
         if (t->control.leaving)
@@ -456,7 +454,7 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     trainer_note_stop(&t);
     if (st == CO_OK)
         st = trainer_profile_write(&t);
-    if (st != CO_OK && job->listener) /* closing what is under way may end the process */
+    if (st != CO_OK && job->listener) /* closing pending operations may end the process */
         co_signal_thread_end(job->listener, st, co_error_message());
     trainer_close(&t);
     return st;

@@ -1,5 +1,6 @@
 /*
- * trainer_end.c - the end of a run: the strategy's last word, the last evaluation, what is saved.
+ * trainer_end.c - the end of a run: the strategy's last synchronization, the last evaluation,
+ * saving.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "train/rundir.h"
 #include "train/trainer_internal.h"
 
-/* The trained weights to a file of their own, and the averaged ones in their place. */
+/* Save the trained weights to a file of their own and put the averaged ones in their place. */
 static co_status trainer_take_ema(trainer *t)
 {
     if (!t->ema)
@@ -23,7 +24,6 @@ static co_status trainer_take_ema(trainer *t)
     return trainer_swap_ema(t);
 }
 
-/* Rank 0: final weights, summary, the last event. */
 co_status trainer_save(trainer *t)
 {
     co_train_summary *out = &t->job->result->train;
@@ -50,7 +50,7 @@ co_status trainer_save(trainer *t)
     summary.checkpoint_failures = t->job->result->saver.failed;
     event.kind = CO_EVENT_END;
     event.best = t->best.figures;
-    trainer_set_spent(&event, t); /* with what the strategy did at the end */
+    trainer_set_spent(&event, t); /* including the strategy's work at the end */
     event.samples_per_second = trainer_rate(t->samples, t->train_seconds);
     CO_TRY(co_rundir_save_weights(out->weights_sha256, out->run_dir, t->job->model));
     event.wall_seconds = trainer_wall_seconds(t);
@@ -68,13 +68,13 @@ co_status trainer_save(trainer *t)
     return co_saver_status(&t->job->result->saver);
 }
 
-/* Weights that no step has moved are not a result. Where ranks skip steps on their own, one that
-   any of them has taken counts. */
+/* Fails if every step was skipped. If ranks skip steps independently, one step of any rank is
+   enough. */
 static co_status trainer_check_moved(const trainer *t)
 {
     int64_t taken = (int64_t)(t->step - co_distributed_skipped_steps(t->distributed));
 
-    if (!t->overflow.kept || t->step == 0) /* without a loss scale none is skipped */
+    if (!t->overflow.kept || t->step == 0) /* without a loss scale no step is skipped */
         return CO_OK;
     CO_TRY(co_comm_allreduce(t->comm, &taken, &taken, 1, CO_I64, CO_MAX));
     if (taken > 0)
@@ -87,7 +87,6 @@ static co_status trainer_check_moved(const trainer *t)
         (unsigned long long)t->step, co_distributed_loss_scale(t->distributed));
 }
 
-/* What is saved is what the last evaluation has seen. */
 co_status trainer_finish(trainer *t)
 {
     co_tested test;
@@ -114,7 +113,7 @@ void trainer_check_stop(trainer *t, const co_event *last)
         return;
     t->stop_reason = co_best_find_stop(&t->stop_metric, &t->best, stop, last);
     if (t->stop_reason == CO_STOP_PATIENCE && t->step >= t->info.total_steps)
-        t->stop_reason = CO_STOP_NONE; /* there was nothing left to stop */
+        t->stop_reason = CO_STOP_NONE; /* the run was at its end anyway */
     if (t->stop_reason == CO_STOP_NONE)
         return;
     if (t->stop_reason == CO_STOP_REACHED)

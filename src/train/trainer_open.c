@@ -1,8 +1,7 @@
 /*
- * trainer_open.c - all that a rank needs before its first step, and its end.
+ * trainer_open.c - sets up and tears down all that a rank needs to train.
  *
- * Must not name a plugin: models, optimizers, strategies, data sets and sinks come through their
- * registries.
+ * Names no plugin: models, optimizers, strategies, data sets and sinks come from their registries.
  */
 #include "control/session.h"
 #include "core/mem.h"
@@ -18,7 +17,7 @@
 static co_status trainer_open_sinks(trainer *t)
 {
     const co_spec *spec = &t->job->spec;
-    const co_state *state = t->job->state; /* of this run, or of the ranks before these */
+    const co_state *state = t->job->state; /* of this run, or of the previous generation of ranks */
     const co_sink_options options = {.run_dir = t->job->result->train.run_dir,
                                      .quiet = t->job->quiet,
                                      .lines = spec->log == CO_SPEC_LOG_LINES,
@@ -52,7 +51,7 @@ co_status trainer_open_outputs(trainer *t)
     return t->rank ? CO_OK : CO_E_NOMEM;
 }
 
-/* Why there are these ranks, where there were others before. */
+/* Why the ranks were started again, if they were. */
 static void trainer_describe_start(co_run_info *info, const co_job *job)
 {
     if (job->state)
@@ -98,7 +97,7 @@ static void trainer_describe(trainer *t)
     trainer_describe_start(&t->info, job);
 }
 
-/* What looks at steps: figures of the last ones, and whether ranks are to leave. */
+/* Open what observes steps: figures of recent steps, and requests to leave. */
 static void trainer_open_watch(trainer *t)
 {
     const co_job *job = t->job;

@@ -1,6 +1,4 @@
-/*
- * trainer_profile.c - the profiler of a run: made with the trainer, read at its end.
- */
+/* trainer_profile.c - the profiler of a run: created with the trainer, written at its end. */
 #include "core/mem.h"
 #include "data/data.h"
 #include "profile/write.h"

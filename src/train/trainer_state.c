@@ -1,6 +1,4 @@
-/*
- * trainer_state.c - where the trainer is, for those who keep it and resume from it.
- */
+/* trainer_state.c - saves and restores the trainer's position in the run. */
 #include "control/session.h"
 #include "core/mem.h"
 #include "launch/rank_notes.h"
