@@ -17,7 +17,7 @@
 
 static char folder[32];
 
-/* Setup of a test or of a group. */
+/* Setup of a test or a group. */
 static inline int folder_make(void **state)
 {
     (void)state;
@@ -25,7 +25,7 @@ static inline int folder_make(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
-/* Teardown: whatever is in it goes, too. */
+/* Teardown: removes the folder with its contents. */
 static inline int folder_remove(void **state)
 {
     char command[64];
@@ -35,7 +35,7 @@ static inline int folder_remove(void **state)
     return system(command);
 }
 
-/* Path of `name` in it; valid until the fourth call from now. */
+/* Path of `name` in the folder; valid until the fourth call from now. */
 static inline char *folder_path(const char *name)
 {
     static char path[4][288];
@@ -46,7 +46,7 @@ static inline char *folder_path(const char *name)
     return out;
 }
 
-/* Entries in it. */
+/* Number of entries. */
 static inline int folder_count(void)
 {
     DIR *open = opendir(folder);
@@ -59,7 +59,7 @@ static inline int folder_count(void)
     return n;
 }
 
-/* Remove it with the file `name`, if that is there; fails when anything else was left behind. */
+/* Removes the folder and the file `name` if it exists; fails if anything else was left behind. */
 static inline int folder_remove_with(const char *name)
 {
     unlink(folder_path(name));

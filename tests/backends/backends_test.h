@@ -1,6 +1,6 @@
 /*
- * backends_test.h - what tests of kernels share: numbers to work on, and which loops this machine
- * can run.
+ * backends_test.h - shared by tests of kernels: input values, and the instruction sets of this
+ * machine.
  */
 #ifndef CO_TESTS_BACKENDS_TEST_H
 #define CO_TESTS_BACKENDS_TEST_H
@@ -9,7 +9,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 
-/* `n` numbers in (-1, 1), others for each `item`; the caller frees them. */
+/* `n` values in (-1, 1), different for each `item`; free with co_free. */
 static inline float *make_numbers(uint32_t item, int64_t n)
 {
     const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST, .item = item};
@@ -22,7 +22,7 @@ static inline float *make_numbers(uint32_t item, int64_t n)
     return v;
 }
 
-/* Of a list that begins with AVX-512's loops and AVX2's, how many this machine cannot run. */
+/* How many entries of a list that starts with AVX-512 and AVX2 this machine cannot run. */
 static inline int count_too_new(void)
 {
 #ifdef CO_KERNELS_X86

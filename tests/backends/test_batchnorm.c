@@ -1,6 +1,6 @@
 /*
- * test_batchnorm.c - the loops of batch norm on blocked images, each instruction set that this
- * machine has, against double arithmetic; and with a mean that is far from zero.
+ * test_batchnorm.c - batch norm on blocked images, with every instruction set of this machine,
+ * against double arithmetic; also with a mean far from zero.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "kernels/batchnorm/batchnorm.h"
 
-#define VECTORS 301 /* no multiple of a chunk or of an unrolled loop, but of a small plane */
+#define VECTORS 301 /* no multiple of a chunk or an unrolled loop, but of a small plane */
 #define FAR     300.0f
 
 static const norm_loops *const *find_all(void)
@@ -48,7 +48,8 @@ static void near(double got, double want, double scale)
         fail_msg("%.9g instead of %.9g", got, want);
 }
 
-/* The same vectors as planes of several sizes; the number of lanes stands for the step's unit. */
+/* The same vectors as planes of several sizes; strides are in vectors, multiplied by the lanes in
+   shape(). */
 static const norm_planes shapes[] = {{VECTORS, 1, 0}, {7, VECTORS / 7, 7}, {1, VECTORS, 1}};
 
 static norm_planes shape(size_t i, int lanes)
@@ -61,7 +62,7 @@ static norm_planes shape(size_t i, int lanes)
 
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
-/* What the loops work on, and what double arithmetic makes of it. */
+/* Input of the loops, and the results of double arithmetic. */
 typedef struct plane {
     int lanes;
     size_t n; /* values */
@@ -130,7 +131,7 @@ static void batchnorm_moments_of_every_level_equal_definition(void **state)
             check_measure(*loops, s);
 }
 
-/* What comes behind the norm, in double; *kept: whether the ReLU lets it through. */
+/* The ops after the norm, in double; *kept: whether the ReLU passes the value. */
 static double follow(bool *kept, norm_tail tail, double v, double other)
 {
     if (tail == NORM_ADD || tail == NORM_ADD_RELU)

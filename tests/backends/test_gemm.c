@@ -1,6 +1,6 @@
 /*
- * test_gemm.c - the loops of linear layers, each instruction set that this machine has, against
- * plain arithmetic: every size of a tile and every rest of a vector, and nothing written beside.
+ * test_gemm.c - matrix products of linear layers, with every instruction set of this machine,
+ * against plain loops: every tile size and vector remainder, and no writes outside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void near(double got, double want, const char *what)
         fail_msg("%s: %.9g instead of %.9g", what, got, want);
 }
 
-/* mode 0: a bias, 1: none, 2: added to what is there. */
+/* mode 0: with bias, 1: without, 2: added to the previous contents. */
 static void check_multiply(const gemm_loops *loops, int64_t n, int64_t o, int64_t k, int mode)
 {
     gemm_rows x = make_rows(1, n, k), w = make_rows(2, o, k), y = make_rows(3, n, o);

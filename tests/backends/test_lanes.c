@@ -1,6 +1,6 @@
 /*
- * test_lanes.c - the cpu backend's loops, for every instruction set that this machine has,
- * against the sums they stand for.
+ * test_lanes.c - the cpu backend's loops with a sample per lane, with every instruction set of this
+ * machine, against the sums they compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void pack_and_back(const lanes_loops *lanes)
     co_free(back);
 }
 
-/* x[c][row][column] in the image, or 0; lane l */
+/* x[c][row][column] of lane l, or 0 outside the image */
 static double pixel(const float *x, const lanes_window *s, int64_t c, int64_t row, int64_t column,
                     int64_t l, int64_t lanes)
 {
@@ -129,7 +129,7 @@ static void check_correlate_weight(const lanes_loops *lanes, const lanes_window 
     co_free(reduced);
 }
 
-/* Every size of tile: 1 to 11 channels, 1 to 9 columns, 1 to 7 taps. */
+/* Every tile size: 1 to 11 channels, 1 to 9 columns, 1 to 7 taps. */
 static void correlate_sizes(const lanes_loops *lanes)
 {
     for (int64_t o = 1; o <= 11; o++)
@@ -161,7 +161,7 @@ static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
     uint8_t *place = co_calloc_aligned((size_t)(p->oh * p->ow * n), 1);
 
     assert_true(want && place);
-    /* Coarse, so that windows have several largest values. */
+    /* Rounded, so that windows have ties. */
     for (int64_t i = 0; i < p->h * p->w * n; i++)
         x[i] = roundf(3 * x[i]);
     x[n] = NAN;
@@ -205,7 +205,7 @@ static void maxpool_windows(const lanes_loops *lanes)
         check_maxpool(lanes, &pool[i]);
 }
 
-/* What is zero, above or not, gets no gradient: its maximum stands nowhere. */
+/* Outputs that are zero have no gradient: their maximum is at LANES_NOWHERE. */
 static void check_relu_place(const lanes_loops *lanes, const float *x, int64_t n)
 {
     const int64_t all = n * lanes->lanes;
@@ -348,7 +348,7 @@ static void check_spots(const lanes_loops *lanes, const lanes_sparse *s, int64_t
     co_free(want_dx);
 }
 
-/* Every number of rows and vectors of a channel's weight up to 7. */
+/* Every number of rows and of vectors per channel weight up to 7. */
 static void spots(const lanes_loops *lanes)
 {
     for (int64_t kh = 1; kh <= 7; kh++)
@@ -389,7 +389,7 @@ static void spots(const lanes_loops *lanes)
         }
 }
 
-/* Marks are those of the one sequence of random numbers that there is for an item. */
+/* Marks follow the item's one sequence of random numbers. */
 static void marks(const lanes_loops *lanes)
 {
     const int64_t n = 9;

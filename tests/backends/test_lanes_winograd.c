@@ -1,6 +1,6 @@
 /*
- * test_lanes_winograd.c - Winograd's algorithm of the cpu backend, for every instruction set that
- * this machine has, against the definition of a correlation.
+ * test_lanes_winograd.c - Winograd's algorithm of the cpu backend, with every instruction set of
+ * this machine, against direct correlation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define ROOM_END 1234.5f
 
-/* Planes whose columns of padding are zeros. */
+/* Planes with zeros in the padding columns. */
 static float *make_planes(const lanes_window *s, int64_t lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
@@ -30,7 +30,7 @@ static float *make_planes(const lanes_window *s, int64_t lanes)
     return x;
 }
 
-/* Output i of the definition; and in *scale, the sum of its products' sizes. */
+/* Output i by definition; *scale: the sum of the products' magnitudes. */
 static double define(const float *x, const float *w, const lanes_window *s, int64_t i, int64_t n,
                      double *scale)
 {
@@ -83,7 +83,7 @@ static void check(const lanes_loops *lanes, const lanes_window *s)
     co_free(y);
 }
 
-/* Every size of tile, at every edge, with and without padding. */
+/* Every tile size, at every edge, with and without padding. */
 static void winograd_any_size_equals_correlation(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void winograd_any_size_equals_correlation(void **state)
             }
 }
 
-/* Rows of a larger output, as a pooling behind it asks for them. */
+/* Rows of a larger output, as a following pooling requests them. */
 static void winograd_rows_of_larger_output_are_strided(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * test_reorder.c - changes of layout between row-major, blocks of channels and channels last, for
- * each instruction set that this machine has: each element is where its layout says, what pads a
- * block is 0, and nothing is written beside.
+ * test_reorder.c - layout changes between row-major, channel blocks and channels last, with every
+ * instruction set of this machine: each element is where its layout says, padding is 0, and no
+ * writes outside.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * test_small_conv.c - the loops of small convolutions, each instruction set that this machine has,
- * against plain arithmetic; every number of samples up to more than two full tiles.
+ * test_small_conv.c - loops of small convolutions, with every instruction set of this machine,
+ * against plain loops; every number of samples up to more than two full tiles.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,15 +55,15 @@ static small_conv_image image(const small_conv_loops *loops)
     return (small_conv_image){.blocks = BLOCKS, .block = block, .sample = BLOCKS * block};
 }
 
-/* Place of a channel of a pixel of a sample. */
+/* Index of a channel of a sample's pixel. */
 static int64_t place(const small_conv_image *is, int lanes, int64_t sample, int64_t channel,
                      int64_t at)
 {
     return sample * is->sample + channel / lanes * is->block + at + channel % lanes;
 }
 
-/* y of the pixel at `to` from pixels 2 and 0, by taps 1 and 0; `blocks` of its blocks from the
-   first on. */
+/* y of the pixel at `to` from pixels 2 and 0 by taps 1 and 0; `blocks` of its blocks, from the
+   first. */
 static void check_multiply(const small_conv_loops *loops, int64_t samples, int64_t blocks,
                            bool biased)
 {
@@ -169,8 +169,8 @@ static void block(float *blocked, float *plain, int lanes, bool back)
     }
 }
 
-/* A pixel from two others, and the gradient of the weight between these and it; SAME_CHANNELS in
-   and out. All plain; y (samples, channels, pixels), w and dw (channel of x, channel of y). */
+/* A pixel computed from two others, and the gradient of that weight; SAME_CHANNELS in and out. All
+   row-major; y (samples, channels, pixels), w and dw (channel of x, channel of y). */
 static void run_plain(const small_conv_loops *loops, float *y, float *dw, float *x, const float *w)
 {
     const int lanes = loops->lanes;
@@ -222,7 +222,7 @@ static void small_conv_levels_give_same_bits(void **state)
     co_free(x), co_free(w);
 }
 
-/* A weight to (taps, in, lanes), from there to (taps, out, lanes), and back to where it was. */
+/* A weight to (taps, in, lanes), from there to (taps, out, lanes), and back to its own layout. */
 static void check_weight(const small_conv_loops *loops, int64_t kernel, int64_t used)
 {
     const int lanes = loops->lanes;

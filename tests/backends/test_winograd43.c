@@ -1,7 +1,7 @@
 /*
- * test_winograd43.c - our Winograd convolution against oneDNN's direct one, at sizes that the plain
- * loops of `ref` would take minutes for: many channels, whose weights are transformed in groups,
- * and many tiles, which go through in chunks. And the same bits for any number of threads.
+ * test_winograd43.c - Winograd convolution against oneDNN's direct one, at sizes for which `ref`
+ * would take minutes: many channels, whose weights are transformed in groups, and many tiles, which
+ * are processed in chunks. And the same bits for any number of threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ typedef struct size {
     int64_t n, in, out, h, w, padding;
 } size;
 
-/* Tensors of one convolution: y and dx lie in blocks of 16 channels. */
+/* Tensors of a convolution: y and dx are in blocks of 16 channels. */
 typedef struct conv {
     co_conv2d_attr attr;
     co_tensor x, y, dy, dx;
@@ -114,7 +114,7 @@ static void close_conv(conv *c)
         co_free(all[i]->data);
 }
 
-/* Relative to how large the tensor's values are. */
+/* Relative to the magnitude of the tensor's values. */
 static void compare(const char *what, const co_tensor *got, const co_tensor *want, bool bits)
 {
     const float *a = got->data, *b = want->data;
@@ -144,7 +144,7 @@ static void compare_all(const conv *got, const conv *want, bool bits)
 static void winograd_large_sizes_equal_direct(void **state)
 {
     static const size sizes[] = {
-        {9, 384, 336, 7, 8, 1},   /* groups of the weight, the last smaller, in one chunk */
+        {9, 384, 336, 7, 8, 1},   /* weights in groups, the last smaller, in one chunk */
         {2, 336, 400, 45, 34, 0}, /* too many tiles for that */
         {3, 16, 16, 61, 66, 2},   /* chunks, the last smaller */
         {2, 48, 32, 30, 27, 1},

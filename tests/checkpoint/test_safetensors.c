@@ -1,6 +1,4 @@
-/*
- * test_safetensors.c - what is written comes back; a file appears complete or not at all.
- */
+/* test_safetensors.c - files read back as written; a file appears complete or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +30,7 @@ static const double real[1] = {0.1};
 static const int32_t label[3] = {-1, 0, INT32_MAX};
 static const int64_t steps[2] = {INT64_MIN, 7};
 static const uint8_t byte[5] = {0, 1, 2, 254, 255};
-/* Names out of order, one empty tensor, one scalar, a name that JSON escapes, one in UTF-8. */
+/* Names out of order, one tensor empty, one a scalar, one name that JSON escapes, one in UTF-8. */
 static const co_named_tensor all[] = {
     {"conv.weight", CO_F32, {4, {2, 1, 1, 3}}, weight, sizeof(weight)},
     {"a \"quoted\"\\name", CO_U8, {1, {5}}, byte, sizeof(byte)},
@@ -80,7 +78,7 @@ static void safetensors_written_file_reads_back(void **state)
     assert_int_equal(folder_count(), 1);
 }
 
-/* IEEE 754 by hand: signs, the ends of the range, subnormals, and what is no number. */
+/* IEEE 754 by hand: signs, limits of the range, subnormals, infinities and NaN. */
 static const struct {
     uint16_t half;
     uint32_t wide;
@@ -90,12 +88,12 @@ static const struct {
     {0x3c00, 0x3f800000},                       /* 1 */
     {0xc100, 0xc0200000},                       /* -2.5 */
     {0x7bff, 0x477fe000},                       /* 65504, the largest */
-    {0x0400, 0x38800000},                       /* 2^-14, the least that is normal */
-    {0x03ff, 0x387fc000},                       /* the largest that is not */
+    {0x0400, 0x38800000},                       /* 2^-14, the smallest normal number */
+    {0x03ff, 0x387fc000},                       /* the largest subnormal */
     {0x0001, 0x33800000},                       /* 2^-24 */
     {0x8201, 0xb8004000},                       /* -513 * 2^-24 */
     {0x7c00, 0x7f800000},                       /* infinity */
-    {0xfc00, 0xff800000}, {0x7e01, 0x7fc02000}, /* not a number */
+    {0xfc00, 0xff800000}, {0x7e01, 0x7fc02000}, /* NaN */
 };
 
 static const struct {
@@ -113,7 +111,7 @@ static const struct {
 
 static void safetensors_half_precision_reads_as_fp32(void **state)
 {
-    /* The byte in front puts the halves at odd places. */
+    /* The first tensor's byte puts the halves at odd addresses. */
     static const char header[] =
         "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
         "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[1,9]},"
@@ -185,7 +183,7 @@ static void safetensors_without_tensors_reads_back(void **state)
     co_safetensors_close(NULL);
 }
 
-/* What a caller got wrong is refused before a file is made. */
+/* A caller's mistake is refused before a file is created. */
 static void safetensors_inconsistent_tensor_is_not_written(void **state)
 {
     static const struct {
@@ -223,7 +221,7 @@ static void limit_file_size(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* At every point where the disk may be full: inside the header, between, inside the tensors. */
+/* The disk becomes full within the header, after it, or within a tensor. */
 static void safetensors_full_disk_keeps_old_file(void **state)
 {
     static float large[5000];
@@ -266,7 +264,7 @@ static void safetensors_unwritable_path_is_refused(void **state)
     assert_int_equal(rmdir(folder_path("w.safetensors")), 0);
 }
 
-/* For every k the k-th allocation fails: an error, nothing lost (the leak checker looks on). */
+/* The k-th allocation fails, for every k: an error, without leaks. */
 static void safetensors_failed_allocation_is_an_error(void **state)
 {
     const char *const metadata[] = {"format", "pt", NULL};

@@ -1,6 +1,6 @@
 /*
- * test_safetensors_bad.c - files that are damaged or lie: each is refused with a message that says
- * why, whatever byte is wrong.
+ * test_safetensors_bad.c - damaged or inconsistent files are rejected with a message that says why,
+ * whichever byte is wrong.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 
 #include <cohort/safetensors.h>
 
-/* A file with this header and `data` bytes behind it, in a block of exactly its size, so that the
-   address sanitizer sees a read past the end. */
+/* A file with this header and `data` bytes after it, in a block of exactly its size, so that the
+   address sanitizer catches reads past the end. */
 static uint8_t *make_file(size_t *size, const char *header, size_t data)
 {
     size_t n = strlen(header);
@@ -50,10 +50,10 @@ static co_status parse_header(co_safetensors **out, const char *header, size_t d
 
 static const struct {
     const char *header;
-    size_t data; /* bytes behind the header */
+    size_t data; /* bytes after the header */
     const char *message;
 } bad[] = {
-    /* not a header at all */
+    /* no header */
     {"", 0, "t.st: the header is not valid JSON at byte"},
     {"{", 0, "not valid JSON"},
     {"{}x", 0, "not valid JSON"},
@@ -61,7 +61,7 @@ static const struct {
     {" {}", 0, "not a JSON object"},
     {"{\"w\":\"\xff\"}", 0, "not valid JSON"},
     {"{\"w\\u0000x\":1}", 0, "not valid JSON"},
-    /* entries of the wrong kind */
+    /* entries of the wrong type */
     {"{\"w\":1}", 0, "t.st: tensor 'w': its entry is not an object"},
     {"{\"w\":{}}", 0, "'dtype' is not a text"},
     {"{\"w\":{\"dtype\":5}}", 0, "'dtype' is not a text"},
@@ -81,7 +81,7 @@ static const struct {
     {ENTRY("F32", "[1]", "[0,true]"), 4, "'data_offsets' holds something else"},
     {"{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
      "duplicate object key"},
-    /* sizes that lie */
+    /* wrong sizes */
     {ENTRY("F32", "[2]", "[0,4]"), 4, "has 4 bytes, but its type and shape need 8"},
     {ENTRY("F64", "[]", "[0,4]"), 4, "has 4 bytes, but its type and shape need 8"},
     {ENTRY("F32", "[0]", "[0,4]"), 4, "has 4 bytes, but its type and shape need 0"},
@@ -90,7 +90,7 @@ static const struct {
     {ENTRY("F32", "[4294967296,4294967296]", "[0,0]"), 0, "too large for any machine"},
     {ENTRY("F32", "[4611686018427387904,4]", "[0,0]"), 0, "too large for any machine"},
     {ENTRY("F32", "[4294967296,4294967296,0]", "[0,0]"), 0, "too large for any machine"},
-    /* places that lie */
+    /* wrong offsets */
     {ENTRY("F32", "[2]", "[0,8]"), 7, "is at bytes 0 to 8 of 7; the file is cut short"},
     {ENTRY("U8", "[4]", "[4,0]"), 4, "is at bytes 4 to 0"},
     {ENTRY("U8", "[1]", "[9223372036854775806,9223372036854775807]"), 4, "cut short"},
@@ -132,7 +132,7 @@ static void safetensors_unusual_valid_file_is_read(void **state)
         {"{ \"__metadata__\" : {} }", 0},
         {ENTRY("F32", "[0,5]", "[0,0]"), 0},
         {ENTRY("F32", "[]", "[0,4]"), 4},
-        /* later in the file than in the header; an empty one between; an unknown member */
+        /* file order unlike header order; an empty tensor in between; an unknown member */
         {"{" SMALL("b", "[4,8]") "," SMALL("a", "[0,4]") ",\"e\":{\"dtype\":\"F64\",\"shape\":[0],"
                                                          "\"data_offsets\":[4,4],\"unit\":\"m\"}}",
          8},
@@ -176,8 +176,8 @@ static void safetensors_huge_header_length_is_refused(void **state)
     }
 }
 
-/* Every file that is cut short, and every file with one bit turned, gives an error or tensors that
-   lie inside it. */
+/* Every truncated file, and every file with one bit flipped, gives an error or tensors inside the
+   file. */
 static void safetensors_damage_anywhere_is_safe(void **state)
 {
     static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"}," SMALL(
@@ -226,7 +226,7 @@ static void safetensors_path_of_no_file_is_refused(void **state)
     assert_int_equal(co_safetensors_open(&file, path), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "No such file"));
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(co_safetensors_open(&file, path), CO_E_DATA); /* and does not wait */
+    assert_int_equal(co_safetensors_open(&file, path), CO_E_DATA); /* without waiting */
     assert_non_null(strstr(co_error_message(), "not a regular file"));
     assert_int_equal(unlink(path), 0);
     empty = fopen(path, "w");

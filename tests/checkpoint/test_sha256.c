@@ -1,5 +1,5 @@
 /*
- * test_sha256.c - the examples of FIPS 180-4, however the bytes arrive, and fingerprints of
+ * test_sha256.c - the examples of FIPS 180-4 with any division of the input, and fingerprints of
  * tensors.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include "checkpoint/sha256.h"
 
-/* Hash of `text`, given in parts of at most `part` bytes, `times` times. */
+/* Hash of `text` repeated `times` times, in parts of at most `part` bytes. */
 static void sha256_text(char out[65], const char *text, size_t part, int times)
 {
     co_sha256 hash;
@@ -55,8 +55,8 @@ static void sha256_published_examples_match(void **state)
         }
 }
 
-/* Every length around the block's end, where padding needs one block more: against the hash of
-   the same bytes one by one. */
+/* Lengths around a block's end, where padding takes another block; compared with hashing byte by
+   byte. */
 static void sha256_any_split_gives_same_digest(void **state)
 {
     char text[200], one[65], whole[65];

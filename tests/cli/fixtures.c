@@ -1,4 +1,4 @@
-/* fixtures.c - IDX files, sound and damaged. */
+/* fixtures.c - IDX files, valid and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static size_t fixtures_put_u32(uint8_t *at, uint32_t v)
     return 4;
 }
 
-/* Images whose brightness tells the label, so that a network can learn them. */
+/* Images whose brightness encodes the label, so that a network can learn them. */
 static size_t fixtures_fill_images(uint8_t *out, uint32_t n)
 {
     size_t used = fixtures_put_u32(out, 0x803);
@@ -58,7 +58,7 @@ static void fixtures_write(const char *folder, const char *file, const uint8_t *
     program_write(path, bytes, n);
 }
 
-/* Returns the packed size; `out` has room for n + 100 bytes. */
+/* Returns the compressed size; `out` has room for n + 100 bytes. */
 static size_t fixtures_gzip(uint8_t *out, const uint8_t *bytes, size_t n)
 {
     struct libdeflate_compressor *gzip = libdeflate_alloc_compressor(6);

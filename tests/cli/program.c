@@ -1,8 +1,7 @@
 /*
- * program.c - start, watch and end the program under test.
+ * program.c - starts, supervises and ends the program under test.
  *
- * The test is made a subreaper, so whatever the program leaves behind becomes its child and is
- * found.
+ * The test is a subreaper, so that processes left behind by the program become its children.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@
 #include "cli/program.h"
 #include "waits.h"
 
-#define PROGRAM_GRACE_S 30 /* for children to be gone after their parent */
+#define PROGRAM_GRACE_S 30 /* for children to end after their parent */
 
 static char program_path[4096], program_folder[4096];
 static program_result program_last;
@@ -38,7 +37,7 @@ int program_init(const char *path)
 {
     const char *tmp = getenv("TMPDIR");
 
-    /* Of whoever has started the tests: what is ignored then the program ignores too. */
+    /* The program would inherit signals that are ignored. */
     signal(SIGINT, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -77,7 +76,7 @@ static int program_open(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
 }
 
-/* In the child: never returns. `terminal` < 0: none. */
+/* In the child. `terminal` < 0: none. */
 static void program_become(const char *const *argv, const program_options *o, int terminal)
 {
     int out =
@@ -116,7 +115,7 @@ static bool program_has_bytes(const char *path)
     return stat(path, &info) == 0 && info.st_size > 0;
 }
 
-/* The first child of `pid`; `pid` itself when it has none. */
+/* The first child of `pid`; `pid` itself if it has none. */
 static pid_t program_child(pid_t pid)
 {
     char path[64];
@@ -132,7 +131,7 @@ static pid_t program_child(pid_t pid)
     return child;
 }
 
-/* What the terminal has got goes to stdout.txt; nobody reading would stop the program. */
+/* Append the terminal's output to stdout.txt; an unread terminal would block the program. */
 static void program_drain(int terminal, const char *path)
 {
     char text[4096];
@@ -150,7 +149,7 @@ static int program_timeout_s(const program_options *o)
     return o->timeout_s ? o->timeout_s : WAITS_S;
 }
 
-/* Wait for `pid` within the time limit; sends the option's signal on the way. */
+/* Wait for `pid` within the time limit; sends the option's signal meanwhile. */
 static int program_wait(pid_t pid, const program_options *o, int terminal)
 {
     const uint64_t start = co_clock_ns();
@@ -174,7 +173,7 @@ static int program_wait(pid_t pid, const program_options *o, int terminal)
     return -1;
 }
 
-/* Children that live on; ended here, so that one test does not spoil the next. */
+/* Count and end children that are still alive, so that they do not affect the next test. */
 static int program_reap_orphans(pid_t group)
 {
     const uint64_t start = co_clock_ns();

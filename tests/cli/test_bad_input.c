@@ -1,5 +1,5 @@
 /*
- * test_bad_input.c - whatever is wrong with a config, a data set or a weights file: one clear
+ * test_bad_input.c - for anything wrong with a config, a data set or a weights file: one clear
  * error, the right exit code, nothing left behind.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
-/* Results under their final names would be taken for those of a finished run. */
+/* Files with final names would be mistaken for those of a finished run. */
 static void assert_no_results(const char *run_dir)
 {
     static const char *const files[] = {"final.safetensors", "summary.json"};
@@ -262,7 +262,7 @@ static void train_used_run_directory_is_refused(void **state)
     program_remove("out");
 }
 
-/* The disk is full at every possible size of a file: all or nothing. */
+/* The disk is full after any number of bytes: a file is complete or absent. */
 static void train_full_disk_leaves_no_partial_file(void **state)
 {
     static const char *const args[] = {"train", "good.yaml", "--run-dir", "out",
@@ -275,7 +275,7 @@ static void train_full_disk_leaves_no_partial_file(void **state)
         const program_options full = {.max_file_bytes = limits[i]};
         const program_result *r = program_run(args, &full);
 
-        /* stderr.txt lies on the same disk, so the message may be cut; the exit code is not. */
+        /* stderr.txt is on the same disk, so the message may be cut, but not the exit code */
         if (r->exit_code != 1)
             fail_msg("exit code %d with files of up to %d bytes: %s", r->exit_code, (int)limits[i],
                      r->err);

@@ -1,6 +1,4 @@
-/*
- * test_compare.c - comparisons: tables and plots, cells that fail, going on after an end.
- */
+/* test_compare.c - comparisons: tables and plots, cells that fail, resuming. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +19,7 @@
 
 #define COMPARE_TWO "sync, {name: sync, reduction: mean}"
 
-/* One cell of a table.json, borrowed; the table is freed with the next call. */
+/* A cell of a table.json, borrowed until the next call. */
 static const json_t *compare_cell(const char *dir, size_t i)
 {
     static json_t *table;
@@ -81,7 +79,7 @@ static bool compare_has_gnuplot(void)
     return system("command -v gnuplot >/dev/null") == 0;
 }
 
-/* ---- what it leaves ---- */
+/* ---- output ---- */
 
 static void compare_two_strategies_writes_tables(void **state)
 {
@@ -105,7 +103,7 @@ static void compare_two_strategies_writes_tables(void **state)
     assert_true(program_exists("all/sync-1/log.txt"));
 }
 
-/* Of the run before: figures are those of the runs, and fit each other. */
+/* Uses the run above: the figures equal those of its runs, and are consistent. */
 static void compare_figures_equal_those_of_runs(void **state)
 {
     json_t *one = program_summary("all/sync-1");
@@ -148,10 +146,10 @@ static void compare_plots_are_written_as_images(void **state)
         snprintf(path, sizeof(path), "all/%s.svg", names[i]);
         assert_page_has(path, "</svg>");
     }
-    assert_false(program_exists("all/plots.log")); /* gnuplot had nothing to say */
+    assert_false(program_exists("all/plots.log")); /* gnuplot printed nothing */
 }
 
-/* Every cell once with each seed; what they have come to has a mean and a spread. */
+/* Every cell runs once per seed; the table has mean and standard deviation. */
 static void compare_seeds_give_mean_and_spread(void **state)
 {
     const program_result *r =
@@ -174,7 +172,7 @@ static void compare_seeds_give_mean_and_spread(void **state)
     assert_page_has("seeds/plots.gp", "yerrorlines");
     if (compare_has_gnuplot())
         assert_false(program_exists("seeds/plots.log"));
-    /* One more: what is there is kept. */
+    /* adding a seed keeps the finished cells */
     r = program_line("compare good.yaml --strategies sync -n 1,2 --seeds 7,8,9 --out seeds "
                      "--resume");
     program_assert_success(r);
@@ -194,14 +192,14 @@ static void compare_without_gnuplot_writes_tables(void **state)
     assert_non_null(strstr(r->out, "no plots: "));
     assert_non_null(strstr(r->out, "gnuplot-nox"));
     assert_cell("plain", 0, "sync", 2, "done");
-    /* No strategy has a cell of one rank to compare with. */
+    /* no strategy has a one-rank cell to compare with */
     assert_true(json_is_null(json_object_get(compare_cell("plain", 0), "speedup")));
     assert_true(program_exists("plain/plots.gp"));
     assert_false(program_exists("plain/speedup.png"));
 }
 
-/* A strategy without a cell of its own on one rank is measured against sync's; names that a shell,
-   YAML, CSV or gnuplot would stumble over stay what they are. */
+/* A strategy without its own one-rank cell is compared with sync's; special characters for shell,
+   YAML, CSV or gnuplot are preserved. */
 static void compare_special_names_are_escaped(void **state)
 {
     const program_result *r =
@@ -261,7 +259,7 @@ static void compare_killed_cell_is_reported(void **state)
     assert_text(compare_cell("killed", 0), "reason", "killed by signal 9");
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static long long compare_changed_at(const char *path)
 {
@@ -329,14 +327,14 @@ static void compare_signal_ends_running_cell(void **state)
     assert_ends(SIGTERM, 143);
     assert_ends(SIGKILL, 128 + SIGKILL);
     assert_ends(SIGINT, 130);
-    assert_page_has("ended/sync-2/log.txt", "cohort: error: interrupted"); /* it was asked to */
-    /* What was under way is run anew. */
+    assert_page_has("ended/sync-2/log.txt", "cohort: error: interrupted"); /* it was asked to end */
+    /* the unfinished cell is run again */
     program_assert_error(
         program_line("compare long.yaml --strategies sync -n 2 --out ended --resume --limit 1"), 1,
         "took longer");
 }
 
-/* ---- what it takes ---- */
+/* ---- usage ---- */
 
 static void compare_usage_error_starts_no_cell(void **state)
 {
@@ -390,7 +388,7 @@ static int compare_teardown(void **state)
 
 int main(int argc, char **argv)
 {
-    /* In this order: later ones look at the folder of the first. */
+    /* In this order: later ones use the folder of the first. */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compare_two_strategies_writes_tables),
         cmocka_unit_test(compare_figures_equal_those_of_runs),
@@ -408,7 +406,7 @@ int main(int argc, char **argv)
     };
     int failed;
 
-    setenv("LC_ALL", "C", 1); /* plots are UTF-8 all the same */
+    setenv("LC_ALL", "C", 1); /* plots are UTF-8 regardless */
     if (program_init(argc > 1 ? argv[1] : NULL) != 0)
         return 1;
     failed = cmocka_run_group_tests(tests, compare_setup, compare_teardown);

@@ -1,6 +1,6 @@
 /*
  * test_compress.c - runs with compressed gradients: the same bits over shared memory and MPI, and
- * with a rank that is killed; what they report, what is refused.
+ * with a rank that is killed; reports and errors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static const char *const compressors[] = {
 };
 #define COMPRESSORS (sizeof(compressors) / sizeof(compressors[0]))
 
-/* Of a run, which is removed. */
+/* The hash of a run, which is then removed. */
 static void take_hash(char out[65], const char *dir)
 {
     program_weights(out, dir);
@@ -59,7 +59,7 @@ static void compress_over_mpi_has_same_bits(void **state)
     }
 }
 
-/* The one that takes its place has its memory. */
+/* The rank that replaces it gets its memory. */
 static void compress_killed_rank_changes_no_bit(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void compress_after_shrink_continues(void **state)
     program_remove("fewer");
 }
 
-/* 16 steps of 1,024 + 16 + 64 + 4 weights, of which bf16 sends half the bytes. */
+/* 16 steps of 1,024 + 16 + 64 + 4 weights; bf16 sends half the bytes. */
 static void compress_summary_counts_bytes(void **state)
 {
     json_t *summary, *bytes;
@@ -137,7 +137,7 @@ static void compress_with_bad_config_is_refused(void **state)
                          2, "unknown compressor 'tpok'");
     program_assert_error(program_line("train job.yaml -s 'strategy={name: stale, compress: topk}'"),
                          2, "compress");
-    /* A checkpoint without a memory is not of this run. */
+    /* a checkpoint without the memory is not of this run */
     train("plain", "2", "strategy=sync", "epochs=2");
     program_assert_error(program_line("train job.yaml -n 2 --run-dir plain --resume -s epochs=3 -s "
                                       "'strategy={name: sync, compress: topk}'"),

@@ -1,6 +1,6 @@
 /*
- * test_configs.c - the configs that come with Cohort: all of them run, and with the argument
- * "accuracy" behind the folder each trains to the accuracy that it promises.
+ * test_configs.c - the configs that come with Cohort: all run; with "accuracy" as the argument
+ * after the folder, each reaches its documented accuracy.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@ static const char *configs_source;
 
 static const struct {
     const char *name;
-    double accuracy; /* 0: it promises none */
-    bool mnist;      /* needs the data of MNIST, which no package brings */
+    double accuracy; /* 0: none documented */
+    bool mnist;      /* needs MNIST, which is not in any package */
 } configs_all[] = {
     {"fashion-mnist", 0.91, false},
     {"mnist-net", 0.97, true},
@@ -47,7 +47,7 @@ static const struct {
     {"resnet50-imagenet", 0, false},
 };
 
-/* Large enough for every network; the residual ones are large themselves. */
+/* Large enough for every network; the residual ones take long anyway. */
 #define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
 #define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 8}"
 
@@ -87,7 +87,7 @@ static double configs_accuracy(const char *dir)
     return accuracy;
 }
 
-/* "data.path=..." of MNIST, or NULL. */
+/* "data.path=..." of MNIST; NULL if there is none. */
 static const char *configs_mnist(void)
 {
     static char set[4096];

@@ -1,5 +1,6 @@
 /*
- * test_ctl.c - a run at work is asked: by its owner, by another user, wrongly; and ends in order.
+ * test_ctl.c - requests to a running run: by its owner, by another user, malformed; and stopping
+ * it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,10 +25,10 @@
 
 static const char *ctl_program;
 static char ctl_said[65536];
-static char ctl_dir[1024]; /* too long for a socket's address */
-static pid_t ctl_run_pid;  /* of the run at work; 0: none */
+static char ctl_dir[1024]; /* longer than a socket address */
+static pid_t ctl_run_pid;  /* of the current run; 0: none */
 
-/* Run the program to its end; what it says on either stream is in ctl_said. */
+/* Run the program to its end; its output on both streams is in ctl_said. */
 static int ctl_run(const char *arguments)
 {
     char command[4096];
@@ -77,7 +78,7 @@ static long ctl_number(const char *key)
     return value;
 }
 
-/* Until the run says so. */
+/* Wait until the run reports at least this value. */
 static void ctl_await(const char *key, long at_least)
 {
     const uint64_t start = co_clock_ns();
@@ -107,7 +108,7 @@ static char *ctl_file(const char *name)
     return path;
 }
 
-/* In a folder whose path no socket's address can hold, behind a socket that a dead run has left. */
+/* In a folder whose path does not fit into a socket address, with the socket of a dead run. */
 static void ctl_ranks_requests_change_number(void **state)
 {
     const pid_t pid = ctl_start("2", "partition={kind: global}");
@@ -135,7 +136,7 @@ static void ctl_ranks_requests_change_number(void **state)
     program_remove(ctl_dir);
 }
 
-/* Ranks that mpiexec has started: rank 0 answers. */
+/* Under mpiexec, rank 0 answers. */
 static void ctl_under_mpiexec_is_answered_by_rank_0(void **state)
 {
     char ranks[] = "2";
@@ -199,7 +200,7 @@ static void ctl_other_user_is_refused(void **state)
     }
     pid = ctl_start("1", "log_every=1000");
     ctl_await("step", 5);
-    /* Even where the file's mode would let them in. */
+    /* even if the file's mode lets other users in */
     assert_int_equal(chmod(ctl_file("control.sock"), 0666), 0);
     other = fork();
     if (other == 0) {
@@ -212,12 +213,12 @@ static void ctl_other_user_is_refused(void **state)
         strcpy(address.sun_path, "control.sock");
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
             _exit(4);
-        if (read(fd, answer, sizeof(answer) - 1) < 0) /* it is told before it has asked */
+        if (read(fd, answer, sizeof(answer) - 1) < 0) /* it is rejected before it has asked */
             _exit(5);
         _exit(strstr(answer, "another user") ? 0 : 6);
     }
     assert_int_equal(ctl_end(other), 0);
-    assert_true(ctl_number("step") > 0); /* it goes on */
+    assert_true(ctl_number("step") > 0); /* it is still running */
     kill(pid, SIGINT);
     assert_int_equal(ctl_end(pid), 130);
     program_remove(ctl_dir);
@@ -246,7 +247,7 @@ static void train_unsupported_on_failure_is_refused(void **state)
     program_remove(ctl_dir);
 }
 
-/* A folder of many names, with a dead socket in it. */
+/* A folder with a long path and a dead socket in it. */
 static int ctl_make_folder(void **state)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -266,7 +267,7 @@ static int ctl_make_folder(void **state)
     return bound == 0 ? rename("dead.sock", ctl_file("control.sock")) : -1;
 }
 
-/* A test that fails leaves its run at work, and nobody else would end it. */
+/* End the run of a test that failed. */
 static int ctl_clear(void **state)
 {
     (void)state;

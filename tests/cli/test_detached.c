@@ -1,6 +1,6 @@
 /*
- * test_detached.c - runs that were started to go on by themselves: a signal that is ignored at the
- * start stays ignored, however ranks are started; one that is not ends them.
+ * test_detached.c - detached runs: signals that were ignored at the start stay ignored, however
+ * ranks are started; others end the run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,13 @@
 
 #define MAX_WORDS 24
 
-/* Starts what is behind it with both ignored, as nohup and a shell without job control do. */
+/* Runs the following command with both signals ignored, like nohup and a shell without job
+   control. */
 #define IGNORING "sh", "ignore.sh"
 
 static const char *const train_args[] = {"train", "job.yaml", "--run-dir", "run", "-q", NULL};
 
-/* The signal comes while it trains. `before` and `more` end with NULL. */
+/* The signal is sent during training. `before` and `more` end with NULL. */
 static const program_result *run_with(int signal, bool to_child, const char *const *before,
                                       const char *const *more)
 {
@@ -72,7 +73,7 @@ static void detached_ranks_ignore_hangup(void **state)
     }
 }
 
-/* mpiexec gives its ranks other signals than it has itself, so they are set behind it. */
+/* mpiexec's ranks have other signal dispositions than mpiexec, so they are set after it. */
 static void detached_ranks_under_mpiexec_ignore_signals(void **state)
 {
     static const char *const ignoring[] = {PROGRAM_MPIEXEC, "-n", "1", IGNORING, NULL};
@@ -104,7 +105,7 @@ static int setup(void **state)
 {
     (void)state;
     program_write_text("ignore.sh", "trap '' HUP INT\nexec \"$@\"\n");
-    /* A second of steps. */
+    /* about a second of steps */
     program_write_text("job.yaml",
                        "model: {name: mlp, hidden: [256]}\nepochs: 100\nbatch: 64\nlog_every: 1\n"
                        "checkpoint: off\nevaluate_every: 1000\n"

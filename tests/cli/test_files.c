@@ -1,6 +1,6 @@
 /*
- * test_files.c - files of a run directory that are no files, of another size, or links: each
- * command says so in one line within its time, and what a link leads to stays as it was.
+ * test_files.c - files of a run directory that are not regular, too large, or links: each command
+ * reports that in one line, in time, and a link's target is not changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,11 +28,11 @@
 typedef enum files_kind {
     FILES_FIFO,
     FILES_DEVICE, /* a link to /dev/zero */
-    FILES_LINK,   /* to a sound copy of itself */
+    FILES_LINK,   /* to a valid copy of itself */
     FILES_FOLDER,
     FILES_EMPTY,
-    FILES_LONGER,  /* by a byte */
-    FILES_ENDLESS, /* a sparse one of 1 TiB */
+    FILES_LONGER,  /* by one byte */
+    FILES_ENDLESS, /* sparse, 1 TiB */
     FILES_KINDS
 } files_kind;
 
@@ -57,7 +57,7 @@ static void files_shell(const char *command)
         fail_msg("cannot run: %s", command);
 }
 
-/* "run": one epoch of 8 steps, with its checkpoint; kept as "sound". */
+/* "run": one epoch of 8 steps, with its checkpoint; a copy is kept as "sound". */
 static void files_make_run(void)
 {
     if (!program_exists("sound")) {
@@ -68,7 +68,7 @@ static void files_make_run(void)
     files_shell("rm -rf run copy && cp -a sound run");
 }
 
-/* Whether the file system can have it. */
+/* Returns whether the file system supports it. */
 static bool files_put(const char *path, files_kind kind)
 {
     char other[512];
@@ -99,7 +99,7 @@ static bool files_put(const char *path, files_kind kind)
     }
 }
 
-/* `words` of the error; `kinds`: how many of them, from the first, are faults of this file. */
+/* `words` of the error; the first `kinds` of the enum are errors for this file. */
 typedef struct files_case {
     const char *line, *path;
     int exit_code, kinds;
@@ -135,8 +135,8 @@ static void resume_of_no_regular_file_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        /* With a word on each damaged checkpoint before the last line, which says that none is
-           good. */
+        /* Each damaged checkpoint is reported before the last line, which says that none is
+           valid. */
         for (int kind = 0; kind < cases[i].kinds; kind++) {
             const program_result *r;
 
@@ -150,7 +150,7 @@ static void resume_of_no_regular_file_is_refused(void **state)
             assert_int_equal(r->orphans, 0);
         }
     }
-    files_make_run(); /* and a line without an end */
+    files_make_run(); /* and a line without a newline */
     assert_int_equal(truncate("run/metrics.jsonl", FILES_MANY), 0);
     program_assert_error(files_run(line), 3, "metrics.jsonl");
     files_make_run();
@@ -169,7 +169,7 @@ static void inspect_of_no_regular_file_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         files_check(&cases[i]);
-    files_make_run(); /* what the user names may be a link */
+    files_make_run(); /* files named by the user may be links */
     assert_int_equal(symlink("run/final.safetensors", "copy"), 0);
     program_assert_success(files_run("inspect copy"));
 }
@@ -190,7 +190,7 @@ static void eval_and_export_of_no_regular_file_are_refused(void **state)
         files_check(&cases[i]);
 }
 
-/* A cell whose results cannot be read is run again; what a link led to is not touched. */
+/* A cell with unreadable results is run again; a link's target is not changed. */
 static void compare_of_no_regular_file_runs_cell_again(void **state)
 {
     static const char line[] = "compare good.yaml --strategies sync -n 1 --set epochs=1 --out cmp "
@@ -229,7 +229,7 @@ static void compare_of_no_regular_file_runs_cell_again(void **state)
     program_assert_error(files_run(line), 3, "config.yaml");
 }
 
-/* ---- what is written ---- */
+/* ---- writing ---- */
 
 static void train_does_not_write_through_links(void **state)
 {
@@ -280,7 +280,7 @@ static void train_lock_that_is_a_link_is_refused(void **state)
     unlink("run/.lock");
     assert_int_equal(mkfifo("run/.lock", 0600), 0);
     program_assert_error(files_run(line), 1, ".lock");
-    unlink("run/.lock"); /* another name of a file that matters */
+    unlink("run/.lock"); /* a hard link to a file that matters */
     program_write_text("copy", "7\n");
     assert_int_equal(link("copy", "run/.lock"), 0);
     program_assert_error(files_run(line), 2, ".lock");
@@ -291,7 +291,7 @@ static void train_lock_that_is_a_link_is_refused(void **state)
     program_write_text("run/.lock", "not the number of a process, but words that somebody wrote\n");
     program_assert_error(files_run(line), 2, ".lock");
     unlink("run/.lock");
-    if (geteuid() == 0) { /* of a user who is not the one whose folder it is */
+    if (geteuid() == 0) { /* of a user who does not own the folder */
         program_write_text("run/.lock", "7\n");
         if (chown("run/.lock", 12345, 12345) == 0)
             program_assert_error(files_run(line), 2, ".lock");

@@ -1,4 +1,4 @@
-/* test_help.c - the program explains itself: to the one who asks, and to the one who errs. */
+/* test_help.c - help texts, and hints in errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void help_in_any_spelling_is_same(void **state)
     text = program_read("stdout.txt");
     assert_string_equal(program_line("train -h")->out, text);
     assert_string_equal(program_line("help train")->out, text);
-    /* Whoever is lost in the middle of a line gets help, too. */
+    /* --help works anywhere in a line with errors */
     assert_string_equal(program_line("train nowhere.yaml --rnks 2 --help")->out, text);
     free(text);
 }
@@ -221,7 +221,7 @@ static void man_page_has_every_command_and_option(void **state)
     free(page);
 }
 
-/* A key stands at the start of its line, behind an indent of at most four. */
+/* A key starts its line, indented by at most four. */
 static void assert_page_knows_list(const char *page, char *list)
 {
     char *line, *rest = list;

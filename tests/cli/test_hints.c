@@ -1,5 +1,5 @@
-/* test_hints.c - who types what other programs call it is told what it is called here, and what is
-   told can be typed. */
+/* test_hints.c - options with other programs' names get a hint with Cohort's, and the hint can be
+   typed as printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void hint_for_key_as_option_is_given(void **state)
         {"train a.yaml --save-every", "`--set 'checkpoint.every=1 epoch'`"},
         {"train a.yaml --rnks 2", "did you mean '--ranks'"},
         {"bench train a.yaml --epochs 3", "`--set epochs=3`"},
-        /* It takes no keys. */
+        /* this command takes no keys */
         {"ctl a status --epochs 3", "unknown option '--epochs'; see `cohort ctl --help`"},
     };
 
@@ -103,7 +103,7 @@ static void hint_for_key_as_option_is_given(void **state)
     ASSERT_HINTS(cases);
 }
 
-/* Some of the names that stand for a key. */
+/* Some of the other names of keys. */
 static const char *const hints_names[] = {
     "batch_size",
     "per_device_train_batch_size",
@@ -148,7 +148,7 @@ static const char *const hints_names[] = {
     "normalization",
 };
 
-/* The hint's own words, put on a command line: `--set path=example`. */
+/* Put the hint's text on a command line: `--set path=example`. */
 static void hint_typed_as_printed_is_accepted(void **state)
 {
 
@@ -189,7 +189,7 @@ static void train_oversubscribed_ranks_are_warned_of(void **state)
     r = program_line("train a.yaml -n 1 -q --run-dir one");
     program_assert_success(r);
     assert_null(strstr(r->err, "take turns"));
-    /* More ranks than samples are refused before any of them starts. */
+    /* more ranks than samples are rejected before any starts */
     program_assert_error(program_line("train a.yaml -n 1024 -q --run-dir many"), 2, "1024 ranks");
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_images.c - folders of images and packed files, as a user meets them: a pack trains to the
- * same weights as what it was made of, and bad files end with exit code 3 and their name.
+ * test_images.c - folders of images and packed files: a pack trains to the same weights as its
+ * source, and bad files give exit code 3 and their name.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ static void pack_prints_count_and_size(void **state)
                          "said.pack: holds no training split");
 }
 
-/* Names of folders are anybody's: a line stays a line, and a terminal what it was. */
+/* Names of folders are untrusted: they may not break the line or control the terminal. */
 static void data_info_escapes_class_names(void **state)
 {
     static const char *const classes[] = {"\x1b[2Ja\nb", "exe\xe2\x80\xaegpj", "K\xc3\xa4se"};
@@ -195,7 +195,7 @@ static void expect_text(const char *path, const char *words)
 #define SKIPPING "{name: imagefolder, path: set, resize: 16, on_bad_sample: skip}"
 #define TRAIN    "train net.yaml -n 2 --run-dir run --set 'data="
 
-/* Of training, bad.jpg alone, and of the test split, bad.png: one of each in both epochs. */
+/* Only bad.jpg in training and bad.png in the test split: one of each in both epochs. */
 static void train_skip_replaces_bad_images(void **state)
 {
     (void)state;

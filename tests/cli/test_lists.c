@@ -1,4 +1,4 @@
-/* test_lists.c - lists say what a key takes, configs are found by name, and a run is shown. */
+/* test_lists.c - lists describe keys, configs are found by name, and a run is shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void configs_by_name_are_found(void **state)
     r = program_line("inspect tutorial/a-sync -s data=synthetic");
     program_assert_success(r);
     assert_non_null(strstr(r->out, "mnist-net"));
-    /* A file of that name is nearer. */
+    /* a file of that name takes precedence */
     program_write_text("fashion-mnist", FIXTURES_CONFIG);
     r = program_line("train fashion-mnist -q --run-dir nearer -s max_steps=1");
     program_assert_success(r);
@@ -88,7 +88,7 @@ static void inspect_run_directory_is_shown(void **state)
     assert_non_null(strstr(r->out, "             step 8, epoch 1, test accuracy "));
     assert_non_null(strstr(r->out, "the best"));
     assert_non_null(strstr(r->out, "`cohort eval shown`"));
-    /* Without its end it can be gone on with. */
+    /* without its summary it can be resumed */
     program_remove("shown/summary.json");
     program_remove("shown/final.safetensors");
     r = program_line("inspect shown");

@@ -1,6 +1,6 @@
 /*
- * test_mpiexec.c - runs over MPI that are asked to end, and runs whose ranks are killed: by mpiexec
- * alone, and with cohort watching it; what ranks and their network are tuned to.
+ * test_mpiexec.c - runs over MPI that are asked to end, or whose ranks are killed: with mpiexec
+ * alone, and supervised by cohort; and tuning.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include "cli/program.h"
 
-static char want[65]; /* final weights of a run to which nothing happens */
+static char want[65]; /* final weights of an undisturbed run */
 
 static void assert_same_weights(const char *dir, int ranks)
 {
@@ -28,7 +28,7 @@ static void assert_same_weights(const char *dir, int ranks)
     json_decref(summary);
 }
 
-/* SIGUSR1, which mpiexec passes on: a checkpoint, and on from it to the same bits. */
+/* On SIGUSR1, which mpiexec passes on, the run saves a checkpoint, and resumes to the same bits. */
 static void mpiexec_signal_ends_with_checkpoint(void **state)
 {
     static const char *const args[] = {"train", "job.yaml",        "--run-dir", "told",
@@ -114,7 +114,7 @@ static void mpiexec_killed_rank_resumes_from_checkpoint(void **state)
     program_remove("fewer");
 }
 
-/* Sizes double from 128 KiB to the gradients' length; the proposal is one of them. */
+/* Sizes double from 128 KiB to the length of the gradients; the proposal is one of them. */
 static void assert_tuned(const program_result *r, const char *transport, int sizes)
 {
     char *line, *rest = (char *)r->out;
@@ -188,7 +188,7 @@ static void mpiexec_signal_to_launcher_ends_with_checkpoint(void **state)
     }
 }
 
-/* Nobody is left to tell mpiexec anything: at its start, at work, and behind a script. */
+/* mpiexec is orphaned: at its start, while running, and started by a script. */
 static void mpiexec_killed_launcher_leaves_no_process(void **state)
 {
     static const char *const at[] = {"dead/.ranks/0", "dead/metrics.jsonl"};
@@ -229,7 +229,7 @@ static void mpiexec_start_failure_is_reported_once(void **state)
         2, "batch_per_rank");
 }
 
-/* A launcher of two hosts that is a script: rank 1, on the second one, dies. */
+/* A launcher script for two hosts: rank 1, on the second, dies. */
 static void mpiexec_host_with_lost_rank_is_left_out(void **state)
 {
     char *log;
@@ -252,8 +252,8 @@ static void mpiexec_host_with_lost_rank_is_left_out(void **state)
     free(log);
 }
 
-/* Ranks of both hosts have no last word, as where the launcher kills them all: nobody is named, and
-   both hosts are tried. */
+/* Ranks on both hosts have no final note, as if the launcher had killed them all: no rank is named,
+   and both hosts are tried. */
 static void mpiexec_unknown_cause_names_no_rank(void **state)
 {
     char *log;
@@ -281,7 +281,7 @@ static void mpiexec_unknown_cause_names_no_rank(void **state)
                          "says exit code 255");
 }
 
-/* The launcher whose rank 1 dies, in the same step each time. */
+/* Rank 1 dies in the same step each time. */
 static void mpiexec_step_failing_twice_ends_the_job(void **state)
 {
     (void)state;
@@ -291,7 +291,8 @@ static void mpiexec_step_failing_twice_ends_the_job(void **state)
     assert_false(program_exists("hosts"));
 }
 
-/* Of three ranks two share memory, weights and the update: what is saved is one process's. */
+/* Of three ranks two share memory, weights and the update; the result equals that of one
+   process. */
 static void mpiexec_ranks_of_host_share_the_update(void **state)
 {
     static const char *const one[] = {"train",
@@ -347,7 +348,7 @@ static void mpiexec_ranks_of_host_share_the_update(void **state)
 static int setup(void **state)
 {
     (void)state;
-    /* Seconds of steps: a fault comes late on a busy machine. */
+    /* long enough for a failure to be noticed on a busy machine */
     program_write_text(
         "job.yaml",
         "model: {name: mlp, hidden: [16]}\nepochs: 400\nshards: 4\nbatch: 64\n"

@@ -1,6 +1,6 @@
 /*
- * test_overwrite.c - files of the user's stay as they are, and two commands of one second get
- * folders of their own.
+ * test_overwrite.c - the user's own files are kept, and two commands in the same second get
+ * different folders.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void overwrite_assert_kept(const char *path, const char *text)
     free(kept);
 }
 
-/* Each file that a run writes, in a folder that is none of a run's. */
+/* Each file that a run writes, in a folder that is not a run's. */
 static void train_into_used_folder_leaves_its_files(void **state)
 {
     static const char *const files[] = {"config.yaml",       "metrics.jsonl", "summary.json",
@@ -56,7 +56,7 @@ static void train_into_used_folder_leaves_its_files(void **state)
         overwrite_assert_kept(path, OVERWRITE_WORDS);
         assert_int_equal(program_count_entries("mine"), 1);
     }
-    program_remove("mine"); /* what a run does not write is not in its way */
+    program_remove("mine"); /* other files are no problem */
     mkdir("mine", 0700);
     program_write_text("mine/notes.txt", OVERWRITE_WORDS);
     program_write_text("mine/.lock", "123\n"); /* of another program */
@@ -74,13 +74,13 @@ static void train_into_folder_of_config_leaves_it(void **state)
     assert_int_equal(chdir("here"), 0);
     program_assert_error(program_line("train config.yaml -n 1 --run-dir ."), 2, "./config.yaml");
     overwrite_assert_kept("config.yaml", OVERWRITE_QUICK);
-    /* A run that had not begun, and whose config has been changed by hand since. */
+    /* A run that had not started, and whose config has since been changed by hand. */
     program_write_text(".lock", "123 cohort\n");
     program_assert_error(program_line("train config.yaml -n 1 --run-dir ."), 2, "own config");
     overwrite_assert_kept("config.yaml", OVERWRITE_QUICK);
     program_write_text("other.yaml", OVERWRITE_QUICK);
     program_assert_success(program_line("train other.yaml -n 1 --run-dir . --quiet"));
-    unlink(".lock"); /* as in a copy without what begins with a dot */
+    unlink(".lock"); /* as in a copy without dot files */
     program_assert_success(
         program_line("train other.yaml -n 1 --run-dir . --quiet --resume --set max_steps=4"));
     assert_int_equal(chdir(".."), 0);
@@ -150,7 +150,7 @@ static void output_over_file_of_other_kind_is_refused(void **state)
         program_assert_success(program_line("data pack good.yaml mine.pack"));
 }
 
-/* ---- at once ---- */
+/* ---- simultaneously ---- */
 
 #define OVERWRITE_AT_ONCE 3
 
@@ -174,7 +174,7 @@ static int overwrite_count(const char *folder, const char *prefix, const char *f
     return n;
 }
 
-/* The same command so many times at once, each by itself. */
+/* Run the same command that many times at once. */
 static void overwrite_at_once(const char *const *args, const char *prefix, const char *file)
 {
     pid_t pid[OVERWRITE_AT_ONCE];

@@ -1,6 +1,4 @@
-/*
- * test_partition.c - partitions as a user meets them: shown, drawn, trained with, refused.
- */
+/* test_partition.c - partitions: shown, plotted, used for training, rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +119,7 @@ static const program_result *partition_train(const char *ranks, const char *part
     return program_run(args, NULL);
 }
 
-/* Ranks without a sample in a step, in all of them, and from some step on. */
+/* Ranks without samples in a step, in all steps, or from some step on. */
 static void partition_with_empty_ranks_trains(void **state)
 {
     static const struct {
@@ -191,7 +189,7 @@ static void partition_bad_config_starts_no_rank(void **state)
     }
 }
 
-/* Accuracy is that of the test split, whoever measures what. */
+/* Accuracy is over the test split, however it is divided among ranks. */
 static void evaluation_measures_each_test_sample_once(void **state)
 {
     static const char *const bad[] = {"test_partition={kind: interleaved, pad: true}",

@@ -1,6 +1,4 @@
-/*
- * test_pipe.c - nobody reads what a run prints: it goes on into its run directory.
- */
+/* test_pipe.c - a run whose output nobody reads continues. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +14,7 @@
 
 #define PIPE_CONFIG FIXTURES_CONFIG "log_every: 1\n"
 
-/* `script` has "$@", the program and its words; the run goes to the end, quietly. */
+/* `script` runs "$@", the program and its arguments; the run completes without errors. */
 static void pipe_runs(const char *script, const char *more, const char *value)
 {
     const char *args[] = {"train", "pipe.yaml", "-n", "2", "--run-dir", "run", more, value, NULL};
@@ -40,10 +38,10 @@ static void pipe_runs(const char *script, const char *more, const char *value)
 }
 
 static const char *const pipe_scripts[] = {
-    "set -o pipefail; \"$@\" | head -1 >/dev/null", /* a reader that goes */
+    "set -o pipefail; \"$@\" | head -1 >/dev/null", /* a reader that ends */
     "set -o pipefail; \"$@\" | true",
-    "set -o pipefail; \"$@\" 2>&1 | true", /* of both */
-    "\"$@\" >&-",                          /* never one: no file gets its number */
+    "set -o pipefail; \"$@\" 2>&1 | true", /* of both streams */
+    "\"$@\" >&-",                          /* closed from the start: no file gets its number */
     "\"$@\" <&- >&- 2>&-",
 };
 
@@ -55,7 +53,7 @@ static void run_without_reader_continues(void **state)
     pipe_runs(pipe_scripts[0], "--set", "log=lines");
 }
 
-/* The launcher keeps an open standard output for its ranks. */
+/* The launcher keeps standard output open for its ranks. */
 static void run_of_mpiexec_without_reader_continues(void **state)
 {
     (void)state;
@@ -64,7 +62,7 @@ static void run_of_mpiexec_without_reader_continues(void **state)
     pipe_runs(pipe_scripts[1], "--mpiexec", PROGRAM_MPIEXEC_LINE);
 }
 
-/* A full disk is told all the same. */
+/* A full disk is still an error. */
 static void output_that_cannot_be_written_is_an_error(void **state)
 {
     const char *args[] = {"list", "models", NULL};

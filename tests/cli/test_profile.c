@@ -1,6 +1,6 @@
 /*
- * test_profile.c - profiles add up, traces are what their viewers take, and neither is felt by what
- * is trained.
+ * test_profile.c - profiles add up, traces are valid for their viewers, and neither affects
+ * training.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static json_t *profile_load(const char *path)
     return object;
 }
 
-/* Rows of one rank: own times, which add up to the step. Returns the share that is in kernels. */
+/* The rows of a rank: their own times add up to the step. Returns the share of kernels. */
 static double profile_check_rank(const json_t *rank, int index)
 {
     double sum = 0, kernels = 0;
@@ -75,7 +75,7 @@ static double profile_check_rank(const json_t *rank, int index)
         kernels += kernel ? profile_number(row, "time_us") : 0;
         if (kernel && strcmp(profile_text(row, "name"), "conv1") == 0 &&
             strcmp(profile_text(row, "op"), "conv2d") == 0)
-            /* (16, 10, 24, 24) of 25 products each; backward for the weights alone. */
+            /* (16, 10, 24, 24) of 25 products each; backward only for the weights */
             assert_int_equal((int)profile_number(row, "flops"), 16 * 10 * 24 * 24 * 25 * 2);
     }
     assert_true(fabs(sum - profile_number(rank, "step_us")) < 0.001 * sum);
@@ -103,7 +103,7 @@ static int profile_compare(const void *a, const void *b)
     return (x->end < y->end) - (x->end > y->end);
 }
 
-/* Of one track each span lies in the one around it or behind it. Returns the steps. */
+/* Spans of a track are nested or follow each other. Returns the number of steps. */
 static int profile_check_nesting(profile_span *span, size_t n)
 {
     const profile_span *open[PROFILE_DEPTH];
@@ -127,8 +127,8 @@ static int profile_check_nesting(profile_span *span, size_t n)
     return steps;
 }
 
-/* Every operation that begins ends, later, once, under the same name and category, by which viewers
-   find what belongs together. Returns how many there are. */
+/* Every operation that begins ends once, later, with the same name and category, which viewers use
+   to match them. Returns their number. */
 static int profile_check_pairs(const json_t *events)
 {
     static double begun[PROFILE_EVENTS];
@@ -165,7 +165,7 @@ static int profile_check_pairs(const json_t *events)
     return pairs;
 }
 
-/* A name or a place among others, of a process or a thread: the only metadata there is. */
+/* The only metadata: name or order of a process or thread. */
 static void profile_check_metadata(const json_t *event)
 {
     const char *name = profile_text(event, "name");
@@ -179,7 +179,7 @@ static void profile_check_metadata(const json_t *event)
         fail_msg("metadata %s", name);
 }
 
-/* What every event of Chrome's format has; returns steps of all ranks. */
+/* Fields of every event in Chrome's format; returns the steps of all ranks. */
 static int profile_check_trace(const json_t *trace, int *operations)
 {
     static profile_span span[PROFILE_EVENTS];
@@ -252,7 +252,7 @@ static void profile_of_run_changes_no_weight(void **state)
     assert_string_equal(with, without);
 }
 
-/* Over MPI requests may belong to a communicator below the one that is watched. */
+/* Over MPI, requests may belong to a communicator below the observed one. */
 static void profile_over_mpi_is_written(void **state)
 {
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
@@ -270,7 +270,8 @@ static void profile_over_mpi_is_written(void **state)
     json_decref(trace);
 }
 
-/* Shards, micro-batches, a plan for the last batch, evaluation and checkpoints in the window. */
+/* With shards, micro-batches, a plan for the last batch, evaluation and checkpoints in the
+   window. */
 static void profile_of_whole_run_is_written(void **state)
 {
     const program_result *r = program_line(
@@ -291,7 +292,7 @@ static void profile_of_whole_run_is_written(void **state)
     json_decref(trace);
 }
 
-/* The run is over before the window begins: an empty profile, said so. */
+/* The run ends before the window begins: the profile is empty, with a message. */
 static void profile_after_end_of_run_is_empty(void **state)
 {
     const program_result *r =
@@ -302,7 +303,7 @@ static void profile_after_end_of_run_is_empty(void **state)
     assert_non_null(strstr(r->err, "the run ended before the step 501"));
 }
 
-/* Each line an object; a layer forward and backward. */
+/* Each line is an object; a layer has forward and backward. */
 static void bench_ops_times_every_layer(void **state)
 {
     const program_result *r = program_line("bench ops --model mnist-net --batch 8 --ms 1");
@@ -330,7 +331,7 @@ static void bench_ops_times_every_layer(void **state)
     assert_int_equal(conv, 2);
 }
 
-/* Types change on the way in and out of 16 bits, and only there. */
+/* Only the first and last steps convert to and from 16 bits. */
 static void bench_ops_follows_precision(void **state)
 {
     const program_result *r = program_line("bench ops --model mnist-net --batch 8 --ms 1");

@@ -1,6 +1,4 @@
-/*
- * test_ranks.c - what a run says of its ranks, and what grows with their number.
- */
+/* test_ranks.c - figures per rank, and what scales with the number of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +22,7 @@ static double ranks_number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-/* Rank 0 holds three quarters of both splits; the ranks' figures add up to those of the run. */
+/* Rank 0 has three quarters of both splits; the ranks' figures add up to the run's. */
 static void train_rank_metrics_add_up_to_run(void **state)
 {
     static const char *const parts[] = {
@@ -60,7 +58,7 @@ static void train_rank_metrics_add_up_to_run(void **state)
                      ranks_number(summary, "test_accuracy")) < 0.002);
     assert_true(fabs(0.75 * loss[0] + 0.25 * loss[1] - ranks_number(summary, "train_loss")) < 0.05);
     json_decref(summary);
-    /* Nothing of this is in the way of evaluating on another number of ranks. */
+    /* the config can be evaluated on another number of ranks */
     program_assert_success(program_line("eval apart -n 3"));
     program_remove("apart");
 }

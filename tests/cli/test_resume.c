@@ -1,6 +1,6 @@
 /*
- * test_resume.c - go on with a run by its own config, and with a config that ends before the run
- * is.
+ * test_resume.c - resuming a run with its own config, and with a config that would have ended it
+ * earlier.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
-/* 8 steps an epoch. */
+/* 8 steps per epoch. */
 #define RESUME_CONFIG FIXTURES_CONFIG "log_every: 1\n"
 
 static void resume_without_config_takes_own_config(void **state)
@@ -28,12 +28,12 @@ static void resume_without_config_takes_own_config(void **state)
         "train good.yaml -n 2 -s optimizer.lr=0.05 -s epochs=3 --quiet --run-dir whole"));
     program_assert_success(program_line("train good.yaml -n 2 -s optimizer.lr=0.05 -s epochs=3 "
                                         "-s max_steps=9 --quiet --run-dir parts"));
-    /* the ranks and the changed keys, too */
+    /* including the ranks and the changed keys */
     program_assert_success(program_line("train --resume --run-dir parts -s max_steps=0 --quiet"));
     program_weights(whole, "whole");
     program_weights(parts, "parts");
     assert_string_equal(whole, parts);
-    /* and a run that is complete says so */
+    /* a complete run reports that it is */
     program_assert_success(program_line("train --resume --run-dir parts"));
     program_remove("whole");
     program_remove("parts");
@@ -63,7 +63,7 @@ static void resume_without_config_and_run_dir_is_refused(void **state)
                          "nowhere: holds no config.yaml");
 }
 
-/* In the middle of a run, and of one that is complete; nothing is written. */
+/* Within a run, and for a complete one; nothing is written. */
 static void check_end(const char *run, const char *set, const char *words)
 {
     char line[256], name[128], *before, *after;

@@ -1,6 +1,4 @@
-/*
- * test_runs.c - whole runs: what they leave behind, what they print, how they end.
- */
+/* test_runs.c - whole runs: files, output, exit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +70,7 @@ static void train_writes_its_files_alone(void **state)
     assert_non_null(strstr(r->out, "\ndone: test accuracy "));
     assert_non_null(strstr(r->out, "results: run2 "));
     assert_null(strchr(r->out, '\r'));
-    assert_int_equal(program_count_entries("run2"), 6); /* with .lock */
+    assert_int_equal(program_count_entries("run2"), 6); /* including .lock */
     assert_int_equal(program_count_entries("run2/checkpoints"), 2);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         snprintf(path, sizeof(path), "run2/%s", files[i]);
@@ -97,7 +95,7 @@ static void summary_has_documented_fields(void **state)
     assert_true(runs_number(summary, "train_seconds") > 0);
     assert_true(runs_number(summary, "samples_per_second") > 0);
     assert_true(runs_number(summary, "bytes_sent") > 0);
-    assert_true(runs_number(summary, "train_loss") < 1.4); /* ln 4 at the start */
+    assert_true(runs_number(summary, "train_loss") < 1.4); /* ln 4 = 1.39 at the start */
     assert_true(runs_number(summary, "test_loss") < 1.4);
     assert_in_range(runs_number(summary, "train_accuracy") * 100, 50, 100);
     assert_in_range(runs_number(summary, "test_accuracy") * 100, 50, 100);
@@ -106,7 +104,7 @@ static void summary_has_documented_fields(void **state)
     json_decref(summary);
 }
 
-/* Of five classes every answer is among the top 5. */
+/* With five classes every answer is among the top 5. */
 static void top5_is_reported_from_six_classes(void **state)
 {
     json_t *summary;
@@ -162,7 +160,7 @@ static json_t *runs_eval(const char *line)
     return object;
 }
 
-/* Evaluation counts each sample once, so any number of ranks finds what training found. */
+/* Evaluation counts each sample once, so any number of ranks gives the result of training. */
 static void eval_on_any_ranks_equals_training(void **state)
 {
     static const char *const lines[] = {
@@ -188,7 +186,7 @@ static void eval_on_any_ranks_equals_training(void **state)
     assert_non_null(strstr(program_line("eval run2")->out, "accuracy       "));
 }
 
-/* Synchronous ranks take the steps that one would take. */
+/* Synchronous ranks make the steps of a single rank. */
 static void train_on_any_ranks_has_same_result(void **state)
 {
     json_t *one, *two;
@@ -321,7 +319,7 @@ static void assert_stops(int signal, const char *ranks, int exit_code)
     assert_false(program_exists("stopped/final.safetensors"));
 }
 
-/* A signal to the one process that the user sees ends all of them. */
+/* A signal to the process that the user sees ends all of them. */
 static void train_signal_ends_all_ranks(void **state)
 {
     (void)state;
@@ -337,7 +335,7 @@ static void train_signal_ends_all_ranks(void **state)
     assert_stops(SIGTERM, "1", 143);
 }
 
-/* One rank is killed, or stands still: the others end, and the message names it. */
+/* A rank is killed, or hangs: the others end, and the message names it. */
 static void train_lost_rank_is_named(void **state)
 {
     static const char *const args[] = {"train",   "long.yaml", "-n",        "2", "--run-dir",
@@ -355,7 +353,7 @@ static void train_lost_rank_is_named(void **state)
     assert_false(program_exists("stopped/summary.json"));
 }
 
-/* A bar that is drawn over and over in one line, and a line per epoch that stays. */
+/* A progress bar that is redrawn in one line, and a line per epoch that stays. */
 static void train_on_terminal_draws_bar(void **state)
 {
     static const char *const args[] = {"train", "good.yaml",           "--run-dir", "bar",
@@ -375,7 +373,7 @@ static void train_on_terminal_draws_bar(void **state)
     assert_non_null(strstr(r->out, "results: bar "));
 }
 
-/* The same binary as a rank of an MPI world: the same bytes as over shared memory. */
+/* The same program as a rank of an MPI world gives the same bytes as over shared memory. */
 static void train_over_mpi_has_same_bytes(void **state)
 {
     static const char *const args[] = {"train", "good.yaml", "--run-dir", "mpi", NULL};
@@ -388,7 +386,7 @@ static void train_over_mpi_has_same_bytes(void **state)
     program_remove("mpi");
     r = program_run(args, &options);
     program_assert_success(r);
-    assert_null(strstr(strstr(r->out, "results: ") + 1, "results: ")); /* rank 0 alone speaks */
+    assert_null(strstr(strstr(r->out, "results: ") + 1, "results: ")); /* only rank 0 prints */
     shm = program_summary("run2");
     mpi = program_summary("mpi");
     assert_string_equal(runs_text(mpi, "transport"), "mpi");
@@ -397,7 +395,7 @@ static void train_over_mpi_has_same_bytes(void **state)
     json_decref(shm);
 }
 
-/* mpiexec's own terminal is not the user's: no bar ends up in a log. */
+/* mpiexec's terminal is not the user's: no bar goes into a log. */
 static void train_over_mpi_prints_plain_lines(void **state)
 {
     static const char *const args[] = {"train", "good.yaml",           "--run-dir", "plain",
@@ -413,7 +411,7 @@ static void train_over_mpi_prints_plain_lines(void **state)
     assert_null(strchr(r->out, '\033'));
 }
 
-/* What needs memory that ranks share cannot run over MPI, and says so before a rank starts. */
+/* Strategies that need shared memory are rejected over MPI before ranks start. */
 static void train_over_mpi_with_shared_weights_is_refused(void **state)
 {
     static const char *const strategies[] = {"strategy=hogwild", "strategy=ssp",
@@ -442,7 +440,7 @@ static int runs_setup(void **state)
 
 int main(int argc, char **argv)
 {
-    /* In this order: later ones look at the run directory of the first. */
+    /* In this order: later ones use the run directory of the first. */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(train_writes_its_files_alone),
         cmocka_unit_test(summary_has_documented_fields),

@@ -1,6 +1,6 @@
 /*
- * test_started.c - processes that torchrun, a script or srun has started without MPI: each would
- * train a model of its own, so that they are told what to type instead.
+ * test_started.c - processes started by torchrun, a script or srun without MPI, each of which would
+ * train its own model: the error says what to type instead.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
     "batch: 4\n"                                                                                   \
     "max_steps: 2\n"
 
-/* None of what the test itself was started with. */
+/* An environment without the variables that the test itself may have. */
 #define CLEAN                                                                                      \
     "env", "-u", "MASTER_ADDR", "-u", "WORLD_SIZE", "-u", "RANK", "-u", "SLURM_PROCID", "-u",      \
         "SLURM_STEP_NUM_TASKS"
@@ -73,7 +73,7 @@ static void started_by_torchrun_is_refused(void **state)
     refused(&zero, bench, "`cohort bench train job.yaml -n 2`");
 }
 
-/* The way out that the error names, and what is no such start. */
+/* The remedy that the error names, and environments that are no such start. */
 static void started_with_stale_variables_runs(void **state)
 {
     const environment cases[] = {
@@ -108,7 +108,7 @@ static void started_by_srun_without_mpi_is_refused(void **state)
     refused(&both, train, "process 1 of 2");
 }
 
-/* Scripts for mpiexec often export them, too: its ranks are one world all the same. */
+/* Scripts for mpiexec often export these variables, too; its ranks form one world anyway. */
 static void started_by_mpiexec_ignores_other_variables(void **state)
 {
     const program_options options = {

@@ -1,6 +1,4 @@
-/*
- * test_weights.c - weights into and out of runs: starting from a file, eval, import, export.
- */
+/* test_weights.c - weights into and out of runs: initial weights, eval, import, export. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +15,7 @@
 #include "fixtures.h"
 #include "program.h"
 
-/* The run `base`: mlp with layers fc1 (16, 64) and fc2 (4, 16). */
+/* The run `base`: an mlp with layers fc1 (16, 64) and fc2 (4, 16). */
 static int weights_setup(void **state)
 {
     (void)state;
@@ -26,7 +24,7 @@ static int weights_setup(void **state)
     return 0;
 }
 
-/* The line of `tensor` in what `inspect` prints of a file, to be freed. */
+/* The line about `tensor` in the output of `inspect`, to be freed. */
 static char *weights_line(const char *file, const char *tensor)
 {
     char command[256], *line, *copy;
@@ -49,7 +47,7 @@ static void assert_same_tensor(const char *tensor, const char *a, const char *b,
     free(of_b);
 }
 
-/* With a rate of next to nothing the weights stay what they were at the start. */
+/* A tiny learning rate, so that weights stay as they were at the start. */
 #define STILL "--set optimizer.lr=1e-30 --set epochs=1 --quiet"
 
 static void init_from_file_gives_its_weights(void **state)
@@ -63,7 +61,7 @@ static void init_from_file_gives_its_weights(void **state)
                                         " --set strategy=threads"
                                         " --set init=base/final.safetensors"));
     assert_same_tensor("fc2.weight", "base/final.safetensors", "ranks/final.safetensors", 1);
-    /* What the run leaves behind says the same again, and is not needed to measure it. */
+    /* The run's config names the file again, but evaluating does not need it. */
     program_assert_success(program_line("eval tuned --set init=nowhere.safetensors"));
 }
 
@@ -116,7 +114,7 @@ static void init_bad_file_is_refused(void **state)
         2, "use init: common");
 }
 
-/* The figures that `eval --json` prints, to be freed. */
+/* The output of `eval --json`, to be freed. */
 static char *weights_eval(const char *words)
 {
     char line[512];
@@ -142,15 +140,14 @@ static void export_then_import_gives_same_weights(void **state)
     assert_string_equal(want, got);
     free(got);
     free(want);
-    /* A model by its name instead of a config. */
+    /* a model by its name instead of a config */
     program_assert_success(
         program_line("import out.safetensors named.safetensors --shape 1,8,8 --classes 4 "
                      "--model '{name: mlp, hidden: [16]}'"));
     assert_same_tensor("sha256", "named.safetensors", "in.safetensors", 1);
 }
 
-/* Sum of one row of the confusion that `eval --classes --json` prints, and its part on the
- * diagonal. */
+/* Sum of one row of the confusion matrix in `eval --classes --json`, and its diagonal element. */
 static void weights_add_row(json_int_t *all, json_int_t *right, const json_t *object, size_t row)
 {
     const json_t *counts = json_array_get(json_object_get(object, "confusion"), row);
@@ -191,7 +188,7 @@ static void eval_with_classes_gives_confusion_matrix(void **state)
     assert_non_null(strstr(program_line("eval base --classes")->out, "class    samples accuracy"));
 }
 
-/* What a run started from is needed once. */
+/* Initial weights are needed only once. */
 static void resume_needs_no_initial_weights(void **state)
 {
     static const char line[] = "train good.yaml --run-dir going --resume --quiet --set "
@@ -208,7 +205,7 @@ static void resume_needs_no_initial_weights(void **state)
     assert_true(program_exists("going/final.safetensors"));
 }
 
-/* A run of 16 steps, that keeps its last two checkpoints, at 12 and 16. */
+/* A run of 16 steps that keeps its last two checkpoints, at 12 and 16. */
 static void eval_of_checkpoint_finds_weights(void **state)
 {
     char *last, *other;
@@ -232,7 +229,7 @@ static void eval_of_checkpoint_finds_weights(void **state)
     program_assert_error(program_line("eval kept -k 13"), 3, "13");
     program_assert_error(program_line("eval kept -k worst"), 2, "worst");
     program_assert_error(program_line("eval kept/final.safetensors -k best"), 2, "is a file");
-    /* A run that is not over, or has lost its end. */
+    /* a run that is not finished, or has lost its final weights */
     last = weights_eval("kept -k latest");
     program_remove("kept/final.safetensors");
     other = weights_eval("kept");
@@ -243,7 +240,7 @@ static void eval_of_checkpoint_finds_weights(void **state)
     program_assert_error(program_line("eval kept"), 3, "no final.safetensors, and no checkpoint");
 }
 
-/* Cohort's files say what their samples are like. */
+/* Cohort's files describe their samples. */
 static void export_without_data_set_succeeds(void **state)
 {
     (void)state;

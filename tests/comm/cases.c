@@ -1,4 +1,4 @@
-/* cases.c - test data and its oracle: the same results by plain arithmetic on whole numbers. */
+/* cases.c - test data, and expected results in whole-number arithmetic. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* cases_alloc.c - all-reduces on memory that ranks read and write for each other, or not. */
+/* cases_alloc.c - all-reduces on memory that ranks can or cannot access directly. */
 #include <stdint.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #define ALLOC_MOST ((size_t)200000) /* several chunks */
 
-/* Memory of a rank for one side of an operation: its own or the transport's. */
+/* One buffer of an operation: the rank's own memory or the transport's. */
 typedef struct alloc_side {
     float *data;
     bool heap;
@@ -33,7 +33,7 @@ static void alloc_close(alloc_side *side, co_comm *comm)
         co_comm_free(comm, side->data, ALLOC_MOST * sizeof(float));
 }
 
-/* Sums of these round, so their bits tell in which order they were formed. */
+/* Sums of these round, so their bits depend on the order. */
 static float alloc_value(int rank, size_t i, int round)
 {
     return (float)(1 + (i * 7919 + (size_t)rank * 104729 + (size_t)round * 31) % 1000003) / 3;
@@ -68,7 +68,7 @@ static bool alloc_sum_once(co_comm *comm, const alloc_side *in, const alloc_side
 
 static const size_t alloc_sizes[] = {1, 96, 128, 300, 1024, 1025, 5000, 65536, ALLOC_MOST};
 
-/* `mixed`: bits by rank, so that ranks of one operation differ in their memory. */
+/* `mixed`: bits by rank, so that ranks of one operation use different kinds of memory. */
 static bool alloc_all_sizes(co_comm *comm, unsigned mixed)
 {
     const unsigned mine = mixed >> (2 * (co_comm_rank(comm) % 4));
@@ -94,11 +94,11 @@ static bool alloc_on_every_rank_sums_exactly(co_comm *comm)
 
 static bool alloc_on_some_ranks_sums_exactly(co_comm *comm)
 {
-    /* 01 10 11 00, and the two sides the other way round. */
+    /* 01 10 11 00, and with the sides swapped */
     return alloc_all_sizes(comm, 0x1b) && alloc_all_sizes(comm, 0x27) && alloc_all_sizes(comm, 3);
 }
 
-/* Of a group, with a part of the memory, and other reductions. */
+/* In a split communicator, on part of a buffer, with other reductions. */
 static bool alloc_of_group_sums_exactly(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
@@ -153,8 +153,7 @@ static bool alloc_bf16_sum_is_rounded_once(co_comm *comm)
     return true;
 }
 
-/* Memory that is given back can be had again, more of it in all than the machine has addresses to
-   waste on one window. */
+/* Freed memory is reused: the total exceeds what one window has room for. */
 static bool alloc_freed_memory_is_reused(co_comm *comm)
 {
     for (int i = 0; i < 200; i++) {

@@ -1,4 +1,4 @@
-/* cases_data.c - every collective, type, reduction and root, over counts around every limit. */
+/* cases_data.c - every collective, type, reduction and root, with counts around every limit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 static const size_t data_counts[] = {0, 1, 17, 1025, 5003};
 
 #define DATA_COUNTS (sizeof(data_counts) / sizeof(data_counts[0]))
-/* More bytes than any slot, ring or piece, and no multiple of anything. */
+/* More bytes than any slot, ring or piece, and no multiple of one. */
 #define DATA_LARGE ((size_t)(2 << 20) + 3)
 
 static bool data_allreduce(co_comm *comm, co_dtype dtype, co_reduce_op op, size_t count)
@@ -154,7 +154,7 @@ static bool barrier_repeated_succeeds(co_comm *comm)
     return true;
 }
 
-/* Numbers whose sums are rounded, so that the order of the ranks is in the bits. */
+/* Sums of these round, so their bits depend on the order of ranks. */
 static float data_uneven(int rank, size_t i)
 {
     return 1.0f / (float)(3 + rank * 1009 + (int)(i % 5000) * 7) - 0.001f;

@@ -1,5 +1,5 @@
-/* cases_failure.c - wrong calls, different calls, late ranks, failed ranks: one clear error each.
- */
+/* cases_failure.c - wrong calls, calls that differ between ranks, late ranks, failed ranks: one
+   clear error each. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static bool failure_is_mpi(const co_comm *comm)
     return strcmp(co_comm_transport(comm), "mpi") == 0;
 }
 
-/* A dead communicator fails at once, and says the same again. */
+/* A failed communicator fails at once, with the same message again. */
 static bool failure_is_dead(co_comm *comm, co_status status)
 {
     char first[512];
@@ -32,7 +32,7 @@ static bool failure_is_dead(co_comm *comm, co_status status)
     return true;
 }
 
-/* Arguments that are wrong in themselves harm nobody. */
+/* Invalid arguments are refused and leave the communicator usable. */
 static bool collective_bad_arguments_are_refused(co_comm *comm)
 {
     const int size = co_comm_size(comm);
@@ -62,7 +62,7 @@ static bool collective_bad_arguments_are_refused(co_comm *comm)
     return true;
 }
 
-/* Call `kind`, as the last rank or as the others do. */
+/* Makes a call of the given kind, one way as the last rank and another as the others. */
 static co_status failure_differ(co_comm *comm, int kind, bool last)
 {
     int32_t in[64] = {0}, out[512];
@@ -78,7 +78,7 @@ static co_status failure_differ(co_comm *comm, int kind, bool last)
         return co_comm_bcast(comm, in, 5, CO_I32, last ? 1 : 0);
     case 4:
         return last ? co_comm_barrier(comm) : co_comm_allgather(comm, out, in, 3, CO_I32);
-    default: /* one has much more to say than the other */
+    default: /* one has much more data than the other */
         return co_comm_bcast(comm, last ? in : out, last ? 1 : 512, CO_I32, 0);
     }
 }
@@ -96,7 +96,7 @@ static bool collective_mismatch_fails_on_all_ranks(co_comm *comm)
         CHECK(strstr(co_error_message(), says[kind]));
         CHECK(failure_is_dead(part, CO_E_MISMATCH));
         co_comm_destroy(part);
-        CHECK_OK(co_comm_barrier(comm)); /* its parent lives on */
+        CHECK_OK(co_comm_barrier(comm)); /* the parent still works */
     }
     return true;
 }
@@ -121,12 +121,12 @@ static bool message_mismatch_fails_on_both_ranks(co_comm *comm)
             CHECK(co_comm_recv(part, out, 1, CO_I32, 1) == CO_E_MISMATCH);
         CHECK_OK(co_comm_barrier(comm));
         if (comm_shares_memory(comm))
-            co_comm_destroy(part); /* elsewhere that is collective, and dead for rank 1 alone */
+            co_comm_destroy(part); /* otherwise collective, and only rank 1's has failed */
     }
     return true;
 }
 
-/* The last rank stays away; the others say who it is. */
+/* The last rank stays away; the others name it. */
 static bool failure_late(co_comm *comm, bool message)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
@@ -166,7 +166,7 @@ static bool collective_late_rank_is_named(co_comm *comm)
     return failure_late(comm, false) && failure_late(comm, true);
 }
 
-/* Who saves has more time than others: the last rank, which does not come for two limits. */
+/* A rank that saves has more time than others: the last one arrives after two limits. */
 static bool collective_extended_limit_is_waited_for(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
@@ -187,7 +187,7 @@ static bool collective_extended_limit_is_waited_for(co_comm *comm)
     return true;
 }
 
-/* Over MPI an abort ends the processes, which is tested on its own. */
+/* Over MPI an abort ends the processes, which has its own test. */
 static bool abort_ends_wait_of_others(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
@@ -199,7 +199,7 @@ static bool abort_ends_wait_of_others(co_comm *comm)
         return true;
     CHECK_OK(co_comm_split(&part, comm, 0, 0));
     if (rank == last) {
-        for (int p = 0; p < last; p++) /* when all have got as far as that */
+        for (int p = 0; p < last; p++) /* once all have reached this point */
             CHECK_OK(co_comm_recv(part, NULL, 0, CO_F32, p));
         co_clock_sleep_us(5000);
         co_comm_abort(comm, CO_E_DATA, "the disk is on fire");
@@ -222,7 +222,7 @@ static bool abort_ends_wait_of_others(co_comm *comm)
     return true;
 }
 
-/* Of ranks that fail at the same moment, one is the cause, in one piece. */
+/* When ranks fail at the same time, one cause is reported, complete. */
 static bool abort_on_all_ranks_has_one_cause(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -248,11 +248,11 @@ static bool abort_on_all_ranks_has_one_cause(co_comm *comm)
     return true;
 }
 
-/* Requests under way when the communicator dies can be destroyed. */
+/* Pending requests of a failed communicator can be destroyed. */
 static bool requests_of_dead_comm_are_destroyed(co_comm *comm)
 {
     const int rank = co_comm_rank(comm);
-    static float data[4][1000]; /* elsewhere, still written to when all is over */
+    static float data[4][1000]; /* static: still written to after this function returns */
     co_request *requests[4] = {NULL};
     co_comm *part;
 
@@ -275,8 +275,8 @@ static bool requests_of_dead_comm_are_destroyed(co_comm *comm)
     return true;
 }
 
-/* Each allocation of a split fails in turn: there is no half a communicator. With one rank, as
-   ranks may fail at different ones. */
+/* Each allocation of a split fails in turn; the split is all or nothing. With one rank, as several
+   could fail at different allocations. */
 static bool split_failed_allocation_is_an_error(co_comm *comm)
 {
     co_status st = CO_E_NOMEM;

@@ -1,4 +1,4 @@
-/* cases_order.c - operations in flight together, messages, groups, long random sequences. */
+/* cases_order.c - concurrent operations, messages, groups, long random sequences. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define ORDER_FLIGHT 16
 
-/* ---- collectives in flight ---- */
+/* ---- concurrent collectives ---- */
 
 static bool order_wait(co_request **requests, int n, bool backwards)
 {
@@ -26,7 +26,7 @@ static bool order_wait(co_request **requests, int n, bool backwards)
     return true;
 }
 
-/* Many all-reduces of uneven sizes posted at once, as buckets of a gradient are. */
+/* Many all-reduces of uneven sizes at once, like buckets of a gradient. */
 static bool allreduces_posted_at_once_finish(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -55,7 +55,7 @@ static bool allreduces_posted_at_once_finish(co_comm *comm)
     return true;
 }
 
-/* All kinds at once, with messages between them. */
+/* All kinds at once, with messages in between. */
 static bool collectives_and_messages_mixed_finish(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -91,7 +91,7 @@ static bool collectives_and_messages_mixed_finish(co_comm *comm)
     return true;
 }
 
-/* Nobody leaves before the last has come. */
+/* No rank leaves before the last has arrived. */
 static bool barrier_waits_for_last_rank(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -146,7 +146,7 @@ static bool messages_blocking_arrive(co_comm *comm)
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     double holder[2] = {0, 0};
 
-    for (int i = 0; i < 300; i++) { /* from rank to rank, around and around */
+    for (int i = 0; i < 300; i++) { /* around the ring of ranks */
         if (rank == i % size && i > 0 && size > 1) {
             CHECK_OK(co_comm_recv(comm, holder, 2, CO_F64, (i - 1) % size));
             CHECK(holder[0] == i - 1 && holder[1] == 1 - i);
@@ -161,7 +161,7 @@ static bool messages_blocking_arrive(co_comm *comm)
     return true;
 }
 
-/* Messages of one pair stay in order, however many are under way. */
+/* Messages of one pair stay in order, however many are in flight. */
 static bool messages_of_pair_stay_in_order(co_comm *comm)
 {
     enum { MESSAGES = 200 };
@@ -193,7 +193,7 @@ static bool split_halves_work_independently(co_comm *comm)
     int32_t one = 1, n = 0, mine = rank, sum = 0;
     co_comm *half, *inner, *none;
 
-    CHECK_OK(co_comm_split(&half, comm, rank % 2, -rank)); /* the highest rank is first */
+    CHECK_OK(co_comm_split(&half, comm, rank % 2, -rank)); /* the highest rank becomes rank 0 */
     CHECK(co_comm_size(half) == (size + 1 - rank % 2) / 2);
     CHECK(co_comm_rank(half) == co_comm_size(half) - 1 - rank / 2);
     CHECK_OK(co_comm_allreduce(half, &n, &one, 1, CO_I32, CO_SUM));
@@ -231,7 +231,8 @@ static bool split_repeated_succeeds(co_comm *comm)
     return true;
 }
 
-/* Shared memory has room for a number of groups; then every rank gets a clear error and goes on. */
+/* Shared memory supports a limited number of groups; beyond it every rank gets a clear error and
+   can go on. */
 static bool split_beyond_limit_is_an_error(co_comm *comm)
 {
     co_comm *parts[64] = {NULL};
@@ -248,13 +249,13 @@ static bool split_beyond_limit_is_an_error(co_comm *comm)
     }
     for (int i = 0; i < n; i++)
         co_comm_destroy(parts[i]);
-    CHECK_OK(co_comm_barrier(comm)); /* so that all have destroyed theirs */
+    CHECK_OK(co_comm_barrier(comm)); /* all have destroyed theirs */
     CHECK_OK(co_comm_split(&parts[0], comm, 0, 0));
     co_comm_destroy(parts[0]);
     return true;
 }
 
-/* ---- anything after anything ---- */
+/* ---- random sequences ---- */
 
 static uint32_t order_random(uint32_t *state)
 {

@@ -1,4 +1,4 @@
-/* cases_sum.c - the order in which floats are added up: fixed, whatever the messages are. */
+/* cases_sum.c - floats are summed in a fixed order, however they are split into messages. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #define SUM_COUNT    1300001 /* more than one piece of any transport */
 #define SUM_MESSAGES 16
 
-/* Floats of all sizes, so that another order gives other bits. */
+/* Floats of many magnitudes, so that another order gives other bits. */
 static float sum_value(int rank, size_t i)
 {
     const uint32_t bits = ((uint32_t)i * 2654435761u + (uint32_t)rank * 40503u) * 2246822519u;
@@ -25,7 +25,7 @@ static float *sum_data(int rank)
     return data;
 }
 
-/* Where message number i of the pieces below ends. */
+/* The end of message i. */
 static size_t sum_end(int i)
 {
     static const size_t end[SUM_MESSAGES] = {1,      2,      33,     64,       96,    1000,
@@ -35,7 +35,7 @@ static size_t sum_end(int i)
     return end[i];
 }
 
-/* All at once, in place, and as many messages that are under way together: the same bits. */
+/* One message, in place, and several concurrent messages give the same bits. */
 static bool sum_in_pieces_has_same_bits(co_comm *comm)
 {
     float *in = sum_data(co_comm_rank(comm)), *out = comm_blank(CO_F32, SUM_COUNT);
@@ -56,7 +56,7 @@ static bool sum_in_pieces_has_same_bits(co_comm *comm)
     return true;
 }
 
-/* Over several hosts: within each, in the order of ranks, then over hosts. */
+/* Sums within each host in rank order, then over hosts. */
 static float sum_expected(int size, int each, size_t i)
 {
     float sum = 0;
@@ -78,7 +78,7 @@ static int sum_ranks_per_host(void)
     return text ? atoi(text) : 1;
 }
 
-/* `comm` has all ranks of `world`, in whatever order. */
+/* `comm` has all ranks of `world`, in any order. */
 static bool sum_in_order(co_comm *comm, co_comm *world)
 {
     const int each = sum_ranks_per_host(), size = co_comm_size(world);
@@ -96,8 +96,8 @@ static bool sum_order_is_that_of_ranks(co_comm *comm)
     return comm_shares_memory(comm) || sum_in_order(comm, comm);
 }
 
-/* The first ranks of hosts come in the order of hosts, and the others in the opposite one: hosts
-   are those of their first ranks on every rank. */
+/* First ranks of hosts are ordered as the hosts, the other ranks in reverse: every rank must order
+   hosts by their first ranks. */
 static bool sum_order_follows_first_ranks_of_hosts(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), local = rank % sum_ranks_per_host();
@@ -136,7 +136,7 @@ static bool sum_between_other_collectives_is_exact(co_comm *comm)
     return true;
 }
 
-/* Ranks of a new communicator lie on hosts in another order than in the world. */
+/* The new communicator orders the hosts differently from the world. */
 static bool sum_after_split_has_order_of_comm(co_comm *comm)
 {
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
@@ -157,7 +157,7 @@ static bool sum_after_split_has_order_of_comm(co_comm *comm)
     return true;
 }
 
-/* More communicators than a host has room for are slower, and no failure. */
+/* More communicators than a host has room for are slower, but work. */
 static bool sum_after_many_splits_is_exact(co_comm *comm)
 {
     enum { MANY = 40 };

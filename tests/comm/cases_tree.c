@@ -1,6 +1,6 @@
 /*
- * cases_tree.c - sums in the order of one tree: the same bits for any number of ranks, as the
- * oracle, which adds up leaf by leaf without knowing of ranks, has no ranks to depend on.
+ * cases_tree.c - sums in the order of one tree give the same bits for any number of ranks. The
+ * expected values are computed leaf by leaf, without ranks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "comm/tree.h"
 #include "tensor/vector.h"
 
-/* A number that rounds when added to others, so that the order is in the bits. */
+/* Rounds when added to others, so that the order affects the bits. */
 static float tree_leaf(int leaf, size_t i)
 {
     return 1.0f / (float)(3 + leaf * 1009 + (int)(i % 5000) * 7) - 0.0001f * (float)(leaf % 7);
@@ -26,7 +26,7 @@ static float tree_oracle(int begin, int end, size_t i)
     return tree_oracle(begin, begin + half, i) + tree_oracle(begin + half, end, i);
 }
 
-/* The rank's leaves, one after another in `term`, the last one in two ranges. */
+/* Adds the rank's leaves, one after another in `term`, the last in two ranges. */
 static void tree_add_leaves(co_tree_sum *sum, const co_tree *tree, float *term, int rank, size_t n)
 {
     const int last = co_tree_first(tree, rank + 1) - 1;
@@ -42,7 +42,7 @@ static void tree_add_leaves(co_tree_sum *sum, const co_tree *tree, float *term, 
     co_tree_sum_close(sum, term, n / 3, n);
 }
 
-/* One sum; `term` has room for n elements, and `out` may be the same. */
+/* One sum; `term` has room for n elements and may equal `out`. */
 static bool tree_sum(co_comm *comm, const co_tree *tree, float *out, float *term, size_t n)
 {
     const int rank = co_comm_rank(comm);
@@ -88,7 +88,7 @@ static bool tree_sum_of_any_ranks_has_same_bits(co_comm *comm)
     return true;
 }
 
-/* More than a slot and than a piece; several under way, among others. */
+/* Larger than a slot and a piece; several in flight among other operations. */
 static bool tree_sum_larger_than_slot_is_exact(co_comm *comm)
 {
     const size_t n = ((size_t)1 << 20) + 4099;
@@ -126,7 +126,7 @@ static bool tree_sum_larger_than_slot_is_exact(co_comm *comm)
     return true;
 }
 
-/* With a leaf for each rank as much travels as in an ordinary all-reduce. */
+/* With one leaf per rank the traffic is that of an ordinary all-reduce. */
 static bool tree_leaf_per_rank_sends_like_allreduce(co_comm *comm)
 {
     const uint64_t before = co_comm_bytes_sent(comm);
@@ -160,13 +160,14 @@ static bool tree_bad_arguments_are_refused(co_comm *comm)
     CHECK(co_comm_tree_allreduce(comm, tree, data, NULL, 1, CO_F32) == CO_E_USAGE);
     CHECK(co_comm_tree_allreduce(comm, tree, data, &none, 1, CO_F32) == CO_E_USAGE);
     CHECK(co_comm_tree_allreduce(comm, tree, data, part, SIZE_MAX / 8, CO_F32) == CO_E_USAGE);
-    CHECK_OK(co_comm_tree_allreduce(comm, tree, data, part, 1, CO_F32)); /* still alive */
+    CHECK_OK(co_comm_tree_allreduce(comm, tree, data, part, 1, CO_F32)); /* still usable */
     co_tree_destroy(wrong);
     co_tree_destroy(tree);
     return true;
 }
 
-/* Trees of different leaves are a mismatch, not a wrong sum. Last: it ends the communicator. */
+/* Trees with different leaves are a mismatch, not a wrong sum. Runs last: it fails the
+   communicator. */
 static bool tree_mismatch_fails_on_all_ranks(co_comm *comm)
 {
     const int size = co_comm_size(comm);
@@ -186,7 +187,7 @@ static bool tree_mismatch_fails_on_all_ranks(co_comm *comm)
     return true;
 }
 
-/* Elements of 1000 that all ranks send each other: slices of parts to whoever adds them up, and the
+/* Elements sent by all ranks for a sum of 1000: slices of parts to the rank that sums them, and
    sums to all. */
 static double tree_traffic(const co_tree *tree)
 {
@@ -201,7 +202,8 @@ static double tree_traffic(const co_tree *tree)
     return sent;
 }
 
-/* Of 8 shards no number of ranks sends more than 1.3 times what an ordinary all-reduce does. */
+/* For 8 shards the traffic is at most 1.3 times that of an ordinary all-reduce, for any number of
+   ranks. */
 static bool tree_traffic_of_eight_shards_is_bounded(co_comm *comm)
 {
     (void)comm;
@@ -225,7 +227,7 @@ static bool tree_traffic_of_eight_shards_is_bounded(co_comm *comm)
     return true;
 }
 
-/* Runs: near-equal, in order, with nothing left out; and no more parts than there must be. */
+/* Runs of leaves are near-equal, ordered and complete, in as few parts as possible. */
 static bool tree_runs_cover_leaves_in_order(co_comm *comm)
 {
     static const int eight[8][9] = {{0, 8},

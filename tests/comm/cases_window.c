@@ -8,7 +8,7 @@
 #define WINDOW_WORDS  3000
 #define WINDOW_ROUNDS 1000
 
-/* Where ranks share no memory a window is refused, and nothing else is lost. */
+/* Without shared memory a window is refused, without side effects. */
 static bool window_is_refused(co_comm *comm)
 {
     void *base = comm;
@@ -20,7 +20,7 @@ static bool window_is_refused(co_comm *comm)
     return true;
 }
 
-/* All ranks count in the first word, and each fills a part of the others. */
+/* All ranks increment the first word, and each fills a part of the others. */
 static bool window_fill(co_comm *comm, _Atomic uint32_t *word)
 {
     const uint32_t rank = (uint32_t)co_comm_rank(comm), size = (uint32_t)co_comm_size(comm);
@@ -61,14 +61,14 @@ static bool window_of_all_ranks_is_shared(co_comm *comm)
     return true;
 }
 
-/* Where not all ranks share memory, a communicator that was split off knows no neighbours. */
+/* Where not all ranks share memory, a split communicator has no local group. */
 static bool comm_local_is_itself_or_none(co_comm *comm)
 {
     CHECK(co_comm_local(comm) == (comm_shares_memory(comm) ? comm : NULL));
     return true;
 }
 
-/* Groups of ranks have windows of their own at the same time. */
+/* Groups of ranks can have windows at the same time. */
 static bool window_of_group_is_its_own(co_comm *comm)
 {
     const size_t bytes = WINDOW_WORDS * sizeof(uint32_t);
@@ -85,7 +85,7 @@ static bool window_of_group_is_its_own(co_comm *comm)
     return true;
 }
 
-/* More than the machine has is an error on every rank, not a signal later. */
+/* Too large a window is an error on every rank, not a signal later. */
 static bool window_too_large_is_an_error(co_comm *comm)
 {
     co_comm *part;
@@ -99,7 +99,7 @@ static bool window_too_large_is_an_error(co_comm *comm)
         return true;
     CHECK_OK(co_comm_split(&part, comm, 0, 0));
     st = co_comm_window_create(&base, part, (size_t)1 << 50);
-    CHECK(st == CO_E_NOMEM || st == CO_E_PEER); /* of the first to notice, and of the others */
+    CHECK(st == CO_E_NOMEM || st == CO_E_PEER); /* the first to notice, and the others */
     CHECK(strstr(co_error_message(), "ranks to share"));
     CHECK(!base);
     co_comm_destroy(part);

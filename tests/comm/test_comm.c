@@ -1,6 +1,6 @@
 /*
- * test_comm.c - one suite over every transport: test_comm self | shm N | threads N | mpi |
- * mpi-abort. The last two are for mpiexec.
+ * test_comm.c - one suite for every transport: test_comm self | shm N | threads N | mpi |
+ * mpi-abort. The last two run under mpiexec.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,12 +24,12 @@
 
 #define TEST_MAX_RANKS  8
 #define TEST_MAX_CASES  64
-#define TEST_FULL_RANKS 4 /* more of them: sums alone, where the number matters most */
+#define TEST_FULL_RANKS 4 /* with more ranks only sums, where the number matters most */
 
 static int test_ranks;
 static co_comm *test_world; /* over MPI: one for all cases */
 
-/* A rank whose check has failed ends the others, which would wait for it. */
+/* A rank whose check failed aborts the others, which would wait for it. */
 static bool test_rank(co_comm *comm, const comm_case *c)
 {
     const bool good = c->run(comm);
@@ -92,7 +92,7 @@ static void shm_processes_pass_case(void **state)
     assert_true(good);
 }
 
-/* The launcher sees a rank die and ends the wait of the others. */
+/* The launcher notices that a rank died and ends the others' wait. */
 static void shm_killed_rank_ends_wait_of_others(void **state)
 {
     char cause[64];
@@ -169,13 +169,13 @@ static void shm_bad_number_of_ranks_is_refused(void **state)
     (void)state;
     assert_int_equal(co_shm_create(&shm, 0), CO_E_USAGE);
     assert_int_equal(co_shm_create(&shm, 1 << 20), CO_E_USAGE);
-    assert_int_equal(co_shm_create(&shm, 1024), CO_OK); /* room is taken only where it is used */
+    assert_int_equal(co_shm_create(&shm, 1024), CO_OK); /* memory is taken only when used */
     assert_int_equal(co_shm_attach(&comm, shm, 1024), CO_E_USAGE);
     co_shm_destroy(shm);
     co_shm_destroy(NULL);
 }
 
-/* Where whole numbers end: they wrap around, and averages are cut towards zero. */
+/* Integers wrap around, and averages are truncated towards zero. */
 static void reduce_integers_wrap_and_truncate(void **state)
 {
     const int32_t big = INT32_MAX, one = 1;

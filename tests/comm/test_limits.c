@@ -1,6 +1,4 @@
-/*
- * test_limits.c - memory that ranks share where addresses are limited (`ulimit -v`).
- */
+/* test_limits.c - shared memory under a limit of the address space (`ulimit -v`). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +16,7 @@
 #define LIMIT ((size_t)2 << 30)
 #define MIB   ((size_t)1 << 20)
 
-/* Whether this process can live with so few addresses; under a sanitizer it cannot. */
+/* Whether the process can run with so little address space; under a sanitizer it cannot. */
 static bool limits_set(size_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};
@@ -41,8 +39,8 @@ static bool limits_set(size_t bytes)
         }                                                                                          \
     } while (0)
 
-/* Of what is too much for the addresses a rank has its own, and a window is refused with the
-   remedy; neither takes anything from what comes later. */
+/* If the window is too large for the address space, allocations come from the heap and windows are
+   refused, with the remedy; later, smaller ones are unaffected. */
 static bool limits_of_windows(co_shm *shm, co_comm *comm)
 {
     const size_t much = shm->window_bytes, little = 8 * MIB;
@@ -62,7 +60,7 @@ static bool limits_of_windows(co_shm *shm, co_comm *comm)
     return true;
 }
 
-/* Windows leave most of the addresses to everything else. */
+/* Windows leave most of the address space free. */
 static bool limits_of_region(void)
 {
     co_comm *comm;
@@ -80,7 +78,7 @@ static bool limits_of_region(void)
     return good;
 }
 
-/* Ranks too many for the addresses: one error with the remedy. */
+/* Too many ranks for the address space: one error with the remedy. */
 static bool limits_of_ranks(void)
 {
     co_shm *shm;
@@ -90,7 +88,7 @@ static bool limits_of_ranks(void)
     return true;
 }
 
-/* In a process of its own, as a limit stays. */
+/* In a child process, as a limit cannot be raised again. */
 static void shm_with_few_addresses_fails_cleanly(void **state)
 {
     const pid_t child = fork();

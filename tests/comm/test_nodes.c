@@ -1,9 +1,9 @@
 /*
- * test_nodes.c - whether what a rank has lies on the memory node of its core: its slots, its
- * gradients, its part of a window.
+ * test_nodes.c - slots, gradients and the own part of a window are on the NUMA node of the rank's
+ * core.
  *
- * Two ranks, bound as the launcher binds them. A machine with one node runs it and reports it
- * as skipped: there everything is on that node, and nothing could fail.
+ * Two ranks, bound as the launcher binds them. On a machine with one node the test runs but is
+ * reported as skipped, as it cannot fail there.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static int nodes_here(void)
     return syscall(SYS_getcpu, &core, &node, NULL) == 0 ? (int)node : -1;
 }
 
-/* The node that a touched page lies on; negative: an errno. */
+/* The node of a touched page; negative: an errno. */
 static int nodes_of(const void *data)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -74,7 +74,7 @@ static int nodes_rank(co_shm *shm, int rank)
     EXPECT(co_comm_window_create((void **)&window, comm, RANKS * BYTES) == CO_OK);
     EXPECT(co_comm_allreduce(comm, gradient, gradient, BYTES / sizeof(float), CO_F32, CO_SUM) ==
            CO_OK);
-    memset(window + (size_t)other * BYTES, 1, BYTES); /* it stays where it is */
+    memset(window + (size_t)other * BYTES, 1, BYTES); /* the page stays where it is */
     EXPECT(co_comm_barrier(comm) == CO_OK);
     if (node < 0 || nodes_of(gradient) < 0)
         return SKIP;

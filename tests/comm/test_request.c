@@ -1,6 +1,6 @@
 /*
- * test_request.c - waiting for an operation of a transport that is made for it: what its other
- * thread does between two looks.
+ * test_request.c - waiting for an operation that the transport's other thread completes between two
+ * polls. Uses a fake transport.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 typedef struct fake {
     co_comm base;
-    bool finishes; /* by another thread, when it is asked who saves */
+    bool finishes; /* another thread finishes it while is_saving is called */
     bool finished;
     int failures;
 } fake;
@@ -49,7 +49,7 @@ static void fake_fail(co_comm *comm, int rank, co_status status, const char *cau
     (void)status;
     (void)cause;
     ((fake *)comm)->failures++;
-    ((fake *)comm)->finished = true; /* so that a wait that goes on ends */
+    ((fake *)comm)->finished = true; /* ends a wait that goes on */
 }
 
 static const co_comm_ops fake_ops = {
@@ -60,7 +60,7 @@ static const co_comm_ops fake_ops = {
     .fail = fake_fail,
 };
 
-/* How often the communicator was given up in a wait longer than its limit. */
+/* How often the communicator was failed during a wait beyond its limit. */
 static int failures_in_a_long_wait(bool finishes)
 {
     fake comm = {.base = {.ops = &fake_ops, .size = 2, .timeout_ms = 1}, .finishes = finishes};

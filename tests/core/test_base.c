@@ -1,6 +1,4 @@
-/*
- * test_base.c - status, types, memory, arena, clock: what everything else stands on.
- */
+/* test_base.c - status, types, memory, arena, clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +19,7 @@
 
 CO_API const char *__asan_default_options(void);
 
-/* A size that no machine has is an answer of NULL here, too. */
+/* Makes the sanitizer's allocator return NULL for impossible sizes, too. */
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";

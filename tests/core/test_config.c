@@ -1,6 +1,4 @@
-/*
- * test_config.c - YAML to a tree that remembers its places; what is refused, and where; --set.
- */
+/* test_config.c - YAML to a tree with line numbers, rejected input and its place, --set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +89,7 @@ static void config_parsed_values_know_their_lines(void **state)
     co_config_destroy(NULL);
 }
 
-/* As whoever complains of it will say. */
+/* For messages that report it missing. */
 static void config_missing_value_knows_its_line(void **state)
 {
     static const struct {
@@ -155,11 +153,11 @@ static const struct {
     {"%YAML 9.9\n---\na: 1\n", "not valid YAML"},
     {"a: 1\nb: \xff\xfe\n", "c.yaml:2: is not UTF-8 text"},
     {"a: \xe4\n", "c.yaml:1: is not UTF-8 text"},         /* Latin-1 */
-    {"a: \xc3", "c.yaml:1: is not UTF-8 text"},           /* cut off */
+    {"a: \xc3", "c.yaml:1: is not UTF-8 text"},           /* truncated */
     {"a: \xc0\xaf\n", "c.yaml:1: is not UTF-8 text"},     /* overlong */
     {"a: \xe0\x80\x80\n", "c.yaml:1: is not UTF-8 text"}, /* overlong */
     {"a: \xed\xa0\x80\n", "c.yaml:1: is not UTF-8 text"}, /* surrogate */
-    {"a: \xf4\x90\x80\x80\n", "is not UTF-8 text"},       /* too large */
+    {"a: \xf4\x90\x80\x80\n", "is not UTF-8 text"},       /* above U+10FFFF */
     {"a: \xf0\x9f\x92\n", "is not UTF-8 text"},
 };
 
@@ -177,7 +175,8 @@ static void config_bad_text_is_refused_at_its_line(void **state)
     }
 }
 
-/* `from`, `unit` so many times, `to`; what libfyaml would read for hours if there were enough. */
+/* Parses `from`, `times` copies of `unit`, and `to`; more of them would keep libfyaml busy for
+   hours. */
 static co_status parse_repeated(const char *from, const char *unit, int times, const char *to)
 {
     co_config *config = NULL;
@@ -228,7 +227,7 @@ static void config_text_slow_to_parse_is_refused(void **state)
             fail_msg("%s: %s", fine[i].from, co_error_message());
 }
 
-/* A text may look like a tag only when it is written. */
+/* Text may look like a tag only once it is written. */
 static void config_long_text_reads_back(void **state)
 {
     char text[1536] = "a: {b: \"\\x21", *first;
@@ -246,7 +245,7 @@ static void config_long_text_reads_back(void **state)
     co_config_destroy(config);
 }
 
-/* `unit` n times, and `end` behind it. */
+/* n copies of `unit`, then `end`. */
 static char *repeated(const char *unit, size_t n, const char *end)
 {
     size_t length = strlen(unit);
@@ -377,7 +376,7 @@ static void config_set_bad_assignment_is_refused(void **state)
     co_config_destroy(config);
 }
 
-/* What is written reads back equal, whatever the texts hold. */
+/* Written text reads back equal, for any content. */
 static void config_written_text_reads_back(void **state)
 {
     static const char *const texts[] = {

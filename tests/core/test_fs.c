@@ -1,6 +1,4 @@
-/*
- * test_fs.c - files are read whole and written whole, or not at all; the byte reader stays inside.
- */
+/* test_fs.c - files are read and written whole or not at all; the byte reader stays in bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +41,7 @@ static void assert_text(const char *path, const char *text)
 
     assert_int_equal(co_fs_read(&bytes, &size, path, 1000, CO_E_DATA), CO_OK);
     assert_int_equal(size, strlen(text));
-    assert_string_equal((char *)bytes, text); /* a NUL stands behind it */
+    assert_string_equal((char *)bytes, text); /* NUL-terminated */
     co_free(bytes);
 }
 
@@ -138,7 +136,7 @@ static void fs_read_of_no_regular_file_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "is not a regular file"));
     assert_int_equal(mkfifo(folder_path("f"), 0600), 0);
     assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_DATA), CO_E_DATA);
-    assert_non_null(strstr(co_error_message(), "is not a regular file")); /* and no wait */
+    assert_non_null(strstr(co_error_message(), "is not a regular file")); /* without waiting */
     assert_int_equal(unlink(folder_path("f")), 0);
     assert_int_equal(write_text(folder_path("f"), "12345678901"), CO_OK);
     assert_int_equal(co_fs_read(&bytes, &size, folder_path("f"), 10, CO_E_DATA), CO_E_DATA);
@@ -256,7 +254,7 @@ static void open_of_no_regular_file_is_refused(void **state)
     assert_int_equal(opens(other, false, 0), CO_E_DATA);
     assert_int_equal(unlink(other), 0);
     assert_int_equal(mkfifo(other, 0600), 0);
-    assert_int_equal(opens(other, false, 0), CO_E_DATA); /* and does not wait for a writer */
+    assert_int_equal(opens(other, false, 0), CO_E_DATA); /* without waiting for a writer */
     assert_int_equal(unlink(other), 0);
     assert_int_equal(opens(other, false, 0), CO_E_DATA);
     assert_int_equal(opens(folder, false, 0), CO_E_DATA);

@@ -1,4 +1,5 @@
-/* test_half.c - floats of 16 bits: every pattern, every rounding border, every set of loops. */
+/* test_half.c - floats of 16 bits: every pattern, every rounding boundary, every instruction
+   set. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static float value_of(uint32_t bits)
     return value;
 }
 
-/* What a pattern stands for, by the definition of the formats. */
+/* The value of a pattern by the definition of the formats. */
 static double meaning(uint16_t half, co_dtype dtype)
 {
     const int fraction_bits = dtype == CO_F16 ? 10 : 7, bias = dtype == CO_F16 ? 15 : 127;
@@ -69,7 +70,7 @@ static void half_every_pattern_has_value_of_format(void **state)
         }
 }
 
-/* Between two neighbours: just below, at and just above the middle. Ties go to the even one. */
+/* Just below, at and just above the middle of two neighbours. Ties go to even. */
 static void half_rounding_is_to_nearest_even(void **state)
 {
     const co_dtype dtypes[] = {CO_BF16, CO_F16};
@@ -129,7 +130,7 @@ static void half_out_of_range_is_infinite_or_zero(void **state)
     }
 }
 
-/* Random patterns, so that subnormals, infinities and NaNs with payloads are among them. */
+/* Random patterns include subnormals, infinities and NaNs with payloads. */
 static void half_loops_of_every_level_give_same_bits(void **state)
 {
     float *in = malloc(SOURCES * sizeof(*in)), *wide[2];
@@ -154,7 +155,8 @@ static void half_loops_of_every_level_give_same_bits(void **state)
         patterns[i] = (uint16_t)i;
     for (size_t s = 0; s + 1 < n; s++)
         for (int half = 0; half < 2; half++) {
-            /* An odd place and an odd number, so that no set sees only whole vectors. */
+            /* An unaligned start and an odd count, so that no instruction set sees whole vectors
+               only. */
             sets[s]->round[half](out[0], in + 1, SOURCES - 4);
             co_half_plain.round[half](out[1], in + 1, SOURCES - 4);
             assert_memory_equal(out[0], out[1], (SOURCES - 4) * sizeof(*out[0]));
@@ -170,7 +172,7 @@ static void half_loops_of_every_level_give_same_bits(void **state)
     free(patterns);
 }
 
-/* ---- by chance ---- */
+/* ---- stochastic rounding ---- */
 
 #define DRAWS 1000
 
@@ -178,7 +180,7 @@ static const co_rng place = {.seed = 77, .stream = CO_RNG_ROUND, .step = 5, .ite
 static const co_rng late_place = {
     .seed = 77, .stream = CO_RNG_ROUND, .step = UINT64_C(3) << 32 | 5, .item = 2};
 
-/* The bits that the header gives an element, from the generator itself. */
+/* The random bits that the header assigns to an element, from the generator itself. */
 static uint32_t bits_for(const co_rng *rng, uint64_t element)
 {
     const uint64_t lane = element % 16, word = element / 16 % 4, half = element / 64 % 2;
@@ -188,8 +190,8 @@ static uint32_t bits_for(const co_rng *rng, uint64_t element)
     return half ? block[word] >> 16 : block[word] & 0xffff;
 }
 
-/* Away from zero where the part that is cut off, in steps of the format, and the random bits, as a
-   fraction of 16 bits, come to 1 or more. */
+/* Rounds away from zero where the discarded part, in steps of the format, plus the random bits, as
+   a fraction of 2^16, reach 1. */
 static double rounded_by(double x, uint32_t bits, co_dtype dtype)
 {
     const int fraction_bits = dtype == CO_F16 ? 10 : 7, least = dtype == CO_F16 ? -14 : -126;
@@ -233,8 +235,8 @@ static void half_stochastic_random_bits_follow_position(void **state)
     check_bits_of_place(&late_place);
 }
 
-/* Over all random numbers the mean is the number itself: off by 5 deviations in one of 2 million.
- */
+/* The mean over all random numbers is the number itself. A false alarm (5 standard deviations) has
+   odds of 1 in 2 million. */
 static void half_stochastic_mean_is_the_value(void **state)
 {
     static const float sources[] = {1.2345678f, -0.0123f, 1.0001f, -1.9999f, 1e-39f};
@@ -291,7 +293,7 @@ static void fill(float *x, size_t n)
     }
 }
 
-/* So that it does not matter who updates which part of the weights, nor on which machine. */
+/* So that results do not depend on which rank updates which weights, or on the machine. */
 static void half_stochastic_any_split_and_level_same_bits(void **state)
 {
     enum { N = 1027 };

@@ -1,4 +1,4 @@
-/* test_isa.c - levels of instructions under the limit that stands in the environment, or none. */
+/* test_isa.c - instruction-set levels with and without the environment's limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "core/isa.h"
 
-/* What COHORT_ISA says: CO_ISA_LEVELS if it is not there, or no level. */
+/* The level in COHORT_ISA; CO_ISA_LEVELS if it is unset or names none. */
 static int limit(void)
 {
     const char *name = getenv("COHORT_ISA");
@@ -33,7 +33,7 @@ static void isa_limit_lowers_level(void **state)
 }
 
 #ifdef __x86_64__
-/* Nothing is claimed that the compiler's own question denies. */
+/* No level is reported that the compiler's own check denies. */
 static void isa_level_agrees_with_compiler(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * test_keys.c - from a config's map to a struct by a list of keys: defaults, types, bounds, and
- * messages that name the place, the key, what was expected and the nearest known key.
+ * test_keys.c - a config's map to a struct by a list of keys: defaults, types, bounds, and messages
+ * with the place, the key, what was expected and the nearest known key.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,7 +184,7 @@ static void keys_scalar_for_map_is_refused(void **state)
     co_config_destroy(config);
 }
 
-/* A number whose first choice stands for 0, which no bound lets in. */
+/* A number whose first choice stands for 0, which is out of bounds. */
 static void keys_number_takes_its_named_choice(void **state)
 {
     static const struct {
@@ -207,7 +207,7 @@ static void keys_number_takes_its_named_choice(void **state)
     }
 }
 
-/* config.yaml of a run: what is written reads back to the same settings. */
+/* config.yaml of a run reads back to the same settings. */
 static void keys_written_settings_read_back(void **state)
 {
     static const char *const texts[] = {
@@ -245,7 +245,7 @@ static void keys_written_settings_read_back(void **state)
     }
 }
 
-/* A plugin's keys behind those that its module has for all of them. */
+/* A plugin's keys after those common to its kind. */
 static void keys_of_two_lists_are_read(void **state)
 {
     typedef struct both {
@@ -291,7 +291,7 @@ static void keys_plugin_is_read_by_name_or_map(void **state)
         assert_int_equal(co_value_plugin(&name, &map, value, "optimizer"), CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), "optimizer: expected a name, or {name: ..."));
     }
-    name = "sgd"; /* what a map without a name is for */
+    name = "sgd"; /* the name of a map without one */
     assert_int_equal(co_value_plugin(&name, &map, co_value_get(root, "c"), "optimizer"), CO_OK);
     assert_string_equal(name, "sgd");
     assert_ptr_equal(map, co_value_get(root, "c"));

@@ -1,6 +1,6 @@
 /*
- * test_plugin.c - plugins of any kind: found by name, refused with the names that there are, and
- * their keys read behind those of their kind.
+ * test_plugin.c - plugins of any kind: found by name, or rejected with the names that exist; their
+ * keys are read after those common to their kind.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,4 @@
-/*
- * test_rng.c - the generator is Philox4x32-10, and everything drawn from it depends on the place
- * alone.
- */
+/* test_rng.c - the generator is Philox4x32-10, and numbers drawn depend on their position only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +12,7 @@
 
 #include "core/rng.h"
 
-/* Counter, key and result of the paper's authors' known-answer tests (Random123, kat_vectors). */
+/* Counter, key and result from the authors' known-answer tests (Random123, kat_vectors). */
 static void rng_blocks_equal_published_answers(void **state)
 {
     static const struct {
@@ -54,7 +51,7 @@ static void rng_words_are_the_blocks_in_order(void **state)
     }
 }
 
-/* Steps that differ above their lower 32 bits alone. */
+/* Steps that differ only above the lower 32 bits. */
 static void rng_steps_above_32_bits_differ(void **state)
 {
     const uint64_t upper[] = {0, 1, 2, UINT32_MAX};
@@ -72,7 +69,7 @@ static void rng_steps_above_32_bits_differ(void **state)
     }
 }
 
-/* A part of a sequence is the same whether drawn alone or with the rest. */
+/* Part of a sequence is the same whether drawn alone or with the rest. */
 static void rng_part_of_sequence_equals_whole(void **state)
 {
     float uniform[64], normal[64], part[64];
@@ -101,7 +98,7 @@ static void rng_unit_value_is_below_one(void **state)
 
 #define SAMPLES 100000
 
-/* Mean, variance and fourth moment within 5 standard errors of what they should be. */
+/* Mean, variance and fourth moment within 5 standard errors of their expectations. */
 static void assert_moments(const float *v, double mean, double variance, double fourth)
 {
     double m = 0, s = 0, f = 0;
@@ -166,7 +163,7 @@ static void rng_shuffle_is_a_permutation(void **state)
     }
 }
 
-/* Each of the 24 orders of 4 comes about equally often (chi-square, 23 degrees: p < 1e-4 at 57). */
+/* Each of the 24 orders of 4 is equally likely (chi-square, 23 degrees: p < 1e-4 at 57). */
 static void rng_shuffle_orders_are_equally_likely(void **state)
 {
     int count[256] = {0}, orders = 0;

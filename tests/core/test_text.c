@@ -1,6 +1,4 @@
-/*
- * test_text.c - what a terminal gets to see of text that others have written.
- */
+/* test_text.c - untrusted text is escaped and cut before it reaches a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,14 +37,14 @@ static void text_control_characters_are_escaped(void **state)
     assert_shown("\x1b[31mred\x1b[0m\x07\x7f", "\\x1b[31mred\\x1b[0m\\x07\\x7f");
     assert_shown("\xc2\x9b"
                  "31m",
-                 "\\u009b31m"); /* CSI in one character */
+                 "\\u009b31m"); /* CSI as one character */
     assert_shown("exe\xe2\x80\xae"
                  "gpj",
-                 "exe\\u202egpj"); /* from right to left */
+                 "exe\\u202egpj"); /* right-to-left override */
     assert_shown("a\xe2\x80\xa8"
                  "b\xe2\x80\x8b"
                  "c",
-                 "a\\u2028b\\u200bc");            /* a line, no width */
+                 "a\\u2028b\\u200bc");            /* line separator, zero-width space */
     assert_shown("\xf3\xa0\x80\x81", "\\ue0001"); /* a tag */
 }
 
@@ -54,16 +52,16 @@ static void text_invalid_utf8_is_escaped(void **state)
 {
     (void)state;
     assert_shown("\xff\xfe", "\\xff\\xfe");
-    assert_shown("\xc3", "\\xc3"); /* cut off */
+    assert_shown("\xc3", "\\xc3"); /* truncated */
     assert_shown("\xe7\x8a", "\\xe7\\x8a");
-    assert_shown("\xc0\x8a", "\\xc0\\x8a");                   /* a line end in two bytes */
-    assert_shown("\xe0\x82\x9b", "\\xe0\\x82\\x9b");          /* too long */
-    assert_shown("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* half of a pair */
-    assert_shown("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above the last */
+    assert_shown("\xc0\x8a", "\\xc0\\x8a");                   /* overlong line feed */
+    assert_shown("\xe0\x82\x9b", "\\xe0\\x82\\x9b");          /* overlong */
+    assert_shown("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* half of a surrogate pair */
+    assert_shown("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above U+10FFFF */
     assert_shown("\xc3(", "\\xc3(");
 }
 
-/* Whatever the room is, whole pieces and an end. */
+/* For any buffer size: whole pieces and a terminator. */
 static void text_too_long_is_cut(void **state)
 {
     static const char text[] = "ab\xe7\x8a\xac\nK\x1b"

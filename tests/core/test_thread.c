@@ -1,6 +1,4 @@
-/*
- * test_thread.c - which cores are a rank's: on machines that hwloc makes up.
- */
+/* test_thread.c - the cores of each rank, on synthetic machines of hwloc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +31,7 @@ static cpu_set_t thread_all(void)
     return set;
 }
 
-/* Numbers that go round the nodes, as many machines have them: 0, 2, 4, 6 are on the first. */
+/* Numbers alternate between nodes, as on many machines: 0, 2, 4, 6 are on the first. */
 static void thread_cores_are_sorted_by_numa_node(void **state)
 {
     static const co_core want[] = {{0, 0}, {2, 0}, {4, 0}, {6, 0}, {1, 1}, {3, 1}, {5, 1}, {7, 1}};
@@ -83,18 +81,18 @@ static void thread_shares_of_ranks_equal_worked_ones(void **state)
     thread_expect("numa:1 core:2 pu:1", 2, (int[]){1, 2});
     thread_expect("numa:2 core:4 pu:1", 2, (int[]){4, 8});
     thread_expect("numa:2 core:4 pu:1", 8, (int[]){1, 2, 3, 4, 5, 6, 7, 8});
-    /* Within nodes: without heed it would be 2, 5, 8, the second rank on both. */
+    /* Split within nodes: an even split would be 2, 5, 8, with the second rank on both nodes. */
     thread_expect("numa:2 core:4 pu:1", 3, (int[]){2, 4, 8});
     thread_expect("numa:2 core:6 pu:1", 5, (int[]){2, 4, 6, 9, 12});
     /* Within nodes two ranks would have two cores each instead of three. */
     thread_expect("numa:2 core:5 pu:1", 3, (int[]){3, 6, 10});
     /* Fewer ranks than nodes. */
     thread_expect("numa:4 core:2 pu:1", 3, (int[]){2, 5, 8});
-    /* Both threads of a core are of one rank. */
+    /* Both threads of a core belong to one rank. */
     thread_expect("numa:2 core:2 pu:2", 4, (int[]){2, 4, 6, 8});
 }
 
-/* Whatever the machine: each core is of one rank, none has fewer than it must. */
+/* On any machine every core belongs to one rank, and no rank has fewer than its minimum. */
 static void thread_shares_of_any_machine_cover_it_once(void **state)
 {
     static const char *const machines[] = {"numa:1 core:7 pu:1", "numa:2 core:4 pu:1",

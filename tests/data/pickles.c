@@ -1,6 +1,4 @@
-/*
- * pickles.c - CIFAR's files for Python as Python 2's cPickle has laid them out.
- */
+/* pickles.c - CIFAR's files for Python, in the format of Python 2's cPickle. */
 #include "data/pickles.h"
 
 #include <setjmp.h>
@@ -15,7 +13,7 @@
 
 #include "data/cifar.h"
 
-#define BATCH 1000 /* values of a list that cPickle writes at a time */
+#define BATCH 1000 /* list items that cPickle writes at a time */
 
 void pickle_bytes(pickle_writer *w, const void *from, size_t n)
 {
@@ -54,7 +52,7 @@ void pickle_number(pickle_writer *w, unsigned value)
     little(w, value, value < 256 ? 1 : value < 65536 ? 2 : 4);
 }
 
-/* A list of n values that `item` writes. */
+/* A list of n values, written by `item`. */
 void pickle_list(pickle_writer *w, size_t first, size_t n, void (*item)(pickle_writer *w, size_t i))
 {
     PICKLE_TEXT(w, "]");
@@ -150,7 +148,7 @@ pickle_writer pickle_begin(void)
     return w;
 }
 
-/* Samples first .. first + n - 1 as data_batch_1 is. */
+/* Samples first .. first + n - 1 in the form of data_batch_1. */
 pickle_writer pickle_cifar10(size_t first, size_t n, bool fortran)
 {
     pickle_writer w = pickle_begin();

@@ -129,7 +129,7 @@ uint8_t *picture_png(size_t *size, const picture *p)
         for (int y = 0; y < p->height; y++) {
             pictures_row(row, p, y);
             for (int i = samples - 1; depth == 16 && i >= 0; i--) {
-                row[2 * i] = row[i]; /* the upper byte comes first */
+                row[2 * i] = row[i]; /* big-endian */
                 row[2 * i + 1] = (uint8_t)(i * 7);
             }
             png_write_row(png, row);

@@ -1,4 +1,5 @@
-/* test_arguments.c - what a data set of another's making says, and what a program asks for. */
+/* test_arguments.c - values that a foreign data set returns, and arguments that a program
+   passes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +66,7 @@ static co_status read_epoch(const co_dataset *data, int threads)
     return st;
 }
 
-/* Not with another sample in its place: the data set is wrong, not an image. */
+/* Not replaced by another sample, because the data set is wrong, not an image. */
 static void dataset_label_beyond_classes_ends_reading(void **state)
 {
     static const int32_t labels[] = {-1, 5, INT32_MAX, INT32_MIN};

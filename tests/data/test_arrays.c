@@ -1,4 +1,4 @@
-/* test_arrays.c - NPY files, and data sets of arrays: what they hold, and what is refused. */
+/* test_arrays.c - NPY files, and data sets of arrays: contents and errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "data/npy.h"
 #include "files.h"
 
-/* An NPY file of version 1 with this header and these bytes; its size. */
+/* Build an NPY file of version 1; returns its size. */
 static size_t npy_make(uint8_t *out, const char *header, const void *bytes, size_t size)
 {
     const size_t n = strlen(header);
@@ -106,7 +106,7 @@ static void npy_unsupported_file_is_refused(void **state)
             strncmp(co_error_message(), "x.npy: ", 7) != 0)
             fail_msg("'%s' is not in: %s", cases[i].message, co_error_message());
     }
-    for (size_t n = 1; n < 70; n++) { /* cut anywhere */
+    for (size_t n = 1; n < 70; n++) { /* truncated anywhere */
         (void)npy_make(file, "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }", bytes,
                        24);
         assert_int_equal(co_npy_parse(&npy, file, n, "x.npy"), CO_E_DATA);

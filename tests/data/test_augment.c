@@ -1,4 +1,4 @@
-/* test_augment.c - what augmentations do to a sample, how often, and what they depend on. */
+/* test_augment.c - augmentations: their effect on a sample, how often, and what they depend on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static const uint8_t image[] = {
     143, 113, 181, 231, 80,  27,  0,   255, 77,  65,  175, 30,  200, 200, 125, 146, 254, 121,
     137, 106, 41,  233, 190, 129, 210, 103, 144, 206, 5,   58,  0,   255, 77,  110, 164, 105,
     10,  200, 31,  2,   68,  38,  105, 211, 147, 18,  113, 245, 135, 100, 108, 109, 158, 190};
-/* --- one augmentation on `image`, by its config --- */
+/* --- a single augmentation on `image`, from its config --- */
 
 typedef struct fixture {
     co_config *config;
@@ -44,7 +44,7 @@ static void open_list(fixture *f, const char *text)
         fail_msg("%s: %s", text, co_error_message());
 }
 
-/* Sample `draw` of an epoch. */
+/* Augment sample `draw` of an epoch. */
 static void change_bytes(uint8_t *out, const fixture *f, uint64_t draw)
 {
     const co_augment_place place = {7, EPOCH, draw};
@@ -53,7 +53,8 @@ static void change_bytes(uint8_t *out, const fixture *f, uint64_t draw)
     memcpy(out, co_augment_bytes(&f->augment, image, block, &shape, &place, 0), SIZE);
 }
 
-/* Each of n outcomes comes `expected` times: chi-square, far beyond its 0.9999 quantile. */
+/* Checks that each of n outcomes occurs about `expected` times: chi-square, far above its 0.9999
+   quantile. */
 static void assert_even(const unsigned *seen, size_t n, double expected)
 {
     double chi = 0;
@@ -90,7 +91,7 @@ static void flip_swaps_left_and_right(void **state)
     }
 }
 
-/* Widths around whole words. */
+/* Widths around multiples of a word. */
 static void flip_of_any_width_reverses_rows(void **state)
 {
     enum { WIDEST = 41 };
@@ -163,7 +164,7 @@ static void crop_offsets_are_uniform(void **state)
     }
 }
 
-/* More padding than the image is wide: nothing but the edge, or a corner, may be left. */
+/* Padding wider than the image: only the edge, or a corner, may remain. */
 static void crop_outside_image_is_padding(void **state)
 {
     uint8_t out[SIZE];
@@ -179,7 +180,7 @@ static void crop_outside_image_is_padding(void **state)
     co_config_destroy(f.config);
 }
 
-/* Squares of 3: rows y - 1 .. y + 1 around a centre that may be any pixel. */
+/* Squares of 3: rows y - 1 .. y + 1 around a centre that can be any pixel. */
 static void cutout_odd_size_covers_square_around_any_pixel(void **state)
 {
     unsigned seen[H * W] = {0};
@@ -236,7 +237,7 @@ static void cutout_even_size_and_holes_cover_as_many(void **state)
     assert_true(hidden[0] > 0 && hidden[0] <= 3 * 4 && hidden[1] > hidden[0]);
 }
 
-/* Whole pixels, inside, of the area and shape that were asked for; each side is rounded. */
+/* Whole pixels inside the image, with area and aspect ratio in bounds; sides are rounded. */
 static void resized_crop_has_area_and_ratio_in_bounds(void **state)
 {
     static const struct {
@@ -267,8 +268,8 @@ static void resized_crop_has_area_and_ratio_in_bounds(void **state)
             left += (box.x + box.width / 2) / width / DRAWS;
             top += (box.y + box.height / 2) / height / DRAWS;
         }
-        /* Uniform from 0.08 to 1 has the mean 0.54; the largest boxes of another shape than the
-           image's do not fit, so it is less. */
+        /* Uniform from 0.08 to 1 has the mean 0.54; it is less because the largest boxes of other
+           shapes than the image do not fit. */
         assert_true(area > 0.40 && area < 0.54);
         assert_true(fabs(left - 0.5) < 0.02 && fabs(top - 0.5) < 0.02);
     }
@@ -292,7 +293,7 @@ static void resized_crop_that_never_fits_is_centred(void **state)
     co_config_destroy(f.config);
 }
 
-/* The factor shows in the pixel of value 77, which no clamp reaches. */
+/* The factor shows in the pixel with value 77, which is never clamped. */
 static void jitter_factors_are_uniform(void **state)
 {
     unsigned seen[10] = {0};
@@ -314,7 +315,7 @@ static void jitter_factors_are_uniform(void **state)
     co_config_destroy(f.config);
 }
 
-/* Brightness first and then saturation, or the other way round, are told apart by their result. */
+/* The result tells whether brightness or saturation was changed first. */
 static void jitter_order_of_changes_is_random(void **state)
 {
     unsigned brightness_first = 0;

@@ -1,5 +1,5 @@
-/* test_augmented.c - augmentation in a data set: what it depends on, when it is off, bad configs.
- */
+/* test_augmented.c - augmentation of a data set: what it depends on, when it is off, bad
+   configs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static co_dataset *open_set(const char *keys, co_split split)
     "cutout, size: 3}]"
 #define FLOATS 192 /* (3, 8, 8) */
 
-/* Every sample of an epoch as all ranks together see it. */
+/* Collect every sample of an epoch over all ranks. */
 static void read_epoch(float (*out)[FLOATS], const co_dataset *data, int ranks, uint64_t batch,
                        int threads, uint64_t epoch, const char *partition)
 {

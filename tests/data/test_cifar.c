@@ -1,4 +1,4 @@
-/* test_cifar.c - CIFAR's binary files: sound ones in every layout, and each kind of unsound. */
+/* test_cifar.c - CIFAR's binary files: valid ones in every layout, and each kind of damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,15 +18,15 @@
 #include "data/files.h"
 #include "folder.h"
 
-#define MOST 4 /* records of a file */
+#define MOST 4 /* records per file */
 
 static uint8_t pixel_of(size_t record, size_t i)
 {
     return (uint8_t)(record * 31 + i * i % 253);
 }
 
-/* Records first .. first + n - 1 of a set, with `labels` labels: coarse is record % 20, fine (or
-   the only one) record % classes. */
+/* Records first .. first + n - 1 of a set with `labels` labels: coarse is record % 20, fine (or the
+   only one) record % classes. */
 static size_t records(uint8_t *out, size_t first, size_t n, size_t labels)
 {
     uint8_t *at = out;
@@ -50,7 +50,7 @@ static void put(const char *name, const uint8_t *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* A file of records; one whose name ends in .gz is packed. */
+/* Write a file of records; compressed if its name ends in .gz. */
 static void put_records(const char *name, size_t first, size_t n, size_t labels)
 {
     static uint8_t bytes[MOST * (CO_CIFAR_IMAGE + 2)], packed[sizeof(bytes) + 100];
@@ -77,7 +77,7 @@ static co_dataset *open_set(const char *name, const char *keys, co_split split)
     return data;
 }
 
-/* The set holds records first .. first + n - 1, in this order. */
+/* Checks that the set consists of records first .. first + n - 1 in order. */
 static void assert_records(const char *name, const char *keys, co_split split, size_t first,
                            size_t n, int classes)
 {
@@ -147,7 +147,7 @@ static void cifar_class_names_are_those_of_meta_file(void **state)
     assert_string_equal(co_dataset_class_name(data, 0), "a");
     assert_string_equal(co_dataset_class_name(data, 9), "j k");
     co_dataset_destroy(data);
-    put("batches.meta.txt", (const uint8_t *)ten, 6); /* of three: not of this set */
+    put("batches.meta.txt", (const uint8_t *)ten, 6); /* three names: of another set */
     data = open_set("cifar10", "", CO_SPLIT_TEST);
     assert_null(co_dataset_class_name(data, 0));
     co_dataset_destroy(data);
@@ -232,7 +232,7 @@ static void cifar_missing_path_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "one of coarse, fine"));
 }
 
-/* The sums are of (i + 1) * byte i, modulo 2^64, made with numpy from the raw files. */
+/* Checksums of (i + 1) * byte i, modulo 2^64, computed with numpy from the raw files. */
 static void check_real(const char *keys, co_split split, uint64_t count, uint64_t image_sum,
                        uint64_t label_sum)
 {

@@ -1,6 +1,6 @@
 /*
- * test_cifar_python.c - CIFAR's version for Python: pickles as Python 2's cPickle has laid out the
- * published files, and everything else that a pickle may be, which is refused.
+ * test_cifar_python.c - CIFAR's version for Python: pickles in the form of the published files; any
+ * other pickle is rejected.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static void cifar_pickle_in_fortran_order_is_transposed(void **state)
     assert_samples("cifar10", "", CO_SPLIT_TRAIN, 11, 5, 10);
 }
 
-/* Lists come in batches of 1000, and the memo has more than 255 entries. */
+/* Lists are written in batches of 1000, and the memo has more than 255 entries. */
 static void cifar_pickle_long_lists_are_read(void **state)
 {
     enum { N = 2500 };
@@ -107,14 +107,14 @@ static void cifar_pickle_long_lists_are_read(void **state)
     pickle_string(&w, "labels");
     pickle_list(&w, 0, N, pickle_label);
     pickle_string(&w, "data");
-    pickle_array(&w, 0, 1, false); /* too few, which is seen when all has been read */
+    pickle_array(&w, 0, 1, false); /* too few; noticed at the end */
     PICKLE_TEXT(&w, "u.");
     assert_int_equal(co_cifar_parse(&cifar, w.at, w.n, &co_cifar10_layout, "x"), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "x: 1 images and 2500 of 'labels'"));
     free(w.at);
 }
 
-/* In the same folder, or side by side: its pages are shared by all that read it. */
+/* In the same folder or next to it, because readers share the binary file's pages. */
 static void cifar_binary_files_are_preferred(void **state)
 {
     uint8_t record[1 + CO_CIFAR_IMAGE];
@@ -149,7 +149,7 @@ static void cifar_pickle_class_names_are_those_of_meta(void **state)
     assert_string_equal(co_dataset_class_name(data, 0), "class 0");
     assert_string_equal(co_dataset_class_name(data, 9), "class 9");
     co_dataset_destroy(data);
-    write_file("batches.meta", (const uint8_t *)"cos\nsystem\n", 11); /* none the worse */
+    write_file("batches.meta", (const uint8_t *)"cos\nsystem\n", 11); /* ignored */
     data = open_set("cifar10", "", CO_SPLIT_TEST);
     assert_null(co_dataset_class_name(data, 0));
     co_dataset_destroy(data);
@@ -157,7 +157,7 @@ static void cifar_pickle_class_names_are_those_of_meta(void **state)
 
 static void assert_refused(const uint8_t *at, size_t n, const char *words)
 {
-    uint8_t *copy = malloc(n ? n : 1); /* so that a read past its end is seen */
+    uint8_t *copy = malloc(n ? n : 1); /* exact size, so that reads past its end are detected */
     co_cifar cifar;
 
     assert_non_null(copy);
@@ -252,7 +252,7 @@ static void cifar_pickle_of_uneven_arrays_is_refused(void **state)
     w.at[rows + 1] = 2;
     w.at[labels + 2] = 10;
     assert_refused(w.at, w.n, "record 0 has label 10, cifar10 has 0 to 9");
-    w.at[labels + 1] = 'U'; /* what comes now is another pickle */
+    w.at[labels + 1] = 'U'; /* the rest is another pickle */
     assert_refused(w.at, w.n, "");
     free(w.at);
     w = pickle_cifar100(0, 2);
@@ -260,7 +260,7 @@ static void cifar_pickle_of_uneven_arrays_is_refused(void **state)
     free(w.at);
 }
 
-/* Every prefix, and every byte changed, ends in an error or in sound samples. */
+/* Every prefix and every changed byte results in an error or in valid samples. */
 static void cifar_pickle_damage_anywhere_is_safe(void **state)
 {
     pickle_writer w = pickle_cifar10(0, 1, false);
@@ -289,7 +289,7 @@ static void cifar_pickle_damage_anywhere_is_safe(void **state)
     free(w.at);
 }
 
-/* A few bytes that ask for more than there is room for. */
+/* A few bytes that claim more than there is memory for. */
 static void cifar_pickle_memory_is_bounded(void **state)
 {
     enum { N = 1 << 21 };

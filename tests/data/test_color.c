@@ -1,4 +1,4 @@
-/* test_color.c - changes of colour are torchvision's. */
+/* test_color.c - colour changes equal torchvision's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define SIZE ((size_t)72) /* (3, 4, 6) */
 
-/* F.adjust_*(image, factor) on tensors, of torchvision 0.14. */
+/* F.adjust_*(image, factor) on tensors, from torchvision 0.14. */
 static const uint8_t image[] = {
     0,   255, 77,  189, 230, 118, 200, 10,  8,   228, 231, 190, 155, 112, 158, 208, 7,   204,
     143, 113, 181, 231, 80,  27,  0,   255, 77,  65,  175, 30,  200, 200, 125, 146, 254, 121,
@@ -87,7 +87,7 @@ static void color_changes_equal_torchvision(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        /* The order of its operations is another in hue, where a byte may be rounded otherwise. */
+        /* hue is computed in another order, so a byte may be rounded differently */
         const int tolerance = cases[i].change == co_color_hue ? 1 : 0;
 
         cases[i].change(out, image, 3, SIZE / 3, cases[i].factor);
@@ -110,7 +110,7 @@ static void fill(uint8_t *out, size_t n)
         out[i] = (uint8_t)(i % 7 == 0 ? 255 : i % 11 == 0 ? 0 : rand());
 }
 
-/* Every instruction set gives the bytes of the first one, which is plain C. */
+/* All instruction sets give the bytes of the first one, plain C. */
 static void color_loops_of_every_level_give_same_bytes(void **state)
 {
     enum { N = 1001, STEPS = 60 };

@@ -1,4 +1,5 @@
-/* test_dataset.c - from a config to the floats that a network gets; the real sets where present. */
+/* test_dataset.c - from a config to the floats that a network gets; uses the real sets if
+   present. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +52,7 @@ static void write_labels(const char *name, uint32_t n, uint8_t (*fill)(size_t i)
     files_write(name, bytes, files_idx(bytes, 1, &n, fill));
 }
 
-/* A small set of MNIST's kind, in the group's folder. */
+/* Write a small set in MNIST's format to the group's folder. */
 static int write_set(void **state)
 {
     (void)state;
@@ -343,7 +344,7 @@ static void synthetic_same_keys_give_same_samples(void **state)
     assert_memory_not_equal(sample[0], sample[3], sizeof(sample[0]));
 }
 
-/* The mean of a class in the training split is the nearest to the class's test samples. */
+/* For each class, its mean over the training split is the nearest to its test samples. */
 static void synthetic_nearest_mean_is_own_class(void **state)
 {
     enum { SIZE = 3 * 16 * 16 };
@@ -382,7 +383,7 @@ static void synthetic_nearest_mean_is_own_class(void **state)
     co_dataset_destroy(train);
 }
 
-/* The sums are of (i + 1) * byte i, modulo 2^64, made with Python from the raw files. */
+/* Checksums of (i + 1) * byte i, modulo 2^64, computed with Python from the raw files. */
 static void check_real(const char *config, co_split split, uint64_t count, uint64_t image_sum,
                        uint64_t label_sum)
 {

@@ -1,7 +1,7 @@
 /*
- * test_decoded.c - at which scale large JPEGs are decoded: the test split at full size, the
- * training split as `scaled_decode` says, and packed pixels likewise. What is expected comes from
- * libjpeg alone and our resampling.
+ * test_decoded.c - the scale at which large JPEGs are decoded: the test split at full size, the
+ * training split by `scaled_decode`, and packed pixels likewise. Expected values come from libjpeg
+ * alone and our resampling.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 
 enum { SIDE = 40, SAMPLE = 3 * SIDE * SIDE, FULL = 8 };
 
-/* The shorter side is 5 and more times SIDE, but for the last two: 1.5 times, and twice. */
+/* The shorter side is at least 5 times SIDE, except for the last two: 1.5 times and twice. */
 static const picture pictures[] = {
     {.width = 403, .height = 301, .channels = 3, .h = 2, .v = 2, .seed = 1},
     {.width = 211, .height = 333, .channels = 3, .h = 1, .v = 1, .seed = 2},
@@ -33,7 +33,7 @@ static const picture pictures[] = {
 };
 #define PICTURES (sizeof(pictures) / sizeof(pictures[0]))
 
-/* Eighths that each is decoded at, where that is allowed. */
+/* The scale of each in eighths, if reduced scales are allowed. */
 static const unsigned reduced[PICTURES] = {2, 2, 2, 2, 2, 8, 4};
 
 static int make(void **state)
@@ -72,7 +72,7 @@ static co_dataset *open_set(const char *more, co_split split)
     return data;
 }
 
-/* Every pixel that libjpeg makes of picture i at `scale` eighths: (height, width, channels). */
+/* Decode all of picture i with libjpeg at `scale` eighths: (height, width, channels). */
 static uint8_t *decode_whole(int *width, int *height, size_t i, unsigned scale)
 {
     struct jpeg_decompress_struct jpeg;
@@ -104,7 +104,7 @@ static uint8_t *decode_whole(int *width, int *height, size_t i, unsigned scale)
     return out;
 }
 
-/* The middle square of the image of that scale, resampled; grey is repeated. */
+/* The resampled middle square of the image at that scale; grey is repeated. */
 static void expect(uint8_t out[SAMPLE], size_t i, unsigned scale)
 {
     const picture *p = &pictures[i];
@@ -172,7 +172,7 @@ static void decode_training_split_follows_scaled_decode(void **state)
     check(", scaled_decode: false", CO_SPLIT_TRAIN, false);
 }
 
-/* The scales differ, or the cases above would show nothing. */
+/* Ensures that the cases above are meaningful. */
 static void decode_reduced_differs_from_full_size(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_frame.c - the box of an image that resize and center_crop take. */
+/* test_frame.c - the part of an image that resize and center_crop select. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,21 +17,21 @@ static co_ints list_of(const int64_t v[2])
 }
 
 typedef struct frame_case {
-    int64_t resize[2], crop[2]; /* zeros behind what is given */
+    int64_t resize[2], crop[2]; /* zeros where not given */
     int64_t height, width;      /* of the image */
     co_image_box box;
     int64_t size[2];
 } frame_case;
 
-/* The image is resized as torchvision does, shorter side exact and longer side rounded down; the
-   crop begins at half of what is left, rounded half to even. Both are divided by the scale. */
+/* Resizing follows torchvision: the shorter side is exact, the longer rounded down. The crop starts
+   at half of the rest, rounded half to even. Both are divided by the scale. */
 static const frame_case cases[] = {
     {{256}, {224}, 256, 256, {16, 16, 224, 224}, {224, 224}},
     {{256}, {224}, 512, 1024, {288, 32, 448, 448}, {224, 224}},
     {{256}, {224}, 1024, 512, {32, 288, 448, 448}, {224, 224}},
     {{8}, {4}, 16, 25, {4 * 25.0 / 12, 4, 4 * 25.0 / 12, 8}, {4, 4}},
-    {{8}, {3}, 8, 8, {2, 2, 3, 3}, {3, 3}}, /* 2.5 to even */
-    {{8}, {5}, 8, 8, {2, 2, 5, 5}, {5, 5}}, /* 1.5 to even */
+    {{8}, {3}, 8, 8, {2, 2, 3, 3}, {3, 3}}, /* 2.5 rounds to even */
+    {{8}, {5}, 8, 8, {2, 2, 5, 5}, {5, 5}}, /* 1.5 rounds to even */
     {{8}, {0}, 16, 48, {16, 0, 16, 16}, {8, 8}},
     {{8}, {0}, 4, 4, {0, 0, 4, 4}, {8, 8}},
     {{8, 6}, {0}, 16, 48, {0, 0, 48, 16}, {8, 6}},
@@ -59,7 +59,7 @@ static void crop_box_equals_torchvision(void **state)
     }
 }
 
-/* Whatever the sizes, rounding does not lead out of the image. */
+/* For any sizes, rounding stays within the image. */
 static void crop_box_of_any_size_is_within_image(void **state)
 {
     const int64_t resize[2] = {37}, crop[2] = {37};

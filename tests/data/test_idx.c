@@ -1,4 +1,4 @@
-/* test_idx.c - IDX files, sound and of every kind of unsound: one clear error each. */
+/* test_idx.c - IDX files: valid ones, and one clear error for each kind of damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void assert_refused(const uint8_t *bytes, size_t size, int ndim, const ch
     assert_null(idx.data);
 }
 
-/* A header as hexadecimal digits, and how many bytes follow it. */
+/* A header in hexadecimal, and the number of bytes after it. */
 static void idx_damaged_file_is_refused(void **state)
 {
     static const struct {
@@ -148,7 +148,7 @@ static void idx_truncated_gzip_is_refused(void **state)
         assert_refused(packed, cut, 3, "gzip data that is");
 }
 
-/* A changed bit is accepted only where it changes nothing: time, system and padding. */
+/* A flipped bit is accepted only where it does not matter: time, system and padding. */
 static void idx_gzip_with_flipped_bit_gives_no_false_data(void **state)
 {
     uint8_t bytes[256], packed[400];
@@ -170,7 +170,7 @@ static void idx_gzip_with_flipped_bit_gives_no_false_data(void **state)
     assert_true(accepted < 100);
 }
 
-/* The size at the end of a gzip file is a claim; memory follows only what can be true. */
+/* The size at the end of a gzip file is untrusted; memory is allocated only for plausible sizes. */
 static void idx_gzip_with_false_size_is_refused(void **state)
 {
     static const uint8_t claims[][4] = {
@@ -196,7 +196,7 @@ static void idx_bytes_after_gzip_are_refused(void **state)
     size_t size = files_gzip(packed, bytes, images(bytes));
 
     (void)state;
-    /* a tail that repeats the true size, so that the claim holds */
+    /* a tail that repeats the true size, so that the claim is correct */
     memcpy(packed + size, packed + size - 4, 4);
     assert_refused(packed, size + 4, 3, "too long: 4 bytes follow the gzip data");
     memcpy(packed + size, "tail", 4);

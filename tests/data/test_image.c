@@ -1,6 +1,6 @@
 /*
- * test_image.c - decoding: the part that is wanted equals that part of the whole, and no damage
- * goes through.
+ * test_image.c - decoding: decoding a part equals that part of the whole image, and damage is
+ * always detected.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static uint8_t *decode(const uint8_t *file, size_t size, const co_image_want *wa
     return out;
 }
 
-/* The whole image, by libjpeg alone: (height, width, components). */
+/* The whole image, decoded by libjpeg alone: (height, width, components). */
 static uint8_t *reference_jpeg(int *width, int *height, const uint8_t *file, size_t size,
                                unsigned scale, J_COLOR_SPACE colour)
 {
@@ -133,7 +133,7 @@ static void jpeg_part_equals_part_of_whole(void **state)
     }
 }
 
-/* However pixels lie in memory, resampled or copied. */
+/* For any layout of pixels in memory, resampled or copied. */
 static void resample_strided_output_equals_dense(void **state)
 {
     enum { H = 21, W = 45, N = H * W };
@@ -154,7 +154,7 @@ static void resample_strided_output_equals_dense(void **state)
         assert_int_equal(co_image_resample(out[0], &wants[k], &interleaved, scratch), CO_OK);
         assert_int_equal(co_image_resample(out[1], &wants[k], &planes, scratch), CO_OK);
         assert_memory_equal(out[0], out[1], 3 * n);
-        for (int64_t c = 0; c < 3; c++) { /* each channel as if it were alone */
+        for (int64_t c = 0; c < 3; c++) { /* each channel as if it were the only one */
             const co_pixels one = {planar + c * N, N, W, 1, 1, H, W};
             co_image_want grey = wants[k];
 
@@ -171,11 +171,11 @@ static void resample_strided_output_equals_dense(void **state)
         assert_int_equal(co_image_resample(out[1], &want, &two, scratch), CO_OK);
         assert_memory_equal(out[0] + 15 * 41, out[1], 2 * 15 * 41);
     }
-    for (size_t y = 0; y < 15; y++) /* the second keeps its size */
+    for (size_t y = 0; y < 15; y++) /* the second is not resized */
         assert_memory_equal(out[0] + y * 41, planar + (y + 3) * W + 2, 41);
 }
 
-/* Grey, CMYK and YCCK become colour, and colour grey. */
+/* Grey, CMYK and YCCK convert to colour, and colour to grey. */
 static void jpeg_color_spaces_are_converted(void **state)
 {
     const picture grey = {.width = 40, .height = 30, .channels = 1};
@@ -314,7 +314,8 @@ static void image_truncated_file_is_refused(void **state)
         p.progressive = k == 1;
         file = k < 2 ? picture_jpeg(&size, &p) : picture_png(&size, &p);
         for (size_t n = 0; n + 24 < size; n += 7) {
-            uint8_t *copy = malloc(n ? n : 1); /* so that a read past its end is seen */
+            uint8_t *copy = malloc(n ? n : 1); /* exact size, so that reads past its end are
+                                                  detected */
 
             assert_non_null(copy);
             memcpy(copy, file, n);
@@ -335,7 +336,7 @@ static void image_damaged_file_is_refused(void **state)
     refuse(text, sizeof(text), "neither JPEG nor PNG");
     refuse(text, 3, "too few");
     file = picture_jpeg(&size, &p);
-    file[size / 2] = 0xff; /* a marker in the middle of the data */
+    file[size / 2] = 0xff; /* a marker within the data */
     file[size / 2 + 1] = 0xd9;
     refuse(file, size, "cut short or damaged");
     free(file);
@@ -364,7 +365,7 @@ static void image_decompression_bomb_is_refused(void **state)
     refuse(file, size, "61680 x 61680");
     free(file);
 
-    /* A scan, some hundred times. */
+    /* repeat a scan some hundred times */
     file = picture_jpeg(&size, &many);
     for (scan = size - 2; !(file[scan] == 0xff && file[scan + 1] == 0xda); scan--)
         ;
@@ -380,7 +381,7 @@ static void image_decompression_bomb_is_refused(void **state)
     free(file);
 }
 
-/* What follows the image data harms nobody, as in some files of ImageNet. */
+/* Bytes after the image data are harmless, as in some files of ImageNet. */
 static void image_trailing_bytes_are_ignored(void **state)
 {
     const picture p = {.width = 64, .height = 48, .channels = 3};
@@ -392,7 +393,7 @@ static void image_trailing_bytes_are_ignored(void **state)
     assert_non_null(more);
     memcpy(more, file, size);
     free(decode(more, size + 100, &want));
-    free(decode(file, size - 2, &want)); /* without its end marker */
+    free(decode(file, size - 2, &want)); /* without the end marker */
     free(more);
     free(file);
 }

@@ -1,4 +1,5 @@
-/* test_image_scale.c - sampling and lookup equal their definitions, for every instruction set. */
+/* test_image_scale.c - resampling and lookup equal their definitions, with every instruction
+   set. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@ static double triangle(double x)
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-/* Pillow's definition for one line: from `in`, `step` apart, to result i. */
+/* Result i of one line by Pillow's definition: `in` with distance `step`. */
 static uint8_t sample_line(const uint8_t *in, size_t step, int size, double start, double length,
                            int n, int i)
 {
@@ -36,7 +37,7 @@ static uint8_t sample_line(const uint8_t *in, size_t step, int size, double star
     return (uint8_t)(total > 255 ? 255 : total);
 }
 
-/* One plane, columns first. */
+/* One plane, horizontally first. */
 static void sample_plane(uint8_t *out, const uint8_t *in, int width, int height,
                          const co_image_want *want)
 {
@@ -55,7 +56,7 @@ static void sample_plane(uint8_t *out, const uint8_t *in, int width, int height,
     free(across);
 }
 
-/* Row y of the part that has any weight, as pixels or, one behind the other, as planes. */
+/* Pass row y of the part with nonzero weights, as pixels or as consecutive planes. */
 static void give_row(co_image_scaler *s, uint8_t *row, const uint8_t *in, size_t width,
                      size_t height, size_t y, bool planes)
 {
@@ -129,7 +130,7 @@ static void resample_loops_of_every_level_equal_definition(void **state)
     for (size_t i = 0; i < sizeof(in); i++)
         in[i] = (uint8_t)(i % 5 == 0 ? 255 : rand());
     for (int k = 0; k < 300; k++) {
-        /* whole numbers, and now and then parts of 64, which single precision holds */
+        /* whole numbers, sometimes multiples of 1/64, which are exact in single precision */
         const double w = k % 3 ? 1 + rand() % WIDTH : (32 + rand() % (64 * WIDTH - 31)) / 64.0;
         const double h = k % 3 ? 1 + rand() % HEIGHT : (32 + rand() % (64 * HEIGHT - 31)) / 64.0;
         double x = (WIDTH - w) * rand() / RAND_MAX, y = (HEIGHT - h) * rand() / RAND_MAX;
@@ -199,7 +200,7 @@ static void lookup_loops_of_every_level_equal_table(void **state)
         }
 }
 
-/* Products with inverses are no divisions, but they come to the same for nearly all tables. */
+/* Multiplying by an inverse is not division, but gives the same result for nearly all tables. */
 static void lookup_computed_values_equal_table(void **state)
 {
     const co_lookup_loops *loops[CO_LOOKUP_MAX_LOOPS];

@@ -1,6 +1,6 @@
 /*
- * test_imagefolder.c - folders of images: which files, in which order, with which labels, and what
- * is said of folders and files that are not as they should be.
+ * test_imagefolder.c - folders of images: which files, in which order, with which labels; and
+ * errors for unsuitable folders and files.
  */
 #include "folder.h"
 
@@ -100,7 +100,7 @@ static void imagefolder_order_and_labels_are_sorted(void **state)
     co_dataset_destroy(data);
 }
 
-/* Labels of the test split are those of training, although it has one class alone. */
+/* The test split has the training split's labels, although it has only one class. */
 static void imagefolder_test_labels_are_those_of_training(void **state)
 {
     co_dataset *data = open_set(", resize: 8", CO_SPLIT_TEST);
@@ -176,7 +176,7 @@ static void imagefolder_different_sizes_are_refused(void **state)
     static float out[3 * 64 * 64];
 
     (void)state;
-    if (data) { /* found at opening, or by the first image that differs */
+    if (data) { /* found when opening, or at the first image that differs */
         assert_int_equal(co_dataset_read(data, out, 1), CO_E_DATA);
         co_dataset_destroy(data);
     }
@@ -202,7 +202,7 @@ static void imagefolder_bad_folder_is_refused(void **state)
     rmdir(folder_path("val/gnu"));
     assert_int_equal(mkdir(folder_path("none"), 0700), 0);
     refuse(", resize: 8, train: none", CO_SPLIT_TRAIN, "none", "no folder");
-    /* a loop of links is a name like any other, and leads nowhere */
+    /* a loop of links is ignored like any file name */
     assert_int_equal(symlink("loop", folder_path("train/loop")), 0);
     assert_int_equal(symlink("../train", folder_path("train/up")), 0);
     refuse(", resize: 8", CO_SPLIT_TRAIN, "train/up", "folder within");

@@ -1,4 +1,4 @@
-/* test_loader.c - the loader gives the sampler's batches, in order, however many threads read. */
+/* test_loader.c - the loader returns the sampler's batches in order, with any number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void assert_batch(const co_batch *batch, const co_dataset *data, co_sampl
     }
 }
 
-/* Three epochs, every rank, with and without parts, from the start and from the middle. */
+/* Three epochs, every rank, with and without partitions, from the start and from the middle. */
 static void loader_batches_are_in_order_of_sampler(void **state)
 {
     static const char *const partitions[] = {NULL, "{kind: random, ratios: [0.7, 0.28, 0.02]}"};
@@ -121,7 +121,7 @@ static void loader_batches_are_in_order_of_sampler(void **state)
     }
 }
 
-/* A batch stays whole while the next ones are read ahead. */
+/* A batch is not overwritten while the next ones are read ahead. */
 static void loader_borrowed_batch_is_not_overwritten(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void loader_borrowed_batch_is_not_overwritten(void **state)
         for (int n = 0; n < 8; n++) {
             assert_int_equal(co_loader_next(&batch, f.loader), CO_OK);
             memcpy(first, inputs(&batch), batch.count * SIZE * sizeof(float));
-            co_clock_sleep_us(2000); /* readers fill all they may */
+            co_clock_sleep_us(2000); /* time for the threads to read ahead */
             assert_memory_equal(first, inputs(&batch), batch.count * SIZE * sizeof(float));
         }
         feed_close(&f);
@@ -159,7 +159,7 @@ static void loader_destroyed_at_any_moment_ends(void **state)
     co_loader_destroy(NULL);
 }
 
-/* The first allocation after those of co_loader_create is a reader's, for its first sample. */
+/* The first allocation after co_loader_create is a thread's, for its first sample. */
 static void loader_read_error_is_returned(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void loader_read_error_is_returned(void **state)
     }
 }
 
-/* --- a data set of which some samples cannot be read --- */
+/* --- a data set with unreadable samples --- */
 
 static bool is_bad(uint64_t i)
 {
@@ -211,7 +211,7 @@ static co_status read_some(const void *self, co_bytes *out, co_buffer *buffer, u
     return whole->read(self, out, buffer, i);
 }
 
-/* Samples of `config`, of which `which` cannot be read. */
+/* Samples of `config`, except those `which` selects, which cannot be read. */
 static void feed_open_bad(feed *f, co_dataset_ops *ops, const char *text, bool (*which)(uint64_t),
                           int ranks, co_loader_options loading)
 {
@@ -250,8 +250,8 @@ static void loader_bad_sample_is_named(void **state)
 
 #define SKIP "{name: synthetic, shape: [1, 6, 5], samples: 97, on_bad_sample: skip%s}"
 
-/* Of label 4 are 9, 19, ... left, each for itself and for the one before, and for 94 it is 9 again;
-   10 stands in for 5. */
+/* With label 4 the samples 9, 19, ... remain, each for itself and for the one before; 94 is
+   replaced by 9, and 5 by 10. */
 static uint64_t times_seen(uint64_t i)
 {
     if (is_bad(i))
@@ -271,7 +271,8 @@ static void count_good(uint64_t seen[COUNT], const co_batch *batch, const co_dat
     }
 }
 
-/* The message is about the first bad sample of the plan's batch, whichever thread met one first. */
+/* The message is about the first bad sample in the batch's order, whichever thread met one
+   first. */
 static void assert_first_bad(const co_batch *batch, int ranks, int rank)
 {
     const co_sampler_options options = sampling(ranks, NULL);
@@ -292,7 +293,7 @@ static void assert_first_bad(const co_batch *batch, int ranks, int rank)
     co_sampler_destroy(plan);
 }
 
-/* The same samples stand in whatever the ranks and threads, and all counts stay as planned. */
+/* Replacements do not depend on ranks and threads, and all counts stay as planned. */
 static void loader_bad_sample_is_replaced_by_same_label(void **state)
 {
     (void)state;
@@ -319,7 +320,7 @@ static void loader_bad_sample_is_replaced_by_same_label(void **state)
             found += co_loader_bad_samples(f.loader);
             feed_close(&f);
         }
-        assert_int_equal(found, 11); /* 4, 14, ..., 94, and 5 */
+        assert_int_equal(found, 11); /* 4, 14, ..., 94 and 5 */
         for (uint64_t i = 0; i < COUNT; i++)
             assert_int_equal(seen[i], times_seen(i));
     }
@@ -346,7 +347,7 @@ static void loader_label_without_good_samples_is_an_error(void **state)
     }
 }
 
-/* --- how readers share the work --- */
+/* --- sharing of work between threads --- */
 
 #define READERS 4
 
@@ -354,7 +355,7 @@ static pthread_mutex_t readers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t readers[READERS];
 static int n_reader;
 
-/* Notes who reads, and waits until all others have, too. */
+/* Records the calling thread, and waits for all others to call. */
 static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i)
 {
     const uint64_t start = co_clock_ns();
@@ -375,7 +376,7 @@ static co_status read_slowly(const void *self, co_bytes *out, co_buffer *buffer,
     return whole->read(self, out, buffer, i);
 }
 
-/* One batch alone is read by all threads: no reader has another to begin. */
+/* A single batch is read by all threads, since there is no other to start. */
 static void loader_threads_share_one_batch(void **state)
 {
     static const char one[] = "{name: synthetic, shape: [1, 6, 5], samples: 24}";

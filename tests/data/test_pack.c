@@ -1,6 +1,4 @@
-/*
- * test_pack.c - a packed file holds what was put in, and every kind of damage to it is noticed.
- */
+/* test_pack.c - a packed file returns its contents, and every kind of damage is detected. */
 #include "folder.h"
 
 #include <cohort/data.h>
@@ -53,7 +51,7 @@ static void pack_written_file_reads_back(void **state)
     co_pack pack;
 
     (void)state;
-    assert_int_equal(folder_count(), 1); /* nothing else was left behind */
+    assert_int_equal(folder_count(), 1); /* no other file was left behind */
     assert_int_equal(co_pack_open(&pack, folder_path("raw.pack")), CO_OK);
     assert_false(pack.head.encoded);
     assert_int_equal(pack.head.count[0], TRAIN);
@@ -115,7 +113,7 @@ static bool has_bad_record(const co_pack *pack)
     return false;
 }
 
-/* Every byte of the file counts: a flipped one is noticed on opening or when its record is read. */
+/* Every byte matters: a flipped one is detected when opening or when its record is read. */
 static void pack_flipped_byte_is_noticed(void **state)
 {
     size_t size;
@@ -275,7 +273,7 @@ static void pack_resized_jpegs_are_smaller(void **state)
         assert_int_equal(image.width, expected[i][1]);
         assert_int_equal(image.channels, expected[i][2]);
         assert_int_equal(co_dataset_stored_sample(&stored, data, &buffer, i), CO_OK);
-        if (i == 1) { /* small enough: kept to the byte */
+        if (i == 1) { /* small enough to be stored unchanged */
             assert_int_equal(record.n, stored.n);
             assert_memory_equal(record.at, stored.at, stored.n);
         }
@@ -296,7 +294,7 @@ static void pack_pixels_equal_decoded_images(void **state)
     assert_int_equal(co_pack_converter_open(&converter, &head, data, &options), CO_OK);
     assert_false(head.encoded);
     assert_int_equal(head.height, 8);
-    for (uint64_t i = 0; i < 3; i++) { /* as `resize: 8` makes of the files */
+    for (uint64_t i = 0; i < 3; i++) { /* equals `resize: 8` of the files */
         float sample[3 * 8 * 8];
         co_bytes record;
 

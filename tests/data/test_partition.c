@@ -1,6 +1,4 @@
-/*
- * test_partition.c - which samples each partition gives to which rank.
- */
+/* test_partition.c - which samples each partition assigns to which rank. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +18,7 @@
 
 #define MOST_RANKS 16
 
-/* Labels of sample i: i mod 5. */
+/* The label of sample i is i mod the number of classes. */
 static co_dataset *few, *many;
 
 static int open_data(void **state)
@@ -45,7 +43,7 @@ static const co_dataset *data_of(uint64_t count)
     return count > 101 ? many : few;
 }
 
-/* Good until the next call. */
+/* Valid until the next call. */
 static co_parts *cut_seeded(const char *partition, uint64_t count, int ranks, uint64_t seed)
 {
     static uint32_t order[100000 + MOST_RANKS];
@@ -70,7 +68,7 @@ static co_parts *cut(const char *partition, uint64_t count, int ranks)
     return cut_seeded(partition, count, ranks, 1234);
 }
 
-/* `n` samples in `ranks` parts. */
+/* Checks the sizes and the order of the parts of `ranks` ranks. */
 static void assert_parts(const co_parts *parts, int ranks, const uint64_t *size,
                          const uint32_t *order)
 {
@@ -93,7 +91,7 @@ static uint64_t checksum(const uint32_t *order, uint32_t n)
 }
 
 /* From CPython: x = list(range(n)); random.Random(seed).shuffle(x); the sum is of (i + 1) * x[i].
-   The whole orders of the first three were compared by SHA-1 with the tutorial's. */
+   The complete orders of the first three were compared with the tutorial's by SHA-1. */
 static void partition_shuffle_equals_python(void **state)
 {
     static const struct {
@@ -125,7 +123,7 @@ static void partition_shuffle_equals_python(void **state)
     free(order);
 }
 
-/* Parts as in the tutorial: consecutive pieces of int(ratio * n) of the shuffled set. */
+/* As in the tutorial: consecutive parts of int(ratio * n) of the shuffled set. */
 static void partition_random_equals_tutorial(void **state)
 {
     static const struct {
@@ -133,7 +131,7 @@ static void partition_random_equals_tutorial(void **state)
         int ranks;
         uint64_t size[3], tutorial[3];
     } cases[] = {
-        {"random", 2, {51, 50}, {50, 50}}, /* equal remainders: the first */
+        {"random", 2, {51, 50}, {50, 50}}, /* equal remainders: to the first */
         {"{kind: random, ratios: [0.7, 0.3]}", 2, {71, 30}, {70, 30}},
         {"{kind: random, ratios: [0.3, 0.7]}", 2, {30, 71}, {30, 70}},
         {"{kind: random, ratios: [0.5, 0.25, 0.25]}", 3, {51, 25, 25}, {50, 25, 25}},
@@ -228,7 +226,7 @@ static void partition_labels_gives_each_rank_its_labels(void **state)
     assert_parts(cut("{kind: labels, labels: [[], [0, 1, 2, 3, 4], []]}", 10, 3), 3, none, all);
 }
 
-/* Samples of each label on each rank. */
+/* Number of samples by label and rank. */
 static void count_labels(uint64_t out[][MOST_RANKS], const co_parts *parts, int ranks)
 {
     const uint32_t *sample = parts->order;
@@ -238,7 +236,7 @@ static void count_labels(uint64_t out[][MOST_RANKS], const co_parts *parts, int 
             out[co_dataset_label(many, *sample++)][r]++;
 }
 
-/* Means of each rank's share of a label, and of its squared distance from 1 / ranks. */
+/* Means over labels of each rank's share, and of its squared distance from 1 / ranks. */
 static void measure_shares(double *mean, double *square, const char *partition, int ranks,
                            int seeds)
 {
@@ -256,7 +254,7 @@ static void measure_shares(double *mean, double *square, const char *partition, 
     }
 }
 
-/* A share is Beta distributed, of mean 1 / N and variance (1 - 1 / N) / N / (N alpha + 1). */
+/* A share has a Beta distribution with mean 1 / N and variance (1 - 1 / N) / N / (N alpha + 1). */
 static void partition_dirichlet_shares_have_its_moments(void **state)
 {
     static const double alphas[] = {0.05, 0.5, 1, 10};
@@ -436,7 +434,7 @@ static void partition_by_label_without_data_set_is_refused(void **state)
     }
 }
 
-/* Every allocation of a kind fails once. */
+/* Each allocation fails once. */
 static void partition_failed_allocation_is_an_error(void **state)
 {
     const char *const partitions[] = {

@@ -1,5 +1,6 @@
 /*
- * test_plans.c - laws of the plan of an epoch, for any partition, set, batch and number of ranks.
+ * test_plans.c - properties of the plan of an epoch for any partition, set, batch and number of
+ * ranks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static co_sampler *create(co_sampler_options options)
     return sampler;
 }
 
-/* A number from 0 to n - 1; a sequence of its own, as a C library's differs between systems. */
+/* A random number below n; an own generator, because C libraries differ. */
 static uint64_t draw(uint64_t n)
 {
     static uint64_t state = 1;
@@ -50,7 +51,7 @@ static size_t draw_ratios(char *out, size_t size, int ranks)
     return used + (size_t)snprintf(out + used, size - used, "]");
 }
 
-/* Every label to a rank or two, and none to some. */
+/* Labels of each rank: one or two ranks per label, none for some. */
 static size_t draw_labels(char *out, size_t size, int ranks)
 {
     const int first = (int)draw((uint64_t)ranks), second = (int)draw((uint64_t)ranks);
@@ -63,7 +64,7 @@ static size_t draw_labels(char *out, size_t size, int ranks)
     return used + (size_t)snprintf(out + used, size - used, "]");
 }
 
-/* A partition of any kind that fits the ranks; may fail for more ranks than samples. */
+/* Any partition that fits the ranks; may fail for more ranks than samples. */
 static void draw_partition(char *out, size_t size, int ranks)
 {
     static const char *const kinds[] = {"random, ratios: ",
@@ -89,7 +90,7 @@ static void draw_partition(char *out, size_t size, int ranks)
     snprintf(out + used, size - used, ", batching: %s}", draw(2) ? "equal" : "proportional");
 }
 
-/* With batching: equal, a rank takes its share while its part lasts, and nothing from then on. */
+/* With `batching: equal` a rank takes its full share until its part is used up, then nothing. */
 static void assert_equal_shares(const co_sampler *s, const co_sampler_options *o)
 {
     for (int rank = 0; rank < o->ranks; rank++) {
@@ -120,8 +121,8 @@ static void assert_parts_add_up(const co_sampler *s, const co_sampler_options *o
     }
 }
 
-/* No step is empty; a step is as large as its shares; all but the last are full unless the shares
-   are equal ones. Returns the samples of an epoch. */
+/* No step is empty; a step is the sum of its shares; all but the last are full unless shares are
+   equal. Returns the samples of an epoch. */
 static uint64_t assert_steps(const co_sampler *s, const co_sampler_options *o)
 {
     const bool equal = strstr(o->partition, "equal") != NULL;
@@ -145,7 +146,7 @@ static uint64_t assert_steps(const co_sampler *s, const co_sampler_options *o)
     return all;
 }
 
-/* All samples equally often, or, padded, the last `all` % count of them once more than the rest. */
+/* All samples occur equally often, or with padding the last `all` % count of them once more. */
 static void assert_each_as_often(const uint32_t *sample, uint64_t all, uint64_t count)
 {
     uint8_t *seen = calloc(count, 1);
@@ -164,7 +165,7 @@ static void assert_each_as_often(const uint32_t *sample, uint64_t all, uint64_t 
     free(seen);
 }
 
-/* Every rank's samples of an epoch, asked of two samplers in different orders, are the same. */
+/* Two samplers that are asked in different orders give the same plan. */
 static void assert_plan(co_sampler *s, const co_sampler_options *o, uint64_t all)
 {
     const uint64_t steps = co_sampler_steps(s);
@@ -227,7 +228,7 @@ static void sampler_random_options_keep_the_laws(void **state)
     assert_true(plans > 2000);
 }
 
-/* Steps in which a rank has samples. */
+/* Number of steps in which a rank has samples. */
 static uint64_t busy(const co_sampler *s, int rank)
 {
     uint64_t n = 0;
@@ -237,8 +238,8 @@ static uint64_t busy(const co_sampler *s, int rank)
     return n;
 }
 
-/* The splits of PyTorch's tutorial on MNIST, 64 samples a rank and step: 657 batches against 282,
-   where its ranks lost each other, and by label 479 against 460. */
+/* The splits of PyTorch's tutorial on MNIST with 64 samples per rank and step: 657 batches and 282,
+   at which its ranks got out of step; and by label 479 and 460. */
 static void sampler_batches_of_mnist_equal_tutorial(void **state)
 {
     static const struct {

@@ -1,6 +1,4 @@
-/*
- * test_sampler.c - laws of the plan of an epoch, over many sizes, ranks and batches.
- */
+/* test_sampler.c - properties of the plan of an epoch over many sizes, ranks and batches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +24,8 @@ static co_sampler *create(co_sampler_options options)
     return sampler;
 }
 
-/* Every rank's samples of an epoch into `out` (count), by step and rank; checks the counts. */
+/* Collect every rank's samples of an epoch in `out` (count), by step and rank; checks the
+   counts. */
 static void collect(uint32_t *out, co_sampler *s, const co_sampler_options *o, uint64_t epoch)
 {
     uint64_t done = 0;
@@ -100,7 +99,7 @@ static void check_laws(co_sampler_options o)
     free(sample);
 }
 
-/* For every batch, and every count that is not below the ranks. */
+/* For all batches, and all counts not below the ranks. */
 static void check_laws_of(int ranks, const char *partition)
 {
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
@@ -135,7 +134,8 @@ static void sampler_uneven_parts_take_each_sample_once(void **state)
     check_laws_of(4, "{kind: random, ratios: [0.9, 0.05, 0.049, 0.001]}");
 }
 
-/* One order of the whole set an epoch, dealt rank by rank; padding goes round it again. */
+/* One permutation of the whole set per epoch, dealt out to the ranks in turn; padding repeats its
+   beginning. */
 static void sampler_interleaved_set_is_shuffled_whole(void **state)
 {
     const co_sampler_options o = {.count = 10,
@@ -181,7 +181,7 @@ static void sampler_equal_batches_end_rank_by_rank(void **state)
     co_sampler_destroy(s);
 }
 
-/* At no step is a rank a whole sample ahead of its share, nor two behind. */
+/* At any step a rank is less than one sample ahead of its share, and less than two behind. */
 static void sampler_uneven_parts_advance_in_proportion(void **state)
 {
     const co_sampler_options o = {.count = 997,
@@ -260,14 +260,14 @@ static void sampler_sequential_keeps_order_of_set(void **state)
     co_sampler_destroy(s);
 }
 
-/* Evaluation may have fewer samples than ranks; then some have none. */
+/* An evaluation may have fewer samples than ranks; some ranks have none. */
 static void sampler_fewer_samples_than_ranks_is_allowed(void **state)
 {
     check_laws((co_sampler_options){.count = 3, .batch = 10, .ranks = 8, .sequential = true});
     (void)state;
 }
 
-/* Without leftovers an epoch of a rank is a permutation of the tutorial's part. */
+/* If the batch divides evenly, a rank's epoch is a permutation of the tutorial's part. */
 static void sampler_rank_takes_its_part_alone(void **state)
 {
     const co_sampler_options o = {.count = 100,
@@ -293,8 +293,8 @@ static void sampler_rank_takes_its_part_alone(void **state)
     co_sampler_destroy(s);
 }
 
-/* Over many epochs each sample comes to each place about equally often, and has each other one
-   behind it: chi-square with n (n - 1) degrees of freedom or so, at five standard deviations. */
+/* Over many epochs, samples are uniform over positions and over successors: chi-square with about n
+   (n - 1) degrees of freedom, within five standard deviations. */
 static void sampler_computed_order_is_uniform(void **state)
 {
     enum { N = 23, EPOCHS = 20000 };
@@ -331,7 +331,7 @@ static void sampler_computed_order_is_uniform(void **state)
     co_sampler_destroy(s);
 }
 
-/* Bytes of this process that are in memory. */
+/* Resident bytes of this process. */
 static uint64_t resident(void)
 {
     unsigned long long pages = 0;
@@ -343,7 +343,7 @@ static uint64_t resident(void)
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What a sampler of 2^24 samples, 8 ranks, keeps once rank 3 has asked for its samples. */
+/* MiB that a sampler of 2^24 samples and 8 ranks keeps after rank 3 has asked for its samples. */
 static double mib_kept(const char *partition, bool sequential)
 {
     const uint64_t before = resident();
@@ -361,7 +361,7 @@ static double mib_kept(const char *partition, bool sequential)
     return after > before ? (double)(after - before) / (1 << 20) : 0;
 }
 
-/* 64 MiB are one number of 32 bits for each sample. */
+/* 64 MiB: one 32-bit number per sample. */
 static void sampler_large_set_keeps_no_needless_order(void **state)
 {
     static const struct {

@@ -1,7 +1,4 @@
-/*
- * test_sampler_torch.c - the order of PyTorch's DistributedSampler, sample for sample, with and
- * without set_epoch.
- */
+/* test_sampler_torch.c - the order of PyTorch's DistributedSampler, with and without set_epoch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +58,8 @@ static void torch_permutation_equals_pytorch(void **state)
     free(order);
 }
 
-/* DistributedSampler: the permutation by seed + epoch, gone round until it is a multiple of the
-   ranks, every `ranks`-th from `rank` on, in batches in this order. */
+/* DistributedSampler: the permutation by seed + epoch, repeated up to a multiple of the ranks; each
+   rank takes every `ranks`-th from `rank` on, in batches. */
 static void check_distributed_sampler(uint64_t count, int ranks, uint64_t batch, bool set_epoch)
 {
     char partition[120];
@@ -115,7 +112,7 @@ static void torch_order_equals_distributed_sampler(void **state)
             }
 }
 
-/* An epoch of 10 steps on two ranks of 5 samples each. */
+/* An epoch of 10 steps on two ranks with 5 samples each. */
 static void collect(uint32_t out[100], co_sampler *s, uint64_t epoch)
 {
     assert_int_equal(co_sampler_steps(s), 10);
@@ -127,8 +124,8 @@ static void collect(uint32_t out[100], co_sampler *s, uint64_t epoch)
         }
 }
 
-/* Nor do parts, or our own order of the set, change from epoch to epoch; the run's seed counts
-   where the partition has none. */
+/* Orders of parts, or of the set, do not change between epochs either; the run's seed is used if
+   the partition has none. */
 static void sampler_fixed_order_is_same_every_epoch(void **state)
 {
     static const char *const kinds[] = {"part", "set", "torch"};
@@ -157,7 +154,7 @@ static void sampler_fixed_order_is_same_every_epoch(void **state)
     }
 }
 
-/* An evaluation takes the set as it is. */
+/* An evaluation takes the set in order. */
 static void sampler_evaluation_is_not_shuffled(void **state)
 {
     const co_sampler_options o = {.count = 9,

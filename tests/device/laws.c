@@ -1,6 +1,4 @@
-/*
- * laws.c - the laws of a device. Memory of kind CO_MEMORY_DEVICE is only looked at through copies.
- */
+/* laws.c - the contract of ext/device.h as tests. CO_MEMORY_DEVICE is read through copies only. */
 #include "device/laws.h"
 
 #include <setjmp.h>
@@ -147,7 +145,7 @@ static void every_failed_allocation_is_survived(co_device *device)
     assert_true(k > KINDS);
 }
 
-/* From each kind to each, where nothing is aligned; what lies around it stays. */
+/* Copies between every pair of kinds at unaligned addresses; bytes around the target stay. */
 static void check_copy(co_device *device, co_queue *queue, co_memory from_kind, co_memory to_kind,
                        size_t n)
 {
@@ -180,7 +178,7 @@ static void copies_go_in_all_directions(co_device *device)
     co_queue_destroy(queue);
 }
 
-/* Each thing undoes or needs the one before it. */
+/* Each operation depends on the one before it. */
 static void a_queue_keeps_its_order(co_device *device)
 {
     co_queue *queue = make_queue(device);
@@ -200,7 +198,7 @@ static void a_queue_keeps_its_order(co_device *device)
     co_device_free(device, b, CO_MEMORY_PINNED);
 }
 
-/* A block goes to and fro between two queues; either waits for the other by fences alone. */
+/* Two queues take turns with one block, ordered by fences only. */
 static void a_queue_follows_another(co_device *device)
 {
     co_queue *x = make_queue(device), *y = make_queue(device);
@@ -209,7 +207,7 @@ static void a_queue_follows_another(co_device *device)
     unsigned char *seen = take(device, 30 * (size_t)BYTES, CO_MEMORY_PINNED);
 
     for (size_t i = 0; i < 30; i++) {
-        assert_int_equal(co_queue_follow(x, used), CO_OK); /* at first it stands nowhere */
+        assert_int_equal(co_queue_follow(x, used), CO_OK); /* not recorded yet */
         assert_int_equal(co_queue_fill(x, block, 0xee, BYTES), CO_OK);
         assert_int_equal(co_queue_fill(x, block, (int)i + 1, BYTES), CO_OK);
         assert_int_equal(co_fence_record(made, x), CO_OK);
@@ -229,7 +227,7 @@ static void a_queue_follows_another(co_device *device)
     co_device_free(device, seen, CO_MEMORY_PINNED);
 }
 
-/* The point counts where the fence stood, not where it stands when the queue gets there. */
+/* A queue follows the point recorded at the time of the call, not a later one. */
 static void a_queue_follows_the_point_of_then(co_device *device)
 {
     co_queue *x = make_queue(device), *y = make_queue(device);
@@ -242,7 +240,8 @@ static void a_queue_follows_the_point_of_then(co_device *device)
     assert_int_equal(co_queue_fill(y, block, 2, 1), CO_OK);
     assert_int_equal(co_fence_record(back, y), CO_OK);
     assert_int_equal(co_queue_follow(x, back), CO_OK);
-    assert_int_equal(co_fence_record(fence, x), CO_OK); /* behind y's work, which needs the first */
+    assert_int_equal(co_fence_record(fence, x), CO_OK); /* after y's work, which needs the first
+                                                           point */
     assert_int_equal(co_fence_wait(fence, WAITS_MS), CO_OK);
     check_bytes(y, block, 2, 1);
     co_queue_destroy(x);
@@ -288,7 +287,7 @@ static void a_fence_is_reached_when_the_host_sees_the_work(co_device *device)
 
 #define WORDS 16
 
-/* One step: the first word becomes the last, all others go up by one. */
+/* One step: the first word moves to the end, the others down by one. */
 typedef struct line {
     co_queue *queue;
     uint32_t *word, *room; /* (WORDS) */
@@ -339,7 +338,7 @@ static void check_replays(line *l)
     l->fails = false;
     assert_int_equal(co_capture_create(&capture, l->queue, line_give, l), CO_OK);
     line_read(replayed, l);
-    assert_memory_equal(replayed, first, sizeof(first)); /* nothing has been done so far */
+    assert_memory_equal(replayed, first, sizeof(first)); /* capturing has executed nothing */
     for (int i = 0; i < 100; i++)
         assert_int_equal(co_capture_replay(capture, l->queue), CO_OK);
     assert_int_equal(line_give(l), CO_OK);

@@ -1,6 +1,4 @@
-/*
- * laws.h - what ext/device.h promises, as tests that any device can be put through.
- */
+/* laws.h - the contract of ext/device.h, as tests that run on any device. */
 #ifndef TESTS_DEVICE_LAWS_H
 #define TESTS_DEVICE_LAWS_H
 
@@ -8,10 +6,10 @@
 
 typedef struct law {
     const char *name;
-    void (*check)(co_device *device); /* by cmocka's asserts */
+    void (*check)(co_device *device); /* checks with cmocka's asserts */
 } law;
 
-/* Ended by a NULL name. */
+/* Terminated by a NULL name. */
 extern const law device_laws[];
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * mock.c - the mock device: memory that is protected (mock_memory.c), and queues that are threads
+ * mock.c - the mock device: protected memory (mock_memory.c) and queues that are threads
  * (mock_queue.c).
  */
 #include "device/mock.h"

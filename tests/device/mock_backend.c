@@ -1,6 +1,6 @@
 /*
- * mock_backend.c - calls, and all that they point to in the host's memory, are copied when they are
- * queued; the worker puts its own addresses in the copy.
+ * mock_backend.c - calls are copied when queued, with all host memory they point to; the worker
+ * puts its own addresses into the copy.
  */
 #include "device/mock_backend.h"
 
@@ -11,7 +11,7 @@
 #include "device/mock.h"
 
 typedef struct backend_job {
-    const co_kernel *kernel; /* of the host */
+    const co_kernel *kernel; /* of a host backend */
     bool backward;
     co_run run;
     co_call call;

@@ -1,6 +1,5 @@
 /*
- * mock_backend.h - kernels that queue their work: those of backends of the host, each call of which
- * a worker of the mock device makes when its turn has come.
+ * mock_backend.h - kernels of host backends, called by a worker of the mock device in queue order.
  */
 #ifndef TESTS_DEVICE_MOCK_BACKEND_H
 #define TESTS_DEVICE_MOCK_BACKEND_H
@@ -10,8 +9,8 @@
 #define MOCK_MAX_KERNELS 64
 
 typedef struct mock_kernel {
-    co_kernel kernel;    /* of the mock device */
-    const co_kernel *of; /* of the host; borrowed */
+    co_kernel kernel;    /* what the mock device offers */
+    const co_kernel *of; /* the host's kernel; borrowed */
 } mock_kernel;
 
 typedef struct mock_backend {
@@ -21,8 +20,8 @@ typedef struct mock_backend {
     const co_backend *all[2]; /* `backend`, and NULL */
 } mock_backend;
 
-/* All kernels of `of`, ended by NULL, which read and write plain tensors alone and keep nothing of
-   their own. `out` must stay where it is. */
+/* Wraps all kernels of `of` (NULL-terminated) that use plain tensors only and keep no state. `out`
+   must not move. */
 void mock_backend_init(mock_backend *out, const co_backend *const *of);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * mock_memory.c - memory that kills the host: pages with a protection key that only workers hold,
- * or pages that nobody may touch, which workers reach by other addresses.
+ * mock_memory.c - memory that crashes the host on access: pages with a protection key that only
+ * workers hold, or inaccessible pages that workers reach through a second mapping.
  */
 #include "device/mock_memory.h"
 
@@ -11,7 +11,7 @@
 #include "core/mem.h"
 
 struct mock_block {
-    char *at, *open; /* what it is known by, and where a worker may touch it */
+    char *at, *open; /* the device's address, and the one a worker uses */
     size_t bytes;
     mock_block *next;
 };

@@ -6,12 +6,11 @@
 
 #include <cohort/types.h>
 
-/* How memory is kept from the host. */
+/* How host access is prevented. */
 typedef enum mock_way {
-    /* A protection key, whose rights each thread has of its own: only workers have them. Not on
-       every machine. */
+    /* A protection key, enabled in worker threads only. Needs support by the CPU and the kernel. */
     MOCK_KEYS,
-    /* Addresses that nobody may touch; a worker knows where else the same memory lies. */
+    /* Inaccessible addresses, and a second mapping for workers. */
     MOCK_TWICE
 } mock_way;
 
@@ -19,20 +18,20 @@ typedef struct mock_block mock_block;
 
 typedef struct mock_memory {
     mock_way way;
-    int key; /* of MOCK_KEYS */
+    int key; /* MOCK_KEYS only */
     pthread_mutex_t lock;
     mock_block *blocks; /* owned, under lock */
 } mock_memory;
 
 co_status mock_memory_open(mock_memory *out, mock_way way);
-/* No block is left. */
+/* All blocks must have been returned. */
 void mock_memory_close(mock_memory *memory);
-/* `bytes` zeroed bytes at the begin of a page, and more up to the end of one. */
+/* `bytes` zeroed bytes, page-aligned, rounded up to whole pages. */
 co_status mock_memory_take(void **out, mock_memory *memory, size_t bytes);
 void mock_memory_give(mock_memory *memory, void *at);
-/* The calling thread is a worker from now on. */
+/* Makes the calling thread a worker. */
 void mock_memory_enter(const mock_memory *memory);
-/* Where a worker finds what is known as `at`, which may be the host's. */
+/* The address a worker uses for `at`, which may also be host memory. */
 void *mock_memory_reach(mock_memory *memory, const void *at);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * mock_optim.c - optimizers of the mock device: a worker makes the host's update with what was
- * asked for, unless the step is to be skipped by then.
+ * mock_optim.c - optimizers of the mock device: a worker runs the host's update with copied
+ * arguments, unless the step turns out to be skipped.
  */
 #include <cohort/ext/optim.h>
 
@@ -41,7 +41,7 @@ static void mock_update(const co_optimizer_ops *ops, const void *self, const co_
     mock_call_on(u->queue, &call);
 }
 
-/* All but adadelta, so that something is missing. */
+/* All but adadelta, so that one is missing. */
 const co_device_optimizer mock_optimizers[] = {
     {"sgd", mock_update},  {"adam", mock_update}, {"adamw", mock_update},
     {"lars", mock_update}, {"lamb", mock_update}, {NULL, NULL},

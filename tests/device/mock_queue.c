@@ -1,6 +1,6 @@
 /*
- * mock_queue.c - queues of the mock device: each has a worker thread that lets some time pass
- * before each thing it does; captures, and a trace of all that was given.
+ * mock_queue.c - queues of the mock device: worker threads that delay each operation, captures, and
+ * the trace of queued work.
  */
 #include "device/mock_queue.h"
 
@@ -14,14 +14,14 @@ static mock_device *mock_of(const co_queue *queue)
 {
     return (mock_device *)queue->device;
 }
-/* Different for each thing of each queue, so that queues overtake each other. */
+/* Varies by queue and operation, so that queues overtake each other. */
 static void mock_delay(mock_queue *queue)
 {
     queue->draw = queue->draw * 1664525u + 1013904223u;
     co_clock_sleep_us((queue->draw >> 8) % MOCK_DELAY_US);
 }
 
-/* Pointers become those of a worker. */
+/* Translates device pointers to a worker's before the call. */
 static void mock_run(mock_device *mock, mock_call call)
 {
     for (int i = 0; i < MOCK_CALL_POINTERS; i++)
@@ -29,7 +29,7 @@ static void mock_run(mock_device *mock, mock_call call)
     call.run(&call);
 }
 
-/* What a queue has of it, done or not. */
+/* Frees what the queue keeps for `work`, done or not. */
 static void mock_forget(mock_work *work)
 {
     free(work->what);
@@ -48,7 +48,7 @@ static bool mock_copy_what(mock_work *work)
     return work->what != NULL;
 }
 
-/* Under lock, but for the delay and the work itself. */
+/* Called under lock, which is released for the delay and the work itself. */
 static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
 {
     co_status st = CO_OK;
@@ -120,7 +120,7 @@ static void trace_add(uint64_t *trace, const void *what, size_t bytes)
         *trace = (*trace ^ ((const unsigned char *)what)[i]) * 1099511628211u;
 }
 
-/* What is always the same if the step is: neither where a copy on the host begins, nor values. */
+/* Hashes what does not vary between equal steps: no values, no host addresses. */
 static void trace_work(mock_device *mock, const mock_work *work)
 {
     const mock_call *c = &work->call;
@@ -130,7 +130,7 @@ static void trace_work(mock_device *mock, const mock_work *work)
     trace_add(trace, &work->bytes, sizeof(work->bytes));
     if (work->kind == MOCK_JOB) {
         trace_add(trace, &work->job, sizeof(work->job));
-        trace_add(trace, work->what, sizeof(void *)); /* begins with a pointer */
+        trace_add(trace, work->what, sizeof(void *)); /* starts with a pointer */
     }
     if (work->kind != MOCK_CALL)
         return;
@@ -276,7 +276,7 @@ co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes)
     return bytes ? mock_work_on(queue, &work) : CO_OK;
 }
 
-/* It cannot fail: a capture that has no memory for it is what a test would notice. */
+/* Without a result: a capture that runs out of memory here is left to the test to notice. */
 void mock_call_on(co_queue *queue, const mock_call *call)
 {
     (void)mock_work_on(queue, &(mock_work){.kind = MOCK_CALL, .call = *call});

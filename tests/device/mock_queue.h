@@ -1,4 +1,4 @@
-/* mock_queue.h - queues of the mock device, for its own files. */
+/* mock_queue.h - queues of the mock device; private to mock*.c. */
 #ifndef TESTS_DEVICE_MOCK_QUEUE_H
 #define TESTS_DEVICE_MOCK_QUEUE_H
 
@@ -7,7 +7,7 @@
 #include "device/mock.h"
 #include "device/mock_vector.h"
 
-#define MOCK_RING     64 /* things to do that a queue holds; whoever brings more waits */
+#define MOCK_RING     64 /* operations a queue holds; a caller waits when it is full */
 #define MOCK_DELAY_US 300
 
 typedef struct mock_device {
@@ -17,14 +17,14 @@ typedef struct mock_device {
     pthread_cond_t changed;
     /* under lock */
     bool held, broken;
-    int busy; /* workers in the middle of something */
+    int busy; /* workers with an operation in progress */
     uint64_t done;
-    uint64_t trace; /* of mock_trace */
+    uint64_t trace; /* for mock_trace */
 } mock_device;
 
 typedef struct mock_fence {
     co_fence base;
-    uint64_t recorded, reached; /* under lock: how often */
+    uint64_t recorded, reached; /* under lock: number of times */
 } mock_fence;
 
 typedef enum mock_kind {
@@ -43,10 +43,10 @@ typedef struct mock_work {
     int byte;
     size_t bytes;
     mock_fence *fence;
-    uint64_t point; /* of the fence */
+    uint64_t point; /* recording of the fence to wait for */
     mock_call call;
     mock_job job;
-    void *what; /* owned; (bytes), of a job */
+    void *what; /* owned, `bytes` long; a job's */
 } mock_work;
 
 typedef struct mock_capture {
@@ -58,8 +58,8 @@ typedef struct mock_capture {
 typedef struct mock_queue {
     co_queue base;
     pthread_t worker;
-    uint32_t draw;         /* of the next delay; the worker's */
-    mock_capture *capture; /* under way; NULL: none */
+    uint32_t draw;         /* random state of the delay; worker only */
+    mock_capture *capture; /* in progress; NULL: none */
     /* under the device's lock */
     mock_work ring[MOCK_RING];
     uint64_t given, taken, done;

@@ -1,12 +1,12 @@
 /*
- * mock_vector.c - arithmetic of the mock device. Each entry keeps its arguments; later a worker
+ * mock_vector.c - vector operations of the mock device: arguments are stored, and a worker later
  * calls the host's with them.
  */
 #include "device/mock_vector.h"
 
 #include "tensor/vector.h"
 
-/* A call has one kind of pointer. */
+/* mock_call has only one pointer type, without const. */
 #define IN(pointer) ((void *)(uintptr_t)(pointer))
 
 static size_t mock_top_k_room(size_t k)

@@ -1,4 +1,4 @@
-/* mock_vector.h - arithmetic of the mock device: that of the host, done by the workers. */
+/* mock_vector.h - vector operations of the mock device: the host's, executed by workers. */
 #ifndef TESTS_DEVICE_MOCK_VECTOR_H
 #define TESTS_DEVICE_MOCK_VECTOR_H
 
@@ -9,10 +9,10 @@
 
 #define MOCK_CALL_POINTERS 7
 
-/* Something to call, and its arguments: those that it has. */
+/* A function to call and its arguments; which of them are used depends on `run`. */
 typedef struct mock_call {
     void (*run)(const struct mock_call *call);
-    void *p[MOCK_CALL_POINTERS]; /* as the device knows them */
+    void *p[MOCK_CALL_POINTERS]; /* as the device addresses them */
     size_t n, k;
     double a, b;
     int terms;
@@ -25,13 +25,13 @@ typedef struct mock_call {
     co_loss_scale_rules rules;
     co_param_kind kind;
     const co_optimizer_ops *optimizer;
-    const void *self; /* of the optimizer */
+    const void *self; /* the optimizer's */
 } mock_call;
 
 extern const co_vector_ops mock_vector;
 extern const co_device_optimizer mock_optimizers[]; /* mock_optim.c */
 
-/* mock.c: a worker calls it, with pointers that it may use. */
+/* mock.c: called by a worker with pointers it may use. */
 void mock_call_on(co_queue *queue, const mock_call *call);
 
 #endif

@@ -1,5 +1,5 @@
-/* test_device.c - the laws of a device, on the host and on the mock; and what the mock is for: a
-   host that touches the device's memory dies, and what is queued is not done yet. */
+/* test_device.c - the device contract on the host and the mock; on the mock also that the host
+   crashes when it touches device memory, and that queued work is not done at once. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "device/mock.h"
 #include "waits.h"
 
-/* Skips the test where this machine has no such way. */
+/* Skips the test where this machine does not support `way`. */
 static co_device *open_mock(mock_way way)
 {
     co_device *device = NULL;
@@ -68,7 +68,7 @@ static void device_mock_mapped_twice_keeps_the_laws(void **state)
     check_mock(MOCK_TWICE);
 }
 
-/* How a child ends that reads or writes this byte: the signal, or 0. */
+/* The signal that ends a child which reads or writes this byte, or 0. */
 static int signal_of_touch(volatile char *at, bool write)
 {
     const struct rlimit none = {0, 0};
@@ -134,7 +134,7 @@ static void mock_close_queue(co_device *mock, co_queue *queue, char *block)
     mock_close(mock);
 }
 
-/* CO_OK means accepted: nothing is done before the queue gets there. */
+/* CO_OK means accepted: nothing is executed before the queue gets to it. */
 static void queue_accepted_work_is_not_yet_done(void **state)
 {
     co_device *mock;

@@ -1,6 +1,6 @@
 /*
- * test_device_capture.c - a whole step is one line of queued work, the same in every step: kept
- * once and given again it has the bits of the step given anew each time.
+ * test_device_capture.c - a step queues the same work every time: captured once and replayed, it
+ * gives the bits of steps that are queued one by one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,10 +21,10 @@
 
 #define STEPS   100
 #define BATCH   3
-#define PIXELS  36 /* of a sample: (1, 6, 6) */
+#define PIXELS  36 /* per sample: (1, 6, 6) */
 #define CLASSES 4
 
-/* Where the host puts each step's batch: copies of it are part of the step. */
+/* Buffers the host fills with each step's batch; copies from them are part of the step. */
 typedef struct fields {
     float input[BATCH * PIXELS];
     int32_t label[BATCH];
@@ -82,7 +82,8 @@ static void close_training(training *t)
     co_device_free(device, t->fields, CO_MEMORY_PINNED);
 }
 
-/* What is another in each step: values and a batch. The fields are the queue's until it is done. */
+/* Sets what differs between steps: values and the batch. Waits first, as the queue reads
+   `fields`. */
 static void bring(training *t, uint32_t step)
 {
     const co_rng rng = {.seed = step, .stream = CO_RNG_TEST};
@@ -102,7 +103,7 @@ static void bring(training *t, uint32_t step)
     assert_int_equal(co_values_send(store), CO_OK);
 }
 
-/* And what is the same, as far as a queue is concerned. */
+/* Queues what is the same in every step. */
 static co_status compute(void *arg)
 {
     static const co_loss_scale_rules rules = {
@@ -128,7 +129,7 @@ static co_status compute(void *arg)
     return CO_OK;
 }
 
-/* Weights, the two states of the optimizer and running statistics, then the values of the steps. */
+/* Weights, two optimizer states and running statistics, then the step values. */
 typedef struct outcome {
     float *array[4];
     size_t n[4];
@@ -167,7 +168,8 @@ static void free_outcome(outcome *out)
         co_free(out->array[i]);
 }
 
-/* Each step given anew; on a device (NULL: the host) the same work in each of them. */
+/* Queues every step anew. On a device (NULL: the host) checks that each step queues the same
+   work. */
 static void train_plainly(outcome *out, co_device *device)
 {
     uint64_t first = 0;
@@ -214,7 +216,7 @@ static void capture_replayed_100_times_gives_the_bits_of_100_steps(void **state)
     if (mock_open(&device, MOCK_KEYS) != CO_OK)
         assert_int_equal(mock_open(&device, MOCK_TWICE), CO_OK);
     train_plainly(&host, NULL);
-    assert_true(host.values.loss_scale.scale > 64); /* it has moved */
+    assert_true(host.values.loss_scale.scale > 64); /* it has changed */
     train_plainly(&plain, device);
     train_by_replays(&replayed, device);
     check_outcome(&plain, &host);

@@ -1,5 +1,5 @@
-/* test_device_comm.c - operations of ranks on memory of a device that is late: what they give in
-   the host's memory, in the order in which they were begun. */
+/* test_device_comm.c - collectives on memory of a device with delayed queues give the host's
+   results, in the order in which they were begun. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #define LEAVES 7
 #define ROUNDS 4
 
-/* One rank's memory, of the device and of the host; its operations are made in both. */
+/* A rank with device and host memory; each operation runs on both. */
 typedef struct rank {
     pthread_t thread;
     co_shm *shm;
@@ -32,10 +32,10 @@ typedef struct rank {
     co_comm *comm;
     co_queue *queue;
     co_tree *tree;
-    float *there[2]; /* (RANKS * COUNT) of the device */
+    float *there[2]; /* (RANKS * COUNT) on the device */
     float here[2][RANKS * COUNT];
     float seen[RANKS * COUNT];
-    const char *wrong; /* NULL: all is well */
+    const char *wrong; /* NULL: no error */
     co_status status;
     char message[256];
 } rank;
@@ -75,8 +75,8 @@ static void close_rank(rank *r)
         co_device_free(r->device, r->there[i], CO_MEMORY_DEVICE);
 }
 
-/* `args` on the host, and on the device, where the input arrives late; with another operation of
-   the host begun between the two ends. */
+/* Runs `args` on the host, and on the device with delayed input; another operation on the host is
+   begun in between. */
 static co_status check_args(rank *r, const co_coll_args *args, int round)
 {
     const bool tree = args->coll == CO_COLL_TREE, in_place = args->in == args->out;
@@ -118,7 +118,7 @@ static co_status check_args(rank *r, const co_coll_args *args, int round)
 
 static co_status check_all(rank *r, int round)
 {
-    static float a, b; /* two places */
+    static float a, b; /* placeholders for two buffers */
     const int root = round % r->size;
     const co_coll_args cases[] = {
         {.coll = CO_COLL_ALLREDUCE, .in = &a, .out = &a, .count = COUNT, .op = CO_SUM},
@@ -196,7 +196,7 @@ static void operations_on_a_late_device_give_what_the_host_gets(void **state)
     }
 }
 
-/* The device does nothing any more: the wait for it ends at the communicator's limit. */
+/* When the device makes no progress, waiting ends at the communicator's limit. */
 static void wait_for_a_device_that_hangs_ends(void **state)
 {
     co_device *device = open_device(MOCK_TWICE);
@@ -212,7 +212,7 @@ static void wait_for_a_device_that_hangs_ends(void **state)
     assert_int_equal(co_queue_create(&queue, device), CO_OK);
     assert_int_equal(co_fence_create(&fence, device), CO_OK);
     assert_int_equal(co_device_alloc(&block, device, sizeof(one), CO_MEMORY_DEVICE), CO_OK);
-    assert_int_equal(co_comm_wait_fence(comm, fence), CO_OK); /* it has not been recorded */
+    assert_int_equal(co_comm_wait_fence(comm, fence), CO_OK); /* not recorded yet */
     mock_hold(device);
     assert_int_equal(co_queue_copy(queue, block, &one, sizeof(one)), CO_OK);
     assert_int_equal(co_fence_record(fence, queue), CO_OK);
@@ -220,7 +220,7 @@ static void wait_for_a_device_that_hangs_ends(void **state)
     assert_int_equal(co_comm_wait_fence(comm, fence), CO_E_TIMEOUT);
     assert_non_null(strstr(co_error_message(), "rank 0: the device mock has not done its work"));
     mock_go_on(device);
-    assert_int_equal(co_comm_barrier(comm), CO_E_TIMEOUT); /* the communicator is dead */
+    assert_int_equal(co_comm_barrier(comm), CO_E_TIMEOUT); /* the communicator has failed */
     co_comm_destroy(comm);
     co_queue_destroy(queue);
     co_fence_destroy(fence);

@@ -1,6 +1,6 @@
 /*
- * test_device_ema.c - the moving average of weights in memory that the host may not touch: the bits
- * of the host, and its arrays are the device's too.
+ * test_device_ema.c - the moving average of weights in device memory: the host's bits, and its
+ * arrays are the device's as well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void set(co_store *store, uint64_t step)
     assert_int_equal(co_store_write(store, CO_STORE_BUFFER, 0, N_BUFFER, values), CO_OK);
 }
 
-/* The average of some steps, in place of the last weights. */
+/* Writes the average over some steps to `param` and `buffer`. */
 static void train(float param[N], float buffer[N_BUFFER], co_device *device)
 {
     const co_ema_options options = {.decay = 0.9, .every = 2, .warmup = true};

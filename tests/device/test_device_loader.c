@@ -1,5 +1,5 @@
-/* test_device_loader.c - batches that a device copies, later than the loader gives out the next
-   one: their memory is not written again before. */
+/* test_device_loader.c - a device copies batches later than the loader returns the next one: their
+   memory is not reused before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define SAMPLES 60
 #define BATCH   8
-#define FLOATS  (2 * 5 * 5) /* of a sample */
+#define FLOATS  (2 * 5 * 5) /* per sample */
 #define BATCHES 25          /* more than three epochs; the last batch of each is short */
 
 typedef struct source {
@@ -78,8 +78,8 @@ static void *take(co_device *device, size_t bytes, co_memory kind)
     return block;
 }
 
-/* Every copy has a few things before it, each with its delay, so that it comes long after the
-   loader could give out the memory again. No wait until the end. */
+/* Delayed operations before every copy make it run long after the loader could have reused the
+   memory. Waits only at the end. */
 static void read_there(result *out, co_device *device, int threads, int depth)
 {
     result *there = take(device, sizeof(*there), CO_MEMORY_DEVICE);

@@ -1,5 +1,5 @@
-/* test_device_ops.c - every case of the table of operators on a device that is not the host: what
-   kernels queue has the bits of what the reference kernels compute at once. */
+/* test_device_ops.c - every case of the operator table on a device other than the host: queued
+   kernels give the bits of the reference kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "ops/cases.h"
 #include "tensor/values.h"
 
-#define PASSES 2 /* in training; the second one adds to the gradients of the first */
+#define PASSES 2 /* in training; the second adds to the gradients of the first */
 
 /* A network of the table on a device. */
 typedef struct network {
@@ -162,7 +162,7 @@ static void check_table(co_device *device)
                     check_network(device, &backend, c, &modes[m]);
 }
 
-/* Addresses that nobody may touch: the way that every machine has. */
+/* MOCK_TWICE works on every machine. */
 static void device_ops_every_case_gives_the_bits_of_the_host(void **state)
 {
     co_device *device = NULL;

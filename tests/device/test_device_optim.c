@@ -1,4 +1,5 @@
-/* test_device_optim.c - optimizers and clipping on a device that is late: the bits of the host. */
+/* test_device_optim.c - optimizers and clipping on a device with delayed queues give the host's
+   bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -47,7 +48,7 @@ static void draw(float *out, uint32_t item)
         co_rng_normal(out + segments[i].begin, &rng, segments[i].begin, segments[i].n);
 }
 
-/* Steps without the host ever waiting; of the fifth and sixth the gradients overflow. */
+/* Queues steps without waiting on the host; the gradients of the fifth and sixth overflow. */
 static void step(co_store *store, const co_optim *optim, uint32_t i, float *grad)
 {
     const co_loss_scale_rules rules = {

@@ -1,5 +1,5 @@
-/* test_device_plan.c - a plan in memory that the host may not touch: what is fed, what kernels
-   queue and what is read as results goes through the device; what cannot is refused. */
+/* test_device_plan.c - a plan in device memory: inputs, kernels and results go through the device's
+   queue; what it cannot run is refused. */
 #include "models/models_test.h"
 
 #include "backends/backends.h"
@@ -7,10 +7,9 @@
 #include "graph/plan.h"
 
 #define BATCH  3
-#define VALUES 8 /* of a sample: (2, 2, 2) */
+#define VALUES 8 /* per sample: (2, 2, 2) */
 
-/* ---- a backend whose kernels queue their work: the input, flat; and each label as its loss ----
- */
+/* ---- a backend with queued kernels: flatten, and each label as its loss ---- */
 
 static co_status queued_flatten(co_call *call, const co_run *run)
 {

@@ -1,5 +1,5 @@
-/* test_device_store.c - a store in memory that the host may not touch: what is read, written,
-   drawn, loaded, saved, exported and broadcast has the same bits as with one on the host. */
+/* test_device_store.c - a store in device memory: reading, writing, initialising, loading, saving,
+   exporting and broadcasting give the same bits as on the host. */
 #include "strategy/rank_threads.h"
 
 #include <cohort.h>
@@ -17,7 +17,7 @@
     "[conv2d: {out: 3, kernel: 3, name: conv}, batchnorm: {name: bn}, relu, flatten, "             \
     "linear: {out: 500, name: wide}, linear: {out: 4, name: fc}]"
 
-/* By keys where this machine has them: workers and host then use the same addresses. */
+/* Prefers keys where this machine has them: workers and host then use the same addresses. */
 static co_device *open_device(void)
 {
     co_device *device = NULL;
@@ -33,7 +33,7 @@ static void fill(float *out, size_t n, float first)
         out[i] = first + (float)i;
 }
 
-/* `n` elements from `begin` on count up from `first`. */
+/* Checks that `n` elements from `begin` count up from `first`. */
 static void check(const co_store *store, co_store_array array, size_t begin, size_t n, float first)
 {
     float seen[ELEMENTS];
@@ -69,7 +69,7 @@ static void check_reads_what_was_written(co_device *device)
     }
     fill(values, BUFFER, -7);
     assert_int_equal(co_store_write(store, CO_STORE_BUFFER, 0, BUFFER, values), CO_OK);
-    fill(values, 17, 0); /* it has been copied */
+    fill(values, 17, 0); /* already copied */
     for (size_t a = 0; a < 4; a++) {
         check_zero(store, arrays[a], 0, 3);
         check(store, arrays[a], 3, 17, 100.0f * (float)(a + 1));
@@ -182,7 +182,7 @@ static co_model *open_model(uint64_t seed)
     return model;
 }
 
-/* The model's store is of this device from now on, and holds nothing. */
+/* Replaces the model's store by an empty one on `device`. */
 static void move_store(co_model *model, co_device *device)
 {
     co_store_destroy(model->store);
@@ -280,7 +280,7 @@ typedef struct rank {
     float param[ELEMENTS], buffer[BUFFER];
 } rank;
 
-/* Each with values of its own before the strategy starts. */
+/* Each rank has its own values before the strategy starts. */
 static co_status start_on_device(rank_thread *base, strategy_test *t, co_comm *comm)
 {
     static const char text[] = "strategy: sync";

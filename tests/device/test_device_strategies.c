@@ -1,5 +1,5 @@
-/* test_device_strategies.c - strategies with the store of each rank on a device that is late: the
-   bits of the host, or a refusal before the first step. */
+/* test_device_strategies.c - strategies with each rank's store on a device with delayed queues: the
+   host's bits, or a refusal before the first step. */
 #include "strategy/ranks.h"
 
 #include "device/mock.h"
@@ -54,7 +54,7 @@ static void strategies_on_a_late_device_have_bits_of_host(void **state)
     mock_close(device);
 }
 
-/* Rank 1 fails with its gradients under way. */
+/* Rank 1 fails while its gradients are in flight. */
 static co_status run_until_rank_1_fails(rank_thread *base, strategy_test *t, co_comm *comm)
 {
     const rank *r = (const rank *)base;

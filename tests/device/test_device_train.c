@@ -1,6 +1,6 @@
 /*
- * test_device_train.c - whole trainings with the network on a device that is not the host: what a
- * run leaves has the bits of the same run on the host, also when it is cut in two by a checkpoint.
+ * test_device_train.c - whole trainings on a device other than the host end with the bits of the
+ * same run on the host, also when split in two by a checkpoint.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -24,8 +24,9 @@
 #include "train/rundir.h"
 #include "train/trainer.h"
 
-/* Between them: dropout, batch norm, clipping by norm and by value, an average of the weights,
-   micro-batches, a dynamic loss scale that overflows in the first steps, a short last batch. */
+/* Together they cover dropout, batch norm, clipping by norm and by value, a moving average of
+   weights, micro-batches, a dynamic loss scale that overflows in the first steps, and a short last
+   batch. */
 static const char mnist_net[] =
     "model: {name: mnist-net, batch_norm: true}\n"
     "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 44}\n"
@@ -52,7 +53,7 @@ static const char resnet9[] =
     "checkpoint: {every: 2 steps}\n"
     "threads: 1\n";
 
-/* One run, as the launcher makes it ready and a rank makes it. */
+/* One run, prepared as by the launcher and executed as by a rank. */
 typedef struct run {
     const char *config;
     const char *name;  /* of its folder */
@@ -146,8 +147,8 @@ static void check_same(const run *got, const run *want)
     assert_true(a->test_loss == b->test_loss && a->test_accuracy == b->test_accuracy);
 }
 
-/* On the host, on the device, and on the device with a checkpoint and a second process's start in
-   the middle. */
+/* Runs on the host, on the device, and on the device with a checkpoint and a resume in the
+   middle. */
 static void check(const char *config, const char *half)
 {
     run host = {.config = config, .name = "host"};

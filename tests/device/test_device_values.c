@@ -1,5 +1,5 @@
-/* test_device_values.c - the values of steps: on a device that is late each step sees its own, with
-   the bits of the host. */
+/* test_device_values.c - step values on a device with delayed queues: each step sees its own, with
+   the host's bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,7 +31,8 @@ static co_store *make_store(co_device *device)
     return store;
 }
 
-/* As a step does it. The gradient of steps 5, 6 and 11 is not finite, and of step 7 the loss. */
+/* Queues what a step queues. Gradients of steps 5, 6 and 11 and the loss of step 7 are not
+   finite. */
 static void step(co_store *store, uint64_t i, float *grad)
 {
     const co_loss_scale_rules rules = {
@@ -46,7 +47,7 @@ static void step(co_store *store, uint64_t i, float *grad)
     given->clip_norm = i % 2 ? 3 : 0;
     given->clip_value = i % 3 ? 0.5 : 0;
     assert_int_equal(co_values_send(store), CO_OK);
-    assert_int_equal(co_values_send(store), CO_OK); /* of which nothing is new */
+    assert_int_equal(co_values_send(store), CO_OK); /* unchanged */
     grad[0] = i == 5 || i == 6 || i == 11 ? INFINITY : (float)i;
     grad[1] = (float)i / 3;
     assert_int_equal(co_queue_copy(store->queue, store->grad, grad, 2 * sizeof(*grad)), CO_OK);

@@ -1,6 +1,6 @@
 /*
- * test_device_vector.c - arithmetic on memory that the host may not touch, done by queues that take
- * their time: every entry of ext/vector.h, results that the host waits for, and a captured step.
+ * test_device_vector.c - vector operations on device memory through delayed queues: every entry of
+ * ext/vector.h, results the host waits for, and a captured step.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 #define K    50
 #define ROOM 20000
 
-/* Arrays of a device, or of the host. */
+/* Arrays in memory of a device or the host. */
 typedef struct arrays {
     co_device *device;
     co_queue *queue;
@@ -36,7 +36,7 @@ typedef struct arrays {
     int32_t *flag;      /* 0, 1 */
 } arrays;
 
-/* Their values. */
+/* Their contents. */
 typedef struct values {
     float x[N], y[N], z[N];
     uint32_t index[K];
@@ -125,7 +125,7 @@ static values *read_arrays(arrays *a)
     return v;
 }
 
-/* Every entry, each with what others have made. */
+/* Calls every entry, each on results of others. */
 static void compute(const co_vector_ops *vector, const arrays *a)
 {
     const co_vector_matrix shape = {.rows = 25, .cols = 40, .rank = 3};
@@ -144,7 +144,7 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->narrow(q, a->half + N, a->y, NULL, false, N, CO_F16);
     vector->widen_sum(q, a->z, a->half, N, 2, N, CO_F16);
     vector->round_stochastic(q, a->x, N, CO_BF16, &rng, NULL, 5);
-    rng.seed = 77; /* it has been copied */
+    rng.seed = 77; /* already copied */
     vector->round_stochastic(q, a->x + 100, 50, CO_BF16, &rng, a->step, 5);
     vector->round_nearest(q, a->y, N, CO_BF16);
     vector->top_k(q, a->index, a->room, a->z, N, K);

@@ -1,7 +1,7 @@
 /*
- * test_export.c - exported files, read back: every op as ONNX says it, names, weights, metadata.
+ * test_export.c - exported files, read back: every op in ONNX form, names, weights, metadata.
  *
- * That runtimes compute the same from them is for tests/peers/check_onnx.py to show.
+ * That runtimes compute the same is checked by tests/peers/check_onnx.py.
  */
 #include "models/models_test.h"
 
@@ -19,7 +19,7 @@
 #include "ops/ops.h"
 #endif
 
-/* Every op that has a counterpart, the special cases of pooling among them. */
+/* Every op that ONNX can express, including the special cases of pooling. */
 static const char net[] =
     "layers:\n"
     "- conv2d: {name: stem, out: 4, kernel: [3, 5], stride: [1, 2], padding: [1, 2], bias: false}\n"
@@ -31,8 +31,8 @@ static const char net[] =
     "- maxpool: {kernel: 3, stride: 2, padding: 1}\n"
     "- dropout2d: 0.2\n"
     "- adaptive_avgpool: [3, 2]\n" /* windows of one size */
-    "- adaptive_avgpool: 2\n"      /* of several */
-    "- adaptive_avgpool: 2\n"      /* nothing to do */
+    "- adaptive_avgpool: 2\n"      /* windows of several sizes */
+    "- adaptive_avgpool: 2\n"      /* no-op */
     "- adaptive_avgpool: 1\n"
     "- flatten\n"
     "- linear: {name: fc, out: 5}\n"
@@ -228,7 +228,7 @@ static void onnx_export_has_free_batch_size_and_metadata(void **state)
     close_network(&n);
 }
 
-/* In nodes that opset 13 has. */
+/* Only with nodes of opset 13. */
 static void onnx_gelu_is_written_with_erf(void **state)
 {
     static const char *const want[] = {
@@ -286,7 +286,7 @@ static void export_failed_allocation_is_an_error(void **state)
         co_mem_fail_at(k);
         st = co_export_onnx(folder_path("k.onnx"), &n.export);
         co_mem_fail_at(0);
-        /* A file that could not be brought to rest names the system's word for it. */
+        /* A failed sync of the file has the system's own words. */
         if (st != CO_OK && st != CO_E_NOMEM && !strstr(co_error_message(), "allocate memory"))
             fail_msg("allocation %d failed: %s", (int)k, co_error_message());
     }

@@ -1,5 +1,5 @@
-/* dump.c - cores are files here if the kernel is told so (core_pattern); else there are none to
- * see. */
+/* dump.c - finds core dumps where core_pattern makes them files here; elsewhere there are none to
+   check. */
 #include "faults/dump.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DUMP_LIMIT ((rlim_t)1 << 30) /* what a broken one may cost the machine */
+#define DUMP_LIMIT ((rlim_t)1 << 30) /* bounds the damage of a broken dump */
 
 void dump_allow(const char *dir)
 {

@@ -1,15 +1,15 @@
-/* dump.h - core dumps of a run, and what they cost. */
+/* dump.h - core dumps of a run, and their size. */
 #ifndef TESTS_FAULTS_DUMP_H
 #define TESTS_FAULTS_DUMP_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* In the process that will start ranks: they may leave cores, in `dir` where these are files. */
+/* Called in the process that will start ranks: allows core dumps, in `dir` where they are files. */
 void dump_allow(const char *dir);
-/* How many there are; bytes of the largest. */
+/* The number of dumps; *largest: bytes of the largest. */
 int dump_count(uint64_t *largest, const char *dir);
-/* Bytes that the files in memory take which a launcher shares with its ranks. */
+/* Bytes of the memory files that a launcher shares with its ranks. */
 uint64_t dump_shared_bytes(pid_t launcher);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * faults.c - `faults FAULTY RUNS SEED`: random faults in random runs, each at a random step in a
- * random rank. Every run must end or recover as its config says, name the rank and the cause,
- * be gone in time, leave nothing behind, and come to the bits of a run to which nothing happened.
+ * random rank. Every run must end or recover as its config says, name the rank and the cause, end
+ * in time, leave nothing behind, and reach the bits of an undisturbed run.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,16 +26,15 @@
 
 #define MAX_RANKS 4
 #define TEXT      65536
-/* `timeout` of the run, where that is what ends it, and where nothing may wait for it: a run has
-   WAITS_S. */
+/* `timeout` of a run that ends by it, and of others, which must not reach it: runs have WAITS_S. */
 #define HANG_TIMEOUT_S 5
 #define TIMEOUT_S      (2 * WAITS_S)
-/* Cores are allowed, and all that a dump may cost: what is in it, and what it adds to the memory
-   that ranks share, which is nearly empty addresses. */
+/* Limits of a core dump: its size, and what it adds to the shared memory, most of which is
+   untouched. */
 #define CORE_MOST   ((uint64_t)256 << 20)
 #define GROWTH_MOST ((uint64_t)64 << 20)
-#define GROWTH_NS   1500000000 /* after the fault: how long that memory is watched */
-/* Far behind the last step in which a fault happens, as it comes late on a busy machine. */
+#define GROWTH_NS   1500000000 /* how long shared memory is watched after the fault */
+/* Well before STEPS, as faults come late on a busy machine. */
 #define LAST_FAULT 300
 #define STEPS      2000
 
@@ -45,25 +44,25 @@ enum { MODE_STOP, MODE_SHRINK, MODE_RESPAWN, MODES };
 typedef struct fault_run {
     const fault_kind *kind;
     int mode, ranks, victim;
-    uint64_t step; /* when it happens */
+    uint64_t step; /* of the fault */
     char dir[64], config[96], out[96], text[TEXT];
     pid_t launcher;
     uint64_t start_ns, fault_ns, next_ns, end_ns;
-    uint64_t noticed_ns;           /* when it first said something, or had ended */
-    uint64_t memory, memory_grown; /* bytes that ranks share: at the fault, and more after it */
-    uint64_t core;                 /* bytes of the largest */
+    uint64_t noticed_ns;           /* first output after the fault, or the end */
+    uint64_t memory, memory_grown; /* shared bytes at the fault, and growth after it */
+    uint64_t core;                 /* bytes of the largest dump */
     int cores;
     uint64_t step_at_fault;
     int status;
 } fault_run;
 
-/* Of all runs together. */
+/* Over all runs. */
 static struct {
     int runs, failed, ended, went_on, cores;
-    double end, recovery, notice; /* the slowest after a death, seconds */
-    uint64_t grown, core;         /* the most, bytes */
+    double end, recovery, notice; /* slowest after a death, in seconds */
+    uint64_t grown, core;         /* largest, in bytes */
 } total;
-static char weights[65]; /* of a run to which nothing happens: those of all that recover */
+static char weights[65]; /* of an undisturbed run; recovered runs must have the same */
 
 static uint64_t draw(uint64_t *seed, uint64_t n)
 {
@@ -121,7 +120,7 @@ static bool start(fault_run *r, const char *program)
     return r->launcher > 0;
 }
 
-/* The launcher's children in the order in which it has started them: by process number. */
+/* The launcher's children in the order of their start, by process number. */
 static int children(pid_t out[MAX_RANKS], pid_t parent)
 {
     char path[64], text[256] = "";
@@ -152,7 +151,7 @@ static off_t metrics_size(const fault_run *r)
     return stat(path, &about) == 0 ? about.st_size : 0;
 }
 
-/* The step of the last whole line of metrics.jsonl. */
+/* The step of the last complete line of metrics.jsonl. */
 static uint64_t last_step(const fault_run *r)
 {
     char path[96], tail[1025];
@@ -231,7 +230,7 @@ static void finish(fault_run *r)
 {
     off_t before = metrics_size(r);
 
-    /* After a restart metrics.jsonl begins with another start; the step behind it counts. */
+    /* A restart adds a start to metrics.jsonl; the first step after it counts. */
     while (!has_ended(r) && in_time(r)) {
         const uint64_t step = last_step(r);
 
@@ -262,7 +261,7 @@ static void read_summary(char *out, size_t size, const fault_run *r)
     read_text(out, size, path);
 }
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
 static bool nobody_left(void)
 {
@@ -301,7 +300,7 @@ static bool folder_is_clean(const fault_run *r)
     return dir && clean;
 }
 
-/* What a dump may cost. */
+/* Whether dumps are within their limits. */
 static bool was_cheap(fault_run *r)
 {
     r->cores = dump_count(&r->core, r->dir);
@@ -390,7 +389,7 @@ static bool remove_folder(const fault_run *r)
     return system(command) == 0;
 }
 
-/* What all runs come to, on any number of ranks. */
+/* Sets `weights`, which every run must reach on any number of ranks. */
 static bool run_undisturbed(const char *program)
 {
     static const fault_kind none = {.name = "nothing"};
@@ -409,8 +408,8 @@ static bool run_undisturbed(const char *program)
     return remove_folder(&r);
 }
 
-/* One after another; those that take seconds by their nature come in each fourth round, and ranks
-   that die of a signal in their place. */
+/* Cycles through all kinds. Slow ones take their turn in every fourth cycle only, else a rank dies
+   of a signal. */
 static const fault_kind *choose(uint64_t *seed, int index)
 {
     const fault_kind *kind = &kinds[index % KINDS];
@@ -466,7 +465,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: faults FAULTY RUNS SEED\n");
         return 2;
     }
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become our children */
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!run_undisturbed(program))
         return 1;

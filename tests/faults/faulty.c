@@ -1,7 +1,6 @@
 /*
- * faulty.c - `faulty CONFIG RANKS RUN_DIR`: the product's `train`, with parts that go wrong when a
- * signal says so. The linker puts the functions here between the product's callers and theirs
- * (--wrap), so the product has no trace of it.
+ * faulty.c - `faulty CONFIG RANKS RUN_DIR`: `cohort train` with parts that fail on a signal. The
+ * linker wraps product functions (--wrap), so the product has no test code.
  */
 #include <errno.h>
 #include <signal.h>
@@ -58,7 +57,7 @@ co_coll_descriptor __wrap_co_comm_descriptor(const co_coll_args *args, uint32_t 
     return d;
 }
 
-/* The synthetic set's way to a sample. */
+/* How the synthetic data set reads a sample. */
 co_status __real_co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
                                  const co_augment_place *place, co_data_scratch *scratch);
 co_status __wrap_co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,

@@ -1,4 +1,4 @@
-/* kinds.h - the faults that the harness knows. */
+/* kinds.h - the kinds of faults. */
 #ifndef TESTS_FAULTS_KINDS_H
 #define TESTS_FAULTS_KINDS_H
 
@@ -7,12 +7,12 @@
 
 #include "faults/faulty.h"
 
-/* What happens to a rank, and what the report must say. */
+/* A fault, and what the report must say. */
 typedef struct fault_kind {
     const char *name;
     int signal, value; /* sent to the rank; 0: a limit on its files instead */
-    bool accident;     /* a run may go on after it */
-    bool root;         /* only rank 0 meets it */
+    bool accident;     /* a run may recover from it */
+    bool root;         /* rank 0 only */
     int exit_code;     /* with on_failure: stop */
     const char *says;
     bool hangs;
@@ -33,7 +33,7 @@ static const fault_kind kinds[] = {
     {"read-only", SIGUSR1, FAULTY_READ_ONLY, false, true, 1, "Read-only file system", false},
 };
 
-#define DEATHS 4 /* the first ones */
+#define DEATHS 4 /* the first entries */
 #define KINDS  ((int)(sizeof(kinds) / sizeof(kinds[0])))
 
 #endif

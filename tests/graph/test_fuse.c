@@ -1,8 +1,8 @@
 /*
- * test_fuse.c - which nodes share a call: those right behind a node whose kernel takes them, as
- * many as it takes, and none whose result somebody else reads.
+ * test_fuse.c - which nodes are fused: those directly after a node whose kernel accepts them, as
+ * many as it accepts, and none whose result has another reader.
  *
- * The kernel here is a batch norm that only notes what it is given.
+ * The kernel here is a batch norm that only records its calls.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ NOTING(all, .fuses = fuses_all, .plan = plan_adding);
 NOTING(one, .fuses = fuses_one);
 NOTING(none, .fuses = NULL);
 
-/* Pointwise and of two inputs, but no sum. */
+/* Pointwise with two inputs, but no sum. */
 static co_status shape_of_first(co_shape *out, const co_shape *in, const void *attr)
 {
     (void)attr;
@@ -85,8 +85,8 @@ static int add(co_graph *g, const co_op *op, int a, int b)
     return out;
 }
 
-/* x -> norm -> relu -> norm -> + -> relu -> flatten, the sum with what stands behind the first
-   relu; with `also`, with the first norm's result too. */
+/* x -> norm -> relu -> norm -> + -> relu -> flatten; the sum adds the first relu's output. With
+   `also`, the first norm's result has another reader. */
 static co_graph *make_graph(bool also)
 {
     const co_shape sample = {3, {3, 2, 2}};
@@ -109,7 +109,7 @@ static co_graph *make_graph(bool also)
     return g;
 }
 
-/* "batchnorm+relu batchnorm+add+relu ..." of the forward steps, or of the backward ones. */
+/* "batchnorm+relu batchnorm+add+relu ..." of the forward or backward steps. */
 static void write_steps(char *out, const co_plan *plan, bool backward)
 {
     *out = '\0';
@@ -188,8 +188,8 @@ static void fuse_supported_chain_is_one_call(void **state)
     }
 }
 
-/* The second norm's call reads what the first has written, gives it a gradient, and the first gets
-   both parts. */
+/* The second norm's call reads the first one's output and gives it a gradient; the first gets the
+   sum of both. */
 static void fuse_sum_keeps_both_gradients(void **state)
 {
     const co_backend *const list[] = {&all_backend, &co_backend_ref, NULL};
@@ -223,7 +223,7 @@ static void fuse_sum_keeps_both_gradients(void **state)
     co_graph_destroy(g);
 }
 
-/* A kernel that takes a fused op of two inputs adds them. */
+/* A kernel that accepts a fused op of two inputs would add them. */
 static void fuse_op_of_two_inputs_but_sum_is_not_offered(void **state)
 {
     const co_backend *const list[] = {&product_backend, &co_backend_ref, NULL};

@@ -1,6 +1,6 @@
 /*
- * test_plan.c - compiling a graph: shared memory changes no result, ranges are announced in
- * order, a step allocates nothing, and every failed allocation is survived.
+ * test_plan.c - compiling a graph: shared memory changes no result, gradient ranges are reported in
+ * order, a step allocates nothing, every failed allocation is handled.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,7 +222,7 @@ static bool plan_floats_alone(const co_call *call, const char **why)
     return call->in[0]->dtype == CO_F32;
 }
 
-/* Backends with the first kernel of ref: `first` and then `second` in one, then `third`. */
+/* Two backends built from ref's first kernel: one with `first` and `second`, one with `third`. */
 typedef struct plan_three {
     co_kernel first, second, third;
     const co_kernel *two[3], *one[2];
@@ -336,7 +336,7 @@ static void graph_init_depends_on_the_seed_alone(void **state)
     co_graph_destroy(g);
 }
 
-/* The type of what the first convolution gives, by such backends. Only planned, never run. */
+/* The type of the first convolution's output with these backends. The plan is not run. */
 static co_dtype plan_conv_dtype(const co_graph *g, co_store *store,
                                 const co_backend *const *backends, bool everything)
 {
@@ -366,8 +366,8 @@ static bool plan_always(const co_call *call)
     return call->in[0]->dtype == CO_BF16;
 }
 
-/* A kernel of floats that goes before one of 16 bits keeps its tensors in floats. Where there is
-   none of 16 bits, or a level wants all of them so, tensors have 16 bits as asked for. */
+/* If a preferred kernel computes in floats, its tensors stay floats. If there is no kernel of 16
+   bits, or the level demands 16 bits everywhere, tensors have 16 bits as requested. */
 static void plan_kernel_preferring_fp32_keeps_fp32(void **state)
 {
     const co_kernel *const of_ref = co_backend_ref.kernels[0];

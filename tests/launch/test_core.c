@@ -1,5 +1,6 @@
 /*
- * test_core.c - ranks that die with a core dump: known at once, and without what is large.
+ * test_core.c - ranks that die with a core dump: noticed at once, and dumps leave out large
+ * mappings.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,9 +29,9 @@
 #include "waits.h"
 
 #define RANKS      3
-#define LARGE      ((size_t)8 << 20) /* of a block, or a window */
-#define MAPPING    ((size_t)4 << 20) /* from here on a mapping counts as large */
-#define CORE_LIMIT ((rlim_t)1 << 30) /* what a broken dump may cost the machine */
+#define LARGE      ((size_t)8 << 20) /* of a block or a window */
+#define MAPPING    ((size_t)4 << 20) /* a mapping of this size or more counts as large */
+#define CORE_LIMIT ((rlim_t)1 << 30) /* bounds the damage of a broken dump */
 #define GROWTH     ((uint64_t)64 << 20)
 #define DUMP_S     1.0 /* how long the dump is watched */
 
@@ -40,13 +41,13 @@
 #define SANITIZED false
 #endif
 
-/* What ranks tell the test, in memory that they share with it. */
+/* Shared memory in which ranks report to the test. */
 typedef struct seen {
     co_watch watch[2];
     _Atomic int pid[RANKS];
     _Atomic uint64_t died_ns, noticed_ns, grown;
     _Atomic int signal, checked;
-    char wrong[512]; /* the first mapping that would be dumped */
+    char wrong[512]; /* the first large mapping that would be dumped */
 } seen;
 
 static seen *shared;
@@ -72,9 +73,9 @@ static void forbid_core(void)
     setrlimit(RLIMIT_CORE, &none);
 }
 
-/* ---- the note ---- */
+/* ---- recording the signal ---- */
 
-/* A process that does `deed` with the handlers in place; what waitpid says of it. */
+/* Runs `deed` in a child with the handlers installed; returns the wait status. */
 static int die_of(void (*deed)(int), int number)
 {
     int how = 0;
@@ -84,7 +85,7 @@ static int die_of(void (*deed)(int), int number)
     pid = fork();
     if (pid == 0) {
         forbid_core();
-        signal(number, SIG_DFL); /* a sanitizer's */
+        signal(number, SIG_DFL); /* in place of a sanitizer's */
         assert_int_equal(co_crash_handler_install(shared->watch, 2), CO_OK);
         deed(number);
         _exit(0);
@@ -153,7 +154,7 @@ static void crash_fatal_signal_is_recorded_and_kills(void **state)
     assert_noted(die_of(overflow_stack, SIGSEGV), SIGSEGV);
 }
 
-/* Of a rank's own children none is the rank. */
+/* A child of a rank is not the rank. */
 static void die_in_a_child(int number)
 {
     int how;
@@ -212,7 +213,7 @@ typedef struct mapping {
     size_t size_kib, rss_kib;
 } mapping;
 
-/* Memory that ranks share, and what a large block has touched. */
+/* Shared memory, or private writable memory of which much is touched. */
 static bool is_large(const mapping *m)
 {
     const bool writable = m->access[1] == 'w';
@@ -235,7 +236,7 @@ static bool read_line(mapping *m, const char *line)
     return sscanf(line, "Rss: %zu", &m->rss_kib) != 1 && strncmp(line, "VmFlags:", 8) == 0;
 }
 
-/* How many large mappings this process has; the first that a dump would have to `wrong`. */
+/* The number of large mappings of this process; the first that would be dumped to `wrong`. */
 static int check_mappings(char *wrong, size_t size)
 {
     FILE *file = fopen("/proc/self/smaps", "re");
@@ -276,7 +277,7 @@ static co_status take_memory(co_comm *world, void *arg)
     co_free(block);
     co_free(plain);
     co_free(grown);
-    again = co_calloc(1024, 1); /* of the heap, in a dump again */
+    again = co_calloc(1024, 1); /* from the heap, dumped again */
     co_free(again);
     co_comm_free(world, piece, LARGE);
     co_comm_window_destroy(world, window, LARGE);
@@ -298,7 +299,7 @@ static void core_dump_leaves_out_large_memory(void **state)
     assert_true(shared->checked >= (SANITIZED ? 2 : 5));
 }
 
-/* Bytes that this process's files in memory take. */
+/* Bytes of this process's memory files. */
 static uint64_t shared_bytes(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -327,7 +328,7 @@ static void allow_core(void)
     setrlimit(RLIMIT_CORE, &limit);
 }
 
-/* How much the dump of rank 1 adds to the memory that all share. */
+/* How much shared memory the dump of rank 1 adds. */
 static uint64_t watch_dump(const seen *s, uint64_t before)
 {
     const uint64_t start = co_clock_ns();
@@ -376,11 +377,11 @@ static void core_dump_is_quick_and_small(void **state)
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        if (SANITIZED && numbers[i] == SIGSEGV) /* which they report and end themselves */
+        if (SANITIZED && numbers[i] == SIGSEGV) /* sanitizers catch it */
             continue;
         clear_shared(state);
         shared->signal = numbers[i];
-        signal(numbers[i], SIG_DFL); /* cmocka has handlers */
+        signal(numbers[i], SIG_DFL); /* in place of cmocka's handlers */
         assert_int_equal(co_launch(&options, meet_until_one_dies, shared), CO_E_PEER);
         snprintf(want, sizeof(want), "killed by signal %d ", numbers[i]);
         assert_non_null(strstr(co_error_message(), "rank 1 (process "));

@@ -1,6 +1,6 @@
 /*
- * test_launch.c - whatever a rank or the caller does, the call returns, says why, and leaves no
- * process behind.
+ * test_launch.c - whatever a rank or the caller does, the launch returns, reports the cause, and
+ * leaves no process behind.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 
 #define MAX 4
 
-/* What ranks tell the test, in memory that they share with it. */
+/* Shared memory in which ranks report to the test. */
 typedef struct seen {
     _Atomic int pid[MAX];
     _Atomic int cores[MAX];
@@ -35,12 +35,12 @@ typedef struct seen {
 } seen;
 
 static seen *shared;
-static bool as_threads; /* else as processes */
+static bool as_threads; /* else processes */
 
 static int map_shared(void **state)
 {
     (void)state;
-    signal(SIGINT, SIG_DFL); /* ignored by what a shell starts behind its back */
+    signal(SIGINT, SIG_DFL); /* shells ignore it in background jobs */
     signal(SIGTERM, SIG_DFL);
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED ? -1 : 0;
@@ -131,7 +131,7 @@ static void launch_impossible_number_of_ranks_is_refused(void **state)
     assert_int_equal(launch(1 << 20, 0, sum_ranks), CO_E_USAGE);
 }
 
-/* All ranks meet again and again; the victim does its deed in round 10. */
+/* All ranks meet repeatedly; in round 10 the victim misbehaves. */
 static co_status meet(co_comm *world, void *arg)
 {
     seen *s = arg;
@@ -155,7 +155,7 @@ static co_status meet(co_comm *world, void *arg)
 
 static void segfault(void)
 {
-    signal(SIGSEGV, SIG_DFL); /* sanitizers report it themselves */
+    signal(SIGSEGV, SIG_DFL); /* in place of a sanitizer's */
     raise(SIGSEGV);
 }
 
@@ -169,7 +169,7 @@ static void stop(void)
     if (!as_threads)
         raise(SIGSTOP);
     for (;;)
-        pause(); /* a signal would stop all threads */
+        pause(); /* a stop signal would stop all threads */
 }
 
 static void leave(void)
@@ -182,7 +182,7 @@ static void leave_quietly(void)
     _exit(0);
 }
 
-/* The others hear of it: those that waited for the communicator's limit would come too late. */
+/* The other ranks must fail well before the communicator's limit. */
 static void check_deed(void (*deed)(void), co_status status, const char *text)
 {
     const bool hangs = deed == stop;
@@ -255,14 +255,14 @@ static void launch_killed_rank_ends_the_others(void **state)
     check_deed(leave_quietly, CO_E_PEER, as_threads ? "code 0" : "has left");
 }
 
-/* The others wait for their limit, then for the grace period. */
+/* The others wait for the limit, then for the grace period. */
 static void launch_hanging_rank_ends_the_others(void **state)
 {
     (void)state;
     check_deed(stop, CO_E_TIMEOUT, "rank");
 }
 
-/* In a child: launch `meet` for ever. Its status comes back as its exit code. */
+/* Launches `meet` without end in a child, which exits with its status. */
 static pid_t launcher(int ranks)
 {
     const uint64_t start = co_clock_ns();
@@ -310,7 +310,7 @@ static void launch_killed_launcher_ends_ranks(void **state)
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, &how, 0), pid);
     start = co_clock_ns();
-    /* They are now children of init, or of a subreaper that may be slow to collect them. */
+    /* They are now children of init or a subreaper, which may be slow to reap them. */
     for (int rank = 0; rank < 3; rank++)
         for (char path[64], state_letter = 'R'; state_letter != 'Z';) {
             FILE *file;

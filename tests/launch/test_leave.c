@@ -1,6 +1,6 @@
 /*
- * test_leave.c - ranks that come to their end while others are still at work: an error at once for
- * whoever waits for them, and nothing at all for the rest.
+ * test_leave.c - ranks that end while others still work: an error at once for those that wait for
+ * them, and no effect on the rest.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,9 @@
 
 #define RANKS     4
 #define LEAVER    1
-#define TIMEOUT   (2 * WAITS_MS) /* what nobody may need */
+#define TIMEOUT   (2 * WAITS_MS) /* must never be reached */
 #define MANY      ((size_t)3 << 20)
-#define PAUSE_US  200000 /* longer than who waits takes to look around */
+#define PAUSE_US  200000 /* longer than a waiting rank takes to check on others */
 #define MEETINGS  5      /* before it leaves */
 #define REPEATS   5
 #define SOME      1000
@@ -33,7 +33,7 @@
 enum { AS_PROCESSES, AS_THREADS, AS_OWN_THREADS, WAYS };
 
 typedef struct leaving {
-    co_coll coll; /* what the others wait in */
+    co_coll coll; /* in which the others wait */
     bool exits;   /* else it returns */
 } leaving;
 
@@ -47,7 +47,7 @@ static co_status launch(int way, int ranks, co_rank_fn fn, void *arg)
     return co_launch(&options, fn, arg);
 }
 
-/* ---- somebody waits ---- */
+/* ---- with a rank waiting ---- */
 
 static co_status wait_in(co_comm *world, co_coll coll)
 {
@@ -79,7 +79,7 @@ static co_status leave_early(co_comm *world, void *arg)
     if (co_comm_rank(world) != LEAVER)
         return wait_in(world, l->coll);
     if (l->exits)
-        _exit(0); /* what exit does before that belongs to the test */
+        _exit(0); /* skips the test's atexit handlers */
     return CO_OK;
 }
 
@@ -116,7 +116,7 @@ static void wait_for_rank_that_exited_fails(void **state)
 
 static co_status leave_in_the_middle(co_comm *world, void *arg)
 {
-    static float data[MANY]; /* of many steps, so that rank 0 has begun when nobody else comes */
+    static float data[MANY]; /* large enough that rank 0 has begun before the others are missing */
     const int rank = co_comm_rank(world);
 
     (void)arg;
@@ -134,9 +134,9 @@ static void send_to_rank_that_left_fails(void **state)
     }
 }
 
-/* ---- nobody waits ---- */
+/* ---- with no rank waiting ---- */
 
-/* A message that is on its way, and an operation to which all have given their part. */
+/* A message in flight, and an operation that all ranks have contributed to. */
 static co_status end_apart(co_comm *world, void *arg)
 {
     const int rank = co_comm_rank(world), size = co_comm_size(world);
@@ -150,7 +150,7 @@ static co_status end_apart(co_comm *world, void *arg)
             st = co_comm_send(world, note, SOME, CO_F32, p);
     if (st == CO_OK)
         st = co_comm_iallreduce(&request, world, sum, note, SOME, CO_F32, CO_SUM);
-    if (st == CO_OK && !hurries) /* the others may be gone by then */
+    if (st == CO_OK && !hurries) /* the others may have ended by then */
         co_clock_sleep_us(PAUSE_US);
     if (st == CO_OK)
         st = co_request_wait(request);
@@ -175,7 +175,7 @@ static void leaving_at_different_times_is_no_error(void **state)
         }
 }
 
-/* Of a large operation the root has given the last part when it leaves. */
+/* The root of a large broadcast leaves after its last part. */
 static co_status end_after_bcast(co_comm *world, void *arg)
 {
     const int rank = co_comm_rank(world);
@@ -194,7 +194,7 @@ static co_status end_after_bcast(co_comm *world, void *arg)
     return st;
 }
 
-/* The rest go on among themselves. */
+/* The remaining ranks continue in their own communicator. */
 static co_status go_on_without_one(co_comm *world, void *arg)
 {
     const bool leaves = co_comm_rank(world) == LEAVER;

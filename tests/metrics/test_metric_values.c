@@ -1,4 +1,4 @@
-/* test_metric_values.c - metrics against values worked out by hand, and against every split of the
+/* test_metric_values.c - metrics against values computed by hand, and with any split of the
    samples. */
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static const float values[8] = {2, 1, 2, 1, 2, 3, 6, 2}, wanted[8] = {1, 3, 2, 1
 static const float logits[9] = {1, -1, 3, NAN, -2, 4, -1, -1, -1};
 static const float there[9] = {1, 1, 1, 1, 0, 0, 0, 0, 0};
 
-/* Predicted 0 1 2 0 1 (a tie goes to the lower class) and nothing; class 3 is nobody's. */
+/* Predicted 0 1 2 0 1 (a tie goes to the lower class) and nothing; class 3 does not occur. */
 static const float class_logits[24] = {
     9, 1, 1, 0, 1, 9, 1, 0, 1, 1, 9, 0, 9, 1, 1, 0, 1, 5, 5, 0, NAN, NAN, NAN, NAN,
 };
@@ -46,9 +46,9 @@ static const struct {
     {"f1_micro", &of_labels, 4.0 / (4 + 1 + 2)},
     /* label 0: tp 1 fn 1; 1: fn 1; 2: tp 1 fp 1 */
     {"f1_macro", &of_labels, (2.0 / 3 + 0 + 2.0 / 3) / 3},
-    /* right 3 of 6; 5 predictions */
+    /* 3 of 6 correct; 5 predictions */
     {"f1_micro", &of_classes, 6.0 / (6 + 2 + 3)},
-    /* 0: tp 1 fp 1 fn 1; 1: tp 1 fp 1 fn 1; 2: tp 1 fn 1; 3: has no part */
+    /* 0: tp 1 fp 1 fn 1; 1: tp 1 fp 1 fn 1; 2: tp 1 fn 1; 3: not counted */
     {"f1_macro", &of_classes, (0.5 + 0.5 + 2.0 / 3) / 3},
 };
 
@@ -98,7 +98,7 @@ static void metrics_of_worked_samples_have_their_values(void **state)
     }
 }
 
-/* In two parts, by one who has both and by two whose sums are added: the same bits. */
+/* In two parts, on one rank and on two whose sums are added: the same bits. */
 static void metrics_of_any_split_are_the_same(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void metrics_of_no_samples_are_not_numbers(void **state)
     }
 }
 
-/* Forwards and backwards, and of terms that a double loses beside the others. */
+/* Forwards and backwards, with terms that a double would lose next to the others. */
 static void sum_in_any_order_is_the_same(void **state)
 {
     co_sum forward = {0, 0}, backward = {0, 0}, halves = {0, 0};
@@ -155,7 +155,7 @@ static void sum_in_any_order_is_the_same(void **state)
     assert_true(co_sum_value(&halves) == 1 + 1e-14);
 }
 
-/* The mean is 10^7 times the standard deviation; targets are numbers that a float has. */
+/* The mean is 10^7 times the standard deviation; targets are exact in float. */
 static void r2_of_targets_far_from_zero_keeps_its_digits(void **state)
 {
     static const float target[4] = {8388608, 8388609, 8388610, 8388611};

@@ -13,7 +13,7 @@
 #include "core/mem.h"
 #include "models/models.h"
 
-/* A config as if read from net.yaml, and what co_model_build makes of it. */
+/* A config as if read from net.yaml, and the result of co_model_build. */
 typedef struct models_test {
     co_config *config;
     co_graph *graph; /* NULL after a failure */

@@ -1,14 +1,12 @@
-/*
- * test_first_values.c - networks start from the distributions that theirs in PyTorch start from.
- */
+/* test_first_values.c - initial weights have the distributions of the same networks in PyTorch. */
 #include "models/models_test.h"
 
 #include <math.h>
 
 static const co_shape medium = {3, {3, 64, 64}};
 
-/* What torchvision and, for resnet9, the course start with: U(-scale, scale), N(0, scale^2), or a
-   constant `scale`. Scales are the square roots of what stands in the text. */
+/* Initial values in torchvision and, for resnet9, in the course's code: U(-scale, scale), N(0,
+   scale^2), or a constant `scale`. `squared` is scale^2. */
 typedef struct first_values {
     const char *model, *param;
     enum { UNIFORM, NORMAL, CONSTANT } kind;
@@ -51,7 +49,7 @@ static co_param *find_param(const co_graph *graph, const char *name)
     return NULL;
 }
 
-/* The fourth moment tells a normal distribution (3) from a uniform one (1.8). */
+/* The fourth moment distinguishes a normal distribution (3) from a uniform one (1.8). */
 static void check_first_values(const first_values *want, const float *value, size_t count)
 {
     const double n = (double)count;
@@ -87,7 +85,7 @@ static void initial_values_follow_torchvision(void **state)
         co_param *param = find_param(t.graph, first[c].param);
         co_store *store = NULL;
 
-        /* The whole of VGG would take 0.5 GB: the wanted tensor is drawn alone. */
+        /* All of VGG would take 0.5 GB: only the wanted tensor is initialised. */
         for (int i = 0; i < t.graph->n_param; i++) {
             t.graph->param[i].count = &t.graph->param[i] == param ? param->count : 0;
             t.graph->param[i].offset = 0;

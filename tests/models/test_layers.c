@@ -1,6 +1,6 @@
 /*
- * test_layers.c - networks written out in a config: what each form of a layer means, residuals,
- * and what is refused where.
+ * test_layers.c - networks defined in a config: each form of a layer, residuals, and rejected input
+ * with its place.
  */
 #include "models/models_test.h"
 
@@ -43,7 +43,7 @@ static void layers_log_softmax_takes_nll_loss(void **state)
     models_test_free(&t);
 }
 
-/* Values of a tensor by name: 1, 2, 3, ... */
+/* Sets a tensor, by name, to 1, 2, 3, ... times `sign`. */
 static void count_up(co_store *store, const co_graph *graph, const char *name, float sign)
 {
     for (int i = 0; i < graph->n_param; i++)

@@ -1,6 +1,4 @@
-/*
- * test_models.c - the models by name: their tensors are those of the same networks in PyTorch.
- */
+/* test_models.c - the models by name: their tensors are those of the same networks in PyTorch. */
 #include "models/models_test.h"
 
 #include <math.h>
@@ -14,7 +12,7 @@ typedef struct tensor {
     bool buffer;
 } tensor;
 
-#define MORE "..." /* ends a list that only begins like the network's */
+#define MORE "..." /* ends a list of only the first tensors */
 
 static const tensor mnist_net[] = {
     {"conv1.weight", {4, {10, 1, 5, 5}}, false},
@@ -84,7 +82,7 @@ static const tensor mlp_two[] = {
     {NULL, {0}, false},
 };
 
-/* Of torchvision's state_dict, but for its counters of batches. */
+/* Of torchvision's state_dict, without num_batches_tracked. */
 static const tensor resnet50_first[] = {
     {"conv1.weight", {4, {64, 3, 7, 7}}, false},
     {"bn1.weight", {1, {64}}, false},
@@ -245,7 +243,7 @@ static void models_layers_are_in_published_order(void **state)
     assert_order("model: psgd-cnn", &padded, psgd_cnn_order);
 }
 
-/* PyTorch: kaiming_uniform(a = sqrt(5)) for weights and U(+-1 / sqrt(fan_in)) for biases are the
+/* PyTorch's kaiming_uniform(a = sqrt(5)) for weights and U(+-1 / sqrt(fan_in)) for biases are the
    same range, with standard deviation 1 / sqrt(3 fan_in). */
 static void initial_weights_have_range_of_pytorch(void **state)
 {

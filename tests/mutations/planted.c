@@ -1,6 +1,6 @@
 /*
- * planted.c - a reader with faults: it aborts at a number of eight digits, loops at "-", and after
- * a quotation mark its process ends as the leak sanitizer ends it.
+ * planted.c - a faulty reader for testing the harness: aborts at a number of eight digits, loops at
+ * "-", and exits like the leak sanitizer after a quotation mark.
  */
 #include <ctype.h>
 #include <stdlib.h>

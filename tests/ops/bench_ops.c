@@ -1,8 +1,8 @@
 /*
- * bench_ops.c - the table of cases as a benchmark: bench_ops [WORD [BATCH [MILLISECONDS]]]
+ * bench_ops.c - benchmark over the table of cases: bench_ops [WORD [BATCH [MILLISECONDS]]]
  *
- * One JSON line for each case whose name holds WORD and each backend that runs an op of it: the
- * best time of a forward and of a backward pass over so many milliseconds, on one thread.
+ * Prints a JSON line for each case whose name contains WORD and each backend that runs one of its
+ * ops: the best time of a forward and of a backward pass within MILLISECONDS, on one thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ typedef struct bench_time {
     double forward, backward; /* seconds */
 } bench_time;
 
-/* Whether any op runs on the backend; the others, such as losses, are ref's. */
+/* Whether the backend runs any op; ref runs the rest, such as losses. */
 static bool bench_takes_part(const harness *h, const co_plan *plan, const co_backend *backend)
 {
     for (int i = 0; i < h->graph->n_node; i++)
@@ -38,7 +38,7 @@ static co_status bench_measure(bench_time *out, harness *h, co_plan *plan, doubl
     uint64_t before = start, between, after;
 
     *out = (bench_time){1e9, 1e9};
-    CO_TRY(harness_forward(NULL, h, plan)); /* inputs and labels */
+    CO_TRY(harness_forward(NULL, h, plan)); /* sets inputs and labels */
     do {
         double forward, backward;
 

@@ -1,6 +1,4 @@
-/*
- * cases.c - the parts of the table.
- */
+/* cases.c - the list of case tables, and networks built from cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

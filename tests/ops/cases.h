@@ -1,6 +1,6 @@
 /*
- * cases.h - the one table of operator cases: every backend against ref, and every gradient against
- * difference quotients, run over it.
+ * cases.h - the table of operator cases, on which every backend is compared with ref and every
+ * gradient with difference quotients.
  */
 #ifndef CO_TESTS_OPS_CASES_H
 #define CO_TESTS_OPS_CASES_H
@@ -12,17 +12,17 @@ typedef struct ops_case {
     int64_t batch;
     co_shape sample; /* (C, H, W) or (F) */
     const char *net; /* for harness_create */
-    bool kinked;     /* relu or maxpool in the middle: no difference quotient there */
+    bool kinked;     /* relu or maxpool between layers: no difference quotients */
 } ops_case;
 
-/* Each ended by a case without a name. */
+/* Each terminated by a case without a name. */
 extern const ops_case cases_conv2d[], cases_linear[], cases_pool[], cases_batchnorm[],
     cases_pointwise[], cases_loss[], cases_net[], cases_batch[];
 
-/* All of the above, ended by NULL. */
+/* All of the above, NULL-terminated. */
 extern const ops_case *const cases_all[];
 
-/* The case and, filled, its network; fails the test when it cannot be made. */
+/* The case's network with values filled in; fails the test on error. */
 harness *cases_create(const ops_case *c);
 
 #endif

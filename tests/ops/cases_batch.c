@@ -1,6 +1,4 @@
-/*
- * cases_batch.c - batches around the width of a vector, for kernels whose lanes are samples.
- */
+/* cases_batch.c - batches near the vector width, for kernels with one sample per lane. */
 #include "cases.h"
 
 const ops_case cases_batch[] = {

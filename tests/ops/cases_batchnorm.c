@@ -1,6 +1,4 @@
-/*
- * cases_batchnorm.c - over images and rows, few values in a channel and many.
- */
+/* cases_batchnorm.c - batchnorm of images and vectors, with few and many values per channel. */
 #include "cases.h"
 
 const ops_case cases_batchnorm[] = {

@@ -1,6 +1,4 @@
-/*
- * cases_conv2d.c - sizes on both sides of a vector's width, every attribute, and their mixtures.
- */
+/* cases_conv2d.c - sizes below and above the vector width, every attribute, and combinations. */
 #include "cases.h"
 
 #define CONV(name, batch, c, h, w, attrs)                                                          \

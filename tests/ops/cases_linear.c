@@ -1,6 +1,4 @@
-/*
- * cases_linear.c - from one number to one number, up to sizes that fill no vector evenly.
- */
+/* cases_linear.c - from one input and output up to sizes that are no multiple of a vector. */
 #include "cases.h"
 
 #define LINEAR(name, batch, f, attrs)                                                              \

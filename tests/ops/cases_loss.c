@@ -1,6 +1,4 @@
-/*
- * cases_loss.c - the losses, behind what they are used with.
- */
+/* cases_loss.c - losses, after the layers they are used with. */
 #include "cases.h"
 
 const ops_case cases_loss[] = {

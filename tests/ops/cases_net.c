@@ -1,11 +1,11 @@
 /*
- * cases_net.c - ops behind one another, as networks have them: layouts meet, tensors are read
- * twice, results lie over inputs. A bias in front of batchnorm has no effect: its gradient would be
- * rounding alone, so there is none.
+ * cases_net.c - sequences of ops as in networks: layouts change, tensors are read twice, results
+ * overwrite inputs. A bias before batchnorm has no effect, and its gradient would be rounding
+ * noise; so these have none.
  */
 #include "cases.h"
 
-/* Behind a layer that brings channels into blocks; one that follows takes them on. */
+/* Between two 1 x 1 convolutions, so that blocked layouts are both read and passed on. */
 #define SMALL(name, batch, h, w, attrs)                                                            \
     {                                                                                              \
         "net small image, " name, batch, {3, {16, h, w}},                                          \

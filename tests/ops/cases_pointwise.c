@@ -1,6 +1,4 @@
-/*
- * cases_pointwise.c - ops that work on each element, or on each row, alone.
- */
+/* cases_pointwise.c - ops that work element by element or row by row. */
 #include "cases.h"
 
 const ops_case cases_pointwise[] = {

@@ -1,5 +1,5 @@
 /*
- * cases_pool.c - windows that fit, leave a rest, overlap, and hang over the edge.
+ * cases_pool.c - windows that fit exactly, leave a remainder, overlap, and reach into the padding.
  */
 #include "cases.h"
 

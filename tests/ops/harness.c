@@ -1,6 +1,4 @@
-/*
- * harness.c - the test ops, building from text, and running.
- */
+/* harness.c - the test ops, and building and running a network from text. */
 #include "harness.h"
 
 #include <ctype.h>
@@ -94,7 +92,7 @@ static co_status project_plan(co_call *call)
     return CO_OK;
 }
 
-/* The rows, made in scratch if they are not given. */
+/* The given rows, or random ones written to scratch. */
 static const float *project_rows(const co_call *call)
 {
     const harness *h = ((const harness_attr *)call->attr)->h;
@@ -183,7 +181,8 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
     return co_graph_add(x, h->graph, op, name, attr, in);
 }
 
-/* Cut `text` at the first ';', trim it, and split the op's name from its attributes. */
+/* Cuts `text` at the first ';', trims the layer, and splits the op's name from its attributes.
+   Returns the rest. */
 static char *harness_next_layer(char **word, char **attrs, char *text)
 {
     char *rest = strchr(text, ';'), *end;
@@ -201,7 +200,7 @@ static char *harness_next_layer(char **word, char **attrs, char *text)
     return rest;
 }
 
-/* Elements of the output. */
+/* Elements of the output, over the batch. */
 static size_t harness_outputs(const harness *h)
 {
     return (size_t)(h->batch * co_shape_count(&h->graph->var[h->graph->output].shape));
@@ -292,8 +291,8 @@ static size_t harness_gcd(size_t a, size_t b)
     return b ? harness_gcd(b, a % b) : a;
 }
 
-/* Evenly spaced values in (-1, 1), none of them 0, each once: walked through with a step that
-   shares no factor with their number. */
+/* Evenly spaced values in (-1, 1) without 0, each used once: visited with a stride coprime to their
+   number. */
 static void harness_fill_source(float *to, size_t count, uint64_t seed)
 {
     size_t step = (size_t)((double)count * 0.618) + 1, at = (size_t)(seed % count);

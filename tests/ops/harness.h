@@ -1,11 +1,10 @@
 /*
- * harness.h - a small network from one line of text, with every tensor of interest within reach.
+ * harness.h - a small network built from one line of text, with access to all its tensors.
  *
- * In front stands the op `source`, whose parameter is the whole input batch: so the gradient of
- * the input is a range of the store like any other, and a difference quotient can move the input
- * as it moves weights. Behind stands `project`, a loss: each sample's output times a random row.
- * Both are test ops with kernels of their own, so the network runs through graph and plan exactly
- * as in training.
+ * The network starts with the op `source`, whose parameter is the whole input batch: so the
+ * gradient of the input is a range of the store like any other, and a difference quotient can
+ * change inputs like weights. It ends with `project`, a loss: each sample's output times a random
+ * row. Both are test ops with their own kernels, so graph and plan run as in training.
  */
 #ifndef CO_TESTS_OPS_HARNESS_H
 #define CO_TESTS_OPS_HARNESS_H
@@ -19,51 +18,51 @@ typedef struct harness {
     co_graph *graph;   /* owned */
     co_store *store;   /* owned */
     int64_t batch;
-    int layers;        /* of the text */
+    int layers;        /* in the text */
     uint32_t *sample;  /* owned (batch): indices in a data set */
     int32_t *label;    /* owned (batch) */
     float *target;     /* owned (batch, outputs), 0 to 1 */
-    const float *row;  /* (batch, outputs) what project multiplies by; NULL: random */
-    double projection; /* the objective in double, where project is the loss */
+    const float *row;  /* (batch, outputs) factors of project; NULL: random */
+    double projection; /* the objective in double precision, if project is the loss */
     co_step_values values;
-    const co_backend *backend[8]; /* of the last plan; the last one is the test ops' */
+    const co_backend *backend[8]; /* of the last plan; the last entry is harness_backend */
 } harness;
 
 extern const co_backend harness_backend; /* of the test ops, on the host */
 
-/* `net` is layers with `;` between: "conv2d {out: 3, kernel: 5}; relu". `keep` remembers the
-   current tensor, and `add` adds it to the current one later on. */
+/* `net` is a list of layers separated by ';': "conv2d {out: 3, kernel: 5}; relu". `keep` marks the
+   current tensor, and `add` later adds it to the current one. */
 co_status harness_create(harness **out, const co_shape *sample, int64_t batch, const char *net);
 void harness_destroy(harness *h);
 
-/* Values for everything, from `seed` alone. Two input elements differ by at least 2 / count, and
-   each from zero by at least 0.5 / count, so that max and relu have no ties. */
+/* Sets all values from `seed`. Input elements differ from each other by at least 2 / count and from
+   zero by at least 0.5 / count, so that max and relu have no ties. */
 void harness_fill(harness *h, uint64_t seed);
-/* Parameter or buffer by name, e.g. "source.value", and where its values or gradients lie. */
+/* A parameter or buffer by name, e.g. "source.value", and its values or gradients. */
 const co_param *harness_param(const harness *h, const char *name);
 float *harness_values(const harness *h, const co_param *param);
 float *harness_gradients(const harness *h, const co_param *param);
 
 typedef struct harness_mode {
-    const co_backend *const *backends; /* as in co_plan_options; NULL: ref alone */
+    const co_backend *const *backends; /* as in co_plan_options; NULL: ref only */
     bool training;
     bool no_reuse;
-    bool direct; /* convolutions by their definition alone */
+    bool direct; /* convolutions by their definition only */
     int threads; /* as in co_plan_options */
     co_plan_precision precision;
 } harness_mode;
 co_status harness_plan(co_plan **out, harness *h, const harness_mode *mode);
 co_run harness_run(const harness *h);
-/* Put inputs and labels, forward. *objective (may be NULL): the sum of the losses. */
+/* Sets inputs and labels and runs forward. *objective (may be NULL): the sum of the losses. */
 co_status harness_forward(double *objective, harness *h, co_plan *plan);
 
-/* What a run leaves behind. Free with harness_result_free. */
+/* Results of a run. Free with harness_result_free. */
 typedef struct harness_result {
     size_t n_out, n_loss, n_grad, n_buffer;
     float *out, *loss, *grad, *buffer;
 } harness_result;
-/* From the values in the store: forward, and in training backward; then, with `twice`, both again
-   with accumulation. Gradients hold NaN before, buffers are put back afterwards. */
+/* Runs forward, and in training backward, from the store's values; with `twice` both again,
+   accumulating. Gradients hold NaN before; buffers are restored afterwards. */
 co_status harness_measure(harness_result *out, harness *h, const harness_mode *mode, bool twice);
 void harness_result_free(harness_result *result);
 

@@ -1,9 +1,9 @@
 /*
- * test_backends.c - every backend of this build does what ref does.
+ * test_backends.c - every backend of this build gives the results of ref.
  *
- * Each case of the table runs on {backend, ref}, and on the whole list that `auto` stands for:
- * outputs, losses, gradients (also added up over two parts of a batch) and running statistics,
- * in training and in evaluation, are compared with ref's. The argument is the number of threads.
+ * Each case of the table runs on {backend, ref} and on the list that `auto` stands for. Outputs,
+ * losses, gradients (also accumulated over two parts of a batch) and running statistics, in
+ * training and in evaluation, are compared with ref's. The argument is the number of threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,13 @@
 
 static int backends_threads = 1;
 
-/* Floats in another order of addition: within so much of the largest value of the tensor; and what
-   an approximated exp or log may leave where the exact result is 0. */
+/* Relative to the tensor's largest value, for other orders of addition; and the absolute error an
+   approximate exp or log may leave where the exact result is 0. */
 #define BACKENDS_TOLERANCE 2e-5f
 #define BACKENDS_FLOOR     2e-6f
 
-/* Beside its own batch each case runs with this one: enough for kernels whose vectors hold samples,
-   and no multiple of a vector. */
+/* Second batch size of each case: large enough for kernels with one sample per lane, and no
+   multiple of a vector. */
 #define BACKENDS_BATCH 13
 
 static void backends_compare(const float *got, const float *want, size_t n, const char *where,
@@ -87,7 +87,7 @@ static void backends_check_list(const ops_case *c, harness *h, const backends_wa
     }
 }
 
-/* Each backend alone, as far as it goes, and all together as `auto` has them. */
+/* Each backend alone, as far as it supports the case, and all together as in `auto`. */
 static void backends_check(const ops_case *c)
 {
     static const backends_way ways[] = {
@@ -125,8 +125,8 @@ static void backends_every_case_agrees_with_ref(void **state)
         }
 }
 
-/* A run that has diverged must show it. (oneDNN's relu, maxpool and softmax turn a NaN into a
-   number: that is how the library defines them.) */
+/* A run that diverges must show it. (oneDNN's relu, maxpool and softmax replace NaN by a number, as
+   the library defines them.) */
 static void cpu_kernels_propagate_nan(void **state)
 {
     static const char *const nets[] = {"conv2d {out: 2, kernel: 1}; relu",
@@ -162,7 +162,7 @@ static void cpu_kernels_propagate_nan(void **state)
         }
 }
 
-/* Whether any case has a node of this op that `backend` runs, in training. */
+/* Whether `backend` runs a node of this op in any case, in training. */
 static bool backends_runs(const co_backend *backend, const char *op)
 {
     const co_backend *const list[] = {backend, &co_backend_ref, NULL};
@@ -196,7 +196,7 @@ static bool backends_needs_more(const co_backend *backend, const char *op)
            strcmp(op, "linear") == 0 && !co_isa_has(CO_ISA_AVX2);
 }
 
-/* Else the comparison would hold for a kernel that refuses everything. */
+/* Without this the comparison would pass for kernels that reject everything. */
 static void kernels_every_one_runs_some_case(void **state)
 {
     (void)state;

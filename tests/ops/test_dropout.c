@@ -1,6 +1,6 @@
 /*
- * test_dropout.c - every backend drops exactly the elements that ops.h promises, so that any
- * number of ranks drops the same ones, wherever in a batch a sample lies.
+ * test_dropout.c - every backend drops the elements that ops.h specifies, which depend neither on
+ * the number of ranks nor on a sample's place in the batch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,12 +14,12 @@
 #include "cases.h"
 #include "core/rng.h"
 
-#define DROPOUT_NODE 1 /* behind the harness's source */
+#define DROPOUT_NODE 1 /* after the harness's source */
 
 typedef struct dropout_case {
     ops_case c;
     double p;
-    int64_t span; /* elements that fall together */
+    int64_t span; /* elements dropped together */
 } dropout_case;
 
 static const dropout_case dropout_cases[] = {
@@ -30,7 +30,7 @@ static const dropout_case dropout_cases[] = {
     {{"channels of one", 2, {3, {33, 1, 1}}, "dropout2d {p: 0.9}", false}, 0.9, 1},
 };
 
-/* m of element e of sample n, as ops.h words it. */
+/* The factor of element e of sample n, as ops.h defines it. */
 static float dropout_factor(const harness *h, const dropout_case *d, int64_t n, int64_t e)
 {
     const co_run run = harness_run(h);
@@ -77,7 +77,7 @@ static void dropout_of_every_backend_equals_definition(void **state)
     }
 }
 
-/* So that a wrong stream is not one in which nothing falls by chance. */
+/* Rules out a wrong random stream that happens to drop nothing. */
 static void dropout_fraction_of_zeros_is_p(void **state)
 {
     const dropout_case d = {{"many", 10, {1, {1000}}, "dropout {p: 0.3}", false}, 0.3, 1};

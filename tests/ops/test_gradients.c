@@ -1,8 +1,9 @@
 /*
- * test_gradients.c - what ref's backward gives is the slope of what its forward does.
+ * test_gradients.c - ref's backward gives the derivative of its forward.
  *
- * For each case of the table and each element of the input and the parameters (many: every some),
- * backward against the central difference (f(x + h) - f(x - h)) / 2h of the objective.
+ * For each case of the table and each element of the input and the parameters (of large tensors a
+ * sample of them) backward is compared with the central difference (f(x + h) - f(x - h)) / 2h of
+ * the objective.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 
 #include "cases.h"
 
-#define GRADIENTS_PROBES 40 /* elements of one tensor that are moved */
+#define GRADIENTS_PROBES 40 /* elements of a tensor that are varied */
 
 typedef struct gradients_probe {
     harness *h;
@@ -24,7 +25,7 @@ typedef struct gradients_probe {
     float step;
 } gradients_probe;
 
-/* d objective / d *at. The step is what the rounded values really lie apart. */
+/* d objective / d *at. Divides by the distance of the rounded values. */
 static double gradients_slope(const gradients_probe *p, float *at)
 {
     const float centre = *at, up = centre + p->step, down = centre - p->step;
@@ -47,7 +48,7 @@ static float gradients_largest(const float *v, size_t n)
     return largest;
 }
 
-/* One parameter; `grad` is the whole store's gradient, measured before. */
+/* `grad`: gradients of the whole store, measured before. */
 static void gradients_check_param(const gradients_probe *p, const co_param *param,
                                   const float *grad, const char *name)
 {
@@ -71,7 +72,7 @@ static void gradients_check(const ops_case *c)
     gradients_probe probe = {.h = h, .step = 1e-2f};
     harness_result result;
 
-    /* Small enough not to step over a kink: see harness_fill. */
+    /* small enough not to cross a kink: see harness_fill */
     if (strstr(c->net, "relu") || strstr(c->net, "maxpool"))
         probe.step = 0.2f / (float)harness_param(h, "source.value")->count;
     assert_int_equal(harness_measure(&result, h, &mode, false), CO_OK);
@@ -93,7 +94,7 @@ static void backward_equals_central_differences(void **state)
                 gradients_check(c);
 }
 
-/* A second part of a batch adds to the first; the scale of the loss reaches every gradient. */
+/* A second part of a batch adds to the gradients; the loss scale multiplies all of them. */
 static void gradients_accumulate_and_scale(void **state)
 {
     const harness_mode mode = {.training = true};

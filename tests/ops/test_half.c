@@ -1,15 +1,16 @@
 /*
  * test_half.c - every op with tensors of 16 bits.
  *
- * What ref gives in floats is the truth, and what it gives on tensors of 16 bits the definition:
- * each op in floats, its tensors and weights rounded. All backends together, with kernels that
- * compute with BF16 where the CPU has them, must come as near to both. Errors are taken over a
- * whole tensor: one rounding more can turn a single ReLU or a single maximum.
+ * The exact result is ref's with float tensors; the reference is ref's with tensors of 16 bits,
+ * which computes each op in float and rounds its tensors and weights. All backends together,
+ * including kernels that compute in BF16 where the CPU supports it, must be as close to both.
+ * Errors are those of a whole tensor, as one more rounding can change a single ReLU or a single
+ * maximum.
  *
- * Where two numbers of a window round to one, the maximum is another and its gradient goes
- * elsewhere, in the definition already. Inputs of a case are shifted copies of each other, so that
- * such a tie comes many times over, and the gradient is off by far more than what rounding does to
- * numbers. That says nothing of a kernel: such a case takes other numbers.
+ * Where two numbers of a pooling window round to the same value, the maximum moves and with it the
+ * gradient, in the reference as well. Inputs of a case are shifted copies of each other, so such a
+ * tie occurs many times and the gradient is off by far more than rounding explains. That is no
+ * fault of a kernel: such a case is repeated with other numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +24,12 @@
 
 #include "cases.h"
 
-/* Of the length of the tensor: for each layer so many steps between two numbers next to 1, as what
-   one layer rounds the next ones carry on. */
+/* Relative to the tensor's norm, per layer, in steps between two numbers next to 1: each layer adds
+   to the rounding errors of those before it. */
 #define HALF_TOLERANCE 8
 #define HALF_FLOOR     1e-3
-/* Between the definition and all backends, of the output, in the same steps: no layer adds to it,
-   as both round at the same places. */
+/* Between the reference and all backends, of the output, in the same steps: independent of the
+   number of layers, as both round at the same places. */
 #define HALF_APART 3
 #define HALF_FILLS 8
 
@@ -82,7 +83,7 @@ static bool half_is_bf16(float x)
     return (bits & 0xffff) == 0;
 }
 
-/* A shift in front of a norm has a gradient of 0, of which 16 bits leave noise. */
+/* A bias before batchnorm has a gradient of 0, which 16 bits turn into noise. */
 static bool half_is_noise(const ops_case *c)
 {
     return strstr(c->net, "batchnorm") && !strstr(c->net, "bias: false");
@@ -103,8 +104,8 @@ static double half_worst_gradient(const harness *h, const harness_result *got,
     return worst;
 }
 
-/* The truth and the definition, with numbers whose rounding turns no maximum: the first that there
-   are. None at all would be for half_check to tell. */
+/* Finds the exact result and the reference for the first numbers whose rounding moves no maximum.
+   If none of HALF_FILLS will do, half_check fails. */
 static void half_define(harness_result *want, harness_result *defined, harness *h,
                         const ops_case *c, co_plan_precision precision, double allowed)
 {
@@ -165,9 +166,9 @@ static void ops_in_bf16_and_fp16_agree_with_fp32(void **state)
                 half_run(c, &types[t]);
 }
 
-/* Sizes at which Winograd's algorithm runs tensors of BF16 where the CPU has instructions for them:
-   many full tiles, tiles with rests, and weights that are transformed in groups. The tensors are
-   those of the direct kernels but for single roundings, so weights are rounded, too. */
+/* Sizes at which Winograd's algorithm runs BF16 tensors where the CPU supports it: many full tiles,
+   partial tiles, and weights transformed in groups. The tensors equal those of the direct kernels
+   but for single roundings, so weights are rounded as well. */
 #define WINOGRAD_TOLERANCE 4e-4
 
 static const ops_case winograd_cases[] = {{"conv2d of many full tiles",

@@ -1,6 +1,6 @@
 /*
- * test_refusals.c - layers that cannot be: each is refused when the network is built, with the
- * layer's name and the reason; and memory that runs out anywhere on the way.
+ * test_refusals.c - invalid layers are rejected when the network is built, with the layer's name
+ * and the reason; every failed allocation is an error.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void ops_impossible_shapes_are_refused(void **state)
     }
 }
 
-/* Build, plan and run with the k-th allocation failing, for every k until none is left. */
+/* Builds, plans and runs with the k-th allocation failing, for every k until none fails. */
 static void ops_failed_allocation_is_an_error(void **state)
 {
     (void)state;

@@ -1,6 +1,4 @@
-/*
- * test_worked.c - every operator of ref against values that another implementation gave.
- */
+/* test_worked.c - every operator of ref against values computed by PyTorch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +23,7 @@ static float worked_number(size_t t, size_t i)
 
 static void worked_fill(harness *h)
 {
-    harness_fill(h, 1); /* labels */
+    harness_fill(h, 1); /* sets labels */
     for (int p = 0; p < h->graph->n_param; p++) {
         const co_param *param = &h->graph->param[p];
         float *to = harness_values(h, param);
@@ -38,7 +36,7 @@ static void worked_fill(harness *h)
     }
 }
 
-/* What is left of a case's values. */
+/* Position in a case's values. */
 typedef struct worked_cursor {
     const worked_case *c;
     size_t at;
@@ -98,7 +96,7 @@ static void ref_kernels_give_worked_values(void **state)
         worked_check(&worked_cases[i]);
 }
 
-/* dropout has its own test: no other implementation draws the same numbers. */
+/* dropout has its own test: PyTorch draws other numbers. */
 static void ops_every_one_has_worked_values(void **state)
 {
     (void)state;

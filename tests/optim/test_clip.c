@@ -1,6 +1,4 @@
-/*
- * test_clip.c - clipping against PyTorch's.
- */
+/* test_clip.c - gradient clipping, against PyTorch. */
 #include "optim/optim_test.h"
 
 #include <math.h>
@@ -23,14 +21,14 @@ static void check(const co_store *store, const float *expected)
         assert_true(fabsf(store->grad[k] - expected[k]) <= 1e-6f * fabsf(expected[k]));
 }
 
-/* The gradient as the rule has it, for the next clipping to see. */
+/* Applies the rule to the gradients, as input of the next clipping. */
 static void use(co_store *store, co_grad_rule rule)
 {
     for (size_t k = 0; k < store->n; k++)
         store->grad[k] = co_grad_use(store->grad[k], rule);
 }
 
-/* A step with these limits, 0: none. */
+/* Starts a step with these limits, 0: none. */
 static void begin(co_store *store, double loss_scale, double norm, double value)
 {
     const co_loss_scale scale = {.scale = loss_scale};
@@ -55,7 +53,7 @@ static void clip_value(co_store *store, double limit)
     use(store, store->values->rule);
 }
 
-/* Unscaling, values, then the norm: one rule does what three passes would. */
+/* Unscaling, clipping values, then the norm: one rule gives the result of three passes. */
 static void clip_rule_equals_separate_passes(void **state)
 {
     co_store *store = make_store(), *passes = make_store();
@@ -111,7 +109,7 @@ static void clip_value_equals_pytorch(void **state)
     co_store_destroy(store);
 }
 
-/* Halves and quarters add up exactly, so any order of summing must give the same. */
+/* Sums of halves and quarters are exact, so any order must give the same. */
 static void clip_norm_of_exact_squares_is_exact(void **state)
 {
     (void)state;

@@ -1,6 +1,4 @@
-/*
- * test_schedule.c - schedules against PyTorch's, warm-up in front of any, refusals.
- */
+/* test_schedule.c - schedules against PyTorch, warm-up before any schedule, rejected configs. */
 #include "optim/optim_test.h"
 
 #include <math.h>
@@ -47,7 +45,7 @@ static void schedule_factors_equal_pytorch(void **state)
     }
 }
 
-/* lr (1 + step) / (5 len_epoch) in the first 5 epochs, then a fall every 30 (Goyal et al.). */
+/* lr (1 + step) / (5 len_epoch) in the first 5 epochs, then a drop every 30 (Goyal et al.). */
 static void schedule_warmup_and_steps_count_from_start(void **state)
 {
     co_config *config;
@@ -67,9 +65,9 @@ static void schedule_warmup_and_steps_count_from_start(void **state)
     co_config_destroy(config);
 }
 
-/* The ImageNet recipe of Apex: falls at 30, 60 and 80, lr (1 + step + epoch len) / (5 len) in the
-   first 5 epochs. Its script counts `step` from 1, so it is one update ahead and ends the warm-up
-   above lr; counted from 0 the last update of the warm-up has lr. */
+/* The ImageNet recipe of Apex: drops at 30, 60 and 80, lr (1 + step + epoch len) / (5 len) in the
+   first 5 epochs. Apex counts `step` from 1, so it is one update ahead and ends the warm-up above
+   lr; counted from 0 the last update of the warm-up has lr. */
 static void schedule_imagenet_recipe_equals_apex(void **state)
 {
     co_config *config;
@@ -121,13 +119,13 @@ static void schedule_after_end_holds_last_value(void **state)
     }
 }
 
-/* Asks for a factor only after the check, which says what is missing. */
+/* Asks for a factor only if the check passes; otherwise its message says what is missing. */
 static void schedule_missing_length_is_refused(void **state)
 {
     static const struct {
         const char *text;
         co_progress lengths;
-        const char *message; /* NULL: enough is known */
+        const char *message; /* NULL: nothing is missing */
     } cases[] = {
         {"constant", {0}, NULL},
         {"{name: constant, warmup: 9, unit: step}", {0}, NULL},

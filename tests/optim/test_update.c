@@ -1,6 +1,4 @@
-/*
- * test_update.c - optimizers against PyTorch's, and against themselves on pieces of the store.
- */
+/* test_update.c - optimizers against PyTorch, and against themselves on parts of the store. */
 #include "optim/optim_test.h"
 
 #include <math.h>
@@ -20,7 +18,7 @@ static co_optim *make_optim(co_config **config, const char *text, co_store *stor
     return optim;
 }
 
-/* The values golden.py begins with: exact in binary. */
+/* Initial values of golden.py: exact in binary. */
 static void set_params(co_store *store)
 {
     for (size_t k = 0; k < store->n; k++)
@@ -81,7 +79,7 @@ static void update_of_every_optimizer_equals_pytorch(void **state)
     }
 }
 
-/* A bucket or a shard of the store may be updated alone. */
+/* A bucket or a shard of the store can be updated separately. */
 static void update_by_ranges_equals_whole(void **state)
 {
     static const size_t cut[] = {0, 1, 16, 61, 100};
@@ -116,7 +114,7 @@ static void update_by_ranges_equals_whole(void **state)
     }
 }
 
-/* Parameters with no gradient ever, and the gaps of the store, must stay what they are. */
+/* Parameters that never have a gradient, and gaps of the store, must not change. */
 static void update_of_zeros_stays_zero(void **state)
 {
     static const char *const texts[] = {
@@ -139,7 +137,7 @@ static void update_of_zeros_stays_zero(void **state)
     }
 }
 
-/* Three tensors with gaps: their segments, and each one's part of the store. */
+/* Three tensors with gaps: their segments of the store. */
 static const co_segment tensors[] = {
     {0, 7, CO_PARAM_WEIGHT, false}, {16, 5, CO_PARAM_NORM, false}, {32, 3, CO_PARAM_BIAS, false}};
 
@@ -150,7 +148,7 @@ static void set_gaps(float *v)
             v[k] = 0;
 }
 
-/* Tensor `i` alone in a store, updated by another optimizer, must go the same way. */
+/* Tensor `i` alone in a store, updated by another optimizer, must get the same values. */
 static void check_tensor(const char *text, const co_store *together, size_t i, size_t steps)
 {
     const co_segment *segment = &tensors[i];
@@ -177,11 +175,11 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
     co_store_destroy(alone);
 }
 
-/* Norms are a tensor's own; weights, norms and biases decay each as they are told. */
+/* Norms are per tensor; weights, norms and biases each have their own weight decay. */
 static void update_of_tensor_is_independent_of_others(void **state)
 {
     static const struct {
-        const char *together, *alone[3]; /* as a weight: what the kind comes to */
+        const char *together, *alone[3]; /* settings that are equivalent for a weight */
     } cases[] = {
         {"{name: lars, lr: 3, weight_decay: 0.1}",
          {"{name: lars, lr: 3, weight_decay: 0.1}", "{name: lars, lr: 3, weight_decay: 0.1}",
@@ -232,7 +230,7 @@ static void update_of_tensor_is_independent_of_others(void **state)
     }
 }
 
-/* A store after three updates, whose gradients the rule changes in the update or before it. */
+/* A store after three updates; the rule is applied to gradients by the update or before it. */
 static co_store *updated_by_rule(const char *optimizer, co_grad_rule rule, bool before)
 {
     co_store *store = optim_test_store(GOLDEN_N);
@@ -293,7 +291,7 @@ static void update_of_part_of_tensor_is_refused(void **state)
     }
 }
 
-/* No direction to take the norm of: the plain step. */
+/* Where the norm is zero, the plain step. */
 static void update_of_zero_norm_is_finite(void **state)
 {
     static const struct {

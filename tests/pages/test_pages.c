@@ -1,6 +1,6 @@
 /*
- * test_pages.c - the pages against the program's own tables: docs/configuration.md has every key
- * once, with its default, and no other; docs/checkpoints.md says of each what a resume makes of it.
+ * test_pages.c - docs against the program's tables: docs/configuration.md has every key once, with
+ * its default, and no others; docs/checkpoints.md says for each what a resume does with a change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,10 +30,10 @@
 
 static const char *pages_source = "";
 
-/* A row of a table that has a column `key`; `owner` holds on for the rows below. */
+/* A row of a table with a column `key`; `owner` also applies to the rows below. */
 typedef struct pages_row {
     char owner[PAGES_CELL], key[PAGES_CELL], fallback[PAGES_CELL];
-    int found; /* how many of its keys the program knows */
+    int found; /* number of its keys that the program has */
 } pages_row;
 
 typedef struct pages_section {
@@ -65,7 +65,7 @@ static void pages_trim(char *cell)
         cell[n - 1] = '\0';
 }
 
-/* "| a | b |" to its cells; how many. */
+/* Splits "| a | b |" into cells; returns their number. */
 static int pages_cut(char (*cell)[PAGES_CELL], const char *line)
 {
     int n = 0;
@@ -88,7 +88,7 @@ static int pages_column(char (*cell)[PAGES_CELL], int n, const char *name)
     return -1;
 }
 
-/* The rows of the tables with keys between this heading and the next. */
+/* Collects the rows of tables with keys between this heading and the next. */
 static void pages_take(pages_section *out, const char *page, const char *heading)
 {
     char cell[PAGES_CELLS][PAGES_CELL], mark[128], owner[PAGES_CELL] = "every";
@@ -123,7 +123,7 @@ static void pages_take(pages_section *out, const char *page, const char *heading
     }
 }
 
-/* Whether a cell has `name` in backticks, by itself or before a colon. */
+/* Whether a cell has `name` in backticks, alone or before a colon. */
 static bool pages_has(const char *cell, const char *name)
 {
     char quoted[128];
@@ -138,7 +138,7 @@ static bool pages_has(const char *cell, const char *name)
     return false;
 }
 
-/* The same text but for backticks, or the same number. */
+/* The same text without backticks, or the same number. */
 static bool pages_equal(const char *cell, const char *fallback)
 {
     char plain[PAGES_CELL], *end, *other;
@@ -156,7 +156,7 @@ static bool pages_equal(const char *cell, const char *fallback)
     return end != plain && !*end && other != fallback && !*other && a == b;
 }
 
-/* Words stand for what no value says. */
+/* Whether a default that has no literal value is described in the expected words. */
 static bool pages_in_words(const co_key *key, const char *cell)
 {
     if (!key->fallback)
@@ -205,7 +205,7 @@ static void pages_check(pages_section *s, const char *heading, const char *owner
             pages_check_key(s, heading, owner, key);
 }
 
-/* A row of the page that names keys of an owner which the program does not have. */
+/* Rows that name keys which the program does not have. */
 static void pages_check_rest(const pages_section *s, const char *heading)
 {
     for (int i = 0; i < s->n; i++)
@@ -244,7 +244,7 @@ static void configuration_page_has_keys_of_maps(void **state)
     free(page);
 }
 
-/* Registries are arrays of pointers to structs of their own kinds. */
+/* Registries are arrays of pointers to structs of different types. */
 #define PAGES_REGISTRY(page, heading, type, registry, common)                                      \
     do {                                                                                           \
         static pages_section section;                                                              \
@@ -256,7 +256,7 @@ static void configuration_page_has_keys_of_maps(void **state)
         pages_check_rest(&section, heading);                                                       \
     } while (0)
 
-/* A plugin may say anew what its common keys are by default: `sgd` | `lr` | 0.01. */
+/* A plugin may override defaults of its common keys: `sgd` | `lr` | 0.01. */
 static void pages_check_plugin(pages_section *s, const char *heading, const char *name,
                                const co_key *keys, const co_key *common)
 {
@@ -291,7 +291,7 @@ static void configuration_page_has_keys_of_plugins(void **state)
     PAGES_REGISTRY(page, "## Strategies", co_strategy_ops, co_strategies, NULL);
     PAGES_REGISTRY(page, "### Compressed gradients", co_compressor_ops, co_compressors,
                    co_compressor_common_keys);
-    /* `residual` and `add` are no layers of one op each. */
+    /* `residual` and `add` are not layers of one op. */
     pages_take(&layers, page, "## Layers");
     for (const co_op *const *op = co_ops; *op; op++)
         if ((*op)->keys)
@@ -299,7 +299,7 @@ static void configuration_page_has_keys_of_plugins(void **state)
     free(page);
 }
 
-/* The table of docs/checkpoints.md: keys, and what a resume makes of a change of them. */
+/* The table of docs/checkpoints.md: keys, and what a resume does with a change of them. */
 static void checkpoints_page_has_every_key(void **state)
 {
     char *page = pages_read("checkpoints.md"), *from = strstr(page, "\n## Changed configs\n"), *end;

@@ -1,5 +1,5 @@
 /*
- * peer_model.c - our side of check_models.py: one network, one batch, every number that comes out.
+ * peer_model.c - Cohort's side of check_models.py: all results of one network on one batch.
  *
  *   peer_model auto|direct[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
  *
@@ -26,7 +26,7 @@ typedef struct peer {
     size_t n_out;
 } peer;
 
-/* Masks are those of our generator: nobody else can draw them. */
+/* Disables dropout, as PyTorch draws other masks. */
 static void peer_drop_nothing(const co_graph *graph)
 {
     for (int i = 0; i < graph->n_node; i++)

@@ -1,13 +1,13 @@
 /*
- * peer_safetensors.c - our side of peer_safetensors.py: write a file that it expects, or say what
- * is in a file that it wrote.
+ * peer_safetensors.c - Cohort's side of peer_safetensors.py: writes a file that the script checks,
+ * or prints the contents of a file that it wrote.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <cohort/safetensors.h>
 
-/* Element i of each tensor is i * 3 - 4, which every type but U8 holds; U8 wraps. */
+/* Element i of each tensor is i * 3 - 4, exact in every type but U8, which wraps. */
 static co_status peer_write(const char *path)
 {
     static const char *const metadata[] = {"format", "pt", NULL};
@@ -42,7 +42,7 @@ static co_status peer_write(const char *path)
     return co_safetensors_write(path, tensors, sizeof(tensors) / sizeof(tensors[0]), metadata);
 }
 
-/* One line a tensor: name, dtype, shape, SHA-256 of its bytes; then the metadata's format. */
+/* A line per tensor: name, dtype, shape, SHA-256 of its bytes; then the metadata's format. */
 static co_status peer_read(const char *path)
 {
     co_safetensors *file = NULL;

@@ -1,5 +1,5 @@
 /*
- * counted.c - what counts.sh counts the instructions of, and what a count depends on.
+ * counted.c - the programs whose instructions counts.sh counts, and the key of a count.
  *
  *   counted key                    "gcc-12.2.0 cpu-AVX2 oneDNN-2.6.3-AVX2", as one word
  *   counted allreduce BYTES TIMES  two ranks of shared memory in one thread, each in its turn
@@ -44,7 +44,7 @@ static int counted_key(void)
     return 0;
 }
 
-/* Both ranks post; then they take turns until both are done. */
+/* Both ranks post; then they alternate until both are done. */
 static co_status counted_turn(co_comm **rank, float **data, size_t count)
 {
     co_request *request[COUNTED_RANKS] = {NULL};

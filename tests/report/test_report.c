@@ -1,6 +1,6 @@
 /*
- * test_report.c - cells from the files of runs, what they say of each other, and tables and
- * scripts that hold any name.
+ * test_report.c - cells from the files of runs, comparisons between them, and tables and scripts
+ * that are safe for any name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ static int report_teardown(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         unlink(report_path(files[i]));
-    return rmdir(report_dir); /* fails when anything else was left behind */
+    return rmdir(report_dir); /* fails if anything else was left behind */
 }
 
 /* ---- cells ---- */
@@ -102,7 +102,7 @@ static void cell_of_finished_run_is_read(void **state)
     assert_true(cell.train_seconds == 2.5 && cell.samples_per_second == 1000);
     assert_true(cell.compute_seconds == 1.5 && cell.sync_seconds == 0.5);
     assert_true(cell.test_accuracy == 0.75 && cell.test_loss == 0.5 && cell.bytes_sent == 4096);
-    assert_int_equal(cell.n_point, 2); /* the end says nothing new */
+    assert_int_equal(cell.n_point, 2); /* the end adds none */
     assert_true(cell.point[0].train_seconds == 1.25 && cell.point[1].test_accuracy == 0.6);
     /* An average at the end has changed the weights. */
     report_write("metrics.jsonl", REPORT_METRICS
@@ -154,7 +154,7 @@ static void cell_damaged_file_is_named(void **state)
     assert_int_equal(co_cell_read(&cell), CO_E_DATA);
 }
 
-/* ---- beside each other ---- */
+/* ---- comparisons ---- */
 
 static co_cell report_done(const char *strategy, int ranks, double seconds)
 {
@@ -280,7 +280,7 @@ static void report_fill_seeds(co_report *report, co_cell *cell, co_cell_point (*
     co_report_relate(report);
 }
 
-/* In the part of `text` behind `section`. */
+/* Checks the order of two texts after `section`. */
 static void assert_order(const char *text, const char *section, const char *first,
                          const char *second)
 {
@@ -304,7 +304,7 @@ static void report_seeds_give_mean_and_standard_deviation(void **state)
     cell[5].state = CO_CELL_FAILED;
     strcpy(cell[5].why, "no luck");
     cell[5].test_accuracy = NAN;
-    /* Each seed against its own run on one rank. */
+    /* Each seed is compared with its own run on one rank. */
     assert_true(fabs(cell[4].speedup - 6.01 / 3) < 1e-12);
     assert_int_equal(co_report_write_tables(report_dir, &report), CO_OK);
     text = report_read("table.txt");
@@ -327,7 +327,8 @@ static void report_seeds_give_mean_and_standard_deviation(void **state)
     json_decref(table);
 }
 
-/* Titles name what was run; curves have their spread; legends stand as the curves end. */
+/* Titles name what was run; curves have their spread; legends are in the order in which the curves
+   end. */
 static void plots_titles_name_runs_and_seeds(void **state)
 {
     co_cell cell[4 * SEEDS];
@@ -355,7 +356,7 @@ static void plots_titles_name_runs_and_seeds(void **state)
     assert_order(text, "set output 'accuracy-time.'", "set yrange [0:", "plot"); /* from 0.3 */
     assert_null(strstr(text, "a vertical end"));
     co_free(text);
-    for (size_t i = 0; i < report.n_cell; i++) /* weights that were averaged after training */
+    for (size_t i = 0; i < report.n_cell; i++) /* weights averaged after training */
         point[i][1].train_seconds = point[i][0].train_seconds;
     assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
     text = report_read("plots.gp");
@@ -384,7 +385,7 @@ static void cell_null_is_unknown(void **state)
     co_cell_fini(&cell);
 }
 
-/* gnuplot, where it is here, has nothing to complain of. */
+/* gnuplot, if installed, accepts the script without a message. */
 static void plots_script_runs_in_gnuplot(void **state)
 {
     co_cell cell[4 * SEEDS];
@@ -416,7 +417,7 @@ static void plots_script_runs_in_gnuplot(void **state)
     unlink(report_path("words"));
 }
 
-/* Nothing done, nothing measured: no plot, which gnuplot would refuse to draw. */
+/* Without values there is no plot, as gnuplot refuses empty ones. */
 static void plots_without_values_are_left_out(void **state)
 {
     co_cell cell;

@@ -1,5 +1,4 @@
-/* test_report_metrics.c - the metrics that a config asks for, in tables and plots of comparisons.
- */
+/* test_report_metrics.c - configured metrics in tables and plots of comparisons. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +29,7 @@ static void write_file(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Whether a file has these texts, one after the other. */
+/* Checks that the file contains both texts, in this order. */
 static void assert_has(const char *name, const char *first, const char *second)
 {
     uint8_t *bytes = NULL;
@@ -44,7 +43,7 @@ static void assert_has(const char *name, const char *first, const char *second)
     co_free(bytes);
 }
 
-/* A run of values, which has no accuracy, and an R2 that is not defined. */
+/* A run with real-valued outputs: no accuracy, and an R2 that is undefined. */
 static void read_cell(co_cell *cell)
 {
     write_file("summary.json", "{\"train_seconds\": 2.5, \"test_accuracy\": null, "
@@ -104,7 +103,7 @@ static void plots_metrics_have_plots_of_their_own(void **state)
     assert_has("plots.gp", "set output 'mae.'", "Test mae after training");
     assert_has("plots.gp", "set output 'mae-time.'", "Test mae during training");
     assert_int_equal(co_fs_read(&bytes, &size, folder_path("plots.gp"), 1 << 20, CO_E_DATA), CO_OK);
-    assert_null(strstr((const char *)bytes, "set output 'r2")); /* without values no plot */
+    assert_null(strstr((const char *)bytes, "set output 'r2")); /* no plot without values */
     co_free(bytes);
     co_cell_fini(&cell);
 }

@@ -1,5 +1,5 @@
 /*
- * planted.c - planted SKIPPED PASSED FAILED: so many tests that end in these ways, for
+ * planted.c - planted SKIPPED PASSED FAILED: the given numbers of tests with these results, for
  * check_planted.sh.
  */
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /*
  * skips.c - the exit status of a cmocka program: 0 passed, 1 failed, 77 every test was skipped.
  *
- * cmocka counts a skipped test as one that passed, and its result is the number of failed tests: a
- * multiple of 256 would be a success, and 77 a skip. Linked into every test program in place of
- * cmocka's own two functions (the linker's --wrap), so that no test has to think of it.
+ * cmocka counts skipped tests as passed and returns the number of failed tests: a multiple of 256
+ * would be a success, and 77 a skip. Every test program is linked with this in place of cmocka's
+ * two functions (the linker's --wrap).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * compress_test.h - ranks as threads that add up given gradients under a strategy, and what each of
- * them got, kept and sent.
+ * compress_test.h - ranks as threads that sum given gradients under a strategy, with what each of
+ * them received, kept and sent.
  */
 #ifndef CO_TESTS_COMPRESS_TEST_H
 #define CO_TESTS_COMPRESS_TEST_H
@@ -12,11 +12,11 @@
 
 #include "core/rng.h"
 
-#define N         2000 /* of store */
+#define N         2000 /* of the store */
 #define STEPS     12
 #define MAX_RANKS 4
 
-/* With gaps, a vector, a scalar, and matrices that are wide and tall. */
+/* With gaps, a vector, a scalar, and wide and tall matrices. */
 static const co_store_tensor tensors[] = {
     {0, 10, 1},    {16, 10, 27},  {288, 40, 20}, {1088, 1, 1},
     {1104, 3, 50}, {1264, 40, 3}, {1392, 8, 75},
@@ -26,16 +26,16 @@ static const co_store_tensor tensors[] = {
 typedef struct job {
     const char *config;
     int ranks;
-    bool no_tensors; /* the store does not say what is in it */
+    bool no_tensors; /* the store has no list of tensors */
     bool low_rank;   /* each matrix has rank 2 */
-    int spoiled;     /* rank 1 has what is no number in this step; 0: never */
-    int gives_up;    /* rank 1 leaves in the middle of this step; 0: never */
+    int spoiled;     /* step in which rank 1's gradient is not finite; 0: never */
+    int gives_up;    /* step in the middle of which rank 1 leaves; 0: never */
 } job;
 
 typedef struct rank {
     rank_thread base;
     const job *job;
-    float sum[STEPS][N]; /* what the optimizer would get */
+    float sum[STEPS][N]; /* the optimizer's input */
     float memory[N];     /* at the end */
     bool has_memory;
     uint64_t bytes_sent;
@@ -61,7 +61,7 @@ static inline void gradient(float *out, const job *j, int index, int step)
         if (!j->low_rank || tensor->cols == 1)
             continue;
         co_rng_normal(v, &rng, 0, 2 * tensor->cols);
-        for (size_t i = 0; i < 2 * tensor->rows; i++) /* of all ranks in one space */
+        for (size_t i = 0; i < 2 * tensor->rows; i++) /* all ranks in one space */
             u[i] = (float)((int)(i * 7 + t) % 11 - 5);
         for (size_t i = 0; i < tensor->rows; i++)
             for (size_t k = 0; k < tensor->cols; k++)
@@ -72,7 +72,7 @@ static inline void gradient(float *out, const job *j, int index, int step)
             out[16 + i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
 }
 
-/* In pieces of this rank's own. */
+/* In pieces whose size depends on the rank. */
 static inline co_status announce(const strategy_test *t, int index)
 {
     const size_t piece = 160 * (size_t)(index + 1);
@@ -123,7 +123,7 @@ static inline void run_anyway(rank *out, const job *j)
     rank_threads_run(out, sizeof(*out), j->ranks, rank_run);
 }
 
-/* To the bit, but for what kind of no number it is. */
+/* Same bits, except that any NaN equals any other. */
 static inline void assert_same(const float *a, const float *b, const job *j)
 {
     for (size_t e = 0; e < N; e++)
@@ -132,7 +132,7 @@ static inline void assert_same(const float *a, const float *b, const job *j)
                      (double)a[e], (double)b[e]);
 }
 
-/* All ranks have the same sums. */
+/* Runs all ranks and checks that they have the same sums. */
 static inline void run(rank *out, const job *j)
 {
     run_anyway(out, j);

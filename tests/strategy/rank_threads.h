@@ -1,6 +1,6 @@
 /*
- * rank_threads.h - ranks as threads over shared memory, each with a strategy of its own: the test
- * says what a rank does, this runs all of them to their end, good or bad.
+ * rank_threads.h - runs ranks as threads over shared memory, each with its strategy, until all have
+ * ended or failed.
  */
 #ifndef CO_TESTS_RANK_THREADS_H
 #define CO_TESTS_RANK_THREADS_H
@@ -13,11 +13,11 @@
 #include "comm/shm/shm.h"
 #include "waits.h"
 
-/* A test's own rank begins with it. */
+/* First member of a test's own rank. */
 typedef struct rank_thread {
     int index;
-    co_status status;  /* how it ended ... */
-    char message[512]; /* ... and why, if badly */
+    co_status status;  /* the result */
+    char message[512]; /* of a failure */
     co_shm *shm;
     pthread_t thread;
     co_status (*run)(struct rank_thread *r, strategy_test *t, co_comm *comm); /* leaves t open */
@@ -39,7 +39,7 @@ static inline void *rank_thread_main(void *arg)
     return NULL;
 }
 
-/* `ranks` is an array of `n` of the test's own, `size` bytes each. */
+/* Runs the test's array of `n` ranks of `size` bytes each. */
 static inline void rank_threads_run(void *ranks, size_t size, int n,
                                     co_status (*run)(rank_thread *r, strategy_test *t,
                                                      co_comm *comm))

@@ -1,9 +1,9 @@
 /*
  * ranks.h - ranks as threads that minimise a sum of squares under a strategy, with plain SGD.
  *
- * Sample s pulls weight e towards sample_target(s, e): the gradient of its loss is w - target.
- * Step t has GLOBAL samples, cut among the ranks by `split`, so that the path of `sync` does not
- * depend on the cut.
+ * Sample s pulls weight e towards sample_target(s, e): the gradient of its loss is w - target. Step
+ * t has GLOBAL samples, divided among the ranks by `split`, so that the path of `sync` does not
+ * depend on the division.
  */
 #ifndef CO_TESTS_RANKS_H
 #define CO_TESTS_RANKS_H
@@ -20,10 +20,10 @@ typedef struct job {
     const char *config;
     int ranks, steps;
     int split[3][MAX_RANKS]; /* samples of each rank; step t uses row t % 3 */
-    bool same_samples;       /* all ranks take those of rank 0 */
+    bool same_samples;       /* all ranks use those of rank 0 */
     bool draws;              /* initial weights can be drawn again */
-    int gives_up;            /* rank 1 leaves before this step; 0: never */
-    bool early;              /* what is summed may be updated at once, where nobody has to wait */
+    int gives_up;            /* step before which rank 1 leaves; 0: never */
+    bool early;              /* update a summed range at once where no rank has to wait */
     co_device *device;       /* of the stores; NULL: the host */
 } job;
 
@@ -55,7 +55,7 @@ static inline co_status draw_weights(void *owner, uint64_t offset)
     return co_store_write(store, CO_STORE_PARAM, 0, N, param);
 }
 
-/* Plain SGD, where the weights are. */
+/* Plain SGD in the store's own memory. */
 static inline co_status update_range(void *owner, size_t begin, size_t end)
 {
     const co_store *store = owner;
@@ -65,7 +65,7 @@ static inline co_status update_range(void *owner, size_t begin, size_t end)
     return CO_OK;
 }
 
-/* Mean pull of a rank's samples at a step; 0 without any. */
+/* Mean gradient of a rank's samples at a step; 0 without samples. */
 static inline double mean_gradient(const job *j, int index, int step, size_t e, double w)
 {
     const int *split = j->split[step % 3];
@@ -104,7 +104,7 @@ static inline co_status rank_step(rank *r, strategy_test *t, int step)
         CO_TRY(co_strategy_grad_ready(t->strategy, N / 2, N));
     }
     CO_TRY(co_store_read(store, CO_STORE_BUFFER, 0, N_BUFFER, buffer));
-    for (size_t e = 0; e < N_BUFFER; e++) /* running statistics move with own samples */
+    for (size_t e = 0; e < N_BUFFER; e++) /* running statistics follow the rank's own samples */
         buffer[e] += (float)local;
     CO_TRY(co_store_write(store, CO_STORE_BUFFER, 0, N_BUFFER, buffer));
     CO_TRY(co_strategy_before_update(t->strategy, &at));
@@ -137,7 +137,7 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     return co_store_read(t->store, CO_STORE_BUFFER, 0, N_BUFFER, r->buffer);
 }
 
-/* All ranks to their end, good or bad. */
+/* Runs all ranks until they have ended or failed. */
 static inline void run_anyway(rank *ranks, const job *j)
 {
     for (int i = 0; i < j->ranks; i++)
@@ -168,7 +168,7 @@ static inline void assert_close(const float *got, const double *want, size_t n)
     }
 }
 
-/* Even, uneven, with ranks that have no samples in some steps or in all. */
+/* Even, uneven, and with ranks that have no samples in some or all steps. */
 static const job splits[] = {
     {.ranks = 1, .split = {{12}, {12}, {12}}},
     {.ranks = 2, .split = {{6, 6}, {6, 6}, {6, 6}}},

@@ -19,7 +19,7 @@ typedef struct strategy_test {
     co_strategy *strategy; /* NULL after a failure */
 } strategy_test;
 
-/* `text` as if read from bad.yaml. For threads too: asserts nothing. */
+/* `text` as if read from bad.yaml. Does not assert, so threads can call it. */
 static inline co_status strategy_test_open_on(strategy_test *out, const char *text, co_comm *comm,
                                               co_device *device, size_t n, size_t n_buffer)
 {

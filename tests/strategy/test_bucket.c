@@ -1,6 +1,4 @@
-/*
- * test_bucket.c - where buckets end.
- */
+/* test_bucket.c - bucket boundaries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +19,7 @@ static void bucket_size_is_rounded_to_whole_edges(void **state)
     assert_int_equal(co_bucket_elements(4096), (size_t)1 << 30);
 }
 
-/* Full buckets of 64 elements, 16 at both ends. */
+/* Full buckets of 64 elements, of 16 at both ends. */
 static void bucket_bounds_equal_worked_ones(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * test_compress.c - compressed gradients over shared memory, ranks as threads: what laws hold of
- * the sums, and what travels.
+ * test_compress.c - compressed gradients over shared memory, ranks as threads: properties of the
+ * sums, and bytes sent.
  */
 #include "strategy/compress_test.h"
 
@@ -34,7 +34,7 @@ static void compress_topk_of_all_elements_equals_sync(void **state)
         }
 }
 
-/* Of element e, over all steps: the gradients of all ranks, what was applied, what is kept. */
+/* Totals per element over all steps: gradients of all ranks, what was applied, what is kept. */
 typedef struct account {
     double gradient[N], sent[N], kept[N];
 } account;
@@ -92,7 +92,7 @@ static void powersgd_low_rank_gradient_is_exact(void **state)
         "warm_start: false, error_feedback: false}}",
         "strategy: {name: sync, bucket_mib: 0.001, compress: {name: powersgd, rank: 5, "
         "min_compression: 0}}",
-        /* any matrix has full rank */
+        /* no matrix has a higher rank */
         "strategy: {name: sync, compress: {name: powersgd, rank: 64, min_compression: 0}}",
     };
 
@@ -111,7 +111,7 @@ static void powersgd_low_rank_gradient_is_exact(void **state)
         }
 }
 
-/* Elements that no float of 16 bits can tell from each other are told by the sum over steps. */
+/* The residual makes up for rounding: sums over steps stay within one rounding error. */
 static void compress_half_rounding_errors_stay_bounded(void **state)
 {
     static const char *const configs[] = {"strategy: {name: sync, compress: bf16}",
@@ -126,14 +126,14 @@ static void compress_half_rounding_errors_stay_bounded(void **state)
             run(ranks, &j);
             take_account(&all, &j);
             for (size_t e = 0; e < N; e++) {
-                /* of the last rounding alone, of each rank and of the sum */
+                /* of the last rounding only, of each rank and of the sum */
                 assert_near(all.sent[e], all.gradient[e], c == 0 ? 0.1 : 0.0125, &j, e);
                 assert_near(all.kept[e], 0, c == 0 ? 0.1 : 0.0125, &j, e);
             }
         }
 }
 
-/* Beyond the type's largest number the rest comes later. */
+/* What exceeds the type's largest number is sent in later steps. */
 static void compress_half_overflow_is_sent_over_steps(void **state)
 {
     static const char text[] = "strategy: {name: sync, compress: fp16}";
@@ -183,7 +183,7 @@ static void topk_sends_largest_elements(void **state)
     assert_int_equal(sent, 100);
 }
 
-/* As a plain loop has it, in which elements are sorted. */
+/* Compared with a plain loop that sorts the elements. */
 static void topk_momentum_equals_plain_loop(void **state)
 {
     const job j = {.config = "strategy: {name: sync, compress: {name: topk, ratio: 0.05, "
@@ -211,7 +211,7 @@ static void topk_momentum_equals_plain_loop(void **state)
     assert_memory_equal(ranks[0].memory, e, sizeof(e));
 }
 
-/* Numbers of bytes as the documentation promises. */
+/* Numbers of bytes as documented. */
 static void compress_bytes_sent_equal_documentation(void **state)
 {
     const job topk = {.config = lossy[2], .ranks = 2};
@@ -232,7 +232,7 @@ static void compress_bytes_sent_equal_documentation(void **state)
     assert_int_equal(ranks[0].bytes_sent, STEPS * elements * 4);
 }
 
-/* Whoever does not know where tensors lie sends them whole. */
+/* Without a list of tensors the gradient is sent uncompressed. */
 static void powersgd_without_tensors_equals_sync(void **state)
 {
     const job j = {.config = lossy[5], .ranks = 2, .no_tensors = true};

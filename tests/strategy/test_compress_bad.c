@@ -1,6 +1,6 @@
 /*
- * test_compress_bad.c - compressed gradients where something is wrong: numbers that are none, a
- * rank that gives up, bad configs, no memory.
+ * test_compress_bad.c - failures of compressed gradients: values that are not finite, a rank that
+ * gives up, bad configs, no memory.
  */
 #include "strategy/compress_test.h"
 
@@ -13,7 +13,7 @@ static bool is_finite(const float *v, size_t n)
     return finite;
 }
 
-/* All ranks see in that step that something is wrong, and it is gone in the next. */
+/* All ranks see the bad value in its step, and none in the next. */
 static void compress_nan_does_not_stay_in_residual(void **state)
 {
     static const char *const configs[] = {
@@ -39,7 +39,7 @@ static void compress_nan_does_not_stay_in_residual(void **state)
                 fail_msg("%s, step %d", configs[c], step);
         for (int i = 0; i < 3; i++)
             assert_true(is_finite(ranks[i].memory, N));
-        /* What was spoiled is sent again. */
+        /* what was lost is sent again */
         assert_true(ranks[0].sum[STEPS - 1][16] != 0 || c < 6);
     }
 }

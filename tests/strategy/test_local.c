@@ -1,6 +1,6 @@
 /*
- * test_local.c - `local`: a period of one is `sync`; any other follows the equations in its head,
- * as a simulation of all ranks in one loop computes them; what goes over the wire; bad configs.
+ * test_local.c - `local`: a period of one equals `sync`; others follow the equations in local.c,
+ * compared with a simulation of all ranks in one loop; bytes sent; bad configs.
  */
 #include "strategy/ranks.h"
 
@@ -27,7 +27,7 @@ static void local_period_of_one_equals_sync(void **state)
     }
 }
 
-/* Until `start` it is sync, bit for bit. */
+/* Before `start` it is sync, bit for bit. */
 static void local_before_start_equals_sync(void **state)
 {
     (void)state;

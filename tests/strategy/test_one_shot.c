@@ -1,6 +1,6 @@
 /*
- * test_one_shot.c - `one-shot`: one average at the end, which leaves equal replicas as they are;
- * initial weights in common or of each rank's own.
+ * test_one_shot.c - `one-shot`: one average at the end, which leaves equal replicas unchanged;
+ * initial weights common or per rank.
  */
 #include "strategy/ranks.h"
 
@@ -22,7 +22,7 @@ static void one_shot_equals_one_long_local_round(void **state)
     }
 }
 
-/* Ranks that do the same end as one of them alone. */
+/* Ranks with the same samples end like a single one. */
 static void one_shot_of_equal_replicas_changes_nothing(void **state)
 {
     const job alone = {
@@ -43,7 +43,7 @@ static void one_shot_of_equal_replicas_changes_nothing(void **state)
                 j.split[row][i] = alone.split[row][0];
         run(ranks, &j);
         for (int i = 0; i < n; i++) {
-            if (n == 3) /* a third is not a float */
+            if (n == 3) /* a third is not exact in float */
                 assert_close(ranks[i].param, want, N);
             else
                 assert_same_bytes(ranks[i].param, one[0].param);

@@ -1,6 +1,6 @@
 /*
- * test_ssp.c - `ssp`, ranks as threads: one rank is slow, and no other is ever more than `bound`
- * steps ahead; a rank that never comes ends the wait of the others.
+ * test_ssp.c - `ssp`, ranks as threads: with one slow rank no other is ever more than `bound` steps
+ * ahead; a missing rank ends the others' wait.
  */
 #include "strategy/rank_threads.h"
 
@@ -20,14 +20,14 @@ typedef struct job {
     int stays_away; /* the step that SLOW never makes; 0: none */
     uint32_t timeout_ms;
     int bound;
-    _Atomic int begun[RANKS]; /* the step that a rank has begun */
-    _Atomic int made[RANKS];  /* steps that a rank has computed */
+    _Atomic int begun[RANKS]; /* the step a rank has begun */
+    _Atomic int made[RANKS];  /* steps a rank has computed */
 } job;
 
 typedef struct rank {
     rank_thread base;
     job *job;
-    int lead; /* the most steps ahead of the slowest when it began one */
+    int lead; /* largest lead over the slowest rank when beginning a step */
     uint64_t lack[MAX_BOUND + 1];
     float weight[2]; /* the first and the last, at the end */
 } rank;
@@ -41,7 +41,8 @@ static int slowest(const job *j)
     return least;
 }
 
-/* Until the others are as far ahead as they may be, however busy the machine is; not for ever. */
+/* Waits, within limits, until the others are as far ahead as allowed, however busy the machine
+   is. */
 static void fall_behind(const job *j, int step)
 {
     const int ahead = step + j->bound < STEPS ? step + j->bound : STEPS - 1;
@@ -51,10 +52,10 @@ static void fall_behind(const job *j, int step)
     for (int i = 0; i < RANKS; i++)
         while (i != SLOW && j->begun[i] < ahead && waits_more(start))
             ;
-    co_clock_sleep_us(3000); /* they have begun; most of them get as far as their wait, too */
+    co_clock_sleep_us(3000); /* the others have begun; most of them also reach their wait */
 }
 
-/* Plain SGD along a gradient of ones: each rank has a third of it. */
+/* Plain SGD with a gradient of ones, of which each rank has a third. */
 static co_status rank_step(rank *r, const strategy_test *t, int step)
 {
     const co_strategy_step at = {.step = (uint64_t)step, .local = 1, .global = RANKS};
@@ -117,7 +118,7 @@ static void ssp_any_bound_limits_lead_of_ranks(void **state)
             if (ranks[i].base.status != CO_OK)
                 fail_msg("bound %d, rank %d: %s", bound, i, ranks[i].base.message);
             assert_true(ranks[i].lead <= bound);
-            assert_true(i == SLOW || ranks[i].lead == bound); /* it is used, too */
+            assert_true(i == SLOW || ranks[i].lead == bound); /* the bound is used */
             for (int w = 0; w < 2; w++) /* steps are added in any order, chunk by chunk */
                 assert_true(fabsf(ranks[i].weight[w] + STEPS) < 0.01F);
             assert_memory_equal(ranks[i].lack, ranks[0].lack, sizeof(ranks[i].lack));
@@ -125,7 +126,7 @@ static void ssp_any_bound_limits_lead_of_ranks(void **state)
         for (int i = 0; i <= bound; i++)
             reads += ranks[0].lack[i];
         assert_int_equal(reads, RANKS * STEPS);
-        assert_true(ranks[0].lack[bound] >= STEPS / 2); /* the others wait for the slow one */
+        assert_true(ranks[0].lack[bound] >= STEPS / 2); /* the others wait for the slow rank */
     }
 }
 

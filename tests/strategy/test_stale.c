@@ -1,6 +1,6 @@
 /*
- * test_stale.c - `stale`: no delay is `sync`; a delay follows the equation in its head, as a
- * simulation of all ranks in one loop computes it; the race on request; a rank that gives up.
+ * test_stale.c - `stale`: no delay equals `sync`; a delay follows the equation in stale.c, compared
+ * with a simulation of all ranks in one loop; `racy`; a rank that gives up.
  */
 #include "strategy/ranks.h"
 
@@ -61,7 +61,7 @@ static void stale_sum_is_applied_k_steps_later(void **state)
         }
 }
 
-/* One rank has nobody to race with. Many end with the weights of rank 0, whatever they are. */
+/* One rank has none to race with. Several end with the weights of rank 0, whatever they are. */
 static void stale_racy_ranks_end_with_weights_of_rank_0(void **state)
 {
     const job alone = job_of(0, "strategy: {name: stale, racy: true}", STEPS);
@@ -83,8 +83,8 @@ static void stale_racy_ranks_end_with_weights_of_rank_0(void **state)
     }
 }
 
-/* Rank 1 never comes: rank 0 gets as far as it need not wait. Hooks are counted from 1, two a step:
-   before_update, after_update. */
+/* The number of the hook in which rank 0 waits for rank 1, which never comes. Counted from 1, two
+   per step: before_update, after_update. */
 static int hook_that_waits(const char *config)
 {
     co_shm *shm = NULL;
@@ -119,7 +119,7 @@ static void stale_sum_is_waited_for_where_used(void **state)
     assert_int_equal(hook_that_waits("strategy: {name: stale, racy: true}"), 2);
 }
 
-/* The others hear of it at once, with the cause, and do not wait for their timeout. */
+/* The others fail at once, with the cause, instead of after their timeout. */
 static void stale_failed_rank_ends_the_others(void **state)
 {
     job j = job_of(3, "strategy: {name: stale, k: 2}", 100);

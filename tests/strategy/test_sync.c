@@ -1,6 +1,6 @@
 /*
- * test_sync.c - `sync` over shared memory, ranks as threads: the same start, the exact sum on
- * every rank whatever was announced when, ranks without samples, a rank that gives up.
+ * test_sync.c - `sync` over shared memory, ranks as threads: common initial weights, the exact sum
+ * on every rank for any order of ready ranges, ranks without samples, a rank that gives up.
  */
 #include "strategy/rank_threads.h"
 
@@ -21,7 +21,7 @@ typedef struct job {
 typedef struct rank {
     rank_thread base;
     const job *job;
-    const char *wrong; /* what is not as it should be; NULL: all is well */
+    const char *wrong; /* the failed check; NULL: none */
 } rank;
 
 /* Small whole numbers: every sum is exact. Rank 2 has no samples in odd steps. */
@@ -37,7 +37,8 @@ static float gradient(int index, int step, size_t e)
                : 0;
 }
 
-/* Gradients become known piece by piece, as backward goes on; before that they are nonsense. */
+/* Reports the gradient ready piece by piece, as backward does; elements not ready yet hold
+   garbage. */
 static co_status announce(const strategy_test *t, int index, int step)
 {
     float *grad = t->store->grad;
@@ -47,7 +48,7 @@ static co_status announce(const strategy_test *t, int index, int step)
         grad[e] = has_samples(index, step) ? -1e9F : 0;
     if (!has_samples(index, step))
         return CO_OK;
-    /* Each rank in other pieces; rank 3 says nothing of the last. */
+    /* Each rank in other pieces; rank 3 does not report the last. */
     for (size_t i = 1; begin < N; i++) {
         size_t end = begin + (size_t)(index + 1) * 16 * i;
 
@@ -158,7 +159,7 @@ static void sync_mean_divides_by_ranks(void **state)
     }
 }
 
-/* The others hear of it at once, with the cause, and do not wait for their timeout. */
+/* The others fail at once, with the cause, instead of after their timeout. */
 static void sync_failed_rank_ends_the_others(void **state)
 {
     const job j = {.config = CONFIG, .ranks = 3, .gives_up = true};

@@ -1,6 +1,6 @@
 /*
- * test_sync_order.c - what `sync` asks of the communicator, and when: a transport that writes
- * down every operation and sums nothing.
+ * test_sync_order.c - which operations `sync` posts, and when. Uses a transport that records every
+ * operation and sums nothing.
  */
 #include "strategy/strategy_test.h"
 
@@ -93,7 +93,7 @@ static void open_sync(strategy_test *t, recorder *r, const char *text)
         fail_msg("%s", co_error_message());
 }
 
-/* Waits cannot end here, so that what was posted is what the strategy posted before it waited. */
+/* Waits time out here, so what was posted is what the strategy posts before it waits. */
 static void expect_all_posted(strategy_test *t, recorder *r, co_reduce_op op)
 {
     static const size_t end[] = {0, 16, 80, 144, 160};
@@ -185,7 +185,7 @@ static void sync_without_samples_posts_all_before_update(void **state)
     expect_clean_close(&t, &r, true);
 }
 
-/* A hole must not let an unfinished range out. */
+/* A range after a gap must not be sent. */
 static void sync_range_after_gap_is_not_posted(void **state)
 {
     recorder r = make_recorder();
@@ -235,7 +235,7 @@ static co_comm *nobody_is_local(co_comm *comm)
     return NULL;
 }
 
-/* The first bucket, a quarter of one: of 4 MiB where all share memory, else of 1. */
+/* The first bucket is a quarter of the bucket size: 4 MiB where all ranks share memory, else 1. */
 static void sync_buckets_between_hosts_are_smaller(void **state)
 {
     const size_t n = (size_t)3 << 20; /* 12 MiB */

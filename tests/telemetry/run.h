@@ -1,4 +1,4 @@
-/* run.h - a small run that never took place, event by event. */
+/* run.h - events of an imaginary small run. */
 #ifndef TESTS_TELEMETRY_RUN_H
 #define TESTS_TELEMETRY_RUN_H
 

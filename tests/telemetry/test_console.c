@@ -1,7 +1,7 @@
 /*
- * test_console.c - the console as a file, a terminal and a closed pipe see it.
+ * test_console.c - console output to a file, a terminal and a closed pipe.
  *
- * Each case runs in a child whose standard output is the thing in question.
+ * Each case runs in a child whose standard output is one of these.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static co_status console_emit(co_sink *sink, const co_event *event)
     return sink->ops->event(sink, event);
 }
 
-/* Half a second of steps, or more where the machine is busy. */
+/* Steps over half a second, or more on a busy machine. */
 static co_status console_steps(co_sink *sink, uint64_t first, uint64_t stride)
 {
     for (uint64_t i = 1; i <= 50; i++) {
@@ -63,7 +63,7 @@ static co_status console_short_run(void)
     return st;
 }
 
-/* An epoch whose ranks are shown apart, with a test split and without. */
+/* Epochs listed by rank, with and without a test split. */
 static co_status console_ranks_run(void)
 {
     const co_rank_figures ranks[] = {{1.3102, 0.5581, 0.6449, 0.7991},
@@ -83,7 +83,8 @@ static co_status console_ranks_run(void)
     return st;
 }
 
-/* An epoch of four steps as lines: waits of a fifth, a step without samples, 100 classes. */
+/* An epoch of four steps as lines: a fifth of the time waiting, a step without samples, 100
+   classes. */
 static co_status console_lines_run(void)
 {
     co_run_info info = run_info;
@@ -117,7 +118,7 @@ static co_status console_lines_run(void)
     return st;
 }
 
-/* An epoch that waits for its samples, and one that does not. */
+/* An epoch that waits for data, and one that does not. */
 static co_status console_bound_run(void)
 {
     co_run_info info = run_info;
@@ -141,7 +142,7 @@ static co_status console_bound_run(void)
     return st;
 }
 
-/* The end of the ninth epoch and a part of the tenth, by ranks that were started in the ninth. */
+/* The end of the ninth epoch and part of the tenth, by ranks started in the ninth. */
 static co_status console_resumed_run(void)
 {
     co_run_info info = run_info;
@@ -162,7 +163,7 @@ static co_status console_resumed_run(void)
     return st;
 }
 
-/* `run` with `fd` as standard output; returns the child. */
+/* Runs `run` in a child with `fd` as standard output; returns the child. */
 static pid_t console_start_run(int fd, co_status (*run)(void))
 {
     pid_t pid;
@@ -304,7 +305,7 @@ static void console_lines_to_full_device_are_an_error(void **state)
     close(fd);
 }
 
-/* What the terminal shows at a drawing: the text behind the last "\r\033[K". */
+/* How often `word` occurs in `text`. */
 static int console_count(const char *text, const char *word)
 {
     int n = 0;
@@ -314,7 +315,7 @@ static int console_count(const char *text, const char *word)
     return n;
 }
 
-/* Returns the seconds that it took. */
+/* Returns the seconds it took. */
 static double console_on_terminal(char *seen, unsigned short width, co_status (*run)(void))
 {
     const uint64_t start_ns = co_clock_ns();
@@ -338,13 +339,13 @@ static void console_on_terminal_draws_bar(void **state)
 
     (void)state;
     seconds = console_on_terminal(seen, 120, console_short_run);
-    /* At most ten a second, however long half a second is on a busy machine. */
+    /* At most ten drawings a second, however long half a second is on a busy machine. */
     assert_in_range(console_count(seen, "% "), 2, (int)(seconds * 10) + 1);
     assert_non_null(strstr(seen, "24,310 samples/s  loss 0.512  acc 0.823"));
     assert_non_null(strstr(seen, " left"));
     assert_non_null(strstr(seen, "[###"));
     assert_non_null(strstr(seen, "\r\033[Kepoch  1/10  loss 0.512"));
-    /* Finished cleanly: the last thing is a whole line. */
+    /* Ends with a complete line. */
     assert_int_equal(seen[strlen(seen) - 1], '\n');
 }
 
@@ -375,7 +376,7 @@ static void console_narrow_terminal_is_not_wrapped(void **state)
     }
 }
 
-/* What earlier ranks have taken is no part of this epoch's time, nor of the pace. */
+/* Time taken by earlier ranks counts neither for this epoch nor for the pace. */
 static void console_resumed_run_counts_from_its_step(void **state)
 {
     static char seen[SEEN_MAX];
@@ -389,7 +390,7 @@ static void console_resumed_run_counts_from_its_step(void **state)
         char *unit;
         const double left = strtod(at += strlen("  acc 0.823  "), &unit);
 
-        /* 640 steps at least, of 10 ms at least */
+        /* at least 640 steps of at least 10 ms */
         assert_true(strncmp(unit, " s left", 7) != 0 || left >= 6.4);
     }
     assert_true(drawn >= 2);

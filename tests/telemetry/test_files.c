@@ -1,6 +1,6 @@
 /*
- * test_files.c - metrics.jsonl and summary.json: every line parses, numbers come back, a full disk
- * is an error that leaves whole lines and no half summary.
+ * test_files.c - metrics.jsonl and summary.json: every line parses, numbers read back, and a full
+ * disk is an error that leaves complete lines and no partial summary.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static int files_teardown(void **state)
     (void)state;
     unlink(files_path("metrics.jsonl"));
     unlink(files_path("summary.json"));
-    return rmdir(files_dir); /* fails when anything else was left behind */
+    return rmdir(files_dir); /* fails if anything else was left behind */
 }
 
 static double files_number(const json_t *object, const char *key)
@@ -63,7 +63,7 @@ static const char *files_text(const json_t *object, const char *key)
     return text;
 }
 
-/* Line `n` of metrics.jsonl as an object; NULL behind the last one. */
+/* Line `n` of metrics.jsonl as an object; NULL after the last. */
 static json_t *files_line(int n)
 {
     char line[4096];
@@ -266,7 +266,7 @@ static void summary_has_every_field(void **state)
     assert_null(json_object_get(object, "test_accuracy"));
     json_decref(object);
 
-    last.train_loss = last.train_accuracy = (double)NAN; /* of no sample */
+    last.train_loss = last.train_accuracy = (double)NAN; /* without samples */
     last.train_seconds = 0;
     assert_int_equal(co_summary_write(files_dir, &summary), CO_OK);
     object = json_load_file(files_path("summary.json"), JSON_REJECT_DUPLICATES, NULL);

@@ -1,4 +1,4 @@
-/* test_format.c - counts, times and sizes as people read them. */
+/* test_format.c - counts, times and sizes in readable form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * test_tensorboard.c - event files, read back by a reader of its own: every record has its length
- * and checksums, every figure its name, step and value.
+ * test_tensorboard.c - event files, parsed independently: every record has its length and
+ * checksums, every figure its name, step and value.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -31,12 +31,11 @@ typedef struct board_figure {
 typedef struct board {
     size_t records, n;
     bool has_version;
-    uint64_t goes_on; /* step of the start of a session; 0: none */
+    uint64_t goes_on; /* step at which a session starts; 0: none */
     board_figure figure[32];
 } board;
 
-/* CRC-32C by its polynomial, most significant bit first on reversed bits: not as the sink has it.
- */
+/* Bitwise CRC-32C, most significant bit first on reversed bits, unlike the sink's. */
 static uint32_t board_reversed(uint32_t v, int bits)
 {
     uint32_t out = 0;
@@ -87,7 +86,7 @@ static uint64_t board_varint(const uint8_t **at)
     }
 }
 
-/* A field's number; `inner` and `size` of a field of bytes, `number` of any other. */
+/* Returns a field's number; `inner` and `size` of a bytes field, `number` of any other. */
 static unsigned board_field(const uint8_t **at, const uint8_t **inner, uint64_t *number)
 {
     const uint64_t key = board_varint(at);
@@ -155,7 +154,7 @@ static void board_event(board *b, const uint8_t *at, const uint8_t *end)
     assert_ptr_equal(at, end);
 }
 
-/* The only event file of the folder, which is removed. */
+/* Reads and removes the only event file of the folder. */
 static void board_read(board *b)
 {
     DIR *dir = opendir(folder_path("."));
@@ -211,7 +210,7 @@ static co_status board_write(uint64_t first_step, co_board_names names)
     event.test_samples_per_second = 40000;
     event.test_step_seconds = 0.25;
     if (names == CO_BOARD_COHORT)
-        event.train_loss = (double)NAN; /* of no sample */
+        event.train_loss = (double)NAN; /* without samples */
     if (st == CO_OK)
         st = sink->ops->event(sink, &event);
     sink->ops->close(sink);
@@ -235,7 +234,7 @@ static void tensorboard_file_reads_back(void **state)
     assert_true(board_at(&b, "epoch/test_accuracy", 469) == 0.8612f);
     assert_true(board_at(&b, "epoch/samples_per_second", 469) == 24310.4f);
     for (size_t i = 0; i < b.n; i++)
-        assert_string_not_equal(b.figure[i].tag, "epoch/train_loss"); /* it is not a number */
+        assert_string_not_equal(b.figure[i].tag, "epoch/train_loss"); /* NaN */
 }
 
 static void tensorboard_imagenet_names_are_used(void **state)
@@ -257,7 +256,7 @@ static void tensorboard_imagenet_names_are_used(void **state)
     assert_true(board_at(&b, "Top1/val", 1) == 86.12f);
     assert_true(board_at(&b, "Top5/val", 1) == 99);
     assert_true(board_at(&b, "Lr", 1) == 0.01f);
-    /* behind step 500, in the second epoch, which is written anew */
+    /* after step 500, in the second epoch, which is written again */
     assert_int_equal(board_write(500, CO_BOARD_IMAGENET), CO_OK);
     board_read(&b);
     assert_int_equal(b.goes_on, 2);
@@ -276,7 +275,7 @@ static void tensorboard_resumed_run_names_its_step(void **state)
     assert_true(board_at(&b, "train/loss", 302) == (float)(1.0 / 302));
 }
 
-/* What fits stays whole. */
+/* What fits is complete. */
 static void tensorboard_full_disk_leaves_whole_records(void **state)
 {
     struct rlimit old, small;

@@ -1,5 +1,4 @@
-/* levels.h - the tables of arithmetic of this machine, one for each of its levels of instructions.
- */
+/* levels.h - the co_vector_ops of this machine, one for each supported instruction set. */
 #ifndef CO_TESTS_TENSOR_LEVELS_H
 #define CO_TESTS_TENSOR_LEVELS_H
 
@@ -14,7 +13,7 @@
 #include "core/rng.h"
 #include "tensor/vector.h"
 
-/* How many there are. */
+/* Returns how many there are. */
 static inline size_t levels_list(const co_vector_ops *out[CO_ISA_LEVELS])
 {
     size_t n = 0;
@@ -28,7 +27,7 @@ static inline size_t levels_list(const co_vector_ops *out[CO_ISA_LEVELS])
     return n;
 }
 
-/* Normal numbers. */
+/* Normally distributed values. */
 static inline void levels_fill(float *x, size_t n, uint64_t seed)
 {
     const co_rng rng = {.seed = seed, .stream = CO_RNG_TEST};

@@ -1,6 +1,6 @@
 /*
- * test_matrix.c - products of ext/vector.h: near plain double sums, and the same bits at every
- * level of instructions.
+ * test_matrix.c - matrix products of ext/vector.h: close to double sums, and the same bits with
+ * every instruction set.
  */
 #include <math.h>
 

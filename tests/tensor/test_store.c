@@ -1,4 +1,4 @@
-/* test_store.c - the flat store: placing, alignment, failure of every allocation. */
+/* test_store.c - the flat store: placement, alignment, failure of every allocation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

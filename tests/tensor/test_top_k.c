@@ -1,5 +1,4 @@
-/* test_top_k.c - top_k of ext/vector.h: the k largest against a sort of all: sizes, ties, zeros,
- * what is no number. */
+/* test_top_k.c - top_k of ext/vector.h against sorting: sizes, ties, zeros, NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ static int by_index(const void *a, const void *b)
 static void check_level(const co_vector_ops *vector, size_t n, size_t k)
 {
     const size_t room = vector->top_k_room(k);
-    /* A word behind the room is not touched. */
+    /* The word after the room must not change. */
     uint32_t *memory = co_calloc(room + 1, sizeof(*memory));
 
     assert_non_null(memory);
@@ -86,7 +85,7 @@ static void top_k_any_size_is_sorted_prefix(void **state)
     }
 }
 
-/* Few different sizes, of both signs. */
+/* Few distinct magnitudes, of both signs. */
 static void top_k_ties_takes_the_first(void **state)
 {
     (void)state;
@@ -104,7 +103,7 @@ static void top_k_ties_takes_the_first(void **state)
     check(1000, 10);
 }
 
-/* Where the sample says nothing of the rest: it may look at some places alone. */
+/* Inputs that a sample of the elements misrepresents. */
 static void top_k_unlike_sample_is_exact(void **state)
 {
     (void)state;
@@ -118,7 +117,7 @@ static void top_k_unlike_sample_is_exact(void **state)
         x[i] = i < MOST / 2 ? 1e-20F : (float)i;
     check(MOST, 3000);
     for (size_t i = 0; i < MOST; i++)
-        x[i] = (float)(i % 16 == 5) * (float)i; /* of one place in each line */
+        x[i] = (float)(i % 16 == 5) * (float)i; /* nonzero at one place of each line only */
     check(MOST, 3000);
 }
 

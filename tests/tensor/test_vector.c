@@ -1,6 +1,7 @@
 /*
- * test_vector.c - ext/vector.h on the host: every table of this machine against plain loops, bit by
- * bit, for all lengths around the lanes of a vector, at any alignment, with infinities and NaNs.
+ * test_vector.c - ext/vector.h on the host: each instruction set of this machine against plain
+ * loops, bit by bit, for all lengths around the vector width, at any alignment, with infinities and
+ * NaNs.
  */
 #include <float.h>
 #include <math.h>
@@ -16,12 +17,11 @@ static const size_t lengths[] = {0,  1,  2,  3,  7,  8,   9,   15,  16,  17,   3
                                  33, 47, 63, 64, 65, 127, 511, 512, 513, 1024, 1031, MOST};
 #define N_LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
-/* What an operation has made and what it should have; arrays it reads; [0, at) and [at + n, ROOM)
-   of all are nobody's business. */
+/* Results and expected results, and arrays read; [0, at) and [at + n, ROOM) must not change. */
 static float got[ROOM], want[ROOM], a[ROOM], b[ROOM];
 static uint16_t half_got[ROOM], half_want[ROOM], half[TERMS * ROOM];
 
-/* One call: of what, where, how many. */
+/* One call: implementation, offset, length. */
 typedef struct spot {
     const co_vector_ops *vector;
     size_t at, n;
@@ -211,7 +211,7 @@ static void check_results(const spot *s)
     check_max(s, a + s->at);
 }
 
-/* As narrow says it, element by element. */
+/* `narrow` element by element, by its definition. */
 static void narrow_plainly(uint16_t *out, const float *x, float *kept, bool more, size_t n,
                            co_dtype dtype)
 {
@@ -379,7 +379,7 @@ static void vector_positions_equal_plain_loops(void **state)
     each_spot(check_positions);
 }
 
-/* The first is plain C; that of the process is the last. */
+/* The first is plain C, the last is the process's. */
 static void vector_levels_are_in_order(void **state)
 {
     const co_vector_ops *vector[CO_ISA_LEVELS];

@@ -1,4 +1,4 @@
-/* test_arguments.c - what a program brings to a model and an optimizer in arrays of its own. */
+/* test_arguments.c - arrays that a program passes to a model and an optimizer. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <cohort/train.h>
 
 #define CLASSES 10
-#define COUNT   67 /* not a multiple of any vector */
+#define COUNT   67 /* not a multiple of any vector length */
 
 typedef struct arrays {
     co_model *model;
@@ -125,7 +125,7 @@ static void model_mismatched_field_is_refused(void **state)
     batch.field[1].dtype = CO_I64;
     assert_refused(co_model_evaluate(&result, a.model, &batch),
                    "samples of the field 'label' are () of i64; the network takes () of i32");
-    batch = a.batch; /* in another order, and with one that nobody asks for */
+    batch = a.batch; /* in another order, and with an extra field */
     batch.field[0] = (co_field){"weight", CO_F64, {1, {3}}, NULL};
     batch.field[2] = a.batch.field[0];
     assert_int_equal(co_model_evaluate(&result, a.model, &batch), CO_OK);
@@ -133,7 +133,8 @@ static void model_mismatched_field_is_refused(void **state)
     co_model_destroy(a.model);
 }
 
-/* Losses of values: what forward gives is PyTorch's mean over all elements, and training learns. */
+/* For losses of values, forward returns PyTorch's mean over all elements, and training reduces
+   it. */
 static void model_of_values_learns_like_pytorch(void **state)
 {
     static const char *const losses[] = {"mse_loss", "bce_with_logits_loss"};
@@ -200,7 +201,7 @@ static void model_predict_bad_arguments_are_refused(void **state)
     co_model_destroy(a.model);
 }
 
-/* As the header says: nobody looks at the values. */
+/* As documented, values are not checked. */
 static void model_nan_input_is_passed_on(void **state)
 {
     float score[CLASSES];

@@ -1,6 +1,6 @@
 /*
- * test_callback.c - what a program is called for in a run: after each step, where it may stop the
- * run, and for lines that would be printed.
+ * test_callback.c - a program's callbacks: after each step, where it may stop the run, and for log
+ * lines.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,13 +20,13 @@
 
 #include "folder.h"
 
-/* 40 samples in batches of 10: 4 steps an epoch. */
+/* 40 samples in batches of 10: 4 steps per epoch. */
 static const char config[] =
     "layers: [flatten, {linear: 16}, relu, {linear: 4}]\n"
     "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 40}\n"
     "batch: 10\nepochs: 3\nevaluate_every: 3\noptimizer: {name: adam, lr: 0.01}\nthreads: 1\n";
 
-/* Seen by all ranks. */
+/* Shared by all ranks. */
 typedef struct calls {
     atomic_int n[2], lines;
     uint64_t stop_at; /* 0: never */
@@ -48,7 +48,7 @@ static int reset(void **state)
     return 0;
 }
 
-/* Rank 1 alone wants to stop. */
+/* Only rank 1 asks to stop. */
 static bool on_step(void *arg, const co_step_info *info)
 {
     calls *c = arg;
@@ -103,8 +103,7 @@ static void callback_that_never_stops_sees_every_step(void **state)
     assert_false(file_has("whole/summary.json", "stopped_by"));
 }
 
-/* In the middle of an epoch, and after its last step; with each strategy, where ranks run on their
-   own, too. */
+/* Within an epoch and at its end, for strategies that synchronize in every step or rarely. */
 static void callback_of_one_rank_stops_all_after_the_same_step(void **state)
 {
     static const char *const strategies[] = {"strategy=sync", "strategy=local"};
@@ -155,7 +154,7 @@ static void on_line(void *arg, co_log_level level, int rank, const char *line)
         c->wrong = true;
 }
 
-/* A run that says something: it continues another. */
+/* A resumed run, because it logs. */
 static void log_taken_leaves_standard_streams_alone(void **state)
 {
     const char *const half[] = {"max_steps=5", NULL};

@@ -1,6 +1,7 @@
 /*
- * test_ema.c - the moving average of the weights: its formula over whole runs, the same on any
- * number of ranks, measured and saved, and refused where ranks differ.
+ * test_ema.c - the moving average of the weights: its formula over whole runs, on any number of
+ * ranks; that it is evaluated and saved; and that it is rejected where ranks have different
+ * weights.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -93,7 +94,8 @@ static void load_initial(weights *out)
     load(out, path);
 }
 
-/* The weights after each step, from runs of so many steps, averaged here. */
+/* Compares with an average computed here from the weights after each step, from runs of that many
+   steps. */
 static void check_formula(const char *ema, double decay, bool warmup, int every, int ranks)
 {
     static weights initial, now, found;
@@ -157,7 +159,7 @@ static void ema_saved_weights_are_those_measured(void **state)
         }
 }
 
-/* The average watches: training goes on with the weights that it would have had without. */
+/* The average does not affect training. */
 static void ema_on_or_off_trains_same_weights(void **state)
 {
     static const char *const strategies[] = {"strategy=sync", "strategy=threads"};

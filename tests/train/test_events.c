@@ -1,6 +1,6 @@
 /*
- * test_events.c - step events say what the last steps came to, over all ranks: against the ranks'
- * own figures, against events of single steps, and against the clock of the run.
+ * test_events.c - step events report the last steps over all ranks; compared with the ranks' own
+ * figures, with events of single steps, and with the run's clock.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 #define MAX_EVENTS 64
 #define MAX_RANKS  4
 
-/* 100 samples of 64 bytes in batches of 16: 7 steps an epoch, the last of 4 samples. */
+/* 100 samples of 64 bytes in batches of 16: 7 steps per epoch, the last with 4 samples. */
 #define SAMPLES 100
 #define BATCH   16
 #define STEPS   7
@@ -40,7 +40,7 @@ typedef struct figures {
     int step, steps, epoch;
     bool rank0;
     double loss, accuracy, rate, seconds, read_samples, read_bytes;
-    double rank_loss[MAX_RANKS]; /* of an epoch, with log: ranks; NaN: null */
+    double rank_loss[MAX_RANKS]; /* of an epoch, with `log: ranks`; NaN: null */
 } figures;
 
 typedef struct journal {
@@ -125,11 +125,11 @@ static void clear(void)
 
 static void close_to(double a, double b)
 {
-    if (!(fabs(a - b) <= 2e-8 * (1 + fabs(b)))) /* nine digits are written */
+    if (!(fabs(a - b) <= 2e-8 * (1 + fabs(b)))) /* files have nine digits */
         fail_msg("%.12g and %.12g", a, b);
 }
 
-/* An epoch is one step of all 100 samples, which the ranks share as `part` says. */
+/* An epoch is one step of all 100 samples, divided among ranks as in `part`. */
 static void check_ranks(int ranks, const char *extra, const char *partition, const int *part)
 {
     const char *const set[] = {extra,       partition,     "batch=100", "epochs=4",
@@ -174,7 +174,7 @@ static void events_step_figures_are_means_over_samples(void **state)
     check_ranks(3, "strategy=sync", "partition={kind: random, ratios: [0.6, 0, 0.4]}", empty);
 }
 
-/* Of the events of single steps, what any other number of steps comes to. */
+/* Check events of `every` steps against the events of single steps. */
 static void check_windows(const journal *ones, const journal *j, int every)
 {
     assert_int_equal(ones->steps, 3 * STEPS);
@@ -198,7 +198,7 @@ static void check_windows(const journal *ones, const journal *j, int every)
     }
 }
 
-/* Across the ends of epochs, and of a run that stops in between and goes on, on `later` ranks. */
+/* Spans that cross epochs, and the end of a run that is resumed on `later` ranks. */
 static void check_spans(int ranks, int later, const char *extra)
 {
     const char *const single[] = {extra, "log_every=1", NULL};
@@ -218,7 +218,7 @@ static void check_spans(int ranks, int later, const char *extra)
         close_to(whole.epoch[e].loss, ones.epoch[e].loss);
     if (ranks == later)
         check_windows(&ones, &parts, 3);
-    /* the steps before the cut are the same on any ranks, those behind it up to rounding */
+    /* steps before the cut are the same on any ranks, those after it up to rounding */
     assert_int_equal(parts.steps, whole.steps);
     assert_int_equal(parts.step[1].steps, 3);
     assert_true(fabs(parts.step[1].loss - whole.step[1].loss) < 1e-5);
@@ -239,7 +239,7 @@ static void events_cover_steps_since_last_one(void **state)
     check_spans(2, 2, "accumulate=2");
 }
 
-/* With shards, digit for digit on any ranks. */
+/* With shards every digit is the same on any ranks. */
 static void events_with_shards_are_same_on_any_ranks(void **state)
 {
     const char *const set[] = {"shards=4", "log_every=3", NULL};
@@ -257,7 +257,7 @@ static void events_with_shards_are_same_on_any_ranks(void **state)
     clear();
 }
 
-/* Rounds of 7 steps, which are epochs too; an event is due every 3 steps. */
+/* Rounds of 7 steps, which is also an epoch; an event is due every 3 steps. */
 static void events_between_rounds_are_of_rank_0(void **state)
 {
     const char *const set[] = {"strategy={name: local, period: 7}", "log_every=3", "log=ranks",
@@ -283,7 +283,7 @@ static void events_between_rounds_are_of_rank_0(void **state)
     clear();
 }
 
-/* A single rank is all ranks. */
+/* With one rank, rank 0's figures are those of all ranks. */
 static void events_without_synchronization_are_of_rank_0(void **state)
 {
     static const char *const strategies[] = {"strategy=one-shot", "strategy=hogwild",
@@ -309,8 +309,8 @@ static void events_without_synchronization_are_of_rank_0(void **state)
         }
 }
 
-/* The times that the rates are of make up the time of training, so a slow step is in one of them;
-   and what is read is what is stored. */
+/* The spans that the rates refer to add up to the training time, so a slow step is in one of them;
+   and the bytes read are those stored. */
 static void events_rates_are_of_steps_since_last_one(void **state)
 {
     const char *const set[] = {"log_every=3", NULL};
@@ -334,7 +334,7 @@ static void events_rates_are_of_steps_since_last_one(void **state)
         assert_true(i == 0 || seconds >= j.step[i - 1].seconds * (1 - 1e-6));
         assert_true(fabs(j.step[i].read_bytes - 64 * j.step[i].read_samples) <=
                     1e-6 * j.step[i].read_bytes);
-        assert_true(read >= trained * (1 - 1e-6)); /* and ahead */
+        assert_true(read >= trained * (1 - 1e-6)); /* the loader reads ahead */
     }
     clear();
 }

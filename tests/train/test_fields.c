@@ -1,7 +1,7 @@
 /*
- * test_fields.c - what is learned besides classes: values, and labels that are there or not, from
- * arrays in a safetensors file. Both get good, any number of ranks gives the same bits, and what
- * has no accuracy says so.
+ * test_fields.c - training on values and on binary labels, from arrays in a safetensors file: both
+ * converge, any number of ranks gives the same bits, and accuracy is reported only where it is
+ * defined.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static float draw(uint32_t *state)
     return (float)(*state >> 8) * (2.0f / 16777216.0f) - 1.0f;
 }
 
-/* A product, a sum and a square; with `binary`, whether each is above a bound. */
+/* A product, a sum and a square; with `binary`, whether each exceeds a bound. */
 static void make_sample(float *x, float *y, uint32_t *state, bool binary)
 {
     for (int k = 0; k < FEATURES; k++)
@@ -111,7 +111,7 @@ static void fields_multi_label_trains_like_one_rank(void **state)
     (void)state;
     make_data(true);
     assert_trained(&one, "bce_with_logits_loss", 1, NULL);
-    assert_true(one.test_accuracy > 0.7); /* all three right */
+    assert_true(one.test_accuracy > 0.7); /* all three outputs right */
     assert_trained(&two, "bce_with_logits_loss", 2, NULL);
     assert_string_equal(one.weights_sha256, two.weights_sha256);
     assert_true(one.test_loss == two.test_loss && one.test_accuracy == two.test_accuracy);
@@ -129,7 +129,7 @@ static void fields_stop_at_loss_ends_run(void **state)
     assert_trained(&out, "mse_loss", 1, "stop_at={patience: 5}");
 }
 
-/* A number of metrics.jsonl, of the last event that has it. */
+/* The last value of a key in metrics.jsonl. */
 static double last_number(const char *key)
 {
     char line[4096], name[64];
@@ -148,7 +148,8 @@ static double last_number(const char *key)
     return value;
 }
 
-/* Of one network: on every number of ranks, with shards or without, in batches of any size. */
+/* The metrics of one network are the same on any number of ranks, with or without shards, with any
+   batch size. */
 static void metrics_of_any_split_are_the_same(void **state)
 {
     static const char *const sizes[] = {"batch=24", "batch=7", "batch=200"};
@@ -173,14 +174,14 @@ static void metrics_of_any_split_are_the_same(void **state)
         if (co_evaluate(&eval, &options, folder_path("run/final.safetensors")) != CO_OK)
             fail_msg("%s", co_error_message());
         assert_int_equal(eval.n_metric, 2);
-        /* kernels may round a sample otherwise in a batch of another size */
+        /* kernels may round a sample differently in a batch of another size */
         for (int k = 0; k < 2; k++)
             assert_true(fabs(eval.metric[k].value - trained.metric[k].value) < 1e-6);
     }
 }
 
-/* With shards on any number of ranks, and where a run is stopped in the middle of an epoch and
-   continues on another number. */
+/* With shards on any number of ranks, and when a run is stopped within an epoch and resumed on
+   another number. */
 static void metrics_of_a_resumed_run_are_the_same(void **state)
 {
     static const char *const names[] = {"train_rmse", "test_rmse", "train_r2", "test_r2"};
@@ -228,7 +229,7 @@ static void stop_at_any_metric_ends_run(void **state)
     assert_true(out.metric[0].value <= 0.3 && out.steps < 12 * TRAIN / 24);
 }
 
-/* Of a run of values, whose best was not found by an accuracy that it has not. */
+/* The best of a run without an accuracy is found by another metric. */
 static void checkpoint_best_by_any_metric_is_kept(void **state)
 {
     static const struct {

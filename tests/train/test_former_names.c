@@ -1,6 +1,6 @@
 /*
- * test_former_names.c - a layer that was renamed: weights, checkpoints and configs of earlier
- * releases, which have its former name, are still taken.
+ * test_former_names.c - weights, checkpoints and configs with a layer's former name are still
+ * accepted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static const struct {
     const char *former, *name;
 } renamed[] = {{"fc1.", "FC1."}, {"fc2.", "FC2."}, {"fc3.", "Output."}};
 
-/* "0/momentum/FC1.weight" as it was: "0/momentum/fc1.weight". */
+/* The former name of a tensor: "0/momentum/FC1.weight" for "0/momentum/fc1.weight". */
 static void former_name(char out[MAX_NAME], const char *name)
 {
     snprintf(out, MAX_NAME, "%s", name);
@@ -48,7 +48,7 @@ static void former_name(char out[MAX_NAME], const char *name)
     }
 }
 
-/* The file with the names of an earlier release; how many have changed. */
+/* Give the file's tensors their former names; returns how many have changed. */
 static int rename_tensors(const char *path)
 {
     static char names[MAX_TENSORS][MAX_NAME];
@@ -100,7 +100,7 @@ static void assert_equal_weights(const co_model *a, const co_model *b)
     co_free(y);
 }
 
-/* The names are those of the laboratory's class, in its order. */
+/* The names of the published class, in its order. */
 static void psgd_cnn_names_equal_published_class(void **state)
 {
     static const char *const names[] = {"conv1.weight",  "conv1.bias", "conv2.weight", "conv2.bias",
@@ -133,7 +133,7 @@ static void weights_with_former_names_load(void **state)
     co_model_destroy(to);
 }
 
-/* Which of the two would count? */
+/* It would be unclear which one to load. */
 static void weights_with_both_names_are_refused(void **state)
 {
     co_model *model = open_model(1);
@@ -168,7 +168,7 @@ static void trains(co_train_summary *out, const char *name, bool resume, const c
         fail_msg("%s: %s", name, co_error_message());
 }
 
-/* A checkpoint as an earlier release has written it. */
+/* Turn a checkpoint into one of an earlier release. */
 static void make_old(const char *name)
 {
     co_manifest manifest;
@@ -181,7 +181,7 @@ static void make_old(const char *name)
     snprintf(path, sizeof(path), "%s/weights.safetensors", checkpoint);
     assert_int_equal(rename_tensors(path), 6);
     snprintf(path, sizeof(path), "%s/state.safetensors", checkpoint);
-    assert_int_equal(rename_tensors(path), 24); /* two ranks' weights and momenta */
+    assert_int_equal(rename_tensors(path), 24); /* weights and momenta of two ranks */
     assert_int_equal(co_manifest_add_file(&manifest, checkpoint, "weights.safetensors"), CO_OK);
     assert_int_equal(co_manifest_add_file(&manifest, checkpoint, "state.safetensors"), CO_OK);
     assert_int_equal(co_manifest_write(&manifest, checkpoint, &co_checkpoint_layout), CO_OK);
@@ -201,7 +201,7 @@ static void resume_of_run_with_former_names_continues(void **state)
     assert_string_equal(part.weights_sha256, whole.weights_sha256);
 }
 
-/* `init` takes an old file, and skips a layer by either name. */
+/* `init` accepts an old file, and skips a layer by either name. */
 static void init_with_former_names_is_accepted(void **state)
 {
     static const char *const layers[] = {"Output", "fc3", "[fc3, FC1]"};
@@ -224,7 +224,7 @@ static void init_with_former_names_is_accepted(void **state)
     co_model_destroy(from);
 }
 
-/* A config that asks for the backend by its former name gets the same kernels. */
+/* A config with the backend's former name uses the same kernels. */
 static void backend_former_name_trains_same_weights(void **state)
 {
     co_train_summary now, before;

@@ -1,8 +1,8 @@
 /*
- * test_laws.c - what must hold of a whole run, whatever the number of ranks.
+ * test_laws.c - properties of whole runs on any number of ranks.
  *
- * For a network without dropout and batch norm, N ranks take the steps of one rank up to
- * rounding; so do micro-batches. The same run twice gives the same bytes.
+ * Without dropout and batch norm, N ranks make the steps of one rank up to rounding, and so do
+ * micro-batches. Repeating a run gives the same bytes.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,8 +22,8 @@
 
 #define STEPS 50
 
-/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. With a
-   greater rate steps would make more of a difference than rounding. */
+/* 97 samples in batches of 24: the last batch has 1, so some ranks have none. With a larger
+   learning rate, steps would amplify rounding differences too much. */
 static const char config[] =
     "layers:\n"
     "- conv2d: {name: conv1, out: 6, kernel: 3}\n"
@@ -42,7 +42,7 @@ static const char config[] =
     "evaluate: false\n"
     "threads: 1\n";
 
-/* Train and open the weights; the run directory is folder/name. */
+/* Train in folder/name and open the weights. */
 static co_safetensors *train(co_train_summary *summary, const char *name, int ranks,
                              const char *const *set)
 {
@@ -60,7 +60,7 @@ static co_safetensors *train(co_train_summary *summary, const char *name, int ra
     return file;
 }
 
-/* Largest difference, relative to the largest weight of the tensor. */
+/* Maximum difference, relative to the tensor's maximum. */
 static double distance(const co_safetensors *a, const co_safetensors *b)
 {
     double worst = 0;
@@ -100,7 +100,8 @@ static void train_on_any_ranks_equals_one_rank(void **state)
     co_safetensors_close(one);
 }
 
-/* Also where the step depends on norms of tensors, and where kinds of tensors decay apart. */
+/* Also if the step depends on norms of tensors, and if kinds of tensors have different weight
+   decay. */
 static void optimizer_of_norms_on_ranks_equals_one_rank(void **state)
 {
     static const char *const optimizers[] = {
@@ -139,7 +140,7 @@ static void optimizer_of_norms_with_parts_is_refused(void **state)
     assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
 }
 
-/* By batch / lr_batch, with the batch of all ranks, however it is given. */
+/* Scales with batch / lr_batch, where batch is that of all ranks, however it is configured. */
 static void learning_rate_scales_with_global_batch(void **state)
 {
     static const char *const plain[] = {"optimizer.lr=0.1", NULL};
@@ -162,7 +163,7 @@ static void train_mnist_net_lowers_loss(void **state)
     co_safetensors *file = train(&summary, "learns", 2, NULL);
 
     (void)state;
-    assert_true(summary.train_loss < 1.0); /* from ln 10 = 2.3 */
+    assert_true(summary.train_loss < 1.0); /* ln 10 = 2.3 at the start */
     co_safetensors_close(file);
 }
 
@@ -201,7 +202,7 @@ static void train_other_seed_gives_other_bytes(void **state)
     assert_string_not_equal(a.weights_sha256, b.weights_sha256);
 }
 
-/* What is saved are the running statistics of all ranks, measured or not. */
+/* The saved running statistics are those of all ranks, with or without evaluation. */
 static void running_statistics_without_evaluation_are_same(void **state)
 {
     static const char *const set[2][5] = {
@@ -227,7 +228,7 @@ static void running_statistics_without_evaluation_are_same(void **state)
     assert_string_equal(unmeasured.weights_sha256, measured.weights_sha256);
 }
 
-/* Whichever backend runs it, and whatever that makes of a NaN. */
+/* With any backend, whatever it makes of a NaN. */
 static void train_diverged_run_fails(void **state)
 {
     static const char *const backends[] = {"backend=auto", "backend=ref"};

@@ -1,4 +1,4 @@
-/* test_metrics.c - what counts as right. */
+/* test_metrics.c - accuracy, top-5 accuracy, and means per rank. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static void metrics_count_top_1_and_top_5(void **state)
         9, 1, 2, 3, 4, 5, 6, /* label 0: first */
         9, 1, 2, 3, 4, 5, 6, /* label 3: fifth */
         9, 1, 2, 3, 4, 5, 6, /* label 2: sixth */
-        2, 2, 0, 0, 0, 0, 0, /* label 1: a tie goes to class 0 */
+        2, 2, 0, 0, 0, 0, 0, /* label 1: class 0 wins the tie */
     };
     const float loss[4] = {0.5F, 1, 2, 4};
     const int32_t label[4] = {0, 3, 2, 1};
@@ -46,8 +46,8 @@ static void confusion_matrix_diagonal_equals_correct(void **state)
 {
     const float score[6 * 3] = {
         1,   9,   2,   /* label 1: right */
-        5,   1,   5,   /* label 2: a tie goes to class 0 */
-        NAN, -3,  -4,  /* label 1: what is no number is no score */
+        5,   1,   5,   /* label 2: class 0 wins the tie */
+        NAN, -3,  -4,  /* label 1: NaN is ignored */
         -5,  -6,  NAN, /* label 2 */
         1,   2,   3,   /* label 2: right */
         NAN, NAN, NAN,
@@ -81,8 +81,8 @@ static void metrics_reduced_on_one_rank_are_sums(void **state)
     co_comm_destroy(comm);
 }
 
-/* As scripts do that average over their batches: a small last batch counts as much as a full one,
-   a step without samples not at all. */
+/* Like scripts that average over their batches: a small last batch counts as much as a full one, a
+   step without samples does not count. */
 static void rank_means_weigh_batches_equally(void **state)
 {
     const co_result batches[] = {{.count = 64, .loss_sum = 64, .correct = 32},

@@ -1,6 +1,4 @@
-/*
- * test_model.c - a model by itself: what it draws in each step of a run, and where its plans lie.
- */
+/* test_model.c - a model by itself: random numbers of each step, and memory of its plans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +59,7 @@ static double loss_at(co_model *model, uint64_t epoch, uint64_t step)
     return result.loss_sum;
 }
 
-/* Also where an epoch has more than 2^20 steps, or a run more than 2^12 epochs. */
+/* Also for epochs of more than 2^20 steps, and runs of more than 2^12 epochs. */
 static void dropout_mask_differs_in_every_step(void **state)
 {
     static const struct {
@@ -108,7 +106,7 @@ static void dropout_mask_differs_in_every_step(void **state)
     }
 }
 
-/* Bytes of this process that are in memory. */
+/* Resident bytes of this process. */
 static uint64_t resident(void)
 {
     unsigned long long pages = 0;
@@ -122,7 +120,7 @@ static uint64_t resident(void)
 
 enum { MANY = 256, LARGE = 32, IMAGE = LARGE * LARGE };
 
-/* A short last batch and evaluation lie where the full batch does. */
+/* The short last batch and evaluation use the memory of the full batch. */
 static void model_plans_share_memory(void **state)
 {
     static float images[MANY * IMAGE];
@@ -158,7 +156,7 @@ static void model_plans_share_memory(void **state)
     co_model_destroy(model);
 }
 
-/* Whatever order sizes come in, each gives what it gives alone. */
+/* In any order of sizes, each gives the result that it gives alone. */
 static void model_plans_sharing_memory_give_same_results(void **state)
 {
     const co_model_options options = {.model = "[flatten, {linear: 50}, relu, {linear: 3}]",

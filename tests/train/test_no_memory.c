@@ -1,6 +1,6 @@
 /*
- * test_no_memory.c - whichever allocation of a run fails, the run ends with an error that says so:
- * no crash, no hang, no leak (the address sanitizer looks on), no other rank left behind.
+ * test_no_memory.c - if any allocation of a run fails, the run ends with an error about memory: no
+ * crash, no hang, no leak (under the address sanitizer), no other rank left behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,15 +35,15 @@ static const char config[] = "layers:\n"
                              "checkpoint: {every: 2 steps, on_error: stop}\n"
                              "threads: 1\n";
 
-/* What a run may leave in its folder, each whole; where there are other ranks, also a checkpoint in
-   the making, as a rank that outlives its peer is ended wherever it is. */
+/* Remove the files that a run may leave, each of them complete. With several ranks also an
+   unfinished checkpoint, since a rank that outlives its peer is ended at any point. */
 static void remove_run(const char *run_dir, int ranks)
 {
     static const char *const files[] = {"config.yaml", "metrics.jsonl", "final.safetensors",
                                         "summary.json"};
     char path[300];
 
-    /* Checkpoints that are not whole would stay behind, and be found. */
+    /* incomplete checkpoints would remain, and rmdir fail */
     snprintf(path, sizeof(path), "rm -rf %s/checkpoints/step-* %s/.lock", run_dir, run_dir);
     assert_int_equal(system(path), 0);
     if (ranks > 1) {
@@ -60,7 +60,7 @@ static void remove_run(const char *run_dir, int ranks)
         fail_msg("%s holds more than it should", run_dir);
 }
 
-/* The k-th allocation of each rank fails. Fewer than k: the run goes through. */
+/* The k-th allocation of each rank fails; the run succeeds if it makes fewer. */
 static co_status train_without(uint64_t k, int ranks, const char *strategy, const char *run_dir)
 {
     const char *const set[] = {strategy, NULL};
@@ -84,7 +84,7 @@ static void runs_end_with_an_error(int ranks, const char *strategy)
     snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
     for (k = 1; st != CO_OK && k < 5000; k++) {
         st = train_without(k, ranks, strategy, run_dir);
-        /* A file that could not be brought to rest names the system's word for it. */
+        /* a failed fsync reports the system's error text */
         if (st != CO_OK && st != CO_E_NOMEM && !strstr(co_error_message(), "allocate memory"))
             fail_msg("allocation %d failed: status %d, %s", (int)k, (int)st, co_error_message());
         remove_run(run_dir, ranks);
@@ -112,7 +112,7 @@ static void train_failed_allocation_with_shards_is_an_error(void **state)
     runs_end_with_an_error(2, "shards=5");
 }
 
-/* Sums under way when a rank fails; averages. */
+/* With sums in flight, and with an average, when a rank fails. */
 static void train_failed_allocation_of_strategy_is_an_error(void **state)
 {
     (void)state;

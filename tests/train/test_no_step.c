@@ -1,6 +1,6 @@
 /*
- * test_no_step.c - a run of which no step moves the weights fails, and a mean over nothing is no
- * number: null in files, a dash for people.
+ * test_no_step.c - a run in which no step moves the weights fails; means over nothing are null in
+ * files and a dash on the console.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "folder.h"
 #include "telemetry/format.h"
 
-/* Inputs of 10^6 and more overflow in half precision, and with them every loss. */
+/* Inputs of 10^6 and more overflow in half precision, and so does every loss. */
 static const char config[] =
     "model: {name: mlp, hidden: [16]}\n"
     "data: {name: synthetic, shape: [1, 8, 8], classes: 10, samples: 96, test_samples: 32,\n"
@@ -63,7 +63,7 @@ static co_status train(co_train_summary *out, const char *name, const char *scal
     return co_train(out, &options);
 }
 
-/* With each strategy that a loss scale goes with, on one rank and on two. */
+/* With each strategy that supports a loss scale, on one rank and on two. */
 static void train_without_any_step_fails(void **state)
 {
     static const char *const sets[][3] = {
@@ -82,13 +82,13 @@ static void train_without_any_step_fails(void **state)
             fail_msg("%s: %s", sets[k / 2][0], co_error_message());
         snprintf(file, sizeof(file), "%s/summary.json", name);
         assert_int_not_equal(access(folder_path(file), F_OK), 0);
-        /* Nor does it by being called again. */
+        /* resuming it does not help either */
         assert_int_equal(train(&summary, name, "dynamic", 1 + k % 2, sets[k / 2], true),
                          CO_E_FAILED);
     }
 }
 
-/* A loss that is not finite is left out of the mean, here of all. */
+/* Losses that are not finite are left out of the mean; here all of them. */
 static void mean_loss_of_no_finite_step_is_null(void **state)
 {
     static const char *const sets[][4] = {
@@ -107,7 +107,7 @@ static void mean_loss_of_no_finite_step_is_null(void **state)
     }
 }
 
-/* A finished run is one, however it is asked for again; what was not measured is no number. */
+/* Resuming a finished run succeeds; what was not evaluated is NaN. */
 static void resume_of_finished_run_succeeds(void **state)
 {
     static const char *const set[] = {"evaluate=false", "data.normalize.std=1", NULL};

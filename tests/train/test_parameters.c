@@ -1,6 +1,6 @@
 /*
- * test_parameters.c - parameters by name: values in and out, and frozen ones, beside which the
- * others have the bits that they have where the frozen ones are put back after each step.
+ * test_parameters.c - parameters by name: reading, writing and freezing. With frozen parameters,
+ * the others have the same bits as in a model where those are reset after each step.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "folder.h"
 
 #define SAMPLES 6
-#define MAX     4096 /* elements of any tensor here */
+#define MAX     4096 /* maximum elements of a tensor here */
 
 static const char layers[] =
     "[{conv2d: {out: 4, kernel: 3}}, batchnorm, relu, {conv2d: {out: 4, kernel: 3}}, batchnorm, "
@@ -101,7 +101,7 @@ static void assert_same(const co_model *a, const co_model *b)
     }
 }
 
-/* One net has what matches frozen; in the other it is put back after each step. */
+/* One net freezes what matches; the other is reset there after each step. */
 static void check_frozen(const char *pattern)
 {
     static float first[32][MAX];
@@ -234,7 +234,7 @@ static void parameter_of_another_form_is_refused(void **state)
     close_net(&n);
 }
 
-/* The config's key: over two ranks, and resumed in the middle. */
+/* The config key: on two ranks, and resumed within the run. */
 static void freeze_of_a_config_keeps_initial_weights(void **state)
 {
     static const char config[] =

@@ -1,5 +1,5 @@
-/* test_plugins.c - plugins that a program registers itself: what is refused, and what is then used.
- * Those from files: tests/library/check_plugins.sh. */
+/* test_plugins.c - plugins that a program registers itself: errors, and use. Plugin files:
+   tests/library/check_plugins.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

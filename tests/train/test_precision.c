@@ -1,6 +1,4 @@
-/*
- * test_precision.c - numbers of 16 bits in a run: levels, loss scales, steps that overflow.
- */
+/* test_precision.c - half precision in a run: levels, loss scales, steps that overflow. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +149,7 @@ static void loss_scale_dynamic_follows_rules(void **state)
     assert_true(s.state.scale == 131072);
     for (int i = 0; i < 3; i++)
         assert_int_equal(end_step(&s, false), CO_OK);
-    assert_true(s.state.scale == 131072); /* the greatest */
+    assert_true(s.state.scale == 131072); /* the maximum */
     assert_int_equal(end_step(&s, false), CO_OK);
     assert_int_equal(end_step(&s, true), CO_OK);
     assert_true(s.overflow && s.state.scale == 65536 && s.state.clean == 0);
@@ -163,7 +161,7 @@ static void loss_scale_dynamic_follows_rules(void **state)
     assert_true(s.state.scale == 32768 && s.state.skipped == 3);
     for (int i = 3; i < 99; i++)
         assert_int_equal(end_step(&s, true), CO_OK);
-    assert_int_equal(end_step(&s, false), CO_OK); /* no row of a hundred yet */
+    assert_int_equal(end_step(&s, false), CO_OK); /* fewer than a hundred in a row so far */
     for (int i = 0; i < 99; i++)
         assert_int_equal(end_step(&s, true), CO_OK);
     assert_int_equal(end_step(&s, true), CO_E_FAILED);
@@ -177,7 +175,7 @@ static void loss_scale_dynamic_follows_rules(void **state)
 
 typedef struct job {
     const char *strategy, *precision;
-    bool alone; /* only the rank itself skips */
+    bool alone; /* only the affected rank skips */
 } job;
 
 static co_status step(bool *skipped, co_model *model, co_distributed *d, const co_comm *world,
@@ -213,8 +211,8 @@ static co_status expect(bool so, const char *what)
     return so ? CO_OK : co_fail(CO_E_FAILED, "not so: %s", what);
 }
 
-/* In step 2, rank 1 gets numbers whose gradients no 16 bits can hold, which the sums show on all
-   ranks. In step 3 it alone knows of an overflow. */
+/* In step 2, rank 1 gets inputs whose gradients overflow in 16 bits, which shows in the sums on all
+   ranks. In step 3 only it knows of an overflow. */
 static co_status overflow(co_comm *world, const job *j, co_model *model, co_distributed *d)
 {
     const int rank = co_comm_rank(world);
@@ -316,7 +314,7 @@ static co_status train(co_train_summary *out, const char *name, int ranks, bool 
     return co_train(out, &options);
 }
 
-/* With a window of 2 the scale is another at step 5 than at the beginning. */
+/* With a window of 2 the scale at step 5 is not the initial one. */
 static void loss_scale_after_resume_continues(void **state)
 {
     static const char *const precision[] = {"precision={level: O2, loss_scale_window: 2}",
@@ -333,7 +331,7 @@ static void loss_scale_after_resume_continues(void **state)
         snprintf(name[1], sizeof(name[1]), "cut%d", i);
         if (train(&whole, name[0], 2, false, precision[i / 2], more[i % 2]) != CO_OK)
             fail_msg("%s", co_error_message());
-        if (i % 2) { /* the same bits for any number of ranks */
+        if (i % 2) { /* with shards, on any number of ranks */
             assert_int_equal(train(&cut, name[1], 1, false, precision[i / 2], more[1]), CO_OK);
             assert_string_equal(cut.weights_sha256, whole.weights_sha256);
             continue;
@@ -345,7 +343,7 @@ static void loss_scale_after_resume_continues(void **state)
     }
 }
 
-/* Of the weights in the last checkpoint of a run in `name`, of so many steps. */
+/* SHA-256 of the weights in the last checkpoint of run `name`, after `steps` steps. */
 static void checkpoint_sha256(char out[65], const char *name, int steps)
 {
     co_named_tensor tensor[32];
@@ -364,8 +362,7 @@ static void checkpoint_sha256(char out[65], const char *name, int steps)
     co_safetensors_close(file);
 }
 
-/* Steps that are all skipped leave weights and the statistics of batch norm where they were; a run
-   of them alone fails. */
+/* Skipped steps leave weights and running statistics unchanged; a run with no other steps fails. */
 static void overflow_skipped_step_changes_nothing(void **state)
 {
     static const char *const precision[] = {"precision={level: O2, loss_scale: 1e18}",
@@ -386,7 +383,7 @@ static void overflow_skipped_step_changes_nothing(void **state)
     }
 }
 
-/* Parameters of batch norm that leave numbers of 16 bits on the way show it in the weights. */
+/* Batch norm parameters that are rounded to 16 bits make a difference in the weights. */
 static void precision_keep_batchnorm_fp32_is_followed(void **state)
 {
     static const char *const precision[] = {
@@ -407,8 +404,8 @@ static void precision_keep_batchnorm_fp32_is_followed(void **state)
     assert_string_not_equal(s[0].weights_sha256, s[2].weights_sha256);
 }
 
-/* What a rank has not sent yet has the scale of its step: with scales that are powers of two, and
-   another in every step, not a bit changes. */
+/* What a rank has not sent yet has the scale of its step: with scales that are powers of two and
+   change in every step, the bits do not change. */
 static void compress_residual_follows_loss_scale(void **state)
 {
     static const char *const strategies[] = {
@@ -434,7 +431,7 @@ static void compress_residual_follows_loss_scale(void **state)
     }
 }
 
-/* Where gradients outlive their step, a loss scale is refused, and 16 bits alone are not. */
+/* If gradients outlive their step, a loss scale is rejected, but half precision alone is not. */
 static void precision_with_every_strategy_runs_or_is_refused(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * test_resume.c - runs that go on from the checkpoints in their directory; what is wrong with a
- * checkpoint, or has changed in a config, is found before anything is written.
+ * test_resume.c - resuming runs from their checkpoints; damaged checkpoints and changed configs are
+ * found before anything is written.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 #define MAX_SET 8
 
-/* 37 samples in batches of 12: 4 steps an epoch, the last one short. */
+/* 37 samples in batches of 12: 4 steps per epoch, the last one short. */
 static const char config[] =
     "model: {name: mnist-net, batch_norm: true}\n"
     "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 37}\n"
@@ -67,7 +67,8 @@ static void shell(const char *format, const char *argument)
         fail_msg("%s", command);
 }
 
-/* Cut at 5 steps, in the middle of an epoch, and at 9; the rest as if nothing had been. */
+/* A run stopped after 5 steps, within an epoch, and after 9, gives the bits of an uninterrupted
+   one. */
 static void check_same_bits(int ranks, const char *extra)
 {
     const char *set[MAX_SET] = {extra, NULL}, *cut[MAX_SET] = {extra, "max_steps=5", NULL};
@@ -108,7 +109,7 @@ static void resume_on_same_ranks_gives_same_bits(void **state)
     check_same_bits(2, "strategy={name: sync, compress: {name: powersgd, warm_start: false}}");
 }
 
-/* With shards on any number of ranks. */
+/* With shards, on any number of ranks. */
 static void resume_with_shards_on_other_ranks_gives_same_bits(void **state)
 {
     const char *const set[] = {"shards=4", NULL}, *const cut[] = {"shards=4", "max_steps=5", NULL};
@@ -121,7 +122,7 @@ static void resume_with_shards_on_other_ranks_gives_same_bits(void **state)
     assert_string_equal(part.weights_sha256, whole.weights_sha256);
 }
 
-/* The losses before the cut count once, whatever ranks go on. */
+/* Losses before the cut count once, on whatever ranks the run continues. */
 static void resume_on_other_ranks_gives_same_losses(void **state)
 {
     const char *const set[] = {"shards=4", "max_steps=8", NULL};
@@ -160,7 +161,7 @@ static void resume_writes_no_event_twice(void **state)
     trains(NULL, "run", 2, false, cut);
     assert_int_equal(events("step"), 9);
     assert_int_equal(events("epoch"), 3);
-    /* The last one is lost, so the run goes on behind step 8. */
+    /* Remove the last one, so that the run continues after step 8. */
     shell("rm -r %s/run/checkpoints/step-9", folder);
     trains(NULL, "run", 2, true, NULL);
     assert_int_equal(events("start"), 1);
@@ -178,7 +179,7 @@ static double figure(const char *line, const char *name)
     return strtod(at + strlen(name), NULL);
 }
 
-/* What the earlier part has taken counts, so that no figure falls, and shares are of one whole. */
+/* Earlier parts of a run are included, so no total decreases, and the parts add up to it. */
 static void resume_times_and_bytes_add_up(void **state)
 {
     static const char *const names[] = {
@@ -208,7 +209,7 @@ static void resume_times_and_bytes_add_up(void **state)
             seen[i] = now;
         }
         sum = seen[1] + seen[2] + seen[3];
-        /* Behind the last step the strategy goes on for a moment. */
+        /* after the last step the strategy runs for a moment longer */
         assert_true(sum > 0 && (sum < 1.01 * seen[0] || strstr(line, "\"end\"")));
         n++;
     }
@@ -235,7 +236,7 @@ static void retention_keeps_latest_and_best(void **state)
     shell("test -z \"$(ls -A %s/run/checkpoints | grep '^[.]')\"", folder);
 }
 
-/* Of equals the first is the best, so it is not the latest that stays. */
+/* Of equals the first is the best, so the best is not the latest. */
 static void retention_keeps_best_however_old(void **state)
 {
     const char *const set[] = {"epochs=12", "checkpoint={every: 1 epoch, keep: 1}", NULL};
@@ -288,7 +289,7 @@ static void fails(co_status want, const char *message, bool resume, const char *
         fail_msg("'%s' is not in '%s'", message, co_error_message());
 }
 
-/* What the run directory holds, as one number. */
+/* A hash of the run directory's contents. */
 static void fingerprint(char out[64])
 {
     char command[600];
@@ -338,7 +339,7 @@ static void resume_with_changed_config_is_refused(void **state)
     trains(NULL, "run", 1, true, allowed);
 }
 
-/* Damage to the latest: the one before it is taken, with the same end. */
+/* If the latest checkpoint is damaged, the one before it is used, with the same result. */
 static void resume_after_damage_takes_checkpoint_before(void **state)
 {
     static const char *const damage[] = {
@@ -368,7 +369,7 @@ static void resume_after_damage_takes_checkpoint_before(void **state)
     }
 }
 
-/* Of two that are to be kept none is damaged: the older good one stays. */
+/* Damaged checkpoints do not count towards `keep`, so an older intact one is kept. */
 static void retention_damaged_checkpoint_is_not_counted(void **state)
 {
     static const char every[] = "checkpoint={every: 1 steps, keep: 3, best: false}";
@@ -423,8 +424,8 @@ static void resume_of_locked_run_is_refused(void **state)
     trains(NULL, "run", 1, false, NULL);
 }
 
-/* Files stand where the folders of checkpoints are made: none can be written. */
-/* In the folder of a run that ended before its first checkpoint. */
+/* Put files where checkpoint folders would be created, so that none can be written, in the run
+   directory of a run that ended before its first checkpoint. */
 static void put_in_the_way(void)
 {
     FILE *lock;
@@ -436,7 +437,7 @@ static void put_in_the_way(void)
     fprintf(lock, "%10d cohort\n", 1);
     assert_int_equal(fclose(lock), 0);
     for (int step = 1; step <= 16;
-         step++) { /* a folder in a folder is no checkpoint's, and stays */
+         step++) { /* a folder within is not a checkpoint's, and is not removed */
         char name[64];
 
         snprintf(name, sizeof(name), "run/checkpoints/.new-step-%d", step);

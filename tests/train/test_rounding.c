@@ -1,6 +1,6 @@
 /*
- * test_rounding.c - weights of 16 bits alone: who rounds them when does not show in their bits, and
- * rounding by chance loses no update.
+ * test_rounding.c - weights kept only in 16 bits: their bits do not depend on who rounds them, and
+ * stochastic rounding loses no updates.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -77,7 +77,7 @@ static void rounding_is_same_whoever_updates(void **state)
     }
 }
 
-/* On another number of ranks, too, where shards promise the same bits for any. */
+/* Also on another number of ranks, with shards. */
 static void rounding_after_resume_gives_same_bits(void **state)
 {
     static const struct {
@@ -111,7 +111,7 @@ static void rounding_after_resume_gives_same_bits(void **state)
     }
 }
 
-/* Else the tests above would show nothing. */
+/* Ensures that the tests above are meaningful. */
 static void rounding_stochastic_differs_from_nearest(void **state)
 {
     co_train_summary nearest, by_chance;
@@ -141,7 +141,7 @@ static void rounding_with_every_strategy_trains(void **state)
 
 /* ---- what it is for ---- */
 
-/* Steps so small that nearly none of them moves a weight to another number of 16 bits. */
+/* Steps so small that rounding to nearest would discard nearly all of them. */
 static void rounding_stochastic_keeps_small_updates(void **state)
 {
     static const char *const precision[] = {"precision=O2", O3_BF16, NEAREST};

@@ -1,6 +1,6 @@
 /*
  * test_shards.c - with `shards: V` a run has the same bits on any number of ranks up to V: weights,
- * running statistics, and every figure.
+ * running statistics, and all figures.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 
 #include "folder.h"
 
-/* 97 samples in batches of 24: shards of 3 samples, and in the last batch of an epoch one sample
-   for all of them. Dropout, batch norm and clipping are where the number of ranks would show. */
+/* 97 samples in batches of 24: shards of 3 samples, and one sample in all for the last batch.
+   Dropout, batch norm and clipping would show the number of ranks. */
 static const char config[] =
     "layers:\n"
     "- conv2d: {name: conv1, out: 6, kernel: 3, bias: false}\n"
@@ -60,7 +60,7 @@ static void assert_same_run(const co_train_summary *a, const co_train_summary *b
     assert_int_equal(a->steps, b->steps);
 }
 
-/* Those of `ranks`, ended by 0, give what one rank gives. */
+/* Runs on each number of `ranks` (ends with 0) equal the run on one rank. */
 static void assert_same_for(const int *ranks, const char *const *set)
 {
     co_train_summary one, many;
@@ -112,7 +112,7 @@ static void shards_with_other_options_give_same_bits(void **state)
     assert_same_for(ranks, threads);
 }
 
-/* Else the tests above would show nothing. */
+/* Ensures that the tests above are meaningful. */
 static void shards_other_number_gives_other_bits(void **state)
 {
     static const char *const without[] = {"shards=auto", NULL};

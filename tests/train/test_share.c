@@ -1,7 +1,7 @@
 /*
- * test_share.c - where ranks hold weights of their own, the checkpoint of the last step holds the
- * weights that the run ends with: the mean by shares, with the outer step of a round that is cut
- * short, or those of the one rank that gives its own to all.
+ * test_share.c - if ranks have their own weights, the checkpoint of the last step holds the final
+ * weights of the run: the mean by shares, with the outer step of an unfinished round, or rank 0's
+ * weights.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static co_safetensors *open_weights(const char *name)
     return file;
 }
 
-/* The largest difference of any element. */
+/* Maximum difference of any element. */
 static double distance(const char *run)
 {
     char name[2][64];

@@ -1,6 +1,6 @@
 /*
- * test_shared.c - strategies whose ranks share memory: what must hold of whole runs, and that a
- * rank that fails, dies or stands still ends them.
+ * test_shared.c - strategies whose ranks share memory: properties of whole runs, and that a rank
+ * that fails, dies or hangs ends the run.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -21,14 +21,14 @@
 #include "folder.h"
 #include "waits.h"
 
-/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+/* 97 samples in batches of 24: the last batch has 1, so some ranks have none. */
 static const char config[] =
     "model: {name: mlp, hidden: [20]}\n"
     "data: {name: synthetic, shape: [1, 12, 12], classes: 10, samples: 97, normalize: {mean: 0.5, "
     "std: 0.2}}\n"
     "batch: 24\n"
     "threads: 1\n"
-    "backend: ref\n"; /* oneDNN's locks are hidden from a sanitizer */
+    "backend: ref\n"; /* a thread sanitizer does not see oneDNN's locks */
 
 static const char sgd[] = "optimizer={name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}";
 static const char adam[] = "optimizer={name: adam, lr: 0.002}";
@@ -52,7 +52,7 @@ static co_status train(co_train_summary *out, int ranks, const char *strategy, c
     return train_for(out, ranks, strategy, more, "epochs=20");
 }
 
-/* What two runs do alike shows in few steps. */
+/* A few steps are enough to compare runs. */
 static co_status train_little(co_train_summary *out, int ranks, const char *strategy,
                               const char *more)
 {
@@ -69,11 +69,11 @@ static void assert_same_bytes(int ranks, const char *strategy, const char *more)
         fail_msg("%s, %d ranks: %s", strategy, ranks, co_error_message());
     assert_string_equal(got.weights_sha256, want.weights_sha256);
     assert_true(got.train_loss == want.train_loss);
-    /* Not a number where nothing is measured. */
+    /* NaN without evaluation */
     assert_true(got.test_loss == want.test_loss || (isnan(got.test_loss) && isnan(want.test_loss)));
 }
 
-/* The same arithmetic for each weight, whoever does it. */
+/* The arithmetic for each weight does not depend on the rank. */
 static void sync_update_parts_equals_whole(void **state)
 {
     (void)state;
@@ -89,7 +89,8 @@ static void sync_update_parts_equals_whole(void **state)
     assert_non_null(strstr(co_error_message(), "update: whole"));
 }
 
-/* A limit on the norm that nothing reaches makes every update wait for all of the gradient. */
+/* A limit on the norm that is never reached delays every update until the whole gradient is
+   known. */
 static void sync_early_updates_equal_late_ones(void **state)
 {
     static const char *const optimizers[] = {sgd, adam};
@@ -118,7 +119,7 @@ static void threads_on_any_ranks_equal_sync(void **state)
     assert_same_bytes(3, "strategy=threads", "evaluate=false");
 }
 
-/* Running statistics are each thread's own, and their mean is what is measured. */
+/* Running statistics are per thread, and their mean is evaluated. */
 static void threads_equal_sync_with_batch_norm(void **state)
 {
     static const char *const sets[2][6] = {
@@ -160,7 +161,7 @@ static void assert_near(double got, double want)
         fail_msg("%.9g, not %.9g", got, want);
 }
 
-/* The order in which steps are added is free, so there is rounding. */
+/* The order of addition varies, so there is rounding. */
 static void ssp_bound_0_has_losses_of_sync(void **state)
 {
     static const char *const optimizers[] = {"optimizer={name: sgd, lr: 0.05}", sgd};
@@ -178,7 +179,7 @@ static void ssp_bound_0_has_losses_of_sync(void **state)
         }
 }
 
-/* Every read is counted once, by what it lacked. */
+/* Every read is counted once, by its staleness. */
 static void assert_staleness(const char *run_dir, uint64_t reads)
 {
     char path[1100], word[64];
@@ -230,20 +231,20 @@ static void hogwild_on_ranks_lowers_loss(void **state)
 
         if (train(&summary, ranks, "strategy=hogwild", "optimizer={name: sgd, lr: 0.05}") != CO_OK)
             fail_msg("%d ranks: %s", ranks, co_error_message());
-        assert_true(summary.train_loss < 1.0); /* from ln 10 = 2.3 */
+        assert_true(summary.train_loss < 1.0); /* ln 10 = 2.3 at the start */
     }
 }
 
-/* ---- ranks that do not go on ---- */
+/* ---- ranks that end or hang ---- */
 
 static const char *const strategies[] = {"hogwild", "threads", "{name: ssp, bound: 2}"};
 
 typedef struct fate {
     const char *strategy;
-    void (*deed)(void); /* of rank 1, in its 20th step; NULL: it fails */
+    void (*deed)(void); /* of rank 1 in its 20th step; NULL: it returns an error */
 } fate;
 
-/* The public loop, for ever. */
+/* The public training loop, for ever. */
 static co_status loop(co_comm *world, co_dataset *data, co_sampler *sampler, const fate *f)
 {
     co_loader *loader = NULL;
@@ -278,7 +279,7 @@ static co_status loop(co_comm *world, co_dataset *data, co_sampler *sampler, con
             st = co_distributed_backward(optimizer, &batch, false);
         if (st == CO_OK)
             st = co_distributed_step(optimizer);
-        if (step % 50 == 49 && st == CO_OK) /* as an epoch ends */
+        if (step % 50 == 49 && st == CO_OK) /* as at the end of an epoch */
             st = co_comm_barrier(world);
     }
     co_distributed_destroy(optimizer);

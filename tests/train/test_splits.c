@@ -1,10 +1,10 @@
 /*
- * test_splits.c - however the data is split, no rank waits for ever, and each step is that of one
- * process on the same global batch: test_splits [SPLITS].
+ * test_splits.c - however the data is split, no rank waits for ever, and each step equals that of
+ * one process on the same global batch: test_splits [SPLITS].
  *
- * Sets, ranks, batches and partitions are drawn; ranks train for some steps from anywhere in an
- * epoch, also across its end. Afterwards one process takes every step again, from the weights
- * that the ranks had.
+ * Sizes, ranks, batches and partitions are random; ranks train for some steps from a random
+ * position, also across the end of an epoch. Then one process repeats every step from the ranks'
+ * weights.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -24,14 +24,14 @@
 #include "tensor/store.h"
 #include "waits.h"
 
-#define SPLITS     50 /* by default */
+#define SPLITS     50 /* default number */
 #define MOST_RANKS 5
 #define MOST_COUNT 80
 #define STEPS      6
 #define IMAGE      36 /* 6 x 6 */
 #define TOLERANCE  1e-6
 
-/* One training: its plan, and what each rank saw. */
+/* One training run: its plan, and what the ranks computed. */
 typedef struct split {
     uint32_t number;
     co_dataset *data;
@@ -39,15 +39,15 @@ typedef struct split {
     char partition[256];
     const char *strategy;
     uint64_t first_step;
-    size_t n;       /* floats of the store */
-    float *param;   /* (STEPS + 1, n): weights of rank 0 before each step, and in the end */
+    size_t n;       /* floats in the store */
+    float *param;   /* (STEPS + 1, n): rank 0's weights before each step and at the end */
     float *grad;    /* (STEPS, n): the reduced gradient */
-    uint64_t empty; /* steps of some rank without samples */
+    uint64_t empty; /* steps in which some rank had no samples */
 } split;
 
 static int n_splits = SPLITS;
 
-/* ---- what is drawn: a function of the split's number and the place in its drawing ---- */
+/* ---- random choices: functions of the split's number and a counter ---- */
 
 typedef struct dice {
     uint32_t split, at;
@@ -60,7 +60,7 @@ static uint32_t draw(dice *d, uint32_t n)
     return co_rng_word(&place, d->at++) % n;
 }
 
-/* A text that grows. */
+/* A text being built. */
 typedef struct text {
     char *at;
     size_t left;
@@ -93,7 +93,7 @@ static void draw_ratios(text *out, dice *d, int ranks)
     add(out, "], ");
 }
 
-/* Three labels, each to one rank or to two in turn. */
+/* Three labels, each for one rank or two in turn. */
 static void draw_labels(text *out, dice *d, int ranks)
 {
     uint32_t owner[3][2];
@@ -139,7 +139,7 @@ static void draw_partition(text *out, dice *d, int ranks)
     add(out, draw(d, 2) ? "batching: equal}" : "batching: proportional}");
 }
 
-/* Also 100/0, few samples, batches of 1 and batches as large as the set. */
+/* Includes ratios of 100/0, few samples, batches of 1 and of the whole set. */
 static void draw_split(split *s, uint32_t number)
 {
     dice d = {number, 0};
@@ -153,7 +153,7 @@ static void draw_split(split *s, uint32_t number)
     s->strategy = draw(&d, 2) ? "{name: sync, bucket_mib: 0.001}" : NULL;
     draw_partition(&(text){s->partition, sizeof(s->partition)}, &d, ranks);
     if (strstr(s->partition, "equal") && batch < (uint32_t)ranks)
-        batch = (uint32_t)ranks; /* fewer are refused */
+        batch = (uint32_t)ranks; /* smaller batches are rejected */
     snprintf(config, sizeof(config),
              "{name: synthetic, shape: [1, 6, 6], classes: 3, samples: %u, noise: 0.9}", count);
     assert_int_equal(co_dataset_open(&s->data, config, CO_SPLIT_TRAIN), CO_OK);
@@ -197,7 +197,7 @@ static co_status step(co_model *model, co_distributed *optimizer, const co_batch
     return co_distributed_step(optimizer);
 }
 
-/* The weights after a step: rank 0's are kept; those of others must be the same, to the bit. */
+/* Keep rank 0's weights after a step; those of the others must have the same bits. */
 static co_status keep_step(split *s, co_comm *comm, const co_store *store, size_t k)
 {
     float *param = s->param + (k + 1) * s->n;
@@ -293,7 +293,7 @@ static co_batch gather(one *o, split *s, co_sampler *sampler, uint64_t epoch, ui
                                 {CO_FIELD_LABEL, CO_I32, {0}, o->label}}};
 }
 
-/* Norm of the difference, relative to that of b. */
+/* Norm of the difference relative to that of b. */
 static double distance(const float *a, const float *b, size_t n)
 {
     double difference = 0, norm = 0;
@@ -305,7 +305,7 @@ static double distance(const float *a, const float *b, size_t n)
     return sqrt(difference / norm);
 }
 
-/* Largest distance of a step's gradient or weights. */
+/* Maximum distance of any step's gradient or weights. */
 static double compare(one *o, split *s)
 {
     co_store *store = o->model->store;

@@ -1,9 +1,9 @@
 /*
- * test_state.c - a run that goes on from a state takes the steps of the run that the state is of.
+ * test_state.c - a run that continues from a state makes the steps of the original run.
  *
- * For every strategy whose runs repeat bit by bit: 5 steps, a state, 6 more steps, another state;
- * and from the first state, in new processes, 6 steps: the same second state. Batches are uneven
- * and the state lies in the middle of an epoch.
+ * For every reproducible strategy: 5 steps, a state, 6 more steps, another state; then 6 steps from
+ * the first state, in new processes, which must give the second state. Batches are uneven, and the
+ * state is within an epoch.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ typedef struct states_job {
     co_state *at[3]; /* after BEFORE steps, after AFTER more, and again */
     const co_state *from;
     co_state *to;
-    int before; /* steps that are made before AFTER more */
+    int before; /* steps before AFTER more */
 } states_job;
 
 static co_status run_rank(co_comm *comm, void *arg)
@@ -128,7 +128,7 @@ static co_status run(states_job *s, const co_state *from, co_state *to, int befo
     return co_launch(&options, run_rank, s);
 }
 
-/* Without what a clock has a say in: the time of the last event, and how far ahead readers are. */
+/* Without what depends on the clock: time of the last event, and how far the loader is ahead. */
 static co_rank_point timeless(const co_rank_point *rank)
 {
     co_rank_point out = *rank;
@@ -200,7 +200,7 @@ static void state_restored_takes_same_steps(void **test)
     check("strategy={name: sync, compress: powersgd}", 2, false);
 }
 
-/* Runs that do not repeat go on all the same. */
+/* Strategies that are not reproducible continue, too. */
 static void state_of_racy_strategy_continues(void **test)
 {
     static const char *const strategies[] = {"strategy=hogwild", "strategy={name: ssp, bound: 2}"};
@@ -218,7 +218,7 @@ static void state_of_racy_strategy_continues(void **test)
     }
 }
 
-/* Equal weights go on with any number of ranks, different ones with as many as there were. */
+/* Equal weights continue on any number of ranks, different ones only on the same number. */
 static void state_on_other_ranks_continues_or_is_refused(void **test)
 {
     states_job s;
@@ -251,7 +251,7 @@ static double sum_of_copies(double *size, const co_state *state, int array, size
     return sum;
 }
 
-/* What ranks have not sent is neither lost nor doubled, and one that is new has as much as all. */
+/* What ranks have not sent yet is neither lost nor doubled: the sum over ranks is kept. */
 static void state_on_other_ranks_keeps_sum_of_residuals(void **test)
 {
     static const int ranks[] = {1, 2, 3};
@@ -266,7 +266,7 @@ static void state_on_other_ranks_keeps_sum_of_residuals(void **test)
         last = s.at[0]->shape.n_array - 1;
         assert_string_equal(s.at[0]->shape.array[last].name, "sync.0");
         assert_int_equal(run(&s, NULL, s.at[1], BEFORE, 2), CO_OK);
-        /* restored, and taken again without a step */
+        /* restore, and capture again without a step */
         assert_int_equal(run(&s, s.at[0], s.at[2], -AFTER, ranks[i]), CO_OK);
         assert_int_equal(s.at[2]->ranks, ranks[i]);
         for (size_t e = 0; e < s.at[0]->shape.array[last].n; e++) {
@@ -283,7 +283,6 @@ static void state_on_other_ranks_keeps_sum_of_residuals(void **test)
     }
 }
 
-/* How often, in words. */
 static void save_policy_units_are_parsed(void **state)
 {
     static const struct {

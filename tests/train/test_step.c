@@ -1,6 +1,4 @@
-/*
- * test_step.c - what must hold of single steps: the public loop of the C API, taken apart.
- */
+/* test_step.c - properties of single steps, with the public loop of the C API. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +15,7 @@
 
 #define RANKS 3
 
-/* One rank's end of a training, as a program sets it up. */
+/* One rank's objects, as a program creates them. */
 typedef struct setup {
     co_dataset *data;
     co_sampler *sampler;
@@ -26,7 +24,7 @@ typedef struct setup {
     co_distributed *optimizer;
 } setup;
 
-/* Between them, every strategy. */
+/* Together these cover every strategy. */
 static const char *const strategies[] = {
     "{name: sync, bucket_mib: 0.01}",
     "{name: local, period: 3, start: 2, outer: {momentum: 0.5}, bucket_mib: 0.01}",
@@ -36,7 +34,7 @@ static const char *const strategies[] = {
     "{name: threads, bucket_mib: 0.01}",
     "{name: ssp, bound: 2}",
     "{name: stale, racy: true, bucket_mib: 0.01}",
-    "hogwild", /* the last two: among threads their races are ones */
+    "hogwild", /* last two: between threads their races are data races */
 };
 #define N_STRATEGIES (sizeof(strategies) / sizeof(strategies[0]))
 
@@ -92,7 +90,7 @@ static co_status run_epochs(setup *s, int epochs)
     return CO_OK;
 }
 
-/* Batches of 24, 24, 24, 24 and 4: after an epoch every size has been seen. */
+/* Batches of 24, 24, 24, 24 and 4: every size occurs in the first epoch. */
 static co_status count_allocations(co_comm *world, void *arg)
 {
     setup s = {NULL};
@@ -148,13 +146,13 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
     int32_t label;
     const uint32_t sample = 0;
 
-    /* oneDNN shares its cache of primitives between threads by locks that a sanitizer cannot see,
-       as the library is not built with it. */
+    /* oneDNN shares its primitive cache between threads with locks that a sanitizer cannot see, as
+       the library is not instrumented. */
     CO_TRY(setup_open(&s, comm,
                       &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "cpu", 1}));
     CO_TRY(run_epochs(&s, 2));
     CO_TRY(co_distributed_finish(s.optimizer));
-    co_distributed_destroy(s.optimizer); /* gives back weights that ranks have shared */
+    co_distributed_destroy(s.optimizer); /* returns weights that ranks shared */
     s.optimizer = NULL;
     CO_TRY(co_dataset_read(s.data, pixel, sample));
     label = co_dataset_label(s.data, sample);

@@ -1,6 +1,4 @@
-/*
- * test_stop.c - runs that end when the test split is good enough, and epochs that are not measured.
- */
+/* test_stop.c - runs that end by `stop_at`, and epochs without evaluation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +19,7 @@
 
 #define EPOCHS 8
 
-/* Learnt within a few of the epochs; 4 steps each. */
+/* Converges within a few epochs of 4 steps. */
 static const char config[] =
     "model: {name: mlp, hidden: 32}\n"
     "data: {name: synthetic, shape: [1, 8, 8], classes: 10, samples: 200, test_samples: 100}\n"
@@ -30,14 +28,14 @@ static const char config[] =
     "optimizer: {name: sgd, lr: 0.5}\n"
     "threads: 1\n";
 
-/* Test accuracies and losses by epoch; -1 where there was no measurement. */
+/* Test accuracies and losses by epoch; -1: not evaluated. */
 typedef struct curve {
     double accuracy[EPOCHS], loss[EPOCHS];
     int epochs;
     co_train_summary summary;
-    bool reached; /* summary.json says when */
+    bool reached; /* recorded in summary.json */
     char stopped_by[16];
-    int best_epoch; /* -1: not said */
+    int best_epoch; /* -1: not recorded */
     double best_accuracy;
 } curve;
 
@@ -79,7 +77,7 @@ static void read_curve(curve *c, const char *run_dir)
 
 static int runs;
 
-/* In a directory of its own, or on in the last one. */
+/* In a new directory; or resume the last one. */
 static curve train_on(int ranks, const char *const *set, bool resume)
 {
     char run_dir[256];
@@ -121,7 +119,7 @@ static void stop_at_reached_metric_ends_run(void **state)
             int first = 0;
             curve stopped;
 
-            /* what the run without a stop reaches in its third epoch at the latest */
+            /* reached in the third epoch of the whole run at the latest */
             while (whole.accuracy[first] < whole.accuracy[2])
                 first++;
             assert_true(whole.accuracy[first] < 1 && whole.epochs == EPOCHS && !whole.reached);
@@ -131,7 +129,7 @@ static void stop_at_reached_metric_ends_run(void **state)
             assert_true(stopped.reached);
             assert_int_equal(stopped.summary.steps, 4 * (first + 1));
             assert_true(stopped.accuracy[first] == whole.accuracy[first]);
-            /* its last step makes one, due or not */
+            /* its last step makes a checkpoint, whether due or not */
             snprintf(checkpoint, sizeof(checkpoint), "%s/checkpoints/step-%d/manifest.json",
                      stopped.summary.run_dir, 4 * (first + 1));
             assert_int_equal(access(checkpoint, F_OK), 0);
@@ -148,7 +146,7 @@ static void stop_at_unreached_metric_changes_nothing(void **state)
     assert_false(c.reached);
 }
 
-/* Epochs of a run whose whole course is `c`, with so much patience. */
+/* Epochs of a run with this patience, whose complete curve is `c`. */
 static int epochs_with(const curve *c, int patience, bool by_loss)
 {
     int best = 0, e = 1;
@@ -178,11 +176,11 @@ static void ends_by(const curve *c, int epochs)
     assert_true(c->best_accuracy == c->accuracy[best_of(c)]);
 }
 
-/* On any number of ranks; in the middle of an epoch a run is left and goes on as if it had not. */
+/* On any number of ranks; also if the run is stopped within an epoch and resumed. */
 static void stop_patience_counts_evaluations(void **state)
 {
     static const char *const metric[] = {"accuracy", "loss"};
-    const char *const rough = "optimizer.lr=4"; /* up and down */
+    const char *const rough = "optimizer.lr=4"; /* makes the curve uneven */
     int early = 0;
 
     (void)state;
@@ -205,7 +203,7 @@ static void stop_patience_counts_evaluations(void **state)
             (void)train(ranks, cut);
             c = train_on(ranks, set, true);
             ends_by(&c, epochs);
-            /* what is complete stays so; with more patience it goes on */
+            /* resuming a complete run changes nothing; with more patience it continues */
             c = train_on(ranks, set, true);
             ends_by(&c, epochs);
             c = train_on(ranks, whole_set, true);
@@ -265,7 +263,7 @@ static void stop_bad_config_is_refused(void **state)
     }
 }
 
-/* A state of a version that knew accuracy and loss alone. */
+/* A state from a version that knew only accuracy and loss. */
 static void best_of_earlier_version_is_continued(void **state)
 {
     const co_watched accuracy = {&co_metric_accuracy, -1}, loss = {&co_metric_loss, -1};
@@ -291,7 +289,7 @@ static void best_of_earlier_version_is_continued(void **state)
     assert_int_equal(best.waited, 3);
 }
 
-/* What was the best by one figure says nothing of another. */
+/* The best by one metric does not count for another. */
 static void best_by_another_metric_starts_anew(void **state)
 {
     const co_watched accuracy = {&co_metric_accuracy, -1}, loss = {&co_metric_loss, -1};

@@ -1,6 +1,6 @@
 /*
- * test_strategies.c - what whole runs under the strategies have in common: laws between them, and
- * that what is saved is what was measured.
+ * test_strategies.c - properties of whole runs with the strategies: laws between them, and that the
+ * saved weights are those evaluated.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 #define MAX_SET 8
 
-/* 97 samples in batches of 24: the last batch of an epoch has 1, so some ranks have none. */
+/* 97 samples in batches of 24: the last batch has 1, so some ranks have none. */
 static const char config[] =
     "layers:\n"
     "- conv2d: {name: conv1, out: 6, kernel: 3}\n"
@@ -37,7 +37,7 @@ static const char config[] =
     "optimizer: {name: sgd, lr: 0.05}\n"
     "threads: 1\n";
 
-/* The same without batch norm, whose batch is a rank's own. */
+/* The same without batch norm, whose statistics depend on the rank's batch. */
 static const char plain_layers[] =
     "layers=[{conv2d: {name: conv1, out: 6, kernel: 3}}, {maxpool: 2}, relu, flatten, "
     "{linear: {name: fc1, out: 20}}, relu, {linear: {name: fc2, out: 10}}]";
@@ -66,7 +66,7 @@ static trained train(int ranks, const char *strategy, const char *const *set)
     return t;
 }
 
-/* Largest difference of any two weights. */
+/* Maximum difference of any two weights. */
 static double distance(const trained *a, const trained *b)
 {
     co_safetensors *x = NULL, *y = NULL;
@@ -122,7 +122,8 @@ static void train_equivalent_strategies_give_bytes_of_sync(void **state)
         {3, "strategy={name: local, period: 4, start: 1000}"},
         {1, "strategy={name: local, period: 3}"},
         {1, "strategy=one-shot"},
-        {1, "strategy={name: one-shot, init: per-rank}"}, /* rank 0's own is the common one */
+        {1, "strategy={name: one-shot, init: per-rank}"}, /* rank 0's own weights are the common
+                                                             ones */
     };
 
     (void)state;
@@ -147,7 +148,7 @@ static void train_per_rank_weights_end_elsewhere(void **state)
     assert_true(common.summary.test_loss < apart.summary.test_loss);
 }
 
-/* Also where the weights move, or become one, after the last epoch. */
+/* Also if weights change, or are averaged, after the last epoch. */
 static void train_saved_weights_are_those_measured(void **state)
 {
     static const char *const strategies[] = {

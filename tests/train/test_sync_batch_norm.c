@@ -1,6 +1,6 @@
 /*
- * test_sync_batch_norm.c - with sync_batch_norm, N ranks equal one rank with the whole batch:
- * weights, so gradients, and running statistics, however the samples lie.
+ * test_sync_batch_norm.c - with sync_batch_norm, N ranks equal one rank with the whole batch, in
+ * weights (and so gradients) and running statistics, for any partition.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,8 +17,8 @@
 
 #include "folder.h"
 
-/* A step takes all samples, so it is the same step in any partition. The convolutions are such that
-   several backends take a part; batch norm stands behind images and behind rows. */
+/* A step uses all samples, so it is the same for any partition. The convolutions are chosen so that
+   several backends run some of the layers; batch norm follows images as well as rows. */
 static const char config[] =
     "layers:\n"
     "- conv2d: {out: 5, kernel: 3, bias: false, name: conv1}\n"
@@ -63,8 +63,7 @@ static trained train(int ranks, const char *const *set)
     return t;
 }
 
-/* Largest difference of a tensor, in parts of its largest value. only: of this one; NULL: of any.
- */
+/* Maximum difference of a tensor, relative to its maximum. `only`: of this one; NULL: of any. */
 static double distance_of(const char *only, const trained *a, const trained *b)
 {
     co_safetensors *x = NULL, *y = NULL;
@@ -112,7 +111,7 @@ static void sync_batch_norm_on_ranks_equals_one_rank(void **state)
 {
     static const struct {
         const char *backend;
-        double limit; /* oneDNN, which the one rank of auto takes, adds up in floats */
+        double limit; /* with auto, one rank uses oneDNN, which sums in fp32 */
     } backends[] = {{"backend=ref", 5e-7}, {"backend=cpu", 1e-6}, {"backend=auto", 2e-6}};
 
     (void)state;
@@ -133,7 +132,7 @@ static void sync_batch_norm_on_ranks_equals_one_rank(void **state)
     }
 }
 
-/* Squares of such numbers have no digit left in floats for what makes them differ. */
+/* In fp32, the squares of such numbers have no digits left for their differences. */
 static void sync_batch_norm_large_mean_keeps_precision(void **state)
 {
     static const char far[] = "data.normalize={mean: [-3000, -3000], std: [1, 1]}";
@@ -151,7 +150,7 @@ static void sync_batch_norm_large_mean_keeps_precision(void **state)
     }
 }
 
-/* The tests above mean something: without sums over ranks the same runs part. */
+/* Ensures that the tests above are meaningful: without sums over ranks the results differ. */
 static void batch_norm_per_rank_differs_from_one_rank(void **state)
 {
     const char *const alone[] = {"sync_batch_norm=false", NULL};
@@ -165,7 +164,7 @@ static void batch_norm_per_rank_differs_from_one_rank(void **state)
     }
 }
 
-/* Where all ranks hold the same weights, the strategy does not matter to the statistics. */
+/* If all ranks have equal weights, the strategy does not affect the statistics. */
 static void sync_batch_norm_of_strategies_agrees(void **state)
 {
     static const char *const strategies[] = {"strategy=threads",
@@ -189,7 +188,7 @@ static void sync_batch_norm_of_strategies_agrees(void **state)
     }
 }
 
-/* Micro-batches that some ranks, or all, have nothing of. */
+/* Micro-batches without samples on some ranks, or on all. */
 static void sync_batch_norm_with_empty_ranks_trains(void **state)
 {
     static const char *const batches[] = {"batch=21", "batch=2", "batch=1"};

@@ -1,6 +1,6 @@
 /*
- * test_weights.c - weights out of a file: all that does not fit is said at once, and then nothing
- * has been loaded; what PyTorch's files have besides is taken.
+ * test_weights.c - loading weights from a file: one error lists everything that does not fit, and
+ * then nothing is loaded; extra tensors of PyTorch are ignored.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void fingerprint(char out[65], const co_model *model)
     co_free(tensors);
 }
 
-/* A file of the model's tensors, changed by `change`, which may write one tensor more. */
+/* Write the model's tensors to a file, changed by `change`, which may add one tensor. */
 static const char *write_changed(const co_model *model, size_t (*change)(co_named_tensor *, size_t))
 {
     co_named_tensor *tensors, changed[16];
@@ -83,9 +83,9 @@ static const int32_t integers[2] = {1, 2};
 static size_t change_all(co_named_tensor *t, size_t n)
 {
     t[1].name = "conv.shift";                  /* one missing, one unexpected */
-    t[6].shape = (co_shape){2, {4, 4}};        /* another shape, as many elements */
+    t[6].shape = (co_shape){2, {4, 4}};        /* another shape with as many elements */
     t[7].dtype = CO_I32, t[7].data = integers; /* not of floats */
-    t[5] = t[n - 1], t[5].name = "head.bias";  /* one more of each of the first two */
+    t[5] = t[n - 1], t[5].name = "head.bias";  /* one more of the first two kinds */
     return n;
 }
 
@@ -186,7 +186,7 @@ static void load_fp64_is_rounded_to_fp32(void **state)
     co_model_destroy(model);
 }
 
-/* Fine-tuning: a classifier of other classes keeps its own weights. */
+/* Fine-tuning: a classifier for other classes keeps its own weights. */
 static void load_skipped_layers_stay_initial(void **state)
 {
     static const char *const fc[] = {"fc"}, *const f[] = {"f"};
@@ -212,7 +212,8 @@ static void load_skipped_layers_stay_initial(void **state)
     co_model_destroy(model);
 }
 
-/* Whichever allocation fails: an error, and the weights are the file's or what they were. */
+/* If any allocation fails, there is an error, and the weights are either the file's or
+   unchanged. */
 static void load_failed_allocation_leaves_weights(void **state)
 {
     co_model *model = open_model(2, 1), *other = open_model(2, 2);
@@ -236,8 +237,8 @@ static void load_failed_allocation_leaves_weights(void **state)
     co_model_destroy(model);
 }
 
-/* Behind log_softmax the loss of a sample is what its label's score lacks; no dropout, and nothing
-   that is left of the samples before. */
+/* After log_softmax, the loss of a sample is minus its label's output; no dropout, and nothing
+   remains of previous samples. */
 static void predict_equals_loss_of_evaluation(void **state)
 {
     enum { N = 5, PIXELS = 28 * 28 };
