@@ -1,6 +1,4 @@
-/*
- * sample_lanes.c - which instruction set's loops a process runs.
- */
+/* sample_lanes.c - chooses the loops for this CPU's instruction set. */
 #include "kernels/sample_lanes/sample_lanes.h"
 
 #include "core/isa.h"

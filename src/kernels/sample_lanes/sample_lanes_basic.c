@@ -1,4 +1,4 @@
-/* sample_lanes_basic.c - the loops of sample_lanes.h for what every machine has. */
+/* sample_lanes_basic.c - the loops of sample_lanes.h without vector extensions. */
 #define LANES             4
 #define LANES_TILE_O      3
 #define LANES_TILE_V      3

@@ -3,7 +3,7 @@
  * instruction set, by a file that defines LANES, LANES_TABLE and the sizes of the tiles that fit
  * its registers:
  *
- *   LANES_NAME     what users call the instruction set
+ *   LANES_NAME     name of the instruction set, for users
  *   LANES_SPOT_COST   as lanes_loops has it
  *   LANES_TILE_O   output channels (correlate, correlate_weight)
  *   LANES_TILE_V   output columns (correlate)
@@ -20,7 +20,7 @@
 #include "kernels/sample_lanes/sample_lanes.h"
 #include "kernels/simd.h"
 
-/* Bytes of dy that one pass of correlate_weight works on: the half of a first-level cache. */
+/* Bytes of dy per pass of correlate_weight: half of an L1 cache. */
 #define LANES_PASS_BYTES 24576
 
 typedef uint64_t wide __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
@@ -35,7 +35,7 @@ SIMD_INLINE void lanes_narrow(uint8_t *to, ivec v)
     lanes_write_bytes(to, (lanes_int)v);
 }
 
-/* a where the mask is all ones, b where it is 0 */
+/* mask ? a : b; the mask is all ones or all zeros per lane */
 SIMD_INLINE vec lanes_select(ivec mask, vec a, vec b)
 {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
@@ -47,11 +47,11 @@ SIMD_INLINE vec lanes_select(ivec mask, vec a, vec b)
 
 typedef struct lanes_tile {
     int64_t row, column; /* of tap (0, 0), in the padded planes */
-    int64_t i0, i1;      /* taps that meet the image */
+    int64_t i0, i1;      /* taps inside the image */
     int64_t j0, j1;
 } lanes_tile;
 
-/* sum[o][v] += weight of a tap for channel o * the input that it meets for column v. */
+/* sum[o][v] += tap of channel o * its input for column v */
 SIMD_INLINE void lanes_add_tap(vec (*sum)[LANES_TILE_V], const float *in, const float *tap,
                                const int64_t taps, const int no, const int nv)
 {
@@ -66,7 +66,7 @@ SIMD_INLINE void lanes_add_tap(vec (*sum)[LANES_TILE_V], const float *in, const 
     }
 }
 
-/* `no` channels of `nv` neighbouring columns; both are constants where this is inlined. */
+/* `no` channels of `nv` adjacent columns; both are compile-time constants. */
 SIMD_INLINE void lanes_correlate_tile(float *y, const float *x, const float *weight,
                                       const float *bias, const lanes_window *s, const lanes_tile *t,
                                       const int no, const int nv)
@@ -75,8 +75,8 @@ SIMD_INLINE void lanes_correlate_tile(float *y, const float *x, const float *wei
     vec sum[LANES_TILE_O][LANES_TILE_V];
 
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int v = 0; v < nv; v++) sum[o][v] =
-        simd_splat(bias ? bias[o] : 0);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8) for (int v = 0; v < nv; v++) sum[o][v] = simd_splat(bias ? bias[o] : 0);
     for (int64_t c = 0; c < s->c; c++)
         for (int64_t i = t->i0; i < t->i1; i++) {
             const int64_t row = c * s->h + t->row + i * s->step_h;
@@ -87,12 +87,13 @@ SIMD_INLINE void lanes_correlate_tile(float *y, const float *x, const float *wei
                 lanes_add_tap(sum, in, tap + j, taps, no, nv);
         }
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int v = 0; v < nv; v++)
-        simd_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8)
+        for (int v = 0; v < nv; v++) simd_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
 }
 
-/* Taps [*begin, *end) of `n`, `step` apart, that reach into [0, extent) from one of the places
-   first .. last. */
+/* Taps [*begin, *end) of `n`, `step` apart, that fall into [0, extent) for at least one of the
+   positions first .. last. */
 static void lanes_find_taps(int64_t *begin, int64_t *end, int64_t first, int64_t last, int64_t n,
                             int64_t step, int64_t extent)
 {
@@ -102,7 +103,7 @@ static void lanes_find_taps(int64_t *begin, int64_t *end, int64_t first, int64_t
     *begin = *begin < *end ? *begin : *end;
 }
 
-/* Every tile that fits the registers: output channels, vectors of columns. */
+/* All tiles that fit the registers: output channels x vectors of columns. */
 #define LANES_TILE_CASES(call)                                                                     \
     call(1, 1) call(1, 2) call(1, 3) call(2, 1) call(2, 2) call(2, 3) call(3, 1) call(3, 2)        \
         call(3, 3) LANES_TILE_MORE(call)
@@ -129,7 +130,7 @@ static void lanes_correlate_any(float *y, const float *x, const float *weight, c
     }
 }
 
-/* Split n into equal parts of at most `max`. */
+/* Size of the parts when n is split into equal parts of at most `max`. */
 static int64_t lanes_part(int64_t n, int64_t max)
 {
     const int64_t parts = (n + max - 1) / max;
@@ -159,7 +160,8 @@ static void lanes_correlate(float *y, const float *x, const float *weight, const
 
 /* --- gradient of the weight --- */
 
-/* Rows [u0, u1) of `no` channels against `nj` neighbouring taps. x is at the first row and tap. */
+/* `rows` output rows of `no` channels with `nj` adjacent taps. dy and x point to the first row and
+   tap. */
 SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
                                    const lanes_window *s, int64_t rows, const int no, const int nj)
 {
@@ -168,8 +170,9 @@ SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
     vec part[LANES_TILE_O][LANES_TILE_J];
 
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int j = 0; j < nj; j++) part[o][j] =
-        simd_load(sum + (o * taps + j) * LANES);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8)
+        for (int j = 0; j < nj; j++) part[o][j] = simd_load(sum + (o * taps + j) * LANES);
     for (int64_t u = 0; u < rows; u++) {
         const float *in = x + u * width * LANES;
         const float *out = dy + u * s->ow * LANES;
@@ -178,7 +181,8 @@ SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
             vec value[LANES_TILE_J];
 
             SIMD_UNROLL(8)
-            for (int j = 0; j < nj; j++) value[j] = simd_load(in + j * s->step_w * LANES);
+            for (int j = 0; j < nj; j++)
+                value[j] = simd_load(in + j * s->step_w * LANES);
             SIMD_UNROLL(8) for (int o = 0; o < no; o++)
             {
                 const vec d = simd_load(out + o * plane);
@@ -188,8 +192,9 @@ SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
         }
     }
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int j = 0; j < nj; j++)
-        simd_store(sum + (o * taps + j) * LANES, part[o][j]);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8)
+        for (int j = 0; j < nj; j++) simd_store(sum + (o * taps + j) * LANES, part[o][j]);
 }
 
 #define LANES_WEIGHT_CASE(o, j)                                                                    \
@@ -233,7 +238,7 @@ static void lanes_weight_any(float *sum, const float *dy, const float *x, const 
     }
 }
 
-/* Channels [o, o + no), output rows [u0, u1): all taps. dy and sum are at channel o. */
+/* All taps for output rows [u0, u1) of `no` channels; dy and sum point to the first channel. */
 static void lanes_weight_rows(float *sum, const float *dy, const float *x, const lanes_window *s,
                               int64_t u0, int64_t u1, int no)
 {
@@ -241,7 +246,7 @@ static void lanes_weight_rows(float *sum, const float *dy, const float *x, const
 
     for (int64_t c = 0; c < s->c; c++)
         for (int64_t i = 0; i < s->kh; i++) {
-            /* Row u meets tap i at row u + shift of the image. */
+            /* output row u uses image row u + shift for tap i */
             const int64_t shift = i * s->step_h - s->pad_h;
             const int64_t begin = u0 + shift < 0 ? -shift : u0;
             const int64_t end = u1 + shift > s->h ? s->h - shift : u1;
@@ -315,7 +320,7 @@ static void lanes_relu(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n * LANES; i += LANES) {
         const vec value = simd_load(x + i);
 
-        /* Written so that a NaN stays one. */
+        /* keeps NaN */
         simd_store(y + i, (vec)((ivec)value & ~(value <= simd_splat(0))));
     }
 }

@@ -1,6 +1,6 @@
 /*
- * sample_lanes_pack.h - between samples as lanes and samples one behind the other: part of
- * sample_lanes_impl.h, which alone includes it, once for each instruction set.
+ * sample_lanes_pack.h - converts between row-major samples and samples in lanes. Included only by
+ * sample_lanes_impl.h, once per instruction set.
  */
 
 static void lanes_pack(float *to, const float *from, int64_t n, int64_t count)
@@ -14,7 +14,8 @@ static void lanes_pack(float *to, const float *from, int64_t n, int64_t count)
             vec v[LANES];
 
             SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++) v[l] = simd_load_any(from + l * count + e);
+            for (int l = 0; l < LANES; l++)
+                v[l] = simd_load_any(from + l * count + e);
             simd_transpose(v);
             SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) simd_store(to + (e + l) * LANES, v[l]);
         }
@@ -37,10 +38,12 @@ static void lanes_unpack(float *to, const float *from, int64_t n, int64_t count)
             vec v[LANES];
 
             SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++) v[l] = simd_load(from + (e + l) * LANES);
+            for (int l = 0; l < LANES; l++)
+                v[l] = simd_load(from + (e + l) * LANES);
             simd_transpose(v);
             SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++) simd_store_any(to + l * count + e, v[l]);
+            for (int l = 0; l < LANES; l++)
+                simd_store_any(to + l * count + e, v[l]);
         }
         for (int64_t l = 0; l < rows; l++)
             for (int64_t e = rows == LANES ? even : 0; e < count; e++)

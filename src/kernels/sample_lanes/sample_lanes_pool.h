@@ -1,9 +1,9 @@
 /*
- * sample_lanes_pool.h - the pooling loops of sample_lanes_impl.h, which alone includes it, once for
- * each instruction set.
+ * sample_lanes_pool.h - the pooling loops of sample_lanes_impl.h, which includes it once per
+ * instruction set.
  */
 
-/* Taps [begin, end) of the window that starts at `first` and meets [0, extent). */
+/* Taps [begin, end) of a window at `first` that fall into [0, extent). */
 SIMD_INLINE void lanes_clip(int64_t *begin, int64_t *end, int64_t first, int64_t n, int64_t extent)
 {
     *begin = first < 0 ? -first : 0;
@@ -15,8 +15,8 @@ SIMD_INLINE ivec lanes_differ(vec a, vec b)
     return a != b;
 }
 
-/* Of two values the second one where it is larger or a NaN, which alone differs from itself; and
-   its place. */
+/* Replace *best and *at where `value` is larger, or NaN (the only value that differs from
+   itself). */
 SIMD_INLINE void lanes_take_larger(vec *best, ivec *at, vec value, int32_t tap)
 {
     const ivec wins = (value > *best) | lanes_differ(value, value);
@@ -25,8 +25,8 @@ SIMD_INLINE void lanes_take_larger(vec *best, ivec *at, vec value, int32_t tap)
     *at = (wins & tap) | (~wins & *at);
 }
 
-/* The largest value of a window and, in *at, its place there. Of equal values the first one wins,
-   and a NaN beats any number. */
+/* Maximum of a window, and its place in *at. The first of equal values wins, and NaN beats any
+   number. */
 SIMD_INLINE vec lanes_find_max(ivec *at, const float *x, const lanes_pool *p, int64_t top,
                                int64_t left)
 {
@@ -44,7 +44,7 @@ SIMD_INLINE vec lanes_find_max(ivec *at, const float *x, const lanes_pool *p, in
     return best;
 }
 
-/* Windows of 2 x 2 that lie within the plane. */
+/* 2 x 2 windows that are inside the plane. */
 static void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, const lanes_pool *p)
 {
     for (int64_t u = 0; u < p->oh; u++)
@@ -95,8 +95,8 @@ static void lanes_relu_place(float *y, uint8_t *place, int64_t n)
     }
 }
 
-/* Give the gradient `d` of a window to the place of its largest value. `disjoint`: no two windows
-   meet, so there is nothing to add to. */
+/* Add the gradient `d` of a window at the place of its maximum. `disjoint`: windows do not overlap,
+   so store instead of add. */
 SIMD_INLINE void lanes_put_max(float *dx, ivec at, ivec d, const lanes_pool *p, int64_t top,
                                int64_t left, const bool disjoint)
 {
@@ -114,8 +114,8 @@ SIMD_INLINE void lanes_put_max(float *dx, ivec at, ivec d, const lanes_pool *p, 
         }
 }
 
-SIMD_INLINE void lanes_maxpool_spread(float *dx, const uint8_t *place, const float *dy,
-                                      const lanes_pool *p, const bool disjoint)
+SIMD_INLINE void lanes_maxpool_scatter(float *dx, const uint8_t *place, const float *dy,
+                                       const lanes_pool *p, const bool disjoint)
 {
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, dy += LANES, place += LANES) {
@@ -135,7 +135,7 @@ static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float 
     if (!covered)
         memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
     if (disjoint)
-        lanes_maxpool_spread(dx, place, dy, p, true);
+        lanes_maxpool_scatter(dx, place, dy, p, true);
     else
-        lanes_maxpool_spread(dx, place, dy, p, false);
+        lanes_maxpool_scatter(dx, place, dy, p, false);
 }

@@ -1,10 +1,9 @@
 /*
- * sample_lanes_random.h - random numbers for many samples at once: part of sample_lanes_impl.h,
- * which alone includes it, once for each instruction set. The numbers are those of core/rng.h,
- * Philox4x32-10.
+ * sample_lanes_random.h - random numbers for several samples at once: those of core/rng.h,
+ * Philox4x32-10. Included only by sample_lanes_impl.h, once per instruction set.
  */
 
-/* The upper halves of a's products with `factor`. */
+/* Upper halves of the products a * factor. */
 SIMD_INLINE uvec lanes_multiply_high(uvec a, const uint64_t factor)
 {
     const wide even = ((wide)a & UINT32_MAX) * factor, odd = ((wide)a >> 32) * factor;

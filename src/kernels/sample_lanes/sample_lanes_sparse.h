@@ -1,15 +1,15 @@
 /*
- * sample_lanes_sparse.h - the gradients of a convolution whose output's gradient is mostly zeros:
- * part of sample_lanes_impl.h, which alone includes it, once for each instruction set.
+ * sample_lanes_sparse.h - gradients of a convolution whose output gradient is mostly zeros.
+ * Included only by sample_lanes_impl.h, once per instruction set.
  *
- * Behind a max pooling of 2 x 2 three quarters of a gradient are zeros, and ReLU and dropout make
- * more. Here a sample is (h, w, c) with its padding: what one element of the output saw of it is
- * `kh` rows of kw * c neighbours, and an element that is not zero costs that many products. Of a
- * first layer of one channel, `fold` rows of the image lie as channels, pixel by pixel: a row of 5
- * taps would leave most of a vector empty.
+ * After 2 x 2 max pooling three quarters of a gradient are zeros, and ReLU and dropout add more.
+ * Here a sample is (h, w, c) with padding: an output element depends on `kh` rows of kw * c
+ * adjacent elements, and each nonzero costs that many products. In a first layer with one channel,
+ * `fold` image rows are stored as channels, pixel by pixel, because a row of 5 taps would leave
+ * most of a vector empty.
  */
 
-/* The rows of one channel's weight that stay in registers, and the vectors of each. */
+/* Rows and vectors of one channel's weight that are kept in registers. */
 #define LANES_SPARSE_CASES(call)                                                                   \
     call(1, 1) call(1, 2) call(1, 3) call(2, 1) call(2, 2) call(2, 3) call(3, 1) call(3, 2)        \
         call(3, 3) LANES_SPARSE_MORE(call)
@@ -21,7 +21,7 @@
 #define LANES_SPARSE_MORE(call)
 #endif
 
-/* From one vector of the planes to the next in the order (w, c). */
+/* The offset of the next vector in the order (w, c). */
 SIMD_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const lanes_sparse *s)
 {
     const int64_t plane = s->plane * LANES;
@@ -32,7 +32,7 @@ SIMD_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const lanes_spars
     return at + LANES - (s->c - 1) * plane;
 }
 
-/* Rows of samples from row `first` of the image on; vectors outside of `size` floats are zeros. */
+/* Split image rows from `first` on into samples; vectors outside `size` floats are zeros. */
 SIMD_INLINE void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, int64_t first,
                                   int64_t size, const bool inside)
 {
@@ -53,12 +53,13 @@ SIMD_INLINE void lanes_split_rows(float *to, const float *x, const lanes_sparse 
             }
             simd_transpose(v);
             SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++) simd_store_any(row + l * s->sample + e, v[l]);
+            for (int l = 0; l < LANES; l++)
+                simd_store_any(row + l * s->sample + e, v[l]);
         }
     }
 }
 
-/* (c, h, w, lanes) -> lanes times (h, w, c) with padding, which is left alone but for zeros. */
+/* (c, h, w, lanes) -> lanes x (h, w, c) with padding. Writes nothing but zeros into the padding. */
 static void lanes_split(float *to, const float *x, const lanes_sparse *s)
 {
     const int64_t above = s->fold - 1 < s->pad_h ? s->fold - 1 : s->pad_h;
@@ -69,7 +70,7 @@ static void lanes_split(float *to, const float *x, const lanes_sparse *s)
         lanes_split_rows(to, x, s, 0, 0, true);
 }
 
-/* The same back, without the padding. */
+/* The inverse, without padding. */
 static void lanes_join(float *x, const float *from, const lanes_sparse *s)
 {
     const int64_t n = s->w * s->c;
@@ -82,7 +83,8 @@ static void lanes_join(float *x, const float *from, const lanes_sparse *s)
             vec v[LANES];
 
             SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++) v[l] = simd_load_any(row + l * s->sample + e);
+            for (int l = 0; l < LANES; l++)
+                v[l] = simd_load_any(row + l * s->sample + e);
             simd_transpose(v);
             SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
             {
@@ -94,7 +96,7 @@ static void lanes_join(float *x, const float *from, const lanes_sparse *s)
     }
 }
 
-/* A vector of gradients without those that ReLU stops; place may be NULL. */
+/* A vector of gradients, zero where ReLU stopped them; place may be NULL. */
 SIMD_INLINE vec lanes_live(const float *x, const uint8_t *place)
 {
     const vec value = simd_load(x);
@@ -113,13 +115,14 @@ static int64_t lanes_count(const float *x, const uint8_t *place, int64_t n)
     return count;
 }
 
-/* LANES neighbours e of one channel, and what they saw first; those behind the last are zeros. */
+/* LANES adjacent elements of one channel, and the offset of the first input of each; zero after the
+   last. */
 typedef struct lanes_run {
     vec value[LANES];
     ivec at[LANES];
 } lanes_run;
 
-/* From the first place of a window to the one of each lane; inverse: of a window's width. */
+/* Offset from the first place of a window to each lane's place; inverse: 1 / window width. */
 SIMD_INLINE ivec lanes_place_offset(const uint8_t *place, vec inverse, const lanes_sparse *s)
 {
     const ivec tap = lanes_widen(place);
@@ -129,7 +132,7 @@ SIMD_INLINE ivec lanes_place_offset(const uint8_t *place, vec inverse, const lan
     return i * (s->place_h - s->window_w * s->place_w) + tap * s->place_w;
 }
 
-/* `n` of them that start at `e`; their sum. */
+/* Read `n` elements from `e` on; returns their sum. */
 SIMD_INLINE vec lanes_read_run(lanes_run *run, const float *dy, const uint8_t *place, int64_t e,
                                const lanes_sparse *s, const int n)
 {
@@ -155,7 +158,7 @@ SIMD_INLINE vec lanes_read_run(lanes_run *run, const float *dy, const uint8_t *p
     return sum;
 }
 
-/* The elements of a run that are not zero go behind the n (lanes) that each sample has. */
+/* Append the nonzero elements of a run to each sample's list; n (lanes) are the current lengths. */
 SIMD_INLINE void lanes_list_run(const lanes_spots *to, int32_t *n, lanes_run *run,
                                 const lanes_sparse *s)
 {
@@ -194,7 +197,7 @@ SIMD_INLINE vec lanes_list_some(const lanes_spots *to, int32_t *n, const float *
     return sum;
 }
 
-/* The same for any number up to LANES, whole runs and others apart. */
+/* For any count up to LANES; specialised for whole runs. */
 static vec lanes_list_any(const lanes_spots *to, int32_t *n, const float *dy, const uint8_t *place,
                           int64_t e, const lanes_sparse *s, int count)
 {
@@ -226,7 +229,7 @@ static void lanes_list(const lanes_spots *to, float *bias_sum, const float *dy,
     }
 }
 
-/* part[r][v] += a spot's value * the row that it saw. */
+/* part[r][v] += a spot's value * the row it depends on */
 SIMD_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, const float *value,
                                 const int32_t *at, const lanes_sparse *s, const int rows,
                                 const int vecs)
@@ -235,12 +238,14 @@ SIMD_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, 
     const vec d = simd_splat(*value);
 
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++) part[r][v] +=
-        simd_load_any(in + r * s->step + v * LANES) * d;
+    for (int r = 0; r < rows; r++)
+        SIMD_UNROLL(8)
+        for (int v = 0; v < vecs; v++) part[r][v] +=
+            simd_load_any(in + r * s->step + v * LANES) * d;
 }
 
-/* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. Where these
-   are few, two sums of every other spot hide how long an addition takes. */
+/* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. If these are
+   few, two accumulators hide the latency of additions. */
 SIMD_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const lanes_spots *spots,
                                           int64_t o, int64_t samples, const lanes_sparse *s,
                                           const int rows, const int vecs)
@@ -266,11 +271,13 @@ SIMD_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const lane
             lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
     }
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
-        simd_store(sum + r * s->part + v * LANES, (vec)(part[0][r][v] + part[1][r][v]));
+    for (int r = 0; r < rows; r++)
+        SIMD_UNROLL(8)
+        for (int v = 0; v < vecs; v++)
+            simd_store(sum + r * s->part + v * LANES, (vec)(part[0][r][v] + part[1][r][v]));
 }
 
-/* The same rows of the input's gradient += each spot * the channel's weight. */
+/* Rows of the input's gradient += each spot * the channel's weight. */
 SIMD_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const lanes_spots *spots,
                                         int32_t p, int32_t last, const lanes_sparse *s,
                                         const int rows, const int vecs)
@@ -278,8 +285,9 @@ SIMD_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const la
     vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
 
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++) part[r][v] =
-        simd_load(weight + r * s->part + v * LANES);
+    for (int r = 0; r < rows; r++)
+        SIMD_UNROLL(8)
+        for (int v = 0; v < vecs; v++) part[r][v] = simd_load(weight + r * s->part + v * LANES);
     for (; p < last; p++) {
         float *out = dx + spots->at[p];
         const vec d = simd_splat(spots->value[p]);

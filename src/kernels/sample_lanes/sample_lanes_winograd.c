@@ -1,21 +1,21 @@
 /*
- * sample_lanes_winograd.c - which convolutions Winograd's algorithm is for.
+ * sample_lanes_winograd.c - decides when to use Winograd's algorithm.
  *
- * It makes a sixth of the products of a 5 x 5 kernel, and changes the input's and the output's form
- * instead. What that is worth depends on the channels, as each form is made once for all channels
- * on the other side, and on how much of the tiles at the right and lower edge is used. With one
- * input channel tiles are rows.
+ * It needs a sixth of the products of a 5 x 5 kernel, but transforms the input and the output.
+ * Whether that pays depends on the number of channels, as each transform is shared by all channels
+ * of the other side, and on how much of the tiles at the right and bottom edge is used. With one
+ * input channel, tiles are rows.
  */
 #include "kernels/sample_lanes/sample_lanes.h"
 
-/* Vector operations on a tile: of one pair of channels, of an input's channel, of an output's. */
+/* Vector operations per tile: per pair of channels, per input channel, per output channel. */
 #define WINO_COST_PAIR 64
 #define WINO_COST_IN   420
 #define WINO_COST_OUT  230
-/* On a row of a tile, with one input channel: of an output's, and of the input's. */
+/* Per row of a tile, with one input channel: per output channel, and for the input. */
 #define WINO_COST_LINE    75
 #define WINO_COST_LINE_IN 60
-/* The same for an output's by its definition. */
+/* Per output element with direct convolution. */
 #define WINO_TAPS 25
 
 static int64_t wino_tiles(int64_t n)

@@ -1,22 +1,23 @@
 /*
- * sample_lanes_winograd.h - correlation with 5 x 5 taps in a quarter of the operations: part of
- * sample_lanes_impl.h, which alone includes it, once for each instruction set.
+ * sample_lanes_winograd.h - correlation with 5 x 5 taps in a quarter of the operations. Included
+ * only by sample_lanes_impl.h, once per instruction set.
  *
  * Winograd's F(4x4, 5x5) (Lavin & Gray, arXiv:1509.09308) on the points 0, 1, -1, 2, -2, 1/2, -1/2
  * and infinity: a tile of 4 x 4 outputs is A'((G g G') * (B'd B))A of 8 x 8 inputs d and taps g, 64
- * products where the definition has 400. Tiles of one row of tiles go together, and one row of
- * their 8 x 8 places at a time, so that what lies between the stages stays in the first cache. With
- * one input channel tiles are rows (sample_lanes_winograd_rows.h).
+ * products instead of 400. The tiles of a row of tiles are processed together, one row of their 8 x
+ * 8 points at a time, so that intermediate results stay in L1. With one input channel, tiles are
+ * rows (sample_lanes_winograd_rows.h).
  */
 #define LANES_WINO_IN  8
 #define LANES_WINO_OUT LANES_WINOGRAD_ROWS
-/* Vectors of a tile between its two A: 8 x 4, and one so that tiles fall on other cache lines. */
+/* Vectors of a tile between the two transforms A: 8 x 4, plus one so that tiles use different cache
+   lines. */
 #define LANES_WINO_HALF 33
 
 typedef double dvec __attribute__((vector_size(LANES * sizeof(double)), may_alias));
 
-/* B' of one line: 8 inputs -> 8 places */
-SIMD_INLINE void lanes_wino_enter(vec d[LANES_WINO_IN])
+/* input transform B' of one line: 8 inputs -> 8 points */
+SIMD_INLINE void lanes_wino_input(vec d[LANES_WINO_IN])
 {
     const vec a1 = d[2] + d[6] - 4.25f * d[4], b1 = d[1] + d[5] - 4.25f * d[3];
     const vec a2 = 0.25f * d[2] + d[6] - 1.25f * d[4], b2 = 0.25f * d[1] + d[5] - 1.25f * d[3];
@@ -32,8 +33,8 @@ SIMD_INLINE void lanes_wino_enter(vec d[LANES_WINO_IN])
     d[6] = a3 - 0.5f * b3;
 }
 
-/* A' of one line: 8 places -> 4 outputs */
-SIMD_INLINE void lanes_wino_leave(vec y[LANES_WINO_OUT], const vec m[LANES_WINO_IN])
+/* output transform A' of one line: 8 points -> 4 outputs */
+SIMD_INLINE void lanes_wino_output(vec y[LANES_WINO_OUT], const vec m[LANES_WINO_IN])
 {
     const vec a1 = m[1] + m[2], b1 = m[1] - m[2];
     const vec a2 = m[3] + m[4], b2 = m[3] - m[4];
@@ -45,8 +46,8 @@ SIMD_INLINE void lanes_wino_leave(vec y[LANES_WINO_OUT], const vec m[LANES_WINO_
     y[3] = (b1 + m[7]) + 8 * b2 + 0.125f * b3;
 }
 
-/* G of one line: 5 taps -> 8 places */
-SIMD_INLINE void lanes_wino_weigh(dvec to[LANES_WINO_IN], const dvec g[5])
+/* filter transform G of one line: 5 taps -> 8 points */
+SIMD_INLINE void lanes_wino_filter(dvec to[LANES_WINO_IN], const dvec g[5])
 {
     const dvec a1 = g[0] + g[2] + g[4], b1 = g[1] + g[3];
     const dvec a2 = g[0] + 4 * g[2] + 16 * g[4], b2 = 2 * g[1] + 8 * g[3];
@@ -64,7 +65,7 @@ SIMD_INLINE void lanes_wino_weigh(dvec to[LANES_WINO_IN], const dvec g[5])
 
 #include "kernels/sample_lanes/sample_lanes_winograd_rows.h"
 
-/* The first tap of pair `p` in the order (channels of a tile, c, o within them). */
+/* First tap of pair `p` in the order (channels of a tile, c, o within them). */
 SIMD_INLINE const float *lanes_wino_pair(const float *weight, int64_t p, const lanes_window *s)
 {
     const int64_t part = lanes_part(s->o, LANES_TILE_O), first = p / (part * s->c) * part;
@@ -74,8 +75,8 @@ SIMD_INLINE const float *lanes_wino_pair(const float *weight, int64_t p, const l
     return weight + ((first + in % no) * s->c + in / no) * 25;
 }
 
-/* Taps of LANES pairs as lanes -> their 64 places, `stride` floats apart. */
-static void lanes_wino_weigh_pairs(float *to, const double (*tap)[LANES], int64_t stride)
+/* Filter transform of LANES pairs of channels, held in lanes: 64 points, `stride` floats apart. */
+static void lanes_wino_filter_pairs(float *to, const double (*tap)[LANES], int64_t stride)
 {
     dvec half[5][LANES_WINO_IN];
 
@@ -83,16 +84,17 @@ static void lanes_wino_weigh_pairs(float *to, const double (*tap)[LANES], int64_
         dvec line[5];
 
         SIMD_UNROLL(8) for (int j = 0; j < 5; j++) memcpy(&line[j], tap[i * 5 + j], sizeof(dvec));
-        lanes_wino_weigh(half[i], line);
+        lanes_wino_filter(half[i], line);
     }
     for (int j = 0; j < LANES_WINO_IN; j++) {
         dvec line[5], all[LANES_WINO_IN];
 
         SIMD_UNROLL(8) for (int i = 0; i < 5; i++) line[i] = half[i][j];
-        lanes_wino_weigh(all, line);
+        lanes_wino_filter(all, line);
         SIMD_UNROLL(8)
-        for (int i = 0; i < LANES_WINO_IN; i++) simd_store_any(
-            to + (i * LANES_WINO_IN + j) * stride, __builtin_convertvector(all[i], vec));
+        for (int i = 0; i < LANES_WINO_IN; i++)
+            simd_store_any(to + (i * LANES_WINO_IN + j) * stride,
+                           __builtin_convertvector(all[i], vec));
     }
 }
 
@@ -113,7 +115,7 @@ static void lanes_wino_weight(float *to, const float *weight, const lanes_window
             for (int t = 0; t < 25; t++)
                 tap[t][l] = (double)from[t];
         }
-        lanes_wino_weigh_pairs(to + p, (const double(*)[LANES])tap, stride);
+        lanes_wino_filter_pairs(to + p, (const double(*)[LANES])tap, stride);
     }
 }
 
@@ -122,25 +124,27 @@ static void lanes_wino_weight(float *to, const float *weight, const lanes_window
 typedef struct lanes_band {
     const lanes_window *s;
     float *lines; /* (c, 8, columns): B'd of a row of tiles */
-    float *v;     /* (c, tiles, 8): places of one row */
-    float *m;     /* (o, tiles, 8): the same of their products, of channels that go together */
-    float *half;  /* (o, tiles, 8 x 4 and one) */
+    float *v;     /* (c, tiles, 8): one row of points */
+    float *m;     /* (o, tiles, 8): products for one row of points, of a group of channels */
+    float *half;  /* (o, tiles, 8 x 4 + 1) */
     int64_t tiles, columns;
     int64_t top, left; /* of the first tile's input, in the padded planes */
 } lanes_band;
 
-/* One column of the planes -> its 8 places, one line of `lines` apart. */
+/* Input transform of one column of the planes; points are one line of `lines` apart. */
 SIMD_INLINE void lanes_wino_column(float *to, const float *x, const lanes_band *b, const bool whole)
 {
     const int64_t row = (b->s->w + 2 * b->s->pad_w) * LANES;
     vec d[LANES_WINO_IN];
 
     SIMD_UNROLL(8)
-    for (int i = 0; i < LANES_WINO_IN; i++) d[i] =
-        whole || (b->top + i >= 0 && b->top + i < b->s->h) ? simd_load(x + i * row) : simd_splat(0);
-    lanes_wino_enter(d);
+    for (int i = 0; i < LANES_WINO_IN; i++)
+        d[i] = whole || (b->top + i >= 0 && b->top + i < b->s->h) ? simd_load(x + i * row)
+                                                                  : simd_splat(0);
+    lanes_wino_input(d);
     SIMD_UNROLL(8)
-    for (int i = 0; i < LANES_WINO_IN; i++) simd_store(to + i * b->columns * LANES, d[i]);
+    for (int i = 0; i < LANES_WINO_IN; i++)
+        simd_store(to + i * b->columns * LANES, d[i]);
 }
 
 static void lanes_wino_columns(const lanes_band *b, const float *x)
@@ -165,7 +169,7 @@ static void lanes_wino_columns(const lanes_band *b, const float *x)
     }
 }
 
-/* Row `i` of the places of all tiles and channels. */
+/* Row `i` of the points of all tiles and channels. */
 static void lanes_wino_places(const lanes_band *b, int i)
 {
     float *to = b->v;
@@ -177,41 +181,45 @@ static void lanes_wino_places(const lanes_band *b, int i)
             vec d[LANES_WINO_IN];
 
             SIMD_UNROLL(8)
-            for (int j = 0; j < LANES_WINO_IN; j++) d[j] = simd_load(from + j * LANES);
-            lanes_wino_enter(d);
+            for (int j = 0; j < LANES_WINO_IN; j++)
+                d[j] = simd_load(from + j * LANES);
+            lanes_wino_input(d);
             SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) simd_store(to + j * LANES, d[j]);
         }
 }
 
-/* A' of one row of places of a tile; half: at this row. */
+/* Output transform A' of one row of a tile's points. */
 SIMD_INLINE void lanes_wino_halve(float *half, const vec m[LANES_WINO_IN])
 {
     vec y[LANES_WINO_OUT];
 
-    lanes_wino_leave(y, m);
+    lanes_wino_output(y, m);
     SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_OUT; j++) simd_store(half + j * LANES, y[j]);
 }
 
-/* One place: m[o][t] = sum_c weight[c][o] v[c][t] */
+/* One point: m[o][t] = sum_c weight[c][o] v[c][t] */
 SIMD_INLINE void lanes_wino_place(float *m, const float *v, const float *weight, int64_t c,
                                   const int no, const int nt)
 {
     vec sum[LANES_TILE_O][LANES_TILE_V];
 
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int t = 0; t < nt; t++) sum[o][t] =
-        simd_splat(0);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8) for (int t = 0; t < nt; t++) sum[o][t] = simd_splat(0);
     for (int64_t k = 0; k < c; k++, v += nt * LANES_WINO_IN * LANES, weight += no)
         SIMD_UNROLL(8) for (int o = 0; o < no; o++)
         {
             const vec u = simd_splat(weight[o]);
 
             SIMD_UNROLL(8)
-            for (int t = 0; t < nt; t++) sum[o][t] += simd_load(v + t * LANES_WINO_IN * LANES) * u;
+            for (int t = 0; t < nt; t++)
+                sum[o][t] += simd_load(v + t * LANES_WINO_IN * LANES) * u;
         }
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int t = 0; t < nt; t++)
-        simd_store(m + (o * nt + t) * LANES_WINO_IN * LANES, sum[o][t]);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8)
+        for (int t = 0; t < nt; t++)
+            simd_store(m + (o * nt + t) * LANES_WINO_IN * LANES, sum[o][t]);
 }
 
 #define LANES_WINO_CASE(o, t)                                                                      \
@@ -221,7 +229,7 @@ SIMD_INLINE void lanes_wino_place(float *m, const float *v, const float *weight,
                              t);                                                                   \
         break;
 
-/* The products of one row of places, `no` channels, and A' of them. */
+/* Products for one row of points of `no` channels, and their output transform A'. */
 static void lanes_wino_products(float *half, const lanes_band *b, const float *weight,
                                 int64_t stride, int no)
 {
@@ -234,13 +242,13 @@ static void lanes_wino_products(float *half, const lanes_band *b, const float *w
         vec m[LANES_WINO_IN];
 
         SIMD_UNROLL(8)
-        for (int j = 0; j < LANES_WINO_IN; j++) m[j] =
-            simd_load(b->m + (n * LANES_WINO_IN + j) * LANES);
+        for (int j = 0; j < LANES_WINO_IN; j++)
+            m[j] = simd_load(b->m + (n * LANES_WINO_IN + j) * LANES);
         lanes_wino_halve(half + n * LANES_WINO_HALF * LANES, m);
     }
 }
 
-/* A' of the columns: outputs (rows, columns) of one tile. */
+/* Output transform of the columns: outputs (rows, columns) of one tile. */
 static void lanes_wino_finish(float *y, const float *half, vec bias, int64_t rows, int64_t columns,
                               int64_t width)
 {
@@ -248,15 +256,17 @@ static void lanes_wino_finish(float *y, const float *half, vec bias, int64_t row
         vec m[LANES_WINO_IN], out[LANES_WINO_OUT];
 
         SIMD_UNROLL(8)
-        for (int i = 0; i < LANES_WINO_IN; i++) m[i] = simd_load(half + i * LANES_WINO_OUT * LANES);
-        lanes_wino_leave(out, m);
+        for (int i = 0; i < LANES_WINO_IN; i++)
+            m[i] = simd_load(half + i * LANES_WINO_OUT * LANES);
+        lanes_wino_output(out, m);
         SIMD_UNROLL(8)
-        for (int i = 0; i < LANES_WINO_OUT; i++) if (i < rows)
-            simd_store(y + (i * width + v) * LANES, out[i] + bias);
+        for (int i = 0; i < LANES_WINO_OUT; i++)
+            if (i < rows)
+                simd_store(y + (i * width + v) * LANES, out[i] + bias);
     }
 }
 
-/* A run of tiles of one row; y at their first output. */
+/* One run of tiles of a row; y points to their first output. */
 static void lanes_wino_band(float *y, const lanes_band *b, const float *x, const float *weight,
                             const float *bias, int64_t rows, int64_t columns)
 {
@@ -287,13 +297,13 @@ static void lanes_wino_band(float *y, const lanes_band *b, const float *x, const
         }
 }
 
-/* Tiles that go together. */
+/* Tiles processed together. */
 static int64_t lanes_wino_tiles(const lanes_window *s)
 {
     return lanes_part((s->ow + LANES_WINO_OUT - 1) / LANES_WINO_OUT, LANES_TILE_V);
 }
 
-/* Where the parts of a band begin behind its lines, and what it takes in all, in floats. */
+/* Offsets of a band's parts after its lines, and its total size, in floats. */
 typedef struct lanes_wino_layout {
     int64_t v, m, half, size;
 } lanes_wino_layout;

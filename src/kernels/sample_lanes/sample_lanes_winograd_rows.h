@@ -1,15 +1,15 @@
 /*
  * sample_lanes_winograd_rows.h - correlation of one input channel with 5 x 5 taps by Winograd's
- * F(4, 5) along rows: part of sample_lanes_winograd.h, which alone includes it, once for each
- * instruction set.
+ * F(4, 5) along rows. Included only by sample_lanes_winograd.h, once per instruction set.
  *
- * With one channel the forms of whole tiles cost what their products save. A row's places serve the
- * five output rows that see it, and what the taps of five rows add up to leaves its form once: 40
- * products for 4 outputs, of 100, and a quarter of the rounding errors of tiles.
+ * With one channel, transforms of two-dimensional tiles cost what their products save. Here the
+ * transform of a row is used by the five output rows that depend on it, and the sum over five rows
+ * of taps is transformed back once: 40 products for 4 outputs instead of 100, and a quarter of the
+ * rounding error of two-dimensional tiles.
  */
 #define LANES_WINO_ROWS_O 3
 
-/* (groups of output channels, 5, 8, channels of a group) */
+/* Filter transform, (groups of output channels, 5, 8, channels of a group). */
 static void lanes_wino_rows_weight(float *to, const float *weight, const lanes_window *s)
 {
     const int64_t part = lanes_part(s->o, LANES_WINO_ROWS_O);
@@ -22,14 +22,14 @@ static void lanes_wino_rows_weight(float *to, const float *weight, const lanes_w
 
             for (int64_t t = 0; t < 5 * no; t++)
                 line[t % 5][t / 5] = (double)weight[(first + t / 5) * 25 + i * 5 + t % 5];
-            lanes_wino_weigh(all, line);
+            lanes_wino_filter(all, line);
             for (int64_t t = 0; t < LANES_WINO_IN * no; t++)
                 to[t] = (float)all[t / no][t % no];
         }
     }
 }
 
-/* The places of the tiles of one row, of which `n` columns are there. */
+/* Input transform of the tiles of one row, which has `n` columns. */
 static void lanes_wino_rows_places(float *to, const float *x, int64_t n, int64_t tiles)
 {
     for (int64_t v = 0; v < tiles * LANES_WINO_OUT;
@@ -37,21 +37,21 @@ static void lanes_wino_rows_places(float *to, const float *x, int64_t n, int64_t
         vec d[LANES_WINO_IN];
 
         SIMD_UNROLL(8)
-        for (int j = 0; j < LANES_WINO_IN; j++) d[j] =
-            v + j < n ? simd_load(x + (v + j) * LANES) : simd_splat(0);
-        lanes_wino_enter(d);
+        for (int j = 0; j < LANES_WINO_IN; j++)
+            d[j] = v + j < n ? simd_load(x + (v + j) * LANES) : simd_splat(0);
+        lanes_wino_input(d);
         SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) simd_store(to + j * LANES, d[j]);
     }
 }
 
 typedef struct lanes_line {
     const lanes_window *s;
-    const float *v; /* (rows, tiles, 8): of the first row that tap 0 meets */
+    const float *v; /* (rows, tiles, 8): points of the first row, for tap 0 */
     int64_t tiles;
-    int64_t i0, i1; /* taps that meet the image */
+    int64_t i0, i1; /* rows of taps inside the image */
 } lanes_line;
 
-/* `no` channels of one tile of a row, `columns` of it. */
+/* `no` channels of one tile of a row. */
 SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t t,
                                       const float *weight, const float *bias, const int no)
 {
@@ -60,8 +60,8 @@ SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t 
     vec m[LANES_WINO_ROWS_O][LANES_WINO_IN];
 
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) m[o][j] =
-        simd_splat(0);
+    for (int o = 0; o < no; o++)
+        SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) m[o][j] = simd_splat(0);
     for (int64_t i = line->i0; i < line->i1; i++) {
         const float *v = line->v + (i * line->tiles + t) * LANES_WINO_IN * LANES;
         const float *tap = weight + i * LANES_WINO_IN * no;
@@ -71,7 +71,8 @@ SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t 
             const vec value = simd_load(v + j * LANES);
 
             SIMD_UNROLL(8)
-            for (int o = 0; o < no; o++) m[o][j] += value * simd_splat(tap[j * no + o]);
+            for (int o = 0; o < no; o++)
+                m[o][j] += value * simd_splat(tap[j * no + o]);
         }
     }
     SIMD_UNROLL(8) for (int o = 0; o < no; o++)
@@ -79,10 +80,11 @@ SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t 
         const vec b = simd_splat(bias ? bias[o] : 0);
         vec out[LANES_WINO_OUT];
 
-        lanes_wino_leave(out, m[o]);
+        lanes_wino_output(out, m[o]);
         SIMD_UNROLL(8)
-        for (int k = 0; k < LANES_WINO_OUT; k++) if (k < left)
-            simd_store(y + o * plane + (t * LANES_WINO_OUT + k) * LANES, out[k] + b);
+        for (int k = 0; k < LANES_WINO_OUT; k++)
+            if (k < left)
+                simd_store(y + o * plane + (t * LANES_WINO_OUT + k) * LANES, out[k] + b);
     }
 }
 
@@ -112,7 +114,7 @@ static int64_t lanes_wino_rows_room(const lanes_window *s)
     return LANES_WINO_IN * lanes_wino_rows_tiles(s) * LANES_WINO_IN * LANES;
 }
 
-/* Four output rows at a time, which see eight. */
+/* Four output rows at a time, which depend on eight input rows. */
 static void lanes_wino_rows(float *y, float *room, const float *x, const float *weight,
                             const float *bias, const lanes_window *s)
 {
