@@ -1,16 +1,14 @@
-/*
- * adaptive_avgpool.c - adaptive_avgpool in any layout of the input.
- */
+/* adaptive_avgpool.c - adaptive_avgpool for any layout of the input. */
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
 #include "kernels/adaptive_pool/adaptive_pool.h"
 
-#define ADAPTIVE_IMAGES 16 /* processed by a thread at once, pixel by pixel */
+#define ADAPTIVE_IMAGES 16 /* images per task of a thread */
 
 typedef struct adaptive {
-    int64_t images, lanes; /* whole images, and how many values of a pixel are contiguous in each */
-    size_t count_at[2];    /* in scratch: the windows, forward and backward */
-    cpu_operand grad_out;  /* as the output lies */
+    int64_t images, lanes; /* images, and contiguous values per pixel of each */
+    size_t count_at[2];    /* in scratch: pixels per window, forward and backward */
+    cpu_operand grad_out;  /* in the output's layout */
 } adaptive;
 
 static bool adaptive_supports(const co_call *call, const char **why)
@@ -44,7 +42,7 @@ static co_status adaptive_plan(co_call *call)
     return CO_OK;
 }
 
-/* If the gradient has another layout it is reordered first. */
+/* A gradient with another layout is reordered first. */
 static co_status adaptive_plan_backward(co_call *call)
 {
     adaptive *self = call->self;
@@ -69,7 +67,7 @@ static void adaptive_make(const co_call *call, const adaptive_pool_work *work)
                            i + ADAPTIVE_IMAGES < self->images ? i + ADAPTIVE_IMAGES : self->images);
 }
 
-/* How many pixels each window has, (OH, OW), in the scratch area. */
+/* Pixels per window, (OH, OW), in scratch. */
 static const float *adaptive_count(const co_call *call, bool backward)
 {
     const adaptive *self = call->self;

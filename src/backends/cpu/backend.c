@@ -27,7 +27,7 @@ static void backend_describe_call(char *out, size_t size, const co_call *call, b
     snprintf(out, size, "%s", call->kernel->name ? call->kernel->name : "cpu");
 }
 
-/* Of an op: those for few channels first. */
+/* In order of preference; per op, kernels for few channels come first. */
 static const co_kernel *const backend_kernels[] = {
     &co_cpu_lanes_conv2d,    &co_cpu_winograd,   &co_cpu_small_conv,       &co_cpu_linear,
     &co_cpu_lanes_maxpool,   &co_cpu_lanes_relu, &co_cpu_lanes_add,        &co_cpu_lanes_flatten,

@@ -1,12 +1,11 @@
 /*
- * batchnorm.c - batch norm on images in blocks of channels: each block of channels is measured,
- * normalised, and in backward reduced and applied while it is in the caches; a ReLU and a sum that
- * follow need no pass of their own.
+ * batchnorm.c - batch norm on images in blocks of channels. Each block is measured, normalised, and
+ * in backward reduced and applied while it is in the caches; ReLU and add are fused.
  *
- * Blocks are processed in groups that stay in the caches, sample by sample: those of a sample are
- * contiguous in memory, and contiguous ranges of less than some 50 KB are read slowly. Sums are
- * taken of a plane, or of several where they are small, and joined in the order of the samples, so
- * neither groups nor the number of threads change a bit.
+ * Blocks are processed in groups that fit the caches, sample by sample: the blocks of a sample are
+ * contiguous, and contiguous ranges below some 50 KB are read slowly. Sums are over one plane, or
+ * several small ones, and are combined in sample order, so that neither groups nor the number of
+ * threads change the bits.
  */
 #include <math.h>
 #include <string.h>
@@ -16,10 +15,10 @@
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
-#define NORM_MAX_GROUP 8 /* blocks */
-/* Of a core's second-level cache, for data that is read twice; the rest is for streaming. */
+#define NORM_MAX_GROUP 8 /* in blocks */
+/* Part of a core's L2 for data that is read twice; the rest is for streaming. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
-#define NORM_TOGETHER    256 /* vectors; smaller planes are grouped */
+#define NORM_TOGETHER    256 /* in vectors; smaller planes are grouped */
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
@@ -27,31 +26,31 @@ typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
     int64_t n, channels, blocks, plane;
-    int64_t together, parts; /* planes that are added up together, and the number of such parts */
-    size_t part_at[2];       /* in scratch: partial sums, forward and backward */
-    cpu_operand grad_out, grad_out_extra; /* as the input is */
+    int64_t together, parts;              /* planes per partial sum; number of partial sums */
+    size_t part_at[2];                    /* in scratch: partial sums, forward and backward */
+    cpu_operand grad_out, grad_out_extra; /* in the input's layout */
 } norm;
 
-/* Kept from forward to backward: mean and 1 / std, (2, blocks, lanes), then the mask. */
+/* Kept from forward for backward: mean and 1 / std, (2, blocks, lanes), then the mask. */
 typedef struct norm_kept {
     float *mean, *inv_std;
     uint8_t *mask;
 } norm_kept;
 
-/* The planes of one block that are added up together. */
+/* Planes of one block that share a partial sum. */
 typedef struct norm_piece {
-    int64_t block, part; /* of the group; whose sum */
-    int64_t at;          /* first value */
+    int64_t block, part; /* index in the group; partial sum */
+    int64_t at;          /* offset of the first value */
     norm_planes planes;
 } norm_piece;
 
-/* The loops for the tensor's layout that this machine can run, or NULL. */
+/* The loops for the tensor's layout that this CPU can run, or NULL. */
 static const norm_loops *norm_find_loops(const co_tensor *tensor)
 {
     const int block = tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS ? tensor->layout.block : 0;
 
 #ifdef CO_KERNELS_X86
-    if (tensor->dtype == CO_BF16) /* cpu_takes has seen the CPU */
+    if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
         return block == 16 ? &norm_loops_bf16 : NULL;
     if (tensor->dtype == CO_F32 && block == 16 && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
@@ -91,7 +90,7 @@ static norm_tail norm_read_tail(const co_call *call)
     return (norm_tail)tail;
 }
 
-/* The addend must have the layout of the input. */
+/* The addend must have the input's layout. */
 static bool batchnorm_fuses(const co_call *call)
 {
     const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
@@ -144,7 +143,7 @@ static co_status batchnorm_plan(co_call *call)
     return CO_OK;
 }
 
-/* If a gradient has another layout it is reordered first. */
+/* Gradients with another layout are reordered first. */
 static co_status batchnorm_plan_backward(co_call *call)
 {
     norm *self = call->self;
@@ -161,7 +160,7 @@ static co_status batchnorm_plan_backward(co_call *call)
     return CO_OK;
 }
 
-/* Of a step of training. */
+/* What a training step keeps. */
 static norm_kept norm_find_kept(const co_call *call)
 {
     const norm *self = call->self;
@@ -187,7 +186,7 @@ static norm_planes norm_part_planes(const norm *self, int64_t part)
                          .step = self->blocks * self->plane * self->loops->lanes};
 }
 
-/* Piece i of a group of blocks, in the order of memory: the blocks of a sample are contiguous. */
+/* Piece i of a group of blocks, in memory order. */
 static norm_piece norm_find_piece(const norm *self, int64_t first, int64_t end, int64_t i)
 {
     const int64_t block = i % (end - first), part = i / (end - first);
@@ -205,7 +204,7 @@ static void *norm_place(const norm *self, const void *base, int64_t at)
     return base ? (char *)base + (size_t)at * self->loops->cell : NULL;
 }
 
-/* How many channels of a block there are; the rest of its lanes are padding. */
+/* Number of channels in a block; the other lanes are padding. */
 static int norm_lanes(const norm *self, int64_t block)
 {
     const int64_t left = self->channels - block * self->loops->lanes;
@@ -213,7 +212,7 @@ static int norm_lanes(const norm *self, int64_t block)
     return (int)(left < self->loops->lanes ? left : self->loops->lanes);
 }
 
-/* Blocks of `tensors` tensors that stay in a core's caches from the first pass to the second. */
+/* Blocks of `tensors` tensors that stay in a core's caches between the two passes. */
 static int64_t norm_group(const norm *self, int tensors, int threads)
 {
     const int64_t most = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
@@ -223,7 +222,7 @@ static int64_t norm_group(const norm *self, int tensors, int threads)
     return threads > 1 || fit > most ? most : fit > 1 ? fit : 1;
 }
 
-/* Mean and standard deviation of a block from those of its parts; updates the running
+/* Combine the parts' moments into the block's mean and standard deviation; updates the running
    statistics. */
 static void norm_join(const co_call *call, const norm_part *part, int64_t block)
 {
@@ -254,8 +253,8 @@ static void norm_join(const co_call *call, const norm_part *part, int64_t block)
     }
 }
 
-/* The affine map of a block's values. Padding stays 0. */
-static void norm_draw_line(norm_line *line, const co_call *call, int64_t block)
+/* The affine map of a block's values; zero for padding channels. */
+static void norm_forward_line(norm_line *line, const co_call *call, int64_t block)
 {
     const norm *self = call->self;
     const co_batchnorm_attr *a = call->attr;
@@ -313,7 +312,7 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
         if (call->training)
             norm_measure_group(call, part, first, end, threads);
         for (int64_t b = first; b < end; b++)
-            norm_draw_line(&line[b - first], call, b);
+            norm_forward_line(&line[b - first], call, b);
         CO_PARALLEL_FOR(threads)
         for (int64_t i = 0; i < parts; i++) {
             const norm_piece p = norm_find_piece(self, first, end, i);
@@ -333,8 +332,8 @@ static void norm_put(float *to, double value, bool add)
 
 /* The parameters' gradients of a block, and the affine map of the input's gradient: dx = scale (d -
    sum d / M - z sum (d z) / M), z = (x - mean) / std. */
-static void norm_turn_line(norm_line *line, const co_call *call, const norm_part *part,
-                           int64_t block, bool add)
+static void norm_backward_line(norm_line *line, const co_call *call, const norm_part *part,
+                               int64_t block, bool add)
 {
     const norm *self = call->self;
     const norm_kept kept = norm_find_kept(call);
@@ -357,9 +356,9 @@ static void norm_turn_line(norm_line *line, const co_call *call, const norm_part
     }
 }
 
-/* Operands of the backward pass over the planes from `at`, in the first pass or in the second,
-   after intermediate results have been stored. Two parts of a gradient are added once: where their
-   sum is not needed, dx keeps it. */
+/* Operands of the backward pass from offset `at`, in the first pass or (`again`) in the second,
+   after intermediate results have been stored. Two parts of a gradient are added once; dx stores
+   the sum unless the addend's gradient does. */
 static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
 {
     const norm *self = call->self;
@@ -393,7 +392,7 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
     norm_line line[NORM_MAX_GROUP];
 
     for (int64_t b = first; b < end; b++)
-        norm_draw_line(&line[b - first], call, b);
+        norm_forward_line(&line[b - first], call, b);
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < parts; i++) {
         const norm_piece p = norm_find_piece(self, first, end, i);
@@ -402,8 +401,8 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
         self->loops->reduce(&part[p.part], &back, &line[p.block], &p.planes);
     }
     for (int64_t b = first; b < end; b++)
-        norm_turn_line(&line[b - first], call, part + (b - first) * self->parts, b,
-                       run->accumulate);
+        norm_backward_line(&line[b - first], call, part + (b - first) * self->parts, b,
+                           run->accumulate);
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < (dx ? parts : 0); i++) {
         const norm_piece p = norm_find_piece(self, first, end, i);

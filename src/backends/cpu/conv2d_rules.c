@@ -1,19 +1,18 @@
 /*
- * conv2d_rules.c - questions of kernels of several backends about a convolution: which of its taps
- * ever meet the image, and whether Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
- * arXiv:1509.09308), with a quarter of the multiplications, in fp32 and with slightly other
- * rounding, is worth trying.
+ * conv2d_rules.c - properties of a convolution that kernels of several backends need: which taps
+ * ever meet the image, and whether Winograd's F(4x4, 3x3) (Lavin & Gray, arXiv:1509.09308), in
+ * fp32, with a quarter of the multiplications and slightly different rounding, is worthwhile.
  *
- * The rules are measured, and depend on sizes and on the CPU's instructions alone: a choice by the
- * clock could give other bits in the next run.
+ * The rules come from measurements, and depend only on sizes and the CPU's instructions: timing at
+ * run time could choose differently, and give other bits, in the next run.
  */
 #include "backends/cpu/conv2d_rules.h"
 
 #include "ops/ops.h"
 
-#define WINOGRAD_TILE      4  /* outputs at once, each way */
+#define WINOGRAD_TILE      4  /* outputs per tile, in each direction */
 #define WINOGRAD_MIN_TILES 32 /* below this, transforming the weights costs more than it saves */
-#define WINOGRAD_MIN_IN    16 /* channels; and whole vectors of them */
+#define WINOGRAD_MIN_IN    16 /* input channels */
 
 bool conv2d_trim(conv2d_reach *out, const co_call *call, int i)
 {
@@ -39,7 +38,7 @@ bool conv2d_is_trimmed(const co_call *call)
     return conv2d_trim(&reach, call, 0) || conv2d_trim(&reach, call, 1);
 }
 
-/* Measured: 2 to 3 times as fast as the direct kernels where tiles are many and full. */
+/* Measured: 2 to 3 times as fast as direct kernels if tiles are many and full. */
 static bool conv2d_fills_tiles(const co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;

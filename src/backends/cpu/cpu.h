@@ -1,6 +1,6 @@
 /*
- * cpu.h - what Cohort's own kernels for processors share: layouts, scratch memory, threads. Their
- * loops are in src/kernels.
+ * cpu.h - shared by the kernels of the cpu backend: layouts, scratch memory, threads. Their loops
+ * are in src/kernels.
  */
 #ifndef CO_BACKENDS_CPU_CPU_H
 #define CO_BACKENDS_CPU_CPU_H
@@ -11,7 +11,7 @@
 
 /* A tensor in the layout in which a kernel reads it: its own memory, or a copy in scratch. */
 typedef struct cpu_operand {
-    const co_tensor *tensor; /* outlives the plan */
+    const co_tensor *tensor; /* borrowed for the life of the plan */
     co_layout layout;
     bool copied;
     size_t at; /* of the copy */
@@ -20,33 +20,32 @@ typedef struct cpu_operand {
 /* --- layout.c --- */
 co_layout cpu_plain(void);
 co_layout cpu_blocks(int block);
-/* Let the tensor have the layout, which is plain, in blocks, or channels last. */
+/* Set the tensor's layout: plain, blocks, or channels last. */
 void cpu_set_layout(co_tensor *tensor, co_layout layout);
-/* Let `tensor` have the layout of `other`, which has the same shape. */
+/* Set the layout of `other`, which has the same shape. */
 void cpu_like(co_tensor *tensor, const co_tensor *other);
-/* The same layouts: where elements are. */
+/* A layout as strides. */
 reorder_places cpu_find_places(const co_shape *shape, co_layout layout);
-/* Reorder a tensor's memory; the types are equal. */
+/* Copy a tensor's values into another layout of the same type. */
 void cpu_reorder(void *to, co_layout layout, const co_tensor *from, int threads);
 
 /* --- operand.c --- */
-/* Reserve so many bytes of the call's scratch memory after the `used` ones; returns their
-   offset. */
+/* Reserve `bytes` of the call's scratch memory after the first `used`; returns their offset. */
 size_t cpu_take_scratch(co_call *call, size_t *used, size_t bytes);
-/* While planning: read the tensor in the layout, from a copy in scratch memory unless it has it. */
+/* While planning: read the tensor in `layout`, if necessary from a copy in scratch. */
 cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tensor,
                              co_layout layout);
-/* First step of a pass: make the copy. */
+/* At the start of a pass: make the copy, if there is one. */
 void cpu_bring(const cpu_operand *x, const co_call *call, int threads);
-/* Afterwards; NULL if there is no tensor. */
+/* The operand's data after cpu_bring; NULL without a tensor. */
 const void *cpu_address(const cpu_operand *x, const co_call *call);
 
-/* Threads of a call's loops; one where synchronizing threads would take longer than computing. */
+/* Threads for a call's loops; one if synchronizing would take longer than computing. */
 int cpu_threads(const co_call *call);
 bool cpu_is_small(const co_call *call);
 
-/* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
-   not rounded. Always, for fp32. */
+/* Whether a kernel can run the call in its type: always in fp32; in bf16 if the CPU has
+   instructions for it and norm parameters are not rounded. */
 bool cpu_takes(const co_call *call, const char **why);
 
 #define CPU_HALF  (1u << CO_BF16) /* co_kernel.half */

@@ -1,6 +1,6 @@
 /*
- * dropout.c - drop random elements (dropout) or whole channels (dropout2d), with the random numbers
- * of ops.h, in any layout of the tensor.
+ * dropout.c - drops random elements (dropout) or channels (dropout2d), with the random numbers of
+ * ops.h, in any layout.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool dropout_drops_channels(const co_call *call)
     return call->op == &co_op_dropout2d;
 }
 
-/* Random numbers of a sample. */
+/* Random numbers per sample. */
 static int64_t dropout_count(const co_call *call)
 {
     const co_shape *shape = &call->in[0]->shape;
@@ -28,7 +28,7 @@ static co_status dropout_plan(co_call *call)
     return CO_OK;
 }
 
-/* If the gradient has another layout it is reordered first. */
+/* A gradient with another layout is reordered first. */
 static co_status dropout_plan_backward(co_call *call)
 {
     if (call->grad_in[0])
@@ -43,7 +43,7 @@ static void dropout_run(co_tensor *to, const co_tensor *from, const co_call *cal
     const double probability = ((const co_dropout_attr *)call->attr)->p;
     float *u = call->scratch;
 
-    /* Padding channels of the layout stay zero. */
+    /* padding channels of the layout stay zero */
     if (to->data != from->data && p.c % p.block)
         memcpy(to->data, from->data, to->bytes);
     for (int64_t n = 0; n < to->shape.dim[0]; n++) {

@@ -1,6 +1,6 @@
 /*
- * layout.c - the named layouts of images as strides for the loops of kernels/reorder; and unpack,
- * which converts tensors of these layouts to the plain one for other backends.
+ * layout.c - layouts of images as strides for the loops of kernels/reorder, and `unpack`, which
+ * converts them to the plain layout for other backends.
  */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"

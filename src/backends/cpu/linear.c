@@ -1,7 +1,7 @@
 /*
- * linear.c - linear layers by the loops of kernels/gemm, with weights read in the format of the
- * flat store: how the work is blocked for the caches and shared by threads. Each sum is taken by
- * one thread in one order, so the number of threads changes no bit.
+ * linear.c - linear layers with the loops of kernels/gemm, reading weights as the flat store has
+ * them: blocking for the caches, and sharing among threads. Each sum is computed by one thread in
+ * one order, so the number of threads does not change the bits.
  */
 #include "backends/cpu/linear.h"
 
@@ -11,20 +11,20 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 
-/* Elements of a row below which dot products over it and panels of it are too short. */
+/* Shorter rows make dot products and panels inefficient. */
 #define GEMM_LEAST 192
-/* Samples above which oneDNN's forward pass is faster: transposing the weights costs little
+/* With more samples oneDNN's forward pass is faster, as transposing the weights costs little
    then. */
 #define GEMM_MOST 192
-/* With BF16, samples up to which fp32 products are faster all the same, where the weight is too
-   large for a cache: measured. */
+/* Measured: in bf16, fp32 products are still faster for up to so many samples, if the weight does
+   not fit a cache. */
 #define GEMM_HALF        48
 #define GEMM_HALF_WEIGHT (1 << 22)
-#define GEMM_LONG        1024      /* elements of a row multiplied at once, about */
-#define GEMM_SAMPLES     128       /* rows of x that stay in a second-level cache meanwhile */
-#define GEMM_OUTPUTS     32        /* rows of w for a thread at once: whole tiles */
-#define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay there */
-#define GEMM_DEPTH       128       /* rows of w of a panel, which stays in a first-level cache */
+#define GEMM_LONG        1024      /* approximate elements of a row per pass */
+#define GEMM_SAMPLES     128       /* rows of x that stay in L2 meanwhile */
+#define GEMM_OUTPUTS     32        /* rows of w per task of a thread: whole tiles */
+#define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay in L2 */
+#define GEMM_DEPTH       128       /* rows of w in a panel, which stays in L1 */
 
 #ifdef CO_KERNELS_X86
 static const gemm_loops *gemm_find_loops(const co_call *call)
@@ -55,7 +55,7 @@ static int64_t gemm_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Samples, outputs and inputs of the layer. */
+/* Number of samples, outputs and inputs. */
 typedef struct gemm_size {
     int64_t n, out, in;
 } gemm_size;
@@ -66,7 +66,7 @@ static gemm_size gemm_measure(const co_call *call)
                        call->in[0]->shape.dim[1]};
 }
 
-/* Elements of a row at a time; all, or whole vectors. */
+/* Elements of a row per pass: all, or whole vectors. */
 static int64_t gemm_length(const gemm_size *size)
 {
     const int64_t parts = gemm_divide_up(size->in, GEMM_LONG);
@@ -74,7 +74,7 @@ static int64_t gemm_length(const gemm_size *size)
     return parts == 1 ? size->in : gemm_divide_up(gemm_divide_up(size->in, parts), 64) * 64;
 }
 
-/* Panels of x at a time. */
+/* Panels of x per pass. */
 static int64_t gemm_group(const gemm *self, const gemm_size *size)
 {
     const int64_t width = self->loops->width, all = gemm_divide_up(size->in, width);
@@ -99,7 +99,7 @@ bool gemm_choose(gemm *self, const co_call *call)
 }
 
 /* Coefficients of dy by rows of the weight; panels of x; coefficients of dy by samples; a panel of
-   the weight for each thread. */
+   the weight per thread. */
 size_t gemm_backward_bytes(const gemm *self, const co_call *call)
 {
     const gemm_size size = gemm_measure(call);
@@ -112,13 +112,13 @@ size_t gemm_backward_bytes(const gemm *self, const co_call *call)
 
 /* --- running --- */
 
-/* Rows `begin` to `end` of a matrix, from column `k` on. */
+/* Rows [begin, end) of a matrix, from column `k`. */
 static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int64_t k)
 {
     return (gemm_rows){rows->at + begin * rows->step + k, end - begin, rows->step};
 }
 
-/* y (+)= x w' for `length` columns from `k` on, all samples. */
+/* y (+)= x w' for `length` columns from `k`, all samples. */
 static void gemm_multiply(const gemm *self, const co_call *call, const gemm_rows *x, int64_t k,
                           int64_t length)
 {
@@ -141,7 +141,7 @@ static void gemm_multiply(const gemm *self, const co_call *call, const gemm_rows
     }
 }
 
-/* `room` holds a part of x where its rows are long. */
+/* `room`: scratch for a part of x if its rows are long. */
 static void gemm_forward(const gemm *self, const co_call *call, const float *x, float *room)
 {
     const gemm_size size = gemm_measure(call);
@@ -163,7 +163,7 @@ static void gemm_forward(const gemm *self, const co_call *call, const float *x, 
     }
 }
 
-/* The rows that are accumulated, in parts of at most loops->rows. */
+/* Accumulated rows, split into parts of at most loops->rows. */
 typedef struct gemm_parts {
     int64_t n, parts;
 } gemm_parts;
@@ -178,7 +178,7 @@ static int64_t gemm_begin(const gemm_parts *all, int64_t part)
     return all->n * part / all->parts;
 }
 
-/* dw (+)= dy' x, for some panels of x. */
+/* dw (+)= dy' x for some panels of x. */
 static void gemm_add_weight(const gemm *self, const gemm_rows *dw, const float *number,
                             const float *panel, int64_t panels, const gemm_size *size, bool add)
 {
@@ -233,7 +233,7 @@ static void gemm_find_weight(const gemm *self, const co_call *call, const gemm_b
     }
 }
 
-/* dx of the columns of one panel (+)= dy w, for rows `first` to `end` of w. */
+/* dx (+)= dy w for the columns of one panel, with rows [first, end) of w. */
 static void gemm_add_input(const gemm *self, const co_call *call, const float *number, float *panel,
                            int64_t first, int64_t end, int64_t k)
 {
@@ -254,9 +254,9 @@ static void gemm_add_input(const gemm *self, const co_call *call, const float *n
     }
 }
 
-/* Columns of dy: (part, column, samples of the part). The end of what is written. */
-static float *gemm_turn(float *to, const float *dy, int64_t columns, const gemm_size *size,
-                        const gemm_parts *parts)
+/* Transpose columns of dy: (part, column, samples of the part). Returns the end of the output. */
+static float *gemm_transpose(float *to, const float *dy, int64_t columns, const gemm_size *size,
+                             const gemm_parts *parts)
 {
     for (int64_t p = 0; p < parts->parts; p++) {
         const int64_t begin = gemm_begin(parts, p), end = gemm_begin(parts, p + 1);
@@ -278,7 +278,8 @@ static void gemm_find_input(const gemm *self, const co_call *call, const gemm_ba
     float *to = number;
 
     for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
-        to = gemm_turn(to, dy + first, gemm_least(GEMM_DEPTH, size.out - first), &size, &parts);
+        to =
+            gemm_transpose(to, dy + first, gemm_least(GEMM_DEPTH, size.out - first), &size, &parts);
     CO_PARALLEL_FOR(self->threads)
     for (int t = 0; t < self->threads; t++)
         for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
@@ -319,7 +320,7 @@ void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_fr
 
 typedef struct linear {
     gemm gemm;
-    cpu_operand src, back_src, grad_out; /* plain */
+    cpu_operand src, back_src, grad_out; /* in plain layout */
     size_t forward_at, backward_at;      /* in scratch */
 } linear;
 

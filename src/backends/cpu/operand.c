@@ -1,14 +1,14 @@
 /*
- * operand.c - scratch memory of a call, copies of its tensors there in another layout, and the
- * threads of its loops.
+ * operand.c - a call's scratch memory, copies of its tensors in another layout, and its number of
+ * threads.
  */
 #include "backends/cpu/cpu.h"
 #include "core/isa.h"
 #include "core/parallel.h"
 
 #define OPERAND_ALIGN 64
-/* Products that take one core some 30 microseconds, in which an element that is only read and
-   written counts as much as OPERAND_ELEMENT_WORK of them. */
+/* Products that take one core about 30 microseconds; an element that is only read and written
+   counts as OPERAND_ELEMENT_WORK of them. */
 #define OPERAND_SMALL_WORK   (1 << 21)
 #define OPERAND_ELEMENT_WORK 16
 

@@ -1,10 +1,10 @@
 /*
- * small_conv.c - convolution of small images: at 4 x 4 pixels a third of what a kernel of 3 x 3
- * multiplies is padding, at 1 x 1 eight ninths. Here each pixel is computed from exactly those taps
- * that meet the image, by products of matrices over samples and channels.
+ * small_conv.c - convolution of small images. With a 3 x 3 kernel, a third of the multiplications
+ * on 4 x 4 pixels are with padding, and eight ninths on 1 x 1. Here each pixel is computed from
+ * exactly the taps that meet the image, by matrix products over samples and channels.
  *
- * Weights are plain in the flat store. Forward packs the taps that are used for itself, and again
- * for backward, which finds them in the workspace.
+ * Weights are in the flat store's plain layout. Forward packs the taps used for itself, and again
+ * for backward into the workspace.
  */
 #include <string.h>
 
@@ -15,14 +15,16 @@
 #include "core/parallel.h"
 #include "kernels/small_conv/small_conv.h"
 
-#define SMALL_CONV_TOGETHER      2  /* blocks of results that the loops compute at once */
-#define SMALL_CONV_MOST          49 /* taps */
-#define SMALL_CONV_MOST_PIXELS   64
-#define SMALL_CONV_LEAST_SAMPLES 8 /* in evaluation: packing weights for fewer takes too long */
+#define SMALL_CONV_TOGETHER    2  /* blocks of results that the loops compute together */
+#define SMALL_CONV_MOST        49 /* number of taps */
+#define SMALL_CONV_MOST_PIXELS 64
+#define SMALL_CONV_LEAST_SAMPLES                                                                   \
+    8 /* in evaluation: with fewer, packing the weights takes too                                  \
+         long */
 
 #define SMALL_CONV_WINOGRAD 16 /* lanes for which there is Winograd's algorithm */
 
-/* Pairs by their results: those of k are pair[end[k - 1]] to pair[end[k] - 1]. */
+/* Pairs grouped by result: those of k are pair[end[k - 1]] to pair[end[k] - 1]. */
 typedef struct small_conv_list {
     int32_t n;
     int32_t *end;          /* owned; (n) */
@@ -34,15 +36,15 @@ typedef struct small_conv {
     small_conv_image in, out;
     int64_t in_pixels, out_pixels;
     small_conv_weight weight;
-    int64_t *tap;                            /* owned; weight's arrays */
+    int64_t *tap;                            /* owned; arrays of `weight` */
     small_conv_list forward, data, gradient; /* by output pixel, by input pixel, by tap */
-    int64_t panel, panel_back;               /* floats of a block of packed weights */
+    int64_t panel, panel_back;               /* floats per block of packed weights */
     size_t packed_at, gradient_at;           /* in scratch: forward, backward */
-    cpu_operand grad_out;                    /* as the output is */
+    cpu_operand grad_out;                    /* in the output's layout */
 } small_conv;
 
 #ifdef CO_KERNELS_X86
-/* The loops whose lanes the layout has and which this machine can run, or NULL. */
+/* The loops for the layout's lanes that this CPU can run, or NULL. */
 static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
     if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS || tensor->dtype != CO_F32)
@@ -61,7 +63,7 @@ static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 }
 #endif
 
-/* The input position that output pixel `out` meets by tap i, in one direction; or -1. */
+/* Input position for output pixel `out` and tap `tap` in one dimension; -1: padding. */
 static int64_t small_conv_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap,
                                int64_t size)
 {
@@ -70,7 +72,7 @@ static int64_t small_conv_meet(const co_conv2d_attr *a, int dim, int64_t out, in
     return in >= 0 && in < size ? in : -1;
 }
 
-/* Pairs of a tap and an output pixel that meet the image, in one direction. */
+/* Number of (tap, output pixel) pairs that meet the image, in one dimension. */
 static int64_t small_conv_count_met(const co_call *call, int dim)
 {
     const co_conv2d_attr *a = call->attr;
@@ -82,8 +84,8 @@ static int64_t small_conv_count_met(const co_call *call, int dim)
     return n;
 }
 
-/* Measured: it pays if at least one multiplication in eight has padding for a factor. For it an
-   image of one pixel is a row of a matrix, whatever the kernel is. */
+/* Measured: pays if at least one multiplication in eight is with padding. A result of one pixel is
+   always a matrix product. */
 static bool small_conv_suits(const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
@@ -99,7 +101,7 @@ static bool small_conv_suits(const co_call *call)
            8 * small_conv_count_met(call, 0) * small_conv_count_met(call, 1) <= 7 * all;
 }
 
-/* Winograd's algorithm multiplies less often where it may be used. */
+/* Winograd's algorithm, if it may be used, needs fewer multiplications. */
 static bool small_conv_supports(const co_call *call, const char **why)
 {
     const small_conv_loops *loops = small_conv_find_loops(call->in[0]);
@@ -118,12 +120,12 @@ static bool small_conv_supports(const co_call *call, const char **why)
     return loops->lanes < SMALL_CONV_WINOGRAD || !conv2d_suits_winograd(call, &not_winograd);
 }
 
-/* An input pixel, an output pixel and the tap between them. */
+/* An input pixel, an output pixel and the tap that connects them. */
 typedef struct small_conv_hit {
     int64_t in, out, tap;
 } small_conv_hit;
 
-/* All of them to hit (output pixels * taps); how many. */
+/* List all of them in hit (output pixels * taps); returns how many. */
 static int64_t small_conv_find_hits(small_conv_hit *hit, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
@@ -141,7 +143,7 @@ static int64_t small_conv_find_hits(small_conv_hit *hit, const co_call *call)
     return n;
 }
 
-/* Remove taps without a pair: `tap` of each pair becomes its index among the others. */
+/* Drop unused taps and renumber the tap of each hit. */
 static co_status small_conv_count_taps(small_conv *self, small_conv_hit *hit, int64_t n)
 {
     int64_t *number;
@@ -287,14 +289,14 @@ static small_conv_sum small_conv_find_sum(const small_conv_list *list, int64_t k
     return (small_conv_sum){list->pair + begin, list->end[k] - begin, call->in[0]->shape.dim[0]};
 }
 
-/* How many of the blocks from `block` on are computed at once. */
+/* Number of blocks from `block` on to compute together. */
 static int64_t small_conv_blocks_at(const small_conv_image *image, int64_t block)
 {
     return image->blocks - block < SMALL_CONV_TOGETHER ? image->blocks - block
                                                        : SMALL_CONV_TOGETHER;
 }
 
-/* to: all pixels of `list`, from all of `from`. */
+/* Compute all pixels of `list` in `to` from all of `from`. */
 static void small_conv_multiply_all(const small_conv *self, const co_call *call, float *to,
                                     const small_conv_image *tos, const float *from,
                                     const small_conv_image *froms, const float *packed,
@@ -336,7 +338,7 @@ static co_status small_conv_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-/* Gradients of the parameters, from some blocks of dy on. */
+/* Gradients of the parameters for the blocks of dy from `block` on. */
 static void small_conv_add_gradient(const small_conv *self, const co_call *call, const co_run *run,
                                     const float *dy, int64_t block)
 {

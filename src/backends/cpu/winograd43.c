@@ -1,11 +1,11 @@
 /*
- * winograd43.c - 3x3 convolution of stride 1 by the loops of kernels/winograd43: how its work is
- * blocked for the caches, and the order of its stages.
+ * winograd43.c - 3x3 convolution of stride 1 with the loops of kernels/winograd43: blocking for the
+ * caches, and the order of the stages.
  *
- * Tiles are processed in chunks: a chunk's transforms and products stay in the second-level cache
- * where channels are few. Where they are many, tiles are few, and weights are transformed a group
- * of channels at a time, right before they are used. Each sum is taken by one thread in one order,
- * so the number of threads changes no bit.
+ * With few channels, tiles are processed in chunks whose transforms and products stay in L2. With
+ * many channels there are few tiles, and weights are transformed a group of channels at a time,
+ * right before use. Each sum is computed by one thread in one order, so the number of threads does
+ * not change the bits.
  */
 #include <string.h>
 
@@ -16,23 +16,22 @@
 #include "kernels/winograd43/winograd43.h"
 
 #define WINOGRAD43_BLOCK_WEIGHT (WINOGRAD43_LANES * WINOGRAD43_TAPS)
-#define WINOGRAD43_CHUNK_BYTES                                                                     \
-    (1 << 19)                   /* V and M of a chunk, about: half a second-level cache            \
-                                 */
-#define WINOGRAD43_MIN_CHUNK 28 /* tiles: two rows of a product's */
-/* From this size on U is computed for a group of about WINOGRAD43_GROUP_BYTES at a time, and V and
-   M may take WINOGRAD43_FAR_BYTES, as all tiles must be available for it. */
+/* Approximate size of V and M of a chunk: half of a typical L2 cache. */
+#define WINOGRAD43_CHUNK_BYTES (1 << 19)
+#define WINOGRAD43_MIN_CHUNK   28 /* in tiles: two rows of a product */
+/* From this size of the weights on, U is computed in groups of about WINOGRAD43_GROUP_BYTES, and V
+   and M may take WINOGRAD43_FAR_BYTES, because a group needs all tiles. */
 #define WINOGRAD43_MAX_WEIGHT  (1 << 24)
 #define WINOGRAD43_GROUP_BYTES (1 << 22)
 #define WINOGRAD43_FAR_BYTES   (3 << 23)
 
-#define WINOGRAD43_HALF_CHANNELS 64 /* with tensors of BF16, in and out */
+#define WINOGRAD43_HALF_CHANNELS 64 /* input and output, for bf16 tensors */
 
-/* How a product's work is cut to fit the caches, and its scratch memory, offsets in floats. */
+/* How a product is split to fit the caches, and its scratch memory; offsets in floats. */
 typedef struct winograd43_cut {
-    int64_t tiles, chunk;              /* in all, and at a time */
-    int64_t blocks, group;             /* of output channels, in all and at a time */
-    int64_t v_apart, m_apart, u_apart; /* floats between points; M: also of dy's tiles */
+    int64_t tiles, chunk;              /* in total, and per chunk */
+    int64_t blocks, group;             /* of output channels: in total, and per group */
+    int64_t v_apart, m_apart, u_apart; /* floats between points; M also for dy's tiles */
     int64_t v, m, u, work;             /* offsets */
     int64_t floats;
 } winograd43_cut;
@@ -40,15 +39,15 @@ typedef struct winograd43_cut {
 typedef struct winograd43 {
     const winograd43_loops *loops;
     int64_t in_blocks, out_blocks;
-    winograd43_grid patches, outputs;         /* of the forward pass: on the input, on the output */
-    winograd43_grid back_patches, back_tiles; /* of the inputs' gradient: on dy, on dx */
+    winograd43_grid patches, outputs;         /* forward: on the input, on the output */
+    winograd43_grid back_patches, back_tiles; /* input gradient: on dy, on dx */
     winograd43_cut forward, back, weight;
     cpu_operand src, back_src, grad_out; /* in blocks */
     size_t forward_at, backward_at;      /* in scratch */
 } winograd43;
 
-/* Measured: AVX-512's instructions for BF16 multiply twice as fast as those for floats, and still
-   direct kernels take 1.05 to 1.5 times as long. Those for AMX do not. */
+/* Measured: AVX-512's bf16 instructions multiply twice as fast as fp32, and direct kernels still
+   take 1.05 to 1.5 times as long. With AMX they do not. */
 static bool winograd43_pays_half(const co_call *call)
 {
     return !co_isa_has(CO_ISA_AMX) && call->in[0]->shape.dim[1] >= WINOGRAD43_HALF_CHANNELS &&
@@ -90,7 +89,7 @@ static int64_t winograd43_divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* Tiles that cover `outputs`, on an image of `shape`, of which the first begins at -padding. */
+/* Tiles that cover `outputs` on an image of `shape`; the first starts at (-top, -left). */
 static winograd43_grid winograd43_lay_grid(const co_shape *shape, const co_shape *outputs,
                                            int64_t top, int64_t left)
 {
@@ -105,15 +104,15 @@ static winograd43_grid winograd43_lay_grid(const co_shape *shape, const co_shape
                              .image = shape->dim[1] * h * w};
 }
 
-/* An odd number of cache lines, so that the 36 points of a tile do not map to one set of a
-   cache. */
+/* An odd number of cache lines, so that the 36 points of a tile do not map to the same cache
+   set. */
 static int64_t winograd43_apart(int64_t lines)
 {
     return (lines | 1) * WINOGRAD43_LANES;
 }
 
-/* A product of `in` blocks to `out`, on so many tiles; or with `all` outputs' tiles in M's place.
-   Work holds a row of weights a block. */
+/* Split a product from `in` to `out` blocks over `tiles` tiles. `all`: M holds the tiles of all
+   outputs. `work` holds a row of weights per block. */
 static winograd43_cut winograd43_cut_product(int64_t tiles, int64_t in, int64_t out, bool all)
 {
     const int64_t line = WINOGRAD43_POINTS * WINOGRAD43_LANES * (int64_t)sizeof(float);
@@ -198,13 +197,13 @@ static co_status winograd43_plan_backward(co_call *call)
 
 /* --- running --- */
 
-/* Bytes from a block of channels to the next, in an image. */
+/* Bytes per block of channels of an image. */
 static int64_t winograd43_plane(const winograd43_loops *loops, const winograd43_grid *grid)
 {
     return grid->h * grid->w * WINOGRAD43_LANES * (int64_t)loops->cell;
 }
 
-/* y = x * w, forward, or backward with the weight rotated by 180 degrees. */
+/* y = x * w, forward; or backward, with the weight rotated by 180 degrees (`turned`). */
 typedef struct winograd43_convolution {
     const winograd43_loops *loops;
     const winograd43_cut *cut;
@@ -218,7 +217,8 @@ typedef struct winograd43_convolution {
     int threads;
 } winograd43_convolution;
 
-static void winograd43_spread_group(const winograd43_convolution *c, int64_t begin, int64_t end)
+static void winograd43_transform_weights(const winograd43_convolution *c, int64_t begin,
+                                         int64_t end)
 {
     const winograd43_cut *cut = c->cut;
     const int64_t in = c->in_blocks * WINOGRAD43_LANES;
@@ -238,7 +238,7 @@ static void winograd43_spread_group(const winograd43_convolution *c, int64_t beg
     }
 }
 
-/* Output channels `begin` to `end` of tiles whose patches are in V. */
+/* Output channels [begin, end) of tiles whose patches are in V. */
 static void winograd43_convolve_group(const winograd43_convolution *c, int64_t begin, int64_t end,
                                       int64_t first, int64_t last)
 {
@@ -274,7 +274,7 @@ static void winograd43_convolve(const winograd43_convolution *c)
             const int64_t end = begin + cut->group < cut->blocks ? begin + cut->group : cut->blocks;
 
             if (first == 0)
-                winograd43_spread_group(c, begin, end);
+                winograd43_transform_weights(c, begin, end);
             winograd43_convolve_group(c, begin, end, first, last);
         }
     }
@@ -320,9 +320,9 @@ static void winograd43_find_gradient(const winograd43 *self, const co_call *call
     winograd43_convolve(&c);
 }
 
-/* V of a chunk of tiles, and dy's in the place of M. */
-static void winograd43_spread_chunk(const winograd43 *self, const co_call *call, float *scratch,
-                                    int64_t first, int64_t last, int threads)
+/* Transform the input's tiles of a chunk into V, and dy's into M. */
+static void winograd43_transform_chunk(const winograd43 *self, const co_call *call, float *scratch,
+                                       int64_t first, int64_t last, int threads)
 {
     const co_conv2d_attr *a = call->attr;
     float *bias = a->bias ? call->grad_param[1].data : NULL;
@@ -379,7 +379,7 @@ static void winograd43_find_weight(const winograd43 *self, const co_call *call, 
     for (int64_t first = 0; first < cut->tiles; first += cut->chunk) {
         const int64_t last = first + cut->chunk < cut->tiles ? first + cut->chunk : cut->tiles;
 
-        winograd43_spread_chunk(self, call, scratch, first, last, threads);
+        winograd43_transform_chunk(self, call, scratch, first, last, threads);
         for (int64_t begin = 0; begin < cut->blocks; begin += cut->group)
             winograd43_correlate_group(self, call, scratch, begin,
                                        begin + cut->group < cut->blocks ? begin + cut->group

@@ -2,7 +2,7 @@
  * program.c - short programs of oneDNN primitives: written while a plan is made, bound once,
  * executed at every step.
  *
- * Must not know any op.
+ * Does not know any op.
  */
 #include <stdio.h>
 #include <string.h>

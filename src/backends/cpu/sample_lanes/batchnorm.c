@@ -1,22 +1,23 @@
 /*
- * batchnorm.c - each channel to mean 0 and variance 1 over the batch, then scale and shift.
+ * batchnorm.c - batch norm with samples in lanes.
  *
- * Sums over one plane are floats in each lane; beyond it they are doubles. With over_ranks they
- * are added up over all ranks, and plain tensors are taken too: no other fast kernel can do it.
+ * Sums over one plane are floats per lane; sums of these are doubles. With over_ranks they are
+ * reduced over all ranks, and plain tensors are accepted too, because no other fast kernel can do
+ * that.
  */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* Kept from forward to backward for each channel; behind them a double: M, all values of one. */
+/* Kept for backward, per channel; followed by a double: M, the number of values per channel. */
 typedef struct batchnorm_stat {
     float mean, inv_std;
 } batchnorm_stat;
 
-/* A channel lies in `spans` of `vectors` vectors or of `rest` single values. In this backend's
-   layout a span is a plane of `lanes` samples, in the plain one it is that of a single sample: of
-   vectors where all planes are aligned. */
+/* A channel consists of `spans` of `vectors` vectors or `rest` single values each. In this
+   backend's layout a span is a plane of `lanes` samples; in the plain layout it is a plane of one
+   sample, as vectors if all planes are aligned. */
 typedef struct batchnorm_size {
     int64_t n, c, plane, lanes;
     int64_t spans, vectors, rest;
@@ -42,7 +43,7 @@ static batchnorm_size batchnorm_sizes(const co_call *call)
     return s;
 }
 
-/* First value of a channel in span `b`. */
+/* Offset of a channel's first value in span `b`. */
 static inline int64_t batchnorm_at(const batchnorm_size *s, int64_t b, int64_t channel)
 {
     return (b * s->c + channel) * (s->vectors * s->lanes + s->rest);
@@ -103,7 +104,7 @@ static double batchnorm_squares(const float *x, float mean, const batchnorm_size
     return sum;
 }
 
-/* sum (x - mean) dy. Lanes without a sample have dy 0. */
+/* sum (x - mean) dy; dy is 0 in lanes without a sample */
 static double batchnorm_products(const float *x, float mean, const float *dy,
                                  const batchnorm_size *s, int64_t channel)
 {
@@ -132,7 +133,7 @@ static void batchnorm_combine(float *y, const float *x, float a, const float *z,
     }
 }
 
-/* From the sums of a batch of `count` values; moves the running statistics. */
+/* Statistics from the sums of a batch of `count` values; updates the running statistics. */
 static batchnorm_stat batchnorm_take(const co_call *call, int64_t channel, double mean,
                                      double squares, double count)
 {
@@ -165,8 +166,8 @@ static batchnorm_stat batchnorm_recall(const co_call *call, int64_t channel)
     return (batchnorm_stat){mean[channel], (float)(1 / sqrt((double)var[channel] + a->eps))};
 }
 
-/* Sum of x and of x^2. Of the squares floats hold only what lies about this rank's mean; where that
-   is large, doubles have the digits to spare. */
+/* Sums of x and x^2. Floats hold only squared differences from this rank's mean; the rest is added
+   in double, which has enough digits even if the mean is large. */
 static void batchnorm_plain_sums(double *sum, double *squares, const co_call *call, int64_t channel)
 {
     const batchnorm_size s = batchnorm_sizes(call);
@@ -180,8 +181,8 @@ static void batchnorm_plain_sums(double *sum, double *squares, const co_call *ca
         batchnorm_squares(x, mean, &s, channel) + (double)mean * (2 * *sum - count * (double)mean);
 }
 
-/* The same for all channels over all ranks. A part of a step that no rank has samples for leaves
-   everything as it is. */
+/* The same for all channels over all ranks. If no rank has samples, running statistics are used and
+   not updated. */
 static co_status batchnorm_measure_ranks(batchnorm_stat *stat, const co_call *call,
                                          const co_run *run)
 {
@@ -248,7 +249,7 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-/* Scratch: the gradient of the output where its layout is another, and 2 C sums behind. */
+/* Scratch: the output's gradient if its layout differs; then 2 C sums. */
 static size_t batchnorm_room(const co_call *call)
 {
     const co_tensor *dy = call->grad_out[0];
@@ -270,7 +271,7 @@ static co_status batchnorm_plan_backward(co_call *call)
     return CO_OK;
 }
 
-/* The gradient of the output, as the input lies. */
+/* The output's gradient in the input's layout. */
 static const float *batchnorm_grad_out(const co_call *call)
 {
     const co_tensor *dy = call->grad_out[0];
@@ -288,8 +289,8 @@ static void batchnorm_put(float *to, double value, const co_run *run)
     *to = run->accumulate ? *to + (float)value : (float)value;
 }
 
-/* sum dy and sum dy z of one channel, z = (x - mean) inv_std: also the gradients of the parameters.
- */
+/* sum dy and sum dy z of a channel, z = (x - mean) inv_std, which are also the parameters'
+   gradients. */
 static void batchnorm_sums(double sum[2], const co_call *call, const co_run *run, const float *dy,
                            int64_t channel)
 {
@@ -303,7 +304,7 @@ static void batchnorm_sums(double sum[2], const co_call *call, const co_run *run
     batchnorm_put((float *)call->grad_param[1].data + channel, sum[0], run);
 }
 
-/* dx = scale (dy - sum_dy / M - z sum_dy_z / M), as a line through x */
+/* dx = scale (dy - sum_dy / M - z sum_dy_z / M), as a linear function of x */
 static void batchnorm_grad_in(const co_call *call, const co_run *run, const float *dy,
                               const double sum[2], int64_t channel)
 {

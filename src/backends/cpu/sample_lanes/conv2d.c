@@ -1,42 +1,42 @@
 /*
- * conv2d.c - convolution of stride 1 between few channels.
+ * conv2d.c - convolution of stride 1 with few channels.
  *
- * Forward is a correlation. So is the gradient of the input: of the output's gradient with the
- * mirrored weight, whose padding makes up what the kernel's extent took away. A layer that gets a
- * plain input brings it into this backend's layout, and keeps it for backward.
+ * Forward is a correlation. So is the input's gradient: of the output's gradient with the mirrored
+ * weight, padded to the input's size. A layer with a plain input converts it to this backend's
+ * layout and keeps it for backward.
  */
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* More channels than this do not stay in a cache. */
+/* more channels do not stay in a cache */
 #define CONV2D_MAX_CHANNELS 64
-/* Lanes of samples beat lanes of channels where those would do so much more work than needed. */
+/* Lanes of samples win if lanes of channels would need this many times the useful work. */
 #define CONV2D_MIN_WASTE 1.25
 
 typedef struct conv2d {
     lanes_window forward, data;
-    /* In scratch during backward; 0 bytes where not needed. */
+    /* Offsets in scratch during backward; 0 bytes if not needed. */
     size_t dy_pad, x_pad, mirrored, sum, bias_sum;
     lanes_sparse sparse;
-    size_t sparse_room; /* 0: only with all of the output's gradient */
-    /* With max pooling behind: where the maxima were lies in the workspace. */
+    size_t sparse_room; /* 0: the sparse path cannot be used */
+    /* With a fused max pooling: places of the maxima are in the workspace. */
     bool pooled, relu;
     lanes_pool pool;
     size_t place;      /* in the workspace */
-    size_t rows, full; /* in scratch: rows that a window sees; during backward, dy of a block */
-    int64_t band;      /* rows of windows at a time */
-    /* By Winograd's algorithm; in scratch: a weight's form, and room to work. */
+    size_t rows, full; /* in scratch: rows of a band; during backward, dy of a block */
+    int64_t band;      /* rows of windows per pass */
+    /* Use Winograd's algorithm; in scratch: transformed weight, then wino_room. */
     bool wino, wino_data;
     size_t form, data_form;
 } conv2d;
 
-/* A first layer of so few channels is faster here whatever its output has. */
+/* A first layer with so few channels is always faster here. */
 #define CONV2D_FIRST_IN  3
 #define CONV2D_FIRST_OUT 32
 
-/* What filling up vectors of channels would multiply the work by. Kernels for the first layer of
-   a network, with its few channels, fill up the output's alone. */
+/* The factor by which padding to whole vectors of channels would increase the work. Kernels for a
+   network's first layer pad only the output's channels. */
 static double conv2d_waste(int64_t in, int64_t out)
 {
     const int64_t lanes = lanes_choose()->lanes;
@@ -47,7 +47,7 @@ static double conv2d_waste(int64_t in, int64_t out)
     return in > 3 ? waste * (double)whole_in / (double)in : waste;
 }
 
-/* Behind another layer of this backend, changing the layout would cost more than is gained. */
+/* After another layer of this backend, changing the layout would cost more than it gains. */
 static bool conv2d_suits(const co_tensor *in, int64_t out)
 {
     const int64_t channels = in->shape.dim[1];
@@ -111,7 +111,7 @@ static void conv2d_describe(conv2d *self, const co_call *call)
     self->data.pad_w = a->d[1] * (a->k[1] - 1) - a->p[1];
 }
 
-/* Bytes of one block with padding columns; 0 if there are none. */
+/* Bytes of a block with padding columns; 0 without padding. */
 static size_t conv2d_pad_bytes(const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;
@@ -124,7 +124,7 @@ static size_t conv2d_aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Bytes of a weight's form, and of them with the room to work. */
+/* Bytes of a transformed weight; and including the scratch. */
 static size_t conv2d_form_bytes(const lanes_window *s)
 {
     return (size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) * sizeof(float);
@@ -135,7 +135,7 @@ static size_t conv2d_wino_bytes(const lanes_window *s)
     return conv2d_form_bytes(s) + (size_t)lanes_choose()->wino_room(s) * sizeof(float);
 }
 
-/* maxpool, and a relu before or behind it. */
+/* Fuses maxpool, with a relu before or after it. */
 static bool conv2d_fuses(const co_call *call)
 {
     const bool first = call->fused[0] == &co_op_maxpool;
@@ -149,7 +149,7 @@ static bool conv2d_fuses(const co_call *call)
            pool->k[0] * pool->k[1] < LANES_NOWHERE;
 }
 
-/* Rows of windows that fill tiles of Winograd's algorithm. */
+/* Rows of windows that fill whole tiles of Winograd's algorithm. */
 static int64_t conv2d_band(const conv2d *self)
 {
     int64_t band = 1;
@@ -222,7 +222,7 @@ static co_status conv2d_plan_backward(co_call *call)
     return CO_OK;
 }
 
-/* The planes of one block with padding columns: x itself where there are none, else in `room`. */
+/* A block with padding columns: x itself if there are none, else a copy in `room`. */
 static const float *conv2d_pad(float *room, const float *x, const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;
@@ -240,7 +240,7 @@ static const float *conv2d_pad(float *room, const float *x, const lanes_window *
     return room;
 }
 
-/* The output rows of window `s`, of one block. */
+/* The output rows of window `s`, for one block. */
 static void conv2d_correlate(float *y, const co_call *call, const float *x, const lanes_window *s)
 {
     const conv2d *self = call->self;
@@ -255,7 +255,7 @@ static void conv2d_correlate(float *y, const co_call *call, const float *x, cons
         lanes->correlate(y, x, call->param[0].data, bias, s);
 }
 
-/* One block: the rows that some rows of windows see, and at once their maxima. */
+/* One block: computes the rows that a band of windows needs, and pools them at once. */
 static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
 {
     const conv2d *self = call->self;
@@ -344,8 +344,8 @@ static void conv2d_backward_weight(const co_call *call, const float *x, const fl
                                      &self->forward);
 }
 
-/* Block `b` of the gradient of what the convolution itself made. */
-static const float *conv2d_spread(const co_call *call, const sample_lanes_grad *dy, int64_t b)
+/* Block `b` of the gradient of the convolution's own output, before pooling. */
+static const float *conv2d_unpool(const co_call *call, const sample_lanes_grad *dy, int64_t b)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
@@ -363,7 +363,7 @@ static const float *conv2d_spread(const co_call *call, const sample_lanes_grad *
     return full;
 }
 
-/* With all of dy, block by block. Sums over the batch stay in lanes until the last one. */
+/* Uses all of dy, block by block. Sums over the batch stay in lanes until the end. */
 static void conv2d_backward_full(const co_call *call, const float *x, const sample_lanes_grad *dy,
                                  const co_run *run)
 {
@@ -384,7 +384,7 @@ static void conv2d_backward_full(const co_call *call, const float *x, const samp
         lanes->wino_weight((float *)(void *)(scratch + self->data_form),
                            (float *)(void *)(scratch + self->mirrored), &self->data);
     for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        const float *block = conv2d_spread(call, dy, b);
+        const float *block = conv2d_unpool(call, dy, b);
 
         if (call->grad_in[0])
             conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, block);

@@ -1,14 +1,13 @@
 /*
- * dropout.c - drop random elements (dropout) or whole channels (dropout2d), with the random
- * numbers of ops.h. Elements may lie plain, too: their marks are then turned as the plain layout
- * is.
+ * dropout.c - drops random elements (dropout) or channels (dropout2d), with the random numbers of
+ * ops.h. Also handles plain tensors, by converting the marks to the plain layout.
  */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* One number drops `span` neighbouring elements of a sample. */
+/* Adjacent elements of a sample that share a random number. */
 static int64_t dropout_span(const co_call *call)
 {
     const int64_t *dim = call->in[0]->shape.dim;
@@ -26,7 +25,7 @@ static bool dropout_is_plain(const co_call *call)
     return call->in[0]->layout.format == CO_FORMAT_PLAIN;
 }
 
-/* Not before a layer of this backend, whose gradient comes in blocks. */
+/* False before a layer of this backend, whose gradient is in blocks. */
 static bool dropout_gradient_is_plain(const co_call *call)
 {
     return dropout_is_plain(call) && call->grad_out[0]->layout.format == CO_FORMAT_PLAIN;
@@ -37,13 +36,13 @@ static bool dropout_supports(const co_call *call, const char **why)
     return dropout_is_plain(call) || sample_lanes_supports_blocked(call, why);
 }
 
-/* Bytes of marks (draws, lanes) of one block. */
+/* Bytes of the marks of a block, (draws, lanes). */
 static size_t dropout_mark_bytes(const co_call *call)
 {
     return (size_t)dropout_draws(call) * LANES_MOST * sizeof(int32_t);
 }
 
-/* Scratch: the marks; then the same, plain, or an incoming gradient. */
+/* Scratch: marks in lanes; then marks in plain layout, or an incoming gradient. */
 static co_status dropout_plan(co_call *call)
 {
     call->scratch_bytes = dropout_mark_bytes(call);
@@ -65,8 +64,8 @@ static co_status dropout_plan_backward(co_call *call)
     return CO_OK;
 }
 
-/* drop (draws, lanes): where the samples of this block lose an element or channel. Of a number
-   only 24 bits count, so u < p is a comparison of integers. */
+/* drop (draws, lanes): marks what the samples of this block lose. Only 24 bits of a random number
+   count, so u < p is an integer comparison. */
 static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, int64_t block)
 {
     const co_dropout_attr *a = call->attr;
@@ -98,7 +97,7 @@ static void dropout_apply(float *y, const float *x, const co_call *call, const c
     }
 }
 
-/* The same for rows of elements. */
+/* The same for the plain layout. */
 static void dropout_apply_plain(float *y, const float *x, const co_call *call, const co_run *run)
 {
     const co_dropout_attr *a = call->attr;

@@ -1,11 +1,9 @@
-/*
- * elementwise.c - relu, add and flatten.
- */
+/* elementwise.c - relu, add and flatten with samples in lanes. */
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* Vectors of a tensor in this backend's layout. */
+/* Vectors of a tensor. */
 static int64_t elementwise_vectors(const co_tensor *tensor)
 {
     return sample_lanes_blocks(tensor) * sample_lanes_count(tensor);
@@ -71,7 +69,7 @@ const co_kernel co_cpu_lanes_add = {
     .in_place = true,
 };
 
-/* Rows are what comes next, so the way out of the layout is here. */
+/* The next layer wants rows, so flatten also leaves this layout. */
 static co_status elementwise_flatten(co_call *call, const co_run *run)
 {
     const co_tensor *in = call->in[0];

@@ -1,6 +1,4 @@
-/*
- * layout.c - the layout of this backend: which lanes, how large, in and out.
- */
+/* layout.c - the layout with samples in lanes: size, conversion. */
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"

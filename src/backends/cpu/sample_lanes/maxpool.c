@@ -1,6 +1,6 @@
 /*
- * maxpool.c - the largest value of each window. Training keeps which tap of its window each
- * maximum came from, as a byte.
+ * maxpool.c - max pooling with samples in lanes. In training the index of each maximum in its
+ * window is kept as a byte.
  */
 #include "backends/cpu/sample_lanes/kernels.h"
 

@@ -1,25 +1,23 @@
 /*
- * sparse.c - the gradients of a convolution by those elements of its output's gradient that are not
- * zero.
+ * sparse.c - gradients of a convolution from the nonzero elements of its output's gradient.
  *
- * Max pooling passes a gradient to one place of each window, ReLU and dropout stop some of that. A
- * product with zero can be left out, as long as nothing is infinite; and then training has failed.
- * Blocks are split into samples and come together again, so neighbours in memory are neighbours in
- * the image.
+ * Max pooling passes a gradient to one place of each window; ReLU and dropout stop more. Products
+ * with zero can be skipped unless a value is infinite, and then training has failed anyway. Blocks
+ * are split into samples and joined again, so that adjacent memory is adjacent in the image.
  */
 #include <string.h>
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* Bytes of split samples that the sums of one channel run over: a part of a first-level cache. */
+/* Bytes of split samples per pass of one channel's sums: part of L1. */
 #define SPARSE_PASS_BYTES 24576
-/* What a vector costs per spot in sum and in dx, in dense products. */
+/* Cost of a vector per spot, for the sums and for dx, in dense products. */
 #define SPARSE_COST_SUM  1.5
 #define SPARSE_COST_DATA 2.5
-/* One block of so many is counted before the choice. */
+/* Spots are counted in one of so many blocks. */
 #define SPARSE_LOOK_AT 4
 
-/* Where things begin in scratch, and what it takes in all, in bytes. */
+/* Offsets in scratch, and its total size, in bytes. */
 typedef struct sparse_layout {
     size_t x, dx, sum, bias_sum, weight, value, at, end, size;
 } sparse_layout;
@@ -29,7 +27,7 @@ typedef struct sparse_room {
     lanes_spots spots;
 } sparse_room;
 
-/* Vectors of one channel's weight when `fold` rows of taps lie as channels. */
+/* Vectors of one channel's weight if `fold` rows of taps are stored as channels. */
 static int64_t sparse_vectors(int64_t fold, int64_t kh, int64_t kw)
 {
     const int64_t lanes = lanes_choose()->lanes;
@@ -37,7 +35,8 @@ static int64_t sparse_vectors(int64_t fold, int64_t kh, int64_t kw)
     return (kh + fold - 1) / fold * ((kw * fold + lanes - 1) / lanes);
 }
 
-/* Where nobody asks for the gradient of one channel: rows as channels fill vectors. */
+/* Rows as channels fill vectors better; possible with one input channel whose gradient is not
+   needed. */
 static int64_t sparse_fold(const co_call *call)
 {
     const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
@@ -90,7 +89,7 @@ void sample_lanes_sparse_describe(lanes_sparse *out, const co_call *call, const 
         sparse_describe_pool(out, pool);
 }
 
-/* Room for n elements behind what is there already. */
+/* Reserve room for n elements; returns its offset. */
 static size_t sparse_take(size_t *size, int64_t n, size_t element)
 {
     const size_t begin = *size;
@@ -148,7 +147,7 @@ bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
     const double weight = (double)(call->in[0]->shape.dim[1] * a->k[0] * a->k[1]);
     const int64_t vectors = sparse->kh * (sparse->part / lanes->lanes);
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
-    int64_t spots = 0, all = 0; /* those of full products, in vectors */
+    int64_t spots = 0, all = 0; /* number of spots, and of products of the dense path in vectors */
 
     for (int64_t b = 0; b < sample_lanes_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
         spots += lanes->count(dy->value + b * block, dy->place ? dy->place + b * block : NULL,
@@ -159,7 +158,7 @@ bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
            (double)all * (call->grad_in[0] ? 2 * weight : weight);
 }
 
-/* Where weight[c][i][j] of one o lies among its vectors, (i, (j, c)). */
+/* Offset of weight[c][i][j] in one output channel's vectors, (i, (j, c)). */
 static int64_t sparse_place(const lanes_sparse *s, int64_t c, int64_t i, int64_t j)
 {
     return i / s->fold * s->part + j * s->c + c * s->fold + i % s->fold;
@@ -175,7 +174,7 @@ static void sparse_pack_weight(float *to, const float *weight, const lanes_spars
                 to[sparse_place(s, c, t / k[1], t % k[1])] = *weight++;
 }
 
-/* The same back: grad = or += sum. */
+/* The inverse: grad (+)= sum. */
 static void sparse_put_weight(float *grad, const float *sum, const lanes_sparse *s,
                               const int64_t *k, bool add)
 {
@@ -185,7 +184,7 @@ static void sparse_put_weight(float *grad, const float *sum, const lanes_sparse 
                 *grad = (add ? *grad : 0) + sum[sparse_place(s, c, t / k[1], t % k[1])];
 }
 
-/* The spots of sample l and of those behind it. */
+/* The spots of samples l and up. */
 static lanes_spots sparse_spots(const sparse_room *room, const lanes_sparse *s, int64_t l)
 {
     return (lanes_spots){room->spots.value + l * s->room, room->spots.at + l * s->room,
@@ -227,7 +226,7 @@ void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, con
     const int64_t image = sample_lanes_count(call->in[0]) * lanes->lanes;
     float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
     const sparse_room r = sparse_enter(room, s, dx != NULL);
-    int64_t at = 0; /* of the block in the gradient */
+    int64_t at = 0; /* offset of the block in the gradient */
 
     memset(r.x, 0, (size_t)(s->sample * lanes->lanes) * sizeof(float));
     memset(r.sum, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
