@@ -20,7 +20,7 @@
 #include "launch/rank_notes.h"
 
 #define JOB_SIGNALLED 128 /* exit codes above this are 128 + signal, */
-#define JOB_SIGNALS   64  /* for so many signals */
+#define JOB_SIGNALS   64  /* highest signal number */
 #define JOB_LOOK_S    2   /* between readings of the notes of running ranks */
 #define JOB_GRACE_S   10  /* for the launcher to end after its ranks */
 

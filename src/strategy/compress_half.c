@@ -12,7 +12,7 @@
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
-#define HALF_DIRECT 2            /* up to so many ranks send everything to each other */
+#define HALF_DIRECT 2            /* up to this number, all ranks send all to each other */
 #define HALF_LINE   ((size_t)32) /* elements; slices are whole cache lines */
 
 typedef struct half_message {

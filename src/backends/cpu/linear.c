@@ -16,7 +16,7 @@
 /* With more samples oneDNN's forward pass is faster, as transposing the weights costs little
    then. */
 #define GEMM_MOST 192
-/* Measured: in bf16, fp32 products are still faster for up to so many samples, if the weight does
+/* Measured, in samples: up to here fp32 products are faster for bf16 tensors, if the weight does
    not fit a cache. */
 #define GEMM_HALF        48
 #define GEMM_HALF_WEIGHT (1 << 22)

@@ -1,9 +1,9 @@
 /*
- * calls.h - the calls of MPI that Cohort makes, as a table that a module fills in.
+ * calls.h - table of the MPI calls that Cohort makes, filled in by a module.
  *
- * Handles and constants of MPI differ between its implementations in binary form: a module is
- * compiled against the header of one (module.c) and translates. Cohort itself includes no mpi.h, so
- * one binary serves all implementations for which there is a module, and starts without any.
+ * MPI implementations differ in the representation of handles and constants. A module is compiled
+ * against the header of one (module.c) and translates. Cohort itself does not include mpi.h, so one
+ * binary works with all implementations that have a module, and without any.
  */
 #ifndef CO_COMM_MPI_CALLS_H
 #define CO_COMM_MPI_CALLS_H
@@ -12,23 +12,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Changes with this file: a module of another version is not used. */
+/* Increment when this file changes: modules of other versions are not used. */
 #define CO_MPI_CALLS_VERSION 1
 /* The function that a module exports. */
 #define CO_MPI_MODULE_SYMBOL "cohort_mpi_module"
 
-/* Handles of MPI, whatever they are there. */
+/* MPI handles of any representation. */
 typedef uintptr_t mpi_communicator;
 typedef uintptr_t mpi_transfer; /* MPI_Request */
 typedef uintptr_t mpi_type;
 typedef uintptr_t mpi_operator; /* MPI_Op */
 
-/* inout[i] = in[i] op inout[i]; `type` is not looked at. */
+/* inout[i] = in[i] op inout[i]; `type` is ignored. */
 typedef void mpi_combine(void *in, void *inout, int *n, void *type);
 
-/* Calls return MPI's codes, and do what the call of that name in the standard does: int counts,
-   counts and offsets of the v-calls good until the transfer is complete, MPI_STATUS_IGNORE for
-   statuses. Exceptions are noted. */
+/* Calls return MPI's codes and behave like those of the same name in the standard: counts are int,
+   arrays of counts and offsets must live until the transfer is complete, statuses are ignored.
+   Exceptions are noted. */
 typedef struct co_mpi_calls {
     unsigned version; /* CO_MPI_CALLS_VERSION */
 
@@ -49,9 +49,9 @@ typedef struct co_mpi_calls {
     int (*library_version)(char *out, size_t size);
     int (*error_string)(int code, char *out, size_t size);
 
-    /* New communicators return errors. */
+    /* New communicators have MPI_ERRORS_RETURN. */
     int (*comm_dup)(mpi_communicator comm, mpi_communicator *out);
-    /* color < 0: this rank is in none, and gets no_communicator */
+    /* color < 0: the rank is in no part and gets no_communicator */
     int (*comm_split)(mpi_communicator comm, int color, int key, mpi_communicator *out);
     int (*comm_split_hosts)(mpi_communicator comm, mpi_communicator *out);
     int (*comm_free)(mpi_communicator *comm);
@@ -64,7 +64,7 @@ typedef struct co_mpi_calls {
                  mpi_transfer *out);
     int (*irecv)(void *to, int n, mpi_type type, int from, int tag, mpi_communicator comm,
                  mpi_transfer *out);
-    /* *from: any_source or a rank, then the rank that it came from */
+    /* *from: any_source or a rank; set to the sender */
     int (*recv)(void *to, int n, mpi_type type, int *from, int tag, mpi_communicator comm);
     int (*iprobe)(int *from, int tag, mpi_communicator comm, int *there);
 
@@ -90,15 +90,14 @@ typedef struct co_mpi_calls {
     int (*iscatter)(const void *in, int in_n, mpi_type in_type, void *out, int out_n,
                     mpi_type out_type, int root, mpi_communicator comm, mpi_transfer *transfer);
 
-    /* n elements of `type`, the next ones `extent` bytes after the first; ready for use */
+    /* n elements of `type`, with the given extent in bytes; committed */
     int (*type_block)(int n, mpi_type type, ptrdiff_t extent, mpi_type *out);
     int (*type_free)(mpi_type *type);
     int (*op_create)(mpi_combine *combine, mpi_operator *out); /* commutative */
     int (*op_free)(mpi_operator *op);
 } co_mpi_calls;
 
-/* CO_MPI_MODULE_SYMBOL: fills in the table of a caller with this version; false: it has another
- * one. */
+/* CO_MPI_MODULE_SYMBOL: fills in the caller's table; false: the module has another version. */
 typedef bool co_mpi_module_fn(unsigned version, co_mpi_calls *out);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * load.c - which MPI a process uses, and opening it: its library, then the module for it.
+ * load.c - chooses the MPI of this process and opens its library, then the module for it.
  *
- * In this order: the one that COHORT_MPI names, one that the program has linked or opened itself,
- * the one whose launcher has started this process, the first that is here.
+ * The choice is, in this order: the one named by COHORT_MPI, one that the program has linked or
+ * opened itself, the one whose launcher started this process, the first that is installed.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,12 +17,12 @@
 #define LOAD_MAX  4 /* libraries, variables */
 #define LOAD_TEXT 512
 
-/* An interface in binary form, which several implementations may have. */
+/* A binary interface (ABI), which several implementations may share. */
 typedef struct mpi_abi {
     const char *name, *title;
     const char *module;
-    const char *library[LOAD_MAX];  /* any of them, ended by NULL */
-    const char *variable[LOAD_MAX]; /* its launcher sets one of them; ended by NULL */
+    const char *library[LOAD_MAX];  /* any of them; NULL-terminated */
+    const char *variable[LOAD_MAX]; /* its launcher sets one of them; NULL-terminated */
     const char *package;            /* Debian's, with the library and mpiexec */
 } mpi_abi;
 
@@ -53,9 +53,9 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static co_mpi_calls load_calls;
 static char load_why[LOAD_TEXT];
 
-/* ---- opening one ---- */
+/* ---- opening ---- */
 
-/* A handle, or NULL. `how`: RTLD_NOLOAD looks for one that the process has already. */
+/* Returns a handle or NULL. `how`: RTLD_NOLOAD finds only what the process has loaded already. */
 static void *load_library(const mpi_abi *abi, int how)
 {
     void *library = NULL;
@@ -65,7 +65,7 @@ static void *load_library(const mpi_abi *abi, int how)
     return library;
 }
 
-/* In the folders of this program's or library's RUNPATH, then where it has been installed. */
+/* Searches the RUNPATH of this program or library, then the installation folder. */
 static void *load_module(const mpi_abi *abi)
 {
     char path[LOAD_TEXT];
@@ -77,8 +77,8 @@ static void *load_module(const mpi_abi *abi)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* load_why is set where it fails. The library is global: parts of it that MPI opens later look for
-   its symbols there, as the module does. */
+/* Sets load_why on failure. The library is opened with RTLD_GLOBAL, because the module and MPI's
+   own plugins need its symbols. */
 static bool load_open(const mpi_abi *abi)
 {
     co_mpi_module_fn *fill;
@@ -107,7 +107,7 @@ static bool load_open(const mpi_abi *abi)
     return true;
 }
 
-/* ---- which ---- */
+/* ---- choice ---- */
 
 static bool load_started(const mpi_abi *abi)
 {
@@ -185,14 +185,14 @@ bool co_mpi_available(const char **why)
     return false;
 }
 
-/* ---- what is here ---- */
+/* ---- queries ---- */
 
 const char *co_mpi_name(int i)
 {
     return i < (int)LOAD_ABIS ? load_abi[i].name : NULL;
 }
 
-/* What it is and its version, of a text that may be long: "Open MPI v4.1.4, package: ...",
+/* Shortens a text to name and version: "Open MPI v4.1.4, package: ...",
    "MPICH Version:\t4.0.2\n...". */
 static void load_shorten(char *out, size_t size, char *text)
 {

@@ -1,8 +1,8 @@
 /*
- * module.c - the table of calls.h for the MPI whose header this is compiled against.
+ * module.c - the table of calls.h for the MPI against whose header this is compiled.
  *
- * Built once for each MPI that is installed, into a module that Cohort opens when it runs
- * (load.c). It uses nothing of Cohort, and links no MPI: its library has been opened before.
+ * Built once per installed MPI, as a module that Cohort opens at run time (load.c). Does not use
+ * Cohort, and does not link MPI: its library has been opened before.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define OP(h)    ((MPI_Op)(h))
 #define ID(from) ((uintptr_t)(from))
 
-/* ---- life ---- */
+/* ---- startup and exit ---- */
 
 static int module_initialized(bool *yes)
 {
@@ -79,7 +79,7 @@ static int module_error_string(int error, char *out, size_t size)
 
 /* ---- communicators ---- */
 
-/* Of one that has just been made, or not. */
+/* Sets *out, and makes a new communicator return errors. */
 static int module_new_comm(int code, MPI_Comm made, mpi_communicator *out)
 {
     *out = ID(code == MPI_SUCCESS ? made : MPI_COMM_NULL);
@@ -322,7 +322,7 @@ static int module_type_free(mpi_type *type)
 static int module_op_create(mpi_combine *combine, mpi_operator *out)
 {
     MPI_Op made = MPI_OP_NULL;
-    /* They differ in the last argument alone, a pointer here and there. */
+    /* The types differ only in the last argument, a pointer in both. */
     const int code = MPI_Op_create((MPI_User_function *)(void (*)(void))combine, 1, &made);
 
     *out = ID(made);

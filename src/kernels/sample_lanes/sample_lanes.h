@@ -38,8 +38,8 @@ typedef struct lanes_window {
 typedef struct lanes_sparse {
     int64_t c, h, w, o, oh, ow, kh;
     int64_t pad_h, pad_w, stride_h, stride_w;
-    int64_t fold;        /* 1, or: so many rows are stored as channels, of taps and images; c and kh
-                            include it */
+    int64_t fold;        /* rows of taps and images stored as channels, or 1; included in c and
+                            kh */
     int64_t plane;       /* vectors per channel */
     int64_t row, sample; /* floats per padded row, per sample */
     int64_t step;        /* floats from one row of taps to the next: `fold` rows */

@@ -14,7 +14,7 @@
 /* Cost of a vector per spot, for the sums and for dx, in dense products. */
 #define SPARSE_COST_SUM  1.5
 #define SPARSE_COST_DATA 2.5
-/* Spots are counted in one of so many blocks. */
+/* Spots are counted in every SPARSE_LOOK_AT-th block. */
 #define SPARSE_LOOK_AT 4
 
 /* Offsets in scratch, and its total size, in bytes. */
