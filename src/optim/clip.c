@@ -4,11 +4,11 @@
  */
 #include "optim/optim.h"
 
-void co_clip_norm(const co_store *store)
+void co_clip_norm(const co_store *store, bool check)
 {
     co_step_values *values = store->values;
 
-    store->vector->sum_squares(store->queue, &values->sum_squares, store->grad, store->n,
-                               &values->rule);
+    store->vector->sum_squares(store->queue, &values->sum_squares, check ? &values->max_abs : NULL,
+                               store->grad, store->n, &values->rule);
     store->vector->step(store->queue, values, CO_STEP_CLIP, NULL);
 }

@@ -113,7 +113,7 @@ static void lamb_update(const void *self, const co_update *u)
         const double r = lamb_sum_squares(u, &rates);
         double p;
 
-        co_vector_host()->sum_squares(NULL, &p, u->param, u->n, NULL);
+        co_vector_host()->sum_squares(NULL, &p, NULL, u->param, u->n, NULL);
         if (p > 0 && r > 0)
             ratio = sqrt(p / r);
     }

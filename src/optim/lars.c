@@ -57,8 +57,8 @@ static double lars_ratio(const lars *s, const co_update *u)
     const co_vector_ops *vector = co_vector_host();
     double p, g;
 
-    vector->sum_squares(NULL, &p, u->param, u->n, NULL);
-    vector->sum_squares(NULL, &g, u->grad, u->n, &u->values->rule);
+    vector->sum_squares(NULL, &p, NULL, u->param, u->n, NULL);
+    vector->sum_squares(NULL, &g, NULL, u->grad, u->n, &u->values->rule);
     p = sqrt(p);
     g = sqrt(g);
     if ((s->exclude && u->kind != CO_PARAM_WEIGHT) || p == 0 || g == 0)

@@ -68,7 +68,8 @@ double co_schedule_factor(const co_schedule *schedule, const co_progress *progre
    limits are in the store's values, as is the norm afterwards, and on a device all is put on its
    queue. Each element is kept within given.clip_value from the start of the step on. Here all are
    scaled by limit / (norm + 1e-6) if that is below 1, after what the rule said so far. The norm is
-   summed in double in an order that depends on the store's length alone. */
-void co_clip_norm(const co_store *store);
+   summed in double in an order that depends on the store's length alone. `check`: max_abs of the
+   values is found in the same pass, of the gradient as it is. */
+void co_clip_norm(const co_store *store, bool check);
 
 #endif

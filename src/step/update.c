@@ -34,7 +34,8 @@ co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
 }
 
 /* Set found_inf if the gradients that this rank would update are not finite. If replicas are in
-   sync, ranks decide together: an overflow on one skips the step on all. */
+   sync, ranks decide together: an overflow on one skips the step on all. Clipping by norm has seen
+   all gradients already. */
 static co_status update_find_overflow(const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
@@ -49,7 +50,8 @@ static co_status update_find_overflow(const co_distributed *d)
                                .op = CO_MAX,
                                .queue = store->queue};
 
-    store->vector->max_abs(store->queue, &values->max_abs, store->grad + begin, end - begin);
+    if (d->options.clip_norm <= 0)
+        store->vector->max_abs(store->queue, &values->max_abs, store->grad + begin, end - begin);
     store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
     if (!co_strategy_replicas_in_sync(s) || co_comm_size(d->options.comm) == 1)
         return CO_OK;
@@ -59,7 +61,7 @@ static co_status update_find_overflow(const co_distributed *d)
 co_status distributed_judge(const co_distributed *d)
 {
     if (d->options.clip_norm > 0)
-        co_clip_norm(d->options.model->store);
+        co_clip_norm(d->options.model->store, co_scaler_is_on(&d->scaler));
     return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;
 }
 

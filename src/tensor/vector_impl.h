@@ -161,18 +161,41 @@ static void vector_add_squares(double sum[VECTOR_SUMS], const float *x, size_t n
     memcpy(sum, lane, sizeof(lane));
 }
 
-static void vector_sum_squares(co_queue *queue, double *out, const float *x, size_t n,
+/* Bits without the sign are ordered as numbers are. */
+static uint32_t vector_most(uint32_t most, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t key = inner_key(x + i);
+
+        most = key > most ? key : most;
+    }
+    return most;
+}
+
+static void vector_max_abs(co_queue *queue, float *out, const float *x, size_t n)
+{
+    const uint32_t most = vector_most(0, x, n);
+
+    (void)queue;
+    memcpy(out, &most, sizeof(*out));
+}
+
+/* Whatever is looked for in a block after the first time is found in a cache. */
+static void vector_sum_squares(co_queue *queue, double *out, float *most, const float *x, size_t n,
                                const co_grad_rule *rule)
 {
     const bool plain = !rule || (rule->scale == 1 && rule->limit == INFINITY);
     float used[VECTOR_BLOCK];
     double sum[VECTOR_SUMS] = {0};
+    uint32_t key = 0;
 
     (void)queue;
     for (size_t i = 0; i < n; i += VECTOR_BLOCK) {
         const size_t part = vector_part(i, n), whole = part / VECTOR_SUMS * VECTOR_SUMS;
         const float *v = plain ? x + i : used;
 
+        if (most)
+            key = vector_most(key, x + i, part);
         if (!plain)
             vector_use(used, x + i, part, rule->scale, rule->limit);
         vector_add_squares(sum, v, whole);
@@ -182,20 +205,8 @@ static void vector_sum_squares(co_queue *queue, double *out, const float *x, siz
     *out = 0;
     for (size_t k = 0; k < VECTOR_SUMS; k++)
         *out += sum[k];
-}
-
-/* Bits without the sign are ordered as numbers are. */
-static void vector_max_abs(co_queue *queue, float *out, const float *x, size_t n)
-{
-    uint32_t most = 0;
-
-    (void)queue;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t key = inner_key(x + i);
-
-        most = key > most ? key : most;
-    }
-    memcpy(out, &most, sizeof(*out));
+    if (most)
+        memcpy(most, &key, sizeof(*most));
 }
 
 /* ---- 16 bits ---- */

@@ -123,13 +123,14 @@ static void mock_drop_nonfinite(co_queue *queue, float *x, size_t n)
 
 static void run_sum_squares(const mock_call *c)
 {
-    co_vector_host()->sum_squares(NULL, c->p[0], c->p[1], c->n, c->p[2]);
+    co_vector_host()->sum_squares(NULL, c->p[0], c->p[3], c->p[1], c->n, c->p[2]);
 }
 
-static void mock_sum_squares(co_queue *queue, double *out, const float *x, size_t n,
+static void mock_sum_squares(co_queue *queue, double *out, float *most, const float *x, size_t n,
                              const co_grad_rule *rule)
 {
-    mock_call_on(queue, &(mock_call){.run = run_sum_squares, .p = {out, IN(x), IN(rule)}, .n = n});
+    mock_call_on(queue,
+                 &(mock_call){.run = run_sum_squares, .p = {out, IN(x), IN(rule), most}, .n = n});
 }
 
 static void run_max_abs(const mock_call *c)

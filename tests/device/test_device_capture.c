@@ -119,8 +119,7 @@ static co_status compute(void *arg)
     CO_TRY(co_plan_forward(t->plan, &run));
     co_model_check_loss(t->model, t->plan, BATCH);
     CO_TRY(co_plan_backward(t->plan, &run, NULL, NULL));
-    co_clip_norm(store);
-    store->vector->max_abs(store->queue, &values->max_abs, store->grad, store->n);
+    co_clip_norm(store, true);
     store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
     if (store->ring || !values->found_inf)
         CO_TRY(co_optim_update(t->optim, store, 0, store->n));

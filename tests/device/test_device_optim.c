@@ -65,7 +65,7 @@ static void step(co_store *store, const co_optim *optim, uint32_t i, float *grad
     given->clip_value = 1.5;
     assert_int_equal(co_values_send(store), CO_OK);
     assert_int_equal(co_queue_copy(store->queue, store->grad, grad, N * sizeof(*grad)), CO_OK);
-    co_clip_norm(store);
+    co_clip_norm(store, false);
     vector->max_abs(store->queue, &values->max_abs, store->grad, N);
     vector->step(store->queue, values, CO_STEP_FOUND, NULL);
     if (store->ring || !values->found_inf) {

@@ -55,7 +55,7 @@ static void step(co_store *store, uint64_t i, float *grad)
         assert_int_equal(co_queue_fill(store->queue, &values->bad_loss, 1, 1), CO_OK);
     vector->max_abs(store->queue, &values->max_abs, store->grad, N);
     vector->step(store->queue, values, CO_STEP_FOUND, NULL);
-    vector->sum_squares(store->queue, &values->sum_squares, store->grad, N, NULL);
+    vector->sum_squares(store->queue, &values->sum_squares, NULL, store->grad, N, NULL);
     vector->step(store->queue, values, CO_STEP_CLIP, NULL);
     vector->step(store->queue, values, CO_STEP_COUNT, NULL);
     vector->step(store->queue, values, CO_STEP_END, &rules);

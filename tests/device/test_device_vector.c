@@ -42,7 +42,7 @@ typedef struct values {
     uint32_t index[K];
     uint16_t half[2 * N];
     double squares;
-    float most;
+    float most[2];
 } values;
 
 static void *take(arrays *a, size_t bytes)
@@ -121,7 +121,7 @@ static values *read_arrays(arrays *a)
     get(a, v->index, a->index, sizeof(v->index));
     get(a, v->half, a->half, sizeof(v->half));
     get(a, &v->squares, a->squares, sizeof(v->squares));
-    get(a, &v->most, a->most, sizeof(v->most));
+    get(a, v->most, a->most, sizeof(v->most));
     return v;
 }
 
@@ -159,7 +159,7 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->zero(q, a->y + 900, 50);
     vector->copy_if(q, a->flag, a->y, a->x, 70);
     vector->copy_if(q, a->flag + 1, a->x, a->z, 70);
-    vector->sum_squares(q, a->squares, a->x, N, a->rule);
+    vector->sum_squares(q, a->squares, a->most + 1, a->x, N, a->rule);
     vector->max_abs(q, a->most, a->x, N);
 }
 
@@ -249,13 +249,14 @@ static void store_results_wait_for_work_before(void **state)
     assert_true(most == 6);
     co_values_given(store)->clip_norm = 1;
     assert_int_equal(co_values_send(store), CO_OK);
-    co_clip_norm(store);
+    co_clip_norm(store, true);
     assert_int_equal(co_values_read(&found, store), CO_OK);
+    assert_true(found.max_abs == 6);
     assert_true(found.norm == sqrt(36.0 * N));
     assert_true(found.rule.scale < 1);
     mock_break(device);
     assert_int_equal(co_store_max_abs(&most, store, store->grad, N), CO_E_FAILED);
-    co_clip_norm(store);
+    co_clip_norm(store, false);
     assert_int_equal(co_values_read(&found, store), CO_E_FAILED);
     co_store_destroy(store);
     mock_close(device);

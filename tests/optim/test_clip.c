@@ -42,7 +42,7 @@ static void begin(co_store *store, double loss_scale, double norm, double value)
 static double clip_norm(co_store *store, double limit)
 {
     begin(store, 1, limit, 0);
-    co_clip_norm(store);
+    co_clip_norm(store, false);
     use(store, store->values->rule);
     return store->values->norm;
 }
@@ -64,7 +64,7 @@ static void clip_rule_equals_separate_passes(void **state)
     clip_value(passes, 0.3);
     clip_norm(passes, 0.7);
     begin(store, 4, 0.7, 0.3);
-    co_clip_norm(store);
+    co_clip_norm(store, false);
     assert_true(store->values->rule.scale < 0.25f);
     use(store, store->values->rule);
     assert_memory_equal(store->grad, passes->grad, GOLDEN_CLIP * sizeof(float));

@@ -12,6 +12,8 @@
 
 #include "comm/shm/shm.h"
 #include "core/mem.h"
+#include "model/model.h"
+#include "tensor/vector.h"
 
 #define RANKS 3
 
@@ -41,6 +43,8 @@ static const char *const strategies[] = {
 typedef struct choice {
     const char *model, *strategy, *backend;
     int loader_threads;
+    const char *precision;
+    double clip_norm;
 } choice;
 
 static co_status setup_open(setup *s, co_comm *world, const choice *c)
@@ -56,6 +60,7 @@ static co_status setup_open(setup *s, co_comm *world, const choice *c)
                                                              .threads = c->loader_threads}));
     CO_TRY(co_model_create(&s->model, &(co_model_options){.model = c->model,
                                                           .backend = c->backend,
+                                                          .precision = c->precision,
                                                           .sample = *co_dataset_shape(s->data),
                                                           .classes = 10,
                                                           .seed = 1}));
@@ -64,7 +69,8 @@ static co_status setup_open(setup *s, co_comm *world, const choice *c)
         &(co_distributed_options){.model = s->model,
                                   .comm = world,
                                   .optimizer = "{name: sgd, lr: 0.05, momentum: 0.9}",
-                                  .strategy = c->strategy});
+                                  .strategy = c->strategy,
+                                  .clip_norm = c->clip_norm});
 }
 
 static void setup_close(setup *s)
@@ -122,10 +128,60 @@ static void step_of_training_allocates_nothing(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 3; ranks++) {
         for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++)
-            assert_nothing_allocated(ranks, (choice){models[m], strategies[0], NULL, 0});
+            assert_nothing_allocated(ranks,
+                                     (choice){.model = models[m], .strategy = strategies[0]});
         for (size_t s = 1; s < N_STRATEGIES; s++)
-            assert_nothing_allocated(ranks, (choice){models[1], strategies[s], NULL, 0});
+            assert_nothing_allocated(ranks,
+                                     (choice){.model = models[1], .strategy = strategies[s]});
     }
+}
+
+/* ---- passes over the gradient ---- */
+
+static const float *watched;
+static size_t passed; /* elements of it, to find its norm or what is not finite */
+
+static void watch_max_abs(co_queue *queue, float *out, const float *x, size_t n)
+{
+    passed += x == watched ? n : 0;
+    co_vector_host()->max_abs(queue, out, x, n);
+}
+
+static void watch_sum_squares(co_queue *queue, double *out, float *most, const float *x, size_t n,
+                              const co_grad_rule *rule)
+{
+    passed += x == watched ? n : 0;
+    co_vector_host()->sum_squares(queue, out, most, x, n, rule);
+}
+
+static void assert_passes(choice c, size_t passes)
+{
+    co_vector_ops vector = *co_vector_host();
+    co_comm *comm = NULL;
+    setup s = {NULL};
+
+    vector.max_abs = watch_max_abs;
+    vector.sum_squares = watch_sum_squares;
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(setup_open(&s, comm, &c), CO_OK);
+    s.model->store->vector = &vector;
+    watched = s.model->store->grad;
+    passed = 0;
+    assert_int_equal(run_epochs(&s, 1), CO_OK);
+    assert_int_equal(passed, passes * co_sampler_steps(s.sampler) * s.model->store->n);
+    setup_close(&s);
+    co_comm_destroy(comm);
+}
+
+static void step_with_clipping_and_loss_scale_reads_gradient_once(void **state)
+{
+    static const char scaled[] = "{level: O1, dtype: fp16, loss_scale: 8}";
+
+    (void)state;
+    assert_passes((choice){.model = "lenet5", .precision = scaled, .clip_norm = 1}, 1);
+    assert_passes((choice){.model = "lenet5", .precision = scaled}, 1);
+    assert_passes((choice){.model = "lenet5", .clip_norm = 1}, 1);
+    assert_passes((choice){.model = "lenet5"}, 0);
 }
 
 /* A rank as a thread of this process, for the sanitizers. */
@@ -149,7 +205,10 @@ static co_status thread_train(thread_rank *t, co_comm *comm)
     /* oneDNN shares its primitive cache between threads with locks that a sanitizer cannot see, as
        the library is not instrumented. */
     CO_TRY(setup_open(&s, comm,
-                      &(choice){"{name: mnist-net, batch_norm: true}", t->strategy, "cpu", 1}));
+                      &(choice){.model = "{name: mnist-net, batch_norm: true}",
+                                .strategy = t->strategy,
+                                .backend = "cpu",
+                                .loader_threads = 1}));
     CO_TRY(run_epochs(&s, 2));
     CO_TRY(co_distributed_finish(s.optimizer));
     co_distributed_destroy(s.optimizer); /* returns weights that ranks shared */
@@ -214,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_of_training_allocates_nothing),
+        cmocka_unit_test(step_with_clipping_and_loss_scale_reads_gradient_once),
         cmocka_unit_test(step_of_ranks_as_threads_trains),
     };
 

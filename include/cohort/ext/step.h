@@ -7,10 +7,11 @@
  * touches a block of a device: before a step one queued copy brings what is `given`, and later
  * another takes what was found.
  *
- *   copy of `given` -> CO_STEP_BEGIN -> forward, backward -> sum_squares -> CO_STEP_CLIP
- *     -> max_abs -> CO_STEP_FOUND -> update -> CO_STEP_COUNT, CO_STEP_END
+ *   copy of `given` -> CO_STEP_BEGIN -> forward, backward -> sum_squares with max_abs
+ *     -> CO_STEP_CLIP -> CO_STEP_FOUND -> update -> CO_STEP_COUNT, CO_STEP_END
  *
- * What no config asks for is left out: without a loss scale nothing is looked for in gradients.
+ * What no config asks for is left out: without a loss scale nothing is looked for in gradients,
+ * without a limit on the norm max_abs goes over them alone.
  */
 #ifndef COHORT_EXT_STEP_H
 #define COHORT_EXT_STEP_H

@@ -70,8 +70,9 @@ typedef struct co_vector_ops {
     /* ---- one result ---- */
 
     /** Of co_grad_use(x, *rule), which is in the device's memory; NULL: of x. In double: element i
-     *  goes to sum i mod 8, the last n mod 8 ones to sum 0; sums are added up from 0 to 7. */
-    void (*sum_squares)(co_queue *queue, double *out, const float *x, size_t n,
+     *  goes to sum i mod 8, the last n mod 8 ones to sum 0; sums are added up from 0 to 7.
+     *  `most`: what max_abs gives of x, in the same pass; NULL: not wanted. */
+    void (*sum_squares)(co_queue *queue, double *out, float *most, const float *x, size_t n,
                         const co_grad_rule *rule);
     /** The largest |x|; 0 of none. A NaN counts as larger than all numbers, so that the result is
      *  finite only if every element is. */
