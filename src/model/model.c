@@ -243,12 +243,17 @@ static uint64_t model_place(const co_batch *batch)
 }
 
 /* Random streams depend on the sample's place in the run, not on the rank. */
-static co_status model_send_values(co_model *model, const co_batch *batch)
+void co_model_give_values(const co_model *model, const co_batch *batch)
 {
     co_step_given *given = co_values_given(model->store);
 
     given->step = model_place(batch);
     given->samples = batch->global;
+}
+
+static co_status model_send_values(const co_model *model, const co_batch *batch)
+{
+    co_model_give_values(model, batch);
     return co_values_send(model->store);
 }
 

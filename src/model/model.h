@@ -71,6 +71,8 @@ co_status co_model_move(co_model *model, co_device *device, const co_backend *co
    the next one is made. */
 co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch);
 
+/* Set the values of a step that the network reads, without sending them. */
+void co_model_give_values(const co_model *model, const co_batch *batch);
 /* If results are read later, set bad_loss of the step's values unless all `count` losses of the
    plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);

@@ -280,6 +280,18 @@ static co_status distributed_begin_step(co_distributed *d)
     return CO_OK;
 }
 
+co_status co_distributed_begin(co_distributed *d, const co_batch *batch)
+{
+    co_model_give_values(d->options.model, batch);
+    return distributed_begin_step(d);
+}
+
+void co_distributed_count_step(co_distributed *d)
+{
+    d->step = (co_strategy_step){.step = d->step.step + 1};
+    d->begun = false;
+}
+
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
 {
     const uint64_t start_ns = co_clock_ns();
@@ -348,8 +360,7 @@ co_status co_distributed_step(co_distributed *d)
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
     co_profiler_leave(distributed_profiler(d));
-    d->step = (co_strategy_step){.step = d->step.step + 1};
-    d->begun = false;
+    co_distributed_count_step(d);
     return CO_OK;
 }
 

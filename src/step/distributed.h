@@ -58,6 +58,14 @@ co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint
 
 /* The loss scale; checkpoints store its state. */
 co_scaler *co_distributed_scaler(co_distributed *distributed);
+/* A step has three parts, so that a device can capture the second: decide what differs from step to
+   step and send it to the store's values; queue the work, which is the same in every step, from the
+   copy of the batch to the update (co_distributed_backward, co_distributed_step); read the results.
+   This is the first part, for a batch that the model need not have seen. Without it the first
+   backward does the same. */
+co_status co_distributed_begin(co_distributed *distributed, const co_batch *batch);
+/* Call instead of co_distributed_step if the second part was replayed. */
+void co_distributed_count_step(co_distributed *distributed);
 /* Take the results of a step, after co_distributed_step. With a device the host gets them later, in
    step order; otherwise this has been done. CO_E_FAILED as for co_scaler_take. */
 co_status co_distributed_take(co_distributed *distributed, const co_step_values *values);

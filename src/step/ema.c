@@ -8,6 +8,7 @@
 #include "step/ema.h"
 
 #include "core/mem.h"
+#include "tensor/values.h"
 
 co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_store *store)
 {
@@ -40,24 +41,27 @@ void co_ema_destroy(co_ema *ema)
     co_free(ema);
 }
 
-/* a = a + rest (v - a) */
-static void ema_move(const co_store *store, float *a, const float *v, size_t n, double rest)
-{
-    store->vector->add_difference(store->queue, a, (float)rest, v, a, n);
-}
-
-void co_ema_update(co_ema *ema, const co_store *store, uint64_t step)
+void co_ema_begin(co_ema *ema, const co_store *store, uint64_t step)
 {
     const double t = (double)ema->updates, early = (1 + t) / (10 + t);
+    co_step_given *given = co_values_given(store);
     double keep = ema->options.decay;
 
+    given->average = 0;
     if (step % (uint64_t)ema->options.every != 0)
         return;
     if (ema->options.warmup && early < keep)
         keep = early;
-    ema_move(store, ema->param, store->param, store->n, 1 - keep);
-    ema_move(store, ema->buffer, store->buffer, store->n_buffer, 1 - keep);
+    given->average = 1 - keep;
     ema->updates++;
+}
+
+void co_ema_update(co_ema *ema, const co_store *store)
+{
+    const double *part = &store->values->given.average;
+
+    store->vector->average(store->queue, ema->param, part, store->param, store->n);
+    store->vector->average(store->queue, ema->buffer, part, store->buffer, store->n_buffer);
 }
 
 void co_ema_swap(co_ema *ema, co_store *store, bool param)

@@ -105,6 +105,12 @@ static void vector_add_difference(co_queue *queue, float *y, float a, const floa
         y[i] += a * (x[i] - z[i]);
 }
 
+static void vector_average(co_queue *queue, float *y, const double *a, const float *x, size_t n)
+{
+    if (*a != 0)
+        vector_add_difference(queue, y, (float)*a, x, y, n);
+}
+
 static void vector_drop_nonfinite(co_queue *queue, float *x, size_t n)
 {
     (void)queue;
@@ -373,6 +379,7 @@ const co_vector_ops VECTOR_TABLE = {
     .divide = vector_divide,
     .axpby = vector_axpby,
     .add_difference = vector_add_difference,
+    .average = vector_average,
     .drop_nonfinite = vector_drop_nonfinite,
     .sum_squares = vector_sum_squares,
     .max_abs = vector_max_abs,

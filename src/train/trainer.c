@@ -186,6 +186,9 @@ co_status trainer_step(trainer *t)
     co_profiler_leave(t->profiler);
     co_watch_phase(t->comm, CO_PHASE_COMPUTING);
     start_ns = co_clock_ns();
+    if (t->ema)
+        co_ema_begin(t->ema, t->job->model->store, t->step + 1);
+    CO_TRY(co_distributed_begin(t->distributed, &batch));
     co_overflow_keep(&t->overflow);
     if (t->shards.tree)
         CO_TRY(trainer_compute_shards(&seen, t, &batch));
@@ -206,7 +209,7 @@ co_status trainer_step(trainer *t)
     t->step++;
     co_profiler_enter(t->profiler, CO_PROFILE_EMA);
     if (t->ema)
-        co_ema_update(t->ema, t->job->model->store, t->step);
+        co_ema_update(t->ema, t->job->model->store);
     co_profiler_leave(t->profiler);
     t->epoch_step++;
     t->epoch_samples += batch.global;

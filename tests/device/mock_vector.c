@@ -111,6 +111,16 @@ static void mock_add_difference(co_queue *queue, float *y, float a, const float 
         &(mock_call){.run = run_add_difference, .p = {y, IN(x), IN(z)}, .a = (double)a, .n = n});
 }
 
+static void run_average(const mock_call *c)
+{
+    co_vector_host()->average(NULL, c->p[0], c->p[1], c->p[2], c->n);
+}
+
+static void mock_average(co_queue *queue, float *y, const double *a, const float *x, size_t n)
+{
+    mock_call_on(queue, &(mock_call){.run = run_average, .p = {y, IN(a), IN(x)}, .n = n});
+}
+
 static void run_drop_nonfinite(const mock_call *c)
 {
     co_vector_host()->drop_nonfinite(NULL, c->p[0], c->n);
@@ -320,6 +330,7 @@ const co_vector_ops mock_vector = {
     .divide = mock_divide,
     .axpby = mock_axpby,
     .add_difference = mock_add_difference,
+    .average = mock_average,
     .drop_nonfinite = mock_drop_nonfinite,
     .sum_squares = mock_sum_squares,
     .max_abs = mock_max_abs,

@@ -1,6 +1,8 @@
 /*
- * test_device_capture.c - a step queues the same work every time: captured once and replayed, it
- * gives the bits of steps that are queued one by one.
+ * test_device_capture.c - a whole step of the distributed optimizer as one line of queued work:
+ * dropout, batch norm, two micro-batches, a loss scale that overflows, clipping, the update, a
+ * moving average. Kept once and given again it has the bits of the step given anew each time, and
+ * of the host.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,18 +15,22 @@
 #include "backends/backends.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "data/data.h"
 #include "device/mock.h"
 #include "device/mock_backend.h"
 #include "model/model.h"
-#include "optim/optim.h"
+#include "step/distributed.h"
+#include "step/ema.h"
+#include "step/overflow.h"
 #include "tensor/values.h"
 
-#define STEPS   100
-#define BATCH   3
-#define PIXELS  36 /* per sample: (1, 6, 6) */
+#define STEPS   100 /* after the first, for which the plan is made */
+#define BATCH   6
+#define PARTS   2
+#define PIXELS  36 /* of a sample: (1, 6, 6) */
 #define CLASSES 4
 
-/* Buffers the host fills with each step's batch; copies from them are part of the step. */
+/* Where the host puts each step's batch: copies of it are part of the step. */
 typedef struct fields {
     float input[BATCH * PIXELS];
     int32_t label[BATCH];
@@ -32,130 +38,153 @@ typedef struct fields {
 } fields;
 
 typedef struct training {
+    co_comm *comm;
     co_model *model;
-    co_config *config;
-    co_optim *optim;
-    co_plan *plan;
+    co_distributed *distributed;
+    co_overflow overflow;
+    co_ema *ema;
     fields *fields; /* pinned */
+    co_batch batch;
     mock_backend backend;
 } training;
+
+static co_model *make_model(void)
+{
+    const co_model_options options = {
+        .model = "[conv2d: {out: 3, kernel: 3}, batchnorm, relu, dropout: 0.3, flatten, linear: 4]",
+        .backend = "ref",
+        .sample = {3, {1, 6, 6}},
+        .classes = CLASSES,
+        .precision = "{level: O1, dtype: fp16, loss_scale: dynamic, loss_scale_window: 9}",
+        .seed = 3};
+    co_model *model = NULL;
+
+    if (co_model_create(&model, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    return model;
+}
 
 static void open_training(training *t, co_device *device)
 {
     static const co_backend *const host[] = {&co_backend_ref, NULL};
-    const co_model_options options = {.model = "[conv2d: {out: 3, kernel: 3}, batchnorm, relu, "
-                                               "dropout: 0.3, flatten, linear: 4]",
-                                      .backend = "ref",
-                                      .sample = {3, {1, 6, 6}},
-                                      .classes = CLASSES,
-                                      .seed = 3};
-    const co_loss_scale scale = {.scale = 64};
-    co_plan_options plan = {.batch = BATCH, .training = true, .backends = host};
-    const co_value *value = NULL;
+    const co_ema_options ema = {.decay = 0.9, .every = 2, .warmup = true};
+    co_distributed_options options = {.optimizer = "{name: adam, lr: 0.01}",
+                                      .schedule = "{name: cosine, warmup: 10, unit: step}",
+                                      .clip_norm = 0.5,
+                                      .clip_value = 0.2,
+                                      .steps_per_epoch = 10,
+                                      .total_steps = STEPS + 1};
     void *memory = NULL;
 
     memset(t, 0, sizeof(*t));
-    if (co_model_create(&t->model, &options) != CO_OK)
-        fail_msg("%s", co_error_message());
+    assert_int_equal(co_comm_create_self(&t->comm), CO_OK);
+    t->model = make_model();
     if (device) {
         mock_backend_init(&t->backend, host);
-        plan.backends = t->backend.all;
-        assert_int_equal(co_model_move(t->model, device, plan.backends), CO_OK);
+        assert_int_equal(co_model_move(t->model, device, t->backend.all), CO_OK);
     }
-    assert_int_equal(co_config_parse(&t->config, "{}", 2, "test"), CO_OK);
-    assert_int_equal(co_config_add_text(&value, t->config, "{name: adam, lr: 0.01}"), CO_OK);
-    assert_int_equal(co_optim_create(&t->optim, value, t->config, t->model->store), CO_OK);
-    assert_int_equal(co_plan_create(&t->plan, t->model->graph, t->model->store, &plan), CO_OK);
+    options.model = t->model;
+    options.comm = t->comm;
+    if (co_distributed_create(&t->distributed, &options) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_int_equal(co_overflow_open(&t->overflow, t->distributed, t->model->store), CO_OK);
+    assert_int_equal(co_ema_create(&t->ema, &ema, t->model->store), CO_OK);
     assert_int_equal(co_device_alloc(&memory, device, sizeof(fields), CO_MEMORY_PINNED), CO_OK);
     t->fields = memory;
-    assert_int_equal(co_values_set(t->model->store, 1, &scale), CO_OK);
 }
 
 static void close_training(training *t)
 {
     co_device *device = t->model->store->device;
 
-    co_plan_destroy(t->plan);
-    co_optim_destroy(t->optim);
-    co_config_destroy(t->config);
+    assert_int_equal(co_queue_wait(t->model->store->queue, CO_DEVICE_WAIT_MS), CO_OK);
+    co_ema_destroy(t->ema);
+    co_overflow_close(&t->overflow);
+    co_distributed_destroy(t->distributed);
     co_model_destroy(t->model);
+    co_comm_destroy(t->comm);
     co_device_free(device, t->fields, CO_MEMORY_PINNED);
 }
 
-/* Sets what differs between steps: values and the batch. Waits first, as the queue reads
-   `fields`. */
-static void bring(training *t, uint32_t step)
+/* What differs from step to step: the batch, and what is decided before the work is queued. */
+static void begin(training *t, uint32_t step)
 {
     const co_rng rng = {.seed = step, .stream = CO_RNG_TEST};
     co_store *store = t->model->store;
-    co_step_given *given = co_values_given(store);
 
     assert_int_equal(co_queue_wait(store->queue, CO_DEVICE_WAIT_MS), CO_OK);
     co_rng_normal(t->fields->input, &rng, 0, BATCH * PIXELS);
+    if (step % 40 == 20)
+        t->fields->input[7] = 1e38f; /* of which gradients in 16 bits overflow */
     for (uint32_t i = 0; i < BATCH; i++) {
         t->fields->label[i] = (int32_t)((step + i) % CLASSES);
         t->fields->sample[i] = BATCH * step + i;
     }
-    given->step = given->number = step;
-    given->samples = BATCH;
-    given->lr = 0.01 / (1 + (double)step / 10);
-    given->clip_norm = 0.5;
-    assert_int_equal(co_values_send(store), CO_OK);
+    t->batch = (co_batch){.epoch = step / 10,
+                          .step = step % 10,
+                          .count = BATCH,
+                          .global = BATCH,
+                          .sample = t->fields->sample,
+                          .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 6, 6}}, t->fields->input},
+                                    {CO_FIELD_LABEL, CO_I32, {0}, t->fields->label}}};
+    co_ema_begin(t->ema, store, step + 1);
+    assert_int_equal(co_distributed_begin(t->distributed, &t->batch), CO_OK);
 }
 
-/* Queues what is the same in every step. */
-static co_status compute(void *arg)
+/* The same in every step. */
+static co_status work(void *arg)
 {
-    static const co_loss_scale_rules rules = {
-        .on = true, .dynamic = true, .min_scale = 1, .max_scale = 4096, .window = 30};
-    const training *t = arg;
-    co_store *store = t->model->store;
-    co_step_values *values = store->values;
-    const co_run run = {.seed = 3, .values = values, .sample = co_plan_samples(t->plan)};
+    training *t = arg;
+    co_result result;
 
-    CO_TRY(co_plan_feed(t->plan, CO_FIELD_INPUT, t->fields->input, sizeof(t->fields->input)));
-    CO_TRY(co_plan_feed(t->plan, CO_FIELD_LABEL, t->fields->label, sizeof(t->fields->label)));
-    CO_TRY(co_plan_feed_samples(t->plan, t->fields->sample));
-    CO_TRY(co_plan_forward(t->plan, &run));
-    co_model_check_loss(t->model, t->plan, BATCH);
-    CO_TRY(co_plan_backward(t->plan, &run, NULL, NULL));
-    co_clip_norm(store, true);
-    store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
-    if (store->ring || !values->found_inf)
-        CO_TRY(co_optim_update(t->optim, store, 0, store->n));
-    store->vector->step(store->queue, values, CO_STEP_COUNT, NULL);
-    store->vector->step(store->queue, values, CO_STEP_END, &rules);
+    co_overflow_keep(&t->overflow);
+    for (uint64_t k = 0; k < PARTS; k++) {
+        const co_batch part = co_batch_slice(&t->batch, k * BATCH / PARTS, BATCH / PARTS);
+
+        if (t->model->store->ring) {
+            CO_TRY(co_model_forward_late(t->model, &part, (int)k));
+        } else {
+            CO_TRY(co_model_forward(&result, t->model, &part));
+            (void)co_overflow_forgive(&t->overflow, &result);
+        }
+        CO_TRY(co_distributed_backward(t->distributed, &part, k + 1 < PARTS));
+    }
+    CO_TRY(co_distributed_step(t->distributed));
+    co_overflow_settle(&t->overflow);
+    co_ema_update(t->ema, t->model->store);
     return CO_OK;
 }
 
-/* Weights, two optimizer states and running statistics, then the step values. */
+/* Weights, the two states of the optimizer, running statistics, and the averages of both kinds. */
 typedef struct outcome {
-    float *array[4];
-    size_t n[4];
+    float *array[6];
+    size_t n[6];
     co_step_values values;
 } outcome;
 
 static void take(outcome *out, const training *t)
 {
-    static const co_store_array arrays[4] = {CO_STORE_PARAM, CO_STORE_STATE, CO_STORE_STATE + 1,
-                                             CO_STORE_BUFFER};
     const co_store *store = t->model->store;
+    const float *const array[6] = {store->param,  store->state[0], store->state[1],
+                                   store->buffer, t->ema->param,   t->ema->buffer};
 
     assert_int_equal(co_values_read(&out->values, store), CO_OK);
-    for (int i = 0; i < 4; i++) {
-        out->n[i] = arrays[i] == CO_STORE_BUFFER ? store->n_buffer : store->n;
+    for (int i = 0; i < 6; i++) {
+        out->n[i] = i == 3 || i == 5 ? store->n_buffer : store->n;
         out->array[i] = co_calloc(out->n[i], sizeof(float));
         assert_non_null(out->array[i]);
-        assert_int_equal(co_store_read(store, arrays[i], 0, out->n[i], out->array[i]), CO_OK);
+        assert_int_equal(
+            co_queue_copy_now(store->queue, out->array[i], array[i], out->n[i] * sizeof(float)),
+            CO_OK);
     }
 }
 
-static void check_outcome(outcome *got, const outcome *want)
+static void check_outcome(const outcome *got, const outcome *want)
 {
     assert_int_equal(got->values.update, want->values.update);
-    assert_true(got->values.loss_scale.scale == want->values.loss_scale.scale);
+    assert_memory_equal(&got->values.loss_scale, &want->values.loss_scale, sizeof(co_loss_scale));
     assert_true(got->values.norm == want->values.norm);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         assert_int_equal(got->n[i], want->n[i]);
         assert_memory_equal(got->array[i], want->array[i], got->n[i] * sizeof(float));
     }
@@ -163,27 +192,26 @@ static void check_outcome(outcome *got, const outcome *want)
 
 static void free_outcome(outcome *out)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         co_free(out->array[i]);
 }
 
-/* Queues every step anew. On a device (NULL: the host) checks that each step queues the same
-   work. */
+/* Each step given anew; on a device (NULL: the host) the same work in each but the first. */
 static void train_plainly(outcome *out, co_device *device)
 {
-    uint64_t first = 0;
+    uint64_t trace = 0;
     training t;
 
     open_training(&t, device);
-    for (uint32_t step = 0; step < STEPS; step++) {
-        bring(&t, step);
+    for (uint32_t step = 0; step <= STEPS; step++) {
+        begin(&t, step);
         if (device)
             (void)mock_trace(device);
-        assert_int_equal(compute(&t), CO_OK);
-        if (device && step == 0)
-            first = mock_trace(device);
-        else if (device)
-            assert_true(mock_trace(device) == first);
+        assert_int_equal(work(&t), CO_OK);
+        if (device && step == 1)
+            trace = mock_trace(device);
+        else if (device && step > 1)
+            assert_true(mock_trace(device) == trace);
     }
     take(out, &t);
     close_training(&t);
@@ -195,18 +223,23 @@ static void train_by_replays(outcome *out, co_device *device)
     training t;
 
     open_training(&t, device);
-    bring(&t, 0);
-    assert_int_equal(co_capture_create(&capture, t.model->store->queue, compute, &t), CO_OK);
-    for (uint32_t step = 0; step < STEPS; step++) {
-        bring(&t, step);
-        assert_int_equal(co_capture_replay(capture, t.model->store->queue), CO_OK);
+    for (uint32_t step = 0; step <= STEPS; step++) {
+        begin(&t, step);
+        if (step == 0)
+            assert_int_equal(work(&t), CO_OK);
+        else if (step == 1) /* counts as the step whose work it does not do */
+            assert_int_equal(co_capture_create(&capture, t.model->store->queue, work, &t), CO_OK);
+        else
+            co_distributed_count_step(t.distributed);
+        if (step > 0)
+            assert_int_equal(co_capture_replay(capture, t.model->store->queue), CO_OK);
     }
     take(out, &t);
     co_capture_destroy(capture);
     close_training(&t);
 }
 
-static void capture_replayed_100_times_gives_the_bits_of_100_steps(void **state)
+static void step_captured_and_replayed_100_times_has_bits_of_100_steps(void **state)
 {
     outcome host, plain, replayed;
     co_device *device = NULL;
@@ -215,7 +248,8 @@ static void capture_replayed_100_times_gives_the_bits_of_100_steps(void **state)
     if (mock_open(&device, MOCK_KEYS) != CO_OK)
         assert_int_equal(mock_open(&device, MOCK_TWICE), CO_OK);
     train_plainly(&host, NULL);
-    assert_true(host.values.loss_scale.scale > 64); /* it has changed */
+    assert_true(host.values.loss_scale.skipped >= 3);
+    assert_true(host.values.update > STEPS / 2);
     train_plainly(&plain, device);
     train_by_replays(&replayed, device);
     check_outcome(&plain, &host);
@@ -229,7 +263,7 @@ static void capture_replayed_100_times_gives_the_bits_of_100_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(capture_replayed_100_times_gives_the_bits_of_100_steps),
+        cmocka_unit_test(step_captured_and_replayed_100_times_has_bits_of_100_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "device/mock.h"
 #include "step/ema.h"
+#include "tensor/values.h"
 
 #define N        500
 #define N_BUFFER 30
@@ -39,7 +40,9 @@ static void train(float param[N], float buffer[N_BUFFER], co_device *device)
     assert_int_equal(co_ema_create(&ema, &options, store), CO_OK);
     for (uint64_t step = 1; step <= 7; step++) {
         set(store, step);
-        co_ema_update(ema, store, step);
+        co_ema_begin(ema, store, step);
+        assert_int_equal(co_values_send(store), CO_OK);
+        co_ema_update(ema, store);
     }
     co_ema_swap(ema, store, true);
     assert_int_equal(co_store_read(store, CO_STORE_PARAM, 0, N, param), CO_OK);

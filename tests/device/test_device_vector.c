@@ -34,6 +34,7 @@ typedef struct arrays {
     co_grad_rule *rule; /* 0.5, 0.8 */
     uint64_t *step;     /* 3 */
     int32_t *flag;      /* 0, 1 */
+    double *part;       /* 0, 0.1 */
 } arrays;
 
 /* Their contents. */
@@ -70,6 +71,7 @@ static void open_arrays(arrays *a, co_device *device)
     const co_grad_rule rule = {.scale = 0.5F, .limit = 0.8F};
     const uint64_t step = 3;
     const int32_t flag[2] = {0, 1};
+    const double part[2] = {0, 0.1};
 
     *a = (arrays){.device = device};
     assert_int_equal(co_queue_create(&a->queue, device), CO_OK);
@@ -84,9 +86,11 @@ static void open_arrays(arrays *a, co_device *device)
     a->rule = take(a, sizeof(rule));
     a->step = take(a, sizeof(step));
     a->flag = take(a, sizeof(flag));
+    a->part = take(a, sizeof(part));
     get(a, a->rule, &rule, sizeof(rule));
     get(a, a->step, &step, sizeof(step));
     get(a, a->flag, flag, sizeof(flag));
+    get(a, a->part, part, sizeof(part));
     co_rng_normal(v->x, &rng, 0, N);
     co_rng_normal(v->y, &rng, N, N);
     get(a, a->x, v->x, sizeof(v->x));
@@ -108,6 +112,7 @@ static void close_arrays(arrays *a)
     give(a, a->rule);
     give(a, a->step);
     give(a, a->flag);
+    give(a, a->part);
 }
 
 static values *read_arrays(arrays *a)
@@ -137,6 +142,8 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->add(q, a->z, a->x, N);
     vector->axpby(q, a->y, 0.3F, a->x, -0.7F, a->y, N);
     vector->add_difference(q, a->z, 0.1F, a->x, a->z, N);
+    vector->average(q, a->z, a->part, a->y, N);
+    vector->average(q, a->z, a->part + 1, a->y, N);
     vector->scale(q, a->x, 1 / 3.0, a->z, N);
     vector->divide(q, a->x, 7, N);
     vector->swap(q, a->x, a->y, N);

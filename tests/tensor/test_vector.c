@@ -95,6 +95,7 @@ static void check_moves(const spot *s)
 static void check_sums(const spot *s)
 {
     const size_t begin = s->at, end = s->at + s->n;
+    const double none = 0, part = 0.1;
 
     fill(false);
     for (size_t i = begin; i < end; i++)
@@ -121,6 +122,12 @@ static void check_sums(const spot *s)
         want[i] += 0.01F * (a[i] - want[i]);
     s->vector->add_difference(NULL, got + begin, 0.01F, a + begin, got + begin, s->n);
     expect_same(s, "add_difference onto z");
+    for (size_t i = begin; i < end; i++)
+        want[i] += (float)0.1 * (a[i] - want[i]);
+    s->vector->average(NULL, got + begin, &part, a + begin, s->n);
+    expect_same(s, "average");
+    s->vector->average(NULL, got + begin, &none, b + begin, s->n);
+    expect_same(s, "average that stays where it is");
 }
 
 static void check_products(const spot *s)

@@ -64,6 +64,8 @@ typedef struct co_step_given {
     double lr;         /* of this step, from the schedule */
     double clip_norm;  /* limit on the norm of the gradient; 0: none */
     double clip_value; /* on each element, before; 0: none */
+    double average;    /* the part of its way to the weights that their moving average goes; 0: it
+                          stays where it is */
 } co_step_given;
 
 typedef struct co_step_values {

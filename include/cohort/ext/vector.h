@@ -64,6 +64,9 @@ typedef struct co_vector_ops {
     /** y = y + a (x - z). z may be y: then y goes the part a of its way to x. */
     void (*add_difference)(co_queue *queue, float *y, float a, const float *x, const float *z,
                            size_t n);
+    /** The same for x and y with the part (float)*a, which is in the device's memory: y goes to x;
+     *  nothing is done where it is 0. */
+    void (*average)(co_queue *queue, float *y, const double *a, const float *x, size_t n);
     /** Zeros in place of infinities and NaNs. */
     void (*drop_nonfinite)(co_queue *queue, float *x, size_t n);
 
