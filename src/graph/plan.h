@@ -68,8 +68,8 @@ co_status co_plan_results(const float **output, const float **loss, co_plan *pla
 size_t co_plan_result_bytes(const co_plan *plan);
 co_status co_plan_queue_results(const co_plan *plan, void *to);
 
-/* The same where they lie in the plan, for who knows that it is on the host. No input of that name:
-   NULL. */
+/* The same where they lie in the plan, for who knows that it is on the host, or only passes them on
+   to the device. No input of that name: NULL. */
 void *co_plan_input(co_plan *plan, const char *name);
 const float *co_plan_output(const co_plan *plan);
 const float *co_plan_loss(const co_plan *plan);

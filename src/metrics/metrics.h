@@ -9,7 +9,7 @@
 #ifndef CO_METRICS_METRICS_H
 #define CO_METRICS_METRICS_H
 
-#include <cohort/ext/op.h>
+#include <cohort/ext/metric.h>
 #include <cohort/ext/plugin.h>
 
 #include "core/plugin.h"
@@ -17,48 +17,7 @@
 #define CO_METRICS_MAX      16  /* of a run */
 #define CO_METRICS_MAX_SUMS 512 /* of all of them together */
 
-/* What a network's outputs are compared with: its loss says it. */
-typedef struct co_metric_form {
-    co_target target;
-    size_t outputs; /* of a sample: logits, or values */
-} co_metric_form;
-
-/* `n` samples that have gone forward; all borrowed. */
-typedef struct co_metric_batch {
-    co_metric_form form;
-    uint64_t n;
-    const float *output;  /* (n, outputs) */
-    const float *target;  /* (n, outputs), of VALUES and BINARY; else NULL */
-    const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL */
-} co_metric_batch;
-
 #define CO_METRIC_OF(target) (1u << (target))
-
-/* A sum with about twice the digits of a double, so that its value is the same in any order but for
-   a last bit in rare cases (Knuth's TwoSum; its errors are summed in `low`). Its value is high +
-   low. */
-typedef struct co_sum {
-    double high, low;
-} co_sum;
-
-static inline void co_sum_add(co_sum *sum, double x)
-{
-    const double high = sum->high + x, part = high - sum->high;
-
-    sum->low += (sum->high - (high - part)) + (x - part);
-    sum->high = high;
-}
-
-static inline void co_sum_join(co_sum *sum, const co_sum *part)
-{
-    co_sum_add(sum, part->high);
-    sum->low += part->low;
-}
-
-static inline double co_sum_value(const co_sum *sum)
-{
-    return sum->high + sum->low;
-}
 
 typedef struct co_metric {
     const char *name; /* in a config, and after train_ and test_ in files */

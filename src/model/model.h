@@ -12,7 +12,8 @@
 #include "model/precision.h"
 #include "optim/optim.h"
 
-#define CO_MODEL_MAX_LATE 64 /* micro-batches per step on a device */
+#define CO_MODEL_MAX_LATE   64 /* micro-batches per step on a device */
+#define CO_MODEL_LATE_STEPS 2  /* steps whose results may be in flight */
 
 /* A plan for one batch size; a model keeps one for each size it has seen. */
 typedef struct model_plan {
@@ -20,10 +21,13 @@ typedef struct model_plan {
     struct model_plan *next;
 } model_plan;
 
-/* Logits and losses of a micro-batch, copied from a device. */
+/* Results of a micro-batch, copied from a device (late.c). */
 typedef struct model_late {
-    void *memory; /* owned, pinned */
+    void *memory; /* owned, pinned; (bytes) */
     size_t bytes;
+    void *wanted; /* owned; (wanted_bytes): its labels or targets, where the host counts */
+    size_t wanted_bytes;
+    uint64_t count; /* samples */
 } model_late;
 
 struct co_model {
@@ -41,12 +45,13 @@ struct co_model {
     bool given;         /* initial weights came from a file, not from the seed */
     int64_t classes;    /* logits per sample */
     int64_t *confusion; /* borrowed; evaluation adds to it (co_metrics_confuse); NULL: not wanted */
-    const co_metric_set *metrics;       /* borrowed; accumulated in each forward; NULL: none */
-    co_sum *metric_sums;                /* owned, (n_sum): of the last forward */
-    model_plan *plans[2];               /* lists: evaluation, training */
-    model_late late[CO_MODEL_MAX_LATE]; /* unused on the host */
-    co_plan_block block;                /* memory of all plans */
-    struct co_profiler *profiler;       /* borrowed; NULL: no profiling */
+    const co_metric_set *metrics; /* borrowed; accumulated in each forward; NULL: none */
+    co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
+    model_plan *plans[2];         /* lists: evaluation, training */
+    model_late late[CO_MODEL_LATE_STEPS][CO_MODEL_MAX_LATE]; /* unused on the host */
+    void *found;                  /* owned, on the device: what it counts */
+    co_plan_block block;          /* memory of all plans */
+    struct co_profiler *profiler; /* borrowed; NULL: no profiling */
     co_plan *last; /* plan of the last training forward, until its memory is overwritten; NULL:
                       none, or no samples */
 };
@@ -77,12 +82,11 @@ void co_model_give_values(const co_model *model, const co_batch *batch);
    plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
 
-/* Training forward whose results are read later; `slot` is the micro-batch's index in the step. */
-co_status co_model_forward_late(co_model *model, const co_batch *batch, int slot);
-/* Wait for the device's queued work while `comm` makes progress (co_comm_wait_fence). */
-co_status co_model_wait(const co_model *model, co_comm *comm);
-/* The result of co_model_forward_late on the same batch; call it after co_model_wait. */
-void co_model_take_late(co_result *out, co_model *model, const co_batch *batch, int slot);
+/* Training forward of micro-batch `part` of a step, whose results are read later. `step` says which
+   of CO_MODEL_LATE_STEPS slots to use. */
+co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part);
+/* The result of co_model_forward_late; call it when the device has run that. */
+void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part);
 /* Free the slots; no copy may be in flight. */
 void co_model_drop_late(co_model *model);
 /* Shared parts of the above. `out` NULL: do not wait, and do not count. */

@@ -67,7 +67,7 @@ static void recent_set_term(double *term, const co_recent_span *span, const co_r
     term[CO_RECENT_READ_BYTES] = (double)span->reads.bytes;
 }
 
-co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figures)
+co_status co_recent_post(co_recent *recent, uint64_t step, bool meet, const co_result *figures)
 {
     co_comm *comm = recent->options.comm;
     const co_recent_spans *spans = &recent->spans;
@@ -76,9 +76,7 @@ co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figu
 
     recent_count_reads(recent, recent->options.loader);
     recent->due = step % recent->options.every == 0;
-    recent->exchanged =
-        (recent->due || owed) &&
-        (co_comm_size(comm) == 1 || co_distributed_synchronizes(recent->options.distributed));
+    recent->exchanged = (recent->due || owed) && (co_comm_size(comm) == 1 || meet);
     if (!recent->exchanged)
         return CO_OK;
     recent_set_term(recent->term, &spans->all, figures);

@@ -39,7 +39,6 @@ enum {
 /* All borrowed. */
 typedef struct co_recent_options {
     co_comm *comm;
-    const co_distributed *distributed;
     const co_loader *loader;
     uint64_t every;     /* steps between events */
     bool whole;         /* with shards: a step's figures are of all ranks */
@@ -63,9 +62,10 @@ typedef struct co_recent {
 void co_recent_open(co_recent *recent, const co_recent_options *options, double seconds);
 void co_recent_close(co_recent *recent);
 /* Call when all samples of this rank have gone forward in step `step` (from 1), before the last
-   part of the gradient is sent; at the same point on all ranks. `figures`: of the step, NULL with
-   shards. */
-co_status co_recent_post(co_recent *recent, uint64_t step, const co_result *figures);
+   part of the gradient is sent, or on a device when the step's results are read; at the same point
+   on all ranks. `meet`: ranks synchronize in that step (co_distributed_synchronizes). `figures`: of
+   the step, NULL with shards. */
+co_status co_recent_post(co_recent *recent, uint64_t step, bool meet, const co_result *figures);
 /* Call when the gradient has been exchanged, after `seconds` of training. `figures`: as above, or
    with shards those of all ranks; `samples`: of all ranks. Sets recent->figures. */
 co_status co_recent_finish(co_recent *recent, const co_result *figures, uint64_t samples,

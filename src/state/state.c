@@ -216,10 +216,16 @@ static co_status state_copy(co_state *state, const co_state_source *source, int 
     return co_queue_wait(queue, CO_DEVICE_WAIT_MS);
 }
 
+static co_status state_settle(const co_state_source *source)
+{
+    return source->settle ? source->settle(source->arg) : CO_OK;
+}
+
 co_status co_state_capture_part(co_state *state, const co_state_source *source)
 {
     const int rank = co_comm_rank(source->comm);
 
+    CO_TRY(state_settle(source));
     return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
@@ -274,6 +280,7 @@ static co_status state_gather(co_state *state, const co_state_source *source)
 
 co_status co_state_capture(co_state *state, const co_state_source *source)
 {
+    CO_TRY(state_settle(source));
     CO_TRY(co_distributed_quiesce(source->distributed));
     if (!state || !state->shared)
         return state_gather(state, source);

@@ -130,7 +130,10 @@ typedef struct co_state_source {
     co_ema *ema; /* NULL: none */
     /* Fill in the run's position and the rank's `seen`, `means`, `recent` and `metrics`. */
     void (*tell)(co_run_point *run, co_rank_point *own, const void *arg);
-    const void *arg;
+    /* Before anything is captured: the results of all steps that the store's device was given are
+       read, and were good. Collective. NULL: they always are. */
+    co_status (*settle)(void *arg);
+    void *arg;
 } co_state_source;
 
 /* Copy this rank's part into a shared state. No communication. Rank 0 also writes the run's

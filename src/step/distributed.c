@@ -267,9 +267,8 @@ static co_status distributed_begin_step(co_distributed *d)
         return CO_OK;
     CO_TRY(distributed_follow_freezes(d));
     d->begun = true;
-    d->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
     given->number = d->step.step;
-    given->lr = d->lr;
+    given->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
     given->clip_norm = d->options.clip_norm;
     given->clip_value = d->options.clip_value;
     CO_TRY(distributed_set_values(d));

@@ -20,7 +20,7 @@ struct co_distributed {
     bool begun;            /* the store's values are set for this step */
     bool current;          /* the store's values have the persistent ones */
     bool has_gradient;     /* store->grad was written in this step */
-    double lr;
+    double lr;             /* of the last step, as far as the host knows */
     co_scaler scaler;
     co_segment *frozen; /* owned; (n_frozen) */
     size_t n_frozen;

@@ -28,9 +28,11 @@ typedef struct co_ema {
 /* Starts from the store's current values. */
 co_status co_ema_create(co_ema **out, const co_ema_options *options, const co_store *store);
 void co_ema_destroy(co_ema *ema);
-/* Call before step `step`, counted from 1, and before its values are sent: sets the update's rate. */
+/* Call before step `step`, counted from 1, and before its values are sent: sets the update's rate.
+ */
 void co_ema_begin(co_ema *ema, const co_store *store, uint64_t step);
-/* Call after each optimizer step. The same work in every step; the rate is in the store's values. */
+/* Call after each optimizer step. The same work in every step; the rate is in the store's values.
+ */
 void co_ema_update(co_ema *ema, const co_store *store);
 /* Swap values with the store; a second call undoes it. `param`: including the weights. */
 void co_ema_swap(co_ema *ema, co_store *store, bool param);

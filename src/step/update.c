@@ -91,6 +91,7 @@ co_status co_distributed_take(co_distributed *d, const co_step_values *values)
     const double before = d->scaler.state.scale;
 
     d->updates = values->update - 1;
+    d->lr = values->given.lr;
     if (!co_scaler_is_on(&d->scaler))
         return CO_OK;
     CO_TRY(co_scaler_take(&d->scaler, values));

@@ -169,6 +169,11 @@ co_status co_store_write(co_store *store, co_store_array array, size_t begin, si
                              n * sizeof(float));
 }
 
+co_status co_store_wait(const co_store *store, uint32_t timeout_ms)
+{
+    return co_queue_wait(store->queue, timeout_ms);
+}
+
 co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n)
 {
     float *at = store->result ? store->result : out;

@@ -73,6 +73,8 @@ co_status co_store_read(const co_store *store, co_store_array array, size_t begi
                         void *host);
 co_status co_store_write(co_store *store, co_store_array array, size_t begin, size_t n,
                          const void *host);
+/* Until all is done that the queue has been given. CO_E_TIMEOUT after `timeout_ms`. */
+co_status co_store_wait(const co_store *store, uint32_t timeout_ms);
 /* max_abs of ext/vector.h for the host, which waits for all that was to be done before. A device
    that fails, or takes too long, fails the call. */
 co_status co_store_max_abs(float *out, const co_store *store, const float *x, size_t n);

@@ -116,3 +116,28 @@ co_status co_values_read(co_step_values *out, const co_store *store)
 {
     return co_queue_copy_now(store->queue, out, store->values, sizeof(*out));
 }
+
+co_status co_values_late_open(co_values_late *out, const co_store *store)
+{
+    void *values = NULL;
+
+    *out = (co_values_late){NULL, NULL};
+    if (!store->ring)
+        return CO_OK;
+    CO_TRY(co_device_alloc(&values, store->device, sizeof(*out->values), CO_MEMORY_PINNED));
+    out->values = values;
+    return co_fence_create(&out->done, store->device);
+}
+
+void co_values_late_close(co_values_late *late, const co_store *store)
+{
+    co_fence_destroy(late->done);
+    co_device_free(store->device, late->values, CO_MEMORY_PINNED);
+    *late = (co_values_late){NULL, NULL};
+}
+
+co_status co_values_late_queue(co_values_late *late, const co_store *store)
+{
+    CO_TRY(co_queue_copy(store->queue, late->values, store->values, sizeof(*late->values)));
+    return co_fence_record(late->done, store->queue);
+}

@@ -24,4 +24,17 @@ co_status co_values_set(co_store *store, uint64_t update, const co_loss_scale *s
 /* All values, after the work that the queue has been given, which this waits for. */
 co_status co_values_read(co_step_values *out, const co_store *store);
 
+/* The same for who waits later. */
+typedef struct co_values_late {
+    co_step_values *values; /* owned, pinned */
+    co_fence *done;         /* owned: the last queued copy is there */
+} co_values_late;
+
+/* Nothing where all is done at once. After a failure too, co_values_late_close frees what there is.
+ */
+co_status co_values_late_open(co_values_late *out, const co_store *store);
+/* No copy is on its way. */
+void co_values_late_close(co_values_late *late, const co_store *store);
+co_status co_values_late_queue(co_values_late *late, const co_store *store);
+
 #endif

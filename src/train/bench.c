@@ -33,6 +33,7 @@ static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
 
     for (uint64_t i = 0; i < steps; i++)
         CO_TRY(trainer_step(t));
+    CO_TRY(trainer_settle(t));
     CO_TRY(co_comm_barrier(t->comm)); /* a round ends when all ranks have made its steps */
     *seconds = co_clock_seconds(start, co_clock_ns());
     return CO_OK;

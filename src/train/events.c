@@ -118,14 +118,16 @@ void trainer_set_test_speed(co_event *event, const trainer *t, uint64_t count, u
     event->test_step_seconds = seconds / (double)co_sampler_steps(t->test.sampler);
 }
 
-void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
-                      uint64_t read_ns)
+/* A step that a device was given while it had another to do began when that was done. */
+void trainer_set_last(trainer *t, const trainer_given *g)
 {
+    const co_result *seen = &g->seen;
     const double n = events_count(seen);
+    const uint64_t begin_ns = g->read_ns > t->taken_ns ? g->read_ns : t->taken_ns;
 
-    t->last_step = (co_step_figures){.seconds = co_clock_seconds(start_ns, co_clock_ns()),
-                                     .wait_seconds = co_clock_seconds(start_ns, read_ns),
-                                     .samples = samples,
+    t->last_step = (co_step_figures){.seconds = co_clock_seconds(begin_ns, co_clock_ns()),
+                                     .wait_seconds = co_clock_seconds(g->read_ns, g->start_ns),
+                                     .samples = g->batch.global,
                                      .loss = seen->loss_sum / n,
                                      .accuracy = events_accuracy(t, seen->correct, n),
                                      .accuracy_top5 = (double)seen->correct5 / n};

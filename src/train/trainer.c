@@ -21,25 +21,6 @@
 #include "train/evaluate.h"
 #include "train/trainer_internal.h"
 
-static co_status trainer_diverged(const trainer *t, const char *what)
-{
-    return co_fail(CO_E_FAILED,
-                   "%s not a number any more at step %llu (epoch %llu): training has diverged; "
-                   "lower the learning rate, warm it up, or clip the gradients",
-                   what, (unsigned long long)t->step, (unsigned long long)t->epoch);
-}
-
-/* Whether steps are only queued, and their results read once the queue has run. */
-static bool trainer_is_late(const trainer *t)
-{
-    return t->job->model->store->ring;
-}
-
-static co_status trainer_check_loss(const trainer *t, const co_result *part)
-{
-    return isfinite(part->loss_sum) ? CO_OK : trainer_diverged(t, "the loss is");
-}
-
 /* A library's ReLU may turn NaN into 0, so the loss can look fine while weights are not finite. */
 static co_status trainer_check_weights(const trainer *t)
 {
@@ -49,170 +30,6 @@ static co_status trainer_check_weights(const trainer *t)
     CO_TRY(co_store_max_abs(&most, store, store->param, store->n));
     if (!isfinite(most))
         return trainer_diverged(t, "a weight is");
-    return CO_OK;
-}
-
-/* Micro-batch `k` of a rank's part of a batch. */
-static co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k)
-{
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
-    const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
-
-    return co_batch_slice(batch, begin, end - begin);
-}
-
-/* Add the result of a forward pass. */
-static co_status trainer_count(co_result *seen, trainer *t, co_result *part, int shard)
-{
-    if (!co_overflow_forgive(&t->overflow, part)) {
-        CO_TRY(trainer_check_loss(t, part));
-        co_measures_take(&t->measures, t->job->model, shard);
-    }
-    co_metrics_add(seen, part);
-    return CO_OK;
-}
-
-/* Without a queue the result is available at once; with one, trainer_take_late reads it. */
-static co_status trainer_forward(co_result *seen, trainer *t, const co_batch *slice, uint64_t k,
-                                 int shard)
-{
-    co_result part;
-
-    if (trainer_is_late(t))
-        return co_model_forward_late(t->job->model, slice, (int)k);
-    CO_TRY(co_model_forward(&part, t->job->model, slice));
-    return trainer_count(seen, t, &part, shard);
-}
-
-/* Forward and backward of this rank's part of a batch, or of its shard `shard`, in micro-batches.
-   `more`: further shards of this rank follow. */
-static co_status trainer_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
-                                 bool more)
-{
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
-
-    for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = trainer_slice(t, batch, k);
-        const bool last = k + 1 == parts;
-
-        CO_TRY(trainer_forward(seen, t, &slice, k, shard));
-        if (last && t->shards.tree)
-            CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
-        if (last && !more && !trainer_is_late(t))
-            CO_TRY(co_recent_post(&t->recent, t->step + 1, t->shards.tree ? NULL : seen));
-        CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
-    }
-    return CO_OK;
-}
-
-/* The same for each shard of this rank; `seen` gets their sum. */
-static co_status trainer_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
-{
-    uint64_t begin = 0;
-
-    co_shards_start(&t->shards);
-    for (int i = 0; i < t->shards.n; i++) {
-        const uint64_t count = co_sampler_local(t->train.sampler, batch->step, t->shards.first + i);
-        const co_batch shard = co_batch_slice(batch, begin, count);
-        const bool more = i + 1 < t->shards.n;
-        co_result figures = {0};
-
-        CO_TRY(trainer_compute(&figures, t, &shard, t->shards.first + i, more));
-        if (more)
-            CO_TRY(co_distributed_next_shard(t->distributed));
-        co_metrics_add(seen, &figures);
-        begin += count;
-    }
-    return CO_OK;
-}
-
-/* Add the step to t->seen: of this rank or, with shards, of all ranks, on rank 0 only. */
-static co_status trainer_account(trainer *t, co_result *seen, uint64_t global)
-{
-    co_rank_means_add(&t->means, seen);
-    co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
-    if (t->shards.tree)
-        CO_TRY(co_shards_finish(seen, &t->shards));
-    CO_TRY(co_measures_join(&t->measures));
-    co_profiler_leave(t->profiler);
-    if (!t->shards.tree || co_comm_rank(t->comm) == 0)
-        co_metrics_add(&t->seen, seen);
-    return co_recent_finish(&t->recent, seen, global, t->train_seconds + trainer_epoch_seconds(t));
-}
-
-/* Wait for the queued step, the only wait in it, and read its results. */
-static co_status trainer_take_late(co_result *seen, trainer *t, const co_batch *batch)
-{
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
-    co_step_values values;
-
-    if (!trainer_is_late(t))
-        return CO_OK;
-    CO_TRY(co_model_wait(t->job->model, t->comm));
-    CO_TRY(co_values_read(&values, t->job->model->store));
-    CO_TRY(co_distributed_take(t->distributed, &values));
-    for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = trainer_slice(t, batch, k);
-        co_result part;
-
-        co_model_take_late(&part, t->job->model, &slice, (int)k);
-        CO_TRY(trainer_count(seen, t, &part, 0));
-    }
-    return co_recent_post(&t->recent, t->step + 1, seen);
-}
-
-static void trainer_settle_overflow(trainer *t)
-{
-    char line[128];
-
-    co_overflow_settle(&t->overflow);
-    if (t->overflow.kept && co_distributed_skipped(t->distributed))
-        trainer_say(t,
-                    co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
-}
-
-co_status trainer_step(trainer *t)
-{
-    co_result seen = {0};
-    const uint64_t waited_ns = co_watch_waited_ns(t->comm);
-    const uint64_t read_ns = co_clock_ns();
-    uint64_t start_ns;
-    co_batch batch;
-
-    co_watch_step(t->comm, t->step + 1);
-    co_watch_phase(t->comm, CO_PHASE_READING);
-    co_profiler_enter(t->profiler, CO_PROFILE_DATA);
-    CO_TRY(co_loader_next(&batch, t->train.loader));
-    co_profiler_leave(t->profiler);
-    co_watch_phase(t->comm, CO_PHASE_COMPUTING);
-    start_ns = co_clock_ns();
-    if (t->ema)
-        co_ema_begin(t->ema, t->job->model->store, t->step + 1);
-    CO_TRY(co_distributed_begin(t->distributed, &batch));
-    co_overflow_keep(&t->overflow);
-    if (t->shards.tree)
-        CO_TRY(trainer_compute_shards(&seen, t, &batch));
-    else
-        CO_TRY(trainer_compute(&seen, t, &batch, 0, false));
-    CO_TRY(co_distributed_step(t->distributed));
-    CO_TRY(trainer_take_late(&seen, t, &batch));
-    co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
-    CO_TRY(trainer_account(t, &seen, batch.global));
-    trainer_settle_overflow(t);
-    co_profiler_leave(t->profiler);
-    t->step_ns += co_clock_ns() - start_ns;
-    t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
-    trainer_set_last(t, &seen, batch.global, read_ns, start_ns);
-    t->step_sync_ns = co_distributed_sync_ns(t->distributed);
-    if (t->step == t->first_step)
-        t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
-    t->step++;
-    co_profiler_enter(t->profiler, CO_PROFILE_EMA);
-    if (t->ema)
-        co_ema_update(t->ema, t->job->model->store);
-    co_profiler_leave(t->profiler);
-    t->epoch_step++;
-    t->epoch_samples += batch.global;
     return CO_OK;
 }
 
@@ -309,7 +126,13 @@ static co_status trainer_end_epoch(trainer *t)
     return CO_OK;
 }
 
-/* After each step: requests from outside, events to the sinks, a checkpoint. */
+/* Steps of this epoch that have been started. */
+static uint64_t trainer_epoch_given(const trainer *t)
+{
+    return t->epoch_step + (t->given - t->step);
+}
+
+/* Handle outside requests and make a checkpoint. Capturing a state reads all results first. */
 static co_status trainer_after_step(trainer *t)
 {
     const co_where where = trainer_where(t);
@@ -317,13 +140,9 @@ static co_status trainer_after_step(trainer *t)
     co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
     CO_TRY(co_rank_control_after_step(&t->control, &where));
     co_profiler_leave(t->profiler);
-    co_profiler_enter(t->profiler, CO_PROFILE_LOG);
-    if (t->n_sink)
-        CO_TRY(trainer_emit_step(t));
-    co_profiler_leave(t->profiler);
     co_profiler_enter(t->profiler, CO_PROFILE_CHECKPOINT);
-    if (t->epoch_step < t->info.steps_per_epoch && t->step < t->info.total_steps)
-        CO_TRY(co_saver_step(t->saver, t->step));
+    if (trainer_epoch_given(t) < t->info.steps_per_epoch && t->given < t->info.total_steps)
+        CO_TRY(co_saver_step(t->saver, t->given));
     co_profiler_leave(t->profiler);
     return CO_OK;
 }
@@ -332,17 +151,18 @@ static co_status trainer_after_step(trainer *t)
 static co_status trainer_ask_program(trainer *t)
 {
     const co_job *job = t->job;
-    const co_step_info info = {.step = t->step,
-                               .epoch = t->epoch,
-                               .rank = co_comm_rank(t->comm),
-                               .ranks = co_comm_size(t->comm),
-                               .loss = t->last_step.loss,
-                               .lr = co_distributed_lr(t->distributed),
-                               .model = job->model};
+    co_step_info info = {.epoch = t->epoch,
+                         .rank = co_comm_rank(t->comm),
+                         .ranks = co_comm_size(t->comm),
+                         .model = job->model};
     int32_t stop;
 
     if (!job->on_step)
         return CO_OK;
+    CO_TRY(trainer_settle(t)); /* it sees the model after this step */
+    info.step = t->step;
+    info.loss = t->last_step.loss;
+    info.lr = co_distributed_lr(t->distributed);
     stop = job->on_step(job->on_step_arg, &info);
     CO_TRY(co_comm_allreduce(t->comm, &stop, &stop, 1, CO_I32, CO_MAX));
     if (stop)
@@ -372,18 +192,19 @@ static co_status trainer_epoch(trainer *t)
     const uint64_t steps = t->info.steps_per_epoch, total = t->info.total_steps;
 
     t->epoch_start_ns = co_clock_ns();
-    while (t->epoch_step < steps && t->step < total && t->stop_reason == CO_STOP_NONE) {
-        co_profiler_begin_step(t->profiler, t->step);
+    while (trainer_epoch_given(t) < steps && t->given < total && t->stop_reason == CO_STOP_NONE) {
+        co_profiler_begin_step(t->profiler, t->given);
         co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
-        CO_TRY(co_rank_control_before_step(&t->control, t->step));
+        CO_TRY(co_rank_control_before_step(&t->control, t->given));
         co_profiler_leave(t->profiler);
         if (t->control.leaving)
-            return CO_OK;
+            return trainer_settle(t);
         CO_TRY(trainer_step(t));
         CO_TRY(trainer_after_step(t));
         CO_TRY(trainer_ask_program(t));
         co_profiler_end_step(t->profiler);
     }
+    CO_TRY(trainer_settle(t));
     if (t->epoch_step == steps) {
         CO_TRY(trainer_end_epoch(t));
         trainer_next_epoch(t);

@@ -10,11 +10,26 @@
 #include "step/overflow.h"
 #include "step/shards.h"
 #include "telemetry/telemetry.h"
+#include "tensor/values.h"
 #include "train/evaluate.h"
 #include "train/loader_setup.h"
 #include "train/measures.h"
 #include "train/stragglers.h"
 #include "train/trainer.h"
+
+#define TRAINER_IN_FLIGHT                                                                          \
+    2 /* steps that a device has been given and the host has not looked at                         \
+       */
+
+/* A step, until its results are taken. */
+typedef struct trainer_given {
+    co_batch batch;       /* its numbers: what it points to may be another batch's by then */
+    bool meet;            /* ranks synchronize in it */
+    co_result seen, own;  /* of this rank; `seen` with shards of all ranks */
+    uint64_t read_ns;     /* when the wait for its batch began, */
+    uint64_t start_ns;    /* and ended */
+    co_values_late found; /* what its device has found */
+} trainer_given;
 
 typedef struct trainer {
     co_comm *comm; /* borrowed */
@@ -32,10 +47,13 @@ typedef struct trainer {
     co_run_info info;
     int n_sink;
     co_sink *sink[CO_MAX_SINKS]; /* owned; only rank 0 has sinks */
-    uint64_t epoch, step, epoch_step, epoch_samples, samples;
-    co_profiler *profiler; /* owned; NULL: no profiling */
-    co_roof roof;          /* of this rank; set with a profiler */
-    uint64_t first_step;   /* first step that this process makes */
+    /* Steps whose results have been read; `given`: all that have been started. */
+    uint64_t epoch, step, epoch_step, epoch_samples, samples, given;
+    trainer_given in_flight[TRAINER_IN_FLIGHT]; /* steps from `step` to `given` */
+    uint64_t taken_ns;                          /* when results were last read */
+    co_profiler *profiler;                      /* owned; NULL: no profiling */
+    co_roof roof;                               /* of this rank; set with a profiler */
+    uint64_t first_step;                        /* first step that this process makes */
     uint64_t epoch_start_ns;
     uint64_t step_ns;        /* in steps: computing and synchronizing, without waiting for data */
     uint64_t waited_ns;      /* in steps, waiting for other ranks */
@@ -78,10 +96,8 @@ void trainer_set_test(co_event *event, const trainer *t, const co_tested *tested
    `start_ns`. */
 void trainer_set_speed(co_event *event, const trainer *t, double seconds);
 void trainer_set_test_speed(co_event *event, const trainer *t, uint64_t count, uint64_t start_ns);
-/* Record the figures of the step just made: `samples` samples over all ranks; it started waiting
-   for its batch at `start_ns` and had it at `read_ns`. */
-void trainer_set_last(trainer *t, const co_result *seen, uint64_t samples, uint64_t start_ns,
-                      uint64_t read_ns);
+/* Record the figures of the step whose results have been read. */
+void trainer_set_last(trainer *t, const trainer_given *given);
 /* To all sinks: an event; a line of text; the step just made. */
 co_status trainer_emit(trainer *t, const co_event *event);
 void trainer_say(trainer *t, const char *line);
@@ -120,8 +136,18 @@ co_status trainer_restore(trainer *t);
 co_status trainer_open_saver(trainer *t);
 co_status trainer_open_requests(trainer *t);
 
-/* --- trainer.c --- */
+/* --- trainer_step.c --- */
+/* Buffers for the results of steps on a device. Close waits for the device. */
+co_status trainer_open_late(trainer *t);
+void trainer_close_late(trainer *t);
 co_status trainer_step(trainer *t);
+/* Takes the results of all steps, and reports them. Before anything is saved, exported, called best
+   or final, or seen by others. Collective. */
+co_status trainer_settle(trainer *t);
+/* Training has failed: `what`, "a weight is", not a number. */
+co_status trainer_diverged(const trainer *t, const char *what);
+
+/* --- trainer.c --- */
 co_status trainer_average_buffers(trainer *t);
 /* Swap the averaged and the trained weights of the model; a second call swaps back. */
 co_status trainer_swap_ema(trainer *t);

@@ -102,7 +102,6 @@ static void trainer_open_watch(trainer *t)
 {
     const co_job *job = t->job;
     const co_recent_options recent = {.comm = t->comm,
-                                      .distributed = t->distributed,
                                       .loader = t->train.loader,
                                       .every = (uint64_t)job->spec.log_every,
                                       .whole = t->shards.tree != NULL,
@@ -150,6 +149,7 @@ co_status trainer_open(trainer *t)
     options.total_steps = t->info.total_steps;
     options.batch = t->info.batch;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
+    CO_TRY(trainer_open_late(t));
     CO_TRY(co_overflow_open(&t->overflow, t->distributed, t->job->model->store));
     CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
     CO_TRY(co_measures_open(&t->measures, &t->job->spec.metrics, t->comm, t->train.tree));
@@ -168,6 +168,7 @@ co_status trainer_open(trainer *t)
 
 void trainer_close(trainer *t)
 {
+    trainer_close_late(t);
     co_rank_control_close(&t->control);
     while (t->n_sink > 0) {
         co_sink *sink = t->sink[--t->n_sink];

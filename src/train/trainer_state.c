@@ -39,6 +39,11 @@ static void state_tell(co_run_point *run, co_rank_point *own, const void *arg)
     co_measures_save(own->metrics, &t->measures);
 }
 
+static co_status state_read_results(void *arg)
+{
+    return trainer_settle(arg);
+}
+
 void trainer_set_source(trainer *t)
 {
     t->source = (co_state_source){.comm = t->comm,
@@ -46,6 +51,7 @@ void trainer_set_source(trainer *t)
                                   .distributed = t->distributed,
                                   .ema = t->ema,
                                   .tell = state_tell,
+                                  .settle = state_read_results,
                                   .arg = t};
 }
 
@@ -57,7 +63,7 @@ co_status trainer_restore(trainer *t)
     CO_TRY(co_state_restore(&own, &t->source, t->job->state));
     t->epoch = point->epoch;
     t->epoch_step = point->epoch_step;
-    t->step = t->first_step = point->step;
+    t->step = t->given = t->first_step = point->step;
     t->samples = point->samples;
     t->epoch_samples = point->epoch_samples;
     t->train_seconds = point->train_seconds;

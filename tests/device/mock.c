@@ -60,7 +60,8 @@ co_status mock_open(co_device **out, mock_way way)
         co_free(mock);
         return st;
     }
-    mock->base.ops = &mock_ops;
+    mock->ops = mock_ops;
+    mock->base.ops = &mock->ops;
     pthread_mutex_init(&mock->lock, NULL);
     pthread_cond_init(&mock->changed, NULL);
     *out = &mock->base;
@@ -116,6 +117,28 @@ uint64_t mock_done(co_device *device)
     done = mock->done;
     pthread_mutex_unlock(&mock->lock);
     return done;
+}
+
+void mock_log(co_device *device, mock_entry *entries, size_t max)
+{
+    mock_device *mock = (mock_device *)device;
+
+    pthread_mutex_lock(&mock->lock);
+    mock->entry = entries;
+    mock->n_entry = 0;
+    mock->max_entry = max;
+    pthread_mutex_unlock(&mock->lock);
+}
+
+size_t mock_logged(co_device *device)
+{
+    mock_device *mock = (mock_device *)device;
+    size_t n;
+
+    pthread_mutex_lock(&mock->lock);
+    n = mock->n_entry;
+    pthread_mutex_unlock(&mock->lock);
+    return n;
 }
 
 uint64_t mock_trace(co_device *device)

@@ -29,4 +29,19 @@ uint64_t mock_done(co_device *device);
 /* Hash of the work queued since the last call: kinds, device addresses and sizes, in order. */
 uint64_t mock_trace(co_device *device);
 
+/* What queues were given, and what of it the host has seen to be done, in order. */
+typedef enum mock_entry_kind { MOCK_COPIED, MOCK_RECORDED, MOCK_SEEN } mock_entry_kind;
+
+typedef struct mock_entry {
+    mock_entry_kind kind;
+    const void *to, *from; /* of a copy */
+    size_t bytes;
+    const co_fence *fence; /* that was recorded, or seen to be reached */
+} mock_entry;
+
+/* From now on, into `entries` (max), which is borrowed. */
+void mock_log(co_device *device, mock_entry *entries, size_t max);
+/* How many there are; `max`: some may be missing. */
+size_t mock_logged(co_device *device);
+
 #endif

@@ -143,6 +143,20 @@ static void trace_work(mock_device *mock, const mock_work *work)
     trace_add(trace, &c->stage, sizeof(c->stage));
 }
 
+static void mock_note(mock_device *mock, const mock_entry *entry)
+{
+    if (mock->n_entry < mock->max_entry)
+        mock->entry[mock->n_entry++] = *entry;
+}
+
+static void mock_note_work(mock_device *mock, const mock_work *work)
+{
+    if (work->kind == MOCK_COPY)
+        mock_note(mock, &(mock_entry){MOCK_COPIED, work->to, work->from, work->bytes, NULL});
+    else if (work->kind == MOCK_RECORD)
+        mock_note(mock, &(mock_entry){.kind = MOCK_RECORDED, .fence = &work->fence->base});
+}
+
 static co_status mock_give(mock_queue *queue, const mock_work *work)
 {
     mock_device *mock = mock_of(&queue->base);
@@ -154,6 +168,7 @@ static co_status mock_give(mock_queue *queue, const mock_work *work)
     while (queue->given - queue->done == MOCK_RING)
         pthread_cond_wait(&mock->changed, &mock->lock);
     trace_work(mock, &own);
+    mock_note_work(mock, &own);
     if (mock->broken)
         mock_forget(&own);
     else
@@ -339,11 +354,15 @@ co_status mock_follow(co_queue *queue, const co_fence *base)
 co_status mock_reached(bool *out, const co_fence *base)
 {
     mock_device *mock = (mock_device *)base->device;
-    const mock_fence *fence = (const mock_fence *)base;
+    mock_fence *fence = (mock_fence *)(uintptr_t)base;
     bool broken;
 
     pthread_mutex_lock(&mock->lock);
     *out = fence->reached == fence->recorded;
+    if (*out && fence->seen != fence->reached) {
+        fence->seen = fence->reached;
+        mock_note(mock, &(mock_entry){.kind = MOCK_SEEN, .fence = base});
+    }
     broken = mock->broken;
     pthread_mutex_unlock(&mock->lock);
     return broken ? co_fail(CO_E_FAILED, "the mock device is broken") : CO_OK;

@@ -12,6 +12,7 @@
 
 typedef struct mock_device {
     co_device base;
+    co_device_ops ops;
     mock_memory memory;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -19,12 +20,15 @@ typedef struct mock_device {
     bool held, broken;
     int busy; /* workers with an operation in progress */
     uint64_t done;
-    uint64_t trace; /* for mock_trace */
+    uint64_t trace;    /* for mock_trace */
+    mock_entry *entry; /* borrowed, for mock_log; NULL: not wanted */
+    size_t n_entry, max_entry;
 } mock_device;
 
 typedef struct mock_fence {
     co_fence base;
     uint64_t recorded, reached; /* under lock: number of times */
+    uint64_t seen;              /* likewise; `reached` when the host last looked */
 } mock_fence;
 
 typedef enum mock_kind {

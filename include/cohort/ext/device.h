@@ -28,6 +28,7 @@ typedef struct co_fence co_fence;
 typedef struct co_capture co_capture;
 struct co_vector_ops;
 struct co_device_optimizer;
+struct co_device_metrics;
 
 /** Every block begins at a multiple of so many bytes. */
 #define CO_DEVICE_ALIGN 64
@@ -102,6 +103,8 @@ typedef struct co_device_ops {
     /** Optimizers that it has the arithmetic of (ext/optim.h), ended by a NULL name; others are
      * refused. NULL: it has none. */
     const struct co_device_optimizer *optimizers;
+    /** What it counts of a step itself (ext/metric.h). NULL: the host does. */
+    const struct co_device_metrics *metrics;
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

@@ -1,0 +1,80 @@
+/*
+ * ext/metric.h - what is counted of samples that have gone forward, and what the author of a device
+ * fills in to count it there.
+ *
+ * Figures of a step are read a step later from a device. Where the device counts, a few numbers go
+ * to the host; else it copies all outputs there, and the host counts.
+ */
+#ifndef COHORT_EXT_METRIC_H
+#define COHORT_EXT_METRIC_H
+
+#include <cohort/ext/device.h>
+#include <cohort/ext/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct co_result;
+
+/** What a network's outputs are compared with: its loss says it. */
+typedef struct co_metric_form {
+    co_target target;
+    size_t outputs; /* of a sample: logits, or values */
+} co_metric_form;
+
+/** `n` samples that have gone forward; all borrowed. */
+typedef struct co_metric_batch {
+    co_metric_form form;
+    uint64_t n;
+    const float *output;  /* (n, outputs) */
+    const float *target;  /* (n, outputs), of VALUES and BINARY; else NULL */
+    const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL */
+} co_metric_batch;
+
+/** A sum with about twice the digits of a double, so that its value is the same in any order but
+ *  for a last bit in rare cases (Knuth's TwoSum; its errors are summed in `low`). Its value is
+ *  high + low. */
+typedef struct co_sum {
+    double high, low;
+} co_sum;
+
+static inline void co_sum_add(co_sum *sum, double x)
+{
+    const double high = sum->high + x, part = high - sum->high;
+
+    sum->low += (sum->high - (high - part)) + (x - part);
+    sum->high = high;
+}
+
+static inline void co_sum_join(co_sum *sum, const co_sum *part)
+{
+    co_sum_add(sum, part->high);
+    sum->low += part->low;
+}
+
+static inline double co_sum_value(const co_sum *sum)
+{
+    return sum->high + sum->low;
+}
+
+/** A metric that a device can add up, by the name that it has in a config. */
+typedef struct co_device_metric {
+    const char *name;
+    /** Add the batch to `sums`, as the metric of that name does on the host. All pointers, but that
+     *  to `batch`, which is copied, lead to the device's memory; the work is put on `queue`. */
+    void (*accumulate)(co_queue *queue, co_sum *sums, const co_metric_batch *batch);
+} co_device_metric;
+
+typedef struct co_device_metrics {
+    /** What every event has: number of samples, sum of `loss` (n), samples that are right. */
+    void (*count)(co_queue *queue, struct co_result *out, const co_metric_batch *batch,
+                  const float *loss);
+    /** Others, ended by a NULL name; what is not here the host counts. */
+    const co_device_metric *metric;
+} co_device_metrics;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

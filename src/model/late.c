@@ -1,0 +1,204 @@
+/*
+ * late.c - a forward on a device whose figures the host takes when the device has done it.
+ *
+ * What the device can count it counts, and a few numbers are copied to pinned memory. For the rest
+ * logits and losses are copied there, and the labels or targets, whose memory is others' by then,
+ * are kept beside them. Must not know when the device is done.
+ */
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/device.h"
+#include "metrics/metrics.h"
+#include "model/model.h"
+
+/* What the device has counted. */
+typedef struct late_found {
+    co_result result;
+    co_sum sum[]; /* of the metrics, as in a co_metric_set */
+} late_found;
+
+static const co_device_metrics *late_counts(const co_model *model)
+{
+    return model->store->device ? model->store->device->ops->metrics : NULL;
+}
+
+static const co_device_metric *late_find(const co_model *model, const char *name)
+{
+    const co_device_metrics *there = late_counts(model);
+
+    for (const co_device_metric *m = there ? there->metric : NULL; m && m->name; m++)
+        if (strcmp(m->name, name) == 0)
+            return m;
+    return NULL;
+}
+
+/* Whether the host has to see every output. */
+static bool late_shows_outputs(const co_model *model)
+{
+    for (int i = 0; model->metrics && i < model->metrics->n; i++)
+        if (!late_find(model, model->metrics->metric[i]->name))
+            return true;
+    return !late_counts(model);
+}
+
+static size_t late_found_bytes(const co_model *model)
+{
+    const size_t sums = model->metrics ? model->metrics->n_sum : 0;
+
+    return sizeof(late_found) + sums * sizeof(co_sum);
+}
+
+/* What outputs are compared with; NULL: nothing. */
+static const char *late_wanted(const co_model *model)
+{
+    const co_target target = co_model_target(model);
+
+    return target == CO_TARGET_LABEL  ? CO_FIELD_LABEL
+           : target == CO_TARGET_NONE ? NULL
+                                      : CO_FIELD_TARGET;
+}
+
+static size_t late_wanted_bytes(const co_model *model, uint64_t count)
+{
+    return co_model_target(model) == CO_TARGET_LABEL
+               ? count * sizeof(int32_t)
+               : count * (size_t)model->classes * sizeof(float);
+}
+
+/* Room for so many bytes of pinned memory, and for labels or targets. */
+static co_status late_make_room(model_late *late, co_device *device, size_t bytes, size_t wanted)
+{
+    if (bytes > late->bytes) {
+        co_device_free(device, late->memory, CO_MEMORY_PINNED);
+        late->memory = NULL;
+        late->bytes = 0;
+        CO_TRY(co_device_alloc(&late->memory, device, bytes, CO_MEMORY_PINNED));
+        late->bytes = bytes;
+    }
+    if (wanted > late->wanted_bytes) {
+        co_free(late->wanted);
+        late->wanted_bytes = 0;
+        late->wanted = co_calloc(wanted, 1);
+        if (!late->wanted)
+            return CO_E_NOMEM;
+        late->wanted_bytes = wanted;
+    }
+    return CO_OK;
+}
+
+/* One after another in one place, which the queue's order keeps apart. */
+static co_status late_count_there(co_model *model, uint64_t count, void *to)
+{
+    const co_device_metrics *there = late_counts(model);
+    const char *wanted = late_wanted(model);
+    const co_metric_set *set = model->metrics;
+    co_queue *queue = model->store->queue;
+    co_plan *plan = model->last;
+    const void *compared = wanted ? co_plan_input(plan, wanted) : NULL;
+    const bool label = co_model_target(model) == CO_TARGET_LABEL;
+    const co_metric_batch seen = {.form = {co_model_target(model), (size_t)model->classes},
+                                  .n = count,
+                                  .output = co_plan_output(plan),
+                                  .target = label ? NULL : compared,
+                                  .label = label ? compared : NULL};
+    late_found *found;
+
+    if (!model->found)
+        CO_TRY(co_device_alloc(&model->found, model->store->device, late_found_bytes(model),
+                               CO_MEMORY_DEVICE));
+    found = model->found;
+    CO_TRY(co_queue_fill(queue, found, 0, late_found_bytes(model)));
+    there->count(queue, &found->result, &seen, co_plan_loss(plan));
+    for (int i = 0; set && i < set->n; i++) {
+        const co_device_metric *metric = late_find(model, set->metric[i]->name);
+
+        if (metric)
+            metric->accumulate(queue, found->sum + set->begin[i], &seen);
+    }
+    return co_queue_copy(queue, to, found, late_found_bytes(model));
+}
+
+co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part)
+{
+    const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
+    const bool shows = late_shows_outputs(model);
+    const co_field *wanted;
+    model_late *late;
+    size_t bytes;
+
+    if (part >= CO_MODEL_MAX_LATE)
+        return co_fail(CO_E_UNSUPPORTED, "accumulate: at most %d micro-batches on device %s",
+                       CO_MODEL_MAX_LATE, co_device_name(model->store->device));
+    late = &model->late[step][part];
+    late->count = batch->count;
+    CO_TRY(co_model_run_forward(NULL, model, batch, true));
+    if (batch->count == 0)
+        return CO_OK;
+    bytes = late_wanted(model) ? late_wanted_bytes(model, batch->count) : 0;
+    CO_TRY(late_make_room(late, model->store->device,
+                          head + (shows ? co_plan_result_bytes(model->last) : 0),
+                          shows ? bytes : 0));
+    if (head)
+        CO_TRY(late_count_there(model, batch->count, late->memory));
+    if (!shows)
+        return CO_OK;
+    wanted = bytes ? co_batch_find(batch, late_wanted(model)) : NULL;
+    if (wanted)
+        memcpy(late->wanted, wanted->data, bytes);
+    return co_plan_queue_results(model->last, (char *)late->memory + head);
+}
+
+/* As the batch was, with what its outputs are compared with. */
+static co_batch late_batch(const co_model *model, const model_late *late)
+{
+    co_batch batch = {.count = late->count};
+
+    if (late_wanted(model))
+        batch.field[0] = (co_field){.name = late_wanted(model), .data = late->wanted};
+    return batch;
+}
+
+void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part)
+{
+    const model_late *late = &model->late[step][part];
+    const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
+    const co_batch batch = late_batch(model, late);
+    const co_metric_set *set = model->metrics;
+    const late_found *found = late->memory;
+    const float *score = NULL, *loss = NULL;
+
+    if (late->count > 0 && late_shows_outputs(model)) {
+        score = (const float *)(const void *)((const char *)late->memory + head);
+        loss = score + late->count * (uint64_t)model->classes;
+    }
+    if (late->count == 0 || score)
+        co_model_count(out, model, score, loss, &batch, true);
+    if (late->count == 0 || !head)
+        return;
+    *out = found->result;
+    for (int i = 0; set && i < set->n; i++) {
+        const co_metric *metric = set->metric[i];
+        const size_t n = metric->sums + metric->sums_per_output * set->form.outputs;
+
+        if (late_find(model, metric->name))
+            memcpy(model->metric_sums + set->begin[i], found->sum + set->begin[i],
+                   n * sizeof(co_sum));
+    }
+}
+
+void co_model_drop_late(co_model *model)
+{
+    co_device *device = model->store ? model->store->device : NULL;
+
+    for (int s = 0; s < CO_MODEL_LATE_STEPS; s++)
+        for (int i = 0; i < CO_MODEL_MAX_LATE; i++) {
+            model_late *late = &model->late[s][i];
+
+            co_device_free(device, late->memory, CO_MEMORY_PINNED);
+            co_free(late->wanted);
+            *late = (model_late){NULL, 0, NULL, 0, 0};
+        }
+    co_device_free(device, model->found, CO_MEMORY_DEVICE);
+    model->found = NULL;
+}

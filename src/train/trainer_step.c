@@ -1,0 +1,279 @@
+/*
+ * trainer_step.c - one step of a rank, in two halves: queueing its work and reading its results.
+ *
+ * On the host the second half follows the first at once. On a device the next step is queued before
+ * the results of this one are read, so that the device does not wait for the host. Whoever saves a
+ * state, stops, ends an epoch or shows the model reads all results first (trainer_settle).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "comm/queued.h"
+#include "comm/watch.h"
+#include "core/clock.h"
+#include "data/data.h"
+#include "model/metrics.h"
+#include "step/distributed.h"
+#include "train/trainer_internal.h"
+
+_Static_assert(TRAINER_IN_FLIGHT <= CO_MODEL_LATE_STEPS, "the model has room for their figures");
+
+co_status trainer_diverged(const trainer *t, const char *what)
+{
+    return co_fail(CO_E_FAILED,
+                   "%s not a number any more at step %llu (epoch %llu): training has diverged; "
+                   "lower the learning rate, warm it up, or clip the gradients",
+                   what, (unsigned long long)t->step, (unsigned long long)t->epoch);
+}
+
+/* Whether steps are only queued, and their results read once the queue has run. */
+static bool step_is_late(const trainer *t)
+{
+    return t->job->model->store->ring;
+}
+
+static trainer_given *step_of(trainer *t, uint64_t step)
+{
+    return &t->in_flight[step % TRAINER_IN_FLIGHT];
+}
+
+co_status trainer_open_late(trainer *t)
+{
+    for (int i = 0; i < TRAINER_IN_FLIGHT; i++)
+        CO_TRY(co_values_late_open(&t->in_flight[i].found, t->job->model->store));
+    return CO_OK;
+}
+
+void trainer_close_late(trainer *t)
+{
+    const co_store *store = t->job->model->store;
+
+    (void)co_store_wait(store, co_comm_timeout(t->comm));
+    for (int i = 0; i < TRAINER_IN_FLIGHT; i++)
+        co_values_late_close(&t->in_flight[i].found, store);
+}
+
+/* Micro-batch `k` of a rank's part of a batch. */
+static co_batch step_slice(const trainer *t, const co_batch *batch, uint64_t k)
+{
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
+
+    return co_batch_slice(batch, begin, end - begin);
+}
+
+/* Add the result of a forward pass. */
+static co_status step_count(co_result *seen, trainer *t, co_result *part, int shard)
+{
+    if (!co_overflow_forgive(&t->overflow, part)) {
+        if (!isfinite(part->loss_sum))
+            return trainer_diverged(t, "the loss is");
+        co_measures_take(&t->measures, t->job->model, shard);
+    }
+    co_metrics_add(seen, part);
+    return CO_OK;
+}
+
+/* Without a queue the result is available at once; with one, step_take_late reads it. */
+static co_status step_forward(co_result *seen, trainer *t, const co_batch *slice, uint64_t k,
+                              int shard)
+{
+    co_result part;
+
+    if (step_is_late(t))
+        return co_model_forward_late(t->job->model, slice, (int)(t->given % TRAINER_IN_FLIGHT), k);
+    CO_TRY(co_model_forward(&part, t->job->model, slice));
+    return step_count(seen, t, &part, shard);
+}
+
+/* Forward and backward of this rank's part of a batch, or of its shard `shard`, in micro-batches.
+   `more`: further shards of this rank follow. */
+static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
+                              bool more)
+{
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+
+    for (uint64_t k = 0; k < parts; k++) {
+        const co_batch slice = step_slice(t, batch, k);
+        const bool last = k + 1 == parts;
+
+        CO_TRY(step_forward(seen, t, &slice, k, shard));
+        if (last && t->shards.tree)
+            CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
+        if (last && !more && !step_is_late(t))
+            CO_TRY(co_recent_post(&t->recent, t->given + 1, step_of(t, t->given)->meet,
+                                  t->shards.tree ? NULL : seen));
+        CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
+    }
+    return CO_OK;
+}
+
+/* The same for each shard of this rank; `seen` gets their sum. */
+static co_status step_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
+{
+    uint64_t begin = 0;
+
+    co_shards_start(&t->shards);
+    for (int i = 0; i < t->shards.n; i++) {
+        const uint64_t count = co_sampler_local(t->train.sampler, batch->step, t->shards.first + i);
+        const co_batch shard = co_batch_slice(batch, begin, count);
+        const bool more = i + 1 < t->shards.n;
+        co_result figures = {0};
+
+        CO_TRY(step_compute(&figures, t, &shard, t->shards.first + i, more));
+        if (more)
+            CO_TRY(co_distributed_next_shard(t->distributed));
+        co_metrics_add(seen, &figures);
+        begin += count;
+    }
+    return CO_OK;
+}
+
+static co_status step_read_batch(trainer_given *g, trainer *t)
+{
+    co_watch_step(t->comm, t->given + 1);
+    co_watch_phase(t->comm, CO_PHASE_READING);
+    g->read_ns = co_clock_ns();
+    co_profiler_enter(t->profiler, CO_PROFILE_DATA);
+    CO_TRY(co_loader_next(&g->batch, t->train.loader));
+    co_profiler_leave(t->profiler);
+    co_watch_phase(t->comm, CO_PHASE_COMPUTING);
+    g->start_ns = co_clock_ns();
+    return CO_OK;
+}
+
+/* The update and all that follows from it; with shards g->seen becomes that of all ranks. */
+static co_status step_update(trainer_given *g, trainer *t)
+{
+    CO_TRY(co_distributed_step(t->distributed));
+    g->own = g->seen;
+    co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
+    if (t->shards.tree)
+        CO_TRY(co_shards_finish(&g->seen, &t->shards));
+    co_profiler_leave(t->profiler);
+    co_overflow_settle(&t->overflow);
+    co_profiler_enter(t->profiler, CO_PROFILE_EMA);
+    if (t->ema)
+        co_ema_update(t->ema, t->job->model->store);
+    co_profiler_leave(t->profiler);
+    return CO_OK;
+}
+
+/* Do, or queue, the work of the next step. */
+static co_status step_give(trainer *t)
+{
+    const co_store *store = t->job->model->store;
+    trainer_given *g = step_of(t, t->given);
+
+    CO_TRY(step_read_batch(g, t));
+    g->seen = (co_result){.count = 0};
+    if (t->ema)
+        co_ema_begin(t->ema, store, t->given + 1);
+    CO_TRY(co_distributed_begin(t->distributed, &g->batch));
+    g->meet = co_distributed_synchronizes(t->distributed);
+    co_overflow_keep(&t->overflow);
+    if (t->shards.tree)
+        CO_TRY(step_compute_shards(&g->seen, t, &g->batch));
+    else
+        CO_TRY(step_compute(&g->seen, t, &g->batch, 0, false));
+    CO_TRY(step_update(g, t));
+    if (step_is_late(t))
+        CO_TRY(co_values_late_queue(&g->found, store));
+    t->given++;
+    t->step_ns += co_clock_ns() - g->start_ns;
+    return CO_OK;
+}
+
+/* Wait for a queued step, the only wait for it, and read its results. */
+static co_status step_take_late(trainer_given *g, trainer *t)
+{
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+
+    if (!step_is_late(t))
+        return CO_OK;
+    CO_TRY(co_comm_wait_fence(t->comm, g->found.done));
+    CO_TRY(co_distributed_take(t->distributed, g->found.values));
+    for (uint64_t k = 0; k < parts; k++) {
+        co_result part;
+
+        co_model_take_late(&part, t->job->model, (int)(t->step % TRAINER_IN_FLIGHT), k);
+        CO_TRY(step_count(&g->seen, t, &part, 0));
+    }
+    g->own = g->seen;
+    return co_recent_post(&t->recent, t->step + 1, g->meet, &g->seen);
+}
+
+/* Add the step to t->seen: of this rank or, with shards, of all ranks, on rank 0 only. */
+static co_status step_account(trainer *t, const trainer_given *g)
+{
+    co_rank_means_add(&t->means, &g->own);
+    co_profiler_enter(t->profiler, CO_PROFILE_SYNC);
+    CO_TRY(co_measures_join(&t->measures));
+    co_profiler_leave(t->profiler);
+    if (!t->shards.tree || co_comm_rank(t->comm) == 0)
+        co_metrics_add(&t->seen, &g->seen);
+    return co_recent_finish(&t->recent, &g->seen, g->batch.global,
+                            t->train_seconds + trainer_epoch_seconds(t));
+}
+
+static void step_say_overflow(trainer *t)
+{
+    char line[128];
+
+    if (t->overflow.kept && co_distributed_skipped(t->distributed))
+        trainer_say(t,
+                    co_scaler_message(line, sizeof(line), co_distributed_scaler(t->distributed)));
+}
+
+/* Read the results of the oldest step that has not been read, and report it. */
+static co_status step_take(trainer *t)
+{
+    trainer_given *g = step_of(t, t->step);
+    const uint64_t begin_ns = co_clock_ns();
+
+    CO_TRY(step_take_late(g, t));
+    co_profiler_enter(t->profiler, CO_PROFILE_METRICS);
+    CO_TRY(step_account(t, g));
+    step_say_overflow(t);
+    co_profiler_leave(t->profiler);
+    trainer_set_last(t, g);
+    t->taken_ns = co_clock_ns();
+    t->step_ns += t->taken_ns - begin_ns;
+    t->step_sync_ns = co_distributed_sync_ns(t->distributed);
+    if (t->step == t->first_step)
+        t->start_seconds = co_clock_seconds(t->job->start_ns, co_clock_ns());
+    t->step++;
+    t->epoch_step++;
+    t->epoch_samples += g->batch.global;
+    co_profiler_enter(t->profiler, CO_PROFILE_LOG);
+    if (t->n_sink)
+        CO_TRY(trainer_emit_step(t));
+    co_profiler_leave(t->profiler);
+    return CO_OK;
+}
+
+/* Until at most `left` steps are in flight. */
+static co_status step_take_until(trainer *t, uint64_t left)
+{
+    while (t->given - t->step > left) {
+        const uint64_t waited_ns = co_watch_waited_ns(t->comm);
+
+        CO_TRY(step_take(t));
+        t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
+    }
+    return CO_OK;
+}
+
+co_status trainer_step(trainer *t)
+{
+    const uint64_t waited_ns = co_watch_waited_ns(t->comm);
+
+    CO_TRY(step_give(t));
+    t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
+    return step_take_until(t, step_is_late(t) ? TRAINER_IN_FLIGHT - 1 : 0);
+}
+
+co_status trainer_settle(trainer *t)
+{
+    return step_take_until(t, 0);
+}
