@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "comm/queued.h"
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/mem.h"
@@ -256,6 +257,20 @@ static co_status state_gather_parts(co_state *state, const co_state_source *sour
     return CO_OK;
 }
 
+/* Gather each rank's array in host memory, `to`, on rank 0. */
+static co_status state_gather_own(float *to, const co_state_source *source, const float *live,
+                                  size_t n)
+{
+    const co_coll_args args = {.coll = CO_COLL_GATHER,
+                               .in = live,
+                               .out = to,
+                               .count = n,
+                               .dtype = CO_F32,
+                               .queue = source->store->queue};
+
+    return co_comm_enqueue_run(source->comm, &args);
+}
+
 /* Gather own arrays and points of all ranks on rank 0, which has the common arrays. */
 static co_status state_gather(co_state *state, const co_state_source *source)
 {
@@ -273,9 +288,8 @@ static co_status state_gather(co_state *state, const co_state_source *source)
         co_comm_gather(source->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
     for (int i = 0; ranks > 1 && (live = state_live(&n, &own, source, i)) != NULL; i++)
         if (own)
-            CO_TRY(co_comm_gather(source->comm, root ? state->shape.array[i].data : NULL, live, n,
-                                  CO_F32, 0));
-    return CO_OK;
+            CO_TRY(state_gather_own(root ? state->shape.array[i].data : NULL, source, live, n));
+    return co_queue_wait(source->store->queue, CO_DEVICE_WAIT_MS);
 }
 
 co_status co_state_capture(co_state *state, const co_state_source *source)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "comm/queued.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
 #include "data/data.h"
@@ -11,11 +12,18 @@
 
 co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
 {
-    co_store *store = model->store;
+    const co_store *store = model->store;
+    const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
+                               .in = store->buffer,
+                               .out = store->buffer,
+                               .count = store->n_buffer,
+                               .dtype = CO_F32,
+                               .op = CO_AVG,
+                               .queue = store->queue};
 
     if (store->n_buffer == 0 || co_comm_size(comm) == 1 || model->norm_comm)
         return CO_OK;
-    return co_comm_allreduce(comm, store->buffer, store->buffer, store->n_buffer, CO_F32, CO_AVG);
+    return co_comm_enqueue_run(comm, &args);
 }
 
 /* Evaluate each shard of the batch on its own, so that results do not depend on which rank computes
