@@ -56,8 +56,7 @@ static co_status batchnorm_plan(co_call *call)
     }
 }
 
-/* One of the two ways to return the gradients of the parameters. oneDNN requires the shift here,
-   too, though nothing depends on it. */
+/* One of the two ways to return the gradients of the parameters. */
 static co_status batchnorm_add_backward(onednn_self *self, const_dnnl_primitive_desc_t pd,
                                         onednn_when when, const onednn_operand *dy,
                                         const onednn_operand *dx)
@@ -76,11 +75,11 @@ static co_status batchnorm_add_backward(onednn_self *self, const_dnnl_primitive_
     batchnorm_statistics(&mean, &var, self);
     {
         const onednn_arg arg[] = {
-            {DNNL_ARG_SRC, &x},      {DNNL_ARG_DIFF_DST, dy},    {DNNL_ARG_SCALE, &weight},
-            {DNNL_ARG_SHIFT, &bias}, {DNNL_ARG_MEAN, &mean},     {DNNL_ARG_VARIANCE, &var},
-            {DNNL_ARG_DIFF_SRC, dx}, {DNNL_ARG_DIFF_SCALE, &dw}, {DNNL_ARG_DIFF_SHIFT, &db}};
+            {DNNL_ARG_SRC, &x},         {DNNL_ARG_DIFF_DST, dy},    {DNNL_ARG_SCALE, &weight},
+            {DNNL_ARG_MEAN, &mean},     {DNNL_ARG_VARIANCE, &var},  {DNNL_ARG_DIFF_SRC, dx},
+            {DNNL_ARG_DIFF_SCALE, &dw}, {DNNL_ARG_DIFF_SHIFT, &db}, {DNNL_ARG_SHIFT, &bias}};
 
-        CO_TRY(onednn_add_step(self, &self->backward, when, pd, arg, 9));
+        CO_TRY(onednn_add_step(self, &self->backward, when, pd, arg, 8 + ONEDNN_BACKWARD_SHIFT));
     }
     CO_TRY(onednn_put_gradient(self, when, &dw, &weight_store));
     CO_TRY(onednn_put_gradient(self, when, &db, &bias_store));

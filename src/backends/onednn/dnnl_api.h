@@ -45,6 +45,10 @@ typedef struct onednn_dims {
 
 onednn_dims onednn_dims_of(const_dnnl_memory_desc_t md);
 
+/* 2.x wants the shift for batch norm's backward pass, too, on which nothing depends; 3.x refuses
+ * it. */
+#define ONEDNN_BACKWARD_SHIFT (DNNL_VERSION_MAJOR < 3)
+
 /* Add to what the destination holds. */
 dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops);
 
