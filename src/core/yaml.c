@@ -182,12 +182,26 @@ static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
     }
 }
 
-/* `place`: where the event has none, as that of a value that is left out: its key's, or the list's;
-   NULL: the beginning. */
+/* Only a value that is left out has no characters: libfyaml says, by release, nothing of its place
+   or that it is where its key ends. */
+static bool yaml_is_left_out(const struct fy_event *event)
+{
+    size_t size = 0;
+
+    if (event->type != FYET_SCALAR)
+        return false;
+    if (!event->scalar.value)
+        return true;
+    (void)fy_token_get_text(event->scalar.value, &size);
+    return size == 0 && fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN;
+}
+
+/* `place`: of a value that is left out, or whose event has none: its key's, or the list's; NULL:
+   the beginning. */
 static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *event,
                             const co_value *place, int depth)
 {
-    const struct fy_mark *mark = fy_event_start_mark(event);
+    const struct fy_mark *mark = yaml_is_left_out(event) ? NULL : fy_event_start_mark(event);
     co_value *value = co_arena_alloc(r->arena, 1, sizeof(*value));
 
     if (!value)
