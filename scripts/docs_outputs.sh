@@ -132,6 +132,7 @@ run_one() {
         cd "$folder/page"
         PATH=$folder/bin:$PATH COLUMNS=100 TERM=dumb OMPI_ALLOW_RUN_AS_ROOT=1 \
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+            PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe \
             sh -c "$command" </dev/null 2>&1 || true
     ) | sed -e "s|$folder/page/||g" -e "s|$build/cohort|build/cohort|g" -e "s|$source/||g" \
         -e 's/ | input-bound: .*//' | grep -v -e '^cohort: config: ' \

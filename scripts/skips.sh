@@ -60,7 +60,7 @@ name != "" {
         reason = text
     } else if (text ~ /^\[ RUN /)
         take("")
-    else if (text ~ /^\[  SKIPPED \] [0-9]+ test/)
+    else if (text ~ /^\[  SKIPPED \] ([^ ]+: )?[0-9]+ test/)
         listing = 1
     else if (text ~ /^\[  SKIPPED \] / && !listing)
         take(substr(text, 14))

@@ -17,13 +17,15 @@
 #define PROGRAM_MAX_TEXT 262144
 
 /* mpiexec, for program_options.before. Open MPI itself leaks, and needs options to allow more ranks
-   than cores, and root. */
+   than cores (4.x and 5.x by different names), and root. */
 #define PROGRAM_MPIEXEC                                                                            \
     "env", "ASAN_OPTIONS=detect_leaks=0", "OMPI_MCA_rmaps_base_oversubscribe=1",                   \
-        "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", TEST_MPIEXEC
+        "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "OMPI_ALLOW_RUN_AS_ROOT=1",        \
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", TEST_MPIEXEC
 /* The same for the program's --mpiexec. */
 #define PROGRAM_MPIEXEC_LINE                                                                       \
     "env ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_rmaps_base_oversubscribe=1 "                         \
+    "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "                                        \
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " TEST_MPIEXEC
 
 typedef struct program_options {

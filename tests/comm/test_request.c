@@ -63,7 +63,7 @@ static const co_comm_ops fake_ops = {
 /* How often the communicator was failed during a wait beyond its limit. */
 static int failures_in_a_long_wait(bool finishes)
 {
-    fake comm = {.base = {.ops = &fake_ops, .size = 2, .timeout_ms = 1}, .finishes = finishes};
+    fake comm = {.base = {.ops = &fake_ops, .size = 2, .timeout_ms = 50}, .finishes = finishes};
 
     request = (co_request){.comm = &comm.base};
     assert_int_equal(co_request_wait(&request), CO_OK);

@@ -15,12 +15,13 @@ find "$include" -name '*.h' -exec cat {} + | tr '\n' ' ' | sed 's/CO_API /\n&/g'
 status=0
 [ -s "$dir/promised" ] || { echo "no CO_API function found in $include"; status=1; }
 for library in "$@"; do
-    # Names with two underscores in front are the compiler's: sanitizers put some in. Those with a
-    # version are another library's, of which a program has a copy.
+    # Names that begin with an underscore and another, or a capital letter, are the compiler's and the C
+    # library's: sanitizers put some in. Those with a version are another library's, of which a program
+    # has a copy.
     case $library in
     *.a) nm -g --defined-only "$library" ;;
     *) nm -D --defined-only "$library" ;;
-    esac | awk 'NF == 3 && $3 !~ /^__|@/ { print $3 }' | sort >"$dir/shown"
+    esac | awk 'NF == 3 && $3 !~ /^_[_A-Z]|@/ { print $3 }' | sort >"$dir/shown"
     name=$(basename "$library")
     comm -23 "$dir/shown" "$dir/promised" |
         sed "s/^/$name shows what no public header marks CO_API: /" >"$dir/extra"

@@ -9,6 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset DESTDIR LD_LIBRARY_PATH COHORT_MPI
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # the same for Open MPI 5
 export ASAN_OPTIONS=detect_leaks=0
 [ $# -gt 0 ] || {
     echo "skipped: no module for an MPI in this build"
