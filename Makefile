@@ -27,7 +27,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints test-additions \
          test-mutations test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
-        install uninstall clean
+        deb dist test-packages install uninstall clean
 
 all: ## build the release: build/cohort and the library
 	@$(SETUP) build optional
@@ -144,6 +144,18 @@ bench-data: all ## measure how fast images come, beside libjpeg-turbo's own deco
 	@bench/data.sh
 
 # What another user has built, as before `sudo make install`, is installed as it is.
+deb: ## Debian packages into build-deb/, checked by lintian
+	@$(SETUP) build optional deb
+	@scripts/deb.sh
+
+dist: ## an archive to unpack and run elsewhere into build-dist/
+	@$(SETUP) build optional
+	@JOBS=$(JOBS) CMAKE_ARGS="$(CMAKE_ARGS)" scripts/dist.sh
+
+test-packages: deb dist ## install and run both on Debian 12, 13 and testing in chroots; needs root
+	@$(SETUP) chroot
+	@scripts/test_packages.sh
+
 install: ## install to PREFIX (default /usr/local)
 	@[ "$$(stat -c %u build 2>/dev/null || id -u)" != "$$(id -u)" ] || $(MAKE) --no-print-directory all
 	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) || { \

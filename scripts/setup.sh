@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
-#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts
+#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts deb chroot
 #                                           (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
@@ -43,6 +43,17 @@ libcmocka-dev pc:cmocka   # what they are written with
 ?libmpich-dev -           # the module for MPICH, and its tests
 ?mpich mpiexec.mpich      # its launcher
 ?dataset-fashion-mnist -  # tests that train on Fashion-MNIST
+'
+deb='
+debhelper dh              # builds packages
+dpkg-dev dpkg-buildpackage # the same
+lintian lintian           # checks them
+libmpich-dev -            # the module for MPICH
+libopenmpi-dev -          # that for Open MPI
+'
+chroot='
+debootstrap debootstrap   # makes other releases of Debian
+util-linux unshare        # namespaces
 '
 lint='
 clang-format clang-format # layout
@@ -138,7 +149,9 @@ for list in "$@"; do
     fuzz) lines="$lines$fuzz" ;;
     coverage) lines="$lines$coverage" ;;
     hosts) lines="$lines$hosts" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts" ;;
+    deb) lines="$lines$deb" ;;
+    chroot) lines="$lines$chroot" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts deb chroot" ;;
     esac
 done
 

@@ -100,6 +100,8 @@ packages "clang-format clang-tidy" lint
 packages "clang libclang-rt-dev" fuzz
 packages "gcovr" coverage
 packages "openssh-client openssh-server iproute2 util-linux" hosts
+packages "debhelper dpkg-dev lintian libmpich-dev libopenmpi-dev" deb
+packages "debootstrap util-linux" chroot
 run build nonsense
 expect 'an unknown list' [ $code -eq 1 ]
 

@@ -85,7 +85,7 @@ static bool load_open(const mpi_abi *abi)
     void *module;
 
     if (!load_library(abi, RTLD_GLOBAL)) {
-        snprintf(load_why, sizeof(load_why), "%s is not here (%s); install it (Debian: %s)",
+        snprintf(load_why, sizeof(load_why), "%s is not here (%s); install it (Debian: %s), or load your cluster's module",
                  abi->title, abi->library[0], abi->package);
         return false;
     }
@@ -136,15 +136,18 @@ static co_status load_named(const char *name)
     return co_fail(CO_E_USAGE, LOAD_ENV ": '%s'; give openmpi or mpich, or leave it unset", name);
 }
 
+/* The error is about the first kind: one is enough. */
 static co_status load_any(void)
 {
-    for (size_t i = 0; i < LOAD_ABIS; i++)
+    char first[LOAD_TEXT];
+
+    for (size_t i = 0; i < LOAD_ABIS; i++) {
         if (load_open(&load_abi[i]))
             return CO_OK;
-    return co_fail(CO_E_UNSUPPORTED,
-                   "no MPI that this Cohort can use; build it where libopenmpi-dev or libmpich-dev "
-                   "is installed, or install its package for your MPI (%s)",
-                   load_why);
+        if (i == 0)
+            memcpy(first, load_why, sizeof(first));
+    }
+    return co_fail(CO_E_UNSUPPORTED, "%s", first);
 }
 
 static co_status load(void)
