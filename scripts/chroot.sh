@@ -17,6 +17,8 @@ chroot_make()
     mkdir -p "$1" "$3"
     debootstrap --variant=minbase --cache-dir="$3" "$2" "$1" "${MIRROR:-http://deb.debian.org/debian}"
     cp /etc/resolv.conf "$1/etc/resolv.conf"
+    # Testing's lists expire after a week, and a mirror may be behind.
+    echo 'Acquire::Check-Valid-Until "false";' >"$1/etc/apt/apt.conf.d/mirror"
 }
 
 # chroot_run ROOT COMMAND: of the shell, as root and without this machine's environment. Its mounts and
@@ -28,6 +30,8 @@ chroot_run()
         mount -t proc proc "$1/proc"
         mount --rbind /sys "$1/sys"
         mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+        mkdir -p "$1/dev/pts"
+        mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
         exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root LANG=C.UTF-8 TERM=dumb DEBIAN_FRONTEND=noninteractive \
             ${http_proxy:+http_proxy="$http_proxy"} sh -euc "$2" </dev/null

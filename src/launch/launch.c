@@ -165,7 +165,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
     co_log_set_tail(NULL);
     co_comm_destroy(comm);
     co_free(watch);
-    co_mpi_finalize();
+    co_mpi_finalize(co_exit_code(st));
     return st;
 }
 

@@ -312,7 +312,7 @@ static int test_under_mpi(bool abort_one)
     test_ranks = co_comm_size(test_world);
     failed = abort_one ? test_mpi_abort() : test_run(mpi_processes_pass_case);
     co_comm_destroy(test_world);
-    co_mpi_finalize();
+    co_mpi_finalize(failed);
     return failed;
 }
 

@@ -1,16 +1,17 @@
 #!/bin/sh
-# check_modules.sh BUILD KIND=LAUNCHER... - an installed Cohort over each MPI that this build has a
+# check_modules.sh BUILD CC KIND=LAUNCHER... - an installed Cohort over each MPI that this build has a
 # module for: the folder is moved first, since modules are found by where the program is. Then with
-# the module gone, damaged, and with the launcher of another MPI.
+# the module gone, damaged, with the launcher of another MPI, and with an MPI_Finalize that hangs.
 set -eu
 build=$1
-shift
+cc=$2
+shift 2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset DESTDIR LD_LIBRARY_PATH COHORT_MPI
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # the same for Open MPI 5
-export ASAN_OPTIONS=detect_leaks=0
+export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
 [ $# -gt 0 ] || {
     echo "skipped: no module for an MPI in this build"
     exit 77
@@ -25,6 +26,11 @@ epochs: 1
 batch: 32
 END
 
+echo '#include <unistd.h>
+int MPI_Finalize(void);
+int MPI_Finalize(void) { for (;;) pause(); }' >"$dir/hang.c"
+"$cc" -shared -fPIC "$dir/hang.c" -o "$dir/hang.so"
+
 status=0
 bad()
 {
@@ -36,7 +42,8 @@ bad()
 train()
 {
     rm -rf "$dir/run"
-    timeout 120 "$1" -n "$2" "$dir/moved/bin/cohort" train "$dir/job.yaml" --run-dir "$dir/run" >"$dir/said" 2>&1
+    # shellcheck disable=SC2086 # a command
+    timeout 120 $1 -n "$2" "$dir/moved/bin/cohort" train "$dir/job.yaml" --run-dir "$dir/run" >"$dir/said" 2>&1
 }
 # refused WHAT TEXT LAUNCHER
 refused()
@@ -49,6 +56,9 @@ for pair in "$@"; do
     kind=${pair%%=*} launcher=${pair#*=}
     train "$launcher" 2 || bad "$kind"
     grep -q '2 ranks' "$dir/said" || bad "$kind: not on 2 ranks"
+    train "env LD_PRELOAD=$dir/hang.so $launcher" 2 || :
+    [ "$(grep -c 'MPI_Finalize has not returned' "$dir/said")" -eq 2 ] || bad "$kind: finalizing hangs"
+    [ -s "$dir/run/final.safetensors" ] || bad "$kind: finalizing hangs, and the weights are lost"
     module=$modules/cohort-mpi-$kind.so
     mv "$module" "$dir/kept"
     refused "$kind, no module" "Cohort's module for" "$launcher"

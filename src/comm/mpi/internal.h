@@ -67,6 +67,9 @@ extern const co_mpi_calls *co_mpi;
 /* CO_E_UNSUPPORTED with the remedy where there is none. */
 co_status co_mpi_load(void);
 
+/* init.c: load it, and initialise it unless the program has. */
+co_status co_mpi_init(void);
+
 co_status co_mpi_check(int code, const char *what);
 /* check.c: fill in the fields that ranks exchange, [2 * CO_MPI_FIELDS]. */
 void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);

@@ -85,7 +85,8 @@ static bool load_open(const mpi_abi *abi)
     void *module;
 
     if (!load_library(abi, RTLD_GLOBAL)) {
-        snprintf(load_why, sizeof(load_why), "%s is not here (%s); install it (Debian: %s), or load your cluster's module",
+        snprintf(load_why, sizeof(load_why),
+                 "%s is not here (%s); install it (Debian: %s), or load your cluster's module",
                  abi->title, abi->library[0], abi->package);
         return false;
     }

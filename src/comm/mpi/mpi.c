@@ -18,9 +18,6 @@
 
 #define CO_MPI_HEADER ((int)sizeof(co_coll_descriptor))
 
-/* MPI is initialised once per process, so this is per process, too. */
-static bool mpi_is_ours;
-
 co_status co_mpi_check(int code, const char *what)
 {
     char text[512];
@@ -421,20 +418,11 @@ const co_comm_ops co_transport_mpi = {
 
 co_status co_comm_create_mpi(co_comm **out)
 {
-    bool initialized = false, finalized = false;
     mpi_communicator world;
     co_status st;
 
     *out = NULL;
-    CO_TRY(co_mpi_load());
-    co_mpi->initialized(&initialized);
-    co_mpi->finalized(&finalized);
-    if (finalized)
-        return co_fail(CO_E_USAGE, "MPI has been finalized; it cannot start twice");
-    if (!initialized) {
-        CO_TRY(co_mpi_check(co_mpi->init(), "init"));
-        mpi_is_ours = true;
-    }
+    CO_TRY(co_mpi_init());
     CO_TRY(co_mpi_check(co_mpi->comm_dup(co_mpi->world, &world), "making a communicator"));
     st = mpi_open(out, world);
     if (st == CO_OK)
@@ -446,15 +434,4 @@ co_status co_comm_create_mpi(co_comm **out)
     if (st != CO_OK)
         *out = NULL; /* leaked, as in co_mpi_split */
     return st;
-}
-
-void co_mpi_finalize(void)
-{
-    bool finalized = false;
-
-    if (!mpi_is_ours)
-        return;
-    co_mpi->finalized(&finalized);
-    if (!finalized)
-        co_mpi->finalize();
 }

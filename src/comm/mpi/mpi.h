@@ -19,7 +19,8 @@ co_status co_comm_create_mpi(co_comm **out);
 /* State recorded by the i-th rank of this host; NULL: none, or not accessible. For a communicator
    made by co_comm_create_mpi. */
 struct co_watch *co_mpi_watch(const co_comm *comm, int i);
-/* Finalize MPI if co_comm_create_mpi initialised it; call it last. */
-void co_mpi_finalize(void);
+/* Finalize if co_comm_create_mpi initialised; call it last. Where MPI_Finalize does not return for
+   10 s, the process ends with `exit_code`, with a warning. */
+void co_mpi_finalize(int exit_code);
 
 #endif
