@@ -1,29 +1,30 @@
 /*
  * pointwise.c - relu, add and log_softmax, and flatten, which has no work but to change a layout.
  */
-#include <string.h>
-
+#include "kernels/pointwise/pointwise.h"
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
-#include "kernels/pointwise/pointwise.h"
 #include "kernels/softmax/softmax.h"
 
-#define POINTWISE_PIECE (1 << 14) /* floats that a thread takes at once */
+#define POINTWISE_PIECE (1 << 16) /* bytes that a thread takes at once */
 
-static bool pointwise_supports(const co_call *call, const char **why)
+static const pointwise_loops *pointwise_find_loops(const co_tensor *tensor)
 {
-    *why = "it computes in floats";
-    return call->in[0]->dtype == CO_F32;
+#ifdef CO_KERNELS_X86
+    if (tensor->dtype == CO_BF16)
+        return &pointwise_loops_bf16;
+#else
+    (void)tensor;
+#endif
+    return pointwise_choose();
 }
 
-static int64_t pointwise_floats(const co_tensor *tensor)
+/* Numbers of the piece that begins at byte `i`. */
+static int64_t pointwise_count(const co_tensor *tensor, size_t i)
 {
-    return (int64_t)(tensor->bytes / sizeof(float));
-}
+    const size_t rest = tensor->bytes - i, bytes = rest < POINTWISE_PIECE ? rest : POINTWISE_PIECE;
 
-static int64_t pointwise_rest(int64_t n, int64_t i)
-{
-    return n - i < POINTWISE_PIECE ? n - i : POINTWISE_PIECE;
+    return (int64_t)(bytes / co_dtype_size(tensor->dtype));
 }
 
 /* --- relu --- */
@@ -52,27 +53,25 @@ static co_status relu_plan_backward(co_call *call)
 
 static co_status relu_forward(co_call *call, const co_run *run)
 {
-    const pointwise_loops *loops = pointwise_choose();
-    const int64_t n = pointwise_floats(call->out[0]);
+    const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
     const int threads = cpu_threads(call);
-    const float *x = call->in[0]->data;
-    float *y = call->out[0]->data;
+    const char *x = call->in[0]->data;
+    char *y = call->out[0]->data;
 
     (void)run;
     CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
-        loops->relu(y + i, x + i, pointwise_rest(n, i));
+    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
+        loops->relu(y + i, x + i, pointwise_count(call->out[0], i));
     return CO_OK;
 }
 
 static co_status relu_backward(co_call *call, const co_run *run)
 {
     const relu *self = call->self;
-    const pointwise_loops *loops = pointwise_choose();
-    const int64_t n = pointwise_floats(call->out[0]);
+    const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
     const int threads = cpu_threads(call);
-    const float *y = call->out[0]->data, *dy;
-    float *dx;
+    const char *y = call->out[0]->data, *dy;
+    char *dx;
 
     (void)run;
     if (!call->grad_in[0])
@@ -81,8 +80,8 @@ static co_status relu_backward(co_call *call, const co_run *run)
     dy = cpu_address(&self->grad_out, call);
     dx = call->grad_in[0]->data;
     CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
-        loops->relu_gradient(dx + i, y + i, dy + i, pointwise_rest(n, i));
+    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
+        loops->relu_gradient(dx + i, y + i, dy + i, pointwise_count(call->out[0], i));
     return CO_OK;
 }
 
@@ -91,7 +90,8 @@ const co_kernel co_cpu_relu = {
     .name = "any-layout",
     .reads = CPU_READS,
     .self_size = sizeof(relu),
-    .supports = pointwise_supports,
+    .half = CPU_HALF,
+    .supports = cpu_takes,
     .plan = relu_plan,
     .plan_backward = relu_plan_backward,
     .forward = relu_forward,
@@ -128,29 +128,17 @@ static co_status add_plan_backward(co_call *call)
 static co_status add_forward(co_call *call, const co_run *run)
 {
     const add *self = call->self;
-    const pointwise_loops *loops = pointwise_choose();
-    const int64_t n = pointwise_floats(call->out[0]);
+    const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
     const int threads = cpu_threads(call);
-    const float *a = cpu_address(&self->addend[0], call), *b = cpu_address(&self->addend[1], call);
-    float *y = call->out[0]->data;
+    const char *a = cpu_address(&self->addend[0], call), *b = cpu_address(&self->addend[1], call);
+    char *y = call->out[0]->data;
 
     (void)run;
     for (int i = 0; i < 2; i++)
         cpu_bring(&self->addend[i], call, threads);
     CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < n; i += POINTWISE_PIECE)
-        loops->add(y + i, a + i, b + i, pointwise_rest(n, i));
-    return CO_OK;
-}
-
-static co_status add_backward(co_call *call, const co_run *run)
-{
-    const co_tensor *dy = call->grad_out[0];
-
-    (void)run;
-    for (int i = 0; i < 2; i++)
-        if (call->grad_in[i])
-            memmove(call->grad_in[i]->data, dy->data, dy->bytes);
+    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
+        loops->add(y + i, a + i, b + i, pointwise_count(call->out[0], i));
     return CO_OK;
 }
 
@@ -159,11 +147,12 @@ const co_kernel co_cpu_add = {
     .name = "any-layout",
     .reads = CPU_READS,
     .self_size = sizeof(add),
-    .supports = pointwise_supports,
+    .half = CPU_HALF,
+    .supports = cpu_takes,
     .plan = add_plan,
     .plan_backward = add_plan_backward,
     .forward = add_forward,
-    .backward = add_backward,
+    .backward = co_copy_backward,
     .in_place = true,
 };
 
@@ -188,10 +177,10 @@ static co_status flatten_plan_backward(co_call *call)
 
 static void flatten_move(const co_tensor *to, const co_tensor *from, int threads)
 {
-    if (!co_layout_same(&to->layout, &from->layout))
+    if (co_layout_same(&to->layout, &from->layout))
+        co_copy_tensor(to, from);
+    else
         cpu_reorder(to->data, to->layout, from, threads);
-    else if (to->data != from->data)
-        memmove(to->data, from->data, to->bytes);
 }
 
 static co_status flatten_forward(co_call *call, const co_run *run)
@@ -231,6 +220,12 @@ const co_kernel co_cpu_flatten = {
 
 /* --- log_softmax --- */
 
+static bool log_softmax_supports(const co_call *call, const char **why)
+{
+    *why = "it computes in floats";
+    return call->in[0]->dtype == CO_F32;
+}
+
 static co_status log_softmax_forward(co_call *call, const co_run *run)
 {
     const softmax_loops *loops = softmax_choose();
@@ -267,7 +262,7 @@ static co_status log_softmax_backward(co_call *call, const co_run *run)
 const co_kernel co_cpu_log_softmax = {
     .op = "log_softmax",
     .name = "rows",
-    .supports = pointwise_supports,
+    .supports = log_softmax_supports,
     .forward = log_softmax_forward,
     .backward = log_softmax_backward,
     .in_place = true,

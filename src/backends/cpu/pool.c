@@ -10,7 +10,7 @@ typedef struct pool {
     const pool_loops *loops;
     pool_shape shape;
     int64_t planes;              /* blocks of all samples */
-    int64_t in_plane, out_plane; /* floats */
+    int64_t in_plane, out_plane; /* numbers */
     cpu_operand src, grad_out;   /* in blocks */
 } pool;
 
@@ -18,11 +18,21 @@ static bool pool_supports(const co_call *call, const char **why)
 {
     const co_pool_attr *a = call->attr;
 
-    *why = "it computes in floats";
-    if (call->in[0]->dtype != CO_F32)
+    if (!cpu_takes(call, why))
         return false;
     *why = "its windows are large";
     return a->k[0] * a->k[1] <= POOL_MOST_PLACES;
+}
+
+static const pool_loops *pool_find_loops(co_dtype dtype)
+{
+#ifdef CO_KERNELS_X86
+    if (dtype == CO_BF16)
+        return &pool_loops_bf16;
+#else
+    (void)dtype;
+#endif
+    return pool_choose();
 }
 
 static co_status pool_plan(co_call *call)
@@ -33,7 +43,7 @@ static co_status pool_plan(co_call *call)
     size_t used = 0;
     int lanes;
 
-    self->loops = pool_choose();
+    self->loops = pool_find_loops(call->in[0]->dtype);
     lanes = self->loops->lanes;
     self->shape.counts_padding = a->count_include_pad;
     for (int i = 0; i < 2; i++) {
@@ -78,15 +88,16 @@ static void pool_run(const co_call *call, bool max)
 {
     const pool *self = call->self;
     const int threads = cpu_threads(call);
-    const float *x = cpu_address(&self->src, call);
+    const int64_t cell = (int64_t)self->loops->cell;
+    const char *x = cpu_address(&self->src, call);
     uint8_t *place = max ? call->workspace : NULL;
-    float *y = call->out[0]->data;
+    char *y = call->out[0]->data;
 
     cpu_bring(&self->src, call, threads);
     CO_PARALLEL_FOR(threads)
     for (int64_t p = 0; p < self->planes; p++) {
-        float *to = y + p * self->out_plane;
-        const float *from = x + p * self->in_plane;
+        char *to = y + p * self->out_plane * cell;
+        const char *from = x + p * self->in_plane * cell;
 
         if (max)
             self->loops->max(to, place ? place + p * self->out_plane : NULL, from, &self->shape);
@@ -99,9 +110,10 @@ static void pool_run_backward(const co_call *call, bool max)
 {
     const pool *self = call->self;
     const int threads = cpu_threads(call);
-    const float *dy = cpu_address(&self->grad_out, call);
+    const int64_t cell = (int64_t)self->loops->cell;
+    const char *dy = cpu_address(&self->grad_out, call);
     const uint8_t *place = call->workspace;
-    float *dx;
+    char *dx;
 
     if (!call->grad_in[0])
         return;
@@ -109,8 +121,8 @@ static void pool_run_backward(const co_call *call, bool max)
     dx = call->grad_in[0]->data;
     CO_PARALLEL_FOR(threads)
     for (int64_t p = 0; p < self->planes; p++) {
-        float *to = dx + p * self->in_plane;
-        const float *from = dy + p * self->out_plane;
+        char *to = dx + p * self->in_plane * cell;
+        const char *from = dy + p * self->out_plane * cell;
 
         if (max)
             self->loops->max_gradient(to, from, place + p * self->out_plane, &self->shape);
@@ -152,6 +164,7 @@ const co_kernel co_cpu_maxpool = {
     .name = "channel-blocks",
     .reads = CPU_READS,
     .self_size = sizeof(pool),
+    .half = CPU_HALF,
     .supports = pool_supports,
     .plan = pool_plan_max,
     .plan_backward = pool_plan_backward,
@@ -164,6 +177,7 @@ const co_kernel co_cpu_avgpool = {
     .name = "channel-blocks",
     .reads = CPU_READS,
     .self_size = sizeof(pool),
+    .half = CPU_HALF,
     .supports = pool_supports,
     .plan = pool_plan,
     .plan_backward = pool_plan_backward,

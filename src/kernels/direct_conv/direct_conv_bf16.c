@@ -14,19 +14,18 @@
 #define DIRECT_CONV_PAIR   direct_conv_pair
 
 #include "kernels/direct_conv/direct_conv_images.h"
+#include "kernels/half16.h"
 
 typedef uint16_t direct_conv_cell;
 
 SIMD_INLINE vec direct_conv_take(const direct_conv_cell *from)
 {
-    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
-
-    return (vec)_mm512_slli_epi32(wide, 16);
+    return half16_load(from);
 }
 
 SIMD_INLINE void direct_conv_put(direct_conv_cell *to, vec value)
 {
-    _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh((__m512)value));
+    half16_store(to, value);
 }
 
 SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
@@ -47,8 +46,8 @@ SIMD_INLINE void direct_conv_join(float *to, __m256i a, __m256i b)
 static void direct_conv_halve(float *to, const float *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i += LANES)
-        direct_conv_join(to + i, (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + 2 * i)),
-                         (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + 2 * i + LANES)));
+        direct_conv_join(to + i, half16_round(simd_load_any(from + 2 * i)),
+                         half16_round(simd_load_any(from + 2 * i + LANES)));
 }
 
 static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)

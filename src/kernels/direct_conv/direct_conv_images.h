@@ -31,15 +31,9 @@ SIMD_INLINE void direct_conv_pick(float *to, const float *from, int64_t n, const
         to[i] = from[i * step];
 }
 
-/* A row of `n` pixels; `step` words from one to the next in the image. */
-SIMD_INLINE void direct_conv_spread_row(float *to, const float *from, int64_t n, int64_t step,
-                                        const bool blocks)
+/* A row of `n` numbers; `step` from one to the next in the image. */
+SIMD_INLINE void direct_conv_pick_row(float *to, const float *from, int64_t n, int64_t step)
 {
-    if (blocks) {
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + i * DIRECT_CONV_WORDS, from + i * step, DIRECT_CONV_WORDS * sizeof(*to));
-        return;
-    }
     if (step == 1)
         direct_conv_pick(to, from, n, 1);
     else if (step == 2)
@@ -50,26 +44,40 @@ SIMD_INLINE void direct_conv_spread_row(float *to, const float *from, int64_t n,
         direct_conv_pick(to, from, n, step);
 }
 
-SIMD_INLINE void direct_conv_spread_rows(float *to, const float *from,
-                                         const direct_conv_spread *how, const bool blocks)
+/* Of one channel: rows are short, and calls to clear their ends would take longer than they. */
+static void direct_conv_spread_channel(float *to, const float *from, const direct_conv_spread *how)
 {
-    const int64_t width = blocks ? DIRECT_CONV_WORDS : 1, row = how->columns * width;
+    const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
+    const direct_conv_range columns =
+        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
+
+    memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        direct_conv_pick_row(to + r * how->columns + columns.begin,
+                             from + (how->top + r * how->step[0]) * how->w + how->left +
+                                 columns.begin * how->step[1],
+                             columns.end - columns.begin, how->step[1]);
+}
+
+static void direct_conv_spread_block(float *to, const float *from, const direct_conv_spread *how)
+{
+    const int64_t width = DIRECT_CONV_WORDS, row = how->columns * width;
     const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
     const direct_conv_range columns =
         direct_conv_inside(how->left, how->step[1], how->w, how->columns);
     const int64_t before = columns.begin * width, inside = columns.end * width;
 
     for (int64_t r = 0; r < how->rows; r++, to += row) {
-        const int64_t at =
-            (how->top + r * how->step[0]) * how->w + how->left + columns.begin * how->step[1];
+        const int64_t at = (how->top + r * how->step[0]) * how->w + how->left;
 
         if (r < rows.begin || r >= rows.end || columns.begin == columns.end) {
             memset(to, 0, (size_t)row * sizeof(float));
             continue;
         }
         memset(to, 0, (size_t)before * sizeof(float));
-        direct_conv_spread_row(to + before, from + at * width, columns.end - columns.begin,
-                               how->step[1] * width, blocks);
+        for (int64_t c = columns.begin; c < columns.end; c++)
+            memcpy(to + c * width, from + (at + c * how->step[1]) * width,
+                   DIRECT_CONV_WORDS * sizeof(float));
         memset(to + inside, 0, (size_t)(row - inside) * sizeof(float));
     }
 }
@@ -78,9 +86,9 @@ SIMD_INLINE void direct_conv_spread_plane(float *to, const void *from,
                                           const direct_conv_spread *how)
 {
     if (how->blocks)
-        direct_conv_spread_rows(to, from, how, true);
+        direct_conv_spread_block(to, from, how);
     else
-        direct_conv_spread_rows(to, from, how, false);
+        direct_conv_spread_channel(to, from, how);
 }
 
 /* --- weights --- */

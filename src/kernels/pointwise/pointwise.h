@@ -6,22 +6,23 @@
 
 #include <stdint.h>
 
-/* Compiled once for each instruction set. Arrays are the same, or do not overlap. */
+/* Compiled once for each instruction set and type of numbers. Arrays are the same, or do not
+ * overlap. */
 typedef struct pointwise_loops {
     /* y = max(x, 0); a NaN stays one */
-    void (*relu)(float *y, const float *x, int64_t n);
-    /* dx = dy where y > 0, else 0 */
-    void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
+    void (*relu)(void *y, const void *x, int64_t n);
+    /* dx = dy where y > 0, else 0; y is a result of `relu` */
+    void (*relu_gradient)(void *dx, const void *y, const void *dy, int64_t n);
     /* y = a + b */
-    void (*add)(float *y, const float *a, const float *b, int64_t n);
+    void (*add)(void *y, const void *a, const void *b, int64_t n);
 } pointwise_loops;
 
 extern const pointwise_loops pointwise_loops_basic;
 #ifdef CO_KERNELS_X86
-extern const pointwise_loops pointwise_loops_avx2, pointwise_loops_avx512;
+extern const pointwise_loops pointwise_loops_avx2, pointwise_loops_avx512, pointwise_loops_bf16;
 #endif
 
-/* The widest that this process may use. */
+/* The widest that this process may use for floats. */
 const pointwise_loops *pointwise_choose(void);
 
 #endif

@@ -4,25 +4,34 @@
  */
 #include "kernels/pointwise/pointwise.h"
 
-static void pointwise_relu(float *y, const float *x, int64_t n)
+static void pointwise_relu(void *to, const void *from, int64_t n)
 {
+    const float *x = from;
+    float *y = to;
+
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
-static void pointwise_relu_gradient(float *dx, const float *y, const float *dy, int64_t n)
+static void pointwise_relu_gradient(void *to, const void *y, const void *dy, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const float d = dy[i];
+    const float *ys = y, *dys = dy;
+    float *dx = to;
 
-        dx[i] = y[i] <= 0 ? 0 : d;
+    for (int64_t i = 0; i < n; i++) {
+        const float d = dys[i];
+
+        dx[i] = ys[i] <= 0 ? 0 : d;
     }
 }
 
-static void pointwise_add(float *y, const float *a, const float *b, int64_t n)
+static void pointwise_add(void *to, const void *a, const void *b, int64_t n)
 {
+    const float *as = a, *bs = b;
+    float *y = to;
+
     for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] + b[i];
+        y[i] = as[i] + bs[i];
 }
 
 const pointwise_loops POINTWISE_TABLE = {pointwise_relu, pointwise_relu_gradient, pointwise_add};

@@ -6,6 +6,7 @@
 #define CO_KERNELS_POOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define POOL_MOST_PLACES 255 /* pixels of a window: a place is a byte */
@@ -17,23 +18,24 @@ typedef struct pool_shape {
     bool counts_padding; /* a mean's divisor is the kernel's size, wherever the window is */
 } pool_shape;
 
-/* Compiled once for each instruction set. */
+/* Compiled once for each instruction set and type of numbers. */
 typedef struct pool_loops {
     int lanes;
+    size_t cell; /* size of a number */
     /* Of equal values the first one wins, and a NaN beats any number. place (out, lanes): which
        pixel of the window it was, or NULL. */
-    void (*max)(float *y, uint8_t *place, const float *x, const pool_shape *shape);
-    void (*max_gradient)(float *dx, const float *dy, const uint8_t *place, const pool_shape *shape);
-    void (*mean)(float *y, const float *x, const pool_shape *shape);
-    void (*mean_gradient)(float *dx, const float *dy, const pool_shape *shape);
+    void (*max)(void *y, uint8_t *place, const void *x, const pool_shape *shape);
+    void (*max_gradient)(void *dx, const void *dy, const uint8_t *place, const pool_shape *shape);
+    void (*mean)(void *y, const void *x, const pool_shape *shape);
+    void (*mean_gradient)(void *dx, const void *dy, const pool_shape *shape);
 } pool_loops;
 
 extern const pool_loops pool_loops_basic;
 #ifdef CO_KERNELS_X86
-extern const pool_loops pool_loops_avx2, pool_loops_avx512;
+extern const pool_loops pool_loops_avx2, pool_loops_avx512, pool_loops_bf16;
 #endif
 
-/* The widest that this process may use. */
+/* The widest that this process may use for floats. */
 const pool_loops *pool_choose(void);
 
 #endif

@@ -1,114 +1,252 @@
 /*
- * pool_impl.h - the loops of pool.h for LANES lanes. Included once for each instruction set, by a
- * file that defines LANES and POOL_TABLE.
+ * pool_impl.h - the loops of pool.h for LANES lanes. Included once for each instruction set and
+ * type of numbers, by a file that defines LANES, POOL_TABLE, pool_cell and how such are loaded and
+ * stored.
+ *
+ * Gradients are gathered where windows overlap: each pixel of the image asks those that hold it, so
+ * none is written twice.
  */
-#include <string.h>
-
 #include "kernels/pool/pool.h"
 #include "kernels/simd.h"
 
 typedef uint8_t pool_bytes
     __attribute__((vector_size(LANES * sizeof(uint8_t)), may_alias, aligned(1)));
 
-/* The part of a window that is inside the image. */
-typedef struct pool_window {
-    int64_t top, bottom, left, right;
-    int32_t place; /* of its first pixel among all of the window */
-    float share;   /* 1 / divisor of a mean */
-} pool_window;
+/* In one direction: the pixels of a window that are inside the image, or the windows that hold a
+   pixel. */
+typedef struct pool_span {
+    int64_t begin, end;
+} pool_span;
 
-/* The window of result `e`. */
-SIMD_INLINE pool_window pool_find_window(const pool_shape *s, int64_t e)
+SIMD_INLINE pool_span pool_find_pixels(const pool_shape *s, int dim, int64_t at)
 {
-    const int64_t u = e / s->out[1], v = e % s->out[1];
-    const int64_t top = u * s->stride[0] - s->padding[0], left = v * s->stride[1] - s->padding[1];
-    const int64_t bottom = top + s->kernel[0], right = left + s->kernel[1];
-    pool_window w = {.top = top > 0 ? top : 0,
-                     .left = left > 0 ? left : 0,
-                     .bottom = bottom < s->in[0] ? bottom : s->in[0],
-                     .right = right < s->in[1] ? right : s->in[1]};
-    const int64_t inside = (w.bottom - w.top) * (w.right - w.left);
+    const int64_t begin = at * s->stride[dim] - s->padding[dim], end = begin + s->kernel[dim];
 
-    w.place = (int32_t)((w.top - top) * s->kernel[1] + w.left - left);
-    w.share = 1 / (float)(s->counts_padding ? s->kernel[0] * s->kernel[1] : inside);
-    return w;
+    return (pool_span){begin > 0 ? begin : 0, end < s->in[dim] ? end : s->in[dim]};
 }
 
-static void pool_max(float *y, uint8_t *place, const float *x, const pool_shape *s)
+SIMD_INLINE pool_span pool_find_windows(const pool_shape *s, int dim, int64_t at)
 {
-    for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, y += LANES) {
-        const pool_window w = pool_find_window(s, e);
-        vec best = simd_load(x + (w.top * s->in[1] + w.left) * LANES);
-        ivec where = (ivec){0} + w.place;
+    const uint64_t padded = (uint64_t)(at + s->padding[dim]);
+    const uint64_t kernel = (uint64_t)s->kernel[dim], stride = (uint64_t)s->stride[dim];
+    const int64_t end = (int64_t)(padded / stride) + 1;
 
-        for (int64_t r = w.top; r < w.bottom; r++)
-            for (int64_t q = w.left; q < w.right; q++) {
-                const vec each = simd_load(x + (r * s->in[1] + q) * LANES);
-                const ivec more = (ivec)((each > best) | (each != each));
-                const ivec here =
-                    (ivec){0} + (w.place + (int32_t)((r - w.top) * s->kernel[1] + q - w.left));
+    return (pool_span){padded < kernel ? 0 : (int64_t)((padded - kernel) / stride) + 1,
+                       end < s->out[dim] ? end : s->out[dim]};
+}
 
-                best = simd_select(more, each, best);
-                where = (more & here) | (~more & where);
-            }
-        simd_store(y, best);
-        if (place) {
-            *(pool_bytes *)place = __builtin_convertvector(where, pool_bytes);
-            place += LANES;
+/* The pixel's place in a window. */
+SIMD_INLINE int32_t pool_place(const pool_shape *s, int64_t u, int64_t v, int64_t row,
+                               int64_t column)
+{
+    return (int32_t)((row + s->padding[0] - u * s->stride[0]) * s->kernel[1] + column +
+                     s->padding[1] - v * s->stride[1]);
+}
+
+SIMD_INLINE float pool_share(const pool_shape *s, int64_t u, int64_t v)
+{
+    const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
+
+    return 1 / (float)(s->counts_padding ? s->kernel[0] * s->kernel[1]
+                                         : (rows.end - rows.begin) * (columns.end - columns.begin));
+}
+
+SIMD_INLINE void pool_max_window(pool_cell *y, uint8_t *place, const pool_cell *x,
+                                 const pool_shape *s, int64_t u, int64_t v, const pool_span *rows)
+{
+    const pool_span columns = pool_find_pixels(s, 1, v);
+    vec best = pool_take(x + (rows->begin * s->in[1] + columns.begin) * LANES);
+    ivec where = (ivec){0} + pool_place(s, u, v, rows->begin, columns.begin);
+
+    for (int64_t r = rows->begin; r < rows->end; r++)
+        for (int64_t q = columns.begin; q < columns.end; q++) {
+            const vec each = pool_take(x + (r * s->in[1] + q) * LANES);
+            const ivec more = (ivec)((each > best) | (each != each));
+            const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
+
+            best = simd_select(more, each, best);
+            where = (more & here) | (~more & where);
+        }
+    pool_put(y, best);
+    if (place)
+        *(pool_bytes *)place = __builtin_convertvector(where, pool_bytes);
+}
+
+SIMD_INLINE void pool_max_of(void *to, uint8_t *place, const void *from, const pool_shape *s)
+{
+    pool_cell *y = to;
+
+    for (int64_t u = 0; u < s->out[0]; u++) {
+        const pool_span rows = pool_find_pixels(s, 0, u);
+
+        for (int64_t v = 0; v < s->out[1]; v++) {
+            const int64_t at = (u * s->out[1] + v) * LANES;
+
+            pool_max_window(y + at, place ? place + at : NULL, from, s, u, v, &rows);
         }
     }
 }
 
-static void pool_max_gradient(float *dx, const float *dy, const uint8_t *place, const pool_shape *s)
+SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const pool_shape *s,
+                                const pool_span *us, const pool_span *vs, int64_t r, int64_t q)
 {
-    memset(dx, 0, (size_t)(s->in[0] * s->in[1] * LANES) * sizeof(float));
-    for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, dy += LANES, place += LANES) {
-        const pool_window w = pool_find_window(s, e);
-        const vec d = simd_load(dy);
-        const ivec where = __builtin_convertvector(*(const pool_bytes *)place, ivec);
+    vec sum = {0};
 
-        for (int64_t r = w.top; r < w.bottom; r++)
-            for (int64_t q = w.left; q < w.right; q++) {
-                float *to = dx + (r * s->in[1] + q) * LANES;
-                const ivec here =
-                    (ivec){0} + (w.place + (int32_t)((r - w.top) * s->kernel[1] + q - w.left));
+    for (int64_t u = us->begin; u < us->end; u++)
+        for (int64_t v = vs->begin; v < vs->end; v++) {
+            const int64_t at = (u * s->out[1] + v) * LANES;
+            const ivec where = __builtin_convertvector(*(const pool_bytes *)(place + at), ivec);
+            const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
 
-                simd_store(to, simd_load(to) + (vec)((where == here) & (ivec)d));
-            }
+            sum += (vec)((where == here) & (ivec)pool_take(dy + at));
+        }
+    return sum;
+}
+
+SIMD_INLINE void pool_max_gradient_of(void *to, const void *dy, const uint8_t *place,
+                                      const pool_shape *s)
+{
+    pool_cell *dx = to;
+
+    for (int64_t r = 0; r < s->in[0]; r++) {
+        const pool_span us = pool_find_windows(s, 0, r);
+
+        for (int64_t q = 0; q < s->in[1]; q++, dx += LANES) {
+            const pool_span vs = pool_find_windows(s, 1, q);
+
+            pool_put(dx, pool_gather_max(dy, place, s, &us, &vs, r, q));
+        }
     }
 }
 
-static void pool_mean(float *y, const float *x, const pool_shape *s)
+SIMD_INLINE void pool_put_window(pool_cell *dx, const pool_cell *dy, const uint8_t *place,
+                                 const pool_shape *s)
 {
+    const ivec where = __builtin_convertvector(*(const pool_bytes *)place, ivec);
+    const ivec d = (ivec)pool_take(dy);
+
+    for (int64_t i = 0; i < s->kernel[0]; i++)
+        for (int64_t j = 0; j < s->kernel[1]; j++) {
+            const ivec here = (ivec){0} + (int32_t)(i * s->kernel[1] + j);
+
+            pool_put(dx + (i * s->in[1] + j) * LANES, (vec)((where == here) & d));
+        }
+}
+
+/* Windows side by side, of whole images: each pixel is in one of them. */
+SIMD_INLINE void pool_max_gradient_apart(void *to, const void *dy, const uint8_t *place,
+                                         const pool_shape *s)
+{
+    for (int64_t u = 0; u < s->out[0]; u++)
+        for (int64_t v = 0; v < s->out[1]; v++) {
+            const int64_t at = (u * s->out[1] + v) * LANES;
+
+            pool_put_window((pool_cell *)to +
+                                (u * s->kernel[0] * s->in[1] + v * s->kernel[1]) * LANES,
+                            (const pool_cell *)dy + at, place + at, s);
+        }
+}
+
+SIMD_INLINE bool pool_is_apart(const pool_shape *s)
+{
+    for (int i = 0; i < 2; i++)
+        if (s->padding[i] || s->kernel[i] != s->stride[i] || s->in[i] % s->kernel[i])
+            return false;
+    return true;
+}
+
+/* The shape, with what is usual as constants for the compiler: squares with a stride of 2. */
+SIMD_INLINE pool_shape pool_fix(const pool_shape *s, int64_t kernel)
+{
+    pool_shape known = *s;
+
+    for (int i = 0; i < 2; i++) {
+        known.kernel[i] = kernel;
+        known.stride[i] = 2;
+    }
+    return known;
+}
+
+SIMD_INLINE bool pool_is(const pool_shape *s, int64_t kernel)
+{
+    return s->kernel[0] == kernel && s->kernel[1] == kernel && s->stride[0] == 2 &&
+           s->stride[1] == 2;
+}
+
+static void pool_max(void *y, uint8_t *place, const void *x, const pool_shape *s)
+{
+    const pool_shape two = pool_fix(s, 2), three = pool_fix(s, 3);
+
+    if (pool_is(s, 2))
+        pool_max_of(y, place, x, &two);
+    else if (pool_is(s, 3))
+        pool_max_of(y, place, x, &three);
+    else
+        pool_max_of(y, place, x, s);
+}
+
+static void pool_max_gradient(void *dx, const void *dy, const uint8_t *place, const pool_shape *s)
+{
+    const pool_shape two = pool_fix(s, 2), three = pool_fix(s, 3);
+
+    if (pool_is(s, 2) && pool_is_apart(s))
+        pool_max_gradient_apart(dx, dy, place, &two);
+    else if (pool_is_apart(s))
+        pool_max_gradient_apart(dx, dy, place, s);
+    else if (pool_is(s, 2))
+        pool_max_gradient_of(dx, dy, place, &two);
+    else if (pool_is(s, 3))
+        pool_max_gradient_of(dx, dy, place, &three);
+    else
+        pool_max_gradient_of(dx, dy, place, s);
+}
+
+static void pool_mean(void *to, const void *from, const pool_shape *s)
+{
+    const pool_cell *x = from;
+    pool_cell *y = to;
+
     for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, y += LANES) {
-        const pool_window w = pool_find_window(s, e);
+        const int64_t u = e / s->out[1], v = e % s->out[1];
+        const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
         vec sum = {0};
 
-        for (int64_t r = w.top; r < w.bottom; r++)
-            for (int64_t q = w.left; q < w.right; q++)
-                sum += simd_load(x + (r * s->in[1] + q) * LANES);
-        simd_store(y, sum * w.share);
+        for (int64_t r = rows.begin; r < rows.end; r++)
+            for (int64_t q = columns.begin; q < columns.end; q++)
+                sum += pool_take(x + (r * s->in[1] + q) * LANES);
+        pool_put(y, sum * pool_share(s, u, v));
     }
 }
 
-static void pool_mean_gradient(float *dx, const float *dy, const pool_shape *s)
+SIMD_INLINE vec pool_gather_mean(const pool_cell *dy, const pool_shape *s, const pool_span *us,
+                                 const pool_span *vs)
 {
-    memset(dx, 0, (size_t)(s->in[0] * s->in[1] * LANES) * sizeof(float));
-    for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, dy += LANES) {
-        const pool_window w = pool_find_window(s, e);
-        const vec d = simd_load(dy) * w.share;
+    vec sum = {0};
 
-        for (int64_t r = w.top; r < w.bottom; r++)
-            for (int64_t q = w.left; q < w.right; q++) {
-                float *to = dx + (r * s->in[1] + q) * LANES;
+    for (int64_t u = us->begin; u < us->end; u++)
+        for (int64_t v = vs->begin; v < vs->end; v++)
+            sum += pool_take(dy + (u * s->out[1] + v) * LANES) * pool_share(s, u, v);
+    return sum;
+}
 
-                simd_store(to, simd_load(to) + d);
-            }
+static void pool_mean_gradient(void *to, const void *dy, const pool_shape *s)
+{
+    pool_cell *dx = to;
+
+    for (int64_t r = 0; r < s->in[0]; r++) {
+        const pool_span us = pool_find_windows(s, 0, r);
+
+        for (int64_t q = 0; q < s->in[1]; q++, dx += LANES) {
+            const pool_span vs = pool_find_windows(s, 1, q);
+
+            pool_put(dx, pool_gather_mean(dy, s, &us, &vs));
+        }
     }
 }
 
 const pool_loops POOL_TABLE = {
     .lanes = LANES,
+    .cell = sizeof(pool_cell),
     .max = pool_max,
     .max_gradient = pool_max_gradient,
     .mean = pool_mean,
