@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -87,6 +87,9 @@ test-docs: all ## the outputs that README and docs show beside those of today, s
 
 docs-outputs: all ## write today's outputs into README and docs where they differ
 	@for page in $(PAGES); do scripts/docs_outputs.sh update all $$page build || [ $$? = 77 ] || exit 1; done
+
+test-distros: ## Debian 12, 13 and testing, from bare to demo and tests; hours, needs root; RELEASES=..., WHO=root
+	@scripts/distros.sh $(RELEASES)
 
 test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
 	@$(SETUP) hosts
