@@ -1,7 +1,9 @@
 /*
- * parallel.c - how many threads a loop gets.
+ * parallel.c - how many threads a loop gets; and copying, by several.
  */
 #include "core/parallel.h"
+
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -14,6 +16,9 @@
 #define PARALLEL_CHECKED
 #endif
 #endif
+
+/* Bytes that one core copies in some 10 microseconds. */
+#define PARALLEL_COPY_SMALL ((size_t)1 << 17)
 
 int co_parallel_threads(int threads)
 {
@@ -33,4 +38,24 @@ void co_parallel_use(int threads)
 #else
     (void)threads;
 #endif
+}
+
+void co_parallel_each(void (*body)(void *arg, int t), void *arg, int threads)
+{
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++)
+        body(arg, t);
+}
+
+void co_parallel_copy(void *to, const void *from, int64_t rows, size_t row_bytes, int threads)
+{
+    threads = (size_t)rows * row_bytes < PARALLEL_COPY_SMALL ? 1 : co_parallel_threads(threads);
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range part = co_parallel_part(rows, t, threads);
+        const size_t at = (size_t)part.begin * row_bytes;
+
+        memcpy((char *)to + at, (const char *)from + at,
+               (size_t)(part.end - part.begin) * row_bytes);
+    }
 }

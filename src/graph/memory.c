@@ -11,9 +11,12 @@
 #include "graph/plan_internal.h"
 
 #include "core/mem.h"
+#include "core/parallel.h"
 #include "device/device.h"
 
 #define MEMORY_ALIGN 64
+/* No two threads write to one page: a core reads ahead within it. */
+#define MEMORY_PAGE 4096
 
 static void memory_touch(co_tensor *tensor, int step)
 {
@@ -172,15 +175,34 @@ static co_status memory_grow(co_plan_block *block, co_queue *queue, void **memor
     return CO_OK;
 }
 
+static size_t memory_whole_pages(size_t bytes)
+{
+    return (bytes + MEMORY_PAGE - 1) / MEMORY_PAGE * MEMORY_PAGE;
+}
+
+/* Bytes of scratch memory: what the largest call asks for, and behind it that of each thread. */
+static size_t memory_place_scratch(co_plan *plan)
+{
+    size_t all = 0, each = 0;
+
+    for (const plan_call *pc = plan->calls; pc; pc = pc->next) {
+        all = pc->call.scratch_bytes > all ? pc->call.scratch_bytes : all;
+        each = pc->call.thread_scratch_bytes > each ? pc->call.thread_scratch_bytes : each;
+    }
+    if (each == 0)
+        return all;
+    plan->thread_scratch = memory_whole_pages(all);
+    plan->thread_scratch_step = memory_whole_pages(each);
+    return plan->thread_scratch +
+           (size_t)co_parallel_threads(plan->options.threads) * plan->thread_scratch_step;
+}
+
 static co_status memory_take(co_plan *plan)
 {
     co_plan_block *block = plan->block;
     co_queue *queue = plan->store->queue;
-    size_t scratch = 0;
+    const size_t scratch = memory_place_scratch(plan);
 
-    for (const plan_call *pc = plan->calls; pc; pc = pc->next)
-        if (pc->call.scratch_bytes > scratch)
-            scratch = pc->call.scratch_bytes;
     block->device = plan->store->device;
     CO_TRY(memory_grow(block, queue, &block->memory, &block->bytes, plan->used));
     CO_TRY(memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch));

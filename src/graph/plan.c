@@ -8,6 +8,7 @@
 
 #include "core/isa.h"
 #include "core/mem.h"
+#include "core/parallel.h"
 #include "device/device.h"
 #include "graph/plan_internal.h"
 
@@ -17,6 +18,8 @@ static co_status plan_bind(co_plan *plan)
         pc->call.workspace = pc->workspace ? pc->workspace->tensor.data : NULL;
         pc->call.queue = plan->store->queue;
         pc->call.scratch = plan->block->scratch;
+        pc->call.thread_scratch = (char *)plan->block->scratch + plan->thread_scratch;
+        pc->call.thread_scratch_step = plan->thread_scratch_step;
         if (pc->call.kernel->bind)
             CO_TRY(pc->call.kernel->bind(&pc->call));
     }
@@ -144,11 +147,15 @@ void *co_plan_input(co_plan *plan, const char *name)
 
 co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t bytes)
 {
+    const int64_t batch = plan->options.batch;
     void *to = co_plan_input(plan, name);
 
     if (!from)
         return co_queue_fill(plan->store->queue, to, 0, bytes);
-    return co_queue_copy(plan->store->queue, to, from, bytes);
+    if (plan->store->queue)
+        return co_queue_copy(plan->store->queue, to, from, bytes);
+    co_parallel_copy(to, from, batch, bytes / (size_t)batch, plan->options.threads);
+    return CO_OK;
 }
 
 co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from)

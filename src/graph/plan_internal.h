@@ -56,6 +56,7 @@ struct co_plan {
     co_plan_block own;    /* empty where the options have one */
     co_plan_block *block; /* where it lies */
     void *results; /* pinned, where the host may not touch the plan's memory: output, then loss */
+    size_t thread_scratch, thread_scratch_step; /* in the scratch of `block` */
     size_t used, unshared;
     const co_plan_observer *observer; /* borrowed; NULL: none */
 };

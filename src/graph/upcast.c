@@ -137,6 +137,7 @@ static void upcast_lay_out(plan_upcast *w, co_call *call)
             upcast_lay(w, &at, &w->grad_out[i]);
     }
     call->scratch_bytes = at;
+    call->thread_scratch_bytes = w->inner.thread_scratch_bytes;
 }
 
 static co_status upcast_plan(co_call *call)
@@ -181,6 +182,8 @@ static co_status upcast_bind(co_call *call)
 
     w->inner.workspace = call->workspace;
     w->inner.scratch = call->scratch;
+    w->inner.thread_scratch = call->thread_scratch;
+    w->inner.thread_scratch_step = call->thread_scratch_step;
     w->inner.queue = call->queue;
     for (int i = 0; i < w->n_place; i++)
         w->place[i].tensor->data = (char *)call->scratch + w->place[i].offset;

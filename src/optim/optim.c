@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/parallel.h"
 #include "device/device.h"
 
 /* A part of the store that is updated in one call. */
@@ -27,10 +28,15 @@ struct co_optim {
     int64_t lr_batch;
     int first_state; /* index in co_store.state */
     int n_state;
+    int threads;
     size_t n_run;
     optim_run *run;     /* owned; by rising `begin` */
     max_align_t self[]; /* the optimizer's own fields */
 };
+
+/* Weights that one core updates in some microseconds. */
+#define OPTIM_SMALL 16384
+#define OPTIM_LINE  16 /* floats */
 
 #define OPTIM_AS_WEIGHT (-1.0) /* of norm_weight_decay and bias_weight_decay */
 
@@ -148,6 +154,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     if (!optim)
         return CO_E_NOMEM;
     optim->ops = ops;
+    optim->threads = 1;
     optim->first_state = store->n_state;
     st = optim_read(optim, map, co_config_arena(config));
     optim->n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
@@ -289,9 +296,9 @@ static void optim_update(const co_optim *optim, const co_store *store, const opt
         optim->ops->update(optim->self, &update);
 }
 
-co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end)
+static void optim_update_range(const co_optim *optim, const co_store *store, size_t begin,
+                               size_t end)
 {
-    CO_TRY(co_optim_check_range(optim, begin, end));
     for (size_t i = 0; i < optim->n_run; i++) {
         optim_run part = optim->run[i];
 
@@ -300,5 +307,39 @@ co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, 
         if (part.begin < part.end)
             optim_update(optim, store, &part);
     }
+}
+
+typedef struct optim_work {
+    const co_optim *optim;
+    const co_store *store;
+    size_t begin, end;
+    int threads;
+} optim_work;
+
+/* The part of thread `t`, whole lines of a cache. */
+static void optim_update_part(void *arg, int t)
+{
+    const optim_work *w = arg;
+    const size_t n = w->end - w->begin, lines = (n + OPTIM_LINE - 1) / OPTIM_LINE;
+    const co_range part = co_parallel_part((int64_t)lines, t, w->threads);
+    const size_t begin = (size_t)part.begin * OPTIM_LINE, end = (size_t)part.end * OPTIM_LINE;
+
+    optim_update_range(w->optim, w->store, w->begin + begin, w->begin + (end < n ? end : n));
+}
+
+void co_optim_set_threads(co_optim *optim, int threads)
+{
+    optim->threads = co_parallel_threads(threads);
+}
+
+co_status co_optim_update(const co_optim *optim, co_store *store, size_t begin, size_t end)
+{
+    optim_work work = {optim, store, begin, end, optim->threads};
+
+    CO_TRY(co_optim_check_range(optim, begin, end));
+    if (optim->there || optim->ops->per_tensor || begin >= end || end - begin < OPTIM_SMALL)
+        optim_update_range(optim, store, begin, end);
+    else
+        co_parallel_each(optim_update_part, &work, optim->threads);
     return CO_OK;
 }

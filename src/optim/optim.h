@@ -44,6 +44,8 @@ typedef struct co_segment {
 co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size_t n);
 /* Samples of a step, 0: not known. With `lr_batch` the base rate is scaled by their ratio. */
 co_status co_optim_set_batch(co_optim *optim, uint64_t batch);
+/* Cores that share an update on the host; 1 until then. */
+void co_optim_set_threads(co_optim *optim, int threads);
 /* CO_E_USAGE when [begin, end) cuts a tensor and the optimizer needs whole ones. */
 co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end);
 /* Update [begin, end) of the store in one pass, by the store's values (tensor/values.h): the rule,

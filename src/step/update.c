@@ -28,6 +28,7 @@ static void update_round(const co_distributed *d, size_t begin, size_t end)
 
 co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
 {
+    co_optim_set_threads(d->optim, d->options.model->threads);
     CO_TRY(co_optim_update(d->optim, d->options.model->store, begin, end));
     update_round(d, begin, end);
     return CO_OK;

@@ -102,7 +102,7 @@ static void check_correlate_weight(const lanes_loops *lanes, const lanes_window 
 
     assert_non_null(bias_sum);
     memset(sum, 0, (size_t)(s->o * taps * n) * sizeof(float));
-    lanes->correlate_weight(sum, bias_sum, dy, x, s);
+    lanes->correlate_weight(sum, bias_sum, dy, x, s, 0, s->o);
     lanes->reduce(reduced, sum, s->o * taps, false);
     lanes->reduce(reduced, sum, s->o * taps, true);
     for (int64_t i = 0; i < s->o * taps; i++) {

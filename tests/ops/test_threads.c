@@ -117,6 +117,48 @@ static void direct_convolution_of_any_threads_same_bits(void **state)
     }
 }
 
+static void convolutions_before_pooling_of_any_threads_same_bits(void **state)
+{
+    static const ops_case c = {
+        "sparse",
+        118,
+        {3, {1, 28, 28}},
+        "conv2d {out: 10, kernel: 5}; maxpool {kernel: 2}; relu;"
+        "conv2d {out: 20, kernel: 5}; dropout2d {p: 0.5}; maxpool {kernel: 2}; relu; flatten;"
+        "linear {out: 50}; relu; dropout {p: 0.5}; linear {out: 10}",
+        true};
+
+    (void)state;
+    check(&c);
+}
+
+static void convolutions_alone_of_any_threads_same_bits(void **state)
+{
+    static const ops_case c = {"dense",
+                               118,
+                               {3, {1, 12, 12}},
+                               "conv2d {out: 10, kernel: 3, padding: 1}; batchnorm;"
+                               "conv2d {out: 6, kernel: 5, padding: 2}; dropout {p: 0.5};"
+                               "conv2d {out: 20, kernel: 3}; maxpool {kernel: 3, stride: 2}",
+                               true};
+
+    (void)state;
+    check(&c);
+}
+
+static void winograd_of_samples_as_lanes_of_any_threads_same_bits(void **state)
+{
+    static const ops_case c = {"winograd",
+                               70,
+                               {3, {3, 16, 16}},
+                               "conv2d {out: 20, kernel: 3, padding: 1}; relu;"
+                               "conv2d {out: 20, kernel: 3, padding: 1}; maxpool {kernel: 2}; relu",
+                               true};
+
+    (void)state;
+    check(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +168,9 @@ int main(void)
         cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),
         cmocka_unit_test(linear_layer_of_any_threads_same_bits),
         cmocka_unit_test(direct_convolution_of_any_threads_same_bits),
+        cmocka_unit_test(convolutions_before_pooling_of_any_threads_same_bits),
+        cmocka_unit_test(convolutions_alone_of_any_threads_same_bits),
+        cmocka_unit_test(winograd_of_samples_as_lanes_of_any_threads_same_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

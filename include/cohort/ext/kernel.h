@@ -88,8 +88,13 @@ typedef struct co_call {
     co_tensor grad_param[CO_OP_MAX_PARAM]; /* plain, in the flat store; data NULL for buffers */
     size_t workspace_bytes;                /* set by plan: kept from forward to backward */
     size_t scratch_bytes;                  /* set by plan: valid within one forward or backward */
+    size_t thread_scratch_bytes;           /* the same for each of the threads of a loop */
     void *workspace;
     void *scratch;
+    /** Thread t of a loop, of `threads` at most, has thread_scratch + t * thread_scratch_step. It
+     *  is the same in all calls of a plan, and stays in the caches of that thread's core. */
+    void *thread_scratch;
+    size_t thread_scratch_step;
     /** Queue of the plan's device, set before bind: forward and backward put their work on it, and
      *  CO_OK means accepted; their operands belong to the work until the queue has passed. NULL:
      * the host, where all work is done on return. */
@@ -136,10 +141,11 @@ struct co_kernel {
     /** Whether it performs call->fused as well; the layouts of all in[] are known, and may be of
      * any backend. Called again with one op fewer until none is left. NULL: never. */
     bool (*fuses)(const co_call *call);
-    /** May set out[i]->layout and ->bytes, workspace_bytes and scratch_bytes. The inputs' layouts
-     *  are known, and it reads them. NULL: plain everywhere, no memory. */
+    /** May set out[i]->layout and ->bytes, workspace_bytes and (thread_)scratch_bytes. The inputs'
+     *  layouts are known, and it reads them. NULL: plain everywhere, no memory. */
     co_status (*plan)(co_call *call);
-    /** The same for grad_in, with grad_out's layouts known. May raise scratch_bytes. NULL: plain.
+    /** The same for grad_in, with grad_out's layouts known. May raise both scratch_bytes. NULL:
+     * plain.
      */
     co_status (*plan_backward)(co_call *call);
     /** All pointers are final: create primitives. NULL: nothing to do. */

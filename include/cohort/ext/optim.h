@@ -41,7 +41,8 @@ typedef struct co_optimizer_ops {
     int (*states)(const void *self);      /* number of state arrays; NULL: 0 */
     const char *const *state_names;       /* for checkpoints: "momentum_buffer", "exp_avg", ... */
     bool per_tensor; /* update gets one whole tensor at a time, for its norms */
-    /** On the host. It is not called for a step that is to be skipped. */
+    /** On the host. It is not called for a step that is to be skipped. Several threads may call it
+     *  at once for neighbouring ranges: without per_tensor no element depends on another. */
     void (*update)(const void *self, const co_update *update);
 } co_optimizer_ops;
 

@@ -32,6 +32,10 @@ void cpu_reorder(void *to, co_layout layout, const co_tensor *from, int threads)
 /* --- operand.c --- */
 /* Reserve `bytes` of the call's scratch memory after the first `used`; returns their offset. */
 size_t cpu_take_scratch(co_call *call, size_t *used, size_t bytes);
+/* While planning: require at least so many bytes of scratch, and of scratch per thread. */
+void cpu_need_scratch(co_call *call, size_t bytes, size_t thread_bytes);
+/* Scratch memory of thread `t`. */
+void *cpu_own_scratch(const co_call *call, int t);
 /* While planning: read the tensor in `layout`, if necessary from a copy in scratch. */
 cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tensor,
                              co_layout layout);

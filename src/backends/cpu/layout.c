@@ -75,7 +75,7 @@ static co_status layout_unpack(co_call *call, const co_run *run)
 
     (void)run;
     if (sample_lanes_is_blocked(in))
-        sample_lanes_unpack(call->out[0]->data, in);
+        sample_lanes_unpack(call->out[0]->data, in, sample_lanes_threads(call));
     else
         cpu_reorder(call->out[0]->data, cpu_plain(), in, cpu_threads(call));
     return CO_OK;

@@ -23,6 +23,7 @@
 #define GEMM_LONG        1024      /* approximate elements of a row per pass */
 #define GEMM_SAMPLES     128       /* rows of x that stay in L2 meanwhile */
 #define GEMM_OUTPUTS     32        /* rows of w per task of a thread: whole tiles */
+#define GEMM_SMALL       (1 << 16) /* floats of a weight that fits each core's L2 */
 #define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay in L2 */
 #define GEMM_DEPTH       128       /* rows of w in a panel, which stays in L1 */
 
@@ -98,15 +99,20 @@ bool gemm_choose(gemm *self, const co_call *call)
     return self->loops != NULL;
 }
 
-/* Coefficients of dy by rows of the weight; panels of x; coefficients of dy by samples; a panel of
-   the weight per thread. */
-size_t gemm_backward_bytes(const gemm *self, const co_call *call)
+/* Floats of dy transposed, in whole vectors. */
+static int64_t gemm_numbers(const gemm *self, const gemm_size *size)
+{
+    return gemm_divide_up(size->n * size->out, self->loops->width) * self->loops->width;
+}
+
+/* dy by outputs and by samples; panels of x. Each thread also has a panel of the weight. */
+size_t gemm_backward_bytes(const gemm *self, co_call *call)
 {
     const gemm_size size = gemm_measure(call);
-    const int64_t width = self->loops->width, numbers = size.n * size.out;
+    const int64_t width = self->loops->width;
 
-    return (size_t)(gemm_divide_up(numbers, width) * width +
-                    gemm_group(self, &size) * width * size.n + self->threads * GEMM_DEPTH * width) *
+    cpu_need_scratch(call, 0, (size_t)(GEMM_DEPTH * width) * sizeof(float));
+    return (size_t)(2 * gemm_numbers(self, &size) + gemm_group(self, &size) * width * size.n) *
            sizeof(float);
 }
 
@@ -118,26 +124,38 @@ static gemm_rows gemm_cut(const gemm_rows *rows, int64_t begin, int64_t end, int
     return (gemm_rows){rows->at + begin * rows->step + k, end - begin, rows->step};
 }
 
-/* y (+)= x w' for `length` columns from `k`, all samples. */
-static void gemm_multiply(const gemm *self, const co_call *call, const gemm_rows *x, int64_t k,
-                          int64_t length)
+/* y (+)= x w' for `length` columns from `k`, samples `rows` and GEMM_OUTPUTS outputs from `o`. */
+static void gemm_multiply_piece(const gemm *self, const co_call *call, const gemm_rows *x,
+                                const co_range *rows, int64_t o, int64_t k, int64_t length)
 {
     const gemm_size size = gemm_measure(call);
     const gemm_rows w = {call->param[0].data, size.out, size.in};
     const gemm_rows y = {call->out[0]->data, size.n, size.out};
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
+    const gemm_rows ws = gemm_cut(&w, o, gemm_least(o + GEMM_OUTPUTS, size.out), k);
+
+    for (int64_t n = rows->begin; n < rows->end; n += GEMM_SAMPLES) {
+        const int64_t last = gemm_least(n + GEMM_SAMPLES, rows->end);
+        const gemm_rows xs = gemm_cut(x, n, last, 0), ys = gemm_cut(&y, n, last, o);
+
+        self->loops->multiply(&ys, &xs, &ws, bias && k == 0 ? bias + o : NULL, length, k > 0);
+    }
+}
+
+/* All samples and outputs. With a small weight each thread takes some samples, otherwise some rows
+   of the weight. */
+static void gemm_multiply(const gemm *self, const co_call *call, const gemm_rows *x, int64_t k,
+                          int64_t length)
+{
+    const gemm_size size = gemm_measure(call);
+    const int64_t chunks = gemm_divide_up(size.out, GEMM_OUTPUTS);
+    const int parts = size.out * length <= GEMM_SMALL ? self->threads : 1;
 
     CO_PARALLEL_FOR(self->threads)
-    for (int64_t o = 0; o < size.out; o += GEMM_OUTPUTS) {
-        const int64_t end = gemm_least(o + GEMM_OUTPUTS, size.out);
-        const gemm_rows ws = gemm_cut(&w, o, end, k);
+    for (int64_t i = 0; i < parts * chunks; i++) {
+        const co_range rows = co_parallel_part(size.n, (int)(i / chunks), parts);
 
-        for (int64_t n = 0; n < size.n; n += GEMM_SAMPLES) {
-            const int64_t last = gemm_least(n + GEMM_SAMPLES, size.n);
-            const gemm_rows xs = gemm_cut(x, n, last, 0), ys = gemm_cut(&y, n, last, o);
-
-            self->loops->multiply(&ys, &xs, &ws, bias && k == 0 ? bias + o : NULL, length, k > 0);
-        }
+        gemm_multiply_piece(self, call, x, &rows, i % chunks * GEMM_OUTPUTS, k, length);
     }
 }
 
@@ -178,142 +196,191 @@ static int64_t gemm_begin(const gemm_parts *all, int64_t part)
     return all->n * part / all->parts;
 }
 
-/* dw (+)= dy' x for some panels of x. */
-static void gemm_add_weight(const gemm *self, const gemm_rows *dw, const float *number,
-                            const float *panel, int64_t panels, const gemm_size *size, bool add)
+/* A backward pass and its arrays in scratch. */
+typedef struct gemm_pass {
+    const gemm *self;
+    const co_call *call;
+    gemm_size size;
+    gemm_parts outputs, samples;
+    const gemm_backward_from *in;
+    float *by_outputs; /* dy: (part, n, outputs of the part) */
+    float *by_samples; /* dy: (group of GEMM_DEPTH outputs, part, output, samples of the part) */
+    float *panel;      /* of x */
+    bool accumulate;
+} gemm_pass;
+
+static void gemm_transpose_outputs(const gemm_pass *p, int64_t part)
 {
-    const gemm_parts parts = gemm_split(self, size->out);
-    const int64_t width = self->loops->width;
+    const int64_t begin = gemm_begin(&p->outputs, part), end = gemm_begin(&p->outputs, part + 1);
+    float *to = p->by_outputs + begin * p->size.n;
 
-    CO_PARALLEL_FOR(self->threads)
-    for (int64_t p = 0; p < parts.parts; p++) {
-        const int64_t begin = gemm_begin(&parts, p);
-
-        for (int64_t j = 0; j < panels; j++) {
-            const gemm_rows to = gemm_cut(dw, begin, gemm_begin(&parts, p + 1), j * width);
-
-            self->loops->add_up(&to, gemm_least(width, size->in - j * width),
-                                number + begin * size->n, panel + j * width * size->n, size->n,
-                                add);
-        }
-    }
+    for (int64_t n = 0; n < p->size.n; n++)
+        for (int64_t o = begin; o < end; o++)
+            *to++ = p->in->dy[n * p->size.out + o];
 }
 
-static void gemm_find_weight(const gemm *self, const co_call *call, const gemm_backward_from *in,
-                             float *number, float *panel, bool accumulate)
+static void gemm_transpose_samples(const gemm_pass *p, int64_t part)
 {
-    const gemm_size size = gemm_measure(call);
-    const gemm_parts parts = gemm_split(self, size.out);
-    const gemm_rows x = {(float *)in->x, size.n, size.in};
-    const gemm_rows dw = {call->grad_param[0].data, size.out, size.in};
-    const float *dy = in->dy;
-    const int64_t width = self->loops->width, group = gemm_group(self, &size) * width;
-    float *to = number;
+    const int64_t begin = gemm_begin(&p->samples, part), end = gemm_begin(&p->samples, part + 1);
 
-    for (int64_t p = 0; p < parts.parts; p++) { /* (part, n, rows of the part) */
-        const int64_t begin = gemm_begin(&parts, p), end = gemm_begin(&parts, p + 1);
+    for (int64_t first = 0; first < p->size.out; first += GEMM_DEPTH) {
+        const int64_t last = gemm_least(first + GEMM_DEPTH, p->size.out);
+        float *to = p->by_samples + first * p->size.n + begin * (last - first);
 
-        for (int64_t n = 0; n < size.n; n++)
-            for (int64_t o = begin; o < end; o++)
-                *to++ = dy[n * size.out + o];
-    }
-    for (int64_t k = 0; k < size.in; k += group) {
-        const gemm_size rest = {size.n, size.out, size.in - k};
-        const int64_t panels = gemm_divide_up(gemm_least(group, rest.in), width);
-        const gemm_rows some = gemm_cut(&dw, 0, size.out, k);
-
-        CO_PARALLEL_FOR(self->threads)
-        for (int64_t j = 0; j < panels; j++) {
-            const gemm_rows from = gemm_cut(&x, 0, size.n, k + j * width);
-
-            self->loops->pack(panel + j * width * size.n, &from,
-                              gemm_least(width, rest.in - j * width));
-        }
-        gemm_add_weight(self, &some, number, panel, panels, &rest, accumulate);
-    }
-}
-
-/* dx (+)= dy w for the columns of one panel, with rows [first, end) of w. */
-static void gemm_add_input(const gemm *self, const co_call *call, const float *number, float *panel,
-                           int64_t first, int64_t end, int64_t k)
-{
-    const gemm_size size = gemm_measure(call);
-    const gemm_parts parts = gemm_split(self, size.n);
-    const gemm_rows w = {call->param[0].data, size.out, size.in};
-    const gemm_rows dx = {call->grad_in[0]->data, size.n, size.in};
-    const gemm_rows from = gemm_cut(&w, first, end, k);
-    const int64_t columns = gemm_least(self->loops->width, size.in - k);
-
-    self->loops->pack(panel, &from, columns);
-    for (int64_t p = 0; p < parts.parts; p++) {
-        const int64_t begin = gemm_begin(&parts, p);
-        const gemm_rows to = gemm_cut(&dx, begin, gemm_begin(&parts, p + 1), k);
-
-        self->loops->add_up(&to, columns, number + first * size.n + begin * (end - first), panel,
-                            end - first, first > 0);
-    }
-}
-
-/* Transpose columns of dy: (part, column, samples of the part). Returns the end of the output. */
-static float *gemm_transpose(float *to, const float *dy, int64_t columns, const gemm_size *size,
-                             const gemm_parts *parts)
-{
-    for (int64_t p = 0; p < parts->parts; p++) {
-        const int64_t begin = gemm_begin(parts, p), end = gemm_begin(parts, p + 1);
-
-        for (int64_t o = 0; o < columns; o++)
+        for (int64_t o = first; o < last; o++)
             for (int64_t n = begin; n < end; n++)
-                *to++ = dy[n * size->out + o];
+                *to++ = p->in->dy[n * p->size.out + o];
     }
-    return to;
 }
 
-static void gemm_find_input(const gemm *self, const co_call *call, const gemm_backward_from *in,
-                            float *number, float *panel)
+/* Thread `t`'s share of transposing dy and of packing `panels` panels of x from column `k`. */
+static void gemm_prepare(const gemm_pass *p, int t, int64_t k, int64_t panels)
 {
-    const gemm_size size = gemm_measure(call);
-    const gemm_parts parts = gemm_split(self, size.n);
-    const float *dy = in->dy;
-    const int64_t width = self->loops->width, panels = gemm_divide_up(size.in, width);
-    float *to = number;
+    const gemm_rows x = {(float *)p->in->x, p->size.n, p->size.in};
+    const int threads = p->self->threads, width = p->self->loops->width;
+    const co_range mine = co_parallel_part(panels, t, threads);
+    const co_range outputs = co_parallel_part(p->outputs.parts, t, threads);
+    const co_range samples = co_parallel_part(p->samples.parts, t, threads);
 
-    for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
-        to =
-            gemm_transpose(to, dy + first, gemm_least(GEMM_DEPTH, size.out - first), &size, &parts);
-    CO_PARALLEL_FOR(self->threads)
-    for (int t = 0; t < self->threads; t++)
-        for (int64_t first = 0; first < size.out; first += GEMM_DEPTH)
-            for (int64_t j = panels * t / self->threads; j < panels * (t + 1) / self->threads; j++)
-                gemm_add_input(self, call, number, panel + t * GEMM_DEPTH * width, first,
-                               gemm_least(first + GEMM_DEPTH, size.out), j * width);
+    for (int64_t part = outputs.begin; k == 0 && part < outputs.end; part++)
+        gemm_transpose_outputs(p, part);
+    for (int64_t part = samples.begin; k == 0 && p->call->grad_in[0] && part < samples.end; part++)
+        gemm_transpose_samples(p, part);
+    for (int64_t j = mine.begin; j < mine.end; j++) {
+        const gemm_rows from = gemm_cut(&x, 0, p->size.n, k + j * width);
+
+        p->self->loops->pack(p->panel + j * width * p->size.n, &from,
+                             gemm_least(width, p->size.in - k - j * width));
+    }
 }
 
-static void gemm_find_bias(const co_call *call, const float *dy, bool accumulate)
+/* dw (+)= dy' x for the rows in `parts` and panels `some` of x, which start at column `k`. */
+static void gemm_add_weight(const gemm_pass *p, const co_range *parts, const co_range *some,
+                            int64_t k)
 {
-    const gemm_size size = gemm_measure(call);
-    float *db = call->grad_param[1].data;
+    const gemm_rows dw = {p->call->grad_param[0].data, p->size.out, p->size.in};
+    const int64_t width = p->self->loops->width;
 
-    if (!accumulate)
-        memset(db, 0, call->grad_param[1].bytes);
-    for (int64_t n = 0; n < size.n; n++, dy += size.out)
-        for (int64_t o = 0; o < size.out; o++)
+    for (int64_t part = parts->begin; part < parts->end; part++) {
+        const int64_t begin = gemm_begin(&p->outputs, part);
+
+        for (int64_t j = some->begin; j < some->end; j++) {
+            const gemm_rows to =
+                gemm_cut(&dw, begin, gemm_begin(&p->outputs, part + 1), k + j * width);
+
+            p->self->loops->add_up(&to, gemm_least(width, p->size.in - k - j * width),
+                                   p->by_outputs + begin * p->size.n,
+                                   p->panel + j * width * p->size.n, p->size.n, p->accumulate);
+        }
+    }
+}
+
+/* dx (+)= dy w for the columns of one panel and the samples in `parts`, with rows [first, end) of
+   w. */
+static void gemm_add_input(const gemm_pass *p, float *panel, const co_range *parts, int64_t first,
+                           int64_t end, int64_t k)
+{
+    const gemm_rows w = {p->call->param[0].data, p->size.out, p->size.in};
+    const gemm_rows dx = {p->call->grad_in[0]->data, p->size.n, p->size.in};
+    const gemm_rows from = gemm_cut(&w, first, end, k);
+    const int64_t columns = gemm_least(p->self->loops->width, p->size.in - k);
+
+    p->self->loops->pack(panel, &from, columns);
+    for (int64_t part = parts->begin; part < parts->end; part++) {
+        const int64_t begin = gemm_begin(&p->samples, part);
+        const gemm_rows to = gemm_cut(&dx, begin, gemm_begin(&p->samples, part + 1), k);
+
+        p->self->loops->add_up(&to, columns,
+                               p->by_samples + first * p->size.n + begin * (end - first), panel,
+                               end - first, first > 0);
+    }
+}
+
+/* dx for the samples in `parts` and the panels `some`, in thread `t`. */
+static void gemm_find_input(const gemm_pass *p, const co_range *parts, const co_range *some, int t)
+{
+    const int64_t width = p->self->loops->width;
+
+    for (int64_t first = 0; first < p->size.out; first += GEMM_DEPTH)
+        for (int64_t j = some->begin; j < some->end; j++)
+            gemm_add_input(p, cpu_own_scratch(p->call, t), parts, first,
+                           gemm_least(first + GEMM_DEPTH, p->size.out), j * width);
+}
+
+/* Thread `t`'s share of the products. With a small weight it computes dx for its samples, and dw
+   for the columns that it packed itself; otherwise rows of dw and columns of dx. */
+static void gemm_share(const gemm_pass *p, int t, int64_t k, int64_t panels, bool last)
+{
+    const int threads = p->self->threads;
+    const int64_t all_panels = gemm_divide_up(p->size.in, p->self->loops->width);
+    const bool small = p->size.out * p->size.in <= GEMM_SMALL;
+    const co_range all = {0, p->outputs.parts}, each = {0, p->samples.parts};
+    const co_range whole = {0, panels}, columns = {0, all_panels};
+    const co_range outputs = co_parallel_part(p->outputs.parts, t, threads);
+    const co_range samples = co_parallel_part(p->samples.parts, t, threads);
+    const co_range mine = co_parallel_part(panels, t, threads);
+    const co_range mine_of_all = co_parallel_part(all_panels, t, threads);
+
+    if (small)
+        gemm_add_weight(p, &all, &mine, k);
+    else
+        gemm_add_weight(p, &outputs, &whole, k);
+    if (!last || !p->call->grad_in[0])
+        return;
+    if (small)
+        gemm_find_input(p, &samples, &columns, t);
+    else
+        gemm_find_input(p, &each, &mine_of_all, t);
+}
+
+static void gemm_find_bias(const gemm_pass *p)
+{
+    float *db = p->call->grad_param[1].data;
+    const float *dy = p->in->dy;
+
+    if (!p->accumulate)
+        memset(db, 0, p->call->grad_param[1].bytes);
+    for (int64_t n = 0; n < p->size.n; n++, dy += p->size.out)
+        for (int64_t o = 0; o < p->size.out; o++)
             db[o] += dy[o];
+}
+
+/* As many panels of x at a time as stay in a cache. */
+static void gemm_run(const gemm_pass *p)
+{
+    const int64_t width = p->self->loops->width, group = gemm_group(p->self, &p->size) * width;
+    const int threads = p->self->threads;
+
+    for (int64_t k = 0; k < p->size.in; k += group) {
+        const int64_t panels = gemm_divide_up(gemm_least(group, p->size.in - k), width);
+        const bool last = k + group >= p->size.in;
+
+        CO_PARALLEL_FOR(threads)
+        for (int t = 0; t < threads; t++)
+            gemm_prepare(p, t, k, panels);
+        CO_PARALLEL_FOR(threads)
+        for (int t = 0; t < threads; t++)
+            gemm_share(p, t, k, panels, last);
+    }
 }
 
 void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_from *in, void *room,
                    bool accumulate)
 {
-    const gemm_size size = gemm_measure(call);
-    const int64_t width = self->loops->width;
-    float *number = room;
-    float *panel = number + gemm_divide_up(size.n * size.out, width) * width;
-    float *weight = panel + gemm_group(self, &size) * width * size.n;
+    gemm_pass pass = {.self = self,
+                      .call = call,
+                      .size = gemm_measure(call),
+                      .in = in,
+                      .by_outputs = room,
+                      .accumulate = accumulate};
 
-    gemm_find_weight(self, call, in, number, panel, accumulate);
+    pass.outputs = gemm_split(self, pass.size.out);
+    pass.samples = gemm_split(self, pass.size.n);
+    pass.by_samples = pass.by_outputs + gemm_numbers(self, &pass.size);
+    pass.panel = pass.by_samples + gemm_numbers(self, &pass.size);
     if (call->n_param > 1)
-        gemm_find_bias(call, in->dy, accumulate);
-    if (call->grad_in[0])
-        gemm_find_input(self, call, in, number, weight);
+        gemm_find_bias(&pass);
+    gemm_run(&pass);
 }
 
 /* --- the kernel --- */

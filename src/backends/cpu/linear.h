@@ -22,8 +22,8 @@ typedef struct gemm_backward_from {
 
 /* Choose loops that this CPU can run. If there are none, loops is NULL and the result false. */
 bool gemm_choose(gemm *self, const co_call *call);
-/* Size of the scratch memory `room` for gemm_backward. */
-size_t gemm_backward_bytes(const gemm *self, const co_call *call);
+/* Of the room for the backward pass. */
+size_t gemm_backward_bytes(const gemm *self, co_call *call);
 void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_from *in, void *room,
                    bool accumulate);
 

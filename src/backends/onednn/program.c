@@ -13,6 +13,7 @@
 /* Products that take one core some 30 microseconds; an element that is only read and written counts
    as much as PROGRAM_ELEMENT_WORK of them. */
 #define PROGRAM_SMALL_WORK   (1 << 21)
+#define PROGRAM_SMALL_LINEAR (1 << 19) /* of linear layers */
 #define PROGRAM_ELEMENT_WORK 16
 
 static bool program_is_small(const co_call *call)
@@ -20,8 +21,9 @@ static bool program_is_small(const co_call *call)
     const co_shape *weight = &call->param[0].shape;
     const bool products = call->n_param > 0 && weight->ndim > 1;
     const int64_t each = products ? co_shape_count(weight) / weight->dim[0] : PROGRAM_ELEMENT_WORK;
+    const int64_t most = products && weight->ndim == 2 ? PROGRAM_SMALL_LINEAR : PROGRAM_SMALL_WORK;
 
-    return co_shape_count(&call->out[0]->shape) < PROGRAM_SMALL_WORK / each;
+    return co_shape_count(&call->out[0]->shape) < most / each;
 }
 
 co_status onednn_begin(co_call *call)

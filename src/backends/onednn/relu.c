@@ -34,6 +34,7 @@ static co_status relu_plan_backward(co_call *call)
 
     if (!call->grad_in[0])
         return CO_OK;
+    (void)onednn_use_threads(call);
     /* The incoming gradient keeps its layout where possible: then dx can share its memory. */
     onednn_like(call->grad_in[0], onednn_same(dy.md, y.md) ? call->grad_out[0] : call->out[0]);
     dx = onednn_tensor(self, call->grad_in[0]);

@@ -76,9 +76,11 @@ typedef struct lanes_loops {
     void (*correlate)(float *y, const float *x, const float *weight, const float *bias,
                       const lanes_window *window);
     /* sum[o][c][i][j] += sum_{u,v} dy[o][u][v] x[c][u + i][v + j], for each lane; and
-       bias_sum[o] += sum_{u,v} dy[o][u][v] */
+       bias_sum[o] += sum_{u,v} dy[o][u][v]; for output channels [begin, end), where begin is a
+       multiple of weight_channels, and end too unless it is the number of channels. */
     void (*correlate_weight)(float *sum, float *bias_sum, const float *dy, const float *x,
-                             const lanes_window *window);
+                             const lanes_window *window, int64_t begin, int64_t end);
+    int64_t (*weight_channels)(const lanes_window *window);
     /* Like correlate, for windows that lanes_winograd_pays accepts. wino_weight computes the
        transformed weight, (64, lanes_winograd_stride); `room`: scratch of wino_room floats. */
     void (*wino_weight)(float *to, const float *weight, const lanes_window *window);

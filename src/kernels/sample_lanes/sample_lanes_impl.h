@@ -273,16 +273,21 @@ static void lanes_sum(float *sum, const float *x, int64_t n)
     simd_store(sum, a + b);
 }
 
-static void lanes_correlate_weight(float *sum, float *bias_sum, const float *dy, const float *x,
-                                   const lanes_window *s)
+static int64_t lanes_weight_channels(const lanes_window *s)
 {
-    const int64_t part_o = lanes_part(s->o, LANES_TILE_O), plane = s->oh * s->ow * LANES;
+    return lanes_part(s->o, LANES_TILE_O);
+}
+
+static void lanes_correlate_weight(float *sum, float *bias_sum, const float *dy, const float *x,
+                                   const lanes_window *s, int64_t begin, int64_t last)
+{
+    const int64_t part_o = lanes_weight_channels(s), plane = s->oh * s->ow * LANES;
     const int64_t row_bytes = part_o * s->ow * LANES * (int64_t)sizeof(float);
     const int64_t fit = LANES_PASS_BYTES / row_bytes, rows = lanes_part(s->oh, fit > 1 ? fit : 1);
     const int64_t taps = s->c * s->kh * s->kw;
 
-    for (int64_t o = 0; o < s->o; o += part_o) {
-        const int64_t no = s->o - o < part_o ? s->o - o : part_o;
+    for (int64_t o = begin; o < last; o += part_o) {
+        const int64_t no = last - o < part_o ? last - o : part_o;
 
         for (int64_t u = 0; u < s->oh; u += rows) {
             const int64_t end = u + rows < s->oh ? u + rows : s->oh;
@@ -392,6 +397,7 @@ const lanes_loops LANES_TABLE = {
     .unpack = lanes_unpack,
     .correlate = lanes_correlate,
     .correlate_weight = lanes_correlate_weight,
+    .weight_channels = lanes_weight_channels,
     .wino_weight = lanes_wino_weight,
     .wino_room = lanes_wino_room,
     .wino = lanes_wino,

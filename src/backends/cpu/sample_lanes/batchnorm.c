@@ -222,30 +222,38 @@ static co_status batchnorm_plan(co_call *call)
     return CO_OK;
 }
 
+static void batchnorm_forward_channel(const co_call *call, int64_t c)
+{
+    const batchnorm_size s = batchnorm_sizes(call);
+    const float *w = call->param[0].data, *bias = call->param[1].data;
+    batchnorm_stat *kept = call->workspace; /* (C) */
+    batchnorm_stat stat;
+    float scale;
+
+    if (call->over_ranks)
+        stat = kept[c];
+    else if (call->training)
+        stat = kept[c] = batchnorm_measure(call, c);
+    else
+        stat = batchnorm_recall(call, c);
+    scale = w[c] * stat.inv_std;
+    batchnorm_combine(call->out[0]->data, call->in[0]->data, scale, NULL, 0,
+                      bias[c] - scale * stat.mean, &s, c);
+}
+
 static co_status batchnorm_forward(co_call *call, const co_run *run)
 {
     const batchnorm_size s = batchnorm_sizes(call);
-    const float *x = call->in[0]->data, *w = call->param[0].data, *bias = call->param[1].data;
+    const int threads = sample_lanes_threads(call);
     batchnorm_stat *kept = call->workspace; /* (C) */
 
     if (call->over_ranks)
         CO_TRY(batchnorm_measure_ranks(kept, call, run));
     else if (call->training)
         *(double *)(kept + s.c) = (double)(s.n * s.plane);
-    for (int64_t c = 0; c < s.c; c++) {
-        batchnorm_stat stat;
-        float scale;
-
-        if (call->over_ranks)
-            stat = kept[c];
-        else if (call->training)
-            stat = kept[c] = batchnorm_measure(call, c);
-        else
-            stat = batchnorm_recall(call, c);
-        scale = w[c] * stat.inv_std;
-        batchnorm_combine(call->out[0]->data, x, scale, NULL, 0, bias[c] - scale * stat.mean, &s,
-                          c);
-    }
+    CO_PARALLEL_FOR(threads)
+    for (int64_t c = 0; c < s.c; c++)
+        batchnorm_forward_channel(call, c);
     return CO_OK;
 }
 
@@ -280,7 +288,7 @@ static const float *batchnorm_grad_out(const co_call *call)
         return sample_lanes_grad_out(call);
     if (!sample_lanes_is_blocked(dy))
         return dy->data;
-    lanes_choose()->unpack(call->scratch, dy->data, dy->shape.dim[0], sample_lanes_count(dy));
+    sample_lanes_unpack(call->scratch, dy, sample_lanes_threads(call));
     return call->scratch;
 }
 
@@ -339,19 +347,27 @@ static co_status batchnorm_backward_ranks(co_call *call, const co_run *run, cons
     return CO_OK;
 }
 
+static void batchnorm_backward_channel(const co_call *call, const co_run *run, const float *dy,
+                                       int64_t c)
+{
+    double sum[2];
+
+    batchnorm_sums(sum, call, run, dy, c);
+    if (call->grad_in[0])
+        batchnorm_grad_in(call, run, dy, sum, c);
+}
+
 static co_status batchnorm_backward(co_call *call, const co_run *run)
 {
+    const int64_t channels = call->over_ranks ? 0 : call->in[0]->shape.dim[1];
+    const int threads = sample_lanes_threads(call);
     const float *dy = batchnorm_grad_out(call);
 
     if (call->over_ranks)
         CO_TRY(batchnorm_backward_ranks(call, run, dy));
-    for (int64_t c = 0; !call->over_ranks && c < call->in[0]->shape.dim[1]; c++) {
-        double sum[2];
-
-        batchnorm_sums(sum, call, run, dy, c);
-        if (call->grad_in[0])
-            batchnorm_grad_in(call, run, dy, sum, c);
-    }
+    CO_PARALLEL_FOR(threads)
+    for (int64_t c = 0; c < channels; c++)
+        batchnorm_backward_channel(call, run, dy, c);
     if (call->grad_in[0] && sample_lanes_is_blocked(call->grad_in[0]))
         sample_lanes_clear_rest(call->grad_in[0]);
     return CO_OK;

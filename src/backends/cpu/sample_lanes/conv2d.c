@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"
 
 /* more channels do not stay in a cache */
@@ -16,19 +17,22 @@
 
 typedef struct conv2d {
     lanes_window forward, data;
-    /* Offsets in scratch during backward; 0 bytes if not needed. */
-    size_t dy_pad, x_pad, mirrored, sum, bias_sum;
+    int threads;
+    /* Offsets in scratch during backward, after dy in blocks. In forward a transformed weight is
+       at 0. */
+    size_t mirrored, sum, bias_sum, data_form;
+    /* Offsets in a thread's scratch, where padded planes of x, or in backward of dy, are at 0: in
+       forward wino_room and the rows of a band, in backward padded x, dy of a block, wino_room. */
+    size_t work, rows, x_pad, full, data_work;
     lanes_sparse sparse;
-    size_t sparse_room; /* 0: the sparse path cannot be used */
+    bool is_sparse; /* false: the sparse path cannot be used */
     /* With a fused max pooling: places of the maxima are in the workspace. */
     bool pooled, relu;
     lanes_pool pool;
-    size_t place;      /* in the workspace */
-    size_t rows, full; /* in scratch: rows of a band; during backward, dy of a block */
-    int64_t band;      /* rows of windows per pass */
-    /* Use Winograd's algorithm; in scratch: transformed weight, then wino_room. */
+    size_t place; /* in the workspace */
+    int64_t band; /* rows of windows per pass */
+    /* Use Winograd's algorithm, which needs a transformed weight and wino_room. */
     bool wino, wino_data;
-    size_t form, data_form;
 } conv2d;
 
 /* A first layer with so few channels is always faster here. */
@@ -124,15 +128,16 @@ static size_t conv2d_aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Bytes of a transformed weight; and including the scratch. */
+/* Bytes of a transformed weight; and of wino_room. */
 static size_t conv2d_form_bytes(const lanes_window *s)
 {
-    return (size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) * sizeof(float);
+    return conv2d_aligned((size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) *
+                          sizeof(float));
 }
 
-static size_t conv2d_wino_bytes(const lanes_window *s)
+static size_t conv2d_work_bytes(const lanes_window *s)
 {
-    return conv2d_form_bytes(s) + (size_t)lanes_choose()->wino_room(s) * sizeof(float);
+    return conv2d_aligned((size_t)lanes_choose()->wino_room(s) * sizeof(float));
 }
 
 /* Fuses maxpool, with a relu before or after it. */
@@ -167,25 +172,26 @@ static size_t conv2d_block_bytes(const lanes_window *s, int64_t rows)
 static co_status conv2d_plan(co_call *call)
 {
     conv2d *self = call->self;
+    size_t own;
 
     conv2d_describe(self, call);
     sample_lanes_block(call->out[0]);
+    self->threads = sample_lanes_threads(call);
     call->workspace_bytes = self->place = conv2d_aligned(sample_lanes_room(call->in[0]));
     self->wino = !call->direct_convolution && lanes_winograd_pays(&self->forward);
-    self->form = conv2d_aligned(conv2d_pad_bytes(&self->forward));
-    self->rows = self->form + (self->wino ? conv2d_wino_bytes(&self->forward) : 0);
-    call->scratch_bytes = self->rows;
+    self->work = conv2d_aligned(conv2d_pad_bytes(&self->forward));
+    self->rows = own = self->work + (self->wino ? conv2d_work_bytes(&self->forward) : 0);
     self->pooled = call->fused[0] != NULL;
-    if (!self->pooled)
-        return CO_OK;
-    self->relu = call->fused[1] != NULL;
-    self->pool =
-        sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
-                                   call->unfused_shape.dim, call->out[0]->shape.dim);
-    self->band = conv2d_band(self);
-    call->scratch_bytes +=
-        conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
-    if (call->training)
+    if (self->pooled) {
+        self->relu = call->fused[1] != NULL;
+        self->pool =
+            sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
+                                       call->unfused_shape.dim, call->out[0]->shape.dim);
+        self->band = conv2d_band(self);
+        own += conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
+    }
+    cpu_need_scratch(call, self->wino ? conv2d_form_bytes(&self->forward) : 0, own);
+    if (self->pooled && call->training)
         call->workspace_bytes += call->out[0]->bytes / sizeof(float);
     return CO_OK;
 }
@@ -195,28 +201,22 @@ static co_status conv2d_plan_backward(co_call *call)
     conv2d *self = call->self;
     const size_t lane_bytes = (size_t)lanes_choose()->lanes * sizeof(float);
     const size_t count = (size_t)co_shape_count(&call->param[0].shape);
-    size_t end;
 
-    self->dy_pad = conv2d_aligned(sample_lanes_room(call->grad_out[0]));
-    self->x_pad = self->dy_pad + conv2d_aligned(conv2d_pad_bytes(&self->data));
-    self->mirrored = self->x_pad + conv2d_aligned(conv2d_pad_bytes(&self->forward));
-    self->sum = self->mirrored + conv2d_aligned(count * sizeof(float));
-    self->bias_sum = self->sum + conv2d_aligned(count * lane_bytes);
-    self->full = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
-    end = self->full;
-    if (self->pooled)
-        end += conv2d_block_bytes(&self->forward, self->forward.oh);
     self->wino_data =
         call->grad_in[0] && !call->direct_convolution && lanes_winograd_pays(&self->data);
-    self->data_form = conv2d_aligned(end);
-    if (self->wino_data)
-        end = self->data_form + conv2d_wino_bytes(&self->data);
-    if (end > call->scratch_bytes)
-        call->scratch_bytes = end;
+    self->mirrored = conv2d_aligned(sample_lanes_room(call->grad_out[0]));
+    self->sum = self->mirrored + conv2d_aligned(count * sizeof(float));
+    self->bias_sum = self->sum + conv2d_aligned(count * lane_bytes);
+    self->data_form = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
+    self->x_pad = conv2d_aligned(conv2d_pad_bytes(&self->data));
+    self->full = self->x_pad + conv2d_aligned(conv2d_pad_bytes(&self->forward));
+    self->data_work = self->full;
+    if (self->pooled)
+        self->data_work += conv2d_aligned(conv2d_block_bytes(&self->forward, self->forward.oh));
+    cpu_need_scratch(call, self->data_form + (self->wino_data ? conv2d_form_bytes(&self->data) : 0),
+                     self->data_work + (self->wino_data ? conv2d_work_bytes(&self->data) : 0));
     sample_lanes_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
-    self->sparse_room = sample_lanes_sparse_room(&self->sparse, call);
-    if (self->dy_pad + self->sparse_room > call->scratch_bytes)
-        call->scratch_bytes = self->dy_pad + self->sparse_room;
+    self->is_sparse = sample_lanes_sparse_plan(&self->sparse, call, self->mirrored);
     if (call->grad_in[0])
         sample_lanes_block(call->grad_in[0]);
     return CO_OK;
@@ -240,27 +240,27 @@ static const float *conv2d_pad(float *room, const float *x, const lanes_window *
     return room;
 }
 
-/* The output rows of window `s`, for one block. */
-static void conv2d_correlate(float *y, const co_call *call, const float *x, const lanes_window *s)
+/* The output rows of window `s`, for one block; `own` is the thread's scratch. */
+static void conv2d_correlate(float *y, const co_call *call, char *own, const float *x,
+                             const lanes_window *s)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
-    char *form = (char *)call->scratch + self->form;
-    float *room = (float *)(void *)(form + conv2d_form_bytes(s));
 
     if (self->wino)
-        lanes->wino(y, room, x, (float *)(void *)form, bias, s);
+        lanes->wino(y, (float *)(void *)(own + self->work), x, call->scratch, bias, s);
     else
         lanes->correlate(y, x, call->param[0].data, bias, s);
 }
 
 /* One block: computes the rows that a band of windows needs, and pools them at once. */
-static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, const float *x)
+static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, char *own,
+                                  const float *x)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
-    float *rows = (float *)(void *)((char *)call->scratch + self->rows);
+    float *rows = (float *)(void *)(own + self->rows);
     const int64_t wide = self->pool.ow * lanes->lanes;
     lanes_window s = self->forward;
     lanes_pool pool = self->pool;
@@ -269,7 +269,7 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
         pool.oh = self->pool.oh - u < self->band ? self->pool.oh - u : self->band;
         s.oh = pool.h = (pool.oh - 1) * pool.sh + pool.kh;
         s.pad_h = self->forward.pad_h - u * pool.sh;
-        conv2d_correlate(rows, call, x, &s);
+        conv2d_correlate(rows, call, own, x, &s);
         for (int64_t o = 0; o < s.o; o++) {
             const int64_t at = (o * self->pool.oh + u) * wide;
             uint8_t *to = place ? place + at : NULL;
@@ -281,28 +281,36 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
     }
 }
 
+static void conv2d_forward_block(const co_call *call, char *own, int64_t b)
+{
+    const conv2d *self = call->self;
+    const int64_t step = sample_lanes_count(call->out[0]) * lanes_choose()->lanes;
+    const float *x = sample_lanes_read_block(call->in[0], call->workspace, b);
+    const float *from = conv2d_pad((float *)(void *)own, x, &self->forward);
+    float *y = (float *)call->out[0]->data + b * step;
+    uint8_t *place = NULL;
+
+    if (call->training)
+        place = (uint8_t *)call->workspace + self->place + b * step;
+    if (self->pooled)
+        conv2d_forward_pooled(y, place, call, own, from);
+    else
+        conv2d_correlate(y, call, own, from, &self->forward);
+}
+
 static co_status conv2d_forward(co_call *call, const co_run *run)
 {
     const conv2d *self = call->self;
-    const lanes_window *s = &self->forward;
-    const lanes_loops *lanes = lanes_choose();
-    const float *x = sample_lanes_read(call->in[0], call->workspace);
-    const int64_t step = sample_lanes_count(call->out[0]) * lanes->lanes;
-    float *y = call->out[0]->data;
-    uint8_t *place = call->training ? (uint8_t *)call->workspace + self->place : NULL;
 
     (void)run;
     if (self->wino)
-        lanes->wino_weight((float *)(void *)((char *)call->scratch + self->form),
-                           call->param[0].data, s);
-    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        const float *from = conv2d_pad(call->scratch, x, s);
+        lanes_choose()->wino_weight(call->scratch, call->param[0].data, &self->forward);
+    CO_PARALLEL_FOR(self->threads)
+    for (int t = 0; t < self->threads; t++) {
+        const co_range part = co_parallel_part(sample_lanes_blocks(call->in[0]), t, self->threads);
 
-        if (self->pooled)
-            conv2d_forward_pooled(y + b * step, place ? place + b * step : NULL, call, from);
-        else
-            conv2d_correlate(y + b * step, call, from, s);
-        x += s->c * s->h * s->w * lanes->lanes;
+        for (int64_t b = part.begin; b < part.end; b++)
+            conv2d_forward_block(call, cpu_own_scratch(call, t), b);
     }
     return CO_OK;
 }
@@ -318,44 +326,46 @@ static void conv2d_mirror(float *to, const float *weight, const lanes_window *s)
                 to[(c * s->o + o) * taps + taps - 1 - t] = *weight++;
 }
 
-static void conv2d_backward_data(float *dx, const co_call *call, const float *dy)
+static void conv2d_backward_data(float *dx, const co_call *call, char *own, const float *dy)
 {
     const conv2d *self = call->self;
     char *scratch = call->scratch;
-    const float *from = conv2d_pad((float *)(void *)(scratch + self->dy_pad), dy, &self->data);
-    char *form = scratch + self->data_form;
-    float *room = (float *)(void *)(form + conv2d_form_bytes(&self->data));
+    const float *from = conv2d_pad((float *)(void *)own, dy, &self->data);
 
     if (self->wino_data)
-        lanes_choose()->wino(dx, room, from, (float *)(void *)form, NULL, &self->data);
+        lanes_choose()->wino(dx, (float *)(void *)(own + self->data_work), from,
+                             (float *)(void *)(scratch + self->data_form), NULL, &self->data);
     else
         lanes_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
                                   &self->data);
 }
 
-static void conv2d_backward_weight(const co_call *call, const float *x, const float *dy)
+static void conv2d_backward_weight(const co_call *call, char *own, const float *x, const float *dy,
+                                   const co_range *part)
 {
     const conv2d *self = call->self;
     char *scratch = call->scratch;
-    const float *from = conv2d_pad((float *)(void *)(scratch + self->x_pad), x, &self->forward);
+    const float *from = conv2d_pad((float *)(void *)(own + self->x_pad), x, &self->forward);
 
     lanes_choose()->correlate_weight((float *)(void *)(scratch + self->sum),
                                      (float *)(void *)(scratch + self->bias_sum), dy, from,
-                                     &self->forward);
+                                     &self->forward, part->begin, part->end);
 }
 
-/* Block `b` of the gradient of the convolution's own output, before pooling. */
-static const float *conv2d_unpool(const co_call *call, const sample_lanes_grad *dy, int64_t b)
+/* Block `b` of the gradient of the convolution's own output, before pooling; at least the channels
+   in `part`. */
+static const float *conv2d_unpool(const co_call *call, char *own, const sample_lanes_grad *dy,
+                                  int64_t b, const co_range *part)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
     const int64_t plane = self->forward.oh * self->forward.ow * lanes->lanes;
     const int64_t pooled = self->pool.oh * self->pool.ow * lanes->lanes;
-    float *full = (float *)(void *)((char *)call->scratch + self->full);
+    float *full = (float *)(void *)(own + self->full);
 
     if (!self->pooled)
         return dy->value + b * self->forward.o * plane;
-    for (int64_t o = 0; o < self->forward.o; o++) {
+    for (int64_t o = part->begin; o < part->end; o++) {
         const int64_t at = (b * self->forward.o + o) * pooled;
 
         lanes->maxpool_gradient(full + o * plane, dy->place + at, dy->value + at, &self->pool);
@@ -363,36 +373,65 @@ static const float *conv2d_unpool(const co_call *call, const sample_lanes_grad *
     return full;
 }
 
-/* Uses all of dy, block by block. Sums over the batch stay in lanes until the end. */
-static void conv2d_backward_full(const co_call *call, const float *x, const sample_lanes_grad *dy,
-                                 const co_run *run)
+/* Output channels whose weights are thread `t`'s: whole tiles. */
+static co_range conv2d_channels(const conv2d *self, int t)
+{
+    const int64_t n = self->forward.o, tile = lanes_choose()->weight_channels(&self->forward);
+    const co_range part = co_parallel_part((n + tile - 1) / tile, t, self->threads);
+
+    return (co_range){part.begin * tile < n ? part.begin * tile : n,
+                      part.end * tile < n ? part.end * tile : n};
+}
+
+/* Uses all of dy, block by block: dx for the thread's blocks, and dw over all blocks for its
+   channels. Sums over the batch stay in lanes until the end. */
+static void conv2d_backward_part(const co_call *call, const float *x, const sample_lanes_grad *dy,
+                                 const co_run *run, int t)
 {
     const conv2d *self = call->self;
     const lanes_window *s = &self->forward;
     const lanes_loops *lanes = lanes_choose();
-    const int64_t count = co_shape_count(&call->param[0].shape);
+    const int64_t blocks = sample_lanes_blocks(call->in[0]);
     const int64_t step = s->c * s->h * s->w * lanes->lanes;
-    char *scratch = call->scratch;
-    float *sum = (float *)(void *)(scratch + self->sum);
-    float *bias_sum = (float *)(void *)(scratch + self->bias_sum);
+    const int64_t taps = s->c * s->kh * s->kw;
+    const co_range mine = co_parallel_part(blocks, t, self->threads);
+    const co_range all = {0, s->o}, part = conv2d_channels(self, t);
+    const int64_t n = part.end - part.begin;
+    char *scratch = call->scratch, *own = cpu_own_scratch(call, t);
+    float *sum = (float *)(void *)(scratch + self->sum) + part.begin * taps * lanes->lanes;
+    float *bias_sum = (float *)(void *)(scratch + self->bias_sum) + part.begin * lanes->lanes;
 
-    memset(sum, 0, (size_t)(count * lanes->lanes) * sizeof(float));
-    memset(bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
-    if (call->grad_in[0])
-        conv2d_mirror((float *)(void *)(scratch + self->mirrored), call->param[0].data, s);
-    if (self->wino_data)
-        lanes->wino_weight((float *)(void *)(scratch + self->data_form),
-                           (float *)(void *)(scratch + self->mirrored), &self->data);
-    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        const float *block = conv2d_unpool(call, dy, b);
+    memset(sum, 0, (size_t)(n * taps * lanes->lanes) * sizeof(float));
+    memset(bias_sum, 0, (size_t)(n * lanes->lanes) * sizeof(float));
+    for (int64_t b = 0; b < blocks; b++) {
+        const bool data = call->grad_in[0] && b >= mine.begin && b < mine.end;
+        const float *block = conv2d_unpool(call, own, dy, b, data ? &all : &part);
 
-        if (call->grad_in[0])
-            conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, block);
-        conv2d_backward_weight(call, x + b * step, block);
+        if (data)
+            conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, own, block);
+        if (n > 0)
+            conv2d_backward_weight(call, own, x + b * step, block, &part);
     }
-    lanes->reduce(call->grad_param[0].data, sum, count, run->accumulate);
+    lanes->reduce((float *)call->grad_param[0].data + part.begin * taps, sum, n * taps,
+                  run->accumulate);
     if (call->n_param > 1)
-        lanes->reduce(call->grad_param[1].data, bias_sum, s->o, run->accumulate);
+        lanes->reduce((float *)call->grad_param[1].data + part.begin, bias_sum, n, run->accumulate);
+}
+
+static void conv2d_backward_full(const co_call *call, const float *x, const sample_lanes_grad *dy,
+                                 const co_run *run)
+{
+    const conv2d *self = call->self;
+    float *mirrored = (float *)(void *)((char *)call->scratch + self->mirrored);
+
+    if (call->grad_in[0])
+        conv2d_mirror(mirrored, call->param[0].data, &self->forward);
+    if (self->wino_data)
+        lanes_choose()->wino_weight((float *)(void *)((char *)call->scratch + self->data_form),
+                                    mirrored, &self->data);
+    CO_PARALLEL_FOR(self->threads)
+    for (int t = 0; t < self->threads; t++)
+        conv2d_backward_part(call, x, dy, run, t);
 }
 
 static co_status conv2d_backward(co_call *call, const co_run *run)
@@ -403,8 +442,9 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
     const float *x = sample_lanes_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
     char *scratch = call->scratch;
 
-    if (self->sparse_room && sample_lanes_sparse_pays(&self->sparse, call, &dy))
-        sample_lanes_sparse_backward(&self->sparse, call, x, &dy, scratch + self->dy_pad, run);
+    if (self->is_sparse && sample_lanes_sparse_pays(&self->sparse, call, &dy))
+        sample_lanes_sparse_backward(&self->sparse, call, x, &dy, scratch + self->mirrored,
+                                     self->threads, run);
     else
         conv2d_backward_full(call, x, &dy, run);
     return CO_OK;

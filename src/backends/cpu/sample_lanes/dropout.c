@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"
 
 /* Adjacent elements of a sample that share a random number. */
@@ -42,26 +43,16 @@ static size_t dropout_mark_bytes(const co_call *call)
     return (size_t)dropout_draws(call) * LANES_MOST * sizeof(int32_t);
 }
 
-/* Scratch: marks in lanes; then marks in plain layout, or an incoming gradient. */
+/* Scratch per thread: marks in lanes; for the plain layout, also marks in that. */
 static co_status dropout_plan(co_call *call)
 {
-    call->scratch_bytes = dropout_mark_bytes(call);
-    if (!dropout_is_plain(call))
-        return sample_lanes_plan_alike(call);
-    call->scratch_bytes *= 2;
-    return CO_OK;
+    call->thread_scratch_bytes = dropout_mark_bytes(call) * (dropout_is_plain(call) ? 2 : 1);
+    return dropout_is_plain(call) ? CO_OK : sample_lanes_plan_alike(call);
 }
 
 static co_status dropout_plan_backward(co_call *call)
 {
-    const size_t bytes = dropout_mark_bytes(call) + sample_lanes_room(call->grad_out[0]);
-
-    if (dropout_gradient_is_plain(call))
-        return CO_OK;
-    CO_TRY(sample_lanes_plan_backward_alike(call));
-    if (bytes > call->scratch_bytes)
-        call->scratch_bytes = bytes;
-    return CO_OK;
+    return dropout_gradient_is_plain(call) ? CO_OK : sample_lanes_plan_backward_alike(call);
 }
 
 /* drop (draws, lanes): marks what the samples of this block lose. Only 24 bits of a random number
@@ -79,49 +70,59 @@ static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, 
                          dropout_draws(call));
 }
 
-static void dropout_apply(float *y, const float *x, const co_call *call, const co_run *run)
+/* `drop` is room for the marks. */
+static void dropout_apply_block(float *y, const float *x, int32_t *drop, const co_call *call,
+                                const co_run *run, int64_t b)
 {
     const co_dropout_attr *a = call->attr;
     const lanes_loops *lanes = lanes_choose();
     const int64_t draws = dropout_draws(call), span = dropout_span(call);
-    const float scale = (float)(1 / (1 - a->p));
-    int32_t *drop = call->scratch;
 
-    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        dropout_mark(drop, call, run, b);
-        for (int64_t e = 0; e < draws; e++) {
-            const int64_t at = (b * draws + e) * span * lanes->lanes;
+    dropout_mark(drop, call, run, b);
+    for (int64_t e = 0; e < draws; e++) {
+        const int64_t at = (b * draws + e) * span * lanes->lanes;
 
-            lanes->drop(y + at, x + at, drop + e * lanes->lanes, scale, span);
-        }
+        lanes->drop(y + at, x + at, drop + e * lanes->lanes, (float)(1 / (1 - a->p)), span);
     }
 }
 
 /* The same for the plain layout. */
-static void dropout_apply_plain(float *y, const float *x, const co_call *call, const co_run *run)
+static void dropout_apply_rows(float *y, const float *x, int32_t *drop, const co_call *call,
+                               const co_run *run, int64_t b)
 {
     const co_dropout_attr *a = call->attr;
     const lanes_loops *lanes = lanes_choose();
-    const int64_t draws = dropout_draws(call), n = call->in[0]->shape.dim[0];
-    const float scale = (float)(1 / (1 - a->p));
-    int32_t *drop = call->scratch, *plain = drop + draws * LANES_MOST;
+    const int64_t draws = dropout_draws(call), left = call->in[0]->shape.dim[0] - b * lanes->lanes;
+    const int64_t rows = left < lanes->lanes ? left : lanes->lanes, at = b * lanes->lanes * draws;
+    int32_t *plain = drop + draws * LANES_MOST;
 
-    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        const int64_t left = n - b * lanes->lanes, rows = left < lanes->lanes ? left : lanes->lanes;
-        const int64_t at = b * lanes->lanes * draws;
+    dropout_mark(drop, call, run, b);
+    lanes->unpack((float *)(void *)plain, (float *)(void *)drop, rows, draws);
+    lanes->drop_each(y + at, x + at, plain, (float)(1 / (1 - a->p)), rows * draws);
+}
 
-        dropout_mark(drop, call, run, b);
-        lanes->unpack((float *)(void *)plain, (float *)(void *)drop, rows, draws);
-        lanes->drop_each(y + at, x + at, plain, scale, rows * draws);
+static void dropout_apply(float *y, const float *x, const co_call *call, const co_run *run,
+                          bool rows)
+{
+    const int threads = sample_lanes_threads(call);
+
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range part = co_parallel_part(sample_lanes_blocks(call->in[0]), t, threads);
+        int32_t *drop = cpu_own_scratch(call, t);
+
+        for (int64_t b = part.begin; b < part.end; b++)
+            if (rows)
+                dropout_apply_rows(y, x, drop, call, run, b);
+            else
+                dropout_apply_block(y, x, drop, call, run, b);
     }
 }
 
 static co_status dropout_forward(co_call *call, const co_run *run)
 {
-    if (call->training && dropout_is_plain(call))
-        dropout_apply_plain(call->out[0]->data, call->in[0]->data, call, run);
-    else if (call->training)
-        dropout_apply(call->out[0]->data, call->in[0]->data, call, run);
+    if (call->training)
+        dropout_apply(call->out[0]->data, call->in[0]->data, call, run, dropout_is_plain(call));
     else
         memmove(call->out[0]->data, call->in[0]->data, call->in[0]->bytes);
     return CO_OK;
@@ -129,15 +130,12 @@ static co_status dropout_forward(co_call *call, const co_run *run)
 
 static co_status dropout_backward(co_call *call, const co_run *run)
 {
-    const size_t room = dropout_mark_bytes(call);
+    const bool rows = dropout_gradient_is_plain(call);
 
-    if (call->grad_in[0] && dropout_gradient_is_plain(call))
-        dropout_apply_plain(call->grad_in[0]->data, call->grad_out[0]->data, call, run);
-    else if (call->grad_in[0])
-        dropout_apply(
-            call->grad_in[0]->data,
-            sample_lanes_read(call->grad_out[0], (float *)(void *)((char *)call->scratch + room)),
-            call, run);
+    if (call->grad_in[0])
+        dropout_apply(call->grad_in[0]->data,
+                      rows ? call->grad_out[0]->data : sample_lanes_grad_out(call), call, run,
+                      rows);
     return CO_OK;
 }
 

@@ -3,26 +3,35 @@
 
 #include "backends/cpu/sample_lanes/kernels.h"
 
-/* Vectors of a tensor. */
-static int64_t elementwise_vectors(const co_tensor *tensor)
-{
-    return sample_lanes_blocks(tensor) * sample_lanes_count(tensor);
-}
-
 static co_status elementwise_relu(co_call *call, const co_run *run)
 {
+    const int64_t n = sample_lanes_count(call->in[0]), step = n * lanes_choose()->lanes;
+    const int threads = sample_lanes_threads(call);
+    const float *x = call->in[0]->data;
+    float *y = call->out[0]->data;
+
     (void)run;
-    lanes_choose()->relu(call->out[0]->data, call->in[0]->data, elementwise_vectors(call->in[0]));
+    CO_PARALLEL_FOR(threads)
+    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++)
+        lanes_choose()->relu(y + b * step, x + b * step, n);
     return CO_OK;
 }
 
 static co_status elementwise_relu_backward(co_call *call, const co_run *run)
 {
+    const int64_t n = sample_lanes_count(call->out[0]), step = n * lanes_choose()->lanes;
+    const int threads = sample_lanes_threads(call);
+    const float *y = call->out[0]->data, *dy;
+    float *dx;
+
     (void)run;
-    if (call->grad_in[0])
-        lanes_choose()->relu_gradient(call->grad_in[0]->data, call->out[0]->data,
-                                      sample_lanes_grad_out(call),
-                                      elementwise_vectors(call->out[0]));
+    if (!call->grad_in[0])
+        return CO_OK;
+    dx = call->grad_in[0]->data;
+    dy = sample_lanes_grad_out(call);
+    CO_PARALLEL_FOR(threads)
+    for (int64_t b = 0; b < sample_lanes_blocks(call->out[0]); b++)
+        lanes_choose()->relu_gradient(dx + b * step, y + b * step, dy + b * step, n);
     return CO_OK;
 }
 
@@ -40,10 +49,26 @@ const co_kernel co_cpu_lanes_relu = {
 
 static co_status elementwise_add(co_call *call, const co_run *run)
 {
+    const int64_t n = sample_lanes_count(call->in[0]), step = n * lanes_choose()->lanes;
+    const int threads = sample_lanes_threads(call);
+    const float *a = call->in[0]->data, *b = call->in[1]->data;
+    float *y = call->out[0]->data;
+
     (void)run;
-    lanes_choose()->add(call->out[0]->data, call->in[0]->data, call->in[1]->data,
-                        elementwise_vectors(call->in[0]));
+    CO_PARALLEL_FOR(threads)
+    for (int64_t k = 0; k < sample_lanes_blocks(call->in[0]); k++)
+        lanes_choose()->add(y + k * step, a + k * step, b + k * step, n);
     return CO_OK;
+}
+
+/* to = from, block by block; they may be the same. */
+static void elementwise_copy(const co_tensor *to, const float *from, int threads)
+{
+    const int64_t step = sample_lanes_count(to) * lanes_choose()->lanes;
+
+    CO_PARALLEL_FOR(threads)
+    for (int64_t b = 0; b < sample_lanes_blocks(to); b++)
+        memmove((float *)to->data + b * step, from + b * step, (size_t)step * sizeof(float));
 }
 
 static co_status elementwise_add_backward(co_call *call, const co_run *run)
@@ -53,7 +78,7 @@ static co_status elementwise_add_backward(co_call *call, const co_run *run)
     (void)run;
     for (int i = 0; i < 2; i++)
         if (call->grad_in[i])
-            memmove(call->grad_in[i]->data, dy, call->grad_in[i]->bytes);
+            elementwise_copy(call->grad_in[i], dy, sample_lanes_threads(call));
     return CO_OK;
 }
 
@@ -72,22 +97,21 @@ const co_kernel co_cpu_lanes_add = {
 /* The next layer wants rows, so flatten also leaves this layout. */
 static co_status elementwise_flatten(co_call *call, const co_run *run)
 {
-    const co_tensor *in = call->in[0];
-
     (void)run;
-    lanes_choose()->unpack(call->out[0]->data, in->data, in->shape.dim[0], sample_lanes_count(in));
+    sample_lanes_unpack(call->out[0]->data, call->in[0], sample_lanes_threads(call));
     return CO_OK;
 }
 
 static co_status elementwise_flatten_backward(co_call *call, const co_run *run)
 {
     const co_tensor *dy = call->grad_out[0], *dx = call->grad_in[0];
+    const int threads = sample_lanes_threads(call);
 
     (void)run;
     if (dx && sample_lanes_is_blocked(dy))
-        memmove(dx->data, dy->data, dx->bytes);
+        elementwise_copy(dx, dy->data, threads);
     else if (dx)
-        lanes_choose()->pack(dx->data, dy->data, dy->shape.dim[0], sample_lanes_count(dy));
+        (void)sample_lanes_read(dy, dx->data, threads);
     return CO_OK;
 }
 

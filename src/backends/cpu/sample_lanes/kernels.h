@@ -3,6 +3,7 @@
 #define CO_BACKENDS_CPU_SAMPLE_LANES_KERNELS_H
 
 #include "backends/backends.h"
+#include "core/parallel.h"
 #include "kernels/sample_lanes/sample_lanes.h"
 #include "ops/ops.h"
 
@@ -24,12 +25,18 @@ bool sample_lanes_is_blocked(const co_tensor *tensor);
 void sample_lanes_block(co_tensor *tensor);
 /* `supports` for kernels that require this layout of their inputs. */
 bool sample_lanes_supports_blocked(const co_call *call, const char **why);
-/* The tensor's values in blocks: its own memory, or packed into `room` if it is plain. */
-const float *sample_lanes_read(const co_tensor *tensor, float *room);
+/* Threads for a call's loops over blocks. Each thread has the same blocks in all loops, so that
+   they stay in its core's caches. */
+int sample_lanes_threads(const co_call *call);
+/* Block `b` of the tensor's values: its own memory, or packed into the same place of `room` if the
+   tensor is plain. */
+const float *sample_lanes_read_block(const co_tensor *tensor, float *room, int64_t b);
+/* The same for all blocks. */
+const float *sample_lanes_read(const co_tensor *tensor, float *room, int threads);
 /* Bytes of `room` that sample_lanes_read needs. */
 size_t sample_lanes_room(const co_tensor *tensor);
 /* Convert a tensor in this layout to row-major. */
-void sample_lanes_unpack(float *to, const co_tensor *tensor);
+void sample_lanes_unpack(float *to, const co_tensor *tensor, int threads);
 /* Zero the lanes after the last sample. */
 void sample_lanes_clear_rest(const co_tensor *tensor);
 /* plan and plan_backward for kernels whose output and gradients have this layout. */
@@ -41,14 +48,15 @@ const float *sample_lanes_grad_out(const co_call *call);
 /* --- sparse.c --- */
 /* `pool`: fused after the convolution, or NULL. */
 void sample_lanes_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool);
-/* Scratch for the sparse backward pass; 0: not possible for this call. */
-size_t sample_lanes_sparse_room(const lanes_sparse *sparse, const co_call *call);
+/* Plan the sparse backward pass, in scratch from offset `at`; false: not possible for this call. */
+bool sample_lanes_sparse_plan(const lanes_sparse *sparse, co_call *call, size_t at);
 /* Whether the sparse path is faster than the dense one for this dy. */
 bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
                               const sample_lanes_grad *dy);
 /* x, grad: in blocks. */
 void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
-                                  const sample_lanes_grad *grad, char *room, const co_run *run);
+                                  const sample_lanes_grad *grad, char *room, int threads,
+                                  const co_run *run);
 
 /* --- maxpool.c --- */
 /* Pooling windows from planes (h, w) to planes (oh, ow). */

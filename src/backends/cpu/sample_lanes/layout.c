@@ -47,17 +47,46 @@ size_t sample_lanes_room(const co_tensor *tensor)
     return sample_lanes_is_blocked(tensor) ? 0 : sample_lanes_bytes(tensor);
 }
 
-const float *sample_lanes_read(const co_tensor *tensor, float *room)
+int sample_lanes_threads(const co_call *call)
+{
+    const int64_t blocks = sample_lanes_blocks(call->in[0]);
+    const int threads = co_parallel_threads(call->threads);
+
+    return threads < blocks ? threads : (int)blocks;
+}
+
+/* Samples of block `b`. */
+static int64_t layout_samples(const co_tensor *tensor, int64_t b)
+{
+    const int64_t lanes = lanes_choose()->lanes, left = tensor->shape.dim[0] - b * lanes;
+
+    return left < lanes ? left : lanes;
+}
+
+const float *sample_lanes_read_block(const co_tensor *tensor, float *room, int64_t b)
+{
+    const int64_t count = sample_lanes_count(tensor), at = b * count * lanes_choose()->lanes;
+
+    if (sample_lanes_is_blocked(tensor))
+        return (const float *)tensor->data + at;
+    lanes_choose()->pack(room + at, (const float *)tensor->data + at, layout_samples(tensor, b),
+                         count);
+    return room + at;
+}
+
+const float *sample_lanes_read(const co_tensor *tensor, float *room, int threads)
 {
     if (sample_lanes_is_blocked(tensor))
         return tensor->data;
-    lanes_choose()->pack(room, tensor->data, tensor->shape.dim[0], sample_lanes_count(tensor));
+    CO_PARALLEL_FOR(threads)
+    for (int64_t b = 0; b < sample_lanes_blocks(tensor); b++)
+        (void)sample_lanes_read_block(tensor, room, b);
     return room;
 }
 
 const float *sample_lanes_grad_out(const co_call *call)
 {
-    return sample_lanes_read(call->grad_out[0], call->scratch);
+    return sample_lanes_read(call->grad_out[0], call->scratch, sample_lanes_threads(call));
 }
 
 void sample_lanes_clear_rest(const co_tensor *tensor)
@@ -88,7 +117,12 @@ co_status sample_lanes_plan_backward_alike(co_call *call)
     return CO_OK;
 }
 
-void sample_lanes_unpack(float *to, const co_tensor *tensor)
+void sample_lanes_unpack(float *to, const co_tensor *tensor, int threads)
 {
-    lanes_choose()->unpack(to, tensor->data, tensor->shape.dim[0], sample_lanes_count(tensor));
+    const int64_t count = sample_lanes_count(tensor), step = count * lanes_choose()->lanes;
+
+    CO_PARALLEL_FOR(threads)
+    for (int64_t b = 0; b < sample_lanes_blocks(tensor); b++)
+        lanes_choose()->unpack(to + b * step, (const float *)tensor->data + b * step,
+                               layout_samples(tensor, b), count);
 }

@@ -52,8 +52,10 @@ static co_status maxpool_forward(co_call *call, const co_run *run)
     const float *x = call->in[0]->data;
     float *y = call->out[0]->data;
     uint8_t *place = call->training ? call->workspace : NULL;
+    const int threads = sample_lanes_threads(call);
 
     (void)run;
+    CO_PARALLEL_FOR(threads)
     for (int64_t p = 0; p < planes; p++)
         lanes->maxpool(y + p * out, place ? place + p * out : NULL, x + p * in, &pool);
     return CO_OK;
@@ -66,6 +68,7 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
     const int64_t planes = sample_lanes_blocks(call->in[0]) * call->in[0]->shape.dim[1];
     const int64_t in = pool.h * pool.w * lanes->lanes, out = pool.oh * pool.ow * lanes->lanes;
     const uint8_t *place = call->workspace;
+    const int threads = sample_lanes_threads(call);
     const float *dy;
     float *dx;
 
@@ -74,6 +77,7 @@ static co_status maxpool_backward(co_call *call, const co_run *run)
         return CO_OK;
     dy = sample_lanes_grad_out(call);
     dx = call->grad_in[0]->data;
+    CO_PARALLEL_FOR(threads)
     for (int64_t p = 0; p < planes; p++)
         lanes->maxpool_gradient(dx + p * in, place + p * out, dy + p * out, &pool);
     return CO_OK;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"
 
 /* Bytes of split samples per pass of one channel's sums: part of L1. */
@@ -16,10 +17,15 @@
 #define SPARSE_COST_DATA 2.5
 /* Spots are counted in every SPARSE_LOOK_AT-th block. */
 #define SPARSE_LOOK_AT 4
+/* Maximum number of slices of the batch's blocks. Each has its own sums, which are added in order
+   of the slices, so the number of threads does not change the result. */
+#define SPARSE_SLICES 8
 
-/* Offsets in scratch, and its total size, in bytes. */
+/* Offsets and total sizes in bytes: `shared` in scratch, with the sums of each slice; `own` in the
+   scratch of each thread. */
 typedef struct sparse_layout {
-    size_t x, dx, sum, bias_sum, weight, value, at, end, size;
+    size_t weight, sum, bias_sum, shared;
+    size_t x, dx, value, at, end, own;
 } sparse_layout;
 
 typedef struct sparse_room {
@@ -98,44 +104,55 @@ static size_t sparse_take(size_t *size, int64_t n, size_t element)
     return begin;
 }
 
-static sparse_layout sparse_lay_out(const lanes_sparse *s, bool data)
+static int sparse_slices(const co_call *call)
+{
+    const int64_t blocks = sample_lanes_blocks(call->in[0]);
+
+    return blocks < SPARSE_SLICES ? (int)blocks : SPARSE_SLICES;
+}
+
+static sparse_layout sparse_lay_out(const lanes_sparse *s, const co_call *call)
 {
     const int64_t lanes = lanes_choose()->lanes, samples = s->sample * lanes;
-    const int64_t taps = s->o * s->kh * s->part;
+    const int64_t taps = s->o * s->kh * s->part, slices = sparse_slices(call);
+    const bool data = call->grad_in[0] != NULL;
     sparse_layout l = {0};
 
-    l.x = sparse_take(&l.size, samples, sizeof(float));
-    l.dx = sparse_take(&l.size, data ? samples : 0, sizeof(float));
-    l.sum = sparse_take(&l.size, taps, sizeof(float));
-    l.bias_sum = sparse_take(&l.size, s->o * lanes, sizeof(float));
-    l.weight = sparse_take(&l.size, data ? taps : 0, sizeof(float));
-    l.value = sparse_take(&l.size, s->room * lanes, sizeof(float));
-    l.at = sparse_take(&l.size, s->room * lanes, sizeof(int32_t));
-    l.end = sparse_take(&l.size, s->o * lanes, sizeof(int32_t));
+    l.weight = sparse_take(&l.shared, data ? taps : 0, sizeof(float));
+    l.sum = sparse_take(&l.shared, slices * taps, sizeof(float));
+    l.bias_sum = sparse_take(&l.shared, slices * s->o * lanes, sizeof(float));
+    l.x = sparse_take(&l.own, samples, sizeof(float));
+    l.dx = sparse_take(&l.own, data ? samples : 0, sizeof(float));
+    l.value = sparse_take(&l.own, s->room * lanes, sizeof(float));
+    l.at = sparse_take(&l.own, s->room * lanes, sizeof(int32_t));
+    l.end = sparse_take(&l.own, s->o * lanes, sizeof(int32_t));
     return l;
 }
 
-static sparse_room sparse_enter(char *scratch, const lanes_sparse *s, bool data)
+/* Thread `t`'s memory, with the sums of the first slice. */
+static sparse_room sparse_enter(const co_call *call, char *scratch, const sparse_layout *l, int t)
 {
-    const sparse_layout l = sparse_lay_out(s, data);
+    char *own = cpu_own_scratch(call, t);
 
-    return (sparse_room){.x = (float *)(void *)(scratch + l.x),
-                         .dx = (float *)(void *)(scratch + l.dx),
-                         .sum = (float *)(void *)(scratch + l.sum),
-                         .bias_sum = (float *)(void *)(scratch + l.bias_sum),
-                         .weight = (float *)(void *)(scratch + l.weight),
-                         .spots = {.value = (float *)(void *)(scratch + l.value),
-                                   .at = (int32_t *)(void *)(scratch + l.at),
-                                   .end = (int32_t *)(void *)(scratch + l.end)}};
+    return (sparse_room){.x = (float *)(void *)(own + l->x),
+                         .dx = (float *)(void *)(own + l->dx),
+                         .sum = (float *)(void *)(scratch + l->sum),
+                         .bias_sum = (float *)(void *)(scratch + l->bias_sum),
+                         .weight = (float *)(void *)(scratch + l->weight),
+                         .spots = {.value = (float *)(void *)(own + l->value),
+                                   .at = (int32_t *)(void *)(own + l->at),
+                                   .end = (int32_t *)(void *)(own + l->end)}};
 }
 
-size_t sample_lanes_sparse_room(const lanes_sparse *sparse, const co_call *call)
+bool sample_lanes_sparse_plan(const lanes_sparse *sparse, co_call *call, size_t at)
 {
     const co_conv2d_attr *a = call->attr;
+    const sparse_layout l = sparse_lay_out(sparse, call);
 
     if (a->d[1] != 1 || a->d[0] != 1 || sparse->sample > INT32_MAX || sparse->spots > INT32_MAX)
-        return 0;
-    return sparse_lay_out(sparse, call->grad_in[0] != NULL).size;
+        return false;
+    cpu_need_scratch(call, at + l.shared, l.own);
+    return true;
 }
 
 bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
@@ -158,10 +175,10 @@ bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
            (double)all * (call->grad_in[0] ? 2 * weight : weight);
 }
 
-/* Offset of weight[c][i][j] in one output channel's vectors, (i, (j, c)). */
-static int64_t sparse_place(const lanes_sparse *s, int64_t c, int64_t i, int64_t j)
+/* Offset of weight[c][i][0] in one output channel's vectors, (i, (j, c)). */
+static int64_t sparse_place(const lanes_sparse *s, int64_t c, int64_t i)
 {
-    return i / s->fold * s->part + j * s->c + c * s->fold + i % s->fold;
+    return i / s->fold * s->part + c * s->fold + i % s->fold;
 }
 
 static void sparse_pack_weight(float *to, const float *weight, const lanes_sparse *s,
@@ -170,18 +187,24 @@ static void sparse_pack_weight(float *to, const float *weight, const lanes_spars
     memset(to, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
     for (int64_t o = 0; o < s->o; o++, to += s->kh * s->part)
         for (int64_t c = 0; c < s->c / s->fold; c++)
-            for (int64_t t = 0; t < k[0] * k[1]; t++)
-                to[sparse_place(s, c, t / k[1], t % k[1])] = *weight++;
+            for (int64_t i = 0; i < k[0]; i++, weight += k[1])
+                for (int64_t j = 0, at = sparse_place(s, c, i); j < k[1]; j++, at += s->c)
+                    to[at] = weight[j];
 }
 
-/* The inverse: grad (+)= sum. */
+/* The inverse, for some output channels: grad (+)= sum. */
 static void sparse_put_weight(float *grad, const float *sum, const lanes_sparse *s,
-                              const int64_t *k, bool add)
+                              const int64_t *k, const co_range *part, bool add)
 {
-    for (int64_t o = 0; o < s->o; o++, sum += s->kh * s->part)
+    const int64_t taps = s->kh * s->part;
+
+    sum += part->begin * taps;
+    grad += part->begin * (s->c / s->fold) * k[0] * k[1];
+    for (int64_t o = part->begin; o < part->end; o++, sum += taps)
         for (int64_t c = 0; c < s->c / s->fold; c++)
-            for (int64_t t = 0; t < k[0] * k[1]; t++, grad++)
-                *grad = (add ? *grad : 0) + sum[sparse_place(s, c, t / k[1], t % k[1])];
+            for (int64_t i = 0; i < k[0]; i++, grad += k[1])
+                for (int64_t j = 0, at = sparse_place(s, c, i); j < k[1]; j++, at += s->c)
+                    grad[j] = (add ? grad[j] : 0) + sum[at];
 }
 
 /* The spots of samples l and up. */
@@ -217,34 +240,84 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
     lanes->join(dx, room->dx, s);
 }
 
-void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
-                                  const sample_lanes_grad *grad, char *room, const co_run *run)
+/* One slice: its sums, and dx. */
+static void sparse_slice(const sparse_room *r, const lanes_sparse *s, const co_call *call,
+                         const float *x, const sample_lanes_grad *grad, const co_range *blocks)
 {
     const lanes_loops *lanes = lanes_choose();
-    const lanes_sparse *s = sparse;
-    const int64_t *k = ((const co_conv2d_attr *)call->attr)->k;
     const int64_t image = sample_lanes_count(call->in[0]) * lanes->lanes;
-    float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
-    const sparse_room r = sparse_enter(room, s, dx != NULL);
-    int64_t at = 0; /* offset of the block in the gradient */
+    const int64_t step = s->spots * lanes->lanes;
 
-    memset(r.x, 0, (size_t)(s->sample * lanes->lanes) * sizeof(float));
-    memset(r.sum, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
-    memset(r.bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
-    if (dx)
-        sparse_pack_weight(r.weight, call->param[0].data, s, k);
-    for (int64_t b = 0; b < sample_lanes_blocks(call->in[0]); b++) {
-        lanes->split(r.x, x, s);
-        lanes->list(&r.spots, r.bias_sum, grad->value + at, s->pooled ? grad->place + at : NULL, s);
-        sparse_add_weight(&r, s);
-        if (dx) {
-            sparse_make_data(dx, &r, s);
-            dx += image;
-        }
-        x += image;
-        at += s->spots * lanes->lanes;
+    memset(r->sum, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
+    memset(r->bias_sum, 0, (size_t)(s->o * lanes->lanes) * sizeof(float));
+    for (int64_t b = blocks->begin; b < blocks->end; b++) {
+        lanes->split(r->x, x + b * image, s);
+        lanes->list(&r->spots, r->bias_sum, grad->value + b * step,
+                    s->pooled ? grad->place + b * step : NULL, s);
+        sparse_add_weight(r, s);
+        if (call->grad_in[0])
+            sparse_make_data((float *)call->grad_in[0]->data + b * image, r, s);
     }
-    sparse_put_weight(call->grad_param[0].data, r.sum, s, k, run->accumulate);
+}
+
+/* Some slices, with one thread's memory. */
+static void sparse_slices_of(const sparse_room *shared, const lanes_sparse *s, const co_call *call,
+                             const float *x, const sample_lanes_grad *grad, const co_range *mine)
+{
+    const int64_t lanes = lanes_choose()->lanes, blocks = sample_lanes_blocks(call->in[0]);
+    const int slices = sparse_slices(call);
+
+    memset(shared->x, 0, (size_t)(s->sample * lanes) * sizeof(float));
+    for (int64_t i = mine->begin; i < mine->end; i++) {
+        const co_range part = co_parallel_part(blocks, (int)i, slices);
+        sparse_room r = *shared;
+
+        r.sum += i * s->o * s->kh * s->part;
+        r.bias_sum += i * s->o * lanes;
+        sparse_slice(&r, s, call, x, grad, &part);
+    }
+}
+
+/* Add the sums of all slices to the first, and store the gradients, for some output channels. */
+static void sparse_join(const sparse_room *r, const lanes_sparse *s, const co_call *call,
+                        const co_range *part, const co_run *run)
+{
+    const lanes_loops *lanes = lanes_choose();
+    const int64_t taps = s->kh * s->part, n = part->end - part->begin;
+    float *sum = r->sum + part->begin * taps, *bias_sum = r->bias_sum + part->begin * lanes->lanes;
+
+    for (int i = 1; i < sparse_slices(call); i++) {
+        lanes->add(sum, sum, sum + i * s->o * taps, n * taps / lanes->lanes);
+        lanes->add(bias_sum, bias_sum, bias_sum + i * s->o * lanes->lanes, n);
+    }
+    sparse_put_weight(call->grad_param[0].data, r->sum, s, ((const co_conv2d_attr *)call->attr)->k,
+                      part, run->accumulate);
     if (call->n_param > 1)
-        lanes->reduce(call->grad_param[1].data, r.bias_sum, s->o, run->accumulate);
+        lanes->reduce((float *)call->grad_param[1].data + part->begin, bias_sum, n,
+                      run->accumulate);
+}
+
+void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
+                                  const sample_lanes_grad *grad, char *room, int threads,
+                                  const co_run *run)
+{
+    const sparse_layout l = sparse_lay_out(sparse, call);
+
+    if (call->grad_in[0])
+        sparse_pack_weight((float *)(void *)(room + l.weight), call->param[0].data, sparse,
+                           ((const co_conv2d_attr *)call->attr)->k);
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range slices = co_parallel_part(sparse_slices(call), t, threads);
+        const sparse_room r = sparse_enter(call, room, &l, t);
+
+        sparse_slices_of(&r, sparse, call, x, grad, &slices);
+    }
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range channels = co_parallel_part(sparse->o, t, threads);
+        const sparse_room r = sparse_enter(call, room, &l, t);
+
+        sparse_join(&r, sparse, call, &channels, run);
+    }
 }
