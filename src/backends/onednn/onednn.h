@@ -128,6 +128,17 @@ onednn_operand onednn_gradient(onednn_self *self, onednn_when when, const onednn
 co_status onednn_put_gradient(onednn_self *self, onednn_when when, const onednn_operand *work,
                               const onednn_operand *store);
 
+/* --- saves_output.c: plans of ops with one input, whose backward reads the output --- */
+/* Describe the primitive, forward in self->forward_pd, backward in *pd. */
+typedef dnnl_status_t (*onednn_forward_desc_fn)(co_call *call, const_dnnl_memory_desc_t x,
+                                                const_dnnl_memory_desc_t y);
+typedef dnnl_status_t (*onednn_backward_desc_fn)(dnnl_primitive_desc_t *pd, onednn_self *self,
+                                                 const_dnnl_memory_desc_t dx,
+                                                 const_dnnl_memory_desc_t dy,
+                                                 const_dnnl_memory_desc_t y);
+co_status onednn_plan_saves_output(co_call *call, onednn_forward_desc_fn describe);
+co_status onednn_plan_backward_saves_output(co_call *call, onednn_backward_desc_fn describe);
+
 /* --- rows.c --- */
 /* Whether it supports this reorder on this machine. */
 bool onednn_find_rows(onednn_rows *out, onednn_self *self, const_dnnl_memory_desc_t from,
