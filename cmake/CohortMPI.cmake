@@ -5,9 +5,9 @@
 include(CheckCSourceCompiles)
 set(COHORT_MPIS)
 
-# co_find_mpi(kind macro wrapper...): the first compiler wrapper of this kind, whose header defines
-# `macro`; its folders of headers, and the launcher beside it.
-function(co_find_mpi kind macro)
+# co_find_mpi(kind condition wrapper...): the first compiler wrapper of this kind, for whose header the
+# condition holds; its folders of headers, and the launcher beside it.
+function(co_find_mpi kind condition)
   foreach(wrapper ${ARGN})
     find_program(COHORT_MPICC_${kind}_${wrapper} ${wrapper})
     mark_as_advanced(COHORT_MPICC_${kind}_${wrapper})
@@ -22,7 +22,7 @@ function(co_find_mpi kind macro)
     set(CMAKE_REQUIRED_INCLUDES ${flags})
     set(CMAKE_REQUIRED_QUIET ON)
     check_c_source_compiles("#include <mpi.h>
-      #ifndef ${macro}
+      #if !(${condition})
       #error another MPI
       #endif
       int x;" COHORT_HAS_${kind}_${wrapper})
@@ -39,8 +39,8 @@ function(co_find_mpi kind macro)
 endfunction()
 
 if(COHORT_MPI)
-  co_find_mpi(openmpi OPEN_MPI mpicc.openmpi mpicc)
-  co_find_mpi(mpich MPICH_VERSION mpicc.mpich mpicc)
+  co_find_mpi(openmpi "defined(OPEN_MPI)" mpicc.openmpi mpicc)
+  co_find_mpi(mpich "defined(MPICH_VERSION) || defined(I_MPI_VERSION)" mpicc.mpich mpicc)
   if(NOT COHORT_MPIS AND COHORT_MPI STREQUAL "REQUIRED")
     message(FATAL_ERROR "Cohort: no MPI found: neither Open MPI nor MPICH has its mpicc here")
   elseif(NOT COHORT_MPIS)

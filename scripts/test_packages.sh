@@ -5,6 +5,7 @@
 # release's Open MPI and MPICH; the weights are the same everywhere. The packages on the release that
 # they were built on: installed, the demo, a program against the library, each MPI, removed.
 #
+#   RELEASES="bookworm trixie testing"   those for the archive
 #   WORK=DIR     where systems and logs are; default build-packages
 set -eu
 cd "$(dirname "$0")/.."
@@ -80,7 +81,7 @@ over_mpi()
     done
 }
 
-for release in bookworm trixie testing; do
+for release in ${RELEASES:-bookworm trixie testing}; do
     system $release
     tar -C "$root/opt" -xzf "$archive"
     weights "archive, $release" '/opt/cohort-*/bin/cohort train job.yaml -n 2'
