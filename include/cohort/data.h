@@ -2,7 +2,7 @@
  * data.h - data sets, the plan of an epoch, and the loader.
  *
  * Threads: an open data set may be read by any number of threads. A sampler and a loader belong to
- * one thread at a time; several of them may share a data set.
+ * one thread at a time; several of them may share a data set. Functions ..._sized: see version.h.
  */
 #ifndef COHORT_DATA_H
 #define COHORT_DATA_H
@@ -72,7 +72,12 @@ typedef struct co_sampler_options {
                                   `labels` and `dirichlet`; NULL for other partitions */
 } co_sampler_options;
 
-CO_API co_status co_sampler_create(co_sampler **out, const co_sampler_options *options);
+CO_API co_status co_sampler_create_sized(co_sampler **out, const co_sampler_options *options,
+                                         size_t size);
+static inline co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
+{
+    return co_sampler_create_sized(out, options, sizeof(*options));
+}
 CO_API void co_sampler_destroy(co_sampler *sampler);
 /** Steps in an epoch. */
 CO_API uint64_t co_sampler_steps(const co_sampler *sampler);
@@ -135,11 +140,20 @@ typedef struct co_loader_options {
     struct co_queue *queue;
 } co_loader_options;
 
-CO_API co_status co_loader_create(co_loader **out, const co_loader_options *options);
+CO_API co_status co_loader_create_sized(co_loader **out, const co_loader_options *options,
+                                        size_t size);
+static inline co_status co_loader_create(co_loader **out, const co_loader_options *options)
+{
+    return co_loader_create_sized(out, options, sizeof(*options));
+}
 CO_API void co_loader_destroy(co_loader *loader);
+CO_API co_status co_loader_next_sized(co_batch *out, size_t size, co_loader *loader);
 /** The next batch, epoch after epoch without end. Errors of samples are returned here: bytes that
  *  cannot be read, or a label that the data set does not have (CO_E_DATA names the sample). */
-CO_API co_status co_loader_next(co_batch *out, co_loader *loader);
+static inline co_status co_loader_next(co_batch *out, co_loader *loader)
+{
+    return co_loader_next_sized(out, sizeof(*out), loader);
+}
 /** Seconds that co_loader_next has waited for data so far. */
 CO_API double co_loader_wait_seconds(const co_loader *loader);
 /** Samples replaced by others so far (`on_bad_sample: skip`), counted each time. */

@@ -18,13 +18,17 @@ extern "C" {
 typedef co_status (*co_rank_fn)(co_comm *world, void *arg);
 
 typedef struct co_launch_options {
-    int ranks;           /* 0: 1, or the size of the MPI world when started by mpiexec */
-    uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
-    bool bind;           /* give each rank its share of the cores and bind it */
-    bool fork_one;       /* run even a single rank in a separate process */
+    int ranks;     /* 0: 1, or the size of the MPI world when started by mpiexec */
+    bool bind;     /* give each rank its share of the cores and bind it */
+    bool fork_one; /* run even a single rank in a separate process */
     bool
         threads; /* ranks are threads of one process: the caller, or a separate one with fork_one */
+    uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
 } co_launch_options;
+
+/** co_launch by the size of the program's options: see version.h. */
+CO_API co_status co_launch_sized(const co_launch_options *options, size_t size, co_rank_fn fn,
+                                 void *arg);
 
 /**
  * Run `fn` on every rank.
@@ -39,7 +43,10 @@ typedef struct co_launch_options {
  * one waited for it; ranks that nobody waits for may end when they like. SIGINT and SIGTERM to the
  * caller end the ranks, with CO_E_INTERRUPTED and CO_E_TERMINATED. Ranks die with the caller.
  */
-CO_API co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg);
+static inline co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
+{
+    return co_launch_sized(options, sizeof(*options), fn, arg);
+}
 
 /** Whether mpiexec or srun started this process, so that co_launch would join an MPI job. */
 CO_API bool co_launch_under_mpi(void);

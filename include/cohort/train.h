@@ -2,7 +2,8 @@
  * train.h - models, optimizers and training, for programs.
  *
  * Two levels. co_train does what `cohort train CONFIG` does. Below it, a program writes its own
- * loop: model, distributed optimizer, forward, backward, step (examples/train.c).
+ * loop: model, distributed optimizer, forward, backward, step (examples/train.c). Functions
+ * ..._sized are what the inline ones call: see version.h.
  *
  * Threads: a model and a distributed optimizer belong to one thread at a time; several of them may
  * be used at once. co_train, co_evaluate and co_bench_train fork ranks: they are called while no
@@ -29,13 +30,18 @@ typedef struct co_model_options {
     const char *backend;     /* "auto" (NULL), "onednn", "ref" */
     const char *precision;   /* config text or NULL: fp32. "bf16", "{level: O2, dtype: bf16}" */
     bool direct_convolution; /* no Winograd: slower, and closer to the definition */
+    int threads;             /* cores of this rank; 0: 1 */
     co_shape sample;         /* (C, H, W) */
     int64_t classes;
     uint64_t seed; /* of the initial weights and of dropout */
-    int threads;   /* cores of this rank; 0: 1 */
 } co_model_options;
 
-CO_API co_status co_model_create(co_model **out, const co_model_options *options);
+CO_API co_status co_model_create_sized(co_model **out, const co_model_options *options,
+                                       size_t size);
+static inline co_status co_model_create(co_model **out, const co_model_options *options)
+{
+    return co_model_create_sized(out, options, sizeof(*options));
+}
 CO_API void co_model_destroy(co_model *model);
 /** Trained elements. */
 CO_API uint64_t co_model_parameter_count(const co_model *model);
@@ -91,11 +97,21 @@ typedef struct co_result {
     uint64_t correct5; /* top-5; equals count with 5 classes or fewer; 0 without classes */
 } co_result;
 
+CO_API co_status co_model_forward_sized(co_result *out, co_model *model, const co_batch *batch,
+                                        size_t size);
+CO_API co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batch *batch,
+                                         size_t size);
 /** Forward in training mode on `batch`, whose `count` may be 0. */
-CO_API co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch);
+static inline co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch)
+{
+    return co_model_forward_sized(out, model, batch, sizeof(*batch));
+}
 /** Forward in evaluation mode: no dropout, running statistics. It takes the place in memory of
  *  what the last forward has left for backward. */
-CO_API co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch);
+static inline co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch)
+{
+    return co_model_evaluate_sized(out, model, batch, sizeof(*batch));
+}
 /** Logits of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
  * the output of the network before the loss, log-probabilities where it ends with log_softmax.
  * Values of `input` are not checked: a NaN or an infinity mostly gives NaN logits. Evaluation mode,
@@ -121,13 +137,24 @@ typedef struct co_distributed_options {
     uint64_t batch;                        /* samples of a step, for lr_batch; 0: not known */
 } co_distributed_options;
 
+CO_API co_status co_distributed_create_sized(co_distributed **out,
+                                             const co_distributed_options *options, size_t size);
 /** Starts the strategy: collective. */
-CO_API co_status co_distributed_create(co_distributed **out, const co_distributed_options *options);
+static inline co_status co_distributed_create(co_distributed **out,
+                                              const co_distributed_options *options)
+{
+    return co_distributed_create_sized(out, options, sizeof(*options));
+}
 CO_API void co_distributed_destroy(co_distributed *distributed);
+CO_API co_status co_distributed_backward_sized(co_distributed *distributed, const co_batch *batch,
+                                               size_t size, bool more);
 /** Backward of the model's last forward; gradients are sent as they become final. `more`: further
  *  micro-batches of the same step follow, so gradients are only accumulated. */
-CO_API co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
-                                         bool more);
+static inline co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
+                                                bool more)
+{
+    return co_distributed_backward_sized(distributed, batch, sizeof(*batch), more);
+}
 /** With a tree, after each shard of this rank except the last; `more` was true for it. A shard may
  *  have no samples. */
 CO_API co_status co_distributed_next_shard(co_distributed *distributed);
@@ -149,6 +176,7 @@ CO_API double co_distributed_lr(const co_distributed *distributed);
 
 /** A step that is complete, as one rank sees it. */
 typedef struct co_step_info {
+    size_t size;    /* of this struct in the library */
     uint64_t step;  /* steps of the run so far */
     uint64_t epoch; /* from 0 */
     int rank, ranks;
@@ -201,9 +229,14 @@ typedef struct co_train_summary {
     co_metric_value metric[CO_MAX_METRICS];
 } co_train_summary;
 
+CO_API co_status co_train_sized(co_train_summary *out, size_t out_size,
+                                const co_train_options *options, size_t size);
 /** Launch ranks and train; `out` may be NULL. CO_E_FAILED: training has diverged, or no step moved
  *  the weights, as the gradients overflowed in all of them. */
-CO_API co_status co_train(co_train_summary *out, const co_train_options *options);
+static inline co_status co_train(co_train_summary *out, const co_train_options *options)
+{
+    return co_train_sized(out, sizeof(*out), options, sizeof(*options));
+}
 
 typedef struct co_eval_summary {
     uint64_t count; /* samples of the test split */
@@ -213,10 +246,6 @@ typedef struct co_eval_summary {
     co_metric_value metric[CO_MAX_METRICS];
 } co_eval_summary;
 
-/** Measure weights from a safetensors file on the test split of a config's data. */
-CO_API co_status co_evaluate(co_eval_summary *out, const co_train_options *options,
-                             const char *weights);
-
 #define CO_EVAL_MAX_CLASSES 4096
 
 /** Confusion matrix. */
@@ -225,9 +254,22 @@ typedef struct co_confusion {
     int64_t *count; /* (classes, classes): row label, column the predicted class */
 } co_confusion;
 
+CO_API co_status co_evaluate_classes_sized(co_eval_summary *out, size_t out_size,
+                                           co_confusion *confusion, const co_train_options *options,
+                                           size_t size, const char *weights);
+/** Measure weights from a safetensors file on the test split of a config's data. */
+static inline co_status co_evaluate(co_eval_summary *out, const co_train_options *options,
+                                    const char *weights)
+{
+    return co_evaluate_classes_sized(out, sizeof(*out), NULL, options, sizeof(*options), weights);
+}
 /** As co_evaluate; also the confusion matrix. */
-CO_API co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
-                                     const co_train_options *options, const char *weights);
+static inline co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
+                                            const co_train_options *options, const char *weights)
+{
+    return co_evaluate_classes_sized(out, sizeof(*out), confusion, options, sizeof(*options),
+                                     weights);
+}
 CO_API void co_confusion_free(co_confusion *confusion);
 
 typedef struct co_bench_summary {
@@ -240,9 +282,16 @@ typedef struct co_bench_summary {
     uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
 } co_bench_summary;
 
+CO_API co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,
+                                      const co_train_options *options, size_t size, uint64_t warmup,
+                                      uint64_t steps, int rounds);
 /** Time training steps: `warmup` steps, then `rounds` times `steps` steps. Nothing is written. */
-CO_API co_status co_bench_train(co_bench_summary *out, const co_train_options *options,
-                                uint64_t warmup, uint64_t steps, int rounds);
+static inline co_status co_bench_train(co_bench_summary *out, const co_train_options *options,
+                                       uint64_t warmup, uint64_t steps, int rounds)
+{
+    return co_bench_train_sized(out, sizeof(*out), options, sizeof(*options), warmup, steps,
+                                rounds);
+}
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/sized.h"
 #include "data/loader_internal.h"
 #include "device/device.h"
 
@@ -321,17 +322,20 @@ static void loader_count_bad(co_loader *l, const co_batch *batch)
                l->warned == LOADER_WARNINGS ? " (more will only be counted)" : "");
 }
 
-co_status co_loader_next(co_batch *out, co_loader *loader)
+co_status co_loader_next_sized(co_batch *out, size_t size, co_loader *loader)
 {
     const uint64_t start = co_clock_ns();
-    co_status st =
-        loader->n_thread == 0 ? loader_next_here(out, loader) : loader_next_read_ahead(out, loader);
+    co_batch batch = {0};
+    co_status st = loader->n_thread == 0 ? loader_next_here(&batch, loader)
+                                         : loader_next_read_ahead(&batch, loader);
 
     /* The whole call counts: a reader that shares this thread's core runs during it. */
     loader->wait_seconds += co_clock_seconds(start, co_clock_ns());
-    if (st == CO_OK)
-        loader_count_bad(loader, out);
-    return st;
+    if (st != CO_OK)
+        return st;
+    loader_count_bad(loader, &batch);
+    co_sized_write(out, size, &batch, sizeof(batch));
+    return CO_OK;
 }
 
 double co_loader_wait_seconds(const co_loader *loader)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/sized.h"
 #include "data/loader_internal.h"
 #include "device/device.h"
 
@@ -83,11 +84,15 @@ static co_status loader_check(const co_loader_options *o)
     return CO_OK;
 }
 
-co_status co_loader_create(co_loader **out, const co_loader_options *options)
+CO_SIZED_END(co_loader_options, queue);
+
+co_status co_loader_create_sized(co_loader **out, const co_loader_options *given, size_t size)
 {
+    co_loader_options o, *options = &o;
     co_loader *l;
     co_status st;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_loader_options));
     CO_TRY(loader_check(options));
     l = co_calloc(1, sizeof(*l));
     if (!l)

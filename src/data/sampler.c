@@ -9,6 +9,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/rng.h"
+#include "core/sized.h"
 #include "data/data.h"
 #include "data/feistel.h"
 #include "data/partition.h"
@@ -196,11 +197,15 @@ static bool sampler_keeps_order(const co_sampler *s)
     return !s->sequential && !s->parts.computed && (!s->parts.fixed || s->parts.dealt);
 }
 
-co_status co_sampler_create(co_sampler **out, const co_sampler_options *options)
+CO_SIZED_END(co_sampler_options, dataset);
+
+co_status co_sampler_create_sized(co_sampler **out, const co_sampler_options *given, size_t size)
 {
+    co_sampler_options o, *options = &o;
     co_sampler *s;
     co_status st = CO_OK;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_sampler_options));
     CO_TRY(sampler_check(options));
     s = co_calloc(1, sizeof(*s));
     if (!s)

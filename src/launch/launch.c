@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/sized.h"
 #include "core/thread.h"
 #include "launch/crash_handler.h"
 #include "launch/supervise.h"
@@ -182,9 +183,14 @@ static co_status launch_here(const co_launch_options *options, co_rank_fn fn, vo
     return st;
 }
 
-co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
+CO_SIZED_END(co_launch_options, timeout_ms);
+
+co_status co_launch_sized(const co_launch_options *given, size_t size, co_rank_fn fn, void *arg)
 {
-    return co_launch_with(options, NULL, fn, arg);
+    co_launch_options options;
+
+    CO_TRY(CO_SIZED_READ(&options, given, size, co_launch_options));
+    return co_launch_with(&options, NULL, fn, arg);
 }
 
 co_status co_launch_with(const co_launch_options *options, const co_launch_policy *policy,

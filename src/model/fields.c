@@ -4,6 +4,8 @@
 #include "core/mem.h"
 #include "model/model.h"
 
+#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch; the limit for any tensor */
+
 co_shape co_model_input_shape(const co_model *model, int var)
 {
     co_shape shape = model->graph->var[var].shape;
@@ -46,6 +48,71 @@ co_status co_model_check_form(const co_model *model, const co_field *field,
                    input->name, co_shape_format(shape, sizeof(shape), &field->shape),
                    co_dtype_name(field->dtype), co_shape_format(wanted, sizeof(wanted), &want),
                    co_dtype_name(dtype));
+}
+
+/* Labels index rows of logits. Compared as unsigned, a negative label exceeds any class, so one
+   maximum checks all; it costs a fraction of the copy that follows. */
+static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
+{
+    const uint64_t classes = (uint64_t)model->classes;
+    uint32_t most = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        most = (uint32_t)label[i] > most ? (uint32_t)label[i] : most;
+    if (most < classes)
+        return CO_OK;
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)label[i] >= classes)
+            return co_fail(CO_E_USAGE, "batch: label %llu is %d; the network's classes are 0 to %d",
+                           (unsigned long long)i, (int)label[i], (int)(classes - 1));
+    return CO_OK;
+}
+
+co_status co_model_check_count(const co_model *model, uint64_t count)
+{
+    const size_t sample = co_model_sample_size(model);
+
+    if (count <= MODEL_MAX_ELEMENTS / sample)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "batch: %llu samples of %zu values each are more than memory can hold; at most "
+                   "2^40 values in all",
+                   (unsigned long long)count, sample);
+}
+
+static co_status model_check_field(const co_model *model, const co_batch *batch,
+                                   const co_graph_input *input)
+{
+    const co_field *field = co_batch_find(batch, input->name);
+
+    if (!field || !field->data)
+        return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
+                       (unsigned long long)batch->count, input->name);
+    CO_TRY(co_model_check_form(model, field, input, "batch"));
+    if (strcmp(input->name, CO_FIELD_LABEL) != 0)
+        return CO_OK;
+    return model_check_labels(model, field->data, batch->count);
+}
+
+co_status co_model_check_batch(const co_model *model, const co_batch *batch, bool training)
+{
+    const co_graph *graph = model->graph;
+
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(co_model_check_count(model, batch->count));
+    if (training && !batch->sample)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples without indices (`sample`), which dropout draws by",
+                       (unsigned long long)batch->count);
+    if (training && batch->global < batch->count)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
+                       "gradient is divided by it",
+                       (unsigned long long)batch->count, (unsigned long long)batch->global);
+    for (int i = 0; i < graph->n_input; i++)
+        CO_TRY(model_check_field(model, batch, &graph->input[i]));
+    return CO_OK;
 }
 
 co_target co_model_target(const co_model *model)

@@ -10,12 +10,11 @@
 #include "backends/backends.h"
 #include "core/hints.h"
 #include "core/mem.h"
+#include "core/sized.h"
 #include "model/metrics.h"
 #include "models/models.h"
 #include "profile/profiler.h"
 #include "tensor/values.h"
-
-#define MODEL_MAX_ELEMENTS ((uint64_t)1 << 40) /* of a batch; the limit for any tensor */
 
 void co_model_setup(co_model *model, int threads)
 {
@@ -92,12 +91,17 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     return CO_OK;
 }
 
-co_status co_model_create(co_model **out, const co_model_options *options)
+CO_SIZED_END(co_model_options, seed);
+CO_SIZED_END(co_batch, bad_message);
+
+co_status co_model_create_sized(co_model **out, const co_model_options *given, size_t size)
 {
     co_model_values values = {NULL};
     const co_value *root = NULL;
+    co_model_options o, *options = &o;
     co_status st;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_model_options));
     CO_TRY(co_config_parse(&values.config, "{}", 2, "model"));
     st = co_config_add_text(&root, values.config, options->model);
     if (st == CO_OK && root->kind == CO_VALUE_LIST)
@@ -288,71 +292,6 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
     return CO_OK;
 }
 
-/* Labels index rows of logits. Compared as unsigned, a negative label exceeds any class, so one
-   maximum checks all; it costs a fraction of the copy that follows. */
-static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
-{
-    const uint64_t classes = (uint64_t)model->classes;
-    uint32_t most = 0;
-
-    for (uint64_t i = 0; i < count; i++)
-        most = (uint32_t)label[i] > most ? (uint32_t)label[i] : most;
-    if (most < classes)
-        return CO_OK;
-    for (uint64_t i = 0; i < count; i++)
-        if ((uint32_t)label[i] >= classes)
-            return co_fail(CO_E_USAGE, "batch: label %llu is %d; the network's classes are 0 to %d",
-                           (unsigned long long)i, (int)label[i], (int)(classes - 1));
-    return CO_OK;
-}
-
-static co_status model_check_count(const co_model *model, uint64_t count)
-{
-    const size_t sample = co_model_sample_size(model);
-
-    if (count <= MODEL_MAX_ELEMENTS / sample)
-        return CO_OK;
-    return co_fail(CO_E_USAGE,
-                   "batch: %llu samples of %zu values each are more than memory can hold; at most "
-                   "2^40 values in all",
-                   (unsigned long long)count, sample);
-}
-
-static co_status model_check_field(const co_model *model, const co_batch *batch,
-                                   const co_graph_input *input)
-{
-    const co_field *field = co_batch_find(batch, input->name);
-
-    if (!field || !field->data)
-        return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
-                       (unsigned long long)batch->count, input->name);
-    CO_TRY(co_model_check_form(model, field, input, "batch"));
-    if (strcmp(input->name, CO_FIELD_LABEL) != 0)
-        return CO_OK;
-    return model_check_labels(model, field->data, batch->count);
-}
-
-static co_status model_check_batch(const co_model *model, const co_batch *batch, bool training)
-{
-    const co_graph *graph = model->graph;
-
-    if (batch->count == 0)
-        return CO_OK;
-    CO_TRY(model_check_count(model, batch->count));
-    if (training && !batch->sample)
-        return co_fail(CO_E_USAGE,
-                       "batch: %llu samples without indices (`sample`), which dropout draws by",
-                       (unsigned long long)batch->count);
-    if (training && batch->global < batch->count)
-        return co_fail(CO_E_USAGE,
-                       "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
-                       "gradient is divided by it",
-                       (unsigned long long)batch->count, (unsigned long long)batch->global);
-    for (int i = 0; i < graph->n_input; i++)
-        CO_TRY(model_check_field(model, batch, &graph->input[i]));
-    return CO_OK;
-}
-
 static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch, bool training)
 {
     const co_graph *graph = model->graph;
@@ -415,7 +354,7 @@ co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *
         memset(out, 0, sizeof(*out));
     if (training || batch->count > 0)
         model->last = NULL;
-    CO_TRY(model_check_batch(model, batch, training));
+    CO_TRY(co_model_check_batch(model, batch, training));
     if (batch->count == 0)
         model_measure(model, NULL);
     if (batch->count == 0)
@@ -441,14 +380,22 @@ co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *
     return CO_OK;
 }
 
-co_status co_model_forward(co_result *out, co_model *model, const co_batch *batch)
+co_status co_model_forward_sized(co_result *out, co_model *model, const co_batch *given,
+                                 size_t size)
 {
-    return co_model_run_forward(out, model, batch, true);
+    co_batch batch;
+
+    CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
+    return co_model_run_forward(out, model, &batch, true);
 }
 
-co_status co_model_evaluate(co_result *out, co_model *model, const co_batch *batch)
+co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batch *given,
+                                  size_t size)
 {
-    return co_model_run_forward(out, model, batch, false);
+    co_batch batch;
+
+    CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
+    return co_model_run_forward(out, model, &batch, false);
 }
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
@@ -460,7 +407,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
 
     if (count == 0)
         return CO_OK;
-    CO_TRY(model_check_count(model, count));
+    CO_TRY(co_model_check_count(model, count));
     if (!input || !out)
         return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
                        input ? "room for their logits" : "input");

@@ -100,6 +100,11 @@ co_status co_model_check_data(const co_model *model, const co_dataset *dataset);
 /* The same for one input of the graph; `owner` is the prefix of the message. */
 co_status co_model_check_form(const co_model *model, const co_field *field,
                               const co_graph_input *input, const char *owner);
+/* Whether a batch of `count` samples is small enough for sizes in bytes not to overflow. */
+co_status co_model_check_count(const co_model *model, uint64_t count);
+/* Whether the arrays of a batch, perhaps a program's own, have the right types and shapes, and
+   labels are below the number of classes. */
+co_status co_model_check_batch(const co_model *model, const co_batch *batch, bool training);
 /* Shape of one sample of an input. */
 co_shape co_model_input_shape(const co_model *model, int var);
 /* From now on each forward stores the sums of these metrics in model->metric_sums. The set is

@@ -12,6 +12,7 @@
 #include "comm/tree.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/sized.h"
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
 #include "tensor/values.h"
@@ -182,11 +183,16 @@ static co_status distributed_add_text(const co_value **out, co_config *config, c
     return text ? co_config_add_text(out, config, text) : CO_OK;
 }
 
-co_status co_distributed_create(co_distributed **out, const co_distributed_options *options)
+CO_SIZED_END(co_distributed_options, batch);
+
+co_status co_distributed_create_sized(co_distributed **out, const co_distributed_options *given,
+                                      size_t size)
 {
     co_distributed_values values = {NULL};
+    co_distributed_options o, *options = &o;
     co_status st;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_distributed_options));
     CO_TRY(co_config_parse(&values.config, "{}", 2, "optimizer"));
     st = distributed_add_text(&values.optimizer, values.config, options->optimizer);
     if (st == CO_OK)
@@ -304,17 +310,19 @@ static co_status distributed_ready(void *arg, size_t begin, size_t end)
     return distributed_synced(d, start_ns, st);
 }
 
-co_status co_distributed_backward(co_distributed *d, const co_batch *batch, bool more)
+co_status co_distributed_backward_sized(co_distributed *d, const co_batch *batch, size_t size,
+                                        bool more)
 {
-    co_batch part = *batch;
+    co_batch part;
 
+    CO_TRY(CO_SIZED_READ(&part, batch, size, co_batch));
     CO_TRY(distributed_begin_step(d));
-    d->step.local += batch->count;
-    d->step.global = batch->global;
-    if (batch->count == 0 && !d->options.model->norm_comm)
+    d->step.local += part.count;
+    d->step.global = part.global;
+    if (part.count == 0 && !d->options.model->norm_comm)
         return CO_OK;
     if (co_strategy_is_local(d->strategy, d->step.step))
-        part.global = batch->local ? batch->local : batch->count;
+        part.global = part.local ? part.local : part.count;
     CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
                              more ? NULL : distributed_ready, d));
     d->has_gradient = true;

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/sized.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "model/initial_weights.h"
@@ -262,7 +263,7 @@ static void run_fill_complete(co_train_summary *out, const co_state *state,
         out->n_metric = co_measures_name(out->metric, metrics, last->test_metric);
 }
 
-co_status co_train(co_train_summary *out, const co_train_options *options)
+static co_status run_train(co_train_summary *out, size_t out_size, const co_train_options *options)
 {
     co_job job = {.quiet = options->quiet,
                   .resume = options->resume,
@@ -281,12 +282,26 @@ co_status co_train(co_train_summary *out, const co_train_options *options)
         run_fill_complete(&job.result->train, state, &job.spec.metrics);
     else if (st == CO_OK)
         st = run_session(&job, options);
-    if (st == CO_OK && out)
-        *out = job.result->train;
+    if (st == CO_OK)
+        co_sized_write(out, out_size, &job.result->train, sizeof(job.result->train));
     co_state_destroy(state);
     co_rundir_unlock(job.lock);
     run_close(&job);
     return st;
+}
+
+CO_SIZED_END(co_train_options, on_step_arg);
+CO_SIZED_END(co_train_summary, metric);
+CO_SIZED_END(co_eval_summary, metric);
+CO_SIZED_END(co_bench_summary, peak_memory_bytes);
+
+co_status co_train_sized(co_train_summary *out, size_t out_size, const co_train_options *options,
+                         size_t size)
+{
+    co_train_options o;
+
+    CO_TRY(CO_SIZED_READ(&o, options, size, co_train_options));
+    return run_train(out, out_size, &o);
 }
 
 static co_status run_eval(co_comm *comm, co_job *job)
@@ -390,25 +405,23 @@ static co_status run_measure(co_job *job, co_confusion *confusion, const co_trai
     return st;
 }
 
-co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
-                              const co_train_options *options, const char *weights)
+co_status co_evaluate_classes_sized(co_eval_summary *out, size_t out_size, co_confusion *confusion,
+                                    const co_train_options *given, size_t size, const char *weights)
 {
     co_job job = {.quiet = true};
-    co_status st = run_open(&job, options, false);
+    co_train_options o, *options = &o;
+    co_status st;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_train_options));
+    st = run_open(&job, options, false);
     if (st == CO_OK)
         st = co_model_load(job.model, weights);
     if (st == CO_OK)
         st = run_measure(&job, confusion, options);
     if (st == CO_OK)
-        *out = job.result->eval;
+        co_sized_write(out, out_size, &job.result->eval, sizeof(job.result->eval));
     run_close(&job);
     return st;
-}
-
-co_status co_evaluate(co_eval_summary *out, const co_train_options *options, const char *weights)
-{
-    return co_evaluate_classes(out, NULL, options, weights);
 }
 
 void co_confusion_free(co_confusion *confusion)
@@ -425,22 +438,25 @@ static co_status run_bench_rank(co_comm *comm, void *arg)
     return run_share_result(comm, &job);
 }
 
-co_status co_bench_train(co_bench_summary *out, const co_train_options *options, uint64_t warmup,
-                         uint64_t steps, int rounds)
+co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,
+                               const co_train_options *given, size_t size, uint64_t warmup,
+                               uint64_t steps, int rounds)
 {
     co_job job = {.quiet = true,
                   .bench_warmup = warmup ? warmup : 1,
                   .bench_steps = steps,
                   .bench_rounds = rounds};
+    co_train_options o, *options = &o;
     co_status st;
 
+    CO_TRY(CO_SIZED_READ(&o, given, size, co_train_options));
     if (steps < 1 || rounds < 1 || rounds > CO_BENCH_MAX_ROUNDS)
         return co_fail(CO_E_USAGE, "time at least 1 step in 1 to %d rounds", CO_BENCH_MAX_ROUNDS);
     st = run_open(&job, options, true);
     if (st == CO_OK)
         st = run_launch(&job, options, NULL, run_bench_rank);
     if (st == CO_OK)
-        *out = job.result->bench;
+        co_sized_write(out, out_size, &job.result->bench, sizeof(job.result->bench));
     run_close(&job);
     return st;
 }

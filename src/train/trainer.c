@@ -151,7 +151,8 @@ static co_status trainer_after_step(trainer *t)
 static co_status trainer_ask_program(trainer *t)
 {
     const co_job *job = t->job;
-    co_step_info info = {.epoch = t->epoch,
+    co_step_info info = {.size = sizeof(info),
+                         .epoch = t->epoch,
                          .rank = co_comm_rank(t->comm),
                          .ranks = co_comm_size(t->comm),
                          .model = job->model};

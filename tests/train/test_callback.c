@@ -55,7 +55,7 @@ static bool on_step(void *arg, const co_step_info *info)
     const int n = ++c->n[info->rank];
     co_parameter first;
 
-    if (!(info->loss > 0) || !(info->lr > 0) || info->ranks != 2 ||
+    if (info->size != sizeof(*info) || !(info->loss > 0) || !(info->lr > 0) || info->ranks != 2 ||
         info->epoch != (info->step - 1) / 4 || !co_model_parameter(&first, info->model, 0) ||
         (uint64_t)n > info->step)
         c->wrong = true;
