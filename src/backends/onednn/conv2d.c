@@ -273,26 +273,24 @@ static dnnl_status_t conv2d_describe_data(dnnl_primitive_desc_t *pd, conv2d *sel
         self->behind, base->forward_pd, base->attr);
 }
 
-/* Gradients in the formats of their tensors, which the layers around compute in, if there is a
-   primitive for them: of its own accord oneDNN 3 takes channels last with a stride, and what that
-   gains is less than what two changes of layout cost. */
+/* With a stride oneDNN 3 would choose channels last for its gradients, where the layers around are
+   in the forward pass's formats: two changes of layout cost more than it gains. */
 static dnnl_status_t conv2d_pass_data(dnnl_primitive_desc_t *pd, conv2d *self,
                                       dnnl_alg_kind_t algorithm)
 {
     onednn_self *base = &self->base;
     const co_call *call = base->call;
     const_dnnl_memory_desc_t src = onednn_any_of(base, call->in[0]);
-    dnnl_status_t st;
 
     if (self->covers)
         return dnnl_inner_product_backward_data_primitive_desc_create(
             pd, base->engine, src, conv2d_any_weight(self, call->in[0]->dtype), conv2d_rows(self),
             base->forward_pd, base->attr);
-    st = conv2d_describe_data(pd, self, algorithm, onednn_chosen(base->forward_pd, DNNL_ARG_SRC),
-                              onednn_chosen(base->forward_pd, DNNL_ARG_DST));
-    return st == dnnl_success
-               ? st
-               : conv2d_describe_data(pd, self, algorithm, src, onednn_any_of(base, call->out[0]));
+    if ((self->stride[0] > 1 || self->stride[1] > 1) &&
+        conv2d_describe_data(pd, self, algorithm, onednn_chosen(base->forward_pd, DNNL_ARG_SRC),
+                             onednn_chosen(base->forward_pd, DNNL_ARG_DST)) == dnnl_success)
+        return dnnl_success;
+    return conv2d_describe_data(pd, self, algorithm, src, onednn_any_of(base, call->out[0]));
 }
 
 static co_status conv2d_plan_backward_data(conv2d *self, const co_call *call)

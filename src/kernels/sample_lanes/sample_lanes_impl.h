@@ -89,7 +89,8 @@ SIMD_INLINE void lanes_correlate_tile(float *y, const float *x, const float *wei
     SIMD_UNROLL(8)
     for (int o = 0; o < no; o++)
         SIMD_UNROLL(8)
-        for (int v = 0; v < nv; v++) simd_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
+    for (int v = 0; v < nv; v++)
+        simd_store(y + (o * s->oh * s->ow + v) * LANES, sum[o][v]);
 }
 
 /* Taps [*begin, *end) of `n`, `step` apart, that fall into [0, extent) for at least one of the
@@ -172,7 +173,8 @@ SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
     SIMD_UNROLL(8)
     for (int o = 0; o < no; o++)
         SIMD_UNROLL(8)
-        for (int j = 0; j < nj; j++) part[o][j] = simd_load(sum + (o * taps + j) * LANES);
+    for (int j = 0; j < nj; j++)
+        part[o][j] = simd_load(sum + (o * taps + j) * LANES);
     for (int64_t u = 0; u < rows; u++) {
         const float *in = x + u * width * LANES;
         const float *out = dy + u * s->ow * LANES;
@@ -194,7 +196,8 @@ SIMD_INLINE void lanes_weight_tile(float *sum, const float *dy, const float *x,
     SIMD_UNROLL(8)
     for (int o = 0; o < no; o++)
         SIMD_UNROLL(8)
-        for (int j = 0; j < nj; j++) simd_store(sum + (o * taps + j) * LANES, part[o][j]);
+    for (int j = 0; j < nj; j++)
+        simd_store(sum + (o * taps + j) * LANES, part[o][j]);
 }
 
 #define LANES_WEIGHT_CASE(o, j)                                                                    \
