@@ -96,6 +96,7 @@ static co_status batchnorm_plan_backward(co_call *call)
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t st;
 
+    (void)onednn_use_threads(call);
     CO_TRY(onednn_convert(&dy, self, &self->backward, x.md));
     /* oneDNN always computes dx; where it is not needed it goes to scratch. */
     if (call->grad_in[0]) {

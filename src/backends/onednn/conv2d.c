@@ -325,6 +325,7 @@ static co_status conv2d_plan_backward(co_call *call)
 {
     conv2d *self = call->self;
 
+    (void)onednn_use_threads(call);
     CO_TRY(conv2d_plan_backward_weights(self, call));
     return call->grad_in[0] ? conv2d_plan_backward_data(self, call) : CO_OK;
 }

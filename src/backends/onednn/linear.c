@@ -163,7 +163,7 @@ static co_status linear_plan_backward(co_call *call)
 {
     linear *self = call->self;
 
-    (void)onednn_use_threads(call); /* primitives are made for a number of threads */
+    (void)onednn_use_threads(call);
     return gemm_choose(&self->own, call) ? linear_plan_backward_own(call)
                                          : linear_plan_backward_product(call);
 }

@@ -73,7 +73,8 @@ typedef struct onednn_arg {
 
 /* --- backend.c --- */
 /* Set the number of threads that oneDNN starts for the calling thread: 1 for a small call, else
-   those of `call`. Our loops use the same number. */
+   those of `call`. Our loops use the same number. Called before primitives are created, too, which
+   are made for a number of threads. */
 int onednn_use_threads(const co_call *call);
 /* CO_OK, or the failure of `what` in this layer. */
 co_status onednn_check(dnnl_status_t status, const co_call *call, const char *what);

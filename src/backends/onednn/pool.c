@@ -58,6 +58,7 @@ static co_status pool_plan_backward(co_call *call)
 
     if (!call->grad_in[0])
         return CO_OK;
+    (void)onednn_use_threads(call);
     diff_dst = onednn_tensor(base, call->grad_out[0]);
     CO_TRY(onednn_convert(&diff_dst, base, &base->backward, dst.md));
     onednn_like(call->grad_in[0], call->in[0]);
