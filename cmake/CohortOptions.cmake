@@ -53,6 +53,10 @@ include(GNUInstallDirs)
 include(CohortMPI)
 # Where programs and libraries look for the modules that they open when they run.
 set(CMAKE_BUILD_RPATH ${CMAKE_BINARY_DIR})
+# A sanitizer's dlopen looks along the RUNPATH of its own library, but along an RPATH of the program.
+if(CMAKE_C_FLAGS MATCHES "-fsanitize")
+  add_link_options(LINKER:--disable-new-dtags)
+endif()
 if(COHORT_ONNX)
   find_path(ONNX_PROTO_DIR onnx.proto PATH_SUFFIXES onnx DOC "Folder of onnx.proto; optional")
   find_program(PROTOC_C protoc-c DOC "Compiler of protobuf-c; optional")
