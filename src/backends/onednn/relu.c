@@ -29,7 +29,6 @@ static co_status relu_plan(co_call *call)
 
 static co_status relu_plan_backward(co_call *call)
 {
-    (void)onednn_use_threads(call);
     return onednn_plan_backward_saves_output(call, relu_describe_backward);
 }
 

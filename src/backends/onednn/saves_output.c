@@ -29,6 +29,7 @@ co_status onednn_plan_backward_saves_output(co_call *call, onednn_backward_desc_
 
     if (!call->grad_in[0])
         return CO_OK;
+    (void)onednn_use_threads(call);
     /* The incoming gradient keeps its layout where possible: then dx can share its memory. */
     onednn_like(call->grad_in[0], onednn_same(dy.md, y.md) ? call->grad_out[0] : call->out[0]);
     dx = onednn_tensor(self, call->grad_in[0]);
