@@ -1,5 +1,5 @@
 /*
- * open.c - opens regular files alone, for reading and for writing. Must not know their content.
+ * open.c - opens regular files alone, for reading and for writing. Their content is not looked at.
  */
 #include "core/open.h"
 

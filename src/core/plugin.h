@@ -2,7 +2,7 @@
  * plugin.h - what a config chooses by name: optimizers, strategies, data sets, ...
  *
  * One lookup, one message for an unknown name, and one way to read a plugin's keys, for all kinds.
- * Must not know what any kind does.
+ * Independent of what a kind does.
  */
 #ifndef CO_CORE_PLUGIN_H
 #define CO_CORE_PLUGIN_H

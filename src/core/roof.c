@@ -2,7 +2,7 @@
  * roof.c - short loops that only multiply and add, or only move bytes.
  *
  * Each thread takes the best of many short rounds, so that rounds disturbed by other programs do
- * not count. Must not know what is compared with the result.
+ * not count. Independent of what is compared with the result.
  */
 #include "core/roof.h"
 

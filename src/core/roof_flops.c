@@ -1,7 +1,7 @@
 /*
  * roof_flops.c - loops that only multiply and add, in registers.
  *
- * Must not know clocks, nor what is compared with the result.
+ * Independent of clocks and of what is compared with the result.
  */
 #include "core/roof_flops.h"
 

@@ -1,7 +1,7 @@
 /*
  * device.c - calls of a device, and waiting for it.
  *
- * Must not know which devices there are, except the host, which is NULL.
+ * Names no device except the host, which is NULL.
  */
 #include "device/device.h"
 

@@ -6,7 +6,7 @@
  *
  * Nodes are joined only if each is the next in the order of building, so no gradient becomes final
  * earlier or later than without, and if nobody else reads what is between them. A kernel that
- * takes nothing over sees its node alone. Must not know ops: kernels say what they can do.
+ * takes nothing over sees its node alone. Independent of ops: kernels say what they can do.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * graph.c - building a network: shapes and parameters are known as soon as a node is added.
  *
- * Must not know kernels, batch sizes or ranks.
+ * Independent of kernels, batch sizes and ranks.
  */
 #include "graph/graph.h"
 

@@ -82,7 +82,7 @@ typedef co_status (*co_ready_fn)(void *arg, size_t begin, size_t end);
 /* `ready` may be NULL. */
 co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, void *arg);
 
-/* ---- for whoever measures: a plan is a row of steps, forward ones first ---- */
+/* ---- for measurements: a plan is a sequence of steps, forward ones first ---- */
 
 /* Notified before and after each step that forward and backward run. */
 typedef struct co_plan_observer {

@@ -4,7 +4,7 @@
  * Inputs are widened into scratch memory, the kernel runs there, and its results are rounded: any
  * kernel of any backend serves, in whatever layout it likes. So every op has every type on every
  * CPU, and what it gives is the definition for kernels that compute with 16 bits themselves.
- * Must not know ops, backends or layouts.
+ * Independent of ops, backends and layouts.
  */
 #include "core/half.h"
 #include "device/device.h"

@@ -2,7 +2,7 @@
  * work.c - operations and bytes of a step, from its tensors and the definition of its op.
  *
  * It is the minimum for any kernel: data that a kernel reads twice, or stores in between, is not
- * counted, so that such a kernel shows as slower. Must not know kernels.
+ * counted, so that such a kernel shows as slower. Independent of kernels.
  */
 #include "graph/work.h"
 

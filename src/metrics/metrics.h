@@ -4,7 +4,7 @@
  *
  * Sums add up over batches, shards and ranks, so a metric is that of all samples however they were
  * split, and never a mean of batches. Who adds them, and when, is settled elsewhere; so is what
- * becomes of the value. Must not know a network, a run or a communicator.
+ * becomes of the value. Independent of networks, runs and communicators.
  */
 #ifndef CO_METRICS_METRICS_H
 #define CO_METRICS_METRICS_H

@@ -3,7 +3,7 @@
  *
  * What the device can count it counts, and a few numbers are copied to pinned memory. For the rest
  * logits and losses are copied there, and the labels or targets, whose memory is others' by then,
- * are kept beside them. Must not know when the device is done.
+ * are kept beside them. Does not wait for the device.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
  * builder.c - layer after layer to a graph, from C or from a config.
  *
- * Settles what a layer's text means. Must not know any op by name but the two that are not one
- * input and one output in a row: the sum of a residual, and the loss.
+ * Decides what a layer's text means. Names no op but the two that do not have one input and one
+ * output: the sum of a residual, and the loss.
  */
 #include <stdarg.h>
 #include <stdio.h>

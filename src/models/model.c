@@ -2,7 +2,7 @@
  * model.c - from a config to a finished graph: finds the model, gives it its keys, puts the loss
  * on it and checks that the result fits the data.
  *
- * Must not know any model by name.
+ * Names no model.
  */
 #include <inttypes.h>
 #include <string.h>

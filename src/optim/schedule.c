@@ -1,7 +1,7 @@
 /*
  * schedule.c - a schedule from its config, and the warm-up in front of any.
  *
- * Settles where training is, in the schedule's own unit. Must not know optimizers or rates: a
+ * Decides where training is, in the schedule's own unit. Independent of optimizers and rates: a
  * schedule gives a factor.
  */
 #include "core/mem.h"

@@ -57,7 +57,7 @@ static co_status write_describe(write_head *out, const co_profile_job *job)
                         .roof = *job->roof};
     (void)gethostname(out->host, sizeof(out->host) - 1);
     CO_TRY(co_comm_barrier(job->comm));
-    CO_TRY(co_comm_barrier(job->comm)); /* the first one waited for whoever was late */
+    CO_TRY(co_comm_barrier(job->comm)); /* the first one waited for ranks that were late */
     out->now_ns = co_clock_ns();
     return CO_OK;
 }

@@ -2,8 +2,9 @@
  * trainer_step.c - one step of a rank, in two halves: queueing its work and reading its results.
  *
  * On the host the second half follows the first at once. On a device the next step is queued before
- * the results of this one are read, so that the device does not wait for the host. Whoever saves a
- * state, stops, ends an epoch or shows the model reads all results first (trainer_settle).
+ * the results of this one are read, so that the device does not wait for the host. All
+ * results are read first (trainer_settle) before a state is saved, an epoch ends, the run stops or
+ * the model is shown.
  */
 #include <math.h>
 #include <string.h>

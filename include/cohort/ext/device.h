@@ -113,7 +113,7 @@ struct co_device {
 };
 struct co_queue {
     co_device *device; /* borrowed */
-    co_fence *end;     /* of whoever created it, who waits with it */
+    co_fence *end;     /* owned by the queue's creator, who waits with it */
 };
 struct co_fence {
     co_device *device; /* borrowed */

@@ -2,7 +2,7 @@
  * ext/step.h - the values of one step, as kernels, optimizers and reductions on a device see them.
  *
  * What changes from step to step is data: a block in the memory of the device that the store is
- * on, where whoever works on the store's queue reads it, and results of the step are left. So the
+ * on. Work on the store's queue reads it there and leaves the results of the step there. So the
  * work of a step is the same in every step, and nothing of it waits for the host. The host never
  * touches a block of a device: before a step one queued copy brings what is `given`, and later
  * another takes what was found.
@@ -136,8 +136,8 @@ static inline void co_step_clip(co_grad_rule *rule, double norm, double limit)
     }
 }
 
-/** One stage, by whoever may touch the block: what a device does on its queue (co_vector_ops.step).
- */
+/** One stage, on a block that the caller may access: what a device does on its queue
+    (co_vector_ops.step). */
 static inline void co_step_do(co_step_values *v, co_step_stage stage,
                               const co_loss_scale_rules *rules)
 {

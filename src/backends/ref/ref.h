@@ -3,7 +3,7 @@
  *
  * It is the oracle of every test and the documentation of each op, so it is written to be read:
  * plain layouts, the equations of the file's head in the order in which they stand there, sums in
- * double. It must not know other backends, and is fast only by accident.
+ * double. It is independent of other backends, and not optimized.
  */
 #ifndef CO_BACKENDS_REF_REF_H
 #define CO_BACKENDS_REF_REF_H

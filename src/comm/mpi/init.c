@@ -1,5 +1,5 @@
 /*
- * init.c - MPI is initialised and finalized once per process, by whoever comes first.
+ * init.c - MPI is initialised and finalized once per process, by the first communicator.
  *
  * MPI_Finalize waits for the other ranks, and has been seen not to return: MPICH over UCX, in one
  * of some twenty runs over several hosts. By then a rank has done all its work, so it ends without.

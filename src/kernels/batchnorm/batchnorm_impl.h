@@ -11,7 +11,7 @@
  *   vec norm_load(const cell *from)
  *   void norm_store(cell *to, vec value)
  *
- * Must not know calls, tensors or plans.
+ * Independent of calls, tensors and plans.
  */
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */

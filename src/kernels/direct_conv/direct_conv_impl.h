@@ -7,7 +7,7 @@
  *   DIRECT_CONV_DEPTH    channels of a gradient, times two vectors; a divisor of LANES
  *
  * For tensors of BF16 that file defines DIRECT_CONV_HALF, too, and what differs: see
- * direct_conv_bf16.c. Must not know calls, tensors or plans.
+ * direct_conv_bf16.c. Independent of calls, tensors and plans.
  */
 #ifndef DIRECT_CONV_HALF
 #define DIRECT_CONV_WORDS  LANES /* of a pixel of a block */

@@ -8,7 +8,7 @@
  *   GEMM_ROWS                    rows that two vectors of a panel are added to
  *   __m128 gemm_join(v)          (a, b, c, d): the sums of four vectors' lanes
  *
- * Must not know calls, tensors or plans.
+ * Independent of calls, tensors and plans.
  */
 #include "kernels/gemm/gemm.h"
 #include "kernels/simd.h"

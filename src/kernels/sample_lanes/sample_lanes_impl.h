@@ -13,7 +13,7 @@
  *   lanes_read_bytes, lanes_write_bytes   LANES bytes <-> a vector lanes_int of 32 bits
  *   LANES_SQUEEZES there is lanes_squeeze(mask, v): lanes whose bit is set, first
  *
- * Must not know calls, tensors or plans.
+ * Independent of calls, tensors and plans.
  */
 #include <string.h>
 

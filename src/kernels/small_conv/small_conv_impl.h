@@ -6,8 +6,8 @@
  *   SMALL_CONV_ROWS    samples of a product, times two vectors of results
  *   SMALL_CONV_DEPTH   channels of a gradient, times two vectors; a divisor of LANES
  *
- * Results are sums of products in an order that depends on nothing but the shapes. Must not know
- * calls, tensors or plans.
+ * Results are sums of products in an order that depends on nothing but the shapes. Independent of
+ * calls, tensors and plans.
  */
 #include <string.h>
 

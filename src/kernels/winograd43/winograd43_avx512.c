@@ -1,6 +1,6 @@
 /*
  * winograd43_avx512.c - the loops of winograd43.h for AVX-512 and tensors of floats; products are
- * those of BF16, too. Must not know calls, tensors or plans.
+ * those of BF16, too. Independent of calls, tensors and plans.
  */
 #include "kernels/winograd43/winograd43_lines.h"
 

@@ -1,7 +1,7 @@
 /*
  * winograd43_bf16.c - the loops of winograd43.h for AVX-512 with its instructions for BF16, on
  * tensors of that type: transforms and sums are in floats, and only what is read and written has 16
- * bits. They flush subnormals. Must not know calls, tensors or plans.
+ * bits. They flush subnormals. Independent of calls, tensors and plans.
  */
 #include "kernels/winograd43/winograd43_lines.h"
 

@@ -9,7 +9,7 @@
  *   void winograd43_put(cell *, vec)
  *   vec winograd43_weight(vec)              floats, rounded as the tensors are
  *
- * Must not know calls, tensors or plans.
+ * Independent of calls, tensors and plans.
  */
 #include "kernels/winograd43/winograd43_lines.h"
 
