@@ -2,8 +2,8 @@
  * optim.c - an optimizer from its config, over ranges of a flat store.
  *
  * Settles where the state is, which rate is the base, which weights decay how strongly, and who
- * does the arithmetic. Independent of schedules and ranks: the rate of each update is in the store's
- * values.
+ * does the arithmetic. Independent of schedules and ranks: the rate of each update is in the
+ * store's values.
  */
 #include "optim/optim.h"
 
