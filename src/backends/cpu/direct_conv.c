@@ -225,8 +225,7 @@ static void direct_multiply_part(const direct_run *run, const direct_part *part,
     CO_PARALLEL_FOR(run->threads)
     for (int64_t i = 0; i < samples * pieces * groups; i++) {
         const int64_t n = i / (pieces * groups), block = i % groups * DIRECT_CONV_TOGETHER;
-        const direct_piece piece =
-            direct_find_piece(&part->area, pass->image.width, pieces, i / groups % pieces);
+        const direct_piece piece = direct_find_piece(&part->area, pieces, i / groups % pieces);
         const int64_t at =
             n * pass->y_sample + part->y_at + block * piece.area.y_block + piece.y_at;
 
@@ -311,12 +310,13 @@ static void direct_correlate_steps(const direct *self, float *dw, const float *x
 
     for (int64_t n = 0; n < samples; n += together)
         for (int64_t i = 0; i < pieces; i++, add = true) {
-            const direct_piece piece = direct_find_piece(area, pass->image.width, pieces, i);
+            const direct_piece piece = direct_find_piece(area, pieces, i);
             const direct_conv_walk walk = {.samples = direct_least(together, samples - n),
                                            .rows = piece.area.rows,
                                            .pixels = piece.area.pixels,
                                            .x_sample = pass->image.sample,
                                            .x_row = area->x_row,
+                                           .x_pixel = area->x_pixel,
                                            .dy_sample = pass->y_sample,
                                            .dy_row = area->y_row,
                                            .dy_block = area->y_block};

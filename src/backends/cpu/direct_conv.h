@@ -8,9 +8,9 @@
 #include "backends/cpu/cpu.h"
 #include "kernels/direct_conv/direct_conv.h"
 
-/* The image that sums read: the tensor itself, or a copy with padding, in which the pixels that
-   one tap meets are neighbours. With a stride there is a copy for each of its phases: the rows, or
-   columns, that leave the same rest when they are divided by it. Sizes are in words. */
+/* The image that sums read: the tensor itself, or a copy with padding. Of pairs of pixels there is
+   one for each phase of a stride: the rows that leave the same rest when they are divided by it.
+   Sizes are in words. */
 typedef struct direct_image {
     bool copied;
     bool pairs;            /* the copy is of pairs of pixels, and there is one for each column of
@@ -21,7 +21,7 @@ typedef struct direct_image {
     int64_t width;         /* of a pixel, or a pair */
     int64_t phases[2];     /* how many of rows and of columns */
     int64_t phase_step[2]; /* from one to the next */
-    int64_t step[2];       /* stride */
+    int64_t step[2];       /* of the copy: 1, or the stride of pairs */
     int64_t first[2];      /* where phase 0 begins in the tensor: negative in padding */
     int64_t rows, columns; /* of a copy, or of the tensor */
     int64_t row, plane, sample; /* from one to the next */
@@ -69,9 +69,7 @@ typedef struct direct_piece {
 /* How many pieces of at most about `most` pixels a rectangle has: of its rows, or of its only
    one. */
 int64_t direct_count_pieces(const direct_conv_area *area, int64_t most);
-/* Piece `i`; `width` words from a pixel of x to the next. */
-direct_piece direct_find_piece(const direct_conv_area *area, int64_t width, int64_t pieces,
-                               int64_t i);
+direct_piece direct_find_piece(const direct_conv_area *area, int64_t pieces, int64_t i);
 
 static inline int64_t direct_divide_up(int64_t n, int64_t by)
 {

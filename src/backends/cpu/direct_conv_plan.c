@@ -5,15 +5,16 @@
  *   dx[i] = sum over those t for which (i + p - t d) is a multiple of s, of
  *           dy[(i + p - t d) / s] w[t]
  *
- * in each direction. With u s + t d = (u + t d / s) s + t d % s a tap reads, of the copy of phase
- * t d % s, pixels that begin at t d / s. And of all i + p with the same rest c the same taps give
- * dx: those with t d % s = c.
+ * in each direction. Where pairs of neighbouring pixels are read, a tap reads those that begin at
+ * t d / s of the copy of phase t d % s, as u s + t d = (u + t d / s) s + t d % s. Of all i + p with
+ * the same rest c the same taps give dx: those with t d % s = c.
  */
 #include "backends/cpu/direct_conv.h"
 
 #include "core/mem.h"
 
-#define DIRECT_COPY_WORDS (1 << 19) /* of images copied at once: a second-level cache or two */
+#define DIRECT_COPY_WORDS     (1 << 19) /* of images copied at once: a second-level cache or two */
+#define DIRECT_FEW_COPY_WORDS (1 << 16) /* where weights are small, too */
 
 bool direct_is_few(const co_call *call, const direct_conv_loops *loops)
 {
@@ -38,6 +39,7 @@ static int64_t direct_reach(const co_conv2d_attr *a, int dim)
 static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
 {
     direct_image *image = &pass->image;
+    const int64_t most = image->numbers > 1 ? DIRECT_COPY_WORDS : DIRECT_FEW_COPY_WORDS;
 
     image->row =
         (image->pairs ? direct_divide_up(image->columns, 2) : image->columns) * image->width;
@@ -45,13 +47,13 @@ static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
     image->sample = image->planes * image->plane;
     pass->group = n;
     if (image->copied)
-        pass->group = direct_least(n, 1 + DIRECT_COPY_WORDS / (image->sample + dy_sample));
+        pass->group = direct_least(n, 1 + most / (image->sample + dy_sample));
 }
 
 /* A rectangle whose rows follow each other without a gap is one row. */
-static void direct_join_rows(direct_conv_area *area, int64_t width)
+static void direct_join_rows(direct_conv_area *area)
 {
-    if (area->x_row != area->pixels * width || area->y_row != area->pixels * area->y_pixel)
+    if (area->x_row != area->pixels * area->x_pixel || area->y_row != area->pixels * area->y_pixel)
         return;
     area->pixels *= area->rows;
     area->rows = 1;
@@ -72,14 +74,28 @@ static co_status direct_add_steps(direct_pass *out, const co_conv2d_attr *a)
     for (int64_t s = 0; s < out->steps; s++) {
         const int64_t t[2] = {s % taps / a->k[1], s % taps % a->k[1]};
         const int64_t phase = t[0] % image->phases[0] * image->phases[1] + t[1] % image->phases[1];
-        const int64_t row = t[0] * a->d[0] / a->s[0], column = t[1] * a->d[1] / a->s[1];
+        const int64_t row = t[0] * a->d[0] / image->step[0];
+        const int64_t column = t[1] * a->d[1] / image->step[1];
 
         out->at[s] = s / taps * image->plane + (phase * image->rows + row) * image->row;
         if (!image->pairs)
-            out->at[s] += column * image->width;
+            out->at[s] += (column - image->first[1] - a->p[1]) * image->width;
     }
     out->part->sum = (direct_conv_sum){out->at, out->steps, image->numbers > 1};
     return CO_OK;
+}
+
+/* As many rows and columns as the results of `to` read. Of single channels, lines of the image
+   begin at whole vectors. */
+static void direct_size_copy(direct_image *image, const co_conv2d_attr *a, const int64_t *to,
+                             int64_t lanes)
+{
+    image->rows = (to[2] - 1) * a->s[0] + (a->k[0] - 1) * a->d[0] + 1;
+    image->columns = (to[3] - 1) * a->s[1] + (a->k[1] - 1) * a->d[1] + 1;
+    if (image->numbers > 1)
+        return;
+    image->first[1] = -direct_divide_up(a->p[1], lanes) * lanes;
+    image->columns = direct_divide_up(image->columns - image->first[1] - a->p[1], lanes) * lanes;
 }
 
 co_status direct_plan_forward(direct_pass *out, const co_call *call, const direct_conv_loops *loops)
@@ -93,19 +109,19 @@ co_status direct_plan_forward(direct_pass *out, const co_call *call, const direc
     *image = (direct_image){.copied = few && loops->cell < sizeof(float),
                             .h = in[2],
                             .w = in[3],
+                            .rows = in[2],
+                            .columns = in[3],
                             .planes = few ? in[1] : direct_divide_up(in[1], lanes),
                             .numbers = few ? 1 : lanes,
                             .width = few ? 1 : loops->words};
     for (int i = 0; i < 2; i++) {
-        image->phases[i] = direct_count_phases(a, i);
-        image->phase_step[i] = a->d[i];
-        image->step[i] = a->s[i];
+        image->phases[i] = image->step[i] = 1;
         image->first[i] = -a->p[i];
-        image->copied = image->copied || a->s[i] > 1 || a->p[i] > 0;
+        image->copied = image->copied || a->p[i] > 0;
         out->to[i] = to[2 + i];
     }
-    image->rows = image->copied ? to[2] + direct_reach(a, 0) : in[2];
-    image->columns = image->copied ? to[3] + direct_reach(a, 1) : in[3];
+    if (image->copied)
+        direct_size_copy(image, a, to, lanes);
     out->blocks = direct_divide_up(to[1], lanes);
     out->y_sample = out->blocks * to[2] * to[3] * lanes;
     direct_size_image(out, in[0], 0);
@@ -115,8 +131,9 @@ co_status direct_plan_forward(direct_pass *out, const co_call *call, const direc
                                          .y_row = to[3] * lanes,
                                          .y_pixel = lanes,
                                          .y_block = to[2] * to[3] * lanes,
-                                         .x_row = image->row};
-    direct_join_rows(&out->part->area, image->width);
+                                         .x_row = a->s[0] * image->row,
+                                         .x_pixel = a->s[1] * image->width};
+    direct_join_rows(&out->part->area);
     return CO_OK;
 }
 
@@ -162,8 +179,9 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
                                          .y_row = dy_row,
                                          .y_pixel = lanes,
                                          .y_block = out->to[0] * dy_row,
-                                         .x_row = image->row};
-    direct_join_rows(&out->part->area, image->width);
+                                         .x_row = image->row,
+                                         .x_pixel = image->width};
+    direct_join_rows(&out->part->area);
     return CO_OK;
 }
 
@@ -212,8 +230,9 @@ static void direct_add_part(direct_pass *out, const co_call *call, const direct_
                                     .y_row = a->s[0] * in[3] * lanes,
                                     .y_pixel = a->s[1] * lanes,
                                     .y_block = in[2] * in[3] * lanes,
-                                    .x_row = image->row};
-    direct_join_rows(&part->area, image->width);
+                                    .x_row = image->row,
+                                    .x_pixel = image->width};
+    direct_join_rows(&part->area);
     part->y_at = (rest[0].at * in[3] + rest[1].at) * lanes;
     part->w_at = begin * lanes * lanes * out->blocks;
 }
@@ -272,8 +291,7 @@ int64_t direct_count_pieces(const direct_conv_area *area, int64_t most)
     return direct_divide_up(area->rows, rows > 1 ? rows : 1);
 }
 
-direct_piece direct_find_piece(const direct_conv_area *area, int64_t width, int64_t pieces,
-                               int64_t i)
+direct_piece direct_find_piece(const direct_conv_area *area, int64_t pieces, int64_t i)
 {
     const bool single = area->rows == 1;
     const int64_t all = single ? area->pixels : area->rows;
@@ -284,7 +302,7 @@ direct_piece direct_find_piece(const direct_conv_area *area, int64_t width, int6
         piece.area.pixels = n;
     else
         piece.area.rows = n;
-    piece.x_at = begin * (single ? width : area->x_row);
+    piece.x_at = begin * (single ? area->x_pixel : area->x_row);
     piece.y_at = begin * (single ? area->y_pixel : area->y_row);
     return piece;
 }

@@ -4,9 +4,8 @@
  *
  * Results are in blocks of channels, (C / lanes, H, W, lanes). What they are summed from is either
  * in blocks, too, and then a step of a sum is all channels of a block at one tap; or it has few
- * channels and is plain, and a step is one channel at one tap. Neighbouring results read
- * neighbouring pixels: where a convolution has a stride or padding, `spread` makes such an image
- * first.
+ * channels and is plain, and a step is one channel at one tap. Where a convolution has padding,
+ * `spread` makes an image with it first.
  */
 #ifndef CO_KERNELS_DIRECT_CONV_H
 #define CO_KERNELS_DIRECT_CONV_H
@@ -34,19 +33,19 @@ typedef struct direct_conv_sum {
 typedef struct direct_conv_area {
     int64_t rows, pixels; /* pixels: of a row */
     int64_t y_row, y_pixel, y_block;
-    int64_t x_row;
+    int64_t x_row, x_pixel;
 } direct_conv_area;
 
 /* Pixels that a gradient of the weight is summed over; steps in words. With BF16 and blocks they
    are pairs of pixels, as `pair` makes them. */
 typedef struct direct_conv_walk {
     int64_t samples, rows, pixels;
-    int64_t x_sample, x_row;
+    int64_t x_sample, x_row, x_pixel;
     int64_t dy_sample, dy_row, dy_block;
 } direct_conv_walk;
 
 /* A copy of a plane: its pixel (r, c) is (top + r step[0], left + c step[1]) of the image, or 0
-   outside of it. */
+   outside of it. Only `pair` has steps other than 1. */
 typedef struct direct_conv_spread {
     int64_t h, w;          /* of the image */
     int64_t rows, columns; /* of the copy */

@@ -24,60 +24,65 @@ static direct_conv_range direct_conv_inside(int64_t first, int64_t step, int64_t
     return range.begin < range.end ? range : (direct_conv_range){0, 0};
 }
 
-/* `step` is a constant in most uses, for the compiler's vectors. */
-SIMD_INLINE void direct_conv_pick(float *to, const float *from, int64_t n, const int64_t step)
+/* The last vector overlaps the one before. */
+SIMD_INLINE void direct_conv_copy_row(float *to, const float *from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from[i * step];
+    if (n < LANES) {
+        memcpy(to, from, (size_t)n * sizeof(float));
+        return;
+    }
+    for (int64_t i = 0; i < n - LANES; i += LANES)
+        simd_store_any(to + i, simd_load_any(from + i));
+    simd_store_any(to + n - LANES, simd_load_any(from + n - LANES));
 }
 
-/* A row of `n` numbers; `step` from one to the next in the image. */
-SIMD_INLINE void direct_conv_pick_row(float *to, const float *from, int64_t n, int64_t step)
+/* What comes before and after the range in a row of `n`; rows are short, and calls to clear their
+   ends would take longer than they. May write into the range. */
+SIMD_INLINE void direct_conv_clear_ends(float *to, const direct_conv_range *range, int64_t n)
 {
-    if (step == 1)
-        direct_conv_pick(to, from, n, 1);
-    else if (step == 2)
-        direct_conv_pick(to, from, n, 2);
-    else if (step == 4)
-        direct_conv_pick(to, from, n, 4);
-    else
-        direct_conv_pick(to, from, n, step);
+    if (range->begin > LANES || n - range->end > LANES || n < LANES) {
+        memset(to, 0, (size_t)n * sizeof(float));
+        return;
+    }
+    simd_store_any(to, (vec){0});
+    simd_store_any(to + n - LANES, (vec){0});
 }
 
-/* Of one channel: rows are short, and calls to clear their ends would take longer than they. */
+/* Of one channel. */
 static void direct_conv_spread_channel(float *to, const float *from, const direct_conv_spread *how)
 {
-    const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
-    const direct_conv_range columns =
-        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
+    const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
+    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, how->columns);
 
-    memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(float));
-    for (int64_t r = rows.begin; r < rows.end; r++)
-        direct_conv_pick_row(to + r * how->columns + columns.begin,
-                             from + (how->top + r * how->step[0]) * how->w + how->left +
-                                 columns.begin * how->step[1],
-                             columns.end - columns.begin, how->step[1]);
+    memset(to, 0, (size_t)(rows.begin * how->columns) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        float *row = to + r * how->columns;
+
+        direct_conv_clear_ends(row, &columns, how->columns);
+        direct_conv_copy_row(row + columns.begin,
+                             from + (how->top + r) * how->w + how->left + columns.begin,
+                             columns.end - columns.begin);
+    }
+    memset(to + rows.end * how->columns, 0,
+           (size_t)((how->rows - rows.end) * how->columns) * sizeof(float));
 }
 
 static void direct_conv_spread_block(float *to, const float *from, const direct_conv_spread *how)
 {
     const int64_t width = DIRECT_CONV_WORDS, row = how->columns * width;
-    const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
-    const direct_conv_range columns =
-        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
+    const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
+    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, how->columns);
     const int64_t before = columns.begin * width, inside = columns.end * width;
 
     for (int64_t r = 0; r < how->rows; r++, to += row) {
-        const int64_t at = (how->top + r * how->step[0]) * how->w + how->left;
+        const int64_t at = (how->top + r) * how->w + how->left + columns.begin;
 
         if (r < rows.begin || r >= rows.end || columns.begin == columns.end) {
             memset(to, 0, (size_t)row * sizeof(float));
             continue;
         }
         memset(to, 0, (size_t)before * sizeof(float));
-        for (int64_t c = columns.begin; c < columns.end; c++)
-            memcpy(to + c * width, from + (at + c * how->step[1]) * width,
-                   DIRECT_CONV_WORDS * sizeof(float));
+        memcpy(to + before, from + at * width, (size_t)(inside - before) * sizeof(float));
         memset(to + inside, 0, (size_t)(row - inside) * sizeof(float));
     }
 }

@@ -46,6 +46,7 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
                                   const int columns, const bool blocks)
 {
     const int width = blocks ? DIRECT_CONV_WORDS : 1;
+    const int64_t pixel = area->x_pixel, four = 4 * pixel;
     vec acc[DIRECT_CONV_PIXELS][2];
 
     SIMD_UNROLL(36)
@@ -54,7 +55,11 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
     for (int q = 0; q < columns; q++)
         acc[p][q] = bias ? simd_load(bias + q * LANES) : (vec){0};
     for (int64_t s = 0; s < sum->steps; s++) {
-        const float *first = x + sum->at[s], *second = first + area->x_row;
+        const float *first = x + sum->at[s];
+        const float *from[2][4] = {
+            {first, first + four, first + 2 * four, first + 3 * four},
+            {first + area->x_row, first + area->x_row + four},
+        };
 
         SIMD_UNROLL(4) for (int i = 0; i < width; i++, w += LANES)
         {
@@ -63,8 +68,7 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(w + q * panel);
             SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
             {
-                const float each =
-                    p < pixels ? first[p * width + i] : second[(p - pixels) * width + i];
+                const float each = from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i];
 
                 SIMD_UNROLL(36)
                 for (int q = 0; q < columns; q++)
@@ -150,7 +154,6 @@ static void direct_conv_multiply(void *to, const float *x, const float *w, int64
                                  const direct_conv_sum *sum)
 {
     const int64_t parts = (area->pixels + DIRECT_CONV_PIXELS - 1) / DIRECT_CONV_PIXELS;
-    const int64_t width = sum->blocks ? DIRECT_CONV_WORDS : 1;
     direct_conv_cell *y = to;
     int64_t r = 0;
 
@@ -162,8 +165,8 @@ static void direct_conv_multiply(void *to, const float *x, const float *w, int64
             const int64_t begin = area->pixels * i / parts, end = area->pixels * (i + 1) / parts;
 
             direct_conv_one_row(y + r * area->y_row + begin * area->y_pixel,
-                                x + r * area->x_row + begin * width, w, panel, bias, columns,
-                                end - begin, area, sum);
+                                x + r * area->x_row + begin * area->x_pixel, w, panel, bias,
+                                columns, end - begin, area, sum);
         }
 }
 
@@ -172,10 +175,8 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
                                            const direct_conv_walk *walk, const int64_t *at,
                                            const int depth, const int columns, const bool blocks)
 {
-    const int width = blocks ? LANES : 1;
-
     SIMD_UNROLL(2)
-    for (int64_t p = 0; p < walk->pixels; p++, x += width, dy += LANES) {
+    for (int64_t p = 0; p < walk->pixels; p++, x += walk->x_pixel, dy += LANES) {
         vec d[2];
 
         SIMD_UNROLL(36)
@@ -183,7 +184,7 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
             d[q] = simd_load(dy + q * walk->dy_block);
         SIMD_UNROLL(36) for (int i = 0; i < depth; i++)
         {
-            const float each = blocks ? x[i] : x[at[i]];
+            const float each = blocks || i == 0 ? x[i] : x[at[i] - at[0]];
 
             SIMD_UNROLL(36)
             for (int q = 0; q < columns; q++)
@@ -206,7 +207,7 @@ SIMD_INLINE void direct_conv_correlation(float *dw, int64_t panel, const float *
         acc[i][q] = add ? simd_load(dw + q * panel + i * LANES) : (vec){0};
     for (int64_t n = 0; n < walk->samples; n++)
         for (int64_t r = 0; r < walk->rows; r++) {
-            const float *xs = x + n * walk->x_sample + r * walk->x_row;
+            const float *xs = x + n * walk->x_sample + r * walk->x_row + (blocks ? 0 : at[0]);
             const float *dys = dy + n * walk->dy_sample + r * walk->dy_row;
 
             direct_conv_correlate_row(acc, xs, dys, walk, at, depth, columns, blocks);
@@ -218,24 +219,55 @@ SIMD_INLINE void direct_conv_correlation(float *dw, int64_t panel, const float *
         simd_store(dw + q * panel + i * LANES, acc[i][q]);
 }
 
-/* `columns` is a constant in each use. */
+/* Steps at once: each has an address in a register. */
+#define DIRECT_CONV_FEW_DEPTH (DIRECT_CONV_DEPTH > 7 ? 7 : DIRECT_CONV_DEPTH)
+#define DIRECT_CONV_FEW(n)                                                                         \
+    case n:                                                                                        \
+        direct_conv_correlation(dw, panel, x, dy, walk, at, add, n, columns, false);               \
+        break;
+
+/* `n` steps of one channel. */
+SIMD_INLINE void direct_conv_correlate_few(float *dw, int64_t panel, const float *x,
+                                           const float *dy, const direct_conv_walk *walk,
+                                           const int64_t *at, bool add, int64_t n,
+                                           const int columns)
+{
+    switch (n) {
+        DIRECT_CONV_FEW(1)
+        DIRECT_CONV_FEW(2)
+#if DIRECT_CONV_DEPTH > 2
+        DIRECT_CONV_FEW(3)
+        DIRECT_CONV_FEW(4)
+#endif
+#if DIRECT_CONV_DEPTH > 4
+        DIRECT_CONV_FEW(5)
+        DIRECT_CONV_FEW(6)
+        DIRECT_CONV_FEW(7)
+#endif
+    default:
+        break;
+    }
+}
+
+/* `columns` is a constant in each use. Groups of steps of one channel differ by one at most: a
+   single one would wait for its sum at each pixel. */
 SIMD_INLINE void direct_conv_correlate_columns(float *dw, int64_t panel, const float *x,
                                                const float *dy, const direct_conv_walk *walk,
                                                const direct_conv_sum *sum, bool add,
                                                const int columns)
 {
-    int64_t s = 0;
+    const int64_t groups = (sum->steps + DIRECT_CONV_FEW_DEPTH - 1) / DIRECT_CONV_FEW_DEPTH;
 
-    for (; sum->blocks && s < sum->steps; s++)
+    for (int64_t s = 0; sum->blocks && s < sum->steps; s++)
         for (int i = 0; i < LANES; i += DIRECT_CONV_DEPTH, dw += DIRECT_CONV_DEPTH * LANES)
             direct_conv_correlation(dw, panel, x + sum->at[s] + i, dy, walk, NULL, add,
                                     DIRECT_CONV_DEPTH, columns, true);
-    for (; s + DIRECT_CONV_DEPTH <= sum->steps;
-         s += DIRECT_CONV_DEPTH, dw += DIRECT_CONV_DEPTH * LANES)
-        direct_conv_correlation(dw, panel, x, dy, walk, sum->at + s, add, DIRECT_CONV_DEPTH,
-                                columns, false);
-    for (; s < sum->steps; s++, dw += LANES)
-        direct_conv_correlation(dw, panel, x, dy, walk, sum->at + s, add, 1, columns, false);
+    for (int64_t g = 0; !sum->blocks && g < groups; g++) {
+        const int64_t begin = sum->steps * g / groups, end = sum->steps * (g + 1) / groups;
+
+        direct_conv_correlate_few(dw + begin * LANES, panel, x, dy, walk, sum->at + begin, add,
+                                  end - begin, columns);
+    }
 }
 
 static void direct_conv_correlate(float *dw, int64_t panel, const float *x, const float *dy,
