@@ -1,28 +1,49 @@
 /*
- * half16.h - vectors of 16 numbers of BF16, as floats: for files that are compiled for AVX-512 with
- * BF16, which define LANES as 16.
+ * half16.h - vectors of 16 numbers of BF16, as floats: for files that define LANES as 16. Rounding
+ * is one instruction in those that are compiled for AVX-512 with BF16.
  */
 #ifndef CO_KERNELS_HALF16_H
 #define CO_KERNELS_HALF16_H
 
 #include "kernels/simd.h"
 
+typedef uint16_t half16 __attribute__((vector_size(32), may_alias));
+/* The same, unaligned. */
+typedef uint16_t loose_half16
+    __attribute__((vector_size(32), may_alias, aligned(sizeof(uint16_t))));
+
+SIMD_INLINE half16 half16_take(const uint16_t *from)
+{
+    return *(const loose_half16 *)from;
+}
+
 SIMD_INLINE vec half16_load(const uint16_t *from)
 {
-    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
-
-    return (vec)_mm512_slli_epi32(wide, 16);
+    return (vec)(__builtin_convertvector(half16_take(from), uvec) << 16);
 }
 
 /* To nearest, ties to even. */
-SIMD_INLINE __m256i half16_round(vec value)
+SIMD_INLINE half16 half16_round(vec value)
 {
-    return (__m256i)_mm512_cvtneps_pbh((__m512)value);
+#ifdef __AVX512BF16__
+    return (half16)_mm512_cvtneps_pbh((__m512)value);
+#else
+    const uvec bits = (uvec)value, up = bits + 0x7fff + (bits >> 16 & 1);
+    const uvec nan = (uvec)(value != value);
+
+    return __builtin_convertvector(((up & ~nan) | ((bits | 1 << 22) & nan)) >> 16, half16);
+#endif
 }
 
 SIMD_INLINE void half16_store(uint16_t *to, vec value)
 {
-    _mm256_storeu_si256((__m256i *)to, half16_round(value));
+    *(loose_half16 *)to = half16_round(value);
+}
+
+/* Pairs of a (the lower) and b. */
+SIMD_INLINE vec half16_join(half16 a, half16 b)
+{
+    return (vec)(__builtin_convertvector(a, uvec) | __builtin_convertvector(b, uvec) << 16);
 }
 
 #endif

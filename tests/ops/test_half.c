@@ -23,6 +23,10 @@
 #include <string.h>
 
 #include "cases.h"
+#include "tiles_plain.h"
+
+/* What the table runs on: all backends, or before them the loops for tiles in plain C. */
+static const co_backend *const *half_backends = co_backends;
 
 /* Relative to the tensor's norm, per layer, in steps between two numbers next to 1: each layer adds
    to the rounding errors of those before it. */
@@ -127,7 +131,7 @@ static void half_define(harness_result *want, harness_result *defined, harness *
 static void half_run(const ops_case *c, const half_type *type)
 {
     const co_plan_precision precision = {.low = type->dtype, .everything = true};
-    const harness_mode all = {.backends = co_backends, .training = true, .precision = precision};
+    const harness_mode all = {.backends = half_backends, .training = true, .precision = precision};
     harness *h = cases_create(c);
     const double allowed = HALF_TOLERANCE * (1 + h->layers) * type->step;
     harness_result want, defined, got;
@@ -160,7 +164,7 @@ static void ops_in_bf16_and_fp16_agree_with_fp32(void **state)
     static const half_type types[] = {{CO_BF16, 0x1p-7}, {CO_F16, 0x1p-10}};
 
     (void)state;
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < (half_backends == co_backends ? 2 : 1); t++)
         for (const ops_case *const *part = cases_all; *part; part++)
             for (const ops_case *c = *part; c->name; c++)
                 half_run(c, &types[t]);
@@ -210,10 +214,74 @@ static void winograd_bf16_layer_agrees_with_direct(void **state)
     }
 }
 
-int main(void)
+/* Shapes of residual networks: strips that end within a row, strided parts, several planes of
+   channels and blocks of results, all of which the loops for tiles cut. */
+static const ops_case tiles_cases[] = {
+    {"conv2d of 7 x 7", 3, {3, {64, 7, 7}}, "conv2d {out: 96, kernel: 3, padding: 1}", false},
+    {"conv2d of 14 x 14",
+     2,
+     {3, {32, 14, 14}},
+     "conv2d {out: 64, kernel: 3, padding: 1, bias: false}",
+     false},
+    {"conv2d to half the size",
+     2,
+     {3, {64, 13, 14}},
+     "conv2d {out: 64, kernel: 3, padding: 1, stride: 2, bias: false}",
+     false},
+    {"conv2d pointwise, 7 x 7", 3, {3, {96, 7, 7}}, "conv2d {out: 160, kernel: 1}", false},
+    {"conv2d pointwise, strided",
+     2,
+     {3, {64, 14, 13}},
+     "conv2d {out: 128, kernel: 1, stride: 2, bias: false}",
+     false},
+    {"residual block",
+     3,
+     {3, {64, 8, 8}},
+     "conv2d {out: 64, kernel: 1, bias: false}; keep; conv2d {out: 64, kernel: 3, padding: 1, "
+     "bias: false}; batchnorm; relu; conv2d {out: 64, kernel: 3, padding: 1, bias: false}; "
+     "batchnorm; add; relu; conv2d {out: 32, kernel: 1}",
+     true}};
+
+static void tiles_layers_agree_with_fp32(void **state)
+{
+    static const half_type bf16 = {CO_BF16, 0x1p-7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tiles_cases) / sizeof(tiles_cases[0]); i++)
+        half_run(&tiles_cases[i], &bf16);
+}
+
+/* Without this the comparison would pass for loops that are never chosen. */
+static void tiles_kernel_runs_convolutions(void **state)
+{
+    const harness_mode mode = {.backends = tiles_backends,
+                               .training = true,
+                               .precision = {.low = CO_BF16, .everything = true}};
+    harness *h = cases_create(&tiles_cases[0]);
+    bool found = false;
+    co_plan *plan = NULL;
+
+    (void)state;
+    assert_int_equal(harness_plan(&plan, h, &mode), CO_OK);
+    for (int i = 0; i < h->graph->n_node; i++)
+        found |= strcmp(co_plan_backend(plan, i, NULL), tiles_backends[0]->name) == 0;
+    assert_true(found);
+    co_plan_destroy(plan);
+    harness_destroy(h);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32),
+                                       cmocka_unit_test(tiles_layers_agree_with_fp32),
                                        cmocka_unit_test(winograd_bf16_layer_agrees_with_direct)};
+    const struct CMUnitTest tiles[] = {cmocka_unit_test(tiles_kernel_runs_convolutions),
+                                       cmocka_unit_test(tiles_layers_agree_with_fp32),
+                                       cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32)};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    (void)argv;
+    if (argc == 1)
+        return cmocka_run_group_tests(tests, NULL, NULL);
+    half_backends = tiles_backends;
+    return cmocka_run_group_tests(tiles, NULL, NULL);
 }

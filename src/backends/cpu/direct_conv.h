@@ -25,6 +25,7 @@ typedef struct direct_image {
     int64_t first[2];      /* where phase 0 begins in the tensor: negative in padding */
     int64_t rows, columns; /* of a copy, or of the tensor */
     int64_t row, plane, sample; /* from one to the next */
+    int64_t line;               /* of a channel to the next, where each has a line; else 0 */
 } direct_image;
 
 /* Results that are summed from the same taps: all of a forward pass; of the gradient of the input,
@@ -79,6 +80,56 @@ static inline int64_t direct_divide_up(int64_t n, int64_t by)
 static inline int64_t direct_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* --- a call --- */
+
+typedef struct direct {
+    const direct_conv_loops *loops;
+    direct_pass forward, data, pairs;
+    cpu_operand src, back_src, grad_out;
+    direct_conv_weight weight;
+    int64_t panel;                             /* floats of a block of packed weights */
+    size_t weight_at, bias_at, copy_at;        /* in scratch, forward */
+    size_t gradient_at, back_copy_at, dy_at;   /* backward: the weight's */
+    size_t packed_at, turned_at, grad_copy_at; /* and the input's */
+} direct;
+
+/* What a kernel has that is a convolution by its definition: with loops of its own, and the rest of
+   co_kernel. Its self is a `direct`. */
+co_status direct_plan_with(co_call *call, const direct_conv_loops *loops);
+co_status direct_plan_backward(co_call *call);
+co_status direct_forward(co_call *call, const co_run *run);
+co_status direct_backward(co_call *call, const co_run *run);
+void direct_fini(co_call *call);
+/* The pass of the weight's gradient, which reads pairs of pixels or what forward has read. */
+const direct_pass *direct_weight_pass(const direct *self);
+/* What a pass reads of samples `first` to `first` + `n`: the tensor, or copies at `to`. */
+const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
+                          int64_t first, int64_t n, int threads);
+/* The gradients of weight and bias. */
+void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
+                        int threads);
+
+static inline int64_t direct_square(const direct *self)
+{
+    return (int64_t)self->loops->lanes * self->loops->lanes;
+}
+
+static inline bool direct_is_half(const direct *self)
+{
+    return self->loops->cell < sizeof(float);
+}
+
+static inline float *direct_scratch(const co_call *call, size_t at)
+{
+    return (float *)(void *)((char *)call->scratch + at);
+}
+
+/* How many of the blocks from `block` on are computed at once. */
+static inline int direct_columns(int64_t blocks, int64_t block)
+{
+    return (int)direct_least(blocks - block, DIRECT_CONV_TOGETHER);
 }
 
 #endif

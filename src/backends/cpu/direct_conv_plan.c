@@ -18,7 +18,7 @@
 
 bool direct_is_few(const co_call *call, const direct_conv_loops *loops)
 {
-    return call->in[0]->shape.dim[1] < loops->lanes;
+    return call->in[0]->shape.dim[1] <= loops->few;
 }
 
 /* How many different rests the taps of one direction leave. */
@@ -36,6 +36,11 @@ static int64_t direct_reach(const co_conv2d_attr *a, int dim)
     return (a->k[dim] - 1) * a->d[dim] / a->s[dim];
 }
 
+static int64_t direct_round_up(int64_t n, int64_t to)
+{
+    return direct_divide_up(n, to) * to;
+}
+
 static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
 {
     direct_image *image = &pass->image;
@@ -44,6 +49,10 @@ static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
     image->row =
         (image->pairs ? direct_divide_up(image->columns, 2) : image->columns) * image->width;
     image->plane = image->phases[0] * image->phases[1] * image->rows * image->row;
+    if (image->pairs && image->width == 1) {
+        image->line = direct_round_up(image->plane + DIRECT_CONV_AFTER, DIRECT_CONV_AFTER);
+        image->plane = image->numbers * image->line;
+    }
     image->sample = image->planes * image->plane;
     pass->group = n;
     if (image->copied)
@@ -146,7 +155,7 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
     const int64_t lanes = loops->lanes;
     direct_image *image = &out->image;
     bool row = true;
-    int64_t dy_row;
+    int64_t dy_row, dy_plane;
 
     *image = (direct_image){.copied = true,
                             .pairs = true,
@@ -154,7 +163,7 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
                             .w = in[3],
                             .planes = direct_divide_up(in[1], lanes),
                             .numbers = lanes,
-                            .width = lanes};
+                            .width = loops->lines ? 1 : lanes};
     for (int i = 0; i < 2; i++) {
         image->phases[i] = i == 0 ? direct_count_phases(a, i) : a->k[i];
         image->phase_step[i] = a->d[i];
@@ -170,15 +179,18 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
     image->rows = out->to[0] + direct_reach(a, 0);
     image->columns = out->to[1];
     dy_row = direct_divide_up(out->to[1], 2) * lanes;
+    dy_plane = out->to[0] * dy_row;
+    if (loops->lines)
+        dy_plane = direct_round_up(dy_plane, DIRECT_CONV_AFTER * lanes);
     out->blocks = direct_divide_up(to[1], lanes);
-    out->y_sample = out->blocks * out->to[0] * dy_row;
+    out->y_sample = out->blocks * dy_plane;
     direct_size_image(out, in[0], out->y_sample);
     CO_TRY(direct_add_steps(out, a));
     out->part->area = (direct_conv_area){.rows = out->to[0],
                                          .pixels = dy_row / lanes,
                                          .y_row = dy_row,
                                          .y_pixel = lanes,
-                                         .y_block = out->to[0] * dy_row,
+                                         .y_block = dy_plane,
                                          .x_row = image->row,
                                          .x_pixel = image->width};
     direct_join_rows(&out->part->area);

@@ -16,6 +16,7 @@
 
 /* Blocks of results that are computed at once. */
 #define DIRECT_CONV_TOGETHER 2
+#define DIRECT_CONV_AFTER    16
 
 /*
  * Products are made of words: floats, or two neighbours of BF16, whose products are added up in
@@ -41,6 +42,7 @@ typedef struct direct_conv_area {
 typedef struct direct_conv_walk {
     int64_t samples, rows, pixels;
     int64_t x_sample, x_row, x_pixel;
+    int64_t x_line; /* with `lines` */
     int64_t dy_sample, dy_row, dy_block;
 } direct_conv_walk;
 
@@ -52,6 +54,7 @@ typedef struct direct_conv_spread {
     int64_t top, left;
     const int64_t *step; /* (2) */
     bool blocks;         /* a pixel is a block of channels; else one number */
+    int64_t line;        /* with `lines`: words from a channel to the next */
 } direct_conv_spread;
 
 /* A weight in the format of the store, (out, in, taps). In blocks of `lanes` outputs it is
@@ -64,7 +67,8 @@ typedef struct direct_conv_weight {
 /* Compiled once for each instruction set. */
 typedef struct direct_conv_loops {
     const char *name;
-    int lanes;
+    int lanes;   /* channels of a block */
+    int few;     /* images of so many channels and fewer are read in the plain layout */
     int words;   /* of a pixel of a block */
     size_t cell; /* size of a number of y and dy */
     /* y = bias + sum over steps and words of x w, for `columns` blocks of results, at most
@@ -84,6 +88,10 @@ typedef struct direct_conv_loops {
     /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
        neighbouring pixels are pairs; after an odd number of columns comes a 0. */
     void (*pair)(float *to, const void *from, const direct_conv_spread *how);
+    /* If not NULL, `correlate` reads x as (lanes, rows, pairs of columns), a line for each channel,
+       from such copies; after a line are DIRECT_CONV_AFTER words more, which are 0. And it reads
+       DIRECT_CONV_AFTER pairs at once: `pair` ends a plane with zeros up to a multiple. */
+    void (*lines)(float *to, const void *from, const direct_conv_spread *how);
     /* Block `k` of outputs, from the store's format; padding is 0. */
     void (*pack)(float *to, const float *weight, const direct_conv_weight *shape, int64_t k);
     /* A square of `lanes` input by `lanes` output channels, to output by input. */
@@ -96,7 +104,7 @@ typedef struct direct_conv_loops {
 extern const direct_conv_loops direct_conv_loops_basic;
 #ifdef CO_KERNELS_X86
 extern const direct_conv_loops direct_conv_loops_avx2, direct_conv_loops_avx512,
-    direct_conv_loops_bf16;
+    direct_conv_loops_bf16, direct_conv_loops_amx;
 #endif
 
 /* The widest that this process may use for floats. */

@@ -14,19 +14,13 @@
 #define DIRECT_CONV_PAIR   direct_conv_pair
 
 #include "kernels/direct_conv/direct_conv_images.h"
-#include "kernels/half16.h"
+/* after it */
+#include "kernels/direct_conv/direct_conv_half.h"
 
 typedef uint16_t direct_conv_cell;
 
-SIMD_INLINE vec direct_conv_take(const direct_conv_cell *from)
-{
-    return half16_load(from);
-}
-
-SIMD_INLINE void direct_conv_put(direct_conv_cell *to, vec value)
-{
-    half16_store(to, value);
-}
+#define direct_conv_take half16_load
+#define direct_conv_put  half16_store
 
 SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
 {
@@ -35,42 +29,11 @@ SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
     return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(x), (__m512bh)w);
 }
 
-/* Pairs of a (the lower) and b. */
-SIMD_INLINE void direct_conv_join(float *to, __m256i a, __m256i b)
-{
-    const __m512i low = _mm512_cvtepu16_epi32(a), high = _mm512_cvtepu16_epi32(b);
-
-    _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
-}
-
-static void direct_conv_halve(float *to, const float *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += LANES)
-        direct_conv_join(to + i, half16_round(simd_load_any(from + 2 * i)),
-                         half16_round(simd_load_any(from + 2 * i + LANES)));
-}
-
 static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)
 {
-    const direct_conv_cell *x = from;
-
     for (int64_t r = 0; r < how->rows; r++)
-        for (int64_t c = 0; c < how->columns; c += 2, to += LANES) {
-            const int64_t row = how->top + r * how->step[0];
-            __m256i pixel[2];
-
-            for (int64_t i = 0; i < 2; i++) {
-                const int64_t column = how->left + (c + i) * how->step[1];
-                const bool inside = row >= 0 && row < how->h && column >= 0 && column < how->w &&
-                                    c + i < how->columns;
-
-                pixel[i] =
-                    inside
-                        ? _mm256_loadu_si256((const __m256i *)(x + (row * how->w + column) * LANES))
-                        : _mm256_setzero_si256();
-            }
-            direct_conv_join(to, pixel[0], pixel[1]);
-        }
+        for (int64_t c = 0; c < how->columns; c += 2, to += LANES)
+            simd_store(to, direct_conv_find_pair(from, how, r, c, 0));
 }
 
 /* A row of one channel to floats. */

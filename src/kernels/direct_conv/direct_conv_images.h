@@ -1,12 +1,16 @@
 /*
  * direct_conv_images.h - the changes of form of direct_conv.h: images with padding and strides to
- * dense ones, weights to blocks and back. For LANES lanes, and DIRECT_CONV_WORDS words of a pixel
- * of a block.
+ * dense ones, weights to blocks and back. For LANES lanes, blocks of DIRECT_CONV_BLOCK channels (a
+ * vector or several), and DIRECT_CONV_WORDS words of a pixel of a block.
  */
 #include <string.h>
 
 #include "kernels/direct_conv/direct_conv.h"
 #include "kernels/simd.h"
+
+#ifndef DIRECT_CONV_BLOCK
+#define DIRECT_CONV_BLOCK LANES
+#endif
 
 /* --- images --- */
 
@@ -98,8 +102,8 @@ SIMD_INLINE void direct_conv_spread_plane(float *to, const void *from,
 
 /* --- weights --- */
 
-/* The place of an element of a row, (in, taps), among the vectors of a block; the next one's is
-   found by counting. */
+/* Where an element of a row, (in, taps), is in a block; the next one's place is found by
+   counting. */
 typedef struct direct_conv_place {
     int64_t channel, tap;
 } direct_conv_place;
@@ -112,7 +116,10 @@ SIMD_INLINE int64_t direct_conv_next(direct_conv_place *at, const direct_conv_we
         at->tap = 0;
         at->channel++;
     }
-    return shape->blocks ? (c / LANES * shape->taps + t) * LANES + c % LANES : c * shape->taps + t;
+    if (!shape->blocks)
+        return (c * shape->taps + t) * DIRECT_CONV_BLOCK;
+    return ((c / DIRECT_CONV_BLOCK * shape->taps + t) * DIRECT_CONV_BLOCK + c % DIRECT_CONV_BLOCK) *
+           DIRECT_CONV_BLOCK;
 }
 
 SIMD_INLINE int64_t direct_conv_least(int64_t a, int64_t b)
@@ -137,35 +144,53 @@ SIMD_INLINE void direct_conv_load_square(vec v[LANES], const float *from, int64_
     }
 }
 
-static void direct_conv_pack(float *to, const float *weight, const direct_conv_weight *shape,
-                             int64_t k)
+/* LANES rows of outputs from `first` on. */
+static void direct_conv_pack_rows(float *to, const float *weight, const direct_conv_weight *shape,
+                                  int64_t first)
 {
     const int64_t row = shape->in * shape->taps;
-    const int64_t rows = direct_conv_least(LANES, shape->out - k * LANES);
-    const float *from = weight + k * LANES * row;
+    const int64_t rows = direct_conv_least(LANES, shape->out - first);
     direct_conv_place at = {0, 0};
 
-    if (shape->blocks && shape->in % LANES)
-        memset(to + shape->in / LANES * LANES * shape->taps * LANES, 0,
-               (size_t)(LANES * shape->taps * LANES) * sizeof(float));
     for (int64_t e = 0; e < row; e += LANES) {
         const int64_t n = direct_conv_least(LANES, row - e);
         vec v[LANES];
 
-        direct_conv_load_square(v, from + e, row, rows, n);
+        direct_conv_load_square(v, weight + first * row + e, row, rows, n);
         simd_transpose(v);
         for (int64_t l = 0; l < n; l++)
-            simd_store(to + direct_conv_next(&at, shape) * LANES, v[l]);
+            simd_store(to + direct_conv_next(&at, shape), v[l]);
     }
+}
+
+static void direct_conv_pack(float *to, const float *weight, const direct_conv_weight *shape,
+                             int64_t k)
+{
+    const int64_t block = DIRECT_CONV_BLOCK;
+
+    if (shape->blocks && shape->in % block)
+        memset(to + shape->in / block * block * shape->taps * block, 0,
+               (size_t)(block * shape->taps * block) * sizeof(float));
+    for (int64_t h = 0; h < block; h += LANES)
+        direct_conv_pack_rows(to + h, weight, shape, k * block + h);
 }
 
 static void direct_conv_turn(float *to, const float *from)
 {
-    vec v[LANES];
+    const int64_t block = DIRECT_CONV_BLOCK;
 
-    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) v[l] = simd_load(from + l * LANES);
-    simd_transpose(v);
-    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) simd_store(to + l * LANES, v[l]);
+    for (int64_t r = 0; r < block; r += LANES)
+        for (int64_t c = 0; c < block; c += LANES) {
+            vec v[LANES];
+
+            SIMD_UNROLL(16)
+            for (int l = 0; l < LANES; l++)
+                v[l] = simd_load(from + (r + l) * block + c);
+            simd_transpose(v);
+            SIMD_UNROLL(16)
+            for (int l = 0; l < LANES; l++)
+                simd_store(to + (c + l) * block + r, v[l]);
+        }
 }
 
 SIMD_INLINE void direct_conv_store_square(float *to, vec v[LANES], int64_t row, int64_t rows,
@@ -186,12 +211,11 @@ SIMD_INLINE void direct_conv_store_square(float *to, vec v[LANES], int64_t row, 
     }
 }
 
-static void direct_conv_unpack(float *weight, const float *from, const direct_conv_weight *shape,
-                               int64_t k, bool add)
+static void direct_conv_unpack_rows(float *weight, const float *from,
+                                    const direct_conv_weight *shape, int64_t first, bool add)
 {
     const int64_t row = shape->in * shape->taps;
-    const int64_t rows = direct_conv_least(LANES, shape->out - k * LANES);
-    float *to = weight + k * LANES * row;
+    const int64_t rows = direct_conv_least(LANES, shape->out - first);
     direct_conv_place at = {0, 0};
 
     for (int64_t e = 0; e < row; e += LANES) {
@@ -199,8 +223,15 @@ static void direct_conv_unpack(float *weight, const float *from, const direct_co
         vec v[LANES];
 
         for (int64_t l = 0; l < LANES; l++)
-            v[l] = l < n ? simd_load(from + direct_conv_next(&at, shape) * LANES) : (vec){0};
+            v[l] = l < n ? simd_load(from + direct_conv_next(&at, shape)) : (vec){0};
         simd_transpose(v);
-        direct_conv_store_square(to + e, v, row, rows, n, add);
+        direct_conv_store_square(weight + first * row + e, v, row, rows, n, add);
     }
+}
+
+static void direct_conv_unpack(float *weight, const float *from, const direct_conv_weight *shape,
+                               int64_t k, bool add)
+{
+    for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
+        direct_conv_unpack_rows(weight, from + h, shape, k * DIRECT_CONV_BLOCK + h, add);
 }

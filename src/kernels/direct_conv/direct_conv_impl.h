@@ -297,6 +297,7 @@ static void direct_conv_add_up(float *sum, const void *from, int64_t pixels)
 const direct_conv_loops DIRECT_CONV_TABLE = {
     .name = DIRECT_CONV_NAME,
     .lanes = LANES,
+    .few = LANES - 1,
     .words = DIRECT_CONV_WORDS,
     .cell = sizeof(direct_conv_cell),
     .multiply = direct_conv_multiply,

@@ -6,14 +6,7 @@
 
 typedef uint16_t pool_cell;
 
-SIMD_INLINE vec pool_take(const pool_cell *from)
-{
-    return half16_load(from);
-}
-
-SIMD_INLINE void pool_put(pool_cell *to, vec value)
-{
-    half16_store(to, value);
-}
+#define pool_take half16_load
+#define pool_put  half16_store
 
 #include "kernels/pool/pool_impl.h"

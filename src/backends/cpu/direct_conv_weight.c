@@ -1,0 +1,186 @@
+/*
+ * direct_conv_weight.c - the gradient of a convolution's weight, by the loops of
+ * kernels/direct_conv; and the copies of images that all passes read.
+ */
+#include <string.h>
+
+#include "backends/cpu/direct_conv.h"
+#include "core/half.h"
+#include "core/parallel.h"
+
+#define DIRECT_CHUNK_PIXELS 128 /* of x and dy, which stay in a first-level cache meanwhile */
+
+const direct_pass *direct_weight_pass(const direct *self)
+{
+    return direct_is_half(self) && self->weight.blocks ? &self->pairs : &self->forward;
+}
+
+/* Sample `n` of an image in the tensor's memory. */
+static const char *direct_sample(const direct *self, const direct_image *image, const void *x,
+                                 int64_t n)
+{
+    return (const char *)x +
+           (size_t)(n * image->planes * image->h * image->w * image->numbers) * self->loops->cell;
+}
+
+const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
+                          int64_t first, int64_t n, int threads)
+{
+    const int64_t phases = image->phases[0] * image->phases[1];
+    const size_t plane = (size_t)(image->h * image->w * image->numbers) * self->loops->cell;
+    const char *from = direct_sample(self, image, x, first);
+
+    if (!image->copied)
+        return (const float *)(const void *)from;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < n * image->planes; i++)
+        for (int64_t p = 0; p < phases; p++) {
+            const int64_t row = p / image->phases[1] * image->phase_step[0] % image->step[0];
+            const int64_t column = p % image->phases[1] * image->phase_step[1];
+            const direct_conv_spread how = {
+                .h = image->h,
+                .w = image->w,
+                .rows = image->rows,
+                .columns = image->columns,
+                .top = image->first[0] + row,
+                .left = image->first[1] + (image->pairs ? column : column % image->step[1]),
+                .step = image->step,
+                .blocks = image->numbers > 1,
+                .line = image->line};
+            float *copy = to + i * image->plane + p * image->rows * image->row;
+
+            if (image->line)
+                self->loops->lines(copy, from + (size_t)i * plane, &how);
+            else if (image->pairs)
+                self->loops->pair(copy, from + (size_t)i * plane, &how);
+            else
+                self->loops->spread(copy, from + (size_t)i * plane, &how);
+        }
+    return to;
+}
+
+/* Some samples' part of the gradient of the weight: of two blocks of outputs and the steps of
+   `sum`. */
+static void direct_correlate_steps(const direct *self, float *dw, const float *x, const float *dy,
+                                   int64_t samples, int columns, const direct_conv_sum *sum,
+                                   bool add)
+{
+    const direct_pass *pass = direct_weight_pass(self);
+    const direct_conv_area *area = &pass->part->area;
+    const int64_t pixels = area->rows * area->pixels;
+    /* Lines are read whole: their sums stay in tiles. */
+    const int64_t chunk = pass->image.line ? samples * pixels : DIRECT_CHUNK_PIXELS;
+    const int64_t together = pixels < chunk ? direct_least(chunk / pixels, samples) : 1;
+    const int64_t pieces = direct_count_pieces(area, chunk);
+
+    for (int64_t n = 0; n < samples; n += together)
+        for (int64_t i = 0; i < pieces; i++, add = true) {
+            const direct_piece piece = direct_find_piece(area, pieces, i);
+            const direct_conv_walk walk = {.samples = direct_least(together, samples - n),
+                                           .rows = piece.area.rows,
+                                           .pixels = piece.area.pixels,
+                                           .x_sample = pass->image.sample,
+                                           .x_row = area->x_row,
+                                           .x_pixel = area->x_pixel,
+                                           .x_line = pass->image.line,
+                                           .dy_sample = pass->y_sample,
+                                           .dy_row = area->y_row,
+                                           .dy_block = area->y_block};
+
+            self->loops->correlate(dw, self->panel, x + n * pass->image.sample + piece.x_at,
+                                   dy + n * pass->y_sample + piece.y_at, columns, &walk, sum, add);
+        }
+}
+
+static void direct_correlate(const direct *self, float *dw, const float *x, const float *dy,
+                             int64_t samples, bool add, int threads)
+{
+    const direct_pass *pass = direct_weight_pass(self);
+    const bool blocks = self->weight.blocks;
+    const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
+    const int64_t planes = blocks ? pass->image.planes : 1, steps = pass->steps / planes;
+    const int64_t size = blocks ? direct_square(self) : self->loops->lanes;
+
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < groups * planes; i++) {
+        const int64_t block = i / planes * DIRECT_CONV_TOGETHER, first = i % planes * steps;
+        const direct_conv_sum sum = {pass->at + first, steps, blocks};
+
+        direct_correlate_steps(self, dw + block * self->panel + first * size, x,
+                               dy + block * pass->part->area.y_block, samples,
+                               direct_columns(pass->blocks, block), &sum, add);
+    }
+}
+
+/* dy of some samples as words: its own memory, pairs of pixels, or floats. */
+static const float *direct_bring_dy(const direct *self, float *to, const char *dy, int64_t samples,
+                                    int threads)
+{
+    static const int64_t step[2] = {1, 1};
+    const direct_pass *pass = direct_weight_pass(self);
+    const int64_t plane = pass->to[0] * pass->to[1] * self->loops->lanes;
+    const direct_conv_spread how = {.h = pass->to[0],
+                                    .w = pass->to[1],
+                                    .rows = pass->to[0],
+                                    .columns = pass->to[1],
+                                    .step = step,
+                                    .blocks = true};
+
+    if (!direct_is_half(self))
+        return (const float *)(const void *)dy;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < samples * pass->blocks; i++) {
+        const char *from = dy + (size_t)(i * plane) * self->loops->cell;
+
+        if (pass->image.pairs)
+            self->loops->pair(to + i * (pass->y_sample / pass->blocks), from, &how);
+        else
+            co_half_widen(to + i * plane, (const uint16_t *)(const void *)from, (size_t)plane,
+                          CO_BF16);
+    }
+    return to;
+}
+
+static void direct_find_bias(const direct *self, const co_call *call, const co_run *run,
+                             const char *dy, float *sum, int threads)
+{
+    const int lanes = self->loops->lanes;
+    const int64_t *dim = call->out[0]->shape.dim;
+    const int64_t pixels = dim[2] * dim[3], blocks = self->forward.blocks;
+    const size_t plane = (size_t)(pixels * lanes) * self->loops->cell;
+    float *db = call->grad_param[1].data;
+
+    memset(sum, 0, (size_t)(blocks * lanes) * sizeof(float));
+    CO_PARALLEL_FOR(threads)
+    for (int64_t k = 0; k < blocks; k++)
+        for (int64_t n = 0; n < dim[0]; n++)
+            self->loops->add_up(sum + k * lanes, dy + (size_t)(n * blocks + k) * plane, pixels);
+    for (int64_t o = 0; o < self->weight.out; o++)
+        db[o] = run->accumulate ? db[o] + sum[o] : sum[o];
+}
+
+void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
+                        int threads)
+{
+    const direct_pass *pass = direct_weight_pass(self);
+    const int64_t all = call->in[0]->shape.dim[0];
+    const size_t dy_sample = call->out[0]->bytes / (size_t)all;
+    float *dw = direct_scratch(call, self->gradient_at);
+
+    for (int64_t n = 0; n < all; n += pass->group) {
+        const int64_t some = direct_least(pass->group, all - n);
+        const float *x = direct_bring(self, &pass->image, direct_scratch(call, self->back_copy_at),
+                                      cpu_address(&self->back_src, call), n, some, threads);
+
+        direct_correlate(self, dw, x,
+                         direct_bring_dy(self, direct_scratch(call, self->dy_at),
+                                         dy + (size_t)n * dy_sample, some, threads),
+                         some, n > 0, threads);
+    }
+    CO_PARALLEL_FOR(threads)
+    for (int64_t k = 0; k < pass->blocks; k++)
+        self->loops->unpack(call->grad_param[0].data, dw + k * self->panel, &self->weight, k,
+                            run->accumulate);
+    if (call->n_param > 1)
+        direct_find_bias(self, call, run, dy, dw + pass->blocks * self->panel, threads);
+}

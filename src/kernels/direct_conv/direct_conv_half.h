@@ -1,0 +1,33 @@
+/*
+ * direct_conv_half.h - weights and images of BF16 as pairs, for blocks of DIRECT_CONV_BLOCK
+ * channels: a part of direct_conv.h's loops that two files share.
+ */
+#include "kernels/half16.h"
+
+static void direct_conv_halve(float *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += DIRECT_CONV_BLOCK)
+        for (int64_t h = i; h < i + DIRECT_CONV_BLOCK; h += LANES) {
+            const float *row = from + i + h;
+
+            simd_store_any(to + h,
+                           half16_join(half16_round(simd_load_any(row)),
+                                       half16_round(simd_load_any(row + DIRECT_CONV_BLOCK))));
+        }
+}
+
+/* Pixels c and c + 1 of row r of a copy: LANES channels from `channel` on. */
+SIMD_INLINE vec direct_conv_find_pair(const uint16_t *x, const direct_conv_spread *how, int64_t r,
+                                      int64_t c, int64_t channel)
+{
+    const int64_t row = how->top + r * how->step[0];
+    half16 pixel[2] = {{0}};
+
+    for (int64_t i = 0; i < 2; i++) {
+        const int64_t column = how->left + (c + i) * how->step[1];
+
+        if (row >= 0 && row < how->h && column >= 0 && column < how->w && c + i < how->columns)
+            pixel[i] = half16_take(x + (row * how->w + column) * DIRECT_CONV_BLOCK + channel);
+    }
+    return half16_join(pixel[0], pixel[1]);
+}

@@ -1,0 +1,288 @@
+/*
+ * direct_conv_tiles.h - the loops of direct_conv.h for tensors of BF16 in blocks of 32 channels,
+ * with the products of kernels/tiles.h. Included by a file that defines DIRECT_CONV_TABLE and
+ * DIRECT_CONV_NAME, and TILES_PLAIN for plain C.
+ *
+ * Forward and to the inputs, a tile's rows are pixels, which are neighbours in an image: rows of
+ * the image follow each other with their padding, and what is computed there is dropped. To the
+ * weights they are channels, of which the image has a line each; see `lines`.
+ */
+#include "kernels/tiles.h"
+
+#define LANES             16
+#define DIRECT_CONV_BLOCK TILES_NUMBERS
+#define DIRECT_CONV_WORDS (DIRECT_CONV_BLOCK / 2)
+
+#include "kernels/direct_conv/direct_conv_images.h"
+/* after it */
+#include "kernels/direct_conv/direct_conv_half.h"
+
+#define DIRECT_CONV_SQUARE (DIRECT_CONV_BLOCK * DIRECT_CONV_BLOCK)
+/* Bytes from a row of a block of floats or pairs to the next. */
+#define DIRECT_CONV_STRIDE (DIRECT_CONV_BLOCK * (int)sizeof(float))
+
+/* --- products --- */
+
+/* How the pixels of an area are put into tiles of `count` rows: each of its rows begins a tile, or
+   only the first does and rows follow each other, gaps included. */
+typedef struct direct_conv_cut {
+    int64_t length, pitch; /* pixels of a run; of a row, with its gap */
+    int64_t each, tiles;   /* of a run; of all */
+    int count;
+    bool rows; /* each row is a run */
+} direct_conv_cut;
+
+/* A tile: its first pixel, and what that is in words from x. */
+typedef struct direct_conv_spot {
+    int64_t row, column, at;
+} direct_conv_spot;
+
+static direct_conv_cut direct_conv_cut_runs(int64_t length, int64_t runs)
+{
+    const int64_t each = (length + TILES_ROWS - 1) / TILES_ROWS;
+
+    return (direct_conv_cut){.length = length,
+                             .each = each,
+                             .tiles = runs * each,
+                             .count = (int)((length + each - 1) / each)};
+}
+
+/* Loading the weights' tiles takes as long as products with that many pixels. */
+#define DIRECT_CONV_LOAD 16
+
+static direct_conv_cut direct_conv_cut_area(const direct_conv_area *area)
+{
+    const int64_t pitch = area->rows > 1 ? area->x_row / area->x_pixel : area->pixels;
+    direct_conv_cut rows = direct_conv_cut_runs(area->pixels, area->rows);
+    direct_conv_cut run = direct_conv_cut_runs((area->rows - 1) * pitch + area->pixels, 1);
+
+    rows.rows = true;
+    run.pitch = pitch;
+    if (area->rows > 1 && area->x_row % area->x_pixel)
+        return rows;
+    return rows.tiles * (rows.count + DIRECT_CONV_LOAD) <=
+                   run.tiles * (run.count + DIRECT_CONV_LOAD)
+               ? rows
+               : run;
+}
+
+/* The last tile of a run may compute some pixels again, with the same result, so that nothing is
+   read after them. */
+static direct_conv_spot direct_conv_find_tile(const direct_conv_cut *cut,
+                                              const direct_conv_area *area, int64_t i)
+{
+    const int64_t run = i / cut->each, last = cut->length - cut->count;
+    const int64_t first = direct_conv_least(i % cut->each * cut->count, last);
+
+    if (cut->rows)
+        return (direct_conv_spot){run, first, run * area->x_row + first * area->x_pixel};
+    return (direct_conv_spot){first / cut->pitch, first % cut->pitch, first * area->x_pixel};
+}
+
+/* sums (2 count, 32) of the tiles at x and `second`, and a block of results. */
+static void direct_conv_sum_up(tiles *t, float *sums, int count, const float *x,
+                               const float *second, int64_t x_pixel, const float *w,
+                               const float *bias, const direct_conv_sum *sum)
+{
+    const int64_t stride = x_pixel * (int64_t)sizeof(float);
+    float *others = sums + count * DIRECT_CONV_BLOCK;
+
+    if (bias) { /* the same in all rows */
+        TILES_LOAD(t, 0, bias, 0);
+        TILES_LOAD(t, 1, bias + TILES_FLOATS, 0);
+        TILES_LOAD(t, 2, bias, 0);
+        TILES_LOAD(t, 3, bias + TILES_FLOATS, 0);
+    } else {
+        TILES_ZERO(t, 0);
+        TILES_ZERO(t, 1);
+        TILES_ZERO(t, 2);
+        TILES_ZERO(t, 3);
+    }
+    for (int64_t s = 0; s < sum->steps; s++, w += DIRECT_CONV_SQUARE / 2) {
+        TILES_LOAD(t, 4, x + sum->at[s], stride);
+        TILES_LOAD(t, 5, second + sum->at[s], stride);
+        TILES_LOAD(t, 6, w, DIRECT_CONV_STRIDE);
+        TILES_LOAD(t, 7, w + TILES_FLOATS, DIRECT_CONV_STRIDE);
+        TILES_MULTIPLY(t, 0, 4, 6);
+        TILES_MULTIPLY(t, 1, 4, 7);
+        TILES_MULTIPLY(t, 2, 5, 6);
+        TILES_MULTIPLY(t, 3, 5, 7);
+    }
+    TILES_STORE(t, 0, sums, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 1, sums + TILES_FLOATS, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 2, others, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 3, others + TILES_FLOATS, DIRECT_CONV_STRIDE);
+}
+
+/* A tile's rows of `sums`, but for those in gaps. */
+static void direct_conv_put_tile(uint16_t *y, const float *sums, const direct_conv_spot *spot,
+                                 const direct_conv_cut *cut, const direct_conv_area *area)
+{
+    int64_t row = spot->row, column = spot->column;
+
+    for (int i = 0; i < cut->count; i++, sums += DIRECT_CONV_BLOCK) {
+        uint16_t *to = y + row * area->y_row + column * area->y_pixel;
+
+        if (column < area->pixels) {
+            half16_store(to, simd_load(sums));
+            half16_store(to + LANES, simd_load(sums + LANES));
+        }
+        if (++column == cut->pitch) {
+            column = 0;
+            row++;
+        }
+    }
+}
+
+/* Two tiles of pixels and all blocks of results at once, while the pixels are in the first cache.
+ */
+static void direct_conv_multiply(void *y, const float *x, const float *w, int64_t panel,
+                                 const float *bias, int columns, const direct_conv_area *area,
+                                 const direct_conv_sum *sum)
+{
+    const direct_conv_cut cut = direct_conv_cut_area(area);
+    _Alignas(TILES_BYTES) float sums[2 * TILES_ROWS * DIRECT_CONV_BLOCK];
+    tiles t;
+
+    tiles_begin(&t, cut.count);
+    for (int64_t i = 0; i < cut.tiles; i += 2) {
+        const direct_conv_spot first = direct_conv_find_tile(&cut, area, i);
+        const direct_conv_spot second =
+            direct_conv_find_tile(&cut, area, direct_conv_least(i + 1, cut.tiles - 1));
+
+        for (int q = 0; q < columns; q++) {
+            uint16_t *to = (uint16_t *)y + q * area->y_block;
+
+            direct_conv_sum_up(&t, sums, cut.count, x + first.at, x + second.at, area->x_pixel,
+                               w + q * panel, bias ? bias + q * DIRECT_CONV_BLOCK : NULL, sum);
+            direct_conv_put_tile(to, sums, &first, &cut, area);
+            direct_conv_put_tile(to, sums + cut.count * DIRECT_CONV_BLOCK, &second, &cut, area);
+        }
+    }
+    tiles_end(&t);
+}
+
+/* --- gradients of weights --- */
+
+/* dw (32 in, 32 out) of one step. */
+static void direct_conv_correlation(tiles *t, float *dw, const float *x, const float *dy,
+                                    const direct_conv_walk *walk, bool add)
+{
+    const int64_t stride = walk->x_line * (int64_t)sizeof(float);
+    float *second = dw + TILES_ROWS * DIRECT_CONV_BLOCK;
+
+    if (add) {
+        TILES_LOAD(t, 0, dw, DIRECT_CONV_STRIDE);
+        TILES_LOAD(t, 1, dw + TILES_FLOATS, DIRECT_CONV_STRIDE);
+        TILES_LOAD(t, 2, second, DIRECT_CONV_STRIDE);
+        TILES_LOAD(t, 3, second + TILES_FLOATS, DIRECT_CONV_STRIDE);
+    } else {
+        TILES_ZERO(t, 0);
+        TILES_ZERO(t, 1);
+        TILES_ZERO(t, 2);
+        TILES_ZERO(t, 3);
+    }
+    for (int64_t n = 0; n < walk->samples; n++, x += walk->x_sample, dy += walk->dy_sample)
+        for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_WORDS) {
+            const float *pairs = dy + p * DIRECT_CONV_BLOCK;
+
+            TILES_LOAD(t, 4, x + p, stride);
+            TILES_LOAD(t, 5, x + TILES_ROWS * walk->x_line + p, stride);
+            TILES_LOAD(t, 6, pairs, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 7, pairs + TILES_FLOATS, DIRECT_CONV_STRIDE);
+            TILES_MULTIPLY(t, 0, 4, 6);
+            TILES_MULTIPLY(t, 1, 4, 7);
+            TILES_MULTIPLY(t, 2, 5, 6);
+            TILES_MULTIPLY(t, 3, 5, 7);
+        }
+    TILES_STORE(t, 0, dw, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 1, dw + TILES_FLOATS, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 2, second, DIRECT_CONV_STRIDE);
+    TILES_STORE(t, 3, second + TILES_FLOATS, DIRECT_CONV_STRIDE);
+}
+
+static void direct_conv_correlate(float *dw, int64_t panel, const float *x, const float *dy,
+                                  int columns, const direct_conv_walk *walk,
+                                  const direct_conv_sum *sum, bool add)
+{
+    tiles t;
+
+    tiles_begin(&t, TILES_ROWS);
+    for (int64_t s = 0; s < sum->steps; s++)
+        for (int q = 0; q < columns; q++)
+            direct_conv_correlation(&t, dw + q * panel + s * DIRECT_CONV_SQUARE, x + sum->at[s],
+                                    dy + q * walk->dy_block, walk, add);
+    tiles_end(&t);
+}
+
+static void direct_conv_add_up(float *sum, const void *from, int64_t pixels)
+{
+    const uint16_t *dy = from;
+    vec low = simd_load_any(sum), high = simd_load_any(sum + LANES);
+
+    for (int64_t p = 0; p < pixels; p++, dy += DIRECT_CONV_BLOCK) {
+        low += half16_load(dy);
+        high += half16_load(dy + LANES);
+    }
+    simd_store_any(sum, low);
+    simd_store_any(sum + LANES, high);
+}
+
+/* --- images for them --- */
+
+/* Pairs after the last one are 0, up to whole tiles. */
+static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)
+{
+    int64_t n = 0;
+
+    for (int64_t r = 0; r < how->rows; r++)
+        for (int64_t c = 0; c < how->columns; c += 2, n++)
+            for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
+                simd_store(to + n * DIRECT_CONV_BLOCK + h,
+                           direct_conv_find_pair(from, how, r, c, h));
+    for (; n % DIRECT_CONV_WORDS; n++)
+        memset(to + n * DIRECT_CONV_BLOCK, 0, DIRECT_CONV_STRIDE);
+}
+
+/* LANES pairs of LANES channels at once, which are stored whole: what is too much are zeros, in
+   the place of the next ones or after the last. */
+static void direct_conv_lines(float *to, const void *from, const direct_conv_spread *how)
+{
+    const int64_t columns = (how->columns + 1) / 2, pairs = how->rows * columns;
+
+    for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES) {
+        int64_t r = 0, c = 0;
+
+        for (int64_t j = 0; j < pairs; j += LANES) {
+            vec v[LANES] = {{0}};
+
+            for (int64_t i = 0; i < direct_conv_least(LANES, pairs - j); i++) {
+                v[i] = direct_conv_find_pair(from, how, r, 2 * c, h);
+                c = c + 1 == columns ? 0 : c + 1;
+                r += c == 0;
+            }
+            simd_transpose(v);
+            for (int64_t l = 0; l < LANES; l++)
+                simd_store_any(to + (h + l) * how->line + j, v[l]);
+        }
+        for (int64_t l = h; l < h + LANES; l++)
+            memset(to + l * how->line + pairs, 0, LANES * sizeof(float));
+    }
+}
+
+const direct_conv_loops DIRECT_CONV_TABLE = {
+    .name = DIRECT_CONV_NAME,
+    .lanes = DIRECT_CONV_BLOCK,
+    .words = DIRECT_CONV_WORDS,
+    .cell = sizeof(uint16_t),
+    .multiply = direct_conv_multiply,
+    .correlate = direct_conv_correlate,
+    .add_up = direct_conv_add_up,
+    .spread = direct_conv_spread_plane,
+    .halve = direct_conv_halve,
+    .pair = direct_conv_pair,
+    .lines = direct_conv_lines,
+    .pack = direct_conv_pack,
+    .turn = direct_conv_turn,
+    .unpack = direct_conv_unpack,
+};
