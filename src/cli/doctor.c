@@ -21,6 +21,7 @@
 #include "core/text.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "device/cuda/cuda.h"
 #include "export/export.h"
 #include "telemetry/format.h"
 
@@ -194,6 +195,31 @@ static void doctor_check_backends(doctor *d)
         doctor_say(d, DOCTOR_NOTE, "onednn",
                    "not in this build: convolutions in groups run on slow loops");
     doctor_check_half(d);
+}
+
+static void doctor_check_gpus(doctor *d)
+{
+    co_cuda_machine cuda;
+    char text[64];
+
+    if (co_cuda_probe(&cuda) != CO_OK) {
+        doctor_say(d, DOCTOR_NOTE, "gpu", "none; %s", CO_SHOW(co_error_message()));
+        return;
+    }
+    doctor_say(d, DOCTOR_OK, "driver", "%s", CO_SHOW(cuda.driver));
+    for (int i = 0; i < cuda.n; i++) {
+        const co_cuda_gpu *gpu = &cuda.gpu[i];
+
+        co_format_bytes(text, sizeof(text), gpu->memory);
+        doctor_say(d, DOCTOR_OK, "gpu", "%d: %s, compute capability %d.%d, %s", i,
+                   CO_SHOW(gpu->name), gpu->major, gpu->minor, text);
+    }
+    if (co_cuda_compiler(text, sizeof(text)) == CO_OK) {
+        doctor_say(d, DOCTOR_OK, "nvrtc", "%s compiles Cohort's kernels for these GPUs", text);
+    } else {
+        doctor_say(d, DOCTOR_NOTE, "nvrtc", "not usable");
+        doctor_remedy(co_error_message());
+    }
     doctor_say(d, DOCTOR_NOTE, "gpu", "this version trains on CPUs alone");
 }
 
@@ -306,6 +332,7 @@ static const struct {
     {NULL, doctor_check_limits},
     {NULL, doctor_check_disk},
     {"Computing (each layer: the first that can)", doctor_check_backends},
+    {"GPUs", doctor_check_gpus},
     {"Ranks", doctor_check_transports},
     {NULL, doctor_check_sharing},
     {NULL, doctor_check_mpiexec},

@@ -239,23 +239,39 @@ void mock_capture_destroy(co_capture *base)
     co_free(capture);
 }
 
-co_status mock_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
-                              void *arg)
+co_status mock_capture_begin(co_queue *base)
 {
     mock_queue *queue = (mock_queue *)base;
-    mock_capture *capture = co_calloc(1, sizeof(*capture));
+
+    queue->capture = co_calloc(1, sizeof(*queue->capture));
+    if (!queue->capture)
+        return CO_E_NOMEM;
+    queue->capture->base.device = base->device;
+    return CO_OK;
+}
+
+co_capture *mock_capture_end(co_queue *base)
+{
+    mock_queue *queue = (mock_queue *)base;
+    mock_capture *capture = queue->capture;
+
+    queue->capture = NULL;
+    return &capture->base;
+}
+
+co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
+                              void *arg)
+{
+    co_capture *capture;
     co_status st;
 
-    if (!capture)
-        return CO_E_NOMEM;
-    capture->base.device = base->device;
-    queue->capture = capture;
+    CO_TRY(mock_capture_begin(queue));
     st = body(arg);
-    queue->capture = NULL;
+    capture = mock_capture_end(queue);
     if (st == CO_OK)
-        *out = &capture->base;
+        *out = capture;
     else
-        mock_capture_destroy(&capture->base);
+        mock_capture_destroy(capture);
     return st;
 }
 

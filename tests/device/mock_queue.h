@@ -82,6 +82,9 @@ co_status mock_follow(co_queue *queue, const co_fence *fence);
 co_status mock_reached(bool *out, const co_fence *fence);
 co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
                               void *arg);
+/* The two halves of it. */
+co_status mock_capture_begin(co_queue *queue);
+co_capture *mock_capture_end(co_queue *queue);
 co_status mock_replay(co_capture *capture, co_queue *queue);
 void mock_capture_destroy(co_capture *capture);
 

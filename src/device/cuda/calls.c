@@ -1,0 +1,197 @@
+/* calls.c - opens the CUDA driver and NVRTC, and words their errors. */
+#include "device/cuda/calls.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CALLS_DRIVER       "libcuda.so.1"
+#define CALLS_MIN_VERSION  12000
+#define CALLS_MIN_DRIVER   "525.60"
+#define CALLS_FIRST_NVRTC  12
+#define CALLS_LATEST_NVRTC 13
+
+#define CALLS_TEXT_(name) #name
+#define CALLS_TEXT(name)  CALLS_TEXT_(name) /* after the headers have added its version */
+#define CALLS_NAME(name)  CALLS_TEXT(name),
+
+typedef struct calls_library {
+    const char *const *name; /* of functions */
+    size_t n;
+    void *table;
+} calls_library;
+
+static const char *const calls_driver_names[] = {CUDA_DRIVER_FUNCTIONS(CALLS_NAME)};
+static const char *const calls_compiler_names[] = {CUDA_COMPILER_FUNCTIONS(CALLS_NAME)};
+
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Under the lock until they are open, then constant. */
+static bool calls_have_driver, calls_have_compiler;
+static cuda_driver calls_driver;
+static cuda_compiler calls_compiler;
+
+/* ---- errors ---- */
+
+static const char *calls_remedy(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_NO_DEVICE:
+        return "no GPU is visible to this process: see nvidia-smi, CUDA_VISIBLE_DEVICES, and the "
+               "options of a container";
+    case CUDA_ERROR_STUB_LIBRARY:
+        return "this libcuda.so.1 is the one to link against; remove its folder from "
+               "LD_LIBRARY_PATH";
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return "the driver was updated since the system started: start it again";
+    case CUDA_ERROR_SYSTEM_NOT_READY:
+        return "the GPUs' fabric is not ready: is nvidia-fabricmanager running?";
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_OPERATING_SYSTEM:
+        return "another process may hold the GPU, or this user may not open /dev/nvidia*";
+    case CUDA_ERROR_OUT_OF_MEMORY:
+        return "a smaller batch needs less; nvidia-smi shows who uses the rest";
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+        return "the driver is older than the compiler NVRTC: update it";
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_DEVICE_NOT_LICENSED:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        return "the GPU is lost to this process; the system's log (Xid) has the reason";
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return "the GPU has dropped this process's work; the system's log (Xid) may say more";
+    default:
+        return NULL;
+    }
+}
+
+co_status cuda_fail(CUresult result, const char *fmt, ...)
+{
+    const char *name = NULL, *text = NULL, *remedy = calls_remedy(result);
+    char what[256];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    if (calls_driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
+        name = "an unknown error";
+    if (calls_driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
+        text = "the driver has no text for it";
+    return co_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? CO_E_NOMEM : CO_E_FAILED,
+                   "cuda: %s: %s (%d): %s%s%s", what, name, (int)result, text, remedy ? "; " : "",
+                   remedy ? remedy : "");
+}
+
+/* ---- opening ---- */
+
+/* Fills the table, whose members are all pointers to functions; the first name that is missing. */
+static const char *calls_fill(const calls_library *library, void *handle)
+{
+    for (size_t i = 0; i < library->n; i++) {
+        void *function = dlsym(handle, library->name[i]);
+
+        if (!function)
+            return library->name[i];
+        memcpy((char *)library->table + i * sizeof(function), &function, sizeof(function));
+    }
+    return NULL;
+}
+
+static co_status calls_too_old(int version)
+{
+    return co_fail(CO_E_UNSUPPORTED,
+                   "cuda: the driver is for CUDA %d.%d, and %d.%d is needed: install driver %s or "
+                   "later",
+                   version / 1000, version % 1000 / 10, CALLS_MIN_VERSION / 1000,
+                   CALLS_MIN_VERSION % 1000 / 10, CALLS_MIN_DRIVER);
+}
+
+static co_status calls_start_driver(void)
+{
+    const calls_library library = {calls_driver_names, sizeof(calls_driver) / sizeof(void *),
+                                   &calls_driver};
+    void *handle = dlopen(CALLS_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    const char *missing;
+    CUresult result;
+    int version = 0;
+
+    if (!handle)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "cuda: no driver of NVIDIA (" CALLS_DRIVER "); install it (Debian: "
+                       "nvidia-driver)");
+    missing = calls_fill(&library, handle);
+    if (!missing && calls_driver.cuDriverGetVersion(&version) != CUDA_SUCCESS)
+        missing = "an answer of cuDriverGetVersion";
+    if (!missing && version < CALLS_MIN_VERSION)
+        return calls_too_old(version);
+    if (missing)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "cuda: " CALLS_DRIVER " is without %s: install driver %s or later", missing,
+                       CALLS_MIN_DRIVER);
+    result = calls_driver.cuInit(0);
+    if (result != CUDA_SUCCESS) {
+        (void)cuda_fail(result, "the driver does not start");
+        return co_fail(CO_E_UNSUPPORTED, "%s", co_error_message());
+    }
+    return CO_OK;
+}
+
+co_status cuda_open_driver(const cuda_driver **out, int *version)
+{
+    co_status st = CO_OK;
+
+    pthread_mutex_lock(&calls_lock);
+    if (!calls_have_driver)
+        st = calls_start_driver();
+    calls_have_driver = st == CO_OK;
+    pthread_mutex_unlock(&calls_lock);
+    CO_TRY(st);
+    *out = &calls_driver;
+    if (calls_driver.cuDriverGetVersion(version) != CUDA_SUCCESS)
+        *version = CALLS_MIN_VERSION;
+    return CO_OK;
+}
+
+/* A driver loads the code of compilers up to its own major version. */
+static co_status calls_start_compiler(int driver_version)
+{
+    const calls_library library = {calls_compiler_names, sizeof(calls_compiler) / sizeof(void *),
+                                   &calls_compiler};
+    const int most =
+        driver_version / 1000 < CALLS_LATEST_NVRTC ? driver_version / 1000 : CALLS_LATEST_NVRTC;
+
+    for (int major = most; major >= CALLS_FIRST_NVRTC; major--) {
+        char name[32];
+        void *handle;
+
+        snprintf(name, sizeof(name), "libnvrtc.so.%d", major);
+        handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (handle && !calls_fill(&library, handle))
+            return CO_OK;
+        if (handle)
+            dlclose(handle);
+    }
+    return co_fail(CO_E_UNSUPPORTED,
+                   "cuda: the compiler NVRTC is missing (libnvrtc.so.%d); install it (CUDA's "
+                   "repository: cuda-nvrtc-%d-0; Debian: libnvrtc12)",
+                   most, most);
+}
+
+co_status cuda_open_compiler(const cuda_compiler **out, int driver_version)
+{
+    co_status st = CO_OK;
+
+    pthread_mutex_lock(&calls_lock);
+    if (!calls_have_compiler)
+        st = calls_start_compiler(driver_version);
+    calls_have_compiler = st == CO_OK;
+    pthread_mutex_unlock(&calls_lock);
+    CO_TRY(st);
+    *out = &calls_compiler;
+    return CO_OK;
+}

@@ -1,0 +1,70 @@
+/*
+ * calls.h - the functions of the CUDA driver and of NVRTC that Cohort uses, as tables that are
+ * filled in when the libraries are opened. CUDA's headers choose the version of each function.
+ */
+#ifndef CO_DEVICE_CUDA_CALLS_H
+#define CO_DEVICE_CUDA_CALLS_H
+
+#include <cuda.h>
+#include <nvrtc.h>
+
+#include <cohort/status.h>
+
+#define CUDA_DRIVER_FUNCTIONS(X)                                                                   \
+    X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorName)                                                                              \
+    X(cuGetErrorString)                                                                            \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceTotalMem)                                                                            \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxRelease)                                                                   \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuMemGetInfo)                                                                                \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuPointerGetAttribute)                                                                       \
+    X(cuMemcpyAsync)                                                                               \
+    X(cuMemsetD8Async)                                                                             \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamDestroy)                                                                             \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamWaitEvent)                                                                           \
+    X(cuEventCreate)                                                                               \
+    X(cuEventDestroy)                                                                              \
+    X(cuEventRecord)                                                                               \
+    X(cuEventQuery)                                                                                \
+    X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamEndCapture)                                                                          \
+    X(cuGraphInstantiateWithFlags)                                                                 \
+    X(cuGraphDestroy)                                                                              \
+    X(cuGraphLaunch)                                                                               \
+    X(cuGraphExecDestroy)
+
+#define CUDA_COMPILER_FUNCTIONS(X) X(nvrtcVersion)
+
+#define CUDA_MEMBER(name) __typeof__(name) *name;
+
+typedef struct cuda_driver {
+    CUDA_DRIVER_FUNCTIONS(CUDA_MEMBER)
+} cuda_driver;
+
+typedef struct cuda_compiler {
+    CUDA_COMPILER_FUNCTIONS(CUDA_MEMBER)
+} cuda_compiler;
+
+/* Opened and initialised by the first call, for the life of the process. CO_E_UNSUPPORTED: no
+   driver, one that is too old, or one that refuses. *version: 13000 is CUDA 13.0. */
+co_status cuda_open_driver(const cuda_driver **out, int *version);
+/* One that the driver of this version can load code of. CO_E_UNSUPPORTED. */
+co_status cuda_open_compiler(const cuda_compiler **out, int driver_version);
+
+/* The message: what could not be done, CUDA's name and text of the error, and the remedy. */
+co_status cuda_fail(CUresult result, const char *fmt, ...) CO_PRINTF(2, 3);
+
+#endif

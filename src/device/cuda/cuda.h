@@ -1,0 +1,38 @@
+/*
+ * cuda.h - NVIDIA GPUs. The driver and its compiler are opened when they are first asked for;
+ * nothing is linked. A build without CUDA's headers has the same functions, which refuse.
+ *
+ * A process that has asked for a GPU must not fork ranks that use one: CUDA does not survive that.
+ */
+#ifndef CO_DEVICE_CUDA_CUDA_H
+#define CO_DEVICE_CUDA_CUDA_H
+
+#include <stdint.h>
+
+#include "device/device.h"
+
+#define CO_CUDA_MAX_GPUS 16
+
+typedef struct co_cuda_gpu {
+    char name[128];   /* "NVIDIA H200" */
+    int major, minor; /* compute capability */
+    uint64_t memory;  /* bytes */
+} co_cuda_gpu;
+
+typedef struct co_cuda_machine {
+    char driver[96]; /* "580.82.07, CUDA 13.0" */
+    int n;           /* at most CO_CUDA_MAX_GPUS */
+    co_cuda_gpu gpu[CO_CUDA_MAX_GPUS];
+} co_cuda_machine;
+
+/* CO_E_UNSUPPORTED, with the remedy: not in this build, no driver, one that is too old, no GPU. */
+co_status co_cuda_probe(co_cuda_machine *out);
+/* "NVRTC 13.0"; CO_E_UNSUPPORTED where it is missing, with the package that has it. */
+co_status co_cuda_compiler(char *out, size_t size);
+
+/* The GPU of this index as a device. CO_E_UNSUPPORTED as above; CO_E_NOMEM. */
+co_status co_cuda_open(co_device **out, int index);
+/* All that it has made is freed; takes NULL. */
+void co_cuda_close(co_device *device);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * device.c - a GPU as a device: its context and its memory.
+ *
+ * The context is the primary one, which the process shares with other users of CUDA in it. Each
+ * call makes it the calling thread's, as any thread may use the device.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/cuda/internal.h"
+
+co_status cuda_enter(const cuda_device *device)
+{
+    const CUresult result = device->cu->cuCtxSetCurrent(device->context);
+
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "GPU %d is lost", device->index);
+}
+
+/* ---- memory ---- */
+
+static const char *device_kind(co_memory kind)
+{
+    return kind == CO_MEMORY_DEVICE ? "the GPU's" : "pinned";
+}
+
+static co_status device_no_memory(const cuda_device *device, CUresult result, size_t bytes,
+                                  co_memory kind)
+{
+    size_t left = 0, all = 0;
+
+    if (kind != CO_MEMORY_DEVICE || device->cu->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
+        return cuda_fail(result, "%zu MiB of %s memory", bytes >> 20, device_kind(kind));
+    return cuda_fail(result, "%zu MiB of the memory of GPU %d (%s), of whose %zu MiB %zu are left",
+                     bytes >> 20, device->index, device->gpu.name, all >> 20, left >> 20);
+}
+
+/* `bytes` is not 0. */
+static CUresult device_take(void **out, const cuda_device *device, size_t bytes, co_memory kind)
+{
+    CUdeviceptr at = 0;
+    CUresult result;
+
+    if (kind == CO_MEMORY_PINNED) {
+        result = device->cu->cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE);
+        if (result == CUDA_SUCCESS)
+            memset(*out, 0, bytes);
+        return result;
+    }
+    result = device->cu->cuMemAlloc(&at, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = device->cu->cuMemsetD8Async(at, 0, bytes, device->zeroes);
+    if (result == CUDA_SUCCESS)
+        result = device->cu->cuStreamSynchronize(device->zeroes);
+    if (result != CUDA_SUCCESS)
+        (void)device->cu->cuMemFree(at);
+    *out = (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): an address of the GPU */
+    return result;
+}
+
+static co_status device_alloc(void **out, co_device *base, size_t bytes, co_memory kind)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    const size_t some = bytes ? bytes : 1;
+    void *block = NULL;
+    CUresult result;
+
+    if (kind == CO_MEMORY_HOST) {
+        *out = co_calloc_aligned(bytes, 1);
+        return *out ? CO_OK : CO_E_NOMEM;
+    }
+    CO_TRY(cuda_enter(device));
+    result =
+        bytes > PTRDIFF_MAX ? CUDA_ERROR_OUT_OF_MEMORY : device_take(&block, device, some, kind);
+    if (result != CUDA_SUCCESS)
+        return device_no_memory(device, result, bytes, kind);
+    *out = block;
+    return CO_OK;
+}
+
+static void device_free(co_device *base, void *block, co_memory kind)
+{
+    const cuda_device *device = (const cuda_device *)base;
+
+    if (kind == CO_MEMORY_HOST)
+        co_free(block);
+    else if (cuda_enter(device) != CO_OK)
+        return; /* the memory went with the context */
+    else if (kind == CO_MEMORY_PINNED)
+        (void)device->cu->cuMemFreeHost(block);
+    else
+        (void)device->cu->cuMemFree((CUdeviceptr)(uintptr_t)block);
+}
+
+static const co_device_ops device_ops = {
+    .name = "cuda",
+    .summary = "a GPU of NVIDIA",
+    .alloc = device_alloc,
+    .free = device_free,
+    .queue_create = cuda_queue_create,
+    .queue_destroy = cuda_queue_destroy,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .fence_create = cuda_fence_create,
+    .fence_destroy = cuda_fence_destroy,
+    .record = cuda_record,
+    .follow = cuda_follow,
+    .reached = cuda_reached,
+    .capture = cuda_capture_create,
+    .replay = cuda_replay,
+    .capture_destroy = cuda_capture_destroy,
+};
+
+/* ---- the device ---- */
+
+static co_status device_start(cuda_device *device)
+{
+    const cuda_driver *cu = device->cu;
+    CUresult result;
+
+    CO_TRY(cuda_probe_gpu(&device->gpu, cu, device->index));
+    result = cu->cuDeviceGet(&device->handle, device->index);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuDevicePrimaryCtxRetain(&device->context, device->handle);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "GPU %d (%s) cannot be used", device->index, device->gpu.name);
+    CO_TRY(cuda_enter(device));
+    result = cu->cuStreamCreate(&device->zeroes, CU_STREAM_NON_BLOCKING);
+    return result == CUDA_SUCCESS
+               ? CO_OK
+               : cuda_fail(result, "GPU %d (%s) gives no stream", device->index, device->gpu.name);
+}
+
+co_status co_cuda_open(co_device **out, int index)
+{
+    co_cuda_machine machine;
+    cuda_device *device;
+    co_status st;
+
+    CO_TRY(co_cuda_probe(&machine));
+    if (index < 0 || index >= machine.n)
+        return co_fail(CO_E_USAGE, "cuda: no GPU %d; this machine has %d, from 0", index,
+                       machine.n);
+    device = co_calloc(1, sizeof(*device));
+    if (!device)
+        return CO_E_NOMEM;
+    device->base.ops = &device_ops;
+    device->index = index;
+    pthread_mutex_init(&device->lock, NULL);
+    st = cuda_open_driver(&device->cu, &device->version);
+    if (st == CO_OK)
+        st = device_start(device);
+    if (st == CO_OK)
+        *out = &device->base;
+    else
+        co_cuda_close(&device->base);
+    return st;
+}
+
+void co_cuda_close(co_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+
+    if (!device)
+        return;
+    if (device->context && cuda_enter(device) == CO_OK && device->zeroes)
+        (void)device->cu->cuStreamDestroy(device->zeroes);
+    if (device->context)
+        (void)device->cu->cuDevicePrimaryCtxRelease(device->handle);
+    pthread_mutex_destroy(&device->lock);
+    co_free(device);
+}

@@ -1,0 +1,272 @@
+/*
+ * queue.c - streams as queues, events as fences, graphs as captures.
+ *
+ * Streams do not wait for the default stream, so that nothing orders queues but fences. Captures
+ * are relaxed: the calls that CUDA forbids in stricter ones, such as allocations, put nothing into
+ * a stream, and other threads may make them meanwhile.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/cuda/internal.h"
+
+static cuda_device *queue_device(const co_queue *queue)
+{
+    return (cuda_device *)queue->device;
+}
+
+static CUdeviceptr queue_address(const void *at)
+{
+    return (CUdeviceptr)(uintptr_t)at;
+}
+
+/* ---- failures that nobody is there to take ---- */
+
+static void queue_keep(cuda_device *device, const char *why)
+{
+    pthread_mutex_lock(&device->lock);
+    if (!*device->why)
+        snprintf(device->why, sizeof(device->why), "%s", why);
+    pthread_mutex_unlock(&device->lock);
+}
+
+void cuda_keep_failure(cuda_queue *queue)
+{
+    if (!queue->capturing)
+        queue_keep(queue_device(&queue->base), co_error_message());
+    else if (!*queue->why)
+        snprintf(queue->why, sizeof(queue->why), "%s", co_error_message());
+}
+
+/* ---- queues ---- */
+
+co_status cuda_queue_create(co_queue **out, co_device *base)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    cuda_queue *queue;
+    CUresult result;
+
+    CO_TRY(cuda_enter(device));
+    queue = co_calloc(1, sizeof(*queue));
+    if (!queue)
+        return CO_E_NOMEM;
+    queue->base.device = base;
+    result = device->cu->cuStreamCreate(&queue->stream, CU_STREAM_NON_BLOCKING);
+    if (result != CUDA_SUCCESS) {
+        co_free(queue);
+        return cuda_fail(result, "GPU %d gives no stream", device->index);
+    }
+    *out = &queue->base;
+    return CO_OK;
+}
+
+void cuda_queue_destroy(co_queue *base)
+{
+    const cuda_driver *cu = queue_device(base)->cu;
+    cuda_queue *queue = (cuda_queue *)base;
+
+    if (cuda_enter(queue_device(base)) == CO_OK) {
+        (void)cu->cuStreamSynchronize(queue->stream);
+        (void)cu->cuStreamDestroy(queue->stream);
+    }
+    co_free(queue);
+}
+
+co_status cuda_copy(co_queue *base, void *to, const void *from, size_t bytes)
+{
+    const cuda_device *device = queue_device(base);
+    CUresult result;
+
+    if (bytes == 0)
+        return CO_OK;
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuMemcpyAsync(queue_address(to), queue_address(from), bytes,
+                                       ((cuda_queue *)base)->stream);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "a copy of %zu bytes", bytes);
+}
+
+/* The GPU does not write memory of the host that is not pinned: the host does, in the queue's turn.
+ */
+static co_status queue_fill_host(const cuda_device *device, const cuda_queue *queue, void *to,
+                                 int byte, size_t bytes)
+{
+    CUresult result;
+
+    if (queue->capturing)
+        return co_fail(CO_E_UNSUPPORTED, "cuda: a capture fills no memory of the host that is not "
+                                         "pinned");
+    result = device->cu->cuStreamSynchronize(queue->stream);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "the work before a fill of %zu bytes", bytes);
+    memset(to, byte, bytes);
+    return CO_OK;
+}
+
+co_status cuda_fill(co_queue *base, void *to, int byte, size_t bytes)
+{
+    const cuda_device *device = queue_device(base);
+    const cuda_queue *queue = (const cuda_queue *)base;
+    CUmemorytype type = (CUmemorytype)0;
+    CUresult result;
+
+    if (bytes == 0)
+        return CO_OK;
+    CO_TRY(cuda_enter(device));
+    if (device->cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                          queue_address(to)) != CUDA_SUCCESS)
+        return queue_fill_host(device, queue, to, byte, bytes);
+    result =
+        device->cu->cuMemsetD8Async(queue_address(to), (unsigned char)byte, bytes, queue->stream);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "a fill of %zu bytes", bytes);
+}
+
+/* ---- fences ---- */
+
+co_status cuda_fence_create(co_fence **out, co_device *base)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    cuda_fence *fence;
+    CUresult result;
+
+    CO_TRY(cuda_enter(device));
+    fence = co_calloc(1, sizeof(*fence));
+    if (!fence)
+        return CO_E_NOMEM;
+    fence->base.device = base;
+    result = device->cu->cuEventCreate(&fence->event, CU_EVENT_DISABLE_TIMING);
+    if (result != CUDA_SUCCESS) {
+        co_free(fence);
+        return cuda_fail(result, "GPU %d gives no event", device->index);
+    }
+    *out = &fence->base;
+    return CO_OK;
+}
+
+void cuda_fence_destroy(co_fence *base)
+{
+    const cuda_device *device = (const cuda_device *)base->device;
+    cuda_fence *fence = (cuda_fence *)base;
+
+    if (cuda_enter(device) == CO_OK)
+        (void)device->cu->cuEventDestroy(fence->event);
+    co_free(fence);
+}
+
+static co_status queue_refuse_in_capture(const co_queue *queue)
+{
+    if (!((const cuda_queue *)queue)->capturing)
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "cuda: a capture keeps work, no fences");
+}
+
+co_status cuda_record(co_fence *base, co_queue *queue)
+{
+    const cuda_device *device = queue_device(queue);
+    CUresult result;
+
+    CO_TRY(queue_refuse_in_capture(queue));
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuEventRecord(((cuda_fence *)base)->event, ((cuda_queue *)queue)->stream);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "a point of a stream");
+}
+
+co_status cuda_follow(co_queue *queue, const co_fence *base)
+{
+    const cuda_device *device = queue_device(queue);
+    CUresult result;
+
+    CO_TRY(queue_refuse_in_capture(queue));
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuStreamWaitEvent(((cuda_queue *)queue)->stream,
+                                           ((const cuda_fence *)base)->event, 0);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "a stream's wait for another");
+}
+
+co_status cuda_reached(bool *out, const co_fence *base)
+{
+    cuda_device *device = (cuda_device *)base->device;
+    char why[CUDA_WHY];
+    CUresult result;
+
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuEventQuery(((const cuda_fence *)base)->event);
+    *out = result == CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+        (void)cuda_fail(result, "work on GPU %d (%s) has failed", device->index, device->gpu.name);
+        queue_keep(device, co_error_message());
+    }
+    pthread_mutex_lock(&device->lock);
+    memcpy(why, device->why, sizeof(why));
+    pthread_mutex_unlock(&device->lock);
+    return *why ? co_fail(CO_E_FAILED, "%s", why) : CO_OK;
+}
+
+/* ---- captures ---- */
+
+static co_status queue_keep_graph(co_capture **out, co_device *device, CUgraph graph)
+{
+    const cuda_driver *cu = ((const cuda_device *)device)->cu;
+    cuda_capture *capture = co_calloc(1, sizeof(*capture));
+    CUresult result;
+
+    if (!capture)
+        return CO_E_NOMEM;
+    capture->base.device = device;
+    result = cu->cuGraphInstantiateWithFlags(&capture->graph, graph, 0);
+    if (result != CUDA_SUCCESS) {
+        co_free(capture);
+        return cuda_fail(result, "a graph of the work that was captured");
+    }
+    *out = &capture->base;
+    return CO_OK;
+}
+
+co_status cuda_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
+                              void *arg)
+{
+    const cuda_device *device = queue_device(base);
+    cuda_queue *queue = (cuda_queue *)base;
+    CUgraph graph = NULL;
+    CUresult result;
+    co_status st;
+
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuStreamBeginCapture(queue->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "the capture of a stream");
+    queue->capturing = true;
+    *queue->why = 0;
+    st = body(arg);
+    queue->capturing = false;
+    result = device->cu->cuStreamEndCapture(queue->stream, &graph);
+    if (st == CO_OK && *queue->why)
+        st = co_fail(CO_E_FAILED, "%s", queue->why);
+    if (st == CO_OK && result != CUDA_SUCCESS)
+        st = cuda_fail(result, "the capture of a stream");
+    if (st == CO_OK)
+        st = queue_keep_graph(out, base->device, graph);
+    if (graph)
+        (void)device->cu->cuGraphDestroy(graph);
+    return st;
+}
+
+co_status cuda_replay(co_capture *capture, co_queue *queue)
+{
+    const cuda_device *device = queue_device(queue);
+    CUresult result;
+
+    CO_TRY(cuda_enter(device));
+    result =
+        device->cu->cuGraphLaunch(((cuda_capture *)capture)->graph, ((cuda_queue *)queue)->stream);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "the replay of captured work");
+}
+
+void cuda_capture_destroy(co_capture *base)
+{
+    const cuda_device *device = (const cuda_device *)base->device;
+
+    if (cuda_enter(device) == CO_OK)
+        (void)device->cu->cuGraphExecDestroy(((cuda_capture *)base)->graph);
+    co_free(base);
+}
