@@ -17,9 +17,18 @@ SIMD_INLINE half16 half16_take(const uint16_t *from)
     return *(const loose_half16 *)from;
 }
 
+SIMD_INLINE uvec half16_bits(half16 value)
+{
+#ifdef __AVX512F__ /* GCC 12 converts halves */
+    return (uvec)_mm512_cvtepu16_epi32((__m256i)value);
+#else
+    return __builtin_convertvector(value, uvec);
+#endif
+}
+
 SIMD_INLINE vec half16_load(const uint16_t *from)
 {
-    return (vec)(__builtin_convertvector(half16_take(from), uvec) << 16);
+    return (vec)(half16_bits(half16_take(from)) << 16);
 }
 
 /* To nearest, ties to even. */
@@ -43,7 +52,7 @@ SIMD_INLINE void half16_store(uint16_t *to, vec value)
 /* Pairs of a (the lower) and b. */
 SIMD_INLINE vec half16_join(half16 a, half16 b)
 {
-    return (vec)(__builtin_convertvector(a, uvec) | __builtin_convertvector(b, uvec) << 16);
+    return (vec)(half16_bits(a) | half16_bits(b) << 16);
 }
 
 #endif

@@ -15,7 +15,8 @@
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
-#define NORM_MAX_GROUP 8 /* in blocks */
+#define NORM_WIDE      32 /* channels of a block of the kernels for AMX: two vectors */
+#define NORM_MAX_GROUP 8  /* in vectors of channels */
 /* Part of a core's L2 for data that is read twice; the rest is for streaming. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
 #define NORM_TOGETHER    256 /* in vectors; smaller planes are grouped */
@@ -25,7 +26,8 @@ enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
-    int64_t n, channels, blocks, plane;
+    int64_t n, channels, plane;
+    int64_t wide, blocks;                 /* vectors of a block; of all channels */
     int64_t together, parts;              /* planes per partial sum; number of partial sums */
     size_t part_at[2];                    /* in scratch: partial sums, forward and backward */
     cpu_operand grad_out, grad_out_extra; /* in the input's layout */
@@ -51,7 +53,7 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
 
 #ifdef CO_KERNELS_X86
     if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
-        return block == 16 ? &norm_loops_bf16 : NULL;
+        return block == 16 || block == NORM_WIDE ? &norm_loops_bf16 : NULL;
     if (tensor->dtype == CO_F32 && block == 16 && co_isa_has(CO_ISA_AVX512))
         return &norm_loops_avx512;
     if (tensor->dtype == CO_F32 && block == 8 && co_isa_has(CO_ISA_AVX2))
@@ -127,7 +129,9 @@ static co_status batchnorm_plan(co_call *call)
     self->tail = norm_read_tail(call);
     self->n = dim[0];
     self->channels = dim[1];
-    self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
+    self->wide = call->in[0]->layout.block / self->loops->lanes;
+    self->blocks =
+        (dim[1] + call->in[0]->layout.block - 1) / call->in[0]->layout.block * self->wide;
     self->plane = dim[2] * dim[3];
     self->together = self->plane < NORM_TOGETHER ? NORM_TOGETHER / self->plane : 1;
     self->parts = (self->n + self->together - 1) / self->together;
@@ -183,19 +187,20 @@ static norm_planes norm_part_planes(const norm *self, int64_t part)
 
     return (norm_planes){.n = self->plane,
                          .count = rest < self->together ? rest : self->together,
-                         .step = self->blocks * self->plane * self->loops->lanes};
+                         .step = self->blocks * self->plane * self->loops->lanes,
+                         .next = self->wide * self->loops->lanes};
 }
 
 /* Piece i of a group of blocks, in memory order. */
 static norm_piece norm_find_piece(const norm *self, int64_t first, int64_t end, int64_t i)
 {
     const int64_t block = i % (end - first), part = i / (end - first);
-    const int64_t sample = part * self->together;
+    const int64_t sample = part * self->together, inside = (first + block) % self->wide;
+    const int64_t before = sample * self->blocks + first + block - inside;
 
     return (norm_piece){.block = block,
                         .part = block * self->parts + part,
-                        .at = (sample * self->blocks + first + block) * self->plane *
-                              self->loops->lanes,
+                        .at = (before * self->plane + inside) * self->loops->lanes,
                         .planes = norm_part_planes(self, part)};
 }
 
@@ -212,14 +217,17 @@ static int norm_lanes(const norm *self, int64_t block)
     return (int)(left < self->loops->lanes ? left : self->loops->lanes);
 }
 
-/* Blocks of `tensors` tensors that stay in a core's caches between the two passes. */
+/* Vectors of channels of `tensors` tensors, whole blocks of them, that stay in a core's caches
+   between the two passes. */
 static int64_t norm_group(const norm *self, int tensors, int threads)
 {
     const int64_t most = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
     const int64_t bytes = self->n * self->plane * self->loops->lanes * (int64_t)self->loops->cell;
     const int64_t fit = NORM_GROUP_BYTES / (bytes * tensors);
 
-    return threads > 1 || fit > most ? most : fit > 1 ? fit : 1;
+    return threads > 1 || fit > most ? most
+           : fit > self->wide        ? fit / self->wide * self->wide
+                                     : self->wide;
 }
 
 /* Combine the parts' moments into the block's mean and standard deviation; updates the running

@@ -1,6 +1,6 @@
 /*
- * batchnorm.h - batch norm on images in blocks of channels, (N, C / lanes, H, W, lanes), with the
- * ReLU and the sum that follow it: its loops.
+ * batchnorm.h - batch norm on images in blocks of channels, (N, C / block, H, W, block), a vector
+ * or several of them, with the ReLU and the sum that follow it: its loops.
  */
 #ifndef CO_KERNELS_BATCHNORM_H
 #define CO_KERNELS_BATCHNORM_H
@@ -29,10 +29,11 @@ typedef struct norm_line {
     float shift[NORM_MAX_LANES];
 } norm_line;
 
-/* Planes of one block of channels, one for each sample: `n` consecutive vectors. */
+/* Planes of one vector of channels, one for each sample: `n` vectors. */
 typedef struct norm_planes {
     int64_t n, count;
     int64_t step; /* elements from one to the next */
+    int64_t next; /* from a vector to the next */
 } norm_planes;
 
 /* Two sums for each lane over some planes. */

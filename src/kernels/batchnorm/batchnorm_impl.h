@@ -44,16 +44,18 @@ typedef struct norm_rows {
 } norm_rows;
 
 /* Planes of one vector are one row. */
-SIMD_INLINE norm_rows norm_lay_rows(int64_t at, int64_t count, int64_t n, int64_t step)
+SIMD_INLINE norm_rows norm_lay_rows(int64_t at, int64_t count, int64_t n, const norm_planes *planes)
 {
+    const int64_t step = planes->step;
+
     if (n == 1)
         return (norm_rows){.count = 1, .n = count, .next = step, .at = at};
-    return (norm_rows){.count = count, .n = n, .next_row = step, .next = LANES, .at = at};
+    return (norm_rows){.count = count, .n = n, .next_row = step, .next = planes->next, .at = at};
 }
 
 SIMD_INLINE norm_rows norm_all_rows(const norm_planes *planes)
 {
-    return norm_lay_rows(0, planes->count, planes->n, planes->step);
+    return norm_lay_rows(0, planes->count, planes->n, planes);
 }
 
 /* The next chunk, whole planes or part of one, which begins at `plane` and `vector`. */
@@ -65,8 +67,8 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
 
     if (rest <= 0)
         return false;
-    *out = norm_lay_rows(*plane * planes->step + *vector * LANES, rest < most ? rest : most,
-                         left < NORM_CHUNK ? left : NORM_CHUNK, planes->step);
+    *out = norm_lay_rows(*plane * planes->step + *vector * planes->next, rest < most ? rest : most,
+                         left < NORM_CHUNK ? left : NORM_CHUNK, planes);
     *vector += NORM_CHUNK;
     if (*vector >= planes->n) {
         *vector = 0;
