@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -90,6 +90,13 @@ docs-outputs: all ## write today's outputs into README and docs where they diffe
 
 test-distros: ## Debian 12, 13 and testing, from bare to demo and tests; hours, needs root; RELEASES=..., WHO=root
 	@scripts/distros.sh $(RELEASES)
+
+test-arm64: CTEST := ../scripts/arm64.sh run $(CTEST)
+test-arm64: ## a build for ARM64 and its tests, under qemu
+	@$(SETUP) build optional test arm64
+	@scripts/arm64.sh sysroot
+	@$(call build,arm64)
+	@$(call run,build-arm64,-LE 'slow|style')
 
 test-hosts: all ## training over several hosts, made of namespaces, with sshd; needs root
 	@$(SETUP) hosts
@@ -168,4 +175,4 @@ uninstall: ## remove what `make install` put there; the same PREFIX
 	@DESTDIR=$(DESTDIR) cmake -DPREFIX=$(PREFIX) -P cmake/Uninstall.cmake
 
 clean: ## remove what was built
-	rm -rf build build-asan-ubsan build-coverage build-debug build-fuzz build-mpi build-tsan
+	rm -rf build build-arm64 build-asan-ubsan build-coverage build-debug build-fuzz build-mpi build-tsan

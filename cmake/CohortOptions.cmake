@@ -105,4 +105,8 @@ target_compile_options(co_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
   -Wundef -ffp-contract=off -fno-math-errno -fno-trapping-math
   $<$<BOOL:${COHORT_WERROR}>:-Werror>)
+# GCC 12 for ARM64 ends with an internal error where it makes vectors of a loop that takes fmax of its result.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64 AND CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(co_flags INTERFACE -fno-builtin-fmax)
+endif()
 target_include_directories(co_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)

@@ -2,7 +2,7 @@
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
 #   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts deb chroot
-#                                           (nothing named: build optional)
+#                                           arm64 (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
 # line for whoever administers the machine; what may be missing is named, and left out. sudo asks
@@ -54,6 +54,11 @@ libopenmpi-dev -          # that for Open MPI
 chroot='
 debootstrap debootstrap   # makes other releases of Debian
 util-linux unshare        # namespaces
+'
+arm64='
+gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc # compiles for ARM64
+qemu-user qemu-aarch64    # runs what it has compiled
+util-linux unshare        # a namespace for that
 '
 lint='
 clang-format clang-format # layout
@@ -151,7 +156,8 @@ for list in "$@"; do
     hosts) lines="$lines$hosts" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts deb chroot" ;;
+    arm64) lines="$lines$arm64" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts deb chroot arm64" ;;
     esac
 done
 

@@ -30,6 +30,12 @@ static uint64_t watch_get(const _Atomic uint64_t *word)
     return atomic_load_explicit((_Atomic uint64_t *)word, memory_order_relaxed);
 }
 
+/* A word that says that others are there, which were written before it. */
+static void watch_publish(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
 void co_watch_attach(co_comm *comm, co_watch *watch, int rank)
 {
     const uint64_t now = co_clock_ns();
@@ -137,7 +143,7 @@ void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
                              (uint64_t)args->op << 16 | (uint64_t)(uint32_t)peer << 32);
     watch_set(&op->count, args->count);
     watch_set(&op->posted_ns, co_clock_coarse_ns());
-    watch_set(&w->posted, request->number + 1);
+    watch_publish(&w->posted, request->number + 1);
 }
 
 void co_watch_ran(co_request *request)
@@ -169,7 +175,7 @@ void co_watch_wait(co_request *request, uint64_t since_ns)
     if (!w)
         return;
     watch_set(&w->waiting_ns, since_ns);
-    watch_set(&w->waiting, request->number + 1);
+    watch_publish(&w->waiting, request->number + 1);
 }
 
 void co_watch_wait_over(co_request *request, uint64_t now_ns)
@@ -314,7 +320,8 @@ static void watch_add_op(char *out, size_t size, const co_watch_op *op)
 /* "; it waits for 2.0 s in ...", "; its last operation ..., was finished 1.2 s ago". */
 static void watch_add_last(char *out, size_t size, const co_watch *w, uint64_t now)
 {
-    const uint64_t posted = watch_get(&w->posted), waiting = watch_get(&w->waiting);
+    const uint64_t posted = atomic_load(&((co_watch *)w)->posted);
+    const uint64_t waiting = atomic_load(&((co_watch *)w)->waiting);
     const uint64_t number = waiting ? waiting - 1 : posted - 1;
     const co_watch_op *op = &w->op[number % CO_WATCH_OPS];
     uint64_t done;

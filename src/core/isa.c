@@ -21,6 +21,7 @@ static const struct {
     const char *name, *title;
 } isa_levels[CO_ISA_LEVELS] = {
     [CO_ISA_BASE] = {"base", "baseline instructions"},
+    [CO_ISA_NEON] = {"neon", "NEON"},
     [CO_ISA_AVX2] = {"avx2", "AVX2"},
     [CO_ISA_AVX512] = {"avx512", "AVX-512"},
     [CO_ISA_AVX512_BF16] = {"avx512_bf16", "AVX-512 with bf16"},
@@ -62,6 +63,11 @@ static co_isa isa_ask_cpu(void)
         return CO_ISA_AVX512;
     return isa_has_amx() ? CO_ISA_AMX : CO_ISA_AVX512_BF16;
 }
+#elif defined(__aarch64__)
+static co_isa isa_ask_cpu(void)
+{
+    return CO_ISA_NEON;
+}
 #else
 static co_isa isa_ask_cpu(void)
 {
@@ -92,7 +98,8 @@ static int isa_ask(void)
     if (answer == 0) {
         const co_isa cpu = isa_ask_cpu(), limit = isa_read_limit();
 
-        answer = limit < cpu ? ((int)limit + 1) | ISA_LIMITED : (int)cpu + 1;
+        answer =
+            limit < cpu && limit != CO_ISA_NEON ? ((int)limit + 1) | ISA_LIMITED : (int)cpu + 1;
         atomic_store_explicit(&kept, answer, memory_order_relaxed);
     }
     return answer;
@@ -126,7 +133,7 @@ co_status co_isa_check(void)
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    ISA_LIMIT "=%s in the environment names no level of instructions; there are: "
-                             "base, avx2, avx512, avx512_bf16, amx",
+                             "base, neon, avx2, avx512, avx512_bf16, amx",
                    limit);
 }
 

@@ -1,8 +1,9 @@
 /*
  * isa.h - which instructions of this CPU loops may use: the one place that asks the CPU.
  *
- * Levels are ordered; a CPU has all below its own. COHORT_ISA=NAME in the environment lowers the
- * level of a process, for its own loops and oneDNN's alike: to try what another machine would do.
+ * Levels are ordered; a CPU has all below its own that are of its architecture. COHORT_ISA=NAME in
+ * the environment lowers the level of a process, for its own loops and oneDNN's alike: to try what
+ * another machine would do.
  */
 #ifndef CO_CORE_ISA_H
 #define CO_CORE_ISA_H
@@ -13,6 +14,7 @@
 
 typedef enum co_isa {
     CO_ISA_BASE,        /* what every CPU of the architecture has */
+    CO_ISA_NEON,        /* of ARM64 alone */
     CO_ISA_AVX2,        /* with FMA and F16C */
     CO_ISA_AVX512,      /* F, BW, DQ, VL */
     CO_ISA_AVX512_BF16, /* products of bf16 */
@@ -26,7 +28,9 @@ co_isa co_isa_level(void);
 
 static inline bool co_isa_has(co_isa level)
 {
-    return level <= co_isa_level();
+    const co_isa own = co_isa_level();
+
+    return level <= own && (level != CO_ISA_NEON || own == CO_ISA_NEON);
 }
 
 /* Whether AVX-512's byte shuffles and products of bytes (VBMI, VNNI) may be used as well: not every
@@ -37,7 +41,7 @@ bool co_isa_has_bytes(void);
 bool co_isa_is_limited(void);
 
 /* CO_E_USAGE if COHORT_ISA is not the name of a level; it limits nothing then. A level above the
-   CPU's has no effect. */
+   CPU's, or of another architecture, has no effect. */
 co_status co_isa_check(void);
 
 /* "avx512_bf16", as COHORT_ISA takes it; "AVX-512 with bf16", for people. */

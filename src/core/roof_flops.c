@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "core/isa.h"
@@ -124,6 +126,23 @@ __attribute__((target("amx-tile,amx-bf16"))) static double flops_amx(float *sink
     *sink += out[0];
     return 2.0 * 16 * 16 * 32 * 4 * FLOPS_AMX_TURNS;
 }
+#elif defined(__aarch64__)
+static double flops_neon(float *sink)
+{
+    const float32x4_t factor = vdupq_n_f32(0.999f), term = vdupq_n_f32(0.001f);
+    float32x4_t x[2 * FLOPS_CHAINS];
+
+    for (int i = 0; i < 2 * FLOPS_CHAINS; i++)
+        x[i] = vdupq_n_f32(*sink + (float)i);
+    for (int turn = 0; turn < FLOPS_TURNS; turn++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < 2 * FLOPS_CHAINS; i++)
+            x[i] = vfmaq_f32(x[i], factor, term);
+    }
+    for (int i = 0; i < 2 * FLOPS_CHAINS; i++)
+        *sink += vgetq_lane_f32(x[i], 0) * 1e-6f;
+    return 2.0 * 4 * 2 * FLOPS_CHAINS * FLOPS_TURNS;
+}
 #endif
 
 co_roof_flops_fn co_roof_find_flops(void)
@@ -133,6 +152,9 @@ co_roof_flops_fn co_roof_find_flops(void)
         return flops_avx512;
     if (co_isa_has(CO_ISA_AVX2))
         return flops_avx2;
+#elif defined(__aarch64__)
+    if (co_isa_has(CO_ISA_NEON))
+        return flops_neon;
 #endif
     return flops_basic;
 }

@@ -125,6 +125,27 @@ SIMD_INLINE vec simd_splat_at(const float *from)
 {
     return (vec)_mm256_broadcast_ss(from);
 }
+#elif LANES == 4
+/* Of addresses, so that there is no branch. */
+SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
+{
+    static const float none = 0;
+
+    return (vec){*(n > 0 ? from : &none), *(n > 1 ? from + 1 : &none), *(n > 2 ? from + 2 : &none),
+                 *(n > 3 ? from + 3 : &none)};
+}
+
+SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
+{
+    for (int l = 0; l < LANES; l++)
+        if (l < n)
+            to[l] = value[l];
+}
+
+SIMD_INLINE vec simd_splat_at(const float *from)
+{
+    return simd_splat(*from);
+}
 #endif
 
 /* From two vectors: the elements whose index lacks the bit, with b's moved up by it; or those whose

@@ -14,7 +14,9 @@ static const co_vector_ops *const vector_tables[CO_ISA_LEVELS] = {
     [CO_ISA_AMX] = &co_vector_avx512,
 };
 #else
-static const co_vector_ops *const vector_tables[CO_ISA_LEVELS] = {[CO_ISA_BASE] = &co_vector_base};
+/* Compilers make vectors of NEON of plain C. */
+static const co_vector_ops *const vector_tables[CO_ISA_LEVELS] = {
+    [CO_ISA_BASE] = &co_vector_base, [CO_ISA_NEON] = &co_vector_base};
 #endif
 
 const co_vector_ops *co_vector_of_level(co_isa level)

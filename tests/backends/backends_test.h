@@ -1,6 +1,5 @@
 /*
- * backends_test.h - shared by tests of kernels: input values, and the instruction sets of this
- * machine.
+ * backends_test.h - shared by tests of kernels: input values.
  */
 #ifndef CO_TESTS_BACKENDS_TEST_H
 #define CO_TESTS_BACKENDS_TEST_H
@@ -20,16 +19,6 @@ static inline float *make_numbers(uint32_t item, int64_t n)
     for (int64_t i = 0; i < n; i++)
         v[i] = 2 * v[i] - 1;
     return v;
-}
-
-/* How many entries of a list that starts with AVX-512 and AVX2 this machine cannot run. */
-static inline int count_too_new(void)
-{
-#ifdef CO_KERNELS_X86
-    return !co_isa_has(CO_ISA_AVX512) + !co_isa_has(CO_ISA_AVX2);
-#else
-    return 0;
-#endif
 }
 
 #endif

@@ -21,12 +21,9 @@
 static const direct_conv_loops *const *find_all(void)
 {
     static const direct_conv_loops *const all[] = {
-#ifdef CO_KERNELS_X86
-        &direct_conv_loops_avx512, &direct_conv_loops_avx2,
-#endif
-        &direct_conv_loops_basic, NULL};
+        KERNELS_LIST(direct_conv_loops, &direct_conv_loops_basic, NULL)};
 
-    return all + count_too_new();
+    return all + kernels_too_new();
 }
 
 static void near(double got, double want, const char *what)

@@ -20,13 +20,9 @@
 
 static const gemm_loops *const *find_all(void)
 {
-    static const gemm_loops *const all[] = {
-#ifdef CO_KERNELS_X86
-        &gemm_loops_avx512, &gemm_loops_avx2,
-#endif
-        NULL};
+    static const gemm_loops *const all[] = {KERNELS_LIST(gemm_loops, NULL)};
 
-    return all + count_too_new();
+    return all + kernels_too_new();
 }
 
 static gemm_rows make_rows(uint32_t item, int64_t n, int64_t columns)

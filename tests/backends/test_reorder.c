@@ -21,12 +21,9 @@
 static const reorder_loops *const *find_all(void)
 {
     static const reorder_loops *const all[] = {
-#ifdef CO_KERNELS_X86
-        &reorder_loops_avx512, &reorder_loops_avx2,
-#endif
-        &reorder_loops_basic, NULL};
+        KERNELS_LIST(reorder_loops, &reorder_loops_basic, NULL)};
 
-    return all + count_too_new();
+    return all + kernels_too_new();
 }
 
 static reorder_places find_places(int layout, int64_t c, int64_t plane)

@@ -23,13 +23,9 @@
 
 static const small_conv_loops *const *find_all(void)
 {
-    static const small_conv_loops *const all[] = {
-#ifdef CO_KERNELS_X86
-        &small_conv_loops_avx512, &small_conv_loops_avx2,
-#endif
-        NULL};
+    static const small_conv_loops *const all[] = {KERNELS_LIST(small_conv_loops, NULL)};
 
-    return all + count_too_new();
+    return all + kernels_too_new();
 }
 
 static float *make(uint32_t item, int64_t n)

@@ -1,4 +1,6 @@
 /* tiles_run_amx.c - operations on tiles with AMX, for test_tiles.c. */
+#include <stddef.h>
+
 #include "core/isa.h"
 
 #ifdef CO_KERNELS_X86

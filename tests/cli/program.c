@@ -19,13 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "orphans.h"
 #include "waits.h"
 
 #define PROGRAM_GRACE_S 30 /* for children to end after their parent */
@@ -49,7 +49,7 @@ int program_init(const char *path)
     snprintf(program_folder, sizeof(program_folder), "%s/cohort-cli-XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(program_folder) || chdir(program_folder) != 0)
         return -1;
-    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    return orphans_adopt();
 }
 
 static int program_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)

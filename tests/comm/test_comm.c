@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,10 +170,24 @@ static void shm_bad_number_of_ranks_is_refused(void **state)
     (void)state;
     assert_int_equal(co_shm_create(&shm, 0), CO_E_USAGE);
     assert_int_equal(co_shm_create(&shm, 1 << 20), CO_E_USAGE);
-    assert_int_equal(co_shm_create(&shm, 1024), CO_OK); /* memory is taken only when used */
-    assert_int_equal(co_shm_attach(&comm, shm, 1024), CO_E_USAGE);
+    assert_int_equal(co_shm_create(&shm, 4), CO_OK);
+    assert_int_equal(co_shm_attach(&comm, shm, 4), CO_E_USAGE);
     co_shm_destroy(shm);
     co_shm_destroy(NULL);
+}
+
+static void shm_unused_ranks_take_no_memory(void **state)
+{
+    struct rlimit limit;
+    co_shm *shm;
+
+    (void)state;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        print_message("skipped: addresses are limited\n");
+        skip();
+    }
+    assert_int_equal(co_shm_create(&shm, 1024), CO_OK);
+    co_shm_destroy(shm);
 }
 
 /* Integers wrap around, and averages are truncated towards zero. */
@@ -296,6 +311,7 @@ static int test_run(CMUnitTestFunction runner)
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_killed_rank_ends_wait_of_others);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_failed_allocation_is_an_error);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_bad_number_of_ranks_is_refused);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(shm_unused_ranks_take_no_memory);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(reduce_integers_wrap_and_truncate);
     }
     return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);

@@ -16,13 +16,16 @@
 #define LIMIT ((size_t)2 << 30)
 #define MIB   ((size_t)1 << 20)
 
-/* Whether the process can run with so little address space; under a sanitizer it cannot. */
+/* Whether the process can run with so little address space; under a sanitizer it cannot, and qemu
+   sets no such limit. */
 static bool limits_set(size_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};
+    struct rlimit now;
     void *some;
 
-    if (setrlimit(RLIMIT_AS, &limit) != 0)
+    if (setrlimit(RLIMIT_AS, &limit) != 0 || getrlimit(RLIMIT_AS, &now) != 0 ||
+        now.rlim_cur != limit.rlim_cur)
         return false;
     some = mmap(NULL, bytes / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (some == MAP_FAILED)

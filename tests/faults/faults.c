@@ -22,6 +22,7 @@
 #include "core/clock.h"
 #include "faults/dump.h"
 #include "faults/kinds.h"
+#include "orphans.h"
 #include "waits.h"
 
 #define MAX_RANKS 4
@@ -465,7 +466,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: faults FAULTY RUNS SEED\n");
         return 2;
     }
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become our children */
+    orphans_adopt();
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!run_undisturbed(program))
         return 1;

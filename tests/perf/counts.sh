@@ -3,19 +3,21 @@
 #
 #   counts.sh BUILD [update]      BUILD: folder of a release build
 #
-# callgrind counts what a program executes, the same in every run however busy the machine is. Each
-# piece of work is run a few times and a few times more: the difference is without the start. A
+# callgrind counts what a program executes, the same in every run however busy the machine is; for a
+# build for ARM64 a plugin of qemu does (qemu_count.c), within `scripts/arm64.sh run`. Each piece of work is run a few times and a few times more: the difference is without the start. A
 # count that is more than 3% off fails; `make update-counts` writes the new ones down.
 #
 # Counts depend on the compiler and on the instruction sets that kernels choose (valgrind shows no
 # AVX-512, so these are AVX2's): those are the key of a line in counts.txt. Where no line has the
-# key there is nothing to compare with: exit 77, skipped.
+# key there is nothing to compare with: exit 77, skipped. A step with NEON, whose vectors are half as
+# wide, may have 2.5 times the instructions of one with AVX2.
 set -eu
 build=$1
 update=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)
 table=$here/counts.txt
 margin=3
+neon_bound=2.5
 
 skip()
 {
@@ -23,18 +25,30 @@ skip()
     exit 77
 }
 
-command -v valgrind >/dev/null || skip "no valgrind here (apt-get install valgrind)"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1
+
+# The program's architecture is at byte 18 of its file; 183 is ARM64.
+if [ "$(od -An -tu2 -j18 -N2 "$build/cohort" | tr -d ' ')" = 183 ]; then
+    qemu=$(qemu-aarch64 --version 2>/dev/null | sed -n 's/.* version \([0-9]*\)\..*/\1/p')
+    [ -n "$qemu" ] && [ -n "${QEMU_LD_PREFIX:-}" ] || skip "instructions of ARM64 are counted by qemu alone"
+    cc -shared -fPIC -DQEMU_API=$((qemu >= 9 ? 2 : 1)) "$here/qemu_count.c" -o "$dir/count.so" ||
+        skip "no compiler here for a plugin of qemu"
+    counting() { QEMU_PLUGIN="$dir/count.so,out=$dir/out" "$@"; }
+    trying() { "$@"; }
+else
+    command -v valgrind >/dev/null || skip "no valgrind here (apt-get install valgrind)"
+    counting() { valgrind --tool=callgrind --callgrind-out-file="$dir/out.%p" "$@"; }
+    trying() { valgrind --tool=none -q "$@"; }
+fi
 
 # Instructions of a command and of the processes that it starts; of those the busiest counts: the
 # others only start and wait.
 instructions()
 {
     rm -f "$dir"/out.*
-    valgrind --tool=callgrind --callgrind-out-file="$dir/out.%p" "$@" >"$dir/stdout" \
-        2>"$dir/stderr" || {
+    counting "$@" >"$dir/stdout" 2>"$dir/stderr" || {
         tail -n 5 "$dir/stderr" >&2
         return 1
     }
@@ -70,11 +84,11 @@ allreduce()
     per_unit 10 "$3" "$build/tests/perf/counted" "$1" "$2" @
 }
 
-key=$(valgrind --tool=none -q "$build/tests/perf/counted" key 2>/dev/null) ||
+key=$(trying "$build/tests/perf/counted" key 2>/dev/null) ||
     skip "valgrind cannot run this build here"
 case $key in
-*AVX2*) ;;
-*) skip "no AVX2 here, so nothing to compare with: $key" ;;
+*AVX2* | *NEON*) ;;
+*) skip "neither AVX2 nor NEON here, so nothing to compare with: $key" ;;
 esac
 known=$(awk -v key="$key" '$1 == key' "$table")
 [ -n "$known" ] || [ "$update" ] ||
@@ -95,8 +109,17 @@ if [ "$update" ]; then
     exit 0
 fi
 
-awk -v margin="$margin" '
-FNR == NR { want[$1, $2] = $3; next }
+awk -v margin="$margin" -v bound="$neon_bound" '
+FNR == NR {
+    want[$1, $2] = $3
+    if ($1 ~ /AVX2/)
+        avx2[$2] = $3
+    next
+}
+$1 ~ /NEON/ && $2 ~ /step/ && $3 > bound * avx2[$2] {
+    printf "%-24s %12d  more than %s times that of AVX2, %d\n", $2, $3, bound, avx2[$2]
+    bad = 1
+}
 {
     old = want[$1, $2]
     if (!old) {

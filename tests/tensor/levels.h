@@ -18,10 +18,10 @@ static inline size_t levels_list(const co_vector_ops *out[CO_ISA_LEVELS])
 {
     size_t n = 0;
 
-    for (int level = CO_ISA_BASE; level <= (int)co_isa_level(); level++) {
-        const co_vector_ops *vector = co_vector_of_level((co_isa)level);
+    for (co_isa level = CO_ISA_BASE; level < CO_ISA_LEVELS; level++) {
+        const co_vector_ops *vector = co_isa_has(level) ? co_vector_of_level(level) : NULL;
 
-        if (n == 0 || out[n - 1] != vector)
+        if (vector && (n == 0 || out[n - 1] != vector))
             out[n++] = vector;
     }
     return n;

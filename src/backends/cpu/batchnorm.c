@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "core/isa.h"
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
@@ -49,17 +48,17 @@ typedef struct norm_piece {
 /* The loops for the tensor's layout that this CPU can run, or NULL. */
 static const norm_loops *norm_find_loops(const co_tensor *tensor)
 {
+    static const norm_loops *const all[] = {KERNELS_LIST(norm_loops, &norm_loops_basic, NULL)};
     const int block = tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS ? tensor->layout.block : 0;
+    const norm_loops *const *loops = all + kernels_too_new();
 
 #ifdef CO_KERNELS_X86
     if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
         return block == 16 || block == NORM_WIDE ? &norm_loops_bf16 : NULL;
-    if (tensor->dtype == CO_F32 && block == 16 && co_isa_has(CO_ISA_AVX512))
-        return &norm_loops_avx512;
-    if (tensor->dtype == CO_F32 && block == 8 && co_isa_has(CO_ISA_AVX2))
-        return &norm_loops_avx2;
 #endif
-    return tensor->dtype == CO_F32 && block == 8 ? &norm_loops_basic : NULL;
+    while (*loops && (*loops)->lanes != block)
+        loops++;
+    return tensor->dtype == CO_F32 ? *loops : NULL;
 }
 
 static bool batchnorm_supports(const co_call *call, const char **why)
@@ -143,7 +142,8 @@ static co_status batchnorm_plan(co_call *call)
     vectors = self->n * self->blocks * self->plane;
     call->workspace_bytes = (size_t)(2 * self->blocks * self->loops->lanes) * sizeof(float);
     if (norm_has_relu(self))
-        call->workspace_bytes += (size_t)(vectors * self->loops->lanes / 8);
+        call->workspace_bytes +=
+            (size_t)norm_mask_bytes(vectors * self->loops->lanes, self->loops->lanes);
     return CO_OK;
 }
 
@@ -325,7 +325,8 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
         for (int64_t i = 0; i < parts; i++) {
             const norm_piece p = norm_find_piece(self, first, end, i);
 
-            self->loops->apply(norm_place(self, y, p.at), mask ? mask + p.at / 8 : NULL,
+            self->loops->apply(norm_place(self, y, p.at),
+                               mask ? mask + norm_mask_bytes(p.at, self->loops->lanes) : NULL,
                                norm_place(self, x, p.at), norm_place(self, other, p.at),
                                &line[p.block], self->tail, &p.planes);
         }
@@ -379,7 +380,8 @@ static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
                       .dy = norm_place(self, cpu_address(&self->grad_out, call), at),
                       .more = norm_place(self, more, at),
                       .sum = norm_place(self, sum, at),
-                      .mask = kept.mask ? kept.mask + at / 8 : NULL,
+                      .mask =
+                          kept.mask ? kept.mask + norm_mask_bytes(at, self->loops->lanes) : NULL,
                       .mask_sum = self->tail == NORM_ADD_RELU || !other};
 
     if (again && sum) {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "core/isa.h"
 #include "core/parallel.h"
 
 /* Shorter rows make dot products and panels inefficient. */
@@ -27,22 +26,12 @@
 #define GEMM_PANELS      (1 << 16) /* floats of panels of x that stay in L2 */
 #define GEMM_DEPTH       128       /* rows of w in a panel, which stays in L1 */
 
-#ifdef CO_KERNELS_X86
 static const gemm_loops *gemm_find_loops(const co_call *call)
 {
     if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
         return NULL;
-    if (co_isa_has(CO_ISA_AVX512))
-        return &gemm_loops_avx512;
-    return co_isa_has(CO_ISA_AVX2) ? &gemm_loops_avx2 : NULL;
+    return KERNELS_CHOOSE(gemm_loops, NULL);
 }
-#else
-static const gemm_loops *gemm_find_loops(const co_call *call)
-{
-    (void)call;
-    return NULL;
-}
-#endif
 
 /* --- planning --- */
 

@@ -10,7 +10,6 @@
 
 #include "backends/cpu/conv2d_rules.h"
 #include "backends/cpu/cpu.h"
-#include "core/isa.h"
 #include "core/mem.h"
 #include "core/parallel.h"
 #include "kernels/small_conv/small_conv.h"
@@ -43,25 +42,18 @@ typedef struct small_conv {
     cpu_operand grad_out;                    /* in the output's layout */
 } small_conv;
 
-#ifdef CO_KERNELS_X86
 /* The loops for the layout's lanes that this CPU can run, or NULL. */
 static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
 {
+    static const small_conv_loops *const all[] = {KERNELS_LIST(small_conv_loops, NULL)};
+    const small_conv_loops *const *loops = all + kernels_too_new();
+
     if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS || tensor->dtype != CO_F32)
         return NULL;
-    if (co_isa_has(CO_ISA_AVX2) && tensor->layout.block == 8)
-        return &small_conv_loops_avx2;
-    if (co_isa_has(CO_ISA_AVX512) && tensor->layout.block == 16)
-        return &small_conv_loops_avx512;
-    return NULL;
+    while (*loops && (*loops)->lanes != tensor->layout.block)
+        loops++;
+    return *loops;
 }
-#else
-static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
-{
-    (void)tensor;
-    return NULL;
-}
-#endif
 
 /* Input position for output pixel `out` and tap `tap` in one dimension; -1: padding. */
 static int64_t small_conv_meet(const co_conv2d_attr *a, int dim, int64_t out, int64_t tap,

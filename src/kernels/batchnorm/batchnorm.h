@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 #define NORM_MAX_LANES 16
 
 /* The epilogue of the norm. */
@@ -51,6 +53,12 @@ typedef struct norm_back {
     bool mask_sum; /* whether the gradient for `sum` is masked */
 } norm_back;
 
+/* Bytes of a mask for so many elements: a vector has whole ones. */
+static inline int64_t norm_mask_bytes(int64_t elements, int lanes)
+{
+    return elements / (lanes < 8 ? lanes : 8);
+}
+
 /* Loops over some planes, compiled once for each instruction set. All tensors of a call have the
    same layout, with `cell` bytes an element, floats or BF16, and all arithmetic is in fp32. */
 typedef struct norm_loops {
@@ -70,8 +78,9 @@ typedef struct norm_loops {
                      const norm_planes *planes);
 } norm_loops;
 
+KERNELS_DECLARE(norm_loops, norm_loops);
 #ifdef CO_KERNELS_X86
-extern const norm_loops norm_loops_avx2, norm_loops_avx512, norm_loops_bf16;
+extern const norm_loops norm_loops_bf16;
 #endif
 extern const norm_loops norm_loops_basic;
 

@@ -24,16 +24,18 @@ typedef struct norm_sum {
 /* Bits of the vector at element `at`. */
 SIMD_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
 {
-    mask[at / 8] = (uint8_t)bits;
+    uint8_t *to = mask + norm_mask_bytes(at, LANES);
+
+    to[0] = (uint8_t)bits;
     if (LANES == 16)
-        mask[at / 8 + LANES / 8 - 1] = (uint8_t)(bits >> 8);
+        to[LANES / 16] = (uint8_t)(bits >> 8);
 }
 
 SIMD_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t at)
 {
-    const uint8_t *of = mask + at / 8;
+    const uint8_t *of = mask + norm_mask_bytes(at, LANES);
 
-    return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 8 - 1] << 8) : of[0];
+    return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 16] << 8) : of[0];
 }
 
 /* Where the vectors of some planes are: rows of them. */

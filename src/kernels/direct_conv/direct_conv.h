@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* Blocks of results that are computed at once. */
 #define DIRECT_CONV_TOGETHER 2
 #define DIRECT_CONV_AFTER    16
@@ -102,9 +104,9 @@ typedef struct direct_conv_loops {
 } direct_conv_loops;
 
 extern const direct_conv_loops direct_conv_loops_basic;
+KERNELS_DECLARE(direct_conv_loops, direct_conv_loops);
 #ifdef CO_KERNELS_X86
-extern const direct_conv_loops direct_conv_loops_avx2, direct_conv_loops_avx512,
-    direct_conv_loops_bf16, direct_conv_loops_amx;
+extern const direct_conv_loops direct_conv_loops_bf16, direct_conv_loops_amx;
 #endif
 
 /* The widest that this process may use for floats. */

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* A matrix of floats; `step` elements from one row to the next. */
 typedef struct gemm_rows {
     float *at;
@@ -34,8 +36,6 @@ typedef struct gemm_loops {
                    int64_t l, bool add);
 } gemm_loops;
 
-#ifdef CO_KERNELS_X86
-extern const gemm_loops gemm_loops_avx2, gemm_loops_avx512;
-#endif
+KERNELS_DECLARE(gemm_loops, gemm_loops);
 
 #endif

@@ -7,7 +7,9 @@
 
 #include "kernels/simd.h"
 
-static inline __m128 gemm_join(const vec *v)
+typedef __m128 gemm_four;
+
+static inline gemm_four gemm_join(const vec *v)
 {
     const __m256 low = _mm256_hadd_ps((__m256)v[0], (__m256)v[1]);
     const __m256 high = _mm256_hadd_ps((__m256)v[2], (__m256)v[3]);

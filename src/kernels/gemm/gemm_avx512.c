@@ -13,7 +13,9 @@ static inline __m512 gemm_pair(vec a, vec b)
     return _mm512_unpacklo_ps((__m512)a, (__m512)b) + _mm512_unpackhi_ps((__m512)a, (__m512)b);
 }
 
-static inline __m128 gemm_join(const vec *v)
+typedef __m128 gemm_four;
+
+static inline gemm_four gemm_join(const vec *v)
 {
     const __m512d low = (__m512d)gemm_pair(v[0], v[1]), high = (__m512d)gemm_pair(v[2], v[3]);
     const __m512 all =

@@ -6,10 +6,12 @@
  *   GEMM_TABLE, GEMM_NAME        the table of loops and its name in profiles
  *   GEMM_N                       rows of x that meet GEMM_O rows of w
  *   GEMM_ROWS                    rows that two vectors of a panel are added to
- *   __m128 gemm_join(v)          (a, b, c, d): the sums of four vectors' lanes
+ *   gemm_four gemm_join(v)       (a, b, c, d): the sums of four vectors' lanes, and its type
  *
  * Independent of calls, tensors and plans.
  */
+#include <string.h>
+
 #include "kernels/gemm/gemm.h"
 #include "kernels/simd.h"
 
@@ -56,10 +58,10 @@ SIMD_INLINE void gemm_multiply_tile(float *y, int64_t step, const gemm_rows *x, 
         first[q] = bias[q];
     SIMD_UNROLL(16) for (int p = 0; p < n; p++)
     {
-        const __m128 all = gemm_join(sum[p]);
+        const gemm_four all = gemm_join(sum[p]);
         float *to = y + p * step, each[GEMM_O];
 
-        _mm_storeu_ps(each, all);
+        memcpy(each, &all, sizeof(all));
         SIMD_UNROLL(16) for (int q = 0; q < o; q++) to[q] = each[q] + (add ? to[q] : first[q]);
     }
 }

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* Compiled once for each instruction set and type of numbers. Arrays are the same, or do not
  * overlap. */
 typedef struct pointwise_loops {
@@ -18,8 +20,9 @@ typedef struct pointwise_loops {
 } pointwise_loops;
 
 extern const pointwise_loops pointwise_loops_basic;
+KERNELS_DECLARE(pointwise_loops, pointwise_loops);
 #ifdef CO_KERNELS_X86
-extern const pointwise_loops pointwise_loops_avx2, pointwise_loops_avx512, pointwise_loops_bf16;
+extern const pointwise_loops pointwise_loops_bf16;
 #endif
 
 /* The widest that this process may use for floats. */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 #define POOL_MOST_PLACES 255 /* pixels of a window: a place is a byte */
 
 /* (rows, columns) each: of the image, of the result, and of the windows. */
@@ -31,8 +33,9 @@ typedef struct pool_loops {
 } pool_loops;
 
 extern const pool_loops pool_loops_basic;
+KERNELS_DECLARE(pool_loops, pool_loops);
 #ifdef CO_KERNELS_X86
-extern const pool_loops pool_loops_avx2, pool_loops_avx512, pool_loops_bf16;
+extern const pool_loops pool_loops_bf16;
 #endif
 
 /* The widest that this process may use for floats. */

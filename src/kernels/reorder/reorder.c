@@ -3,8 +3,6 @@
  */
 #include "kernels/reorder/reorder.h"
 
-#include "core/isa.h"
-
 reorder_places reorder_plain(int64_t c, int64_t plane)
 {
     return (reorder_places){c, plane, 1, c * plane, plane, 1};
@@ -24,11 +22,5 @@ reorder_places reorder_last(int64_t c, int64_t plane)
 
 const reorder_loops *reorder_choose(void)
 {
-#ifdef CO_KERNELS_X86
-    if (co_isa_has(CO_ISA_AVX512))
-        return &reorder_loops_avx512;
-    if (co_isa_has(CO_ISA_AVX2))
-        return &reorder_loops_avx2;
-#endif
-    return &reorder_loops_basic;
+    return KERNELS_CHOOSE(reorder_loops, &reorder_loops_basic);
 }

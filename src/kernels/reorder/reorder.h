@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* Element (n, c, p), p = place in the plane, is at
    n * sample + c / block * group + c % block + p * pixel. Channels that only pad a block are 0. */
 typedef struct reorder_places {
@@ -28,9 +30,7 @@ typedef struct reorder_loops {
 } reorder_loops;
 
 extern const reorder_loops reorder_loops_basic;
-#ifdef CO_KERNELS_X86
-extern const reorder_loops reorder_loops_avx2, reorder_loops_avx512;
-#endif
+KERNELS_DECLARE(reorder_loops, reorder_loops);
 
 /* The widest that this process may use. */
 const reorder_loops *reorder_choose(void);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/rng.h"
+#include "kernels/levels.h"
 
 #define LANES_MOST            16
 #define LANES_WINOGRAD_PLACES 64  /* points of a tile of Winograd's algorithm */
@@ -131,9 +132,7 @@ typedef struct lanes_loops {
                         const lanes_sparse *sparse);
 } lanes_loops;
 
-#ifdef CO_KERNELS_X86
-extern const lanes_loops lanes_loops_avx2, lanes_loops_avx512;
-#endif
+KERNELS_DECLARE(lanes_loops, lanes_loops);
 extern const lanes_loops lanes_loops_basic;
 
 /* The loops this CPU can run, widest first, NULL-terminated; and the widest. */

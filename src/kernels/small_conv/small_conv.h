@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* Offsets of two operands that are multiplied, in floats: of two pixels, or of a pixel and of the
    weights of a tap. */
 typedef struct small_conv_pair {
@@ -64,8 +66,6 @@ typedef struct small_conv_loops {
                    bool add);
 } small_conv_loops;
 
-#ifdef CO_KERNELS_X86
-extern const small_conv_loops small_conv_loops_avx2, small_conv_loops_avx512;
-#endif
+KERNELS_DECLARE(small_conv_loops, small_conv_loops);
 
 #endif

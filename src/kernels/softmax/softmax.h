@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* Compiled once for each instruction set. One row of n; y may be x, and dx may be dy. */
 typedef struct softmax_loops {
     /* y = x - log sum exp(x) */
@@ -15,9 +17,7 @@ typedef struct softmax_loops {
 } softmax_loops;
 
 extern const softmax_loops softmax_loops_basic;
-#ifdef CO_KERNELS_X86
-extern const softmax_loops softmax_loops_avx2, softmax_loops_avx512;
-#endif
+KERNELS_DECLARE(softmax_loops, softmax_loops);
 
 /* The widest that this process may use. */
 const softmax_loops *softmax_choose(void);

@@ -1,0 +1,4 @@
+/* pointwise_neon.c - the loops of pointwise.h for NEON. */
+#define POINTWISE_TABLE pointwise_loops_neon
+
+#include "kernels/pointwise/pointwise_impl.h"
