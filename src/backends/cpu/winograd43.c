@@ -15,7 +15,6 @@
 #include "core/parallel.h"
 #include "kernels/winograd43/winograd43.h"
 
-#define WINOGRAD43_BLOCK_WEIGHT (WINOGRAD43_LANES * WINOGRAD43_TAPS)
 /* Approximate size of V and M of a chunk: half of a typical L2 cache. */
 #define WINOGRAD43_CHUNK_BYTES (1 << 19)
 #define WINOGRAD43_MIN_CHUNK   28 /* in tiles: two rows of a product */
@@ -57,13 +56,13 @@ static bool winograd43_pays_half(const co_call *call)
 static bool winograd43_supports(const co_call *call, const char **why)
 {
     const co_conv2d_attr *a = call->attr;
+    const int lanes = co_isa_has(CO_ISA_AVX512) ? 16 : 8;
 
-    *why = "this CPU has no AVX-512";
-    if (!co_isa_has(CO_ISA_AVX512) || !cpu_takes(call, why) || !conv2d_suits_winograd(call, why))
+    *why = "this CPU has no AVX2";
+    if (!co_isa_has(CO_ISA_AVX2) || !cpu_takes(call, why) || !conv2d_suits_winograd(call, why))
         return false;
-    *why = "its channels do not fill vectors of 16";
-    if (call->in[0]->shape.dim[1] % WINOGRAD43_LANES ||
-        call->out[0]->shape.dim[1] % WINOGRAD43_LANES)
+    *why = "its channels do not fill vectors";
+    if (call->in[0]->shape.dim[1] % lanes || call->out[0]->shape.dim[1] % lanes)
         return false;
     *why = "its padding is larger than its kernel's reach";
     if (a->p[0] > 2 || a->p[1] > 2)
@@ -75,7 +74,9 @@ static bool winograd43_supports(const co_call *call, const char **why)
 static const winograd43_loops *winograd43_find_loops(co_dtype dtype)
 {
 #ifdef CO_KERNELS_X86
-    return dtype == CO_BF16 ? &winograd43_loops_bf16 : &winograd43_loops_avx512;
+    if (dtype == CO_BF16)
+        return &winograd43_loops_bf16;
+    return co_isa_has(CO_ISA_AVX512) ? &winograd43_loops_avx512 : &winograd43_loops_avx2;
 #else
     (void)dtype;
     return NULL;
@@ -104,19 +105,20 @@ static winograd43_grid winograd43_lay_grid(const co_shape *shape, const co_shape
                              .image = shape->dim[1] * h * w};
 }
 
-/* An odd number of cache lines, so that the 36 points of a tile do not map to the same cache
+/* An odd number of vectors, so that the 36 points of a tile do not map to the same cache
    set. */
-static int64_t winograd43_apart(int64_t lines)
+static int64_t winograd43_apart(int64_t vectors, int64_t lanes)
 {
-    return (lines | 1) * WINOGRAD43_LANES;
+    return (vectors | 1) * lanes;
 }
 
 /* Split a product from `in` to `out` blocks over `tiles` tiles. `all`: M holds the tiles of all
    outputs. `work` holds a row of weights per block. */
-static winograd43_cut winograd43_cut_product(int64_t tiles, int64_t in, int64_t out, bool all)
+static winograd43_cut winograd43_cut_product(int64_t lanes, int64_t tiles, int64_t in, int64_t out,
+                                             bool all)
 {
-    const int64_t line = WINOGRAD43_POINTS * WINOGRAD43_LANES * (int64_t)sizeof(float);
-    const int64_t weight = line * in * WINOGRAD43_LANES;
+    const int64_t line = WINOGRAD43_POINTS * lanes * (int64_t)sizeof(float);
+    const int64_t weight = line * in * lanes;
     const bool far =
         weight * out > WINOGRAD43_MAX_WEIGHT && line * (in + out) * tiles <= WINOGRAD43_FAR_BYTES;
     const int64_t most = WINOGRAD43_CHUNK_BYTES / (line * (in + out)),
@@ -131,13 +133,13 @@ static winograd43_cut winograd43_cut_product(int64_t tiles, int64_t in, int64_t 
             winograd43_divide_up(tiles, most > WINOGRAD43_MIN_CHUNK ? most : WINOGRAD43_MIN_CHUNK));
     if (cut.group > out)
         cut.group = out;
-    cut.v_apart = winograd43_apart(in * cut.chunk);
-    cut.m_apart = winograd43_apart((all ? out : cut.group) * cut.chunk);
-    cut.u_apart = winograd43_apart(cut.group * in * WINOGRAD43_LANES);
+    cut.v_apart = winograd43_apart(in * cut.chunk, lanes);
+    cut.m_apart = winograd43_apart((all ? out : cut.group) * cut.chunk, lanes);
+    cut.u_apart = winograd43_apart(cut.group * in * lanes, lanes);
     cut.m = cut.v + WINOGRAD43_POINTS * cut.v_apart;
     cut.u = cut.m + WINOGRAD43_POINTS * cut.m_apart;
     cut.work = cut.u + WINOGRAD43_POINTS * cut.u_apart;
-    cut.floats = cut.work + cut.group * in * WINOGRAD43_LANES * WINOGRAD43_BLOCK_WEIGHT;
+    cut.floats = cut.work + cut.group * in * lanes * lanes * WINOGRAD43_TAPS;
     return cut;
 }
 
@@ -150,19 +152,23 @@ static co_status winograd43_plan(co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const co_layout blocked = cpu_blocks(WINOGRAD43_LANES);
     winograd43 *self = call->self;
+    co_layout blocked;
     size_t used = 0;
+    int lanes;
 
     self->loops = winograd43_find_loops(call->in[0]->dtype);
-    self->in_blocks = in->dim[1] / WINOGRAD43_LANES;
-    self->out_blocks = out->dim[1] / WINOGRAD43_LANES;
+    lanes = self->loops->lanes;
+    blocked = cpu_blocks(lanes);
+    self->in_blocks = in->dim[1] / lanes;
+    self->out_blocks = out->dim[1] / lanes;
     self->patches = winograd43_lay_grid(in, out, a->p[0], a->p[1]);
     self->outputs = winograd43_lay_grid(out, out, 0, 0);
     self->src = cpu_plan_operand(call, &used, call->in[0], blocked);
     cpu_set_layout(call->out[0], blocked);
-    self->forward = winograd43_cut_product(in->dim[0] * self->outputs.rows * self->outputs.columns,
-                                           self->in_blocks, self->out_blocks, false);
+    self->forward =
+        winograd43_cut_product(lanes, in->dim[0] * self->outputs.rows * self->outputs.columns,
+                               self->in_blocks, self->out_blocks, false);
     self->forward_at = winograd43_take_scratch(call, &used, self->forward.floats);
     return CO_OK;
 }
@@ -171,23 +177,24 @@ static co_status winograd43_plan_backward(co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const co_shape *in = &call->in[0]->shape, *out = &call->out[0]->shape;
-    const co_layout blocked = cpu_blocks(WINOGRAD43_LANES);
     winograd43 *self = call->self;
+    const int lanes = self->loops->lanes;
+    const co_layout blocked = cpu_blocks(lanes);
     size_t used = 0;
     int64_t floats;
 
     self->back_src = cpu_plan_operand(call, &used, call->in[0], blocked);
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], blocked);
     self->weight =
-        winograd43_cut_product(self->forward.tiles, self->in_blocks, self->out_blocks, true);
+        winograd43_cut_product(lanes, self->forward.tiles, self->in_blocks, self->out_blocks, true);
     floats = self->weight.floats;
     if (call->grad_in[0]) {
         cpu_set_layout(call->grad_in[0], blocked);
         self->back_patches = winograd43_lay_grid(out, in, 2 - a->p[0], 2 - a->p[1]);
         self->back_tiles = winograd43_lay_grid(in, in, 0, 0);
-        self->back =
-            winograd43_cut_product(in->dim[0] * self->back_tiles.rows * self->back_tiles.columns,
-                                   self->out_blocks, self->in_blocks, false);
+        self->back = winograd43_cut_product(
+            lanes, in->dim[0] * self->back_tiles.rows * self->back_tiles.columns, self->out_blocks,
+            self->in_blocks, false);
         if (floats < self->back.floats)
             floats = self->back.floats;
     }
@@ -200,7 +207,7 @@ static co_status winograd43_plan_backward(co_call *call)
 /* Bytes per block of channels of an image. */
 static int64_t winograd43_plane(const winograd43_loops *loops, const winograd43_grid *grid)
 {
-    return grid->h * grid->w * WINOGRAD43_LANES * (int64_t)loops->cell;
+    return grid->h * grid->w * loops->lanes * (int64_t)loops->cell;
 }
 
 /* y = x * w, forward; or backward, with the weight rotated by 180 degrees (`turned`). */
@@ -221,20 +228,20 @@ static void winograd43_transform_weights(const winograd43_convolution *c, int64_
                                          int64_t end)
 {
     const winograd43_cut *cut = c->cut;
-    const int64_t in = c->in_blocks * WINOGRAD43_LANES;
+    const int64_t lanes = c->loops->lanes, in = c->in_blocks * lanes;
 
     CO_PARALLEL_FOR(c->threads)
     for (int64_t b = begin; b < end; b++) {
-        float *u = c->scratch + cut->u + (b - begin) * in * WINOGRAD43_LANES;
+        float *u = c->scratch + cut->u + (b - begin) * in * lanes;
 
         if (c->turned)
-            c->loops->spread_turned(u, cut->u_apart, c->w + b * WINOGRAD43_BLOCK_WEIGHT,
-                                    cut->blocks * WINOGRAD43_LANES, in);
+            c->loops->spread_turned(u, cut->u_apart, c->w + b * lanes * WINOGRAD43_TAPS,
+                                    cut->blocks * lanes, in);
         else
             c->loops->spread_weight(u, cut->u_apart,
                                     c->scratch + cut->work +
-                                        (b - begin) * in * WINOGRAD43_BLOCK_WEIGHT,
-                                    c->w + b * in * WINOGRAD43_BLOCK_WEIGHT, in);
+                                        (b - begin) * in * lanes * WINOGRAD43_TAPS,
+                                    c->w + b * in * lanes * WINOGRAD43_TAPS, in);
     }
 }
 
@@ -243,7 +250,7 @@ static void winograd43_convolve_group(const winograd43_convolution *c, int64_t b
                                       int64_t first, int64_t last)
 {
     const winograd43_cut *cut = c->cut;
-    const int64_t tiles = last - first;
+    const int64_t tiles = last - first, lanes = c->loops->lanes;
 
     CO_PARALLEL_FOR(c->threads)
     for (int64_t e = 0; e < WINOGRAD43_POINTS; e++)
@@ -253,9 +260,8 @@ static void winograd43_convolve_group(const winograd43_convolution *c, int64_t b
     CO_PARALLEL_FOR(c->threads)
     for (int64_t b = begin; b < end; b++)
         c->loops->gather_tile(c->y + b * winograd43_plane(c->loops, c->to), c->to,
-                              c->scratch + cut->m + (b - begin) * tiles * WINOGRAD43_LANES,
-                              cut->m_apart, c->bias ? c->bias + b * WINOGRAD43_LANES : NULL, first,
-                              last);
+                              c->scratch + cut->m + (b - begin) * tiles * lanes, cut->m_apart,
+                              c->bias ? c->bias + b * lanes : NULL, first, last);
 }
 
 static void winograd43_convolve(const winograd43_convolution *c)
@@ -267,7 +273,7 @@ static void winograd43_convolve(const winograd43_convolution *c)
 
         CO_PARALLEL_FOR(c->threads)
         for (int64_t b = 0; b < c->in_blocks; b++)
-            c->loops->spread_patch(c->scratch + cut->v + b * (last - first) * WINOGRAD43_LANES,
+            c->loops->spread_patch(c->scratch + cut->v + b * (last - first) * c->loops->lanes,
                                    cut->v_apart, c->x + b * winograd43_plane(c->loops, c->from),
                                    c->from, first, last);
         for (int64_t begin = 0; begin < cut->blocks; begin += cut->group) {
@@ -327,7 +333,7 @@ static void winograd43_transform_chunk(const winograd43 *self, const co_call *ca
     const co_conv2d_attr *a = call->attr;
     float *bias = a->bias ? call->grad_param[1].data : NULL;
     const winograd43_cut *cut = &self->weight;
-    const int64_t ins = self->in_blocks, line = (last - first) * WINOGRAD43_LANES;
+    const int64_t ins = self->in_blocks, lanes = self->loops->lanes, line = (last - first) * lanes;
     const char *x = cpu_address(&self->back_src, call), *dy = cpu_address(&self->grad_out, call);
 
     CO_PARALLEL_FOR(threads)
@@ -338,7 +344,7 @@ static void winograd43_transform_chunk(const winograd43 *self, const co_call *ca
                                       &self->patches, first, last);
         else
             self->loops->spread_tile(scratch + cut->m + (b - ins) * line, cut->m_apart,
-                                     bias ? bias + (b - ins) * WINOGRAD43_LANES : NULL,
+                                     bias ? bias + (b - ins) * lanes : NULL,
                                      dy + (b - ins) * winograd43_plane(self->loops, &self->outputs),
                                      &self->outputs, first, last);
     }
@@ -349,7 +355,8 @@ static void winograd43_correlate_group(const winograd43 *self, const co_call *ca
                                        bool accumulate, int threads)
 {
     const winograd43_cut *cut = &self->weight;
-    const int64_t in = self->in_blocks * WINOGRAD43_LANES, line = (last - first) * WINOGRAD43_LANES;
+    const int64_t lanes = self->loops->lanes;
+    const int64_t in = self->in_blocks * lanes, line = (last - first) * lanes;
     float *dw = call->grad_param[0].data;
 
     CO_PARALLEL_FOR(threads)
@@ -362,10 +369,10 @@ static void winograd43_correlate_group(const winograd43 *self, const co_call *ca
         return;
     CO_PARALLEL_FOR(threads)
     for (int64_t b = begin; b < end; b++)
-        self->loops->gather_weight(
-            dw + b * in * WINOGRAD43_BLOCK_WEIGHT,
-            scratch + cut->u + (b - begin) * in * WINOGRAD43_LANES, cut->u_apart,
-            scratch + cut->work + (b - begin) * in * WINOGRAD43_BLOCK_WEIGHT, in, accumulate);
+        self->loops->gather_weight(dw + b * in * lanes * WINOGRAD43_TAPS,
+                                   scratch + cut->u + (b - begin) * in * lanes, cut->u_apart,
+                                   scratch + cut->work + (b - begin) * in * lanes * WINOGRAD43_TAPS,
+                                   in, accumulate);
 }
 
 static void winograd43_find_weight(const winograd43 *self, const co_call *call, bool accumulate)

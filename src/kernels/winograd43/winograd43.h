@@ -1,6 +1,6 @@
 /*
  * winograd43.h - 3x3 convolution of stride 1 by Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
- * arXiv:1509.09308) on images in blocks of channels, (N, C / 16, H, W, 16): its loops.
+ * arXiv:1509.09308) on images in blocks of channels, (N, C / lanes, H, W, lanes): its loops.
  *
  * A tile of 4 x 4 outputs sees a patch of 6 x 6 inputs. With the transforms B, G and A,
  *
@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WINOGRAD43_LANES  16
 #define WINOGRAD43_TILE   4 /* outputs, each way */
 #define WINOGRAD43_PATCH  6
 #define WINOGRAD43_TAPS   9
@@ -33,14 +32,15 @@ typedef struct winograd43_grid {
 } winograd43_grid;
 
 /* Loops over one block of channels, or over one point. What has points is an array for each,
-   `apart` floats from one to the next: V (in / 16, tiles, 16), M (out / 16, tiles, 16), and U and
-   dU (out / 16, in, 16). Weights are plain, (out, in, 3, 3), and floats, which are rounded to the
-   type of the images as they are read; gradients of weights are floats. */
+   `apart` floats from one to the next: V (in / lanes, tiles, lanes), M (out / lanes, tiles, lanes),
+   and U and dU (out / lanes, in, lanes). Weights are plain, (out, in, 3, 3), and floats, which are
+   rounded to the type of the images as they are read; gradients of weights are floats. */
 typedef struct winograd43_loops {
     const char *name; /* for profiles */
+    int lanes;        /* channels of a block */
     size_t cell;      /* bytes of an element of x and y: float or BF16 */
     /* Transform patches `first` to `end` of a block, or tiles of the outputs' gradient, to V. The
-       sum of the latter is added to `sum` (16), which may be NULL. */
+       sum of the latter is added to `sum` (lanes), which may be NULL. */
     void (*spread_patch)(float *v, int64_t apart, const void *x, const winograd43_grid *grid,
                          int64_t first, int64_t end);
     void (*spread_tile)(float *v, int64_t apart, float *sum, const void *dy,
@@ -48,12 +48,13 @@ typedef struct winograd43_loops {
     /* From M to a block of outputs; added to its bias, which may be NULL. */
     void (*gather_tile)(void *y, const winograd43_grid *grid, const float *m, int64_t apart,
                         const float *bias, int64_t first, int64_t end);
-    /* 16 output channels of a weight to U. `work` (in, 9, 16). */
+    /* A block of output channels of a weight to U. `work` (in, 9, lanes). */
     void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t in);
-    /* 16 input channels of it, with inputs and outputs exchanged and the taps rotated by 180
-       degrees: to (out, 16). `w` is at the first of them. */
+    /* A block of input channels of it, with inputs and outputs exchanged and the taps rotated by
+       180 degrees: to (out, lanes). `w` is at the first of them. */
     void (*spread_turned)(float *u, int64_t apart, const float *w, int64_t in, int64_t out);
-    /* From dU to 16 output channels of the weight's gradient; `add` to it. `work` as above. */
+    /* From dU to a block of output channels of the weight's gradient; `add` to it. `work` as above.
+     */
     void (*gather_weight)(float *dw, const float *u, int64_t apart, float *work, int64_t in,
                           bool add);
     /* m = sum over the input channels of u v */
@@ -65,12 +66,7 @@ typedef struct winograd43_loops {
 } winograd43_loops;
 
 #ifdef CO_KERNELS_X86
-extern const winograd43_loops winograd43_loops_avx512, winograd43_loops_bf16;
-/* The matrix products of both, in fp32. */
-void winograd43_multiply_avx512(float *m, const float *v, const float *u, int64_t tiles,
-                                int64_t in_blocks, int64_t out_blocks);
-void winograd43_correlate_avx512(float *du, const float *v, const float *dy, int64_t tiles,
-                                 int64_t in_blocks, int64_t out_blocks, bool add);
+extern const winograd43_loops winograd43_loops_avx2, winograd43_loops_avx512, winograd43_loops_bf16;
 #endif
 
 #endif

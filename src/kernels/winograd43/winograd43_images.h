@@ -5,13 +5,13 @@
  *   cell                              float, or the bits of a BF16
  *   WINOGRAD43_FLOATS                       whether cells are floats
  *   WINOGRAD43_TABLE, WINOGRAD43_NAME             the table of loops and its name in profiles
- *   vec winograd43_take(bits, const cell *) of a line those numbers whose bit is set, 0 for others
+ *   vec winograd43_take(bits, const cell *) a vector, or 0 without bits
  *   void winograd43_put(cell *, vec)
  *   vec winograd43_weight(vec)              floats, rounded as the tensors are
  *
  * Independent of calls, tensors and plans.
  */
-#include "kernels/winograd43/winograd43_lines.h"
+#include "kernels/winograd43/winograd43_products.h"
 
 /* --- images --- */
 
@@ -28,12 +28,12 @@ SIMD_INLINE void winograd43_read(vec *out, const cell *x, const winograd43_grid 
                                  int64_t left, const int size)
 {
     const cell *from = x + (top * grid->w + left) * LANES;
-    __mmask16 column[WINOGRAD43_PATCH];
+    winograd43_bits column[WINOGRAD43_PATCH];
 
     for (int j = 0; j < size; j++)
-        column[j] = left + j >= 0 && left + j < grid->w ? 0xffff : 0;
+        column[j] = left + j >= 0 && left + j < grid->w ? WINOGRAD43_ALL : 0;
     for (int i = 0; i < size; i++, from += grid->w * LANES) {
-        const __mmask16 row = top + i >= 0 && top + i < grid->h ? 0xffff : 0;
+        const winograd43_bits row = top + i >= 0 && top + i < grid->h ? WINOGRAD43_ALL : 0;
 
         SIMD_UNROLL(36)
         for (int j = 0; j < size; j++)
@@ -120,13 +120,13 @@ static void winograd43_spread_tile(float *v, int64_t apart, float *sum, const vo
         }
     }
     if (sum)
-        _mm512_storeu_ps(sum, (__m512)all + _mm512_loadu_ps(sum));
+        simd_store_any(sum, all + simd_load_any(sum));
 }
 
 static void winograd43_gather_tile(void *y, const winograd43_grid *grid, const float *m,
                                    int64_t apart, const float *bias, int64_t first, int64_t end)
 {
-    const vec base = bias ? (vec)_mm512_loadu_ps(bias) : (vec){0};
+    const vec base = bias ? simd_load_any(bias) : (vec){0};
 
     for (int64_t t = first; t < end; t++, m += LANES) {
         const winograd43_place at = winograd43_find(grid, t);
@@ -183,7 +183,7 @@ static void winograd43_spread_weight(float *u, int64_t apart, float *work, const
 
         SIMD_UNROLL(36)
         for (int l = 0; l < LANES; l++)
-            v[l] = winograd43_weight((vec)_mm512_loadu_ps(w + l * row + e));
+            v[l] = winograd43_weight(simd_load_any(w + l * row + e));
         simd_transpose(v);
         SIMD_UNROLL(36) for (int l = 0; l < LANES; l++) simd_store(work + (e + l) * LANES, v[l]);
     }
@@ -192,21 +192,35 @@ static void winograd43_spread_weight(float *u, int64_t apart, float *work, const
                                (const vec *)(work + i * WINOGRAD43_TAPS * LANES));
 }
 
+/* Nine taps of LANES channels, rotated by 180 degrees. */
+SIMD_INLINE void winograd43_turn_taps(vec *turned, const float *w)
+{
+    vec v[LANES];
+
+#if LANES > WINOGRAD43_TAPS
+    SIMD_UNROLL(36)
+    for (int l = 0; l < LANES; l++)
+        v[l] = winograd43_weight(simd_load_some(w + l * WINOGRAD43_TAPS, WINOGRAD43_TAPS));
+    simd_transpose(v);
+    SIMD_UNROLL(36)
+    for (int k = 0; k < WINOGRAD43_TAPS; k++)
+        turned[k] = v[WINOGRAD43_TAPS - 1 - k];
+#else
+    for (int k = 0; k < WINOGRAD43_TAPS; k++) {
+        for (int l = 0; l < LANES; l++)
+            v[0][l] = w[l * WINOGRAD43_TAPS + WINOGRAD43_TAPS - 1 - k];
+        turned[k] = winograd43_weight(v[0]);
+    }
+#endif
+}
+
 static void winograd43_spread_turned(float *u, int64_t apart, const float *w, int64_t in,
                                      int64_t out)
 {
-    const __mmask16 taps = (1u << WINOGRAD43_TAPS) - 1;
-
     for (int64_t o = 0; o < out; o++, w += in * WINOGRAD43_TAPS) {
-        vec v[LANES], turned[WINOGRAD43_TAPS];
+        vec turned[WINOGRAD43_TAPS];
 
-        SIMD_UNROLL(36)
-        for (int l = 0; l < LANES; l++)
-            v[l] = winograd43_weight((vec)_mm512_maskz_loadu_ps(taps, w + l * WINOGRAD43_TAPS));
-        simd_transpose(v);
-        SIMD_UNROLL(36)
-        for (int k = 0; k < WINOGRAD43_TAPS; k++)
-            turned[k] = v[WINOGRAD43_TAPS - 1 - k];
+        winograd43_turn_taps(turned, w);
         winograd43_spread_taps(u + o * LANES, apart, turned);
     }
 }
@@ -241,14 +255,15 @@ static void winograd43_gather_weight(float *dw, const float *u, int64_t apart, f
             float *to = dw + l * row + e;
 
             if (add)
-                v[l] += (vec)_mm512_loadu_ps(to);
-            _mm512_storeu_ps(to, (__m512)v[l]);
+                v[l] += simd_load_any(to);
+            simd_store_any(to, v[l]);
         }
     }
 }
 
 const winograd43_loops WINOGRAD43_TABLE = {
     .name = WINOGRAD43_NAME,
+    .lanes = LANES,
     .cell = sizeof(cell),
     .spread_patch = winograd43_spread_patch,
     .spread_tile = winograd43_spread_tile,
@@ -256,6 +271,6 @@ const winograd43_loops WINOGRAD43_TABLE = {
     .spread_weight = winograd43_spread_weight,
     .spread_turned = winograd43_spread_turned,
     .gather_weight = winograd43_gather_weight,
-    .multiply = winograd43_multiply_avx512,
-    .correlate = winograd43_correlate_avx512,
+    .multiply = winograd43_multiply,
+    .correlate = winograd43_correlate,
 };

@@ -9,8 +9,19 @@
 
 #include "kernels/winograd43/winograd43.h"
 
-#define LANES WINOGRAD43_LANES
+#ifndef LANES
+#define LANES 16
+#endif
 #include "kernels/simd.h"
+
+/* All lanes, or none. */
+#if LANES == 16
+typedef __mmask16 winograd43_bits;
+#define WINOGRAD43_ALL 0xffff
+#else
+typedef bool winograd43_bits;
+#define WINOGRAD43_ALL true
+#endif
 
 /* Squares of the points and their products. */
 #define A  0.625f

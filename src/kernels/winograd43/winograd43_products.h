@@ -1,0 +1,151 @@
+/*
+ * winograd43_products.h - the matrix products of winograd43.h, for LANES lanes, in fp32.
+ * Independent of calls, tensors and plans.
+ */
+#include "kernels/winograd43/winograd43_lines.h"
+
+/* Tiles of a product: with two vectors of outputs each they and a row of weights fit into the
+   registers. Input channels of a tile of `correlate`. */
+#if LANES == 16
+#define WINOGRAD43_ROWS 14
+#define WINOGRAD43_STEP 8
+#else
+#define WINOGRAD43_ROWS 6
+#define WINOGRAD43_STEP 4
+#endif
+
+/* m (columns, tiles, LANES), `rows` tiles of it: a block of input channels of all tiles is
+   contiguous, blocks are `line` floats apart; the weights of a column are `column` floats apart. */
+SIMD_INLINE void winograd43_product(float *m, const float *v, int64_t line, const float *u,
+                                    int64_t column, int64_t in_blocks, const int rows,
+                                    const int columns)
+{
+    vec sum[WINOGRAD43_ROWS][2];
+
+    SIMD_UNROLL(36)
+    for (int p = 0; p < rows; p++)
+        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] = (vec){0};
+    for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
+        SIMD_UNROLL(36) for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
+        SIMD_UNROLL(4) for (int i = 0; i < LANES; i++)
+        {
+            vec weight[2];
+
+            SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
+            {
+                weight[q] = simd_load(u + q * column + i * LANES);
+            }
+            SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
+            {
+                const vec each = (vec){0} + v[p * LANES + i];
+
+                SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
+            }
+        }
+    }
+    SIMD_UNROLL(36)
+    for (int p = 0; p < rows; p++)
+        SIMD_UNROLL(36)
+    for (int q = 0; q < columns; q++)
+        simd_store(m + q * line + p * LANES, sum[p][q]);
+}
+
+#define WINOGRAD43_CASE(n)                                                                         \
+    case n:                                                                                        \
+        if (columns == 2)                                                                          \
+            winograd43_product(m, v, line, u, column, in_blocks, n, 2);                            \
+        else                                                                                       \
+            winograd43_product(m, v, line, u, column, in_blocks, n, 1);                            \
+        break;
+
+/* The tile's size is a constant in each branch. */
+static void winograd43_multiply_tile(float *m, const float *v, int64_t line, const float *u,
+                                     int64_t column, int64_t in_blocks, int rows, int columns)
+{
+    switch (rows) {
+        WINOGRAD43_CASE(1)
+        WINOGRAD43_CASE(2)
+        WINOGRAD43_CASE(3)
+        WINOGRAD43_CASE(4)
+        WINOGRAD43_CASE(5)
+        WINOGRAD43_CASE(6)
+#if WINOGRAD43_ROWS > 6
+        WINOGRAD43_CASE(7)
+        WINOGRAD43_CASE(8)
+        WINOGRAD43_CASE(9)
+        WINOGRAD43_CASE(10)
+        WINOGRAD43_CASE(11)
+        WINOGRAD43_CASE(12)
+        WINOGRAD43_CASE(13)
+        WINOGRAD43_CASE(14)
+#endif
+    default:
+        break;
+    }
+}
+
+static void winograd43_multiply(float *m, const float *v, const float *u, int64_t tiles,
+                                int64_t in_blocks, int64_t out_blocks)
+{
+    const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
+    const int64_t parts = (tiles + WINOGRAD43_ROWS - 1) / WINOGRAD43_ROWS;
+
+    for (int64_t o = 0; o < out_blocks; o += 2)
+        for (int64_t i = 0; i < parts; i++) {
+            const int64_t first = tiles * i / parts, end = tiles * (i + 1) / parts;
+
+            winograd43_multiply_tile(m + o * line + first * LANES, v + first * LANES, line,
+                                     u + o * column, column, in_blocks, (int)(end - first),
+                                     o + 1 < out_blocks ? 2 : 1);
+        }
+}
+
+/* du (columns, rows, LANES) over all tiles. */
+SIMD_INLINE void winograd43_correlation(float *du, int64_t column, const float *v, const float *dy,
+                                        int64_t tiles, bool add, const int rows, const int columns)
+{
+    const int64_t line = tiles * LANES;
+    vec sum[LANES][2];
+
+    SIMD_UNROLL(36)
+    for (int i = 0; i < rows; i++)
+        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] = (vec){0};
+    SIMD_UNROLL(4) for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
+    {
+        vec out[2];
+
+        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) out[q] = simd_load(dy + q * line);
+        SIMD_UNROLL(36) for (int i = 0; i < rows; i++)
+        {
+            const vec each = (vec){0} + v[i];
+
+            SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
+        }
+    }
+    SIMD_UNROLL(36) for (int i = 0; i < rows; i++) SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
+    {
+        float *to = du + q * column + i * LANES;
+
+        if (add)
+            sum[i][q] += simd_load(to);
+        simd_store(to, sum[i][q]);
+    }
+}
+
+static void winograd43_correlate(float *du, const float *v, const float *dy, int64_t tiles,
+                                 int64_t in_blocks, int64_t out_blocks, bool add)
+{
+    const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
+
+    for (int64_t o = 0; o < out_blocks; o += 2)
+        for (int64_t b = 0; b < in_blocks; b++) {
+            float *to = du + o * column + b * LANES * LANES;
+            const float *x = v + b * line, *y = dy + o * line;
+
+            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD43_STEP)
+                winograd43_correlation(to + i * LANES, column, x + i, y, tiles, add,
+                                       WINOGRAD43_STEP, 2);
+            if (o + 1 == out_blocks)
+                winograd43_correlation(to, column, x, y, tiles, add, LANES, 1);
+        }
+}
