@@ -131,7 +131,7 @@ _cohort()
         fi
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         ;;
-    train | compare | inspect | "bench train" | "bench ops" | "data partition")
+    train | compare | inspect | "bench train" | "bench ops" | "bench kernels" | "data partition")
         mapfile -t COMPREPLY < <(
             compgen -f -- "$word"
             compgen -W "$(_cohort_names "$program" configs)" -- "$word"

@@ -8,9 +8,9 @@
 #include "cli/bench_ops.h"
 #include "core/clock.h"
 #include "core/mem.h"
-#include "core/rng.h"
 #include "core/sort.h"
 #include "core/thread.h"
+#include "graph/timing.h"
 #include "profile/row.h"
 
 #define MEASURE_LEAST 5
@@ -18,45 +18,18 @@
 
 typedef struct measure {
     co_plan *plan;
-    uint32_t *sample; /* (batch) */
-    co_step_values values;
-    co_run run;
+    co_plan_data data;
     uint64_t ns; /* time per step */
 } measure;
 
-/* Normally distributed inputs and labels of all classes; target values stay 0. */
-static void measure_fill(measure *m, const cli_network *net, int64_t batch)
-{
-    const co_rng rng = {.seed = 1, .stream = CO_RNG_TEST};
-    const uint64_t count = (uint64_t)(co_shape_count(&net->sample) * batch);
-    int32_t *label = co_plan_input(m->plan, CO_FIELD_LABEL);
-
-    co_rng_normal(co_plan_input(m->plan, CO_FIELD_INPUT), &rng, 0, count);
-    for (int64_t i = 0; i < batch; i++) {
-        if (label)
-            label[i] = (int32_t)(i % net->classes);
-        m->sample[i] = (uint32_t)i;
-    }
-    m->values.grad_scale = 1.0f / (float)batch;
-    m->run = (co_run){.seed = 1, .sample = m->sample, .values = &m->values};
-}
-
 static co_status measure_open(measure *m, const cli_network *net, int64_t batch)
 {
-    const co_plan_options options = {.batch = batch,
-                                     .training = true,
-                                     .backends = net->model->backends,
-                                     .threads = net->model->threads,
-                                     .direct_convolution = net->model->direct_convolution,
-                                     .precision = net->model->precision.plan,
-                                     .no_reuse = true};
+    co_plan_options options = co_model_plan_options(net->model, batch, true);
 
-    m->sample = co_calloc((size_t)batch, sizeof(*m->sample));
-    if (!m->sample)
-        return CO_E_NOMEM;
+    options.no_reuse = true;
+    CO_TRY(co_plan_data_open(&m->data, net->model->graph, batch, net->classes));
     CO_TRY(co_plan_create(&m->plan, net->model->graph, net->model->store, &options));
-    measure_fill(m, net, batch);
-    return CO_OK;
+    return co_plan_data_feed(&m->data, m->plan);
 }
 
 static co_status measure_all(void *arg, int step)
@@ -64,15 +37,15 @@ static co_status measure_all(void *arg, int step)
     const measure *m = arg;
 
     (void)step;
-    CO_TRY(co_plan_forward(m->plan, &m->run));
-    return co_plan_backward(m->plan, &m->run, NULL, NULL);
+    CO_TRY(co_plan_forward(m->plan, &m->data.run));
+    return co_plan_backward(m->plan, &m->data.run, NULL, NULL);
 }
 
 static co_status measure_one(void *arg, int step)
 {
     const measure *m = arg;
 
-    return co_plan_run_step(m->plan, step, &m->run);
+    return co_plan_run_step(m->plan, step, &m->data.run);
 }
 
 /* Median and minimum time of `fn`. */
@@ -132,6 +105,6 @@ co_status bench_ops_measure(bench_ops_rows *out, const cli_network *net, int64_t
         out->row = NULL;
     }
     co_plan_destroy(m.plan);
-    co_free(m.sample);
+    co_plan_data_close(&m.data);
     return st;
 }

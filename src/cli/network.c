@@ -23,9 +23,8 @@ static co_status network_read_shape(cli_network *net)
 static co_status network_build(cli_network *net)
 {
     const co_spec *spec = &net->spec;
-    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->precision_value,
-                                    spec->config};
-    const uint64_t parts = (uint64_t)spec->ranks * (uint64_t)spec->accumulate;
+    const co_model_values values = {spec->model,           spec->layers, spec->loss,
+                                    spec->precision_value, spec->config, spec->kernels.layers};
     co_model_options options = {.backend = spec->backend,
                                 .direct_convolution =
                                     spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
@@ -34,7 +33,7 @@ static co_status network_build(cli_network *net)
     CO_TRY(network_read_shape(net));
     options.sample = net->sample;
     options.classes = net->classes;
-    net->batch = (co_spec_batch(spec, (int)spec->ranks) + parts - 1) / parts;
+    net->batch = co_spec_part(spec);
     return co_model_create_from(&net->model, &values, &options);
 }
 
@@ -52,13 +51,9 @@ co_status cli_network_open(cli_network *out, const co_train_options *options)
 
 co_status cli_network_compile(cli_network *net)
 {
-    const co_plan_options options = {.batch = (int64_t)net->batch,
-                                     .training = true,
-                                     .backends = net->model->backends,
-                                     .threads = co_thread_cores(),
-                                     .direct_convolution = net->model->direct_convolution,
-                                     .precision = net->model->precision.plan};
+    co_plan_options options = co_model_plan_options(net->model, (int64_t)net->batch, true);
 
+    options.threads = co_thread_cores();
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);
 }
 

@@ -8,6 +8,8 @@
 uint64_t co_clock_ns(void);
 /* The same clock as of its last tick, at most some milliseconds ago, at a fifth of the cost. */
 uint64_t co_clock_coarse_ns(void);
+/* Time that a core has spent in this thread. */
+uint64_t co_clock_thread_ns(void);
 /* When this process was started, on the same clock (to 10 ms, as the kernel keeps it). */
 uint64_t co_clock_process_start_ns(void);
 /* Seconds between two such readings. */

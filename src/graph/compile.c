@@ -1,12 +1,9 @@
 /*
- * compile.c - which kernel runs each node, and which layout each tensor has.
+ * compile.c - the forward calls of a plan, and which layout each tensor has.
  *
- * The first kernel that supports a node wins. Layouts stay as the producer left them; only where
- * the next kernel does not read one does a step unpack the tensor to the plain layout.
+ * Layouts stay as the producer left them; only where the next kernel does not read one does a step
+ * unpack the tensor to the plain layout.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "graph/plan_internal.h"
 
 #include "core/half.h"
@@ -114,11 +111,6 @@ static co_status compile_plan_call(co_plan *plan, plan_call *pc, const co_kernel
     return plan_add_step(plan, pc, false, 0);
 }
 
-static bool compile_supports(const co_kernel *kernel, const co_call *call, const char **why)
-{
-    return !kernel->supports || kernel->supports(call, why);
-}
-
 co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
                           const co_kernel *kernel, const co_backend *backend)
 {
@@ -126,7 +118,8 @@ co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
 
     CO_TRY(compile_new_call(out, plan, init));
     (*out)->backend = backend;
-    if (!plan_kernel_takes(kernel, &(*out)->call) || !compile_supports(kernel, &(*out)->call, &why))
+    if (!plan_kernel_takes(kernel, &(*out)->call) ||
+        !plan_kernel_supports(kernel, &(*out)->call, &why))
         CO_TRY(plan_upcast_prepare(*out, plan));
     return compile_plan_call(plan, *out, kernel);
 }
@@ -194,123 +187,12 @@ static co_status compile_read_input(co_tensor **in, co_plan *plan, const co_kern
     return CO_OK;
 }
 
-/* A kernel of the op and its backend, in the order in which they are tried. */
-typedef struct compile_pair {
-    const co_backend *const *backend; /* ended by NULL */
-    const co_kernel *const *kernel;
-    int found; /* kernels of the op so far in this backend */
-} compile_pair;
-
-static compile_pair compile_first(const co_plan *plan)
-{
-    const co_backend *const *backend = plan->options.backends;
-
-    return (compile_pair){backend, *backend ? (*backend)->kernels : NULL, 0};
-}
-
-/* The next kernel of `op`, past which compile_step moves; NULL at the end of a backend. */
-static const co_kernel *compile_look(compile_pair *at, const char *op)
-{
-    while (*at->kernel && strcmp((*at->kernel)->op, op) != 0)
-        at->kernel++;
-    at->found += *at->kernel != NULL;
-    return *at->kernel;
-}
-
-static void compile_step(compile_pair *at)
-{
-    if (*at->kernel) {
-        at->kernel++;
-        return;
-    }
-    at->backend++;
-    at->kernel = *at->backend ? (*at->backend)->kernels : NULL;
-    at->found = 0;
-}
-
-/* The reasons for which kernels refused a call. */
-typedef struct compile_refusals {
-    char text[1024];
-    size_t used;
-} compile_refusals;
-
-static void compile_refuse(compile_refusals *all, const co_backend *backend,
-                           const co_kernel *kernel, const char *why)
-{
-    const char *name = kernel && kernel->name ? kernel->name : "";
-
-    if (all->used < sizeof(all->text))
-        all->used +=
-            (size_t)snprintf(all->text + all->used, sizeof(all->text) - all->used, "%s%s%s%s: %s",
-                             all->used ? "; " : "", backend->name, *name ? " " : "", name, why);
-}
-
-typedef struct compile_choice {
-    const co_backend *backend;
-    const co_kernel *kernel;
-    bool narrow; /* it takes the call as it is, in half precision */
-} compile_choice;
-
-/* The first kernel that takes the call, as it is or, for half-precision tensors, in fp32. A kernel
-   that yields is taken in fp32 only if no later one takes the call as it is. */
-static compile_choice compile_find(compile_refusals *all, const co_plan *plan, const plan_call *pc)
-{
-    compile_choice choice = {NULL, NULL, false};
-    const char *op = pc->call.op->name;
-    size_t before = 0;
-
-    for (compile_pair at = compile_first(plan); *at.backend; compile_step(&at)) {
-        const co_kernel *kernel = compile_look(&at, op);
-        const char *why = "has no kernel for it";
-
-        if (kernel && plan_kernel_takes(kernel, &pc->call) &&
-            compile_supports(kernel, &pc->call, &why))
-            return (compile_choice){*at.backend, kernel, true};
-        if (kernel && !choice.kernel && pc->upcast &&
-            compile_supports(kernel, plan_upcast_call(pc->upcast), &why)) {
-            choice = (compile_choice){*at.backend, kernel, false};
-            before = all->used;
-            why = "computes in fp32";
-        }
-        if (choice.kernel && !choice.kernel->yields_half)
-            return choice;
-        if (kernel && choice.kernel && !plan_kernel_takes(kernel, &pc->call))
-            why = "computes in fp32";
-        if (kernel || !at.found)
-            compile_refuse(all, *at.backend, kernel, why);
-    }
-    if (choice.kernel && before < sizeof(all->text)) { /* refusals of later kernels do not count */
-        all->text[before] = 0;
-        all->used = before;
-    }
-    return choice;
-}
-
-static co_status compile_choose(plan_call *pc, co_plan *plan)
-{
-    compile_refusals all = {.text = "", .used = 0};
-    compile_choice choice;
-
-    if (plan_is_half(&pc->call))
-        CO_TRY(plan_upcast_prepare(pc, plan));
-    choice = compile_find(&all, plan, pc);
-    if (!choice.kernel)
-        return co_fail(CO_E_UNSUPPORTED, "layer %s: no backend can run %s (%s)", pc->call.name,
-                       pc->call.op->name, all.text);
-    if (choice.narrow)
-        pc->upcast = NULL;
-    pc->backend = choice.backend;
-    pc->kernel = choice.kernel;
-    pc->refusals = all.used ? co_arena_strdup(plan->arena, all.text) : "";
-    return pc->refusals ? CO_OK : CO_E_NOMEM;
-}
-
 co_status plan_add_call(plan_call **out, co_plan *plan, const co_call *init)
 {
     plan_call *pc;
 
     CO_TRY(compile_new_call(&pc, plan, init));
-    CO_TRY(compile_choose(pc, plan));
+    CO_TRY(plan_choose_kernel(pc, plan));
     plan_limit_fusion(plan, pc, pc->kernel);
     for (int i = 0; i < pc->call.n_in; i++)
         CO_TRY(compile_read_input(&pc->call.in[i], plan, pc->kernel, pc->backend));
@@ -356,29 +238,14 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
     return compile_describe_call(plan, &call);
 }
 
-/* Whether the first kernel that takes the node computes in fp32 although a later one does not, or
-   prefers fp32 itself. Then fp32 is the faster choice, as long as the node's tensors are not
-   converted to half precision and back. */
+/* Whether tensors of the node stay in fp32 although they could have 16 bits. */
 static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtype low)
 {
     co_tensor narrow_room[CO_OP_MAX_IN + CO_OP_MAX_OUT], wide_room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
     const co_call narrow = compile_imagine(narrow_room, plan, init, low);
     const co_call wide = compile_imagine(wide_room, plan, init, CO_F32);
-    bool found = false;
 
-    for (compile_pair at = compile_first(plan); *at.backend; compile_step(&at)) {
-        const co_kernel *kernel = compile_look(&at, init->op->name);
-        const bool prefers = kernel && kernel->prefers_fp32 && kernel->prefers_fp32(&narrow);
-        const char *why;
-
-        if (!kernel)
-            continue;
-        if (plan_kernel_takes(kernel, &narrow) && compile_supports(kernel, &narrow, &why))
-            return found || prefers;
-        found =
-            found || ((!kernel->yields_half || prefers) && compile_supports(kernel, &wide, &why));
-    }
-    return false;
+    return plan_prefers_wide(plan, &narrow, &wide);
 }
 
 static co_status compile_node(co_plan *plan, int index)

@@ -69,7 +69,7 @@ static co_status plan_take_samples(co_plan *plan)
     return CO_OK;
 }
 
-static co_status plan_build(co_plan *plan)
+static co_status plan_build_forward(co_plan *plan)
 {
     size_t n_var = (size_t)plan->graph->n_var, n_node = (size_t)plan->graph->n_node;
 
@@ -82,7 +82,12 @@ static co_status plan_build(co_plan *plan)
     plan->cast = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
     if (!plan->node_call || !plan->value || !plan->plain || !plan->cast)
         return CO_E_NOMEM;
-    CO_TRY(plan_compile_forward(plan));
+    return plan_compile_forward(plan);
+}
+
+static co_status plan_build(co_plan *plan)
+{
+    CO_TRY(plan_build_forward(plan));
     if (plan->options.training)
         CO_TRY(plan_take_samples(plan));
     if (plan->options.training)
@@ -92,11 +97,10 @@ static co_status plan_build(co_plan *plan)
     return plan_bind(plan);
 }
 
-co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
-                         const co_plan_options *options)
+static co_status plan_new(co_plan **out, const co_graph *graph, co_store *store,
+                          const co_plan_options *options)
 {
     co_plan *plan;
-    co_status st;
 
     if (options->batch < 1)
         return co_fail(CO_E_USAGE, "a plan needs a batch of at least 1 sample");
@@ -109,6 +113,17 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
     plan->store = store;
     plan->options = *options;
     plan->block = options->block ? options->block : &plan->own;
+    *out = plan;
+    return CO_OK;
+}
+
+co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
+                         const co_plan_options *options)
+{
+    co_plan *plan;
+    co_status st;
+
+    CO_TRY(plan_new(&plan, graph, store, options));
     st = plan_build(plan);
     if (st != CO_OK) {
         co_plan_destroy(plan);
@@ -116,6 +131,20 @@ co_status co_plan_create(co_plan **out, const co_graph *graph, co_store *store,
     }
     *out = plan;
     return CO_OK;
+}
+
+co_status co_plan_check_picks(const co_graph *graph, co_store *store,
+                              const co_plan_options *options)
+{
+    co_plan_options must = *options;
+    co_plan *plan;
+    co_status st;
+
+    must.must_pick = true;
+    CO_TRY(plan_new(&plan, graph, store, &must));
+    st = plan_build_forward(plan);
+    co_plan_destroy(plan);
+    return st;
 }
 
 void co_plan_destroy(co_plan *plan)
@@ -327,4 +356,9 @@ void co_plan_describe(char *out, size_t size, const co_plan *plan, int node)
 const char *co_plan_kernel(const co_plan *plan, int node)
 {
     return plan->node_call[node]->kernel->name;
+}
+
+const co_call *co_plan_call(const co_plan *plan, int node)
+{
+    return &plan->node_call[node]->call;
 }

@@ -31,6 +31,18 @@ typedef struct co_plan_block {
 
 void co_plan_block_free(co_plan_block *block);
 
+/* A kernel for a node; NULL: the first one that supports it. */
+typedef struct co_plan_pick {
+    const co_backend *backend;
+    const co_kernel *kernel;
+} co_plan_pick;
+
+#define CO_PLAN_MAX_PICKS 16 /* kernels of all backends for an op */
+#define CO_PLAN_PICK_TEXT 64
+
+/* "cpu/winograd", or "onednn" for a kernel without a name. */
+void co_plan_pick_text(char out[CO_PLAN_PICK_TEXT], const co_plan_pick *pick);
+
 typedef struct co_plan_options {
     int64_t batch;
     bool training;                     /* with backward */
@@ -39,8 +51,12 @@ typedef struct co_plan_options {
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
     co_plan_precision precision;
-    co_plan_block *block; /* borrowed; NULL: memory of its own */
-    bool no_reuse;        /* tests: every tensor has its own memory */
+    co_plan_block *block;     /* borrowed; NULL: memory of its own */
+    bool no_reuse;            /* tests: every tensor has its own memory */
+    const co_plan_pick *pick; /* borrowed, (n_node): kernels of `backends`; NULL: none for all */
+    bool must_pick;  /* CO_E_UNSUPPORTED names the layer that its pick cannot run; else the first
+                        kernel that supports it does */
+    bool list_picks; /* co_plan_picks is wanted */
 } co_plan_options;
 
 /* `graph` (finished) and `store` are borrowed and outlive the plan, whose memory is of the store's
@@ -121,5 +137,16 @@ const char *co_plan_backend(const co_plan *plan, int node, const char **why);
 void co_plan_describe(char *out, size_t size, const co_plan *plan, int node);
 /* The kernel's name among those of its backend for the op, or NULL. */
 const char *co_plan_kernel(const co_plan *plan, int node);
+/* The kernel that runs a node of the graph. */
+co_plan_pick co_plan_picked(const co_plan *plan, int node);
+/* With list_picks: the kernels that can run a node where it is in this plan, in their order;
+   returns how many: 0 for a node that is done in the call of another. Borrowed. */
+int co_plan_picks(const co_plan_pick **out, const co_plan *plan, int node);
+/* The call that does a node. Borrowed. */
+const co_call *co_plan_call(const co_plan *plan, int node);
+/* Whether each node can be run by its pick: compiles the forward pass, and takes no memory for it.
+ */
+co_status co_plan_check_picks(const co_graph *graph, co_store *store,
+                              const co_plan_options *options);
 
 #endif

@@ -26,9 +26,11 @@ typedef struct plan_call {
     const co_backend *backend;
     const co_kernel *kernel; /* the backend's; call.kernel is that, or plan_upcast_kernel */
     const char *refusals;    /* of the kernels before it; "": none */
-    bool live;               /* the kernel's plan has been entered: fini is due */
-    plan_tensor *workspace;  /* NULL: none */
-    plan_upcast *upcast;     /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
+    co_plan_pick *can;       /* (n_can) with options.list_picks; else NULL */
+    int n_can;
+    bool live;              /* the kernel's plan has been entered: fini is due */
+    plan_tensor *workspace; /* NULL: none */
+    plan_upcast *upcast;    /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
     struct plan_call *next;
 } plan_call;
 
@@ -77,6 +79,15 @@ co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_kerne
 /* A call whose kernel is known; in[] and out[] are set. Appends its forward step. */
 co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
                           const co_kernel *kernel, const co_backend *backend);
+
+/* --- choose.c --- */
+/* Set the kernel of a call whose op, inputs and outputs are set. */
+co_status plan_choose_kernel(plan_call *pc, co_plan *plan);
+bool plan_kernel_supports(const co_kernel *kernel, const co_call *call, const char **why);
+/* Whether a node that could have tensors of 16 bits, as in `narrow`, is faster as in `wide`. */
+bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call *wide);
+/* The kernels that can run the call, in their order; returns how many, `most` at most. */
+int plan_list_kernels(co_plan_pick *out, int most, const co_plan *plan, const plan_call *pc);
 
 /* --- cast.c --- */
 /* The type in which a node of the graph has its tensors; its inputs' are known. */

@@ -11,6 +11,7 @@
 #include "core/hints.h"
 #include "core/mem.h"
 #include "core/sized.h"
+#include "model/kernels.h"
 #include "model/metrics.h"
 #include "models/models.h"
 #include "profile/profiler.h"
@@ -79,6 +80,8 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
         st = co_model_build(&model->graph, values->model, values->layers, values->loss,
                             values->config, &options->sample, options->classes);
     if (st == CO_OK)
+        st = co_model_set_kernels(model, values->kernels);
+    if (st == CO_OK)
         st = model_create_store(model);
     if (st == CO_OK)
         st = co_graph_init(model->graph, model->store, model->seed);
@@ -145,6 +148,7 @@ void co_model_destroy(co_model *model)
     co_model_drop_late(model);
     co_store_destroy(model->store);
     co_free(model->metric_sums);
+    co_free(model->pick);
     co_graph_destroy(model->graph);
     if (model->owns_config)
         co_config_destroy(model->config);
@@ -156,23 +160,29 @@ uint64_t co_model_parameter_count(const co_model *model)
     return co_graph_param_count(model->graph);
 }
 
+co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool training)
+{
+    return (co_plan_options){.batch = batch,
+                             .training = training,
+                             .backends = model->backends,
+                             .threads = model->threads,
+                             .direct_convolution = model->direct_convolution,
+                             .over_ranks = model->norm_comm != NULL,
+                             .precision = model->precision.plan,
+                             .pick = model->pick};
+}
+
 /* The plan for this batch size, compiled on first use. All plans share one memory block. When it
    must grow, the other plans are dropped and recompiled on demand; usually the largest batches, in
    training, come first. */
 static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
 {
     const uint64_t moves = model->block.moves;
-    const co_plan_options options = {.batch = (int64_t)batch,
-                                     .training = training,
-                                     .backends = model->backends,
-                                     .threads = model->threads,
-                                     .direct_convolution = model->direct_convolution,
-                                     .over_ranks = model->norm_comm != NULL,
-                                     .block = &model->block,
-                                     .precision = model->precision.plan};
+    co_plan_options options = co_model_plan_options(model, (int64_t)batch, training);
     model_plan *entry;
     co_status st;
 
+    options.block = &model->block;
     for (entry = model->plans[training]; entry; entry = entry->next)
         if (co_plan_batch(entry->plan) == options.batch) {
             *out = entry->plan;

@@ -36,7 +36,8 @@ struct co_model {
     co_graph *graph; /* owned */
     co_store *store; /* owned */
     const co_backend *const *backends;
-    int threads; /* for its layers; 0: not set yet */
+    co_plan_pick *pick; /* owned, (nodes): kernels of layers (model/kernels.h); NULL: none */
+    int threads;        /* for its layers; 0: not set yet */
     bool direct_convolution;
     co_precision precision;
     uint64_t seed;
@@ -60,6 +61,7 @@ struct co_model {
 typedef struct co_model_values {
     const co_value *model, *layers, *loss, *precision;
     co_config *config;
+    const co_value *kernels; /* of layers (co_kernels.layers); NULL: none */
 } co_model_values;
 
 /* Without co_model_setup, because a launcher creates the model before it knows the ranks. */
@@ -75,6 +77,9 @@ co_status co_model_move(co_model *model, co_device *device, const co_backend *co
 /* The plan of training micro-batches of `batch` samples, made if there is none yet. Borrowed until
    the next one is made. */
 co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch);
+
+/* How its plans are compiled, but for their memory. */
+co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool training);
 
 /* Set the values of a step that the network reads, without sending them. */
 void co_model_give_values(const co_model *model, const co_batch *batch);

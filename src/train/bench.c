@@ -60,6 +60,8 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
     co_status st = trainer_open(&t);
 
     if (st == CO_OK)
+        st = trainer_choose_kernels(&t);
+    if (st == CO_OK)
         st = bench_round(&warmup, &t, job->bench_warmup);
     for (int i = 0; i < job->bench_rounds && st == CO_OK; i++)
         st = bench_round(&seconds[i], &t, job->bench_steps);

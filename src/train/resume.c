@@ -61,10 +61,11 @@ static co_status resume_check_plan(const co_manifest *manifest, const co_job *jo
 }
 
 static co_status resume_load(co_state **state, const co_manifest *manifest, const char *folder,
-                             const co_job *job)
+                             co_job *job)
 {
     co_state_shape shape;
 
+    CO_TRY(co_job_take_kernels(job, manifest->config));
     CO_TRY(co_resume_compare(&job->spec, manifest->config, folder));
     CO_TRY(resume_check_model(manifest, job, folder));
     CO_TRY(resume_check_plan(manifest, job, folder));
@@ -142,7 +143,7 @@ static co_status resume_nothing(co_resume_kind *kind, const char *run_dir)
 }
 
 /* Load the newest checkpoint that is intact. */
-static co_status resume_search(co_state **state, size_t *tried, const char *dir, const co_job *job)
+static co_status resume_search(co_state **state, size_t *tried, const char *dir, co_job *job)
 {
     uint64_t *steps = NULL;
     co_status st;
@@ -170,8 +171,7 @@ static co_status resume_search(co_state **state, size_t *tried, const char *dir,
     return st;
 }
 
-co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir,
-                         const co_job *job)
+co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir, co_job *job)
 {
     char dir[CO_CHECKPOINT_MAX_PATH];
     size_t tried = 0;

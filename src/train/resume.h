@@ -14,9 +14,9 @@ typedef enum co_resume_kind {
 /* Find the newest valid checkpoint of the run directory that fits this job. `state` is NULL unless
    there is one. Reports damaged checkpoints on stderr and skips them. Writes nothing.
    CO_E_DATA: no checkpoint is valid, or it is of another model. CO_E_USAGE: the config changed in
-   keys that a resumed run cannot change; the message names them all. */
-co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir,
-                         const co_job *job);
+   keys that a resumed run cannot change; the message names them all. Kernels that were measured for
+   the run become those of the job. */
+co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run_dir, co_job *job);
 
 /* Prepare the run directory to resume from `state` (NULL: from the beginning): write the current
    config.yaml, cut metrics.jsonl back to the state, remove the summary. */

@@ -34,8 +34,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
 {
     const co_dataset *dataset = job->train ? job->train : job->test;
     const co_spec *spec = &job->spec;
-    const co_model_values values = {spec->model, spec->layers, spec->loss, spec->precision_value,
-                                    spec->config};
+    const co_model_values values = {spec->model,           spec->layers, spec->loss,
+                                    spec->precision_value, spec->config, spec->kernels.layers};
     const co_model_options options = {.backend = spec->backend,
                                       .direct_convolution =
                                           spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
@@ -107,6 +107,10 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     CO_TRY(co_job_check_model(job));
     CO_TRY(run_open_replicas(job));
     CO_TRY(run_open_metrics(job));
+    if (train)
+        CO_TRY(co_job_check_kernels(job, job->under_mpi ? 0 : co_spec_part(spec)));
+    if (train)
+        CO_TRY(co_job_open_kernels(job));
     /* A resumed run has its own weights; the initial file may be gone. */
     if (train && !job->resume)
         CO_TRY(run_init(job));
@@ -122,6 +126,7 @@ static void run_close(co_job *job)
     for (int64_t rank = 0; job->replica && rank < job->spec.ranks; rank++)
         co_model_destroy(job->replica[rank]);
     co_free(job->replica);
+    co_job_close_kernels(job);
     co_model_destroy(job->model);
     co_dataset_destroy(job->test);
     co_dataset_destroy(job->train);

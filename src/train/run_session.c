@@ -58,10 +58,12 @@ static void session_next(void *arg, const co_state *state, int ranks)
 
 static co_status session_rescue(void *arg, const co_state *state)
 {
-    const co_job *job = arg;
+    co_job *job = arg;
     co_checkpoint_run run = {.config = NULL};
-    co_status st = co_job_describe(&run, job);
+    co_status st = co_job_learn_kernels(job);
 
+    if (st == CO_OK)
+        st = co_job_describe(&run, job);
     if (st == CO_OK)
         st = co_saver_rescue(&job->spec.saver, job->result->train.run_dir, state, &run);
     co_free(run.config);

@@ -84,6 +84,8 @@ const co_key co_spec_keys[] = {
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
      "kernels: auto, or one of `cohort list kernels`"},
+    {"kernels", CO_KEY_VALUE, SPEC(kernels_value), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
+     "which kernel runs each layer: by a fixed rule, or the fastest: {choice: measured}"},
     {"convolution", CO_KEY_CHOICE, SPEC(convolution), "auto", 0, 0, spec_convolution,
      "auto: also Winograd's algorithm, where it is faster; direct: never"},
     {"threads", CO_KEY_INT, SPEC(threads), "0", 0, 1024, NULL,
@@ -189,15 +191,11 @@ static const co_key spec_stop_keys[] = {
 };
 
 const co_spec_map co_spec_maps[] = {
-    {"init", co_init_keys},
-    {"clip", spec_clip_keys},
-    {"ema", spec_ema_keys},
-    {"precision", co_precision_keys},
-    {"loader", spec_loader_keys},
-    {"stop_at", spec_stop_keys},
-    {"checkpoint", co_saver_policy_keys},
-    {"tensorboard", spec_board_keys},
-    {NULL, NULL},
+    {"init", co_init_keys},           {"clip", spec_clip_keys},
+    {"ema", spec_ema_keys},           {"precision", co_precision_keys},
+    {"kernels", co_kernels_keys},     {"loader", spec_loader_keys},
+    {"stop_at", spec_stop_keys},      {"checkpoint", co_saver_policy_keys},
+    {"tensorboard", spec_board_keys}, {NULL, NULL},
 };
 
 /* Look up a metric that every evaluation of this config computes; `key` is the config key that
@@ -309,6 +307,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(spec_read_stop(spec, arena));
     CO_TRY(spec_read_tensorboard(spec, arena));
     CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));
+    CO_TRY(co_kernels_read(&spec->kernels, spec->kernels_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
     if (spec->saver.best_metric)
         CO_TRY(spec_watch(&spec->stop.best, spec, spec->saver.best_metric, "checkpoint.best",
@@ -379,6 +378,14 @@ uint64_t co_spec_batch(const co_spec *spec, int ranks)
     return (uint64_t)(spec->batch_per_rank ? spec->batch_per_rank * ranks : spec->batch);
 }
 
+uint64_t co_spec_part(const co_spec *spec)
+{
+    const uint64_t among = (uint64_t)(spec->shards ? spec->shards : spec->ranks);
+    const uint64_t parts = among * (uint64_t)spec->accumulate;
+
+    return (co_spec_batch(spec, (int)spec->ranks) + parts - 1) / parts;
+}
+
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise)
 {
     const co_value *map;
@@ -402,6 +409,12 @@ const char *co_spec_model_name(const co_spec *spec)
 const char *co_spec_precision_name(const co_spec *spec)
 {
     return spec->precision.name;
+}
+
+co_status co_spec_set_kernels(co_spec *spec, const char *text)
+{
+    CO_TRY(co_config_add_text(&spec->kernels_value, spec->config, text));
+    return co_kernels_read(&spec->kernels, spec->kernels_value, co_config_arena(spec->config));
 }
 
 co_status co_spec_write_text(char **out, const co_spec *spec)

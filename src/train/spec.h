@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "launch/on_failure.h"
 #include "metrics/metrics.h"
+#include "model/kernels.h"
 #include "model/precision.h"
 #include "state/best.h"
 #include "state/save_policy.h"
@@ -32,6 +33,8 @@ typedef struct co_spec {
     int64_t shards; /* 0: auto */
     const co_value *precision_value;
     co_precision precision; /* of `precision_value` */
+    const co_value *kernels_value;
+    co_kernels kernels; /* of `kernels_value` */
     const co_value *metrics_value;
     co_metric_set metrics; /* of `metrics_value` */
     int convolution;       /* co_spec_convolution */
@@ -84,6 +87,8 @@ co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 co_distributed_values co_spec_update(const co_spec *spec);
 /* Samples per step over all ranks. */
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
+/* Samples that a rank computes at once, of the config's ranks: the most. */
+uint64_t co_spec_part(const co_spec *spec);
 /* Name of the model in reports: "mnist-net", or "layers". */
 const char *co_spec_model_name(const co_spec *spec);
 const char *co_spec_precision_name(const co_spec *spec);
@@ -92,6 +97,8 @@ const char *co_spec_strategy_name(const co_spec *spec);
 const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
 /* The resolved config as YAML. The caller frees it with co_free. */
 co_status co_spec_write_text(char **out, const co_spec *spec);
+/* Set `kernels` to a value in flow YAML. */
+co_status co_spec_set_kernels(co_spec *spec, const char *text);
 /* Value as flow YAML in the config's arena, for functions that take text; NULL for NULL. */
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value);
 

@@ -269,6 +269,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
     if (st == CO_OK)
         trainer_say_precision(&t);
     if (st == CO_OK)
+        st = trainer_choose_kernels(&t);
+    if (st == CO_OK)
         st = trainer_say_kernels(&t);
     if (st == CO_OK)
         st = trainer_open_saver(&t);

@@ -2,6 +2,8 @@
 #ifndef CO_TRAIN_TRAINER_H
 #define CO_TRAIN_TRAINER_H
 
+#include <stdatomic.h>
+
 #include "model/model.h"
 #include "state/saver.h"
 #include "train/spec.h"
@@ -18,6 +20,14 @@ typedef struct co_job_result {
     bool saved;           /* likewise: whether the last step is in a checkpoint */
 } co_job_result;
 
+/* Kernels that rank 0 has measured, as a value of the config's `kernels`: for ranks that start
+   later. */
+typedef struct co_job_kernels {
+    size_t size;       /* of `text` */
+    atomic_bool known; /* set after `text` */
+    char text[];
+} co_job_kernels;
+
 /* What the launcher sets up before it starts ranks; visible to every rank. */
 typedef struct co_job {
     co_spec spec;
@@ -26,11 +36,12 @@ typedef struct co_job {
     co_model **replica;       /* owned, (ranks): one model per rank if ranks are threads of this
                                  process; else NULL */
     bool quiet;
-    co_step_fn on_step;    /* from co_train_options */
-    void *on_step_arg;     /* borrowed */
-    uint64_t start_ns;     /* process start, on co_clock_ns */
-    co_job_result *result; /* shared with the launcher; written by rank 0 */
-    int64_t *confusion;    /* (classes, classes), shared likewise; NULL: not counted */
+    co_step_fn on_step;      /* from co_train_options */
+    void *on_step_arg;       /* borrowed */
+    uint64_t start_ns;       /* process start, on co_clock_ns */
+    co_job_result *result;   /* shared with the launcher; written by rank 0 */
+    co_job_kernels *kernels; /* shared likewise; NULL: nothing is to be measured */
+    int64_t *confusion;      /* (classes, classes), shared likewise; NULL: not counted */
     uint64_t profile_skip, profile_steps; /* from co_train_options */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
@@ -54,6 +65,16 @@ co_status co_job_check_update(co_job *job);
 co_status co_job_check_splits(const co_job *job);
 /* Check that the network fits the data, and fit the metrics to it. */
 co_status co_job_check_model(co_job *job);
+/* Map job->kernels if the config wants kernels to be measured. */
+co_status co_job_open_kernels(co_job *job);
+void co_job_close_kernels(co_job *job);
+/* In the launcher: put kernels that ranks have measured into the config. */
+co_status co_job_learn_kernels(co_job *job);
+/* Fails unless the config's kernels can run its layers in training; `batch` is used where the
+   config does not say for which they were chosen. */
+co_status co_job_check_kernels(const co_job *job, uint64_t batch);
+/* Take the kernels of a checkpoint's config if they were measured for it, and are to be now. */
+co_status co_job_take_kernels(co_job *job, const char *config);
 /* Describe the run for its checkpoints; the caller frees out->config. */
 co_status co_job_describe(co_checkpoint_run *out, const co_job *job);
 /* Shape of the checkpoint state for `ranks` ranks. */

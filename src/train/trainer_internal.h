@@ -113,6 +113,9 @@ double trainer_wall_seconds(const trainer *t);
 double trainer_epoch_seconds(const trainer *t);
 
 /* --- trainer_kernels.c --- */
+/* With `choice: measured`: rank 0 times kernels, unless ranks before these have, all ranks use what
+   it found, and rank 0 has it in its config. Collective. */
+co_status trainer_choose_kernels(trainer *t);
 /* Where reference kernels, which the config does not ask for, make training slow. */
 co_status trainer_say_kernels(trainer *t);
 

@@ -78,8 +78,8 @@ static void open_job(co_job *job, const training *t, int ranks)
                                .seed = (uint64_t)spec->seed,
                                .sample = *co_dataset_shape(job->train),
                                .classes = co_dataset_classes(job->train)};
-    values = (co_model_values){spec->model, spec->layers, spec->loss, spec->precision_value,
-                               spec->config};
+    values = (co_model_values){spec->model,           spec->layers, spec->loss,
+                               spec->precision_value, spec->config, NULL};
     expect(t, co_model_create_from(&job->model, &values, &model));
     expect(t, co_job_check_model(job));
     expect(t, co_job_check_ranks(job, ranks));

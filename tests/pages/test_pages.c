@@ -235,6 +235,8 @@ static void configuration_page_has_keys_of_maps(void **state)
             one_map(page, "## Weights to start from", "every", map->keys);
         else if (strcmp(map->name, "ema") == 0)
             one_map(page, "## Moving average", "every", map->keys);
+        else if (strcmp(map->name, "kernels") == 0)
+            one_map(page, "## Kernels", "every", map->keys);
         else if (strcmp(map->name, "precision") == 0)
             one_map(page, "## Precision", "every", map->keys);
         else if (strcmp(map->name, "checkpoint") == 0)

@@ -89,8 +89,8 @@ static void open_job(states_job *s, const char *strategy, int ranks, bool thread
     assert_int_equal(co_spec_load(spec, &options), CO_OK);
     assert_int_equal(co_dataset_open_value(&s->job.train, spec->data, spec->config, CO_SPLIT_TRAIN),
                      CO_OK);
-    values = (co_model_values){spec->model, spec->layers, spec->loss, spec->precision_value,
-                               spec->config};
+    values = (co_model_values){spec->model,           spec->layers, spec->loss,
+                               spec->precision_value, spec->config, NULL};
     model.backend = spec->backend;
     assert_int_equal(co_model_create_from(&s->job.model, &values, &model), CO_OK);
     if (threads) {
