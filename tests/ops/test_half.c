@@ -235,12 +235,18 @@ static const ops_case tiles_cases[] = {
      {3, {64, 14, 13}},
      "conv2d {out: 128, kernel: 1, stride: 2, bias: false}",
      false},
+    {"linear", 40, {1, {72}}, "linear {out: 50}", false},
+    {"linear of whole blocks",
+     33,
+     {1, {96}},
+     "linear {out: 64, bias: false}; linear {out: 32}",
+     false},
     {"residual block",
      3,
      {3, {64, 8, 8}},
      "conv2d {out: 64, kernel: 1, bias: false}; keep; conv2d {out: 64, kernel: 3, padding: 1, "
      "bias: false}; batchnorm; relu; conv2d {out: 64, kernel: 3, padding: 1, bias: false}; "
-     "batchnorm; add; relu; conv2d {out: 32, kernel: 1}",
+     "batchnorm; add; relu; conv2d {out: 32, kernel: 1}; flatten; linear {out: 40}",
      true}};
 
 static void tiles_layers_agree_with_fp32(void **state)
@@ -268,7 +274,7 @@ static void tiles_kernels_run_a_residual_block(void **state)
     for (int i = 0; i < h->graph->n_node; i++) {
         const char *op = h->graph->node[i].op->name, *backend = co_plan_backend(plan, i, NULL);
 
-        if (strcmp(op, "conv2d") == 0)
+        if (strcmp(op, "conv2d") == 0 || strcmp(op, "linear") == 0)
             assert_string_equal(backend, tiles_backends[0]->name);
         if (strcmp(op, "batchnorm") == 0 && co_isa_has(CO_ISA_AVX512_BF16))
             assert_string_equal(backend, co_backend_cpu.name);

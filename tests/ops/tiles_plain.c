@@ -5,7 +5,7 @@
 
 #include "kernels/direct_conv/direct_conv_tiles.h"
 
-#include "backends/cpu/direct_conv.h"
+#include "backends/cpu/linear_half.h"
 #include "tiles_plain.h"
 
 static bool plain_supports(const co_call *call, const char **why)
@@ -35,7 +35,31 @@ static const co_kernel plain_conv = {
     .fini = direct_fini,
 };
 
-static const co_kernel *const plain_kernels[] = {&plain_conv, NULL};
+static bool plain_linear_supports(const co_call *call, const char **why)
+{
+    *why = "its tensors are not bf16";
+    return call->in[0]->dtype == CO_BF16 && call->out[0]->dtype == CO_BF16;
+}
+
+static co_status plain_linear_plan(co_call *call)
+{
+    return linear_half_plan_with(call, &direct_conv_loops_plain);
+}
+
+static const co_kernel plain_linear = {
+    .op = "linear",
+    .name = "tiles",
+    .self_size = sizeof(linear_half),
+    .half = CPU_HALF,
+    .supports = plain_linear_supports,
+    .plan = plain_linear_plan,
+    .plan_backward = linear_half_plan_backward,
+    .forward = linear_half_forward,
+    .backward = linear_half_backward,
+    .fini = linear_half_fini,
+};
+
+static const co_kernel *const plain_kernels[] = {&plain_conv, &plain_linear, NULL};
 
 static unsigned plain_half(void)
 {

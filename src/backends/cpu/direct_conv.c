@@ -68,7 +68,7 @@ static co_layout direct_source(const direct *self)
     return self->weight.blocks ? cpu_blocks(self->loops->lanes) : cpu_plain();
 }
 
-static const direct_conv_loops *direct_find_loops(co_dtype dtype)
+const direct_conv_loops *direct_find_loops(co_dtype dtype)
 {
 #ifdef CO_KERNELS_X86
     if (dtype == CO_BF16)

@@ -95,6 +95,8 @@ typedef struct direct {
     size_t packed_at, turned_at, grad_copy_at; /* and the input's */
 } direct;
 
+/* The widest loops for tensors of this type, without AMX. */
+const direct_conv_loops *direct_find_loops(co_dtype dtype);
 /* What a kernel has that is a convolution by its definition: with loops of its own, and the rest of
    co_kernel. Its self is a `direct`. */
 co_status direct_plan_with(co_call *call, const direct_conv_loops *loops);

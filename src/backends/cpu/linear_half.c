@@ -1,0 +1,168 @@
+/*
+ * linear_half.c - linear layers in bf16 by the loops of kernels/direct_conv: a 1x1 convolution of
+ * one image, whose pixels are the samples. Rows of samples are that image with its channels last,
+ * which is brought into blocks of channels; results come back the same way.
+ */
+#include "backends/cpu/linear_half.h"
+#include "core/isa.h"
+
+/* With fewer samples packing the weight takes longer than the products save. */
+#define LINEAR_HALF_SAMPLES  32
+#define LINEAR_HALF_CHANNELS 16
+#define LINEAR_HALF_OUTPUTS  32
+
+/* (samples, channels) as (1, channels, 1, samples), in the same memory. */
+static void linear_half_view(co_tensor *out, const co_tensor *rows)
+{
+    *out = *rows;
+    out->shape = (co_shape){4, {1, rows->shape.dim[1], 1, rows->shape.dim[0]}};
+    out->layout = (co_layout){.format = CO_FORMAT_CHANNELS_LAST};
+}
+
+co_status linear_half_plan_with(co_call *call, const direct_conv_loops *loops)
+{
+    linear_half *self = call->self;
+    size_t used;
+
+    self->attr = (co_conv2d_attr){.out = call->out[0]->shape.dim[1],
+                                  .k = {1, 1},
+                                  .s = {1, 1},
+                                  .d = {1, 1},
+                                  .groups = 1,
+                                  .bias = call->n_param > 1};
+    linear_half_view(&self->in, call->in[0]);
+    linear_half_view(&self->out, call->out[0]);
+    self->view = *call;
+    self->view.attr = &self->attr;
+    self->view.self = &self->conv;
+    self->view.in[0] = &self->in;
+    self->view.out[0] = &self->out;
+    CO_TRY(direct_plan_with(&self->view, loops));
+    used = self->view.scratch_bytes;
+    self->out_at = cpu_take_scratch(call, &used, self->out.bytes);
+    return CO_OK;
+}
+
+static co_status linear_half_plan(co_call *call)
+{
+    return linear_half_plan_with(call, direct_find_loops(CO_BF16));
+}
+
+co_status linear_half_plan_backward(co_call *call)
+{
+    linear_half *self = call->self;
+    size_t used;
+
+    linear_half_view(&self->grad_out, call->grad_out[0]);
+    self->view.grad_out[0] = &self->grad_out;
+    if (call->grad_in[0]) {
+        linear_half_view(&self->grad_in, call->grad_in[0]);
+        self->view.grad_in[0] = &self->grad_in;
+    }
+    CO_TRY(direct_plan_backward(&self->view));
+    used = self->view.scratch_bytes;
+    self->grad_in_at = cpu_take_scratch(call, &used, self->grad_in.bytes);
+    return CO_OK;
+}
+
+/* Results in blocks, to rows. */
+static void linear_half_put(const co_tensor *rows, const co_tensor *image, int threads)
+{
+    cpu_reorder(rows->data, (co_layout){.format = CO_FORMAT_CHANNELS_LAST}, image, threads);
+}
+
+co_status linear_half_forward(co_call *call, const co_run *run)
+{
+    linear_half *self = call->self;
+
+    self->view.scratch = call->scratch;
+    self->in.data = call->in[0]->data;
+    self->out.data = (char *)call->scratch + self->out_at;
+    CO_TRY(direct_forward(&self->view, run));
+    linear_half_put(call->out[0], &self->out, cpu_threads(call));
+    return CO_OK;
+}
+
+co_status linear_half_backward(co_call *call, const co_run *run)
+{
+    linear_half *self = call->self;
+
+    self->view.scratch = call->scratch;
+    self->in.data = call->in[0]->data;
+    self->grad_out.data = call->grad_out[0]->data;
+    self->grad_in.data = (char *)call->scratch + self->grad_in_at;
+    CO_TRY(direct_backward(&self->view, run));
+    if (call->grad_in[0])
+        linear_half_put(call->grad_in[0], &self->grad_in, cpu_threads(call));
+    return CO_OK;
+}
+
+void linear_half_fini(co_call *call)
+{
+    linear_half *self = call->self;
+
+    direct_fini(&self->view);
+}
+
+static bool linear_half_supports(const co_call *call, const char **why)
+{
+    const int64_t *in = call->in[0]->shape.dim;
+
+    *why = "its tensors are not bf16";
+    if (call->in[0]->dtype != CO_BF16 || call->out[0]->dtype != CO_BF16)
+        return false;
+    *why = "its samples are few, or its rows short";
+    if (in[0] < LINEAR_HALF_SAMPLES || in[1] < LINEAR_HALF_CHANNELS ||
+        call->out[0]->shape.dim[1] < LINEAR_HALF_OUTPUTS)
+        return false;
+    return cpu_takes(call, why);
+}
+
+const co_kernel co_cpu_linear_half = {
+    .op = "linear",
+    .name = "bf16",
+    .self_size = sizeof(linear_half),
+    .half = CPU_HALF,
+    .supports = linear_half_supports,
+    .plan = linear_half_plan,
+    .plan_backward = linear_half_plan_backward,
+    .forward = linear_half_forward,
+    .backward = linear_half_backward,
+    .fini = linear_half_fini,
+};
+
+/* --- with AMX --- */
+
+#ifdef CO_KERNELS_X86
+static co_status linear_amx_plan(co_call *call)
+{
+    return linear_half_plan_with(call, &direct_conv_loops_amx);
+}
+#else
+#define linear_amx_plan linear_half_plan
+#endif
+
+static bool linear_amx_supports(const co_call *call, const char **why)
+{
+    *why = "this CPU has no AMX";
+    if (!co_isa_has(CO_ISA_AMX))
+        return false;
+    *why = "its weight is large, and read for few samples";
+    if (co_cpu_linear.prefers_fp32(call))
+        return false;
+    return linear_half_supports(call, why);
+}
+
+const co_kernel co_cpu_linear_amx = {
+    .op = "linear",
+    .name = "amx",
+    .self_size = sizeof(linear_half),
+    .half = CPU_HALF,
+    .supports = linear_amx_supports,
+    .plan = linear_amx_plan,
+    .plan_backward = linear_half_plan_backward,
+    .forward = linear_half_forward,
+    .backward = linear_half_backward,
+    .fini = linear_half_fini,
+    .yields_half = true,
+};
