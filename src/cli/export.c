@@ -61,6 +61,7 @@ static co_status export_choose(export_write *out, const char *path)
 
 #define EXPORT_MAX_METADATA 16        /* keys */
 #define EXPORT_OURS         "cohort." /* prefix of all keys but `format` */
+#define EXPORT_SIZES        80        /* bytes of "3,32,32" */
 
 typedef struct export_metadata {
     co_arena *arena; /* borrowed */
@@ -87,7 +88,7 @@ static void export_say_numbers(export_metadata *m, const char *key, const co_rea
     export_say(m, key, text);
 }
 
-/* Metadata on how to turn an image into the network's input. */
+/* Metadata on how to turn a sample into the network's input. */
 static co_status export_say_input(export_metadata *m, const cli_network *net)
 {
     static const char *const steps[] = {"resize", "center_crop"};
@@ -95,6 +96,14 @@ static co_status export_say_input(export_metadata *m, const cli_network *net)
     const co_spec *spec = &net->spec;
     co_normalize normalize;
 
+    if (net->sample.ndim != 3) { /* no image */
+        char sizes[EXPORT_SIZES];
+
+        co_model_format_sizes(sizes, sizeof(sizes), &net->sample);
+        export_say(m, EXPORT_OURS "input",
+                   co_arena_printf(m->arena, "(batch,%s) of float32", sizes));
+        return CO_OK;
+    }
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         const char *text = NULL;
 
@@ -124,7 +133,7 @@ static co_status export_describe(export_metadata *m, const cli_network *net, con
     const co_shape *sample = &net->sample;
     co_named_tensor *tensors;
     const char *text;
-    char sha256[65];
+    char sha256[65], sizes[EXPORT_SIZES];
     size_t n;
 
     CO_TRY(co_model_tensors(&tensors, &n, model));
@@ -134,9 +143,8 @@ static co_status export_describe(export_metadata *m, const cli_network *net, con
     export_say(m, "format", "pt");
     export_say(m, EXPORT_OURS "version", co_version());
     export_say(m, EXPORT_OURS "model", text);
-    export_say(m, CO_MODEL_SAMPLE_KEY,
-               co_arena_printf(m->arena, "%" PRId64 ",%" PRId64 ",%" PRId64, sample->dim[0],
-                               sample->dim[1], sample->dim[2]));
+    co_model_format_sizes(sizes, sizeof(sizes), sample);
+    export_say(m, CO_MODEL_SAMPLE_KEY, co_arena_strdup(m->arena, sizes));
     export_say(m, CO_MODEL_CLASSES_KEY, co_arena_printf(m->arena, "%" PRId64, model->classes));
     CO_TRY(export_say_input(m, net));
     export_say(m, EXPORT_OURS "output",

@@ -172,9 +172,10 @@ static void onnx_set_float(co_onnx *to, const char *name, double v)
 
 /* ---- tensors ---- */
 
-/* `data` is borrowed until the file is written. */
+/* Elements of 4 bytes, or of 8 if they are whole numbers. `data` is borrowed until the file is
+   written. */
 static void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *shape,
-                            const float *data)
+                            const void *data, bool ints)
 {
     Onnx__TensorProto *to = onnx_alloc(b, 1, sizeof(*to));
     int64_t *dims = onnx_alloc(b, CO_MAX_DIMS, sizeof(*dims));
@@ -189,10 +190,11 @@ static void onnx_add_tensor(onnx_builder *b, const char *name, const co_shape *s
     to->dims = dims;
     to->n_dims = (size_t)shape->ndim;
     to->has_data_type = true;
-    to->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    to->data_type =
+        ints ? ONNX__TENSOR_PROTO__DATA_TYPE__INT64 : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     to->has_raw_data = true;
     to->raw_data.data = (uint8_t *)data; /* little-endian, as in memory */
-    to->raw_data.len = (size_t)co_shape_count(shape) * sizeof(float);
+    to->raw_data.len = (size_t)co_shape_count(shape) * (ints ? sizeof(int64_t) : sizeof(float));
     b->proto->initializer[b->proto->n_initializer++] = to;
 }
 
@@ -203,7 +205,20 @@ static const char *onnx_constant(co_onnx *to, const char *part, const co_shape *
     const char *name = onnx_name(b, part);
 
     *values = onnx_alloc(b, (size_t)co_shape_count(shape), sizeof(**values));
-    onnx_add_tensor(b, name, shape, *values);
+    onnx_add_tensor(b, name, shape, *values, false);
+    return name;
+}
+
+static const char *onnx_constant_ints(co_onnx *to, const char *part, const int64_t *v, size_t n)
+{
+    onnx_builder *b = (onnx_builder *)to;
+    const char *name = onnx_name(b, part);
+    const co_shape shape = {1, {(int64_t)n}};
+    int64_t *copy = onnx_alloc(b, n, sizeof(*copy));
+
+    if (copy)
+        memcpy(copy, v, n * sizeof(*copy));
+    onnx_add_tensor(b, name, &shape, copy, true);
     return name;
 }
 
@@ -254,7 +269,8 @@ static co_status onnx_start(onnx_builder *b, const co_export *export)
                       .set_int = onnx_set_int,
                       .set_ints = onnx_set_ints,
                       .set_float = onnx_set_float,
-                      .constant = onnx_constant};
+                      .constant = onnx_constant,
+                      .constant_ints = onnx_constant_ints};
     b->graph = graph;
     b->last = &b->scratch;
     b->scratch.attribute = b->scratch_attr;
@@ -315,7 +331,7 @@ static co_status onnx_fill(onnx_builder *b)
         const co_param *param = &graph->param[i];
         const float *from = param->spec.buffer ? b->values.buffer : b->values.param;
 
-        onnx_add_tensor(b, param->name, &param->spec.shape, from + param->offset);
+        onnx_add_tensor(b, param->name, &param->spec.shape, from + param->offset, false);
     }
     for (int i = 0; i < graph->n_node; i++)
         if (!graph->node[i].op->is_loss)

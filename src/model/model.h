@@ -135,10 +135,12 @@ co_status co_model_freeze_value(co_model *model, const co_value *value);
 /* The positions of the trainable tensors in the store, in store order, in one allocation. */
 co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 
-/* Metadata keys of a weights file: channels, height and width of a sample ("3,32,32"), and the
-   number of logits. */
+/* Metadata keys of a weights file: the sizes of a sample ("3,32,32": channels, height and width of
+   an image), and the number of logits. */
 #define CO_MODEL_SAMPLE_KEY  "cohort.sample"
 #define CO_MODEL_CLASSES_KEY "cohort.classes"
+/* Write (3, 32, 32) as "3,32,32". */
+void co_model_format_sizes(char *out, size_t size, const co_shape *shape);
 
 /* The tensor named PREFIX + the parameter's name, or its former name if the file lacks that; NULL
    if it has neither. */

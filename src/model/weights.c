@@ -99,8 +99,7 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
     return CO_OK;
 }
 
-/* Format (3, 32, 32) as "3,32,32". */
-static void weights_format_sizes(char *out, size_t size, const co_shape *shape)
+void co_model_format_sizes(char *out, size_t size, const co_shape *shape)
 {
     size_t used = 0;
 
@@ -119,7 +118,7 @@ co_status co_model_save(const co_model *model, const char *path)
     size_t n = 0;
     co_status st;
 
-    weights_format_sizes(sample, sizeof(sample), &input);
+    co_model_format_sizes(sample, sizeof(sample), &input);
     snprintf(classes, sizeof(classes), "%" PRId64, model->classes);
     CO_TRY(co_model_tensors(&tensors, &n, model));
     st = co_safetensors_write(path, tensors, n, metadata);

@@ -34,7 +34,8 @@ typedef struct co_conv2d_attr {
     int64_t k[2], s[2], p[2], d[2]; /* (h, w), set by check */
 } co_conv2d_attr;
 
-/* linear: in (N, F); weight (out, F), bias (out); out (N, out) = in * weight^T + bias. */
+/* linear: in (N, F) or (N, T, F); weight (out, F), bias (out); out (N, out) or (N, T, out) =
+   in * weight^T + bias. */
 typedef struct co_linear_attr {
     int64_t out;
     bool bias;
@@ -64,6 +65,26 @@ typedef struct co_batchnorm_attr {
     double eps, momentum;
     bool zero_init; /* start with weight 0 */
 } co_batchnorm_attr;
+
+/* layernorm: over the last dimension of (N, F) or (N, T, F), by the biased variance: out =
+   (in - mean) / sqrt(variance + eps) * weight + bias; weight, bias (F). (Ba et al.,
+   arXiv:1607.06450.) */
+typedef struct co_layernorm_attr {
+    double eps;
+    bool bias;
+} co_layernorm_attr;
+
+/* attention: in (N, T, (heads + 2 kv_heads) D): of each position the queries of all heads, then the
+   keys, then the values, D numbers each; out (N, T, heads D). Head h with the queries q, and the
+   keys k and values v of head h kv_heads / heads (rounded down):
+     out[t] = sum_s p[t][s] v[s],   p[t] = softmax over s of q[t] . k[s] / sqrt(D)
+   where s goes over all positions, or up to t if it is causal. (Vaswani et al., arXiv:1706.03762;
+   shared keys: Ainslie et al., arXiv:2305.13245.) */
+typedef struct co_attention_attr {
+    int64_t heads;
+    int64_t kv_heads; /* set by check if it is 0 */
+    bool causal;
+} co_attention_attr;
 
 /* dropout: zero each element with probability p, scale the rest by 1 / (1 - p); identity in
    evaluation. dropout2d: whole channels of (N, C, H, W).

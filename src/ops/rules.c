@@ -52,6 +52,18 @@ co_status rules_need_matrix(const co_shape *in)
     return CO_OK;
 }
 
+co_status rules_need_rows(const co_shape *in)
+{
+    char text[RULES_SHAPE_TEXT];
+
+    if (in->ndim != 2 && in->ndim != 3)
+        return co_fail(CO_E_USAGE,
+                       "needs rows (N, F) or sequences of rows (N, T, F) but gets %s; put flatten "
+                       "in front of it",
+                       rules_format(text, in));
+    return CO_OK;
+}
+
 co_status rules_need_size(const co_shape *shape, const char *what)
 {
     int64_t count = 1;

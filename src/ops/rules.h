@@ -15,9 +15,10 @@
 /* (h, w) from a config list of one number or two; `fallback` (h, w) when the list is absent. */
 co_status rules_pair(int64_t out[2], const co_ints *list, const char *key, const int64_t *fallback);
 
-/* The input is images (N, C, H, W) / rows (N, F). */
+/* The input is images (N, C, H, W) / rows (N, F) / rows or sequences of rows (N, T, F). */
 co_status rules_need_image(const co_shape *in);
 co_status rules_need_matrix(const co_shape *in);
+co_status rules_need_rows(const co_shape *in);
 
 /* A tensor is small enough for every later size to be computed without overflow. */
 co_status rules_need_size(const co_shape *shape, const char *what);

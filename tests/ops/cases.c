@@ -9,8 +9,8 @@
 #include "cases.h"
 
 const ops_case *const cases_all[] = {
-    cases_conv2d, cases_linear, cases_pool, cases_batchnorm, cases_pointwise, cases_loss,
-    cases_net,    cases_batch,  NULL,
+    cases_conv2d, cases_linear, cases_pool,  cases_batchnorm, cases_pointwise,
+    cases_loss,   cases_net,    cases_batch, cases_sequence,  NULL,
 };
 
 harness *cases_create(const ops_case *c)

@@ -17,7 +17,7 @@ typedef struct ops_case {
 
 /* Each terminated by a case without a name. */
 extern const ops_case cases_conv2d[], cases_linear[], cases_pool[], cases_batchnorm[],
-    cases_pointwise[], cases_loss[], cases_net[], cases_batch[];
+    cases_pointwise[], cases_loss[], cases_net[], cases_batch[], cases_sequence[];
 
 /* All of the above, NULL-terminated. */
 extern const ops_case *const cases_all[];

@@ -28,6 +28,13 @@
             7                                                                                      \
         }                                                                                          \
     }
+#define SEQUENCE                                                                                   \
+    {                                                                                              \
+        2,                                                                                         \
+        {                                                                                          \
+            5, 9                                                                                   \
+        }                                                                                          \
+    }
 
 static const struct {
     co_shape sample;
@@ -52,7 +59,12 @@ static const struct {
     {IMAGE, "conv2d {out: 1048576, kernel: 65536, padding: 65536}", "its weight would have more"},
     {IMAGE, "conv2d {out: 1048576, kernel: 1, padding: 65536}", "its output would have more"},
     {ROW, "conv2d {out: 3, kernel: 1}", "needs images (N, C, H, W) but gets (N, 7)"},
-    {IMAGE, "linear {out: 3}", "layer linear1: needs rows (N, F) but gets (N, 4, 6, 5)"},
+    {IMAGE, "linear {out: 3}", "layer linear1: needs rows (N, F) or sequences of rows"},
+    {IMAGE, "layernorm", "sequences of rows (N, T, F) but gets (N, 4, 6, 5); put flatten"},
+    {IMAGE, "attention {heads: 1}", "needs sequences of rows (N, T, F) but gets (N, 4, 6, 5)"},
+    {SEQUENCE, "attention {heads: 2, kv_heads: 3}", "heads: 2 is no multiple of kv_heads, 3"},
+    {SEQUENCE, "attention {heads: 2}", "rows of 9 do not divide into 2 queries and 2 keys and"},
+    {SEQUENCE, "attention {heads: 0}", "key 'heads'"},
     {ROW, "linear {out: 0}", "key 'out'"},
     {IMAGE, "maxpool", "the key 'kernel' is missing"},
     {IMAGE, "maxpool {kernel: 7}", "does not fit the height"},

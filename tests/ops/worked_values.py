@@ -48,6 +48,16 @@ def norm(momentum=0.1, eps=1e-5):
     return lambda x, p, b, train: F.batch_norm(x, b[0], b[1], p[0], p[1], train, momentum, eps)
 
 
+def attention(x, heads, kv_heads, causal=True):
+    """x (N, T, (heads + 2 kv_heads) D) -> (N, T, heads D)"""
+    n, t, width = x.shape
+    size = width // (heads + 2 * kv_heads)
+    q, k, v = (part.reshape(n, t, -1, size).transpose(1, 2)
+               for part in x.split([heads * size, kv_heads * size, kv_heads * size], 2))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=kv_heads < heads)
+    return y.transpose(1, 2).reshape(n, t, heads * size)
+
+
 def plain(f):
     return lambda x, p, b, train: f(x, p)
 
@@ -88,6 +98,16 @@ CASES = [
     ("batchnorm of images", "batchnorm", 3, (2, 2, 3), [(2,), (2,)], [(2,), (2,)], norm(), None),
     ("batchnorm of rows", "batchnorm {momentum: 0.25, eps: 0.01}", 4, (3,), [(3,), (3,)],
      [(3,), (3,)], norm(0.25, 0.01), None),
+    ("linear of sequences", "linear {out: 2}", 2, (3, 4), [(2, 4), (2,)], [],
+     plain(lambda x, p: F.linear(x, p[0], p[1])), None),
+    ("layernorm", "layernorm {eps: 0.01}", 3, (5,), [(5,), (5,)], [],
+     plain(lambda x, p: F.layer_norm(x, (5,), p[0], p[1], 0.01)), None),
+    ("layernorm of sequences", "layernorm {bias: false}", 2, (2, 4), [(4,)], [],
+     plain(lambda x, p: F.layer_norm(x, (4,), p[0])), None),
+    ("attention", "attention {heads: 2}", 2, (4, 12), [], [],
+     plain(lambda x, p: attention(x, 2, 2)), None),
+    ("attention with shared keys", "attention {heads: 4, kv_heads: 2, causal: false}", 1, (3, 16),
+     [], [], plain(lambda x, p: attention(x, 4, 2, False)), None),
     ("scale", "scale {factor: -0.75}", 2, (1, 2, 3), [], [], plain(lambda x, p: -0.75 * x), None),
     ("log_softmax", "log_softmax", 3, (5,), [], [], plain(lambda x, p: F.log_softmax(x, 1)),
      None),

@@ -50,6 +50,21 @@ ODD = [
 ]
 
 
+# Of sequences of rows.
+SEQUENCE = [
+    {"residual": {"body": [
+        {"layernorm": {"name": "norm1", "eps": 1e-3}},
+        {"linear": {"name": "qkv", "out": 32}},
+        {"attention": {"heads": 4, "kv_heads": 2}},
+        {"linear": {"name": "out", "out": 10}}]}},
+    {"layernorm": {"name": "norm2", "bias": False}},
+    {"linear": {"name": "fc", "out": 30, "bias": False}},
+    {"attention": {"heads": 2, "causal": False}},
+    "flatten",
+    {"linear": {"name": "head", "out": 6}},
+]
+
+
 def run(*words):
     return subprocess.run(words, check=True, timeout=100, stdout=subprocess.PIPE, text=True).stdout
 
@@ -73,6 +88,7 @@ CASES = [
     ("mlp", {"name": "mlp", "hidden": [32, 16]}, [3, 8, 8], 7),
     ("odd", ODD, [3, 21, 26], 6),
     ("plain", plain(), [1, 5, 4], 6),
+    ("sequence", SEQUENCE, [7, 10], 6),
     ("mnist-example", "mnist-example", [1, 28, 28], 10),
     ("resnet9", "resnet9", [3, 32, 32], 10),
     ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),
@@ -141,11 +157,23 @@ def compute(base, model, classes, weights, given):
     return read_safetensors(base + ".out")["eval.output"]
 
 
+def describe_data(base, shape, classes):
+    """Images are synthetic; rows and sequences of rows come from a file."""
+    if len(shape) == 3:
+        return {"name": "synthetic", "shape": shape, "classes": classes, "samples": 16,
+                "normalize": {"mean": 0.5, "std": 0.25}}
+    random = numpy.random.default_rng(1)
+    write_safetensors(base + ".data", {
+        f"{split}.{field}": array for split in ("train", "test") for field, array in (
+            ("input", ("F32", random.normal(size=[16] + shape).astype("<f4"))),
+            ("label", ("I32", random.integers(0, classes, 16).astype("<i4"))))})
+    return {"name": "arrays", "path": base + ".data", "classes": classes}
+
+
 def check(folder, name, model, shape, classes):
     base = os.path.join(folder, name)
     config = {"layers" if isinstance(model, list) else "model": model,
-              "data": {"name": "synthetic", "shape": shape, "classes": classes, "samples": 16,
-                       "normalize": {"mean": 0.5, "std": 0.25}},
+              "data": describe_data(base, shape, classes),
               "batch": 4, "max_steps": 4, "evaluate": False,
               "optimizer": {"name": "sgd", "lr": 0.002}}
     with open(base + ".yaml", "w") as file:

@@ -61,8 +61,8 @@ typedef enum co_target {
 } co_target;
 
 /** Limits on what `write_onnx` of an op adds. */
-#define CO_ONNX_MAX_NODES     5
-#define CO_ONNX_MAX_CONSTANTS 3
+#define CO_ONNX_MAX_NODES     20
+#define CO_ONNX_MAX_CONSTANTS 16
 
 /** Writes an op as nodes of an ONNX graph. Calls do not fail: if memory runs out, the export fails
  *  later. Strings and arrays that are passed are copied; returned names are valid until the export
@@ -81,6 +81,8 @@ struct co_onnx {
     /** Add a constant tensor; returns its name, the layer's with `part` appended. *values are
      * zeros, to be overwritten, row-major; NULL if memory runs out. */
     const char *(*constant)(co_onnx *to, const char *part, const co_shape *shape, float **values);
+    /** Add a constant of n whole numbers, such as a shape; returns its name, as above. */
+    const char *(*constant_ints)(co_onnx *to, const char *part, const int64_t *v, size_t n);
 };
 
 typedef struct co_op {

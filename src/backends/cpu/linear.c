@@ -45,15 +45,16 @@ static int64_t gemm_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Number of samples, outputs and inputs. */
+/* Number of rows, outputs and inputs. */
 typedef struct gemm_size {
     int64_t n, out, in;
 } gemm_size;
 
 static gemm_size gemm_measure(const co_call *call)
 {
-    return (gemm_size){call->in[0]->shape.dim[0], call->out[0]->shape.dim[1],
-                       call->in[0]->shape.dim[1]};
+    const int64_t *weight = call->param[0].shape.dim;
+
+    return (gemm_size){co_shape_count(&call->in[0]->shape) / weight[1], weight[0], weight[1]};
 }
 
 /* Elements of a row per pass: all, or whole vectors. */
@@ -83,7 +84,7 @@ static bool gemm_choose_any(gemm *self, const co_call *call)
 bool gemm_choose(gemm *self, const co_call *call)
 {
     (void)gemm_choose_any(self, call);
-    if (call->in[0]->shape.dim[1] < GEMM_LEAST)
+    if (gemm_measure(call).in < GEMM_LEAST)
         self->loops = NULL;
     return self->loops != NULL;
 }
@@ -396,18 +397,17 @@ static bool linear_supports(const co_call *call, const char **why)
     if (!linear_supports_any(call, why))
         return false;
     *why = "its rows are short";
-    if (call->in[0]->shape.dim[1] < GEMM_LEAST)
+    if (gemm_measure(call).in < GEMM_LEAST)
         return false;
-    *why = "its samples are many";
-    return call->in[0]->shape.dim[0] <= GEMM_MOST;
+    *why = "its rows are many";
+    return gemm_measure(call).n <= GEMM_MOST;
 }
 
 static bool linear_prefers_fp32(const co_call *call)
 {
-    const int64_t *in = call->in[0]->shape.dim;
+    const gemm_size size = gemm_measure(call);
 
-    return in[0] <= GEMM_HALF && in[1] >= GEMM_LEAST &&
-           in[1] * call->out[0]->shape.dim[1] >= GEMM_HALF_WEIGHT;
+    return size.n <= GEMM_HALF && size.in >= GEMM_LEAST && size.in * size.out >= GEMM_HALF_WEIGHT;
 }
 
 static co_status linear_plan(co_call *call)

@@ -12,6 +12,14 @@ typedef struct linear {
     onednn_operand room;
 } linear;
 
+static bool linear_supports(const co_call *call, const char **why)
+{
+    if (!onednn_takes(call, why))
+        return false;
+    *why = "it takes rows, and no sequences of rows";
+    return call->in[0]->shape.ndim == 2;
+}
+
 static co_status linear_plan_product(co_call *call)
 {
     const co_linear_attr *a = call->attr;
@@ -191,7 +199,7 @@ const co_kernel co_onednn_linear = {
     .reads = ONEDNN_READS,
     .self_size = sizeof(linear),
     .half = ONEDNN_HALF,
-    .supports = onednn_takes,
+    .supports = linear_supports,
     .plan = linear_plan,
     .plan_backward = linear_plan_backward,
     .bind = onednn_bind,

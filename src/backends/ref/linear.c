@@ -11,7 +11,8 @@
  */
 #include "backends/ref/ref.h"
 
-/* Sizes of a call: `n` samples, `in` features to `out` features. */
+/* Sizes of a call: `n` rows, which are samples or positions of samples, `in` features to `out`
+ * features. */
 typedef struct linear_size {
     int64_t n, in, out;
 } linear_size;
@@ -20,7 +21,8 @@ static linear_size linear_sizes(const co_call *call)
 {
     const co_shape *weight = &call->param[0].shape;
 
-    return (linear_size){call->in[0]->shape.dim[0], weight->dim[1], weight->dim[0]};
+    return (linear_size){co_shape_count(&call->in[0]->shape) / weight->dim[1], weight->dim[1],
+                         weight->dim[0]};
 }
 
 /* sum_i a[i * a_step] b[i * b_step] */

@@ -1,0 +1,87 @@
+/*
+ * layernorm.c - normalise each row, then scale and shift its elements (Ba et al.,
+ * arXiv:1607.06450).
+ */
+#include "ops/rules.h"
+
+static const co_key layernorm_keys[] = {
+    {.name = "eps",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_layernorm_attr, eps),
+     .fallback = "1e-5",
+     .min = 1e-12,
+     .max = 1,
+     .help = "added to the variance before the root"},
+    {.name = "bias",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(co_layernorm_attr, bias),
+     .fallback = "true",
+     .help = "add a trained constant to each element of a row"},
+    CO_KEYS_END,
+};
+
+static co_status layernorm_shape(co_shape *out, const co_shape *in, const void *attr)
+{
+    (void)attr;
+    CO_TRY(rules_need_rows(in));
+    *out = *in;
+    return CO_OK;
+}
+
+static int layernorm_params(co_param_spec *out, const co_shape *in, const void *attr)
+{
+    const co_layernorm_attr *a = attr;
+    const co_shape row = {1, {in->dim[in->ndim - 1]}};
+
+    out[0] = (co_param_spec){"weight", row, CO_INIT_ONE, 0, false};
+    out[1] = (co_param_spec){"bias", row, CO_INIT_ZERO, 0, false};
+    return a->bias ? 2 : 1;
+}
+
+/* As batchnorm. */
+static void layernorm_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
+                           const void *attr)
+{
+    const double n = (double)co_shape_count(in);
+
+    (void)out_shape, (void)attr;
+    *out = (co_op_work){5 * n, 4 * n, 3 * n};
+}
+
+/* Opset 13 has no LayerNormalization. */
+static void layernorm_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
+{
+    static const int64_t last[1] = {-1};
+    const co_layernorm_attr *a = attr;
+    const char *x = to->in[0], *eps = rules_onnx_number(to, ".eps", a->eps), *mean, *centred, *y;
+
+    (void)in, (void)out;
+    mean = to->node(to, "ReduceMean", "/mean", (const char *[]){x, NULL});
+    to->set_ints(to, "axes", last, 1);
+    centred = to->node(to, "Sub", "/centred", (const char *[]){x, mean, NULL});
+    y = to->node(to, "Mul", "/square", (const char *[]){centred, centred, NULL});
+    y = to->node(to, "ReduceMean", "/variance", (const char *[]){y, NULL});
+    to->set_ints(to, "axes", last, 1);
+    y = to->node(to, "Add", "/plus_eps", (const char *[]){y, eps, NULL});
+    y = to->node(to, "Sqrt", "/std", (const char *[]){y, NULL});
+    y = to->node(to, "Div", "/normalised", (const char *[]){centred, y, NULL});
+    y = to->node(to, "Mul", a->bias ? "/scaled" : "", (const char *[]){y, to->in[1], NULL});
+    if (a->bias)
+        to->node(to, "Add", "", (const char *[]){y, to->in[2], NULL});
+}
+
+const co_op co_op_layernorm = {
+    .name = "layernorm",
+    .summary = "normalise each row over its elements",
+    .keys = layernorm_keys,
+    .attr_size = sizeof(co_layernorm_attr),
+    .is_norm = true,
+    .n_in = 1,
+    .n_out = 1,
+    .saves = CO_SAVES_IN,
+    .grad_in = 1,
+    .shape = layernorm_shape,
+    .params = layernorm_params,
+    .work = layernorm_work,
+    .write_onnx = layernorm_onnx,
+};

@@ -1,0 +1,28 @@
+/* cases_sequence.c - layers for sequences of rows (N, T, F), and attention between the rows. */
+#include "cases.h"
+
+#define SEQUENCE(name, batch, t, f, net)                                                           \
+    {                                                                                              \
+        name, batch, {2, {t, f}}, net, false                                                       \
+    }
+
+const ops_case cases_sequence[] = {
+    SEQUENCE("linear of sequences", 3, 5, 13, "linear {out: 7}"),
+    SEQUENCE("linear of a sequence", 1, 70, 65, "linear {out: 33, bias: false}"),
+    SEQUENCE("linear of 1 position", 5, 1, 17, "linear {out: 3}"),
+    {"layernorm", 4, {1, {10}}, "layernorm", false},
+    {"layernorm of 3", 3, {1, {3}}, "layernorm {eps: 0.1}", false},
+    {"layernorm vector + 1", 2, {1, {17}}, "layernorm {bias: false}", false},
+    SEQUENCE("layernorm of sequences", 3, 5, 33, "layernorm"),
+    SEQUENCE("layernorm whole vectors", 2, 37, 64, "layernorm"),
+    SEQUENCE("attention", 2, 5, 12, "attention {heads: 2}"),
+    SEQUENCE("attention of 1 position", 2, 1, 6, "attention {heads: 1}"),
+    SEQUENCE("attention vector + 1", 1, 17, 51, "attention {heads: 1}"),
+    SEQUENCE("attention whole vectors", 2, 16, 96, "attention {heads: 2}"),
+    SEQUENCE("attention of many", 1, 70, 24, "attention {heads: 1}"),
+    SEQUENCE("attention both ways", 2, 9, 18, "attention {heads: 2, causal: false}"),
+    SEQUENCE("attention with shared keys", 2, 7, 40, "attention {heads: 6, kv_heads: 2}"),
+    SEQUENCE("attention block", 2, 6, 8,
+             "keep; layernorm; linear {out: 24}; attention {heads: 2}; linear {out: 8}; add"),
+    {0},
+};
