@@ -178,7 +178,8 @@ static const struct {
     {"layers:\n- conv2d: {out: 4, kernel: 3, groups: 3}\n",
      "net.yaml:2:3: layer conv2d0: groups must divide both the 2 input and the 4 output "
      "channels; 3 does not"},
-    {"layers:\n- linear: 5\n", "net.yaml:2:3: layer linear0: needs rows (N, F) but gets (N, 2, "
+    {"layers:\n- linear: 5\n", "net.yaml:2:3: layer linear0: needs rows (N, F) or sequences of "
+                               "rows (N, T, F) but gets (N, 2, "
                                "8, 8); put flatten in front of it"},
     {"layers:\n- flatten\n- maxpool: 2\n",
      "net.yaml:3:3: layer maxpool1: needs images (N, C, H, W) but gets (N, 128); put it before "
@@ -206,7 +207,8 @@ static const struct {
      "net.yaml:2:3: layer add1: cannot add (N, 3, 8, 8) and (N, 2, 8, 8): both sides need one "
      "shape"},
     {"layers:\n- relu\n- residual:\n    body:\n    - relu\n    - linear: 4\n",
-     "net.yaml:6:7: layer linear2: needs rows (N, F) but gets (N, 2, 8, 8); put flatten in "
+     "net.yaml:6:7: layer linear2: needs rows (N, F) or sequences of rows (N, T, F) but gets (N, "
+     "2, 8, 8); put flatten in "
      "front of it"},
     {"layers:\n- relu\n",
      "net.yaml:2:1: the network ends in images; end it with `flatten` and `linear: 10`"},
