@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 rules='
 core:
 metrics: core
-device: core
+device: kernels core
 tensor: device core
 graph: tensor device core
 ops: graph tensor core
@@ -34,7 +34,7 @@ train: control state step model profile launch telemetry checkpoint data strateg
 cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 
-find src include -name "*.[ch]" | sort | xargs awk -v rules="$rules" '
+find src include -name "*.[ch]" -o -name "*.cu" | sort | xargs awk -v rules="$rules" '
 BEGIN {
     n = split(rules, line, "\n")
     for (i = 1; i <= n; i++) {

@@ -8,7 +8,7 @@ status=0
 # A function's body reaches from a "{" to a "}" in the first column, as clang-format leaves it.
 # A level is an indent of 4; only lines that open a block count, as others may be deep because
 # they go on from the line before.
-find src include tests fuzz examples bench -name '*.[ch]' | sort | xargs awk '
+find src include tests fuzz examples bench -name '*.[ch]' -o -name '*.cu' | sort | xargs awk '
 function fault(line, text)
 {
     printf "%s:%d: %s\n", FILENAME, line, text

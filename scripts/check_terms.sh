@@ -28,7 +28,7 @@ size of an element: absolute value
 '
 
 # Phrases in which such a word is the right one.
-fine='at least|standard deviations?|(falls?|fell|steps?|lags?|lags? furthest) behind'
+fine='at least|stand-ins?|standard deviations?|(falls?|fell|steps?|lags?|lags? furthest) behind'
 
 # Places that keep it, and why: FILE: what is in the line: reason.
 allowed='
@@ -37,7 +37,7 @@ src/launch/rank_notes.c: "told": a word in files that a running run has written
 
 {
     find README.md CONTRIBUTING.md docs include -name "*.md" -o -name "*.1" -o -name "*.h"
-    find src -name "*.[ch]"
+    find src -name "*.[ch]" -o -name "*.cu"
 } | grep -vx docs/decisions.md | LC_ALL=C sort | xargs awk -v terms="$terms" -v fine="$fine" -v allowed="$allowed" '
 BEGIN {
     n = split(terms, line, "\n")

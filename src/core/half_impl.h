@@ -69,4 +69,30 @@ static inline uint16_t half_round_f16(float value)
     return (uint16_t)(sign | nearest);
 }
 
+/* Stochastic rounding, by 16 random bits. */
+
+/* The part that is cut off is a 16-bit integer: the sum carries with that probability. */
+static inline float half_random_bf16(float value, uint32_t random)
+{
+    const uint32_t bits = half_bits(value);
+    const uint32_t quiet = bits | 0x400000;
+
+    return half_value(((bits & 0x7fffffff) > 0x7f800000 ? quiet : bits + random) & 0xffff0000);
+}
+
+/* The same. Below 2^-14 in steps of 2^-24, with 16 bits of what is below them. */
+static inline float half_random_f16(float value, uint32_t random)
+{
+    const uint32_t bits = half_bits(value), sign = bits & 0x80000000, size = bits & 0x7fffffff;
+    const uint32_t normal = (size + (random >> 3)) & ~(uint32_t)0x1fff;
+    uint32_t whole;
+
+    if (size > 0x7f800000)
+        return half_value(bits | 0x400000);
+    if (size >= 0x38800000)
+        return half_value(sign | (normal >= 0x47800000 ? 0x7f800000 : normal));
+    whole = ((uint32_t)(half_value(size) * 0x1p40f) + random) >> 16;
+    return half_value(sign | half_bits((float)whole * 0x1p-24f));
+}
+
 #endif

@@ -1,36 +1,13 @@
 /*
- * rng.c - Philox4x32-10.
+ * rng.c - numbers of several kinds from Philox's blocks.
  */
 #include "core/rng.h"
 
 #include <math.h>
 
-static void rng_philox(uint32_t out[4], const uint32_t counter[4], uint32_t k0, uint32_t k1)
-{
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-
-    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
-        uint64_t a = CO_RNG_FACTOR_0 * c0, b = CO_RNG_FACTOR_1 * c2;
-
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
-        k0 += CO_RNG_WEYL_0;
-        k1 += CO_RNG_WEYL_1;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
 void co_rng_block(uint32_t out[4], const co_rng *rng, uint32_t block)
 {
-    const uint32_t counter[4] = {block, rng->item, (uint32_t)rng->step, rng->stream};
-    const uint64_t key = co_rng_key(rng);
-
-    rng_philox(out, counter, (uint32_t)key, (uint32_t)(key >> 32));
+    co_rng_philox(out, rng, block);
 }
 
 uint32_t co_rng_word(const co_rng *rng, uint64_t i)

@@ -32,6 +32,29 @@ static inline uint64_t co_rng_key(const co_rng *rng)
 #define CO_RNG_WEYL_0   0x9E3779B9u
 #define CO_RNG_WEYL_1   0xBB67AE85u
 
+/* One block: co_rng_block, for loops of any device. */
+static inline void co_rng_philox(uint32_t out[4], const co_rng *rng, uint32_t block)
+{
+    const uint64_t key = co_rng_key(rng);
+    uint32_t c0 = block, c1 = rng->item, c2 = (uint32_t)rng->step, c3 = rng->stream;
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
+        const uint64_t a = CO_RNG_FACTOR_0 * c0, b = CO_RNG_FACTOR_1 * c2;
+
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += CO_RNG_WEYL_0;
+        k1 += CO_RNG_WEYL_1;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
 /* Word `i` of this position (word i%4 of block i/4). */
 uint32_t co_rng_word(const co_rng *rng, uint64_t i);
 /* Uniform in [0, 1) with 24 bits, from a word. */

@@ -17,10 +17,9 @@
 
 #include "device/cuda/cuda.h"
 #include "device/laws.h"
+#include "standin/open_gpu.h"
 #include "standin/standin.h"
 #include "waits.h"
-
-static bool standin;
 
 static void has(const char *part)
 {
@@ -34,21 +33,6 @@ static void need_standin(void)
         return;
     printf("skipped: it changes the stand-in's driver\n");
     skip();
-}
-
-/* NULL: skipped. */
-static co_device *open_gpu(void)
-{
-    co_device *device = NULL;
-    const co_status st = co_cuda_open(&device, 0);
-
-    if (st == CO_E_UNSUPPORTED && !standin) {
-        printf("skipped: %s\n", co_error_message());
-        skip();
-    }
-    if (st != CO_OK)
-        fail_msg("%s", co_error_message());
-    return device;
 }
 
 /* The first one: nothing has opened the driver yet. */
@@ -191,6 +175,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_failed_work_fails_every_fence),
     };
 
-    standin = argc > 1 && strcmp(argv[1], "standin") == 0;
+    open_gpu_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,22 @@
     X(cuGraphInstantiateWithFlags)                                                                 \
     X(cuGraphDestroy)                                                                              \
     X(cuGraphLaunch)                                                                               \
-    X(cuGraphExecDestroy)
+    X(cuGraphExecDestroy)                                                                          \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleUnload)                                                                              \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuLaunchKernel)
 
-#define CUDA_COMPILER_FUNCTIONS(X) X(nvrtcVersion)
+#define CUDA_COMPILER_FUNCTIONS(X)                                                                 \
+    X(nvrtcVersion)                                                                                \
+    X(nvrtcGetErrorString)                                                                         \
+    X(nvrtcCreateProgram)                                                                          \
+    X(nvrtcDestroyProgram)                                                                         \
+    X(nvrtcCompileProgram)                                                                         \
+    X(nvrtcGetProgramLogSize)                                                                      \
+    X(nvrtcGetProgramLog)                                                                          \
+    X(nvrtcGetCUBINSize)                                                                           \
+    X(nvrtcGetCUBIN)
 
 #define CUDA_MEMBER(name) __typeof__(name) *name;
 

@@ -110,6 +110,7 @@ static const co_device_ops device_ops = {
     .capture = cuda_capture_create,
     .replay = cuda_replay,
     .capture_destroy = cuda_capture_destroy,
+    .vector = &cuda_vector,
 };
 
 /* ---- the device ---- */
@@ -127,9 +128,9 @@ static co_status device_start(cuda_device *device)
         return cuda_fail(result, "GPU %d (%s) cannot be used", device->index, device->gpu.name);
     CO_TRY(cuda_enter(device));
     result = cu->cuStreamCreate(&device->zeroes, CU_STREAM_NON_BLOCKING);
-    return result == CUDA_SUCCESS
-               ? CO_OK
-               : cuda_fail(result, "GPU %d (%s) gives no stream", device->index, device->gpu.name);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "GPU %d (%s) gives no stream", device->index, device->gpu.name);
+    return cuda_load_kernels(device);
 }
 
 co_status co_cuda_open(co_device **out, int index)
@@ -164,8 +165,11 @@ void co_cuda_close(co_device *base)
 
     if (!device)
         return;
-    if (device->context && cuda_enter(device) == CO_OK && device->zeroes)
-        (void)device->cu->cuStreamDestroy(device->zeroes);
+    if (device->context && cuda_enter(device) == CO_OK) {
+        cuda_unload_kernels(device);
+        if (device->zeroes)
+            (void)device->cu->cuStreamDestroy(device->zeroes);
+    }
     if (device->context)
         (void)device->cu->cuDevicePrimaryCtxRelease(device->handle);
     pthread_mutex_destroy(&device->lock);

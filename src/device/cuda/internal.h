@@ -9,14 +9,48 @@
 
 #define CUDA_WHY 512
 
+/* Each kernel, and the file that has it. */
+#define CUDA_KERNELS(X)                                                                            \
+    X(vector, vector_swap)                                                                         \
+    X(vector, vector_copy_if)                                                                      \
+    X(vector, vector_add)                                                                          \
+    X(vector, vector_scale)                                                                        \
+    X(vector, vector_divide)                                                                       \
+    X(vector, vector_axpby)                                                                        \
+    X(vector, vector_add_difference)                                                               \
+    X(vector, vector_average)                                                                      \
+    X(vector, vector_drop_nonfinite)                                                               \
+    X(vector, vector_max_abs)                                                                      \
+    X(vector, vector_sum_squares)                                                                  \
+    X(vector, vector_round_nearest)                                                                \
+    X(vector, vector_round_stochastic)                                                             \
+    X(vector, vector_narrow)                                                                       \
+    X(vector, vector_widen_sum)                                                                    \
+    X(vector, vector_top_k)                                                                        \
+    X(vector, vector_gather)                                                                       \
+    X(vector, vector_scatter)                                                                      \
+    X(vector, vector_scatter_add)                                                                  \
+    X(vector, vector_step)                                                                         \
+    X(matrix, matrix_times)                                                                        \
+    X(matrix, matrix_transposed_times)                                                             \
+    X(matrix, matrix_add_outer)                                                                    \
+    X(matrix, matrix_orthonormalize)
+
+#define CUDA_KERNEL_NUMBER(file, name) CUDA_##name,
+typedef enum cuda_kernel { CUDA_KERNELS(CUDA_KERNEL_NUMBER) CUDA_KERNEL_COUNT } cuda_kernel;
+
+#define CUDA_MODULES 2 /* files of kernels */
+
 typedef struct cuda_device {
     co_device base;
     const cuda_driver *cu;
     int version, index;
     co_cuda_gpu gpu;
     CUdevice handle;
-    CUcontext context; /* the process's one on this GPU */
-    CUstream zeroes;   /* new memory is zeroed on it; NULL: not there yet */
+    CUcontext context;             /* the process's one on this GPU */
+    CUstream zeroes;               /* new memory is zeroed on it; NULL: not there yet */
+    CUmodule module[CUDA_MODULES]; /* NULL: not loaded */
+    CUfunction kernel[CUDA_KERNEL_COUNT];
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
 } cuda_device;
@@ -44,6 +78,17 @@ co_status cuda_enter(const cuda_device *device);
 /* The message of the thread's last failure, for who cannot return it: the capture under way fails
    by it, or all fences of the device. */
 void cuda_keep_failure(cuda_queue *queue);
+
+/* Compiles the kernels, or finds them compiled, and loads them. The GPU is the thread's. */
+co_status cuda_load_kernels(cuda_device *device);
+void cuda_unload_kernels(cuda_device *device);
+/* `args` is the struct that the kernel takes, which is copied. For a kernel over `n` elements; 0:
+   nothing. What fails is kept. */
+void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args);
+/* The same for one block that sees all of them. */
+void cuda_launch_block(co_queue *queue, cuda_kernel kernel, const void *args);
+
+extern const struct co_vector_ops cuda_vector;
 
 /* co_device_ops, queue.c */
 co_status cuda_queue_create(co_queue **out, co_device *device);

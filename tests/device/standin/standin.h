@@ -22,6 +22,9 @@
 co_device *standin_device(void);
 CUresult standin_result(co_status st);
 
+/* What nvrtc.c compiles everything to. */
+#define STANDIN_CODE "kernels of the stand-in"
+
 /* For tests, by dlsym: all pending and future work is dropped, and fails. */
 #define STANDIN_BREAK "standin_break"
 typedef void standin_break_fn(void);

@@ -1,0 +1,93 @@
+/* launch.c - the kernels of a GPU: loaded with the device, and launched on its streams. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/cuda/compile.h"
+#include "device/cuda/internal.h"
+#include "kernels/cuda/vector.h"
+
+/* Enough to fill any GPU; threads take several elements where there are more. */
+#define LAUNCH_MAX_BLOCKS 2048
+
+static const char *const launch_files[CUDA_MODULES] = {"vector", "matrix"};
+
+#define LAUNCH_NAME(file, name) {#file, #name},
+static const struct {
+    const char *file, *name;
+} launch_kernels[] = {CUDA_KERNELS(LAUNCH_NAME)};
+
+static co_status launch_load(cuda_device *device, const cuda_compiler *rtc, int file)
+{
+    const int arch = device->gpu.major * 10 + device->gpu.minor;
+    CUmodule *module = &device->module[file];
+    char path[64], *code = NULL;
+    CUresult result;
+    size_t size = 0;
+
+    snprintf(path, sizeof(path), "kernels/cuda/%s.cu", launch_files[file]);
+    CO_TRY(cuda_compile_once(&code, &size, rtc, path, arch));
+    result = device->cu->cuModuleLoadData(module, code);
+    co_free(code);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "the kernels of %s on GPU %d (%s)", path, device->index,
+                         device->gpu.name);
+    for (int k = 0; k < CUDA_KERNEL_COUNT; k++) {
+        if (strcmp(launch_kernels[k].file, launch_files[file]) != 0)
+            continue;
+        result =
+            device->cu->cuModuleGetFunction(&device->kernel[k], *module, launch_kernels[k].name);
+        if (result != CUDA_SUCCESS)
+            return cuda_fail(result, "the kernel %s", launch_kernels[k].name);
+    }
+    return CO_OK;
+}
+
+co_status cuda_load_kernels(cuda_device *device)
+{
+    const cuda_compiler *rtc = NULL;
+
+    CO_TRY(cuda_open_compiler(&rtc, device->version));
+    for (int file = 0; file < CUDA_MODULES; file++)
+        CO_TRY(launch_load(device, rtc, file));
+    return CO_OK;
+}
+
+void cuda_unload_kernels(cuda_device *device)
+{
+    for (int file = 0; file < CUDA_MODULES; file++)
+        if (device->module[file])
+            (void)device->cu->cuModuleUnload(device->module[file]);
+}
+
+static void launch(co_queue *base, cuda_kernel kernel, unsigned blocks, const void *args)
+{
+    const cuda_device *device = (const cuda_device *)base->device;
+    cuda_queue *queue = (cuda_queue *)base;
+    void *parameters[] = {(void *)(uintptr_t)args};
+    co_status st = cuda_enter(device);
+    CUresult result;
+
+    if (st == CO_OK) {
+        result = device->cu->cuLaunchKernel(device->kernel[kernel], blocks, 1, 1, CUDA_BLOCK, 1, 1,
+                                            0, queue->stream, parameters, NULL);
+        if (result != CUDA_SUCCESS)
+            st = cuda_fail(result, "the kernel %s", launch_kernels[kernel].name);
+    }
+    if (st != CO_OK)
+        cuda_keep_failure(queue);
+}
+
+void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args)
+{
+    const size_t blocks = (n + CUDA_BLOCK - 1) / CUDA_BLOCK;
+
+    if (n > 0)
+        launch(queue, kernel, (unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS),
+               args);
+}
+
+void cuda_launch_block(co_queue *queue, cuda_kernel kernel, const void *args)
+{
+    launch(queue, kernel, 1, args);
+}

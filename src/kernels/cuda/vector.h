@@ -1,0 +1,64 @@
+/* vector.h - what the kernels of vector.cu are given: who launches them includes it, too. */
+#ifndef CO_KERNELS_CUDA_VECTOR_H
+#define CO_KERNELS_CUDA_VECTOR_H
+
+#include <cohort/ext/rng.h>
+#include <cohort/ext/step.h>
+
+/* Threads of a block where a kernel has phases; its SHARED arrays are made for them. */
+#define CUDA_BLOCK 256
+
+/* By kernels of whole arrays; not all of it is used by each. */
+typedef struct cuda_arrays {
+    float *out, *other; /* (n) */
+    const float *x, *y; /* (n) */
+    const int32_t *flag;
+    const double *part;
+    double scale;
+    float a, b;
+    size_t n;
+} cuda_arrays;
+
+typedef struct cuda_squares {
+    double *out;
+    const float *x;           /* (n) */
+    const co_grad_rule *rule; /* NULL: none */
+    size_t n;
+} cuda_squares;
+
+typedef struct cuda_halves {
+    float *out;           /* (n) */
+    const float *x;       /* (n) */
+    uint16_t *narrow;     /* (n) */
+    const uint16_t *half; /* `terms` of (n), `stride` apart */
+    float *kept;          /* (n); NULL: what is lost is lost */
+    const uint64_t *step; /* of rng; NULL: its own */
+    size_t n, stride;
+    uint64_t first;
+    co_rng rng;
+    int terms;
+    bool f16; /* else BF16 */
+    bool more;
+} cuda_halves;
+
+typedef struct cuda_selection {
+    uint32_t *index; /* (k) */
+    const float *x;  /* (n), or (k) for what is scattered; NULL: zeros */
+    float *out;      /* (k) for what is gathered, or the array */
+    size_t n, k;
+} cuda_selection;
+
+/* M (rows, cols), P (rank, rows), Q (rank, cols) */
+typedef struct cuda_matrix {
+    float *m, *p, *q;
+    size_t rows, cols, rank;
+    float sign;
+} cuda_matrix;
+
+typedef struct cuda_stage {
+    co_step_values *values;
+    co_step_stage stage;
+    co_loss_scale_rules rules;
+} cuda_stage;
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * test_device_cuda_kernels.c - every kernel of src/kernels/cuda compiles for every kind of GPU, and
+ * compiled ones are kept. Needs NVRTC, and no GPU.
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "device/cuda/compile.h"
+#include "folder.h"
+
+/* NULL: skipped. */
+static const cuda_compiler *open_compiler(void)
+{
+    const cuda_compiler *rtc = NULL;
+
+    if (cuda_open_compiler(&rtc, 13000) != CO_OK) {
+        printf("skipped: %s\n", co_error_message());
+        skip();
+    }
+    return rtc;
+}
+
+static bool is_kernels(const char *name)
+{
+    const char *end = strrchr(name, '.');
+
+    return end && strcmp(end, ".cu") == 0;
+}
+
+static void kernels_compile_for_every_architecture(void **state)
+{
+    static const int arch[] = {75, 80, 90, 100, 120};
+    const cuda_compiler *rtc = open_compiler();
+    int n = 0;
+
+    (void)state;
+    for (const cuda_source *s = cuda_sources; s->name; s++)
+        for (size_t a = 0; a < sizeof(arch) / sizeof(arch[0]) && is_kernels(s->name); a++, n++) {
+            char *code = NULL;
+            size_t size = 0;
+
+            if (cuda_compile(&code, &size, rtc, s->name, arch[a]) != CO_OK)
+                fail_msg("%s", co_error_message());
+            assert_memory_equal(code, "\177ELF", 4);
+            co_free(code);
+        }
+    assert_true(n >= 10);
+}
+
+static void kernels_for_unknown_architecture_are_refused(void **state)
+{
+    const cuda_compiler *rtc = open_compiler();
+    char *code = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(cuda_compile(&code, &size, rtc, "kernels/cuda/vector.cu", 999), CO_E_FAILED);
+    assert_non_null(strstr(co_error_message(), "sm_999"));
+    assert_null(code);
+}
+
+/* The one file of the cache's folder. */
+static void find_cached(char *path, size_t size)
+{
+    const struct dirent *entry;
+    char folder_name[1000];
+    struct stat st;
+    DIR *dir;
+    int n = 0;
+
+    snprintf(folder_name, sizeof(folder_name), "%s/cohort", folder);
+    assert_int_equal(stat(folder_name, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    dir = opendir(folder_name);
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        if (*entry->d_name != '.') {
+            snprintf(path, size, "%s/%s", folder_name, entry->d_name);
+            n++;
+        }
+    closedir(dir);
+    assert_int_equal(n, 1);
+}
+
+static void change_byte(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+b");
+    int byte;
+
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_END), 0);
+    byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_END), 0);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+static void check_same(const char *want, size_t wanted, const cuda_compiler *rtc)
+{
+    char *code = NULL;
+    size_t size = 0;
+
+    assert_int_equal(cuda_compile_once(&code, &size, rtc, "kernels/cuda/matrix.cu", 90), CO_OK);
+    assert_int_equal(size, wanted);
+    assert_memory_equal(code, want, size);
+    co_free(code);
+}
+
+static void kernels_cached_are_read_and_damaged_ones_compiled_again(void **state)
+{
+    const cuda_compiler *rtc = open_compiler();
+    struct stat first, second;
+    char path[1400], *code = NULL;
+    size_t size = 0;
+
+    (void)state;
+    setenv("XDG_CACHE_HOME", folder, 1);
+    assert_int_equal(cuda_compile_once(&code, &size, rtc, "kernels/cuda/matrix.cu", 90), CO_OK);
+    find_cached(path, sizeof(path));
+    assert_int_equal(stat(path, &first), 0);
+    check_same(code, size, rtc);
+    assert_int_equal(stat(path, &second), 0);
+    assert_int_equal(first.st_ino, second.st_ino); /* read, not written anew */
+    change_byte(path, -20);
+    check_same(code, size, rtc);
+    check_same(code, size, rtc);
+    find_cached(path, sizeof(path));
+    chmod(folder_path("cohort"), 0777); /* others could put code there */
+    change_byte(path, -20);
+    check_same(code, size, rtc);
+    co_free(code);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_compile_for_every_architecture),
+        cmocka_unit_test(kernels_for_unknown_architecture_are_refused),
+        cmocka_unit_test_setup_teardown(kernels_cached_are_read_and_damaged_ones_compiled_again,
+                                        folder_make, folder_remove),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
