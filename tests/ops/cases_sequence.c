@@ -9,6 +9,7 @@
 const ops_case cases_sequence[] = {
     SEQUENCE("linear of sequences", 3, 5, 13, "linear {out: 7}"),
     SEQUENCE("linear of a sequence", 1, 70, 65, "linear {out: 33, bias: false}"),
+    SEQUENCE("linear of many sequences", 33, 3, 48, "linear {out: 35}"),
     SEQUENCE("linear of 1 position", 5, 1, 17, "linear {out: 3}"),
     {"layernorm", 4, {1, {10}}, "layernorm", false},
     {"layernorm of 3", 3, {1, {3}}, "layernorm {eps: 0.1}", false},

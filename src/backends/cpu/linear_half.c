@@ -1,21 +1,23 @@
 /*
  * linear_half.c - linear layers in bf16 by the loops of kernels/direct_conv: a 1x1 convolution of
- * one image, whose pixels are the samples. Rows of samples are that image with its channels last,
- * which is brought into blocks of channels; results come back the same way.
+ * one image, whose pixels are the rows. Rows are that image with its channels last, which is
+ * brought into blocks of channels; results come back the same way.
  */
 #include "backends/cpu/linear_half.h"
 #include "core/isa.h"
 
-/* With fewer samples packing the weight takes longer than the products save. */
-#define LINEAR_HALF_SAMPLES  32
+/* With fewer rows packing the weight takes longer than the products save. */
+#define LINEAR_HALF_ROWS     32
 #define LINEAR_HALF_CHANNELS 16
 #define LINEAR_HALF_OUTPUTS  32
 
-/* (samples, channels) as (1, channels, 1, samples), in the same memory. */
+/* Rows (..., channels) as (1, channels, 1, rows), in the same memory. */
 static void linear_half_view(co_tensor *out, const co_tensor *rows)
 {
+    const int64_t channels = rows->shape.dim[rows->shape.ndim - 1];
+
     *out = *rows;
-    out->shape = (co_shape){4, {1, rows->shape.dim[1], 1, rows->shape.dim[0]}};
+    out->shape = (co_shape){4, {1, channels, 1, co_shape_count(&rows->shape) / channels}};
     out->layout = (co_layout){.format = CO_FORMAT_CHANNELS_LAST};
 }
 
@@ -24,7 +26,7 @@ co_status linear_half_plan_with(co_call *call, const direct_conv_loops *loops)
     linear_half *self = call->self;
     size_t used;
 
-    self->attr = (co_conv2d_attr){.out = call->out[0]->shape.dim[1],
+    self->attr = (co_conv2d_attr){.out = call->param[0].shape.dim[0],
                                   .k = {1, 1},
                                   .s = {1, 1},
                                   .d = {1, 1},
@@ -106,14 +108,15 @@ void linear_half_fini(co_call *call)
 
 static bool linear_half_supports(const co_call *call, const char **why)
 {
-    const int64_t *in = call->in[0]->shape.dim;
+    const int64_t *weight = call->param[0].shape.dim;
+    const int64_t rows = co_shape_count(&call->in[0]->shape) / weight[1];
 
     *why = "its tensors are not bf16";
     if (call->in[0]->dtype != CO_BF16 || call->out[0]->dtype != CO_BF16)
         return false;
-    *why = "its samples are few, or its rows short";
-    if (in[0] < LINEAR_HALF_SAMPLES || in[1] < LINEAR_HALF_CHANNELS ||
-        call->out[0]->shape.dim[1] < LINEAR_HALF_OUTPUTS)
+    *why = "its rows are few or short";
+    if (rows < LINEAR_HALF_ROWS || weight[1] < LINEAR_HALF_CHANNELS ||
+        weight[0] < LINEAR_HALF_OUTPUTS)
         return false;
     return cpu_takes(call, why);
 }
