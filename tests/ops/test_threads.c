@@ -14,6 +14,7 @@
 
 #include "cases.h"
 #include "core/isa.h"
+#include "tiles_plain.h"
 
 #define MOST_THREADS 4
 
@@ -23,10 +24,11 @@ static void compare(const float *got, const float *want, size_t n, const char *w
         fail_msg("%s: other bits with %d threads than with one", what, threads);
 }
 
-static void check(const ops_case *c)
+static void check_on(const ops_case *c, const co_backend *const *backends, co_dtype low)
 {
     harness *h = cases_create(c);
-    harness_mode mode = {.backends = co_backends_find("cpu"), .training = true, .threads = 1};
+    harness_mode mode = {
+        .backends = backends, .training = true, .threads = 1, .precision = {.low = low}};
     harness_result want;
 
     assert_int_equal(harness_measure(&want, h, &mode, true), CO_OK);
@@ -42,6 +44,11 @@ static void check(const ops_case *c)
     }
     harness_result_free(&want);
     harness_destroy(h);
+}
+
+static void check(const ops_case *c)
+{
+    check_on(c, co_backends_find("cpu"), CO_F32);
 }
 
 static void skip_below(co_isa level)
@@ -117,6 +124,17 @@ static void direct_convolution_of_any_threads_same_bits(void **state)
     }
 }
 
+static void tiles_of_any_threads_same_bits(void **state)
+{
+    static const char *const net =
+        "conv2d {out: 96, kernel: 1}; batchnorm; relu; conv2d {out: 64, kernel: 3, stride: 2};"
+        "flatten; linear {out: 48}";
+    const ops_case c = {net, 9, {3, {32, 9, 9}}, net, true};
+
+    (void)state;
+    check_on(&c, tiles_backends, CO_BF16);
+}
+
 static void convolutions_before_pooling_of_any_threads_same_bits(void **state)
 {
     static const ops_case c = {
@@ -168,6 +186,7 @@ int main(void)
         cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),
         cmocka_unit_test(linear_layer_of_any_threads_same_bits),
         cmocka_unit_test(direct_convolution_of_any_threads_same_bits),
+        cmocka_unit_test(tiles_of_any_threads_same_bits),
         cmocka_unit_test(convolutions_before_pooling_of_any_threads_same_bits),
         cmocka_unit_test(convolutions_alone_of_any_threads_same_bits),
         cmocka_unit_test(winograd_of_samples_as_lanes_of_any_threads_same_bits),
