@@ -15,7 +15,7 @@ ops: graph tensor core
 kernels: core
 backends: kernels ops graph tensor core
 models: ops graph tensor core
-optim: tensor device core
+optim: kernels tensor device core
 comm: device core
 launch: comm core
 strategy: comm tensor device core

@@ -8,25 +8,20 @@
  *   u = rho u + (1 - rho) s^2
  *   p = p - lr s
  */
-#include <math.h>
-
+#include "kernels/update/update.h"
 #include "optim/optim.h"
-
-typedef struct adadelta {
-    double rho, eps;
-} adadelta;
 
 static const co_key adadelta_keys[] = {
     {.name = "rho",
      .type = CO_KEY_REAL,
-     .offset = offsetof(adadelta, rho),
+     .offset = offsetof(co_adadelta, rho),
      .fallback = "0.9",
      .min = 0,
      .max = 1,
      .help = "share of the mean squares of gradients and of steps that is kept"},
     {.name = "eps",
      .type = CO_KEY_REAL,
-     .offset = offsetof(adadelta, eps),
+     .offset = offsetof(co_adadelta, eps),
      .fallback = "1e-6",
      .min = 1e-30,
      .max = 1e6,
@@ -42,38 +37,17 @@ static int adadelta_count_states(const void *self)
     return 2;
 }
 
-typedef struct adadelta_rates {
-    float lr, decay, rho, rest, eps;
-    co_grad_rule rule;
-} adadelta_rates;
-
 static void adadelta_move(float *restrict p, const float *restrict g, float *restrict v,
-                          float *restrict u, size_t n, const adadelta_rates *rates)
+                          float *restrict u, size_t n, co_adadelta_rates rates)
 {
-    const adadelta_rates r = *rates;
-
-    for (size_t i = 0; i < n; i++) {
-        const float d = co_grad_use(g[i], r.rule) + r.decay * p[i];
-        float s;
-
-        v[i] = r.rho * v[i] + r.rest * (d * d);
-        s = sqrtf(u[i] + r.eps) / sqrtf(v[i] + r.eps) * d;
-        u[i] = r.rho * u[i] + r.rest * (s * s);
-        p[i] -= r.lr * s;
-    }
+    for (size_t i = 0; i < n; i++)
+        co_adadelta_move(p + i, v + i, u + i, g[i], &rates);
 }
 
 static void adadelta_update(const void *self, const co_update *u)
 {
-    const adadelta *a = self;
-    const adadelta_rates rates = {.lr = (float)u->values->given.lr,
-                                  .decay = (float)u->decay,
-                                  .rho = (float)a->rho,
-                                  .rest = (float)(1 - a->rho),
-                                  .eps = (float)a->eps,
-                                  .rule = u->values->rule};
-
-    adadelta_move(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
+    adadelta_move(u->param, u->grad, u->state[0], u->state[1], u->n,
+                  co_adadelta_rates_of(self, u->values, u->decay));
 }
 
 const co_optimizer_ops co_optimizer_adadelta = {
@@ -81,7 +55,7 @@ const co_optimizer_ops co_optimizer_adadelta = {
     .summary = "Adadelta: steps sized by those made so far; weight decay as a part of the gradient",
     .keys = adadelta_keys,
     .default_lr = 1,
-    .self_size = sizeof(adadelta),
+    .self_size = sizeof(co_adadelta),
     .states = adadelta_count_states,
     .state_names = adadelta_states,
     .update = adadelta_update,

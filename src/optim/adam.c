@@ -11,7 +11,7 @@ static co_status adam_check(const void *self)
 
 static void adam_update(const void *self, const co_update *u)
 {
-    co_moments_update(self, u, 1, u->decay);
+    co_moments_update(self, u, false);
 }
 
 const co_optimizer_ops co_optimizer_adam = {
@@ -19,7 +19,7 @@ const co_optimizer_ops co_optimizer_adam = {
     .summary = "Adam: each weight at its own rate; weight decay as a part of the gradient",
     .keys = co_moments_keys,
     .default_lr = 0.001,
-    .self_size = sizeof(moments),
+    .self_size = sizeof(co_moments),
     .check = adam_check,
     .states = co_moments_count_states,
     .state_names = co_moments_states,

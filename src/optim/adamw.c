@@ -12,7 +12,7 @@ static co_status adamw_check(const void *self)
 
 static void adamw_update(const void *self, const co_update *u)
 {
-    co_moments_update(self, u, 1 - u->values->given.lr * u->decay, 0);
+    co_moments_update(self, u, true);
 }
 
 const co_optimizer_ops co_optimizer_adamw = {
@@ -21,7 +21,7 @@ const co_optimizer_ops co_optimizer_adamw = {
     .keys = co_moments_keys,
     .default_lr = 0.001,
     .default_decay = 0.01,
-    .self_size = sizeof(moments),
+    .self_size = sizeof(co_moments),
     .check = adamw_check,
     .states = co_moments_count_states,
     .state_names = co_moments_states,

@@ -16,7 +16,7 @@
 #include "tensor/vector.h"
 
 typedef struct lamb {
-    moments moments; /* first: co_moments_count_states */
+    co_moments moments; /* first: co_moments_count_states */
     bool exclude;
 } lamb;
 

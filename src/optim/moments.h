@@ -12,10 +12,7 @@
 
 #include <cohort/ext/optim.h>
 
-typedef struct moments {
-    co_reals betas; /* two, below 1 */
-    double eps;
-} moments;
+#include "kernels/update/update.h"
 
 #define MOMENTS_BETAS_HELP "shares of the mean gradient and of its mean square that are kept"
 /* 0 would divide 0 by 0 where a gradient has always been 0. */
@@ -25,10 +22,10 @@ typedef struct moments {
 extern const co_key co_moments_keys[];
 extern const char *const co_moments_states[];
 
-co_status co_moments_check(const moments *m, const char *name);
+co_status co_moments_check(const co_moments *m, const char *name);
 int co_moments_count_states(const void *self);
 
-/* One update of `u`: first the weight times `keep`, then `decay` times it in its gradient. */
-void co_moments_update(const moments *m, const co_update *u, double keep, double decay);
+/* One update of `u`. `beside`: its weight decays beside the gradient. */
+void co_moments_update(const co_moments *m, const co_update *u, bool beside);
 
 #endif

@@ -7,36 +7,32 @@
  *
  * So the rate scales the whole velocity (Sutskever et al., ICML 2013, scale the gradient alone).
  */
+#include "kernels/update/update.h"
 #include "optim/optim.h"
-
-typedef struct sgd {
-    double momentum, dampening;
-    bool nesterov, dampen_first;
-} sgd;
 
 static const co_key sgd_keys[] = {
     {.name = "momentum",
      .type = CO_KEY_REAL,
-     .offset = offsetof(sgd, momentum),
+     .offset = offsetof(co_sgd, momentum),
      .fallback = "0",
      .min = 0,
      .max = 1,
      .help = "share of the velocity that is kept from update to update"},
     {.name = "dampening",
      .type = CO_KEY_REAL,
-     .offset = offsetof(sgd, dampening),
+     .offset = offsetof(co_sgd, dampening),
      .fallback = "0",
      .min = 0,
      .max = 1,
      .help = "fraction of each gradient, except the first, that does not enter the velocity"},
     {.name = "dampen_first",
      .type = CO_KEY_BOOL,
-     .offset = offsetof(sgd, dampen_first),
+     .offset = offsetof(co_sgd, dampen_first),
      .fallback = "false",
      .help = "dampen the first gradient too, as needle does; PyTorch takes it whole"},
     {.name = "nesterov",
      .type = CO_KEY_BOOL,
-     .offset = offsetof(sgd, nesterov),
+     .offset = offsetof(co_sgd, nesterov),
      .fallback = "false",
      .help = "look ahead along the velocity; needs momentum, and no dampening"},
     CO_KEYS_END,
@@ -46,7 +42,7 @@ static const char *const sgd_states[] = {"momentum_buffer", NULL};
 
 static co_status sgd_check(const void *self)
 {
-    const sgd *s = self;
+    const co_sgd *s = self;
 
     if (s->nesterov && (s->momentum <= 0 || s->dampening > 0))
         return co_fail(CO_E_USAGE, "optimizer sgd: nesterov needs momentum above 0 and no "
@@ -56,51 +52,31 @@ static co_status sgd_check(const void *self)
 
 static int sgd_count_states(const void *self)
 {
-    return ((const sgd *)self)->momentum > 0;
+    return ((const co_sgd *)self)->momentum > 0;
 }
 
-static void sgd_move(float *restrict p, const float *restrict g, size_t n, float lr, float decay,
-                     co_grad_rule rule)
+static void sgd_move(float *restrict p, const float *restrict g, size_t n, co_sgd_rates rates)
 {
     for (size_t i = 0; i < n; i++)
-        p[i] -= lr * (co_grad_use(g[i], rule) + decay * p[i]);
+        co_sgd_move(p + i, g[i], &rates);
 }
 
-/* How a gradient enters the velocity, and the velocity the weight. */
-typedef struct sgd_rates {
-    float lr, decay, momentum, keep;
-    bool nesterov;
-    co_grad_rule rule;
-} sgd_rates;
-
 static void sgd_move_with_velocity(float *restrict p, const float *restrict g, float *restrict v,
-                                   size_t n, const sgd_rates *rates)
+                                   size_t n, co_sgd_rates rates)
 {
-    const sgd_rates r = *rates;
-
-    for (size_t i = 0; i < n; i++) {
-        const float d = co_grad_use(g[i], r.rule) + r.decay * p[i];
-
-        v[i] = r.momentum * v[i] + r.keep * d;
-        p[i] -= r.lr * (r.nesterov ? d + r.momentum * v[i] : v[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        co_sgd_move_with_velocity(p + i, v + i, g[i], &rates);
 }
 
 static void sgd_update(const void *self, const co_update *u)
 {
-    const sgd *s = self;
-    const bool whole = u->values->update == 1 && !s->dampen_first;
-    const sgd_rates rates = {.lr = (float)u->values->given.lr,
-                             .decay = (float)u->decay,
-                             .momentum = (float)s->momentum,
-                             .keep = whole ? 1.0f : (float)(1 - s->dampening),
-                             .nesterov = s->nesterov,
-                             .rule = u->values->rule};
+    const co_sgd *s = self;
+    const co_sgd_rates rates = co_sgd_rates_of(s, u->values, u->decay);
 
     if (s->momentum > 0)
-        sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, &rates);
+        sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, rates);
     else
-        sgd_move(u->param, u->grad, u->n, rates.lr, rates.decay, rates.rule);
+        sgd_move(u->param, u->grad, u->n, rates);
 }
 
 const co_optimizer_ops co_optimizer_sgd = {
@@ -108,7 +84,7 @@ const co_optimizer_ops co_optimizer_sgd = {
     .summary = "stochastic gradient descent, with momentum and Nesterov's look-ahead",
     .keys = sgd_keys,
     .default_lr = 0.01,
-    .self_size = sizeof(sgd),
+    .self_size = sizeof(co_sgd),
     .check = sgd_check,
     .states = sgd_count_states,
     .state_names = sgd_states,

@@ -2,23 +2,15 @@
    bits. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "core/mem.h"
-#include "core/rng.h"
 #include "device/mock.h"
-#include "optim/optim.h"
-#include "tensor/values.h"
+#include "device/optim_laws.h"
 
-#define N     600
-#define STEPS 12
-
-static const co_segment segments[] = {{.begin = 0, .n = 300, .kind = CO_PARAM_WEIGHT},
-                                      {.begin = 304, .n = 60, .kind = CO_PARAM_BIAS},
-                                      {.begin = 368, .n = 200, .kind = CO_PARAM_NORM}};
+#define N 600
 
 static co_device *open_device(void)
 {
@@ -27,83 +19,6 @@ static co_device *open_device(void)
     if (mock_open(&device, MOCK_KEYS) != CO_OK)
         assert_int_equal(mock_open(&device, MOCK_TWICE), CO_OK);
     return device;
-}
-
-static co_status make_optim(co_optim **out, co_config **config, const char *text, co_store *store)
-{
-    const co_value *value = NULL;
-
-    assert_int_equal(co_config_parse(config, "{}", 2, "test"), CO_OK);
-    assert_int_equal(co_config_add_text(&value, *config, text), CO_OK);
-    CO_TRY(co_optim_create(out, value, *config, store));
-    return co_optim_set_segments(*out, segments, sizeof(segments) / sizeof(segments[0]));
-}
-
-static void draw(float *out, uint32_t item)
-{
-    const co_rng rng = {.seed = 4, .stream = CO_RNG_TEST, .item = item};
-
-    memset(out, 0, N * sizeof(*out));
-    for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++)
-        co_rng_normal(out + segments[i].begin, &rng, segments[i].begin, segments[i].n);
-}
-
-/* Queues steps without waiting on the host; the gradients of the fifth and sixth overflow. */
-static void step(co_store *store, const co_optim *optim, uint32_t i, float *grad)
-{
-    const co_loss_scale_rules rules = {
-        .on = true, .dynamic = true, .min_scale = 1, .max_scale = 4096, .window = 3};
-    const co_vector_ops *vector = store->vector;
-    co_step_values *values = store->values;
-    co_step_given *given = co_values_given(store);
-
-    draw(grad, i + 1);
-    grad[17] = i == 4 || i == 5 ? INFINITY : grad[17];
-    given->number = i;
-    given->lr = 0.1 / (double)(i + 1);
-    given->clip_norm = 5;
-    given->clip_value = 1.5;
-    assert_int_equal(co_values_send(store), CO_OK);
-    assert_int_equal(co_queue_copy(store->queue, store->grad, grad, N * sizeof(*grad)), CO_OK);
-    co_clip_norm(store, false);
-    vector->max_abs(store->queue, &values->max_abs, store->grad, N);
-    vector->step(store->queue, values, CO_STEP_FOUND, NULL);
-    if (store->ring || !values->found_inf) {
-        assert_int_equal(co_optim_update(optim, store, 0, 304), CO_OK);
-        assert_int_equal(co_optim_update(optim, store, 304, N), CO_OK);
-    }
-    vector->step(store->queue, values, CO_STEP_COUNT, NULL);
-    vector->step(store->queue, values, CO_STEP_END, &rules);
-}
-
-/* Weights and state after all steps, one array after another. */
-static void train(float *out, co_step_values *end, const char *text, co_device *device)
-{
-    const co_loss_scale scale = {.scale = 64};
-    co_store *store = NULL;
-    co_config *config = NULL;
-    co_optim *optim = NULL;
-    void *grad = NULL;
-
-    assert_int_equal(co_store_create_on(&store, device, N, 0), CO_OK);
-    assert_int_equal(make_optim(&optim, &config, text, store), CO_OK);
-    assert_int_equal(co_device_alloc(&grad, device, STEPS * N * sizeof(float), CO_MEMORY_PINNED),
-                     CO_OK);
-    draw(out, 0);
-    assert_int_equal(co_store_write(store, CO_STORE_PARAM, 0, N, out), CO_OK);
-    assert_int_equal(co_values_set(store, 1, &scale), CO_OK);
-    for (uint32_t i = 0; i < STEPS; i++)
-        step(store, optim, i, (float *)grad + (size_t)i * N);
-    assert_int_equal(co_values_read(end, store), CO_OK);
-    assert_int_equal(co_store_read(store, CO_STORE_PARAM, 0, N, out), CO_OK);
-    for (int i = 0; i < store->n_state; i++)
-        assert_int_equal(co_store_read(store, CO_STORE_STATE + (co_store_array)i, 0, N,
-                                       out + (size_t)(i + 1) * N),
-                         CO_OK);
-    co_optim_destroy(optim);
-    co_config_destroy(config);
-    co_store_destroy(store);
-    co_device_free(device, grad, CO_MEMORY_PINNED);
 }
 
 static void updates_on_a_late_device_have_bits_of_host(void **state)
@@ -120,19 +35,8 @@ static void updates_on_a_late_device_have_bits_of_host(void **state)
     co_device *device = open_device();
 
     (void)state;
-    for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++) {
-        static float host[3 * N], mock[3 * N];
-        co_step_values host_end, mock_end;
-
-        memset(host, 0, sizeof(host));
-        memset(mock, 0, sizeof(mock));
-        train(host, &host_end, optimizers[i], NULL);
-        train(mock, &mock_end, optimizers[i], device);
-        assert_memory_equal(mock, host, sizeof(host));
-        assert_memory_equal(&mock_end, &host_end, sizeof(host_end));
-        assert_int_equal(host_end.loss_scale.skipped, 2);
-        assert_int_equal(host_end.update, STEPS - 2 + 1);
-    }
+    for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++)
+        optim_check_bits(device, optimizers[i]);
     mock_close(device);
 }
 
@@ -145,7 +49,7 @@ static void optimizer_that_a_device_lacks_is_refused(void **state)
 
     (void)state;
     assert_int_equal(co_store_create_on(&store, device, N, 0), CO_OK);
-    assert_int_equal(make_optim(&optim, &config, "adadelta", store), CO_E_UNSUPPORTED);
+    assert_int_equal(optim_make(&optim, &config, "adadelta", store), CO_E_UNSUPPORTED);
     assert_string_equal(co_error_message(),
                         "optimizer adadelta: the device mock has no arithmetic for it; it has sgd, "
                         "adam, adamw, lars, lamb");

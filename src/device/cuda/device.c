@@ -111,6 +111,7 @@ static const co_device_ops device_ops = {
     .replay = cuda_replay,
     .capture_destroy = cuda_capture_destroy,
     .vector = &cuda_vector,
+    .optimizers = cuda_optimizers,
 };
 
 /* ---- the device ---- */

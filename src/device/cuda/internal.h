@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 
+#include <cohort/ext/optim.h>
+#include <cohort/ext/vector.h>
+
 #include "device/cuda/calls.h"
 #include "device/cuda/cuda.h"
 
@@ -34,12 +37,16 @@
     X(matrix, matrix_times)                                                                        \
     X(matrix, matrix_transposed_times)                                                             \
     X(matrix, matrix_add_outer)                                                                    \
-    X(matrix, matrix_orthonormalize)
+    X(matrix, matrix_orthonormalize)                                                               \
+    X(update, update_sgd)                                                                          \
+    X(update, update_sgd_with_velocity)                                                            \
+    X(update, update_moments)                                                                      \
+    X(update, update_adadelta)
 
 #define CUDA_KERNEL_NUMBER(file, name) CUDA_##name,
 typedef enum cuda_kernel { CUDA_KERNELS(CUDA_KERNEL_NUMBER) CUDA_KERNEL_COUNT } cuda_kernel;
 
-#define CUDA_MODULES 2 /* files of kernels */
+#define CUDA_MODULES 3 /* files of kernels */
 
 typedef struct cuda_device {
     co_device base;
@@ -88,7 +95,8 @@ void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args
 /* The same for one block that sees all of them. */
 void cuda_launch_block(co_queue *queue, cuda_kernel kernel, const void *args);
 
-extern const struct co_vector_ops cuda_vector;
+extern const co_vector_ops cuda_vector;
+extern const co_device_optimizer cuda_optimizers[];
 
 /* co_device_ops, queue.c */
 co_status cuda_queue_create(co_queue **out, co_device *device);

@@ -10,7 +10,7 @@
 /* Enough to fill any GPU; threads take several elements where there are more. */
 #define LAUNCH_MAX_BLOCKS 2048
 
-static const char *const launch_files[CUDA_MODULES] = {"vector", "matrix"};
+static const char *const launch_files[CUDA_MODULES] = {"vector", "matrix", "update"};
 
 #define LAUNCH_NAME(file, name) {#file, #name},
 static const struct {

@@ -1,6 +1,4 @@
 /* vector.c - the table of ext/vector.h for GPUs: each entry is a launch of src/kernels/cuda. */
-#include <cohort/ext/vector.h>
-
 #include "core/half.h"
 #include "device/cuda/internal.h"
 #include "kernels/cuda/vector.h"
