@@ -83,6 +83,46 @@ SIMD_INLINE vec simd_select(ivec mask, vec a, vec b)
     return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
 }
 
+/* What comparisons give, for simd_pick; AVX-512 has registers of bits for it. */
+#if LANES == 16 && defined(__AVX512F__)
+typedef __mmask16 simd_mask;
+
+SIMD_INLINE simd_mask simd_equal(ivec a, ivec b)
+{
+    return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b);
+}
+
+SIMD_INLINE simd_mask simd_greater_or_nan(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ) |
+           _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
+}
+
+SIMD_INLINE ivec simd_pick(simd_mask mask, ivec a, ivec b)
+{
+    return (ivec)_mm512_mask_blend_epi32(mask, (__m512i)b, (__m512i)a);
+}
+#else
+typedef ivec simd_mask;
+
+SIMD_INLINE simd_mask simd_equal(ivec a, ivec b)
+{
+    return a == b;
+}
+
+/* Where a > b, or a is no number. */
+SIMD_INLINE simd_mask simd_greater_or_nan(vec a, vec b)
+{
+    return (ivec)((a > b) | (a != a));
+}
+
+/* Lanes of a where the comparison holds, else of b. */
+SIMD_INLINE ivec simd_pick(simd_mask mask, ivec a, ivec b)
+{
+    return (mask & a) | (~mask & b);
+}
+#endif
+
 /* The first n floats, unaligned, and zeros; and storing the first n of a vector. n is at most
    LANES. */
 #if LANES == 16 && defined(__AVX512F__)

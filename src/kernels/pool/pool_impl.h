@@ -9,6 +9,8 @@
 #include "kernels/pool/pool.h"
 #include "kernels/simd.h"
 
+#define POOL_TOGETHER 4 /* windows */
+
 typedef uint8_t pool_bytes
     __attribute__((vector_size(LANES * sizeof(uint8_t)), may_alias, aligned(1)));
 
@@ -51,40 +53,71 @@ SIMD_INLINE float pool_share(const pool_shape *s, int64_t u, int64_t v)
                                          : (rows.end - rows.begin) * (columns.end - columns.begin));
 }
 
-SIMD_INLINE void pool_max_window(pool_cell *y, uint8_t *place, const pool_cell *x,
-                                 const pool_shape *s, int64_t u, int64_t v, const pool_span *rows)
+/* `rows` by `columns` pixels of n neighbouring windows, from x on, which is at place `first`. One
+   window's maximum waits for a comparison at each pixel: several keep the processor busy. */
+SIMD_INLINE void pool_max_pixels(pool_cell *y, uint8_t *place, const pool_cell *x,
+                                 const pool_shape *s, int32_t first, int64_t rows, int64_t columns,
+                                 const int n)
 {
-    const pool_span columns = pool_find_pixels(s, 1, v);
-    vec best = pool_take(x + (rows->begin * s->in[1] + columns.begin) * LANES);
-    ivec where = (ivec){0} + pool_place(s, u, v, rows->begin, columns.begin);
+    vec best[POOL_TOGETHER];
+    ivec where[POOL_TOGETHER];
 
-    for (int64_t r = rows->begin; r < rows->end; r++)
-        for (int64_t q = columns.begin; q < columns.end; q++) {
-            const vec each = pool_take(x + (r * s->in[1] + q) * LANES);
-            const ivec more = (ivec)((each > best) | (each != each));
-            const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
+    SIMD_UNROLL(4) for (int k = 0; k < n; k++)
+    {
+        best[k] = pool_take(x + k * s->stride[1] * LANES);
+        where[k] = (ivec){0} + first;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            SIMD_UNROLL(4)
+    for (int k = 0; k < n; k++) {
+        const vec each = pool_take(x + (i * s->in[1] + j + k * s->stride[1]) * LANES);
+        const simd_mask more = simd_greater_or_nan(each, best[k]);
 
-            best = simd_select(more, each, best);
-            where = (more & here) | (~more & where);
-        }
-    pool_put(y, best);
-    if (place)
-        *(pool_bytes *)place = __builtin_convertvector(where, pool_bytes);
+        best[k] = (vec)simd_pick(more, (ivec)each, (ivec)best[k]);
+        where[k] = simd_pick(more, (ivec){0} + (first + (int32_t)(i * s->kernel[1] + j)), where[k]);
+    }
+    SIMD_UNROLL(4) for (int k = 0; k < n; k++)
+    {
+        pool_put(y + k * LANES, best[k]);
+        if (place)
+            *(pool_bytes *)(place + k * LANES) = __builtin_convertvector(where[k], pool_bytes);
+    }
+}
+
+SIMD_INLINE bool pool_is_whole(const pool_span *span, int64_t kernel)
+{
+    return span->end - span->begin == kernel;
+}
+
+/* Window v and those after it, if they are together; returns how many. */
+SIMD_INLINE int pool_max_windows(pool_cell *y, uint8_t *place, const pool_cell *x,
+                                 const pool_shape *s, int64_t u, int64_t v)
+{
+    const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
+    const pool_span last = pool_find_pixels(s, 1, v + POOL_TOGETHER - 1);
+    const pool_cell *from = x + (rows.begin * s->in[1] + columns.begin) * LANES;
+
+    if (v + POOL_TOGETHER <= s->out[1] && pool_is_whole(&rows, s->kernel[0]) &&
+        pool_is_whole(&columns, s->kernel[1]) && pool_is_whole(&last, s->kernel[1])) {
+        pool_max_pixels(y, place, from, s, 0, s->kernel[0], s->kernel[1], POOL_TOGETHER);
+        return POOL_TOGETHER;
+    }
+    pool_max_pixels(y, place, from, s, pool_place(s, u, v, rows.begin, columns.begin),
+                    rows.end - rows.begin, columns.end - columns.begin, 1);
+    return 1;
 }
 
 SIMD_INLINE void pool_max_of(void *to, uint8_t *place, const void *from, const pool_shape *s)
 {
     pool_cell *y = to;
 
-    for (int64_t u = 0; u < s->out[0]; u++) {
-        const pool_span rows = pool_find_pixels(s, 0, u);
-
-        for (int64_t v = 0; v < s->out[1]; v++) {
+    for (int64_t u = 0; u < s->out[0]; u++)
+        for (int64_t v = 0; v < s->out[1];) {
             const int64_t at = (u * s->out[1] + v) * LANES;
 
-            pool_max_window(y + at, place ? place + at : NULL, from, s, u, v, &rows);
+            v += pool_max_windows(y + at, place ? place + at : NULL, from, s, u, v);
         }
-    }
 }
 
 SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const pool_shape *s,
@@ -98,7 +131,7 @@ SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const
             const ivec where = __builtin_convertvector(*(const pool_bytes *)(place + at), ivec);
             const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
 
-            sum += (vec)((where == here) & (ivec)pool_take(dy + at));
+            sum += (vec)simd_pick(simd_equal(where, here), (ivec)pool_take(dy + at), (ivec){0});
         }
     return sum;
 }
@@ -129,7 +162,8 @@ SIMD_INLINE void pool_put_window(pool_cell *dx, const pool_cell *dy, const uint8
         for (int64_t j = 0; j < s->kernel[1]; j++) {
             const ivec here = (ivec){0} + (int32_t)(i * s->kernel[1] + j);
 
-            pool_put(dx + (i * s->in[1] + j) * LANES, (vec)((where == here) & d));
+            pool_put(dx + (i * s->in[1] + j) * LANES,
+                     (vec)simd_pick(simd_equal(where, here), d, (ivec){0}));
         }
 }
 
@@ -153,6 +187,86 @@ SIMD_INLINE bool pool_is_apart(const pool_shape *s)
         if (s->padding[i] || s->kernel[i] != s->stride[i] || s->in[i] % s->kernel[i])
             return false;
     return true;
+}
+
+/* Windows of 3x3 with a stride of 2. In one direction pixel t, counted from the padding on, is the
+   third of a window and the first of the next one, or the second of one. */
+
+/* A line of windows: what it gives to a line of pixels. */
+typedef struct pool_line {
+    const pool_cell *dy;
+    const uint8_t *place;
+    int32_t first; /* place of the line's first pixel in its window */
+} pool_line;
+
+/* A window's gradient and the place that it goes to; nothing where there is no window. */
+typedef struct pool_window {
+    ivec where, dy;
+} pool_window;
+
+SIMD_INLINE pool_window pool_read(const pool_line *line, int64_t v, int64_t n)
+{
+    if (v < 0 || v >= n)
+        return (pool_window){(ivec){0} - 1, {0}};
+    return (pool_window){
+        __builtin_convertvector(*(const pool_bytes *)(line->place + v * LANES), ivec) - line->first,
+        (ivec)pool_take(line->dy + v * LANES)};
+}
+
+SIMD_INLINE vec pool_give(const pool_window *window, int32_t place)
+{
+    return (vec)simd_pick(simd_equal(window->where, (ivec){0} + place), window->dy, (ivec){0});
+}
+
+/* One line of dx from n lines of windows; n is a constant in each use. */
+SIMD_INLINE void pool_max_gradient_line(pool_cell *dx, const pool_line *line, const int n,
+                                        const pool_shape *s)
+{
+    const int64_t first = s->padding[1] / 2;
+    pool_window last[2];
+
+    for (int k = 0; k < n; k++)
+        last[k] = pool_read(&line[k], first - 1, s->out[1]);
+    for (int64_t v = first, q = 2 * first - s->padding[1]; q < s->in[1]; v++, q += 2) {
+        vec even = {0}, odd = {0};
+
+        for (int k = 0; k < n; k++) {
+            const pool_window next = pool_read(&line[k], v, s->out[1]);
+
+            even += pool_give(&last[k], 2);
+            even += pool_give(&next, 0);
+            odd += pool_give(&next, 1);
+            last[k] = next;
+        }
+        if (q >= 0)
+            pool_put(dx + q * LANES, even);
+        if (q + 1 < s->in[1])
+            pool_put(dx + (q + 1) * LANES, odd);
+    }
+}
+
+static void pool_max_gradient_three(void *to, const void *dy, const uint8_t *place,
+                                    const pool_shape *s)
+{
+    pool_cell *dx = to;
+
+    for (int64_t r = 0; r < s->in[0]; r++, dx += s->in[1] * LANES) {
+        const int64_t t = r + s->padding[0];
+        pool_line line[2];
+        int n = 0;
+
+        for (int64_t u = (t - 1) / 2; u <= t / 2; u++) {
+            const int64_t at = u * s->out[1] * LANES;
+
+            if (u < s->out[0])
+                line[n++] =
+                    (pool_line){(const pool_cell *)dy + at, place + at, (int32_t)(3 * (t - 2 * u))};
+        }
+        if (n == 2)
+            pool_max_gradient_line(dx, line, 2, s);
+        else
+            pool_max_gradient_line(dx, line, n, s);
+    }
 }
 
 /* The shape, with what is usual as constants for the compiler: squares with a stride of 2. */
@@ -187,7 +301,7 @@ static void pool_max(void *y, uint8_t *place, const void *x, const pool_shape *s
 
 static void pool_max_gradient(void *dx, const void *dy, const uint8_t *place, const pool_shape *s)
 {
-    const pool_shape two = pool_fix(s, 2), three = pool_fix(s, 3);
+    const pool_shape two = pool_fix(s, 2);
 
     if (pool_is(s, 2) && pool_is_apart(s))
         pool_max_gradient_apart(dx, dy, place, &two);
@@ -196,7 +310,7 @@ static void pool_max_gradient(void *dx, const void *dy, const uint8_t *place, co
     else if (pool_is(s, 2))
         pool_max_gradient_of(dx, dy, place, &two);
     else if (pool_is(s, 3))
-        pool_max_gradient_of(dx, dy, place, &three);
+        pool_max_gradient_three(dx, dy, place, s);
     else
         pool_max_gradient_of(dx, dy, place, s);
 }
