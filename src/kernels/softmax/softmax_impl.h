@@ -5,31 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/simd.h"
+#include "kernels/simd_exp.h"
 #include "kernels/softmax/softmax.h"
-
-#define SOFTMAX_LEAST (-87.0f) /* exp of less is taken for that of this: 1.6e-38 */
-
-/* exp(x) for x <= 0, within 2e-7 of its value. With n = round(x / ln 2) it is 2^n exp(r), |r| <=
-   ln(2) / 2, and exp(r) its Taylor polynomial. A NaN stays one: it is only ever multiplied. */
-SIMD_INLINE vec softmax_exp(vec x)
-{
-    const float round = 12582912; /* 1.5 * 2^23: adding it leaves whole numbers */
-    const vec low = simd_select((ivec)(x < SOFTMAX_LEAST), simd_splat(SOFTMAX_LEAST), x);
-    const vec shifted = low * 1.44269504f + round, n = shifted - round;
-    const vec r = (low - n * 0.693359375f) + n * 2.12194440e-4f;
-    const ivec power = ((ivec)shifted << 23) + (127 << 23);
-    vec sum = simd_splat(1.0f / 5040);
-
-    sum = sum * r + 1.0f / 720;
-    sum = sum * r + 1.0f / 120;
-    sum = sum * r + 1.0f / 24;
-    sum = sum * r + 1.0f / 6;
-    sum = sum * r + 0.5f;
-    sum = sum * r + 1.0f;
-    sum = sum * r + 1.0f;
-    return sum * (vec)power;
-}
 
 /* The first n numbers, at most LANES, and `rest`. */
 SIMD_INLINE vec softmax_load(const float *from, int64_t n, float rest)
@@ -68,7 +45,7 @@ static void softmax_log(float *y, const float *x, int64_t n)
     for (int l = 0; l < LANES; l++)
         max = most[l] > max ? most[l] : max;
     for (int64_t i = 0; i < n; i += LANES)
-        all += softmax_exp(softmax_load(x + i, n - i, -INFINITY) - max);
+        all += simd_exp(softmax_load(x + i, n - i, -INFINITY) - max);
     for (int l = 0; l < LANES; l++)
         sum += all[l];
     sum = (float)((double)max + log((double)sum));
@@ -86,7 +63,7 @@ static void softmax_log_gradient(float *dx, const float *y, const float *dy, int
     for (int l = 0; l < LANES; l++)
         sum += all[l];
     for (int64_t i = 0; i < n; i += LANES) {
-        const vec p = softmax_exp(softmax_load(y + i, n - i, 0));
+        const vec p = simd_exp(softmax_load(y + i, n - i, 0));
 
         softmax_store(dx + i, softmax_load(dy + i, n - i, 0) - p * sum, n - i);
     }

@@ -1,0 +1,180 @@
+/*
+ * attention.c - attention with the loops of kernels/attention. A task of a thread is what one head
+ * of keys and values of one sample has, as the heads of queries that share it add up its gradients.
+ */
+#include "kernels/attention/attention.h"
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+#include "core/parallel.h"
+
+typedef struct attention {
+    cpu_operand src, back_src, back_out, grad_out; /* plain */
+} attention;
+
+static bool attention_supports(const co_call *call, const char **why)
+{
+    *why = "it computes in floats";
+    return call->in[0]->dtype == CO_F32 && call->out[0]->dtype == CO_F32;
+}
+
+static const attention_loops *attention_choose(void)
+{
+    return KERNELS_CHOOSE(attention_loops, &attention_loops_basic);
+}
+
+static attention_shape attention_measure(const co_call *call)
+{
+    const co_attention_attr *a = call->attr;
+    const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
+    const int64_t size = out[2] / a->heads;
+
+    return (attention_shape){.length = in[1],
+                             .size = size,
+                             .in = in[2],
+                             .out = out[2],
+                             .scale = (float)(1 / sqrt((double)size)),
+                             .causal = a->causal};
+}
+
+static size_t attention_room_bytes(const co_call *call)
+{
+    const attention_shape shape = attention_measure(call);
+
+    return attention_choose()->room(&shape) * sizeof(float);
+}
+
+static co_status attention_plan(co_call *call)
+{
+    const co_attention_attr *a = call->attr;
+    attention *self = call->self;
+    size_t used = 0;
+
+    self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
+    call->workspace_bytes =
+        (size_t)(call->in[0]->shape.dim[0] * a->heads * call->in[0]->shape.dim[1]) * sizeof(float);
+    cpu_need_scratch(call, used, attention_room_bytes(call));
+    return CO_OK;
+}
+
+static co_status attention_plan_backward(co_call *call)
+{
+    attention *self = call->self;
+    size_t used = 0;
+
+    self->back_src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
+    self->back_out = cpu_plan_operand(call, &used, call->out[0], cpu_plain());
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_plain());
+    cpu_need_scratch(call, used, attention_room_bytes(call));
+    return CO_OK;
+}
+
+/* Sample n, head h of queries. */
+static attention_head attention_find(float *x, const co_call *call, int64_t n, int64_t h)
+{
+    const co_attention_attr *a = call->attr;
+    const attention_shape shape = attention_measure(call);
+    const int64_t shared = h * a->kv_heads / a->heads;
+
+    x += n * shape.length * shape.in;
+    return (attention_head){x + h * shape.size, x + (a->heads + shared) * shape.size,
+                            x + (a->heads + a->kv_heads + shared) * shape.size};
+}
+
+static float *attention_norm(const co_call *call, int64_t n, int64_t h)
+{
+    const co_attention_attr *a = call->attr;
+
+    return (float *)call->workspace + (n * a->heads + h) * call->in[0]->shape.dim[1];
+}
+
+static co_status attention_forward(co_call *call, const co_run *run)
+{
+    const attention *self = call->self;
+    const co_attention_attr *a = call->attr;
+    const attention_shape shape = attention_measure(call);
+    const attention_loops *loops = attention_choose();
+    const int64_t tasks = call->in[0]->shape.dim[0] * a->heads;
+    const int threads = cpu_threads(call);
+    float *x;
+
+    (void)run;
+    cpu_bring(&self->src, call, threads);
+    x = (float *)(uintptr_t)cpu_address(&self->src, call);
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range mine = co_parallel_part(tasks, t, threads);
+
+        for (int64_t i = mine.begin; i < mine.end; i++) {
+            const int64_t n = i / a->heads, h = i % a->heads;
+            const attention_head head = attention_find(x, call, n, h);
+
+            loops->forward((float *)call->out[0]->data + n * shape.length * shape.out +
+                               h * shape.size,
+                           attention_norm(call, n, h), &head, cpu_own_scratch(call, t), &shape);
+        }
+    }
+    return CO_OK;
+}
+
+/* One head of keys and values. */
+static void attention_backward_head(const co_call *call, int64_t n, int64_t shared, float *room)
+{
+    const attention *self = call->self;
+    const co_attention_attr *a = call->attr;
+    const attention_shape shape = attention_measure(call);
+    const int64_t each = a->heads / a->kv_heads, at = n * shape.length * shape.out;
+    const float *y = cpu_address(&self->back_out, call), *dy = cpu_address(&self->grad_out, call);
+    float *x = (float *)(uintptr_t)cpu_address(&self->back_src, call);
+    const attention_head first = attention_find(call->grad_in[0]->data, call, n, shared * each);
+
+    for (int64_t t = 0; t < shape.length; t++) {
+        memset(first.k + t * shape.in, 0, (size_t)shape.size * sizeof(float));
+        memset(first.v + t * shape.in, 0, (size_t)shape.size * sizeof(float));
+    }
+    for (int64_t h = shared * each; h < (shared + 1) * each; h++) {
+        const attention_head head = attention_find(x, call, n, h);
+        const attention_head grad = attention_find(call->grad_in[0]->data, call, n, h);
+
+        attention_choose()->backward(&grad, &head, y + at + h * shape.size,
+                                     dy + at + h * shape.size, attention_norm(call, n, h), room,
+                                     &shape);
+    }
+}
+
+static co_status attention_backward(co_call *call, const co_run *run)
+{
+    const attention *self = call->self;
+    const co_attention_attr *a = call->attr;
+    const int64_t tasks = call->in[0]->shape.dim[0] * a->kv_heads;
+    const int threads = cpu_threads(call);
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    cpu_bring(&self->back_src, call, threads);
+    cpu_bring(&self->back_out, call, threads);
+    cpu_bring(&self->grad_out, call, threads);
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range mine = co_parallel_part(tasks, t, threads);
+
+        for (int64_t i = mine.begin; i < mine.end; i++)
+            attention_backward_head(call, i / a->kv_heads, i % a->kv_heads,
+                                    cpu_own_scratch(call, t));
+    }
+    return CO_OK;
+}
+
+const co_kernel co_cpu_attention = {
+    .op = "attention",
+    .name = "blocks",
+    .reads = CPU_READS,
+    .self_size = sizeof(attention),
+    .supports = attention_supports,
+    .plan = attention_plan,
+    .plan_backward = attention_plan_backward,
+    .forward = attention_forward,
+    .backward = attention_backward,
+};

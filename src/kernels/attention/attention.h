@@ -1,0 +1,46 @@
+/*
+ * attention.h - loops for attention: one head of one sample at a time.
+ *
+ * Of a block of ATTENTION_ROWS queries the products with all keys are in memory at once, so that
+ * memory grows with the length of the sequence, and not with its square.
+ */
+#ifndef CO_KERNELS_ATTENTION_H
+#define CO_KERNELS_ATTENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/levels.h"
+
+#define ATTENTION_ROWS 8
+
+/* `length` positions, heads of `size` numbers. Rows of queries, keys and values begin `in` numbers
+   after each other, those of results `out`. */
+typedef struct attention_shape {
+    int64_t length, size, in, out;
+    float scale; /* of the products */
+    bool causal;
+} attention_shape;
+
+/* Queries, keys and values of a head, or their gradients. */
+typedef struct attention_head {
+    float *q, *k, *v;
+} attention_head;
+
+/* Compiled once for each level of instructions. */
+typedef struct attention_loops {
+    /* Floats of room that both passes need. */
+    size_t (*room)(const attention_shape *shape);
+    /* norm (length): of each position the logarithm of the sum of exponentials, for backward. */
+    void (*forward)(float *y, float *norm, const attention_head *x, float *room,
+                    const attention_shape *shape);
+    /* Writes dx->q; adds to dx->k and dx->v. */
+    void (*backward)(const attention_head *dx, const attention_head *x, const float *y,
+                     const float *dy, const float *norm, float *room, const attention_shape *shape);
+} attention_loops;
+
+extern const attention_loops attention_loops_basic;
+KERNELS_DECLARE(attention_loops, attention_loops);
+
+#endif

@@ -1,0 +1,269 @@
+/*
+ * attention_impl.h - the loops of attention.h for LANES lanes. Included once for each level of
+ * instructions, by a file that defines LANES and ATTENTION_TABLE.
+ *
+ * Keys and values are packed into panels, (panels, size, LANES), of which lane l of panel p belongs
+ * to position p * LANES + l: a product of rows with all positions then reads whole vectors. Behind
+ * the last position there are zeros.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/simd_exp.h"
+
+#define ROWS ATTENTION_ROWS
+/* Vectors of results beside each other, for each of the rows: as many as registers hold. */
+#if LANES == 16 || defined(__aarch64__)
+#define ATTENTION_VECTORS 2
+#else
+#define ATTENTION_VECTORS 1
+#endif
+
+/* A block of rows of a matrix; those behind its end are the last one again. */
+typedef struct attention_rows {
+    const float *row[ROWS];
+} attention_rows;
+
+static int64_t attention_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Positions in whole blocks of panels. */
+static int64_t attention_width(int64_t length)
+{
+    const int64_t block = LANES * ATTENTION_VECTORS;
+
+    return (length + block - 1) / block * block;
+}
+
+/* Packed keys and values, and two blocks of rows. */
+static size_t attention_room(const attention_shape *shape)
+{
+    return (size_t)attention_width(shape->length) * (size_t)(2 * shape->size + 2 * ROWS);
+}
+
+static void attention_pack(float *to, const float *from, const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length);
+
+    for (int64_t s = 0; s < width; s++) {
+        float *lane = to + s / LANES * LANES * shape->size + s % LANES;
+
+        for (int64_t d = 0; d < shape->size; d++)
+            lane[d * LANES] = s < shape->length ? from[s * shape->in + d] : 0;
+    }
+}
+
+static attention_rows attention_find_rows(const float *from, int64_t step, int64_t n)
+{
+    attention_rows out;
+
+    for (int64_t r = 0; r < ROWS; r++)
+        out.row[r] = from + attention_least(r, n - 1) * step;
+    return out;
+}
+
+/* to (ROWS, width)[r][s] = a[r] . position s, for the positions below `end`, in whole blocks. */
+static void attention_products(float *to, const attention_rows *a, const float *panels, int64_t end,
+                               const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length), size = shape->size;
+
+    for (int64_t s = 0; s < end; s += LANES * ATTENTION_VECTORS) {
+        const float *panel = panels + s * size;
+        vec sum[ROWS][ATTENTION_VECTORS] = {{{0}}};
+
+        for (int64_t d = 0; d < size; d++) {
+            vec x[ATTENTION_VECTORS];
+
+            SIMD_UNROLL(2)
+            for (int v = 0; v < ATTENTION_VECTORS; v++)
+                x[v] = simd_load_any(panel + (v * size + d) * LANES);
+            SIMD_UNROLL(8)
+            for (int r = 0; r < ROWS; r++) {
+                SIMD_UNROLL(2)
+                for (int v = 0; v < ATTENTION_VECTORS; v++)
+                    sum[r][v] += x[v] * a->row[r][d];
+            }
+        }
+        SIMD_UNROLL(8)
+        for (int r = 0; r < ROWS; r++) {
+            SIMD_UNROLL(2)
+            for (int v = 0; v < ATTENTION_VECTORS; v++)
+                simd_store_any(to + r * width + s + v * LANES, sum[r][v]);
+        }
+    }
+}
+
+/* to[r] = sum over s < end of weight[r][s] times row s of `from`, for n rows. */
+static void attention_mix(float *to, int64_t to_step, const float *weight, const float *from,
+                          int64_t n, int64_t end, const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length), size = shape->size;
+    int64_t d = 0;
+
+    for (; d + LANES <= size; d += LANES) {
+        vec sum[ROWS] = {{0}};
+
+        for (int64_t s = 0; s < end; s++) {
+            const vec x = simd_load_any(from + s * shape->in + d);
+
+            SIMD_UNROLL(8)
+            for (int r = 0; r < ROWS; r++)
+                sum[r] += x * weight[r * width + s];
+        }
+        for (int64_t r = 0; r < n; r++)
+            simd_store_any(to + r * to_step + d, sum[r]);
+    }
+    for (; d < size; d++)
+        for (int64_t r = 0; r < n; r++) {
+            float sum = 0;
+
+            for (int64_t s = 0; s < end; s++)
+                sum += weight[r * width + s] * from[s * shape->in + d];
+            to[r * to_step + d] = sum;
+        }
+}
+
+/* Row s of `to` += sum over r of weight[r][s] a[r], for s < end. */
+static void attention_spread(float *to, const float *weight, const attention_rows *a, int64_t end,
+                             const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length), size = shape->size;
+    int64_t d = 0;
+
+    for (; d + LANES <= size; d += LANES) {
+        vec x[ROWS];
+
+        SIMD_UNROLL(8)
+        for (int r = 0; r < ROWS; r++)
+            x[r] = simd_load_any(a->row[r] + d);
+        for (int64_t s = 0; s < end; s++) {
+            float *row = to + s * shape->in + d;
+            vec sum = simd_load_any(row);
+
+            SIMD_UNROLL(8)
+            for (int r = 0; r < ROWS; r++)
+                sum += x[r] * weight[r * width + s];
+            simd_store_any(row, sum);
+        }
+    }
+    for (; d < size; d++)
+        for (int64_t s = 0; s < end; s++)
+            for (int r = 0; r < ROWS; r++)
+                to[s * shape->in + d] += weight[r * width + s] * a->row[r][d];
+}
+
+/* The first `seen` products of a row become weights that add up to 1, others up to `end` zeros;
+   returns the logarithm of the sum of exponentials. */
+static float attention_softmax(float *p, int64_t seen, int64_t end, float scale)
+{
+    float most = -INFINITY, sum = 0;
+    vec all = {0};
+
+    for (int64_t s = 0; s < seen; s++)
+        most = p[s] * scale > most ? p[s] * scale : most;
+    for (int64_t s = seen; s < end; s++)
+        p[s] = -INFINITY;
+    for (int64_t s = 0; s < end; s += LANES)
+        simd_store_any(p + s, simd_exp(simd_load_any(p + s) * scale - most));
+    for (int64_t s = seen; s < end; s++)
+        p[s] = 0;
+    for (int64_t s = 0; s < end; s += LANES)
+        all += simd_load_any(p + s);
+    for (int l = 0; l < LANES; l++)
+        sum += all[l];
+    for (int64_t s = 0; s < end; s += LANES)
+        simd_store_any(p + s, simd_load_any(p + s) / sum);
+    return (float)((double)most + log((double)sum));
+}
+
+/* Positions that row t looks at, and that any of the rows before `last` does. */
+static int64_t attention_seen(const attention_shape *shape, int64_t t)
+{
+    return shape->causal ? t + 1 : shape->length;
+}
+
+static void attention_forward(float *y, float *norm, const attention_head *x, float *room,
+                              const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length);
+    float *keys = room, *p = keys + 2 * width * shape->size;
+
+    attention_pack(keys, x->k, shape);
+    for (int64_t t = 0; t < shape->length; t += ROWS) {
+        const int64_t n = attention_least(ROWS, shape->length - t);
+        const int64_t seen = attention_seen(shape, t + n - 1), end = attention_width(seen);
+        const attention_rows q = attention_find_rows(x->q + t * shape->in, shape->in, n);
+
+        attention_products(p, &q, keys, end, shape);
+        for (int64_t r = 0; r < n; r++)
+            norm[t + r] =
+                attention_softmax(p + r * width, attention_seen(shape, t + r), end, shape->scale);
+        attention_mix(y + t * shape->out, shape->out, p, x->v, n, seen, shape);
+    }
+}
+
+/* From products with keys (p) and with values (dp) to weights and what goes back to products. */
+static void attention_weigh(float *p, float *dp, float norm, float mean, int64_t seen, int64_t end,
+                            float scale)
+{
+    for (int64_t s = 0; s < seen; s += LANES) {
+        const vec x = simd_load_any(p + s) * scale - norm;
+        const vec weight = simd_exp(simd_select((ivec)(x < 0.0f), x, simd_splat(0)));
+
+        simd_store_any(p + s, weight);
+        simd_store_any(dp + s, weight * (simd_load_any(dp + s) - mean) * scale);
+    }
+    memset(p + seen, 0, (size_t)(end - seen) * sizeof(*p));
+    memset(dp + seen, 0, (size_t)(end - seen) * sizeof(*dp));
+}
+
+static float attention_dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* As p adds up to 1, the mean of dp over the weights is the product of result and gradient. */
+static void attention_backward(const attention_head *dx, const attention_head *x, const float *y,
+                               const float *dy, const float *norm, float *room,
+                               const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length);
+    float *keys = room, *values = keys + width * shape->size;
+    float *p = values + width * shape->size, *dp = p + ROWS * width;
+
+    attention_pack(keys, x->k, shape);
+    attention_pack(values, x->v, shape);
+    for (int64_t t = 0; t < shape->length; t += ROWS) {
+        const int64_t n = attention_least(ROWS, shape->length - t);
+        const int64_t seen = attention_seen(shape, t + n - 1), end = attention_width(seen);
+        const attention_rows q = attention_find_rows(x->q + t * shape->in, shape->in, n);
+        const attention_rows g = attention_find_rows(dy + t * shape->out, shape->out, n);
+
+        attention_products(p, &q, keys, end, shape);
+        attention_products(dp, &g, values, end, shape);
+        for (int64_t r = 0; r < n; r++) {
+            const int64_t at = (t + r) * shape->out;
+
+            attention_weigh(p + r * width, dp + r * width, norm[t + r],
+                            attention_dot(y + at, dy + at, shape->size),
+                            attention_seen(shape, t + r), end, shape->scale);
+        }
+        for (int64_t r = n; r < ROWS; r++) {
+            memset(p + r * width, 0, (size_t)end * sizeof(*p));
+            memset(dp + r * width, 0, (size_t)end * sizeof(*dp));
+        }
+        attention_mix(dx->q + t * shape->in, shape->in, dp, x->k, n, seen, shape);
+        attention_spread(dx->k, dp, &q, seen, shape);
+        attention_spread(dx->v, p, &g, seen, shape);
+    }
+}
+
+const attention_loops ATTENTION_TABLE = {attention_room, attention_forward, attention_backward};

@@ -1,0 +1,30 @@
+/* simd_exp.h - the exponential function of vectors (simd.h). */
+#ifndef CO_KERNELS_SIMD_EXP_H
+#define CO_KERNELS_SIMD_EXP_H
+
+#include "kernels/simd.h"
+
+#define SIMD_EXP_LEAST (-87.0f) /* exp of less is taken for that of this: 1.6e-38 */
+
+/* exp(x) for x <= 0, within 2e-7 of its value. With n = round(x / ln 2) it is 2^n exp(r), |r| <=
+   ln(2) / 2, and exp(r) its Taylor polynomial. A NaN stays one: it is only ever multiplied. */
+SIMD_INLINE vec simd_exp(vec x)
+{
+    const float round = 12582912; /* 1.5 * 2^23: adding it leaves whole numbers */
+    const vec low = simd_select((ivec)(x < SIMD_EXP_LEAST), simd_splat(SIMD_EXP_LEAST), x);
+    const vec shifted = low * 1.44269504f + round, n = shifted - round;
+    const vec r = (low - n * 0.693359375f) + n * 2.12194440e-4f;
+    const ivec power = ((ivec)shifted << 23) + (127 << 23);
+    vec sum = simd_splat(1.0f / 5040);
+
+    sum = sum * r + 1.0f / 720;
+    sum = sum * r + 1.0f / 120;
+    sum = sum * r + 1.0f / 24;
+    sum = sum * r + 1.0f / 6;
+    sum = sum * r + 0.5f;
+    sum = sum * r + 1.0f;
+    sum = sum * r + 1.0f;
+    return sum * (vec)power;
+}
+
+#endif
