@@ -14,13 +14,14 @@ co_status co_kernel_groups_open(co_kernel_groups *out, const co_graph *graph)
 
     *out = (co_kernel_groups){.graph = graph};
     out->parent = co_calloc(n, sizeof(*out->parent));
-    out->changed = co_calloc(n, sizeof(*out->changed));
+    out->in_changed = co_calloc(n, sizeof(*out->in_changed));
+    out->out_changed = co_calloc(n, sizeof(*out->out_changed));
     out->switched = co_calloc(n, sizeof(*out->switched));
     out->gains = co_calloc(n, sizeof(*out->gains));
     for (int i = 0; i < 2; i++)
         out->seconds[i] = co_calloc(n, sizeof(*out->seconds[i]));
-    if (out->parent && out->changed && out->switched && out->gains && out->seconds[0] &&
-        out->seconds[1])
+    if (out->parent && out->in_changed && out->out_changed && out->switched && out->gains &&
+        out->seconds[0] && out->seconds[1])
         return CO_OK;
     co_kernel_groups_close(out);
     return CO_E_NOMEM;
@@ -29,7 +30,8 @@ co_status co_kernel_groups_open(co_kernel_groups *out, const co_graph *graph)
 void co_kernel_groups_close(co_kernel_groups *groups)
 {
     co_free(groups->parent);
-    co_free(groups->changed);
+    co_free(groups->in_changed);
+    co_free(groups->out_changed);
     co_free(groups->switched);
     co_free(groups->gains);
     for (int i = 0; i < 2; i++)
@@ -58,15 +60,21 @@ static bool groups_same_layout(const co_tensor *a, const co_tensor *b)
            a->layout.owner == b->layout.owner;
 }
 
-static bool groups_same_call(const co_call *a, const co_call *b)
+/* Layouts of what a call reads, and of the gradients that it writes. */
+static bool groups_same_inputs(const co_call *a, const co_call *b)
 {
-    bool same = a->node == b->node && a->n_in == b->n_in && a->n_out == b->n_out;
+    bool same = a->n_in == b->n_in;
 
-    for (int i = 0; i < CO_CALL_MAX_FUSED; i++)
-        same = same && a->fused[i] == b->fused[i];
     for (int i = 0; same && i < a->n_in; i++)
         same = groups_same_layout(a->in[i], b->in[i]) &&
                groups_same_layout(a->grad_in[i], b->grad_in[i]);
+    return same;
+}
+
+static bool groups_same_outputs(const co_call *a, const co_call *b)
+{
+    bool same = a->n_out == b->n_out;
+
     for (int i = 0; same && i < a->n_out; i++)
         same = groups_same_layout(a->out[i], b->out[i]) &&
                groups_same_layout(a->grad_out[i], b->grad_out[i]);
@@ -92,7 +100,7 @@ static void groups_count_steps(co_kernel_groups *g, const co_plan *base, const c
             steps[node]--;
     }
     for (int i = 0; i < g->graph->n_node; i++)
-        g->changed[i] = g->changed[i] || steps[i] < 0 || steps[i] > 0;
+        g->out_changed[i] = g->out_changed[i] || steps[i] < 0 || steps[i] > 0;
 }
 
 /* Layers that the same kernel ran in the base, and that ask the same of it. */
@@ -121,7 +129,7 @@ static void groups_join_neighbours(co_kernel_groups *g)
         for (int k = 0; k < g->graph->node[i].op->n_in; k++) {
             const int producer = g->graph->var[g->graph->node[i].in[k]].producer;
 
-            if (producer >= 0 && g->changed[i] && g->changed[producer])
+            if (producer >= 0 && (g->in_changed[i] || g->out_changed[producer]))
                 groups_join(g, i, producer);
         }
 }
@@ -138,8 +146,9 @@ void co_kernel_groups_find(co_kernel_groups *g, const co_plan *base, const co_pl
         const co_call *was = co_plan_call(base, i), *is = co_plan_call(other, i);
         const bool same = co_plan_picked(base, i).kernel == co_plan_picked(other, i).kernel;
 
-        g->changed[i] = !same || !groups_same_call(was, is);
-        g->switched[i] = !same && is->op == op && (int)is->node == i;
+        g->in_changed[i] = !groups_same_inputs(was, is);
+        g->out_changed[i] = !groups_same_outputs(was, is);
+        g->switched[i] = !same && (!op || is->op == op) && (int)is->node == i;
         g->n_switched += g->switched[i];
         groups_join(g, i, (int)was->node);
         groups_join(g, i, (int)is->node);
@@ -183,4 +192,18 @@ int co_kernel_groups_judge(co_kernel_groups *g, const co_plan_timer *base,
 bool co_kernel_groups_gains(const co_kernel_groups *g, int node)
 {
     return g->switched[node] && g->gains[groups_root(g, node)];
+}
+
+double co_kernel_groups_saving(const co_kernel_groups *g)
+{
+    double saving = 0;
+
+    for (int i = 0; i < g->graph->n_node; i++) {
+        bool counts = false;
+
+        for (int k = 0; k < g->graph->n_node && groups_root(g, i) == i; k++)
+            counts = counts || (g->switched[k] && groups_root(g, k) == i);
+        saving += counts ? g->seconds[0][i] - g->seconds[1][i] : 0;
+    }
+    return saving;
 }

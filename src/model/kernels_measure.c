@@ -5,8 +5,8 @@
  * their next kernel; whole steps of both plans are timed in turns, each step of a plan by itself,
  * and layers keep the new kernel where it is faster together with all that changes around it:
  * tensors in another layout, nodes that are fused or no longer are. Layers with the same shapes are
- * decided together. At the end the whole is timed against the fixed rule, which stays unless it is
- * slower.
+ * decided together. At the end what differs is timed against the fixed rule once more, which stays
+ * unless it is slower.
  */
 #include <string.h>
 
@@ -80,8 +80,15 @@ static void measure_finish(measure *m)
     co_plan_timer_finish(&m->other.timer);
 }
 
-/* Both plans in turns. Ends early if after a run of each no layer is near a gain. */
-static co_status measure_time(measure *m)
+/* Whether after a run of each plan no layer is near a gain. */
+static bool measure_is_hopeless(measure *m)
+{
+    return m->groups.n_switched > 0 &&
+           co_kernel_groups_judge(&m->groups, &m->base.timer, &m->other.timer, MEASURE_CHANCE) == 0;
+}
+
+/* Both plans in turns. Ends early where that is `tentative` and hopeless. */
+static co_status measure_time(measure *m, bool tentative)
 {
     const uint64_t start = co_clock_ns();
 
@@ -92,9 +99,7 @@ static co_status measure_time(measure *m)
         CO_TRY(co_plan_timer_run(&m->base.timer, &m->data, true));
         CO_TRY(co_plan_timer_run(&m->other.timer, &m->data, true));
         measure_finish(m);
-        if (i == 0 && m->groups.n_switched > 0 &&
-            co_kernel_groups_judge(&m->groups, &m->base.timer, &m->other.timer, MEASURE_CHANCE) ==
-                0)
+        if (tentative && i == 0 && measure_is_hopeless(m))
             return CO_OK;
         if (i + 1 >= MEASURE_LEAST && (co_clock_ns() - start > MEASURE_NS || !measure_has_time(m)))
             return CO_OK;
@@ -138,7 +143,7 @@ static co_status measure_try(measure *m, const co_op *op)
     CO_TRY(measure_make_other(m));
     co_kernel_groups_find(&m->groups, m->base.plan, m->other.plan, op);
     if (m->groups.n_switched > 0)
-        CO_TRY(measure_time(m));
+        CO_TRY(measure_time(m, true));
     if (m->groups.n_switched > 0 && m->base.timer.runs >= MEASURE_LEAST &&
         co_kernel_groups_judge(&m->groups, &m->base.timer, &m->other.timer, MEASURE_GAIN) > 0) {
         measure_keep(m);
@@ -216,7 +221,21 @@ static co_status measure_ops(co_kernels_times *out, measure *m)
     return st;
 }
 
-/* Time what was found against the fixed rule, which is better if it is not faster. */
+/* What was found against the fixed rule; only layers that differ count. */
+static void measure_compare(co_kernels_times *out, measure *m, double *seconds)
+{
+    const size_t n = (size_t)m->model->graph->n_node;
+    const co_plan_timer *fixed = &m->other.timer, *chosen = &m->base.timer;
+
+    out->fixed_seconds = co_plan_timer_nodes(seconds, fixed);
+    (void)co_plan_timer_nodes(seconds + n, chosen);
+    (void)co_kernel_groups_judge(&m->groups, chosen, fixed, 0);
+    out->chosen_seconds = out->fixed_seconds + co_kernel_groups_saving(&m->groups);
+    if (out->report)
+        out->report(out->arg, fixed->plan, chosen->plan, seconds, seconds + n);
+}
+
+/* Time both once more; the fixed rule is better if what was found is not faster. */
 static co_status measure_confirm(co_kernels_times *out, measure *m)
 {
     const size_t n = (size_t)m->model->graph->n_node;
@@ -224,20 +243,18 @@ static co_status measure_confirm(co_kernels_times *out, measure *m)
     co_status st = seconds ? CO_OK : CO_E_NOMEM;
 
     memset(m->trial, 0, n * sizeof(*m->trial));
-    m->groups.n_switched = 0;
     if (st == CO_OK)
         st = measure_make_other(m);
-    if (st == CO_OK)
-        st = measure_time(m);
     if (st == CO_OK) {
-        out->fixed_seconds = co_plan_timer_nodes(seconds, &m->other.timer);
-        out->chosen_seconds = co_plan_timer_nodes(seconds + n, &m->base.timer);
+        co_kernel_groups_find(&m->groups, m->base.plan, m->other.plan, NULL);
+        st = measure_time(m, false);
     }
-    if (st == CO_OK && out->report)
-        out->report(out->arg, m->other.plan, m->base.plan, seconds, seconds + n);
+    if (st == CO_OK)
+        measure_compare(out, m, seconds);
     co_free(seconds);
-    if (st != CO_OK || out->chosen_seconds < out->fixed_seconds)
+    if (st != CO_OK || out->chosen_seconds <= out->fixed_seconds)
         return st;
+    out->chosen_seconds = out->fixed_seconds;
     measure_drop(&m->base);
     memset(m->best, 0, n * sizeof(*m->best));
     return measure_make(&m->base, m, m->best);
