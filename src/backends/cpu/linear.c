@@ -12,9 +12,6 @@
 
 /* Shorter rows make dot products and panels inefficient. */
 #define GEMM_LEAST 192
-/* With more samples oneDNN's forward pass is faster, as transposing the weights costs little
-   then. */
-#define GEMM_MOST 192
 /* Measured, in samples: up to here fp32 products are faster for bf16 tensors, if the weight does
    not fit a cache. */
 #define GEMM_HALF        48
@@ -394,13 +391,9 @@ static bool linear_supports_any(const co_call *call, const char **why)
 
 static bool linear_supports(const co_call *call, const char **why)
 {
-    if (!linear_supports_any(call, why))
-        return false;
-    *why = "its rows are short";
-    if (gemm_measure(call).in < GEMM_LEAST)
-        return false;
-    *why = "its rows are many";
-    return gemm_measure(call).n <= GEMM_MOST;
+    const gemm_size size = gemm_measure(call);
+
+    return linear_supports_any(call, why) && linear_suits(size.n, size.in, size.out, why);
 }
 
 static bool linear_prefers_fp32(const co_call *call)
@@ -473,7 +466,7 @@ const co_kernel co_cpu_linear = {
     .yields_half = true,
 };
 
-/* After oneDNN's: short rows, and many samples. */
+/* After oneDNN's: the layers that do not suit the other. */
 const co_kernel co_cpu_linear_any = {
     .op = "linear",
     .name = "gemm",

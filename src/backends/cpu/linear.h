@@ -27,4 +27,9 @@ size_t gemm_backward_bytes(const gemm *self, co_call *call);
 void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_from *in, void *room,
                    bool accumulate);
 
+/* --- linear_rules.c --- */
+/* Whether a layer in floats is faster with these loops than with oneDNN's kernels; a sample is a
+   row of the input. */
+bool linear_suits(int64_t samples, int64_t in, int64_t out, const char **why);
+
 #endif

@@ -27,7 +27,19 @@ static int64_t pointwise_count(const co_tensor *tensor, size_t i)
     return (int64_t)(bytes / co_dtype_size(tensor->dtype));
 }
 
+/* A layout that only its library reads would have to be unpacked first. */
+static bool pointwise_reads(const co_call *call, const char **why)
+{
+    *why = "its input has a layout that the kernel cannot read";
+    return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
+}
+
 /* --- relu --- */
+
+static bool relu_supports(const co_call *call, const char **why)
+{
+    return cpu_takes(call, why) && pointwise_reads(call, why);
+}
 
 typedef struct relu {
     cpu_operand grad_out; /* as the output is */
@@ -91,7 +103,7 @@ const co_kernel co_cpu_relu = {
     .reads = CPU_READS,
     .self_size = sizeof(relu),
     .half = CPU_HALF,
-    .supports = cpu_takes,
+    .supports = relu_supports,
     .plan = relu_plan,
     .plan_backward = relu_plan_backward,
     .forward = relu_forward,
@@ -212,6 +224,7 @@ const co_kernel co_cpu_flatten = {
     .reads = CPU_READS,
     .self_size = sizeof(flatten),
     .half = 1u << CO_BF16 | 1u << CO_F16,
+    .supports = pointwise_reads,
     .plan_backward = flatten_plan_backward,
     .forward = flatten_forward,
     .backward = flatten_backward,
