@@ -96,6 +96,14 @@ typedef struct co_dropout_attr {
     double p;
 } co_dropout_attr;
 
+/* gelu: out = in P(in), P the normal distribution; or, by the hyperbolic tangent,
+   out = in (1 + tanh(sqrt(2 / pi) (in + 0.044715 in^3))) / 2. (Hendrycks & Gimpel,
+   arXiv:1606.08415.) */
+enum { CO_GELU_EXACT, CO_GELU_TANH };
+typedef struct co_gelu_attr {
+    int approximate;
+} co_gelu_attr;
+
 /* scale: out = factor * in. */
 typedef struct co_scale_attr {
     double factor;

@@ -1,0 +1,24 @@
+/*
+ * gelu.h - loops for the Gaussian error linear unit, exact and by the hyperbolic tangent (ops.h).
+ */
+#ifndef CO_KERNELS_GELU_H
+#define CO_KERNELS_GELU_H
+
+#include <stdint.h>
+
+#include "kernels/levels.h"
+
+/* Compiled once for each level of instructions. */
+typedef struct gelu_loops {
+    /* y = gelu(x) */
+    void (*exact)(float *y, const float *x, int64_t n);
+    void (*tanh)(float *y, const float *x, int64_t n);
+    /* dx = dy * its slope at x; dx may be dy */
+    void (*exact_gradient)(float *dx, const float *x, const float *dy, int64_t n);
+    void (*tanh_gradient)(float *dx, const float *x, const float *dy, int64_t n);
+} gelu_loops;
+
+extern const gelu_loops gelu_loops_basic;
+KERNELS_DECLARE(gelu_loops, gelu_loops);
+
+#endif
