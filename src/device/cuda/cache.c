@@ -33,17 +33,17 @@ typedef struct cache_head {
 static bool cache_folder(char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char above[CACHE_PATH - 64];
     struct stat st;
+    int n = 0;
 
     if (cache && *cache == '/')
-        snprintf(out, size, "%s", cache);
+        n = snprintf(above, sizeof(above), "%s", cache);
     else if (home && *home == '/')
-        snprintf(out, size, "%s/.cache", home);
-    else
+        n = snprintf(above, sizeof(above), "%s/.cache", home);
+    if (n < 1 || (size_t)n >= sizeof(above) || co_fs_mkdirs(above) != CO_OK)
         return false;
-    if (strlen(out) + sizeof("/cohort") > size - 64 || co_fs_mkdirs(out) != CO_OK)
-        return false;
-    strcat(out, "/cohort");
+    snprintf(out, size, "%s/cohort", above);
     if (mkdir(out, 0700) != 0 && errno != EEXIST)
         return false;
     return lstat(out, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&

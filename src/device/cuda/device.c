@@ -160,19 +160,19 @@ co_status co_cuda_open(co_device **out, int index)
     return st;
 }
 
-void co_cuda_close(co_device *base)
+void co_cuda_close(co_device *device)
 {
-    cuda_device *device = (cuda_device *)base;
+    cuda_device *gpu = (cuda_device *)device;
 
-    if (!device)
+    if (!gpu)
         return;
-    if (device->context && cuda_enter(device) == CO_OK) {
-        cuda_unload_kernels(device);
-        if (device->zeroes)
-            (void)device->cu->cuStreamDestroy(device->zeroes);
+    if (gpu->context && cuda_enter(gpu) == CO_OK) {
+        cuda_unload_kernels(gpu);
+        if (gpu->zeroes)
+            (void)gpu->cu->cuStreamDestroy(gpu->zeroes);
     }
-    if (device->context)
-        (void)device->cu->cuDevicePrimaryCtxRelease(device->handle);
-    pthread_mutex_destroy(&device->lock);
-    co_free(device);
+    if (gpu->context)
+        (void)gpu->cu->cuDevicePrimaryCtxRelease(gpu->handle);
+    pthread_mutex_destroy(&gpu->lock);
+    co_free(gpu);
 }

@@ -91,26 +91,26 @@ co_status cuda_load_kernels(cuda_device *device);
 void cuda_unload_kernels(cuda_device *device);
 /* `args` is the struct that the kernel takes, which is copied. For a kernel over `n` elements; 0:
    nothing. What fails is kept. */
-void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args);
+void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args);
 /* The same for one block that sees all of them. */
-void cuda_launch_block(co_queue *queue, cuda_kernel kernel, const void *args);
+void cuda_launch_block(co_queue *queue, cuda_kernel kernel, void *args);
 
 extern const co_vector_ops cuda_vector;
 extern const co_device_optimizer cuda_optimizers[];
 
 /* co_device_ops, queue.c */
-co_status cuda_queue_create(co_queue **out, co_device *device);
-void cuda_queue_destroy(co_queue *queue);
-co_status cuda_copy(co_queue *queue, void *to, const void *from, size_t bytes);
-co_status cuda_fill(co_queue *queue, void *to, int byte, size_t bytes);
-co_status cuda_fence_create(co_fence **out, co_device *device);
-void cuda_fence_destroy(co_fence *fence);
-co_status cuda_record(co_fence *fence, co_queue *queue);
-co_status cuda_follow(co_queue *queue, const co_fence *fence);
-co_status cuda_reached(bool *out, const co_fence *fence);
-co_status cuda_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
+co_status cuda_queue_create(co_queue **out, co_device *base);
+void cuda_queue_destroy(co_queue *base);
+co_status cuda_copy(co_queue *base, void *to, const void *from, size_t bytes);
+co_status cuda_fill(co_queue *base, void *to, int byte, size_t bytes);
+co_status cuda_fence_create(co_fence **out, co_device *base);
+void cuda_fence_destroy(co_fence *base);
+co_status cuda_record(co_fence *base, co_queue *queue);
+co_status cuda_follow(co_queue *queue, const co_fence *base);
+co_status cuda_reached(bool *out, const co_fence *base);
+co_status cuda_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
                               void *arg);
 co_status cuda_replay(co_capture *capture, co_queue *queue);
-void cuda_capture_destroy(co_capture *capture);
+void cuda_capture_destroy(co_capture *base);
 
 #endif

@@ -60,11 +60,11 @@ void cuda_unload_kernels(cuda_device *device)
             (void)device->cu->cuModuleUnload(device->module[file]);
 }
 
-static void launch(co_queue *base, cuda_kernel kernel, unsigned blocks, const void *args)
+static void launch(co_queue *base, cuda_kernel kernel, unsigned blocks, void *args)
 {
     const cuda_device *device = (const cuda_device *)base->device;
     cuda_queue *queue = (cuda_queue *)base;
-    void *parameters[] = {(void *)(uintptr_t)args};
+    void *parameters[] = {args};
     co_status st = cuda_enter(device);
     CUresult result;
 
@@ -78,7 +78,7 @@ static void launch(co_queue *base, cuda_kernel kernel, unsigned blocks, const vo
         cuda_keep_failure(queue);
 }
 
-void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args)
+void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args)
 {
     const size_t blocks = (n + CUDA_BLOCK - 1) / CUDA_BLOCK;
 
@@ -87,7 +87,7 @@ void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, const void *args
                args);
 }
 
-void cuda_launch_block(co_queue *queue, cuda_kernel kernel, const void *args)
+void cuda_launch_block(co_queue *queue, cuda_kernel kernel, void *args)
 {
     launch(queue, kernel, 1, args);
 }

@@ -1,7 +1,7 @@
 /* vector.c - the table of ext/vector.h for GPUs: each entry is a launch of src/kernels/cuda. */
+#include "kernels/cuda/vector.h"
 #include "core/half.h"
 #include "device/cuda/internal.h"
-#include "kernels/cuda/vector.h"
 
 /* Copies and fills that nobody takes the status of. */
 static void vector_keep(co_queue *queue, co_status st)
@@ -143,76 +143,73 @@ static void vector_top_k(co_queue *queue, uint32_t *index, uint32_t *room, const
 {
     (void)room;
     cuda_launch_block(queue, CUDA_vector_top_k,
-                      &(cuda_selection){.index = index, .x = x, .n = n, .k = k});
+                      &(cuda_selection){.found = index, .x = x, .n = n, .k = k});
 }
 
 static void vector_gather(co_queue *queue, float *out, const float *x, const uint32_t *index,
                           size_t k)
 {
-    cuda_launch(
-        queue, CUDA_vector_gather, k,
-        &(cuda_selection){.out = out, .x = x, .index = (uint32_t *)(uintptr_t)index, .k = k});
+    cuda_launch(queue, CUDA_vector_gather, k,
+                &(cuda_selection){.out = out, .x = x, .index = index, .k = k});
 }
 
 static void vector_scatter(co_queue *queue, float *y, const uint32_t *index, const float *value,
                            size_t k)
 {
-    cuda_launch(
-        queue, CUDA_vector_scatter, k,
-        &(cuda_selection){.out = y, .x = value, .index = (uint32_t *)(uintptr_t)index, .k = k});
+    cuda_launch(queue, CUDA_vector_scatter, k,
+                &(cuda_selection){.out = y, .x = value, .index = index, .k = k});
 }
 
 static void vector_scatter_add(co_queue *queue, float *y, const uint32_t *index, const float *value,
                                size_t k)
 {
-    cuda_launch(
-        queue, CUDA_vector_scatter_add, k,
-        &(cuda_selection){.out = y, .x = value, .index = (uint32_t *)(uintptr_t)index, .k = k});
+    cuda_launch(queue, CUDA_vector_scatter_add, k,
+                &(cuda_selection){.out = y, .x = value, .index = index, .k = k});
 }
 
 /* ---- a large matrix and a few vectors ---- */
 
-static cuda_matrix vector_matrix(const float *m, const float *p, const float *q,
-                                 const co_vector_matrix *shape)
-{
-    return (cuda_matrix){.m = (float *)(uintptr_t)m,
-                         .p = (float *)(uintptr_t)p,
-                         .q = (float *)(uintptr_t)q,
-                         .rows = shape->rows,
-                         .cols = shape->cols,
-                         .rank = shape->rank};
-}
-
 static void vector_matrix_times(co_queue *queue, float *p, const float *m, const float *q,
                                 const co_vector_matrix *shape)
 {
-    const cuda_matrix args = vector_matrix(m, p, q, shape);
-
-    cuda_launch(queue, CUDA_matrix_times, shape->rows * shape->rank * 16, &args);
+    cuda_launch(queue, CUDA_matrix_times, shape->rows * shape->rank * CUDA_LANES,
+                &(cuda_matrix){.out = p,
+                               .m = m,
+                               .q = q,
+                               .rows = shape->rows,
+                               .cols = shape->cols,
+                               .rank = shape->rank});
 }
 
 static void vector_matrix_transposed_times(co_queue *queue, float *q, const float *m,
                                            const float *p, const co_vector_matrix *shape)
 {
-    const cuda_matrix args = vector_matrix(m, p, q, shape);
-
-    cuda_launch(queue, CUDA_matrix_transposed_times, shape->rank * shape->cols, &args);
+    cuda_launch(queue, CUDA_matrix_transposed_times, shape->rank * shape->cols,
+                &(cuda_matrix){.out = q,
+                               .m = m,
+                               .p = p,
+                               .rows = shape->rows,
+                               .cols = shape->cols,
+                               .rank = shape->rank});
 }
 
 static void vector_matrix_add_outer(co_queue *queue, float *m, float sign, const float *p,
                                     const float *q, const co_vector_matrix *shape)
 {
-    cuda_matrix args = vector_matrix(m, p, q, shape);
-
-    args.sign = sign;
-    cuda_launch(queue, CUDA_matrix_add_outer, shape->rows * shape->cols, &args);
+    cuda_launch(queue, CUDA_matrix_add_outer, shape->rows * shape->cols,
+                &(cuda_matrix){.out = m,
+                               .p = p,
+                               .q = q,
+                               .sign = sign,
+                               .rows = shape->rows,
+                               .cols = shape->cols,
+                               .rank = shape->rank});
 }
 
 static void vector_matrix_orthonormalize(co_queue *queue, float *p, const co_vector_matrix *shape)
 {
-    const cuda_matrix args = vector_matrix(NULL, p, NULL, shape);
-
-    cuda_launch_block(queue, CUDA_matrix_orthonormalize, &args);
+    cuda_launch_block(queue, CUDA_matrix_orthonormalize,
+                      &(cuda_matrix){.out = p, .rows = shape->rows, .rank = shape->rank});
 }
 
 /* ---- the values of a step ---- */

@@ -7,7 +7,7 @@
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/vector.h"
 
-#define LANES 16 /* of a sum, which are then added up in pairs */
+#define LANES CUDA_LANES /* of a sum, which are then added up in pairs */
 #define DOTS  (CUDA_BLOCK / LANES)
 /* A vector in the span of the others leaves nothing but rounding errors. */
 #define SPANNED 1e-6
@@ -36,7 +36,7 @@ KERNEL(matrix_times, cuda_matrix)
                     lane[THREAD + l] += lane[THREAD + l + half];
             for (size_t i = whole; i < arg.cols; i++)
                 lane[THREAD] += arg.m[row * arg.cols + i] * arg.q[k * arg.cols + i];
-            arg.p[dot] = lane[THREAD];
+            arg.out[dot] = lane[THREAD];
         }
     }
 }
@@ -49,7 +49,7 @@ KERNEL(matrix_transposed_times, cuda_matrix)
 
         for (size_t i = 0; i < arg.rows; i++)
             sum += arg.p[k * arg.rows + i] * arg.m[i * arg.cols + j];
-        arg.q[e] = sum;
+        arg.out[e] = sum;
     }
 }
 
@@ -57,11 +57,11 @@ KERNEL(matrix_add_outer, cuda_matrix)
 {
     EACH (e, arg.rows * arg.cols) {
         const size_t i = e / arg.cols, j = e % arg.cols;
-        float sum = arg.m[e];
+        float sum = arg.out[e];
 
         for (size_t k = 0; k < arg.rank; k++)
             sum += arg.sign * arg.p[k * arg.rows + i] * arg.q[k * arg.cols + j];
-        arg.m[e] = sum;
+        arg.out[e] = sum;
     }
 }
 
@@ -96,12 +96,12 @@ KERNEL(matrix_orthonormalize, cuda_matrix)
     bool finite = true;
 
     for (size_t k = 0; k < arg.rank; k++) {
-        float *v = arg.p + k * n;
+        float *v = arg.out + k * n;
         const double before = sqrt(matrix_dot(tile, &total, v, v, n));
         double after;
 
         for (size_t other = 0; other < 2 * k; other++) {
-            const float *o = arg.p + other % k * n;
+            const float *o = arg.out + other % k * n;
             const float scale = -(float)matrix_dot(tile, &total, v, o, n);
 
             PHASE
@@ -118,5 +118,5 @@ KERNEL(matrix_orthonormalize, cuda_matrix)
     }
     PHASE
         for (size_t i = THREAD; i < arg.rank * n && !finite; i += THREADS)
-            arg.p[i] = NAN;
+            arg.out[i] = NAN;
 }

@@ -284,7 +284,7 @@ KERNEL(vector_top_k, cuda_selection)
             if (key < kth || (key == kth && left == 0))
                 continue;
             left -= key == kth;
-            arg.index[next++] = (uint32_t)i;
+            arg.found[next++] = (uint32_t)i;
         }
     }
 }

@@ -2,11 +2,15 @@
 #ifndef CO_KERNELS_CUDA_VECTOR_H
 #define CO_KERNELS_CUDA_VECTOR_H
 
+#include <stddef.h>
+
 #include <cohort/ext/rng.h>
 #include <cohort/ext/step.h>
 
 /* Threads of a block where a kernel has phases; its SHARED arrays are made for them. */
 #define CUDA_BLOCK 256
+/* Threads that share a dot product of matrix_times. */
+#define CUDA_LANES 16
 
 /* By kernels of whole arrays; not all of it is used by each. */
 typedef struct cuda_arrays {
@@ -42,15 +46,17 @@ typedef struct cuda_halves {
 } cuda_halves;
 
 typedef struct cuda_selection {
-    uint32_t *index; /* (k) */
-    const float *x;  /* (n), or (k) for what is scattered; NULL: zeros */
-    float *out;      /* (k) for what is gathered, or the array */
+    uint32_t *found;       /* (k) by top_k */
+    const uint32_t *index; /* (k) for the others */
+    const float *x;        /* (n), or (k) for what is scattered; NULL: zeros */
+    float *out;            /* (k) for what is gathered, or the array */
     size_t n, k;
 } cuda_selection;
 
-/* M (rows, cols), P (rank, rows), Q (rank, cols) */
+/* M (rows, cols), P (rank, rows), Q (rank, cols); `out` is the one that is written. */
 typedef struct cuda_matrix {
-    float *m, *p, *q;
+    const float *m, *p, *q;
+    float *out;
     size_t rows, cols, rank;
     float sign;
 } cuda_matrix;
