@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "cli/program.h"
-#include "orphans.h"
+#include "emulated.h"
 #include "waits.h"
 
 #define PROGRAM_GRACE_S 30 /* for children to end after their parent */
@@ -49,7 +49,7 @@ int program_init(const char *path)
     snprintf(program_folder, sizeof(program_folder), "%s/cohort-cli-XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(program_folder) || chdir(program_folder) != 0)
         return -1;
-    return orphans_adopt();
+    return adopt_orphans();
 }
 
 static int program_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)

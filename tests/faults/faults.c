@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "emulated.h"
 #include "faults/dump.h"
 #include "faults/kinds.h"
-#include "orphans.h"
 #include "waits.h"
 
 #define MAX_RANKS 4
@@ -466,7 +466,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: faults FAULTY RUNS SEED\n");
         return 2;
     }
-    orphans_adopt();
+    adopt_orphans();
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!run_undisturbed(program))
         return 1;
