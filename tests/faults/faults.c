@@ -467,6 +467,7 @@ int main(int argc, char **argv)
         return 2;
     }
     adopt_orphans();
+    signal(SIGQUIT, SIG_DFL); /* a shell's background job ignores it, and so would the ranks */
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!run_undisturbed(program))
         return 1;
