@@ -225,7 +225,7 @@ static void doctor_check_gpus(doctor *d)
 
 static void doctor_check_transports(doctor *d)
 {
-    char version[DOCTOR_MPIS][256];
+    char version[DOCTOR_MPIS][256] = {""};
 
     for (int i = 0; i < DOCTOR_MPIS && co_mpi_name(i); i++) /* before this process opens one */
         machine_mpi(version[i], sizeof(version[i]), co_mpi_name(i));

@@ -195,9 +195,9 @@ static void winograd43_spread_weight(float *u, int64_t apart, float *work, const
 /* Nine taps of LANES channels, rotated by 180 degrees. */
 SIMD_INLINE void winograd43_turn_taps(vec *turned, const float *w)
 {
+#if LANES > WINOGRAD43_TAPS
     vec v[LANES];
 
-#if LANES > WINOGRAD43_TAPS
     SIMD_UNROLL(36)
     for (int l = 0; l < LANES; l++)
         v[l] = winograd43_weight(simd_load_some(w + l * WINOGRAD43_TAPS, WINOGRAD43_TAPS));
@@ -207,9 +207,11 @@ SIMD_INLINE void winograd43_turn_taps(vec *turned, const float *w)
         turned[k] = v[WINOGRAD43_TAPS - 1 - k];
 #else
     for (int k = 0; k < WINOGRAD43_TAPS; k++) {
+        vec v = {0};
+
         for (int l = 0; l < LANES; l++)
-            v[0][l] = w[l * WINOGRAD43_TAPS + WINOGRAD43_TAPS - 1 - k];
-        turned[k] = winograd43_weight(v[0]);
+            v[l] = w[l * WINOGRAD43_TAPS + WINOGRAD43_TAPS - 1 - k];
+        turned[k] = winograd43_weight(v);
     }
 #endif
 }
