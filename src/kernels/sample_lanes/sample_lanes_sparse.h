@@ -238,10 +238,11 @@ SIMD_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, 
     const vec d = simd_splat(*value);
 
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
         SIMD_UNROLL(8)
-        for (int v = 0; v < vecs; v++) part[r][v] +=
-            simd_load_any(in + r * s->step + v * LANES) * d;
+        for (int v = 0; v < vecs; v++)
+            part[r][v] += simd_load_any(in + r * s->step + v * LANES) * d;
+    }
 }
 
 /* `rows` x `vecs` vectors of one channel's sum, over the spots of `samples` samples. If these are
@@ -271,10 +272,11 @@ SIMD_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const lane
             lanes_add_spot(part[0], in, value + p, at + p, s, rows, vecs);
     }
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
         SIMD_UNROLL(8)
         for (int v = 0; v < vecs; v++)
             simd_store(sum + r * s->part + v * LANES, (vec)(part[0][r][v] + part[1][r][v]));
+    }
 }
 
 /* Rows of the input's gradient += each spot * the channel's weight. */
@@ -285,9 +287,11 @@ SIMD_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const la
     vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
 
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
         SIMD_UNROLL(8)
-        for (int v = 0; v < vecs; v++) part[r][v] = simd_load(weight + r * s->part + v * LANES);
+        for (int v = 0; v < vecs; v++)
+            part[r][v] = simd_load(weight + r * s->part + v * LANES);
+    }
     for (; p < last; p++) {
         float *out = dx + spots->at[p];
         const vec d = simd_splat(spots->value[p]);

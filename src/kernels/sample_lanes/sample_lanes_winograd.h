@@ -216,10 +216,11 @@ SIMD_INLINE void lanes_wino_place(float *m, const float *v, const float *weight,
                 sum[o][t] += simd_load(v + t * LANES_WINO_IN * LANES) * u;
         }
     SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++)
+    for (int o = 0; o < no; o++) {
         SIMD_UNROLL(8)
         for (int t = 0; t < nt; t++)
             simd_store(m + (o * nt + t) * LANES_WINO_IN * LANES, sum[o][t]);
+    }
 }
 
 #define LANES_WINO_CASE(o, t)                                                                      \
