@@ -13,12 +13,6 @@ typedef struct attention {
     cpu_operand src, back_src, back_out, grad_out; /* plain */
 } attention;
 
-static bool attention_supports(const co_call *call, const char **why)
-{
-    *why = "it computes in floats";
-    return call->in[0]->dtype == CO_F32 && call->out[0]->dtype == CO_F32;
-}
-
 static const attention_loops *attention_choose(void)
 {
     return KERNELS_CHOOSE(attention_loops, &attention_loops_basic);
@@ -172,7 +166,7 @@ const co_kernel co_cpu_attention = {
     .name = "blocks",
     .reads = CPU_READS,
     .self_size = sizeof(attention),
-    .supports = attention_supports,
+    .supports = cpu_takes_floats,
     .plan = attention_plan,
     .plan_backward = attention_plan_backward,
     .forward = attention_forward,

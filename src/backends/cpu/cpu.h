@@ -51,6 +51,8 @@ bool cpu_is_small(const co_call *call);
 /* Whether a kernel can run the call in its type: always in fp32; in bf16 if the CPU has
    instructions for it and norm parameters are not rounded. */
 bool cpu_takes(const co_call *call, const char **why);
+/* The same for kernels that compute in fp32 alone. */
+bool cpu_takes_floats(const co_call *call, const char **why);
 
 #define CPU_HALF  (1u << CO_BF16) /* co_kernel.half */
 #define CPU_READS (CO_READS(CO_FORMAT_CHANNEL_BLOCKS) | CO_READS(CO_FORMAT_CHANNELS_LAST))

@@ -19,12 +19,6 @@ typedef struct layernorm {
     size_t sums_at;                      /* in scratch: (slices, 2, n) */
 } layernorm;
 
-static bool layernorm_supports(const co_call *call, const char **why)
-{
-    *why = "it computes in floats";
-    return call->in[0]->dtype == CO_F32 && call->out[0]->dtype == CO_F32;
-}
-
 static layernorm_rows layernorm_size(const co_call *call)
 {
     const co_layernorm_attr *a = call->attr;
@@ -145,7 +139,7 @@ const co_kernel co_cpu_layernorm = {
     .name = "rows",
     .reads = CPU_READS,
     .self_size = sizeof(layernorm),
-    .supports = layernorm_supports,
+    .supports = cpu_takes_floats,
     .plan = layernorm_plan,
     .plan_backward = layernorm_plan_backward,
     .forward = layernorm_forward,

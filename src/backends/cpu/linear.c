@@ -382,8 +382,7 @@ static bool linear_supports_any(const co_call *call, const char **why)
 {
     gemm found;
 
-    *why = "it computes in floats";
-    if (call->in[0]->dtype != CO_F32 || call->out[0]->dtype != CO_F32)
+    if (!cpu_takes_floats(call, why))
         return false;
     *why = "this CPU has no AVX2";
     return gemm_choose_any(&found, call);

@@ -85,3 +85,9 @@ bool cpu_takes(const co_call *call, const char **why)
     *why = "its parameters have 16 bits";
     return !(call->op->is_norm && call->round_params);
 }
+
+bool cpu_takes_floats(const co_call *call, const char **why)
+{
+    *why = "it computes in floats";
+    return call->in[0]->dtype == CO_F32 && call->out[0]->dtype == CO_F32;
+}

@@ -1,9 +1,11 @@
 /*
- * pointwise.c - relu, add and log_softmax, and flatten, which has no work but to change a layout.
+ * pointwise.c - relu, gelu, add and log_softmax, and flatten, which has no work but to change a
+ * layout.
  */
 #include "kernels/pointwise/pointwise.h"
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
+#include "kernels/gelu/gelu.h"
 #include "kernels/softmax/softmax.h"
 
 #define POINTWISE_PIECE (1 << 16) /* bytes that a thread takes at once */
@@ -34,26 +36,21 @@ static bool pointwise_reads(const co_call *call, const char **why)
     return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
 }
 
-/* --- relu --- */
+/* --- functions of one input, element by element --- */
 
-static bool relu_supports(const co_call *call, const char **why)
-{
-    return cpu_takes(call, why) && pointwise_reads(call, why);
-}
-
-typedef struct relu {
+typedef struct unary {
     cpu_operand grad_out; /* as the output is */
-} relu;
+} unary;
 
-static co_status relu_plan(co_call *call)
+static co_status unary_plan(co_call *call)
 {
     cpu_like(call->out[0], call->in[0]);
     return CO_OK;
 }
 
-static co_status relu_plan_backward(co_call *call)
+static co_status unary_plan_backward(co_call *call)
 {
-    relu *self = call->self;
+    unary *self = call->self;
     size_t used = 0;
 
     if (!call->grad_in[0])
@@ -61,6 +58,13 @@ static co_status relu_plan_backward(co_call *call)
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], call->out[0]->layout);
     cpu_like(call->grad_in[0], call->out[0]);
     return CO_OK;
+}
+
+/* --- relu --- */
+
+static bool relu_supports(const co_call *call, const char **why)
+{
+    return cpu_takes(call, why) && pointwise_reads(call, why);
 }
 
 static co_status relu_forward(co_call *call, const co_run *run)
@@ -79,7 +83,7 @@ static co_status relu_forward(co_call *call, const co_run *run)
 
 static co_status relu_backward(co_call *call, const co_run *run)
 {
-    const relu *self = call->self;
+    const unary *self = call->self;
     const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
     const int threads = cpu_threads(call);
     const char *y = call->out[0]->data, *dy;
@@ -101,14 +105,78 @@ const co_kernel co_cpu_relu = {
     .op = "relu",
     .name = "any-layout",
     .reads = CPU_READS,
-    .self_size = sizeof(relu),
+    .self_size = sizeof(unary),
     .half = CPU_HALF,
     .supports = relu_supports,
-    .plan = relu_plan,
-    .plan_backward = relu_plan_backward,
+    .plan = unary_plan,
+    .plan_backward = unary_plan_backward,
     .forward = relu_forward,
     .backward = relu_backward,
     .in_place = true,
+};
+
+/* --- gelu --- */
+
+typedef void (*gelu_value)(float *y, const float *x, int64_t n);
+typedef void (*gelu_gradient)(float *dx, const float *x, const float *dy, int64_t n);
+
+static const gelu_loops *gelu_choose(void)
+{
+    return KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
+}
+
+static bool gelu_is_exact(const co_call *call)
+{
+    return ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_EXACT;
+}
+
+static co_status gelu_forward(co_call *call, const co_run *run)
+{
+    const gelu_value value = gelu_is_exact(call) ? gelu_choose()->exact : gelu_choose()->tanh;
+    const int threads = cpu_threads(call);
+    const char *x = call->in[0]->data;
+    char *y = call->out[0]->data;
+
+    (void)run;
+    CO_PARALLEL_FOR(threads)
+    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
+        value((float *)(void *)(y + i), (const float *)(const void *)(x + i),
+              pointwise_count(call->out[0], i));
+    return CO_OK;
+}
+
+static co_status gelu_backward(co_call *call, const co_run *run)
+{
+    const unary *self = call->self;
+    const gelu_gradient gradient =
+        gelu_is_exact(call) ? gelu_choose()->exact_gradient : gelu_choose()->tanh_gradient;
+    const int threads = cpu_threads(call);
+    const char *x = call->in[0]->data, *dy;
+    char *dx;
+
+    (void)run;
+    if (!call->grad_in[0])
+        return CO_OK;
+    cpu_bring(&self->grad_out, call, threads);
+    dy = cpu_address(&self->grad_out, call);
+    dx = call->grad_in[0]->data;
+    CO_PARALLEL_FOR(threads)
+    for (size_t i = 0; i < call->in[0]->bytes; i += POINTWISE_PIECE)
+        gradient((float *)(void *)(dx + i), (const float *)(const void *)(x + i),
+                 (const float *)(const void *)(dy + i), pointwise_count(call->in[0], i));
+    return CO_OK;
+}
+
+const co_kernel co_cpu_gelu = {
+    .op = "gelu",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .self_size = sizeof(unary),
+    .supports = cpu_takes_floats,
+    .plan = unary_plan,
+    .plan_backward = unary_plan_backward,
+    .forward = gelu_forward,
+    .backward = gelu_backward,
 };
 
 /* --- add --- */
@@ -233,12 +301,6 @@ const co_kernel co_cpu_flatten = {
 
 /* --- log_softmax --- */
 
-static bool log_softmax_supports(const co_call *call, const char **why)
-{
-    *why = "it computes in floats";
-    return call->in[0]->dtype == CO_F32;
-}
-
 static co_status log_softmax_forward(co_call *call, const co_run *run)
 {
     const softmax_loops *loops = softmax_choose();
@@ -275,7 +337,7 @@ static co_status log_softmax_backward(co_call *call, const co_run *run)
 const co_kernel co_cpu_log_softmax = {
     .op = "log_softmax",
     .name = "rows",
-    .supports = log_softmax_supports,
+    .supports = cpu_takes_floats,
     .forward = log_softmax_forward,
     .backward = log_softmax_backward,
     .in_place = true,
