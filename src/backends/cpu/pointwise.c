@@ -60,6 +60,39 @@ static co_status unary_plan_backward(co_call *call)
     return CO_OK;
 }
 
+static co_status unary_forward(co_call *call, void (*value)(void *y, const void *x, int64_t n))
+{
+    const int threads = cpu_threads(call);
+    const char *x = call->in[0]->data;
+    char *y = call->out[0]->data;
+
+    CO_PARALLEL_FOR(threads)
+    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
+        value(y + i, x + i, pointwise_count(call->out[0], i));
+    return CO_OK;
+}
+
+/* `saved`: the input or the output, of which `gradient` is a function. */
+static co_status unary_backward(co_call *call, const co_tensor *saved,
+                                void (*gradient)(void *dx, const void *s, const void *dy,
+                                                 int64_t n))
+{
+    const unary *self = call->self;
+    const int threads = cpu_threads(call);
+    const char *s = saved->data, *dy;
+    char *dx;
+
+    if (!call->grad_in[0])
+        return CO_OK;
+    cpu_bring(&self->grad_out, call, threads);
+    dy = cpu_address(&self->grad_out, call);
+    dx = call->grad_in[0]->data;
+    CO_PARALLEL_FOR(threads)
+    for (size_t i = 0; i < saved->bytes; i += POINTWISE_PIECE)
+        gradient(dx + i, s + i, dy + i, pointwise_count(saved, i));
+    return CO_OK;
+}
+
 /* --- relu --- */
 
 static bool relu_supports(const co_call *call, const char **why)
@@ -69,36 +102,14 @@ static bool relu_supports(const co_call *call, const char **why)
 
 static co_status relu_forward(co_call *call, const co_run *run)
 {
-    const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
-    const int threads = cpu_threads(call);
-    const char *x = call->in[0]->data;
-    char *y = call->out[0]->data;
-
     (void)run;
-    CO_PARALLEL_FOR(threads)
-    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
-        loops->relu(y + i, x + i, pointwise_count(call->out[0], i));
-    return CO_OK;
+    return unary_forward(call, pointwise_find_loops(call->out[0])->relu);
 }
 
 static co_status relu_backward(co_call *call, const co_run *run)
 {
-    const unary *self = call->self;
-    const pointwise_loops *loops = pointwise_find_loops(call->out[0]);
-    const int threads = cpu_threads(call);
-    const char *y = call->out[0]->data, *dy;
-    char *dx;
-
     (void)run;
-    if (!call->grad_in[0])
-        return CO_OK;
-    cpu_bring(&self->grad_out, call, threads);
-    dy = cpu_address(&self->grad_out, call);
-    dx = call->grad_in[0]->data;
-    CO_PARALLEL_FOR(threads)
-    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
-        loops->relu_gradient(dx + i, y + i, dy + i, pointwise_count(call->out[0], i));
-    return CO_OK;
+    return unary_backward(call, call->out[0], pointwise_find_loops(call->out[0])->relu_gradient);
 }
 
 const co_kernel co_cpu_relu = {
@@ -117,54 +128,26 @@ const co_kernel co_cpu_relu = {
 
 /* --- gelu --- */
 
-typedef void (*gelu_value)(float *y, const float *x, int64_t n);
-typedef void (*gelu_gradient)(float *dx, const float *x, const float *dy, int64_t n);
-
-static const gelu_loops *gelu_choose(void)
+static bool gelu_by_tanh(const co_call *call)
 {
-    return KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
-}
-
-static bool gelu_is_exact(const co_call *call)
-{
-    return ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_EXACT;
+    return ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_TANH;
 }
 
 static co_status gelu_forward(co_call *call, const co_run *run)
 {
-    const gelu_value value = gelu_is_exact(call) ? gelu_choose()->exact : gelu_choose()->tanh;
-    const int threads = cpu_threads(call);
-    const char *x = call->in[0]->data;
-    char *y = call->out[0]->data;
+    const gelu_loops *loops = KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
 
     (void)run;
-    CO_PARALLEL_FOR(threads)
-    for (size_t i = 0; i < call->out[0]->bytes; i += POINTWISE_PIECE)
-        value((float *)(void *)(y + i), (const float *)(const void *)(x + i),
-              pointwise_count(call->out[0], i));
-    return CO_OK;
+    return unary_forward(call, gelu_by_tanh(call) ? loops->tanh : loops->exact);
 }
 
 static co_status gelu_backward(co_call *call, const co_run *run)
 {
-    const unary *self = call->self;
-    const gelu_gradient gradient =
-        gelu_is_exact(call) ? gelu_choose()->exact_gradient : gelu_choose()->tanh_gradient;
-    const int threads = cpu_threads(call);
-    const char *x = call->in[0]->data, *dy;
-    char *dx;
+    const gelu_loops *loops = KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
 
     (void)run;
-    if (!call->grad_in[0])
-        return CO_OK;
-    cpu_bring(&self->grad_out, call, threads);
-    dy = cpu_address(&self->grad_out, call);
-    dx = call->grad_in[0]->data;
-    CO_PARALLEL_FOR(threads)
-    for (size_t i = 0; i < call->in[0]->bytes; i += POINTWISE_PIECE)
-        gradient((float *)(void *)(dx + i), (const float *)(const void *)(x + i),
-                 (const float *)(const void *)(dy + i), pointwise_count(call->in[0], i));
-    return CO_OK;
+    return unary_backward(call, call->in[0],
+                          gelu_by_tanh(call) ? loops->tanh_gradient : loops->exact_gradient);
 }
 
 const co_kernel co_cpu_gelu = {

@@ -10,12 +10,12 @@
 
 /* Compiled once for each level of instructions. */
 typedef struct gelu_loops {
-    /* y = gelu(x) */
-    void (*exact)(float *y, const float *x, int64_t n);
-    void (*tanh)(float *y, const float *x, int64_t n);
+    /* y = gelu(x), of floats */
+    void (*exact)(void *y, const void *x, int64_t n);
+    void (*tanh)(void *y, const void *x, int64_t n);
     /* dx = dy * its slope at x; dx may be dy */
-    void (*exact_gradient)(float *dx, const float *x, const float *dy, int64_t n);
-    void (*tanh_gradient)(float *dx, const float *x, const float *dy, int64_t n);
+    void (*exact_gradient)(void *dx, const void *x, const void *dy, int64_t n);
+    void (*tanh_gradient)(void *dx, const void *x, const void *dy, int64_t n);
 } gelu_loops;
 
 extern const gelu_loops gelu_loops_basic;

@@ -50,8 +50,10 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x)
 }
 
 #define GELU_PASSES(name)                                                                          \
-    static void gelu_##name(float *y, const float *x, int64_t n)                                   \
+    static void gelu_##name(void *to, const void *from, int64_t n)                                 \
     {                                                                                              \
+        const float *x = from;                                                                     \
+        float *y = to;                                                                             \
         int64_t i = 0;                                                                             \
                                                                                                    \
         for (; i + LANES <= n; i += LANES)                                                         \
@@ -60,8 +62,10 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x)
             y[i] = gelu_##name##_at(simd_splat(x[i])).value[0];                                    \
     }                                                                                              \
                                                                                                    \
-    static void gelu_##name##_gradient(float *dx, const float *x, const float *dy, int64_t n)      \
+    static void gelu_##name##_gradient(void *to, const void *from, const void *grad, int64_t n)    \
     {                                                                                              \
+        const float *x = from, *dy = grad;                                                         \
+        float *dx = to;                                                                            \
         int64_t i = 0;                                                                             \
                                                                                                    \
         for (; i + LANES <= n; i += LANES)                                                         \
