@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/mem.h"
 
 /* The character at `at` and its bytes, 0 where they are no UTF-8 (RFC 3629). */
 static size_t text_decode(uint32_t *code, const char *at)
@@ -83,4 +86,13 @@ const char *co_text_show(char *out, size_t size, const char *text)
     }
     out[used] = '\0';
     return out;
+}
+
+co_status co_text_take(char **out, FILE *stream, char **text, co_status st)
+{
+    if (fclose(stream) != 0 && st == CO_OK)
+        st = co_fail(CO_E_NOMEM, "out of memory");
+    *out = st == CO_OK ? co_strdup(*text) : NULL;
+    free(*text);
+    return st != CO_OK ? st : *out ? CO_OK : CO_E_NOMEM;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "model/model.h"
 
 #define KERNELS_MAX_TEXT 1024
@@ -168,11 +169,7 @@ static co_status kernels_write_text(char **out, const co_kernels *kernels, const
             (long long)kernels->seconds, (long long)kernels->batch);
     st = co_value_write(stream, layers);
     fputc('}', stream);
-    if (fclose(stream) != 0 && st == CO_OK)
-        st = co_fail(CO_E_NOMEM, "out of memory");
-    *out = st == CO_OK ? co_strdup(text) : NULL;
-    free(text);
-    return st != CO_OK ? st : *out ? CO_OK : CO_E_NOMEM;
+    return co_text_take(out, stream, &text, st);
 }
 
 co_status co_kernels_write(char **out, const co_model *model, const co_kernels *kernels)

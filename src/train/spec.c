@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "core/thread.h"
 #include "model/initial_weights.h"
 #include "strategy/strategy.h"
@@ -427,11 +428,7 @@ co_status co_spec_write_text(char **out, const co_spec *spec)
     if (!stream)
         return co_fail(CO_E_NOMEM, "out of memory");
     st = co_keys_write(stream, spec, co_spec_keys, 0);
-    if (fclose(stream) != 0 && st == CO_OK)
-        st = co_fail(CO_E_NOMEM, "out of memory");
-    *out = st == CO_OK ? co_strdup(text) : NULL;
-    free(text);
-    return st != CO_OK ? st : *out ? CO_OK : CO_E_NOMEM;
+    return co_text_take(out, stream, &text, st);
 }
 
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value)
