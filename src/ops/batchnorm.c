@@ -5,13 +5,7 @@
 #include "ops/rules.h"
 
 static const co_key batchnorm_keys[] = {
-    {.name = "eps",
-     .type = CO_KEY_REAL,
-     .offset = offsetof(co_batchnorm_attr, eps),
-     .fallback = "1e-5",
-     .min = 1e-12,
-     .max = 1,
-     .help = "added to the variance before the root"},
+    RULES_EPS_KEY(co_batchnorm_attr),
     {.name = "momentum",
      .type = CO_KEY_REAL,
      .offset = offsetof(co_batchnorm_attr, momentum),

@@ -5,13 +5,7 @@
 #include "ops/rules.h"
 
 static const co_key layernorm_keys[] = {
-    {.name = "eps",
-     .type = CO_KEY_REAL,
-     .offset = offsetof(co_layernorm_attr, eps),
-     .fallback = "1e-5",
-     .min = 1e-12,
-     .max = 1,
-     .help = "added to the variance before the root"},
+    RULES_EPS_KEY(co_layernorm_attr),
     {.name = "bias",
      .type = CO_KEY_BOOL,
      .offset = offsetof(co_layernorm_attr, bias),

@@ -67,6 +67,13 @@ extern const char *const rules_weight_inits[], *const rules_bias_inits[];
 int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
                       const co_init_attr *init);
 
+/* The key `eps` of layers that divide by a standard deviation. */
+#define RULES_EPS_KEY(attr)                                                                        \
+    {                                                                                              \
+        .name = "eps", .type = CO_KEY_REAL, .offset = offsetof(attr, eps), .fallback = "1e-5",     \
+        .min = 1e-12, .max = 1, .help = "added to the variance before the root"                    \
+    }
+
 /* ONNX: set the window of the last node, each (h, w); add a scalar constant and return its name. */
 void rules_onnx_window(co_onnx *to, const int64_t *kernel, const int64_t *stride,
                        const int64_t *padding);
