@@ -57,7 +57,8 @@ for pair in "$@"; do
     train "$launcher" 2 || bad "$kind"
     grep -q '2 ranks' "$dir/said" || bad "$kind: not on 2 ranks"
     train "env LD_PRELOAD=$dir/hang.so $launcher" 2 || :
-    [ "$(grep -c 'MPI_Finalize has not returned' "$dir/said")" -eq 2 ] || bad "$kind: finalizing hangs"
+    # The launcher stops the other ranks once one has ended without MPI_Finalize.
+    grep -q 'MPI_Finalize has not returned' "$dir/said" || bad "$kind: finalizing hangs"
     [ -s "$dir/run/final.safetensors" ] || bad "$kind: finalizing hangs, and the weights are lost"
     module=$modules/cohort-mpi-$kind.so
     mv "$module" "$dir/kept"
