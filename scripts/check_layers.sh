@@ -13,7 +13,7 @@ tensor: device core
 graph: tensor device core
 ops: graph tensor core
 kernels: core
-backends: kernels ops graph tensor core
+backends: kernels ops graph tensor device core
 models: ops graph tensor core
 optim: kernels tensor device core
 comm: device core

@@ -10,12 +10,17 @@ extern const co_backend co_backend_ref, co_backend_cpu, co_backend_cpu_general;
 #ifdef CO_WITH_ONEDNN
 extern const co_backend co_backend_onednn;
 #endif
+#ifdef CO_WITH_CUDA
+extern const co_backend co_backend_cuda;
+#endif
 
 /* In order of preference, ended by NULL; ref is last and takes everything. */
 extern const co_backend *const co_backends[];
 /* {that backend, ref, NULL} for "ref", "onednn" or "cpu-general", both of our own and ref for "cpu"
    (formerly "native"), co_backends for NULL or "auto"; NULL if unknown. */
 const co_backend *const *co_backends_find(const char *name);
+/* Those that work in the memory of devices of this name; NULL if there are none. */
+const co_backend *const *co_backends_on(const char *device);
 
 /* Kernels that change no value, for tensors of one layout: out[0] = in[0], and each input has the
    gradient of the output. Where the plan has given both the same memory, there is nothing to do. */

@@ -13,6 +13,9 @@ static const co_backend *const registry_general[] = {&co_backend_cpu_general, &c
 #ifdef CO_WITH_ONEDNN
 static const co_backend *const registry_onednn[] = {&co_backend_onednn, &co_backend_ref, NULL};
 #endif
+#ifdef CO_WITH_CUDA
+static const co_backend *const registry_cuda[] = {&co_backend_cuda, NULL};
+#endif
 
 const co_backend *const co_backends[] = {
     &co_backend_cpu,
@@ -50,5 +53,15 @@ const co_backend *const *co_backends_find(const char *name)
     if (strcmp(name, co_backend_onednn.name) == 0)
         return registry_onednn;
 #endif
+    return NULL;
+}
+
+const co_backend *const *co_backends_on(const char *device)
+{
+#ifdef CO_WITH_CUDA
+    if (strcmp(device, co_backend_cuda.device) == 0)
+        return registry_cuda;
+#endif
+    (void)device;
     return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include <cohort/ext/device.h>
 #include <cohort/ext/op.h>
+#include <cohort/ext/sum.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,32 +32,6 @@ typedef struct co_metric_batch {
     const float *target;  /* (n, outputs), of VALUES and BINARY; else NULL */
     const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL */
 } co_metric_batch;
-
-/** A sum with about twice the digits of a double, so that its value is the same in any order but
- *  for a last bit in rare cases (Knuth's TwoSum; its errors are summed in `low`). Its value is
- *  high + low. */
-typedef struct co_sum {
-    double high, low;
-} co_sum;
-
-static inline void co_sum_add(co_sum *sum, double x)
-{
-    const double high = sum->high + x, part = high - sum->high;
-
-    sum->low += (sum->high - (high - part)) + (x - part);
-    sum->high = high;
-}
-
-static inline void co_sum_join(co_sum *sum, const co_sum *part)
-{
-    co_sum_add(sum, part->high);
-    sum->low += part->low;
-}
-
-static inline double co_sum_value(const co_sum *sum)
-{
-    return sum->high + sum->low;
-}
 
 /** A metric that a device can add up, by the name that it has in a config. */
 typedef struct co_device_metric {

@@ -112,6 +112,7 @@ static const co_device_ops device_ops = {
     .capture_destroy = cuda_capture_destroy,
     .vector = &cuda_vector,
     .optimizers = cuda_optimizers,
+    .metrics = &cuda_metrics,
 };
 
 /* ---- the device ---- */

@@ -4,49 +4,15 @@
 
 #include <pthread.h>
 
+#include <cohort/ext/metric.h>
 #include <cohort/ext/optim.h>
 #include <cohort/ext/vector.h>
 
 #include "device/cuda/calls.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/kernels.h"
 
 #define CUDA_WHY 512
-
-/* Each kernel, and the file that has it. */
-#define CUDA_KERNELS(X)                                                                            \
-    X(vector, vector_swap)                                                                         \
-    X(vector, vector_copy_if)                                                                      \
-    X(vector, vector_add)                                                                          \
-    X(vector, vector_scale)                                                                        \
-    X(vector, vector_divide)                                                                       \
-    X(vector, vector_axpby)                                                                        \
-    X(vector, vector_add_difference)                                                               \
-    X(vector, vector_average)                                                                      \
-    X(vector, vector_drop_nonfinite)                                                               \
-    X(vector, vector_max_abs)                                                                      \
-    X(vector, vector_sum_squares)                                                                  \
-    X(vector, vector_round_nearest)                                                                \
-    X(vector, vector_round_stochastic)                                                             \
-    X(vector, vector_narrow)                                                                       \
-    X(vector, vector_widen_sum)                                                                    \
-    X(vector, vector_top_k)                                                                        \
-    X(vector, vector_gather)                                                                       \
-    X(vector, vector_scatter)                                                                      \
-    X(vector, vector_scatter_add)                                                                  \
-    X(vector, vector_step)                                                                         \
-    X(matrix, matrix_times)                                                                        \
-    X(matrix, matrix_transposed_times)                                                             \
-    X(matrix, matrix_add_outer)                                                                    \
-    X(matrix, matrix_orthonormalize)                                                               \
-    X(update, update_sgd)                                                                          \
-    X(update, update_sgd_with_velocity)                                                            \
-    X(update, update_moments)                                                                      \
-    X(update, update_adadelta)
-
-#define CUDA_KERNEL_NUMBER(file, name) CUDA_##name,
-typedef enum cuda_kernel { CUDA_KERNELS(CUDA_KERNEL_NUMBER) CUDA_KERNEL_COUNT } cuda_kernel;
-
-#define CUDA_MODULES 3 /* files of kernels */
 
 typedef struct cuda_device {
     co_device base;
@@ -54,9 +20,9 @@ typedef struct cuda_device {
     int version, index;
     co_cuda_gpu gpu;
     CUdevice handle;
-    CUcontext context;             /* the process's one on this GPU */
-    CUstream zeroes;               /* new memory is zeroed on it; NULL: not there yet */
-    CUmodule module[CUDA_MODULES]; /* NULL: not loaded */
+    CUcontext context;                /* the process's one on this GPU */
+    CUstream zeroes;                  /* new memory is zeroed on it; NULL: not there yet */
+    CUmodule module[CUDA_FILE_COUNT]; /* NULL: not loaded */
     CUfunction kernel[CUDA_KERNEL_COUNT];
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
@@ -89,14 +55,9 @@ void cuda_keep_failure(cuda_queue *queue);
 /* Compiles the kernels, or finds them compiled, and loads them. The GPU is the thread's. */
 co_status cuda_load_kernels(cuda_device *device);
 void cuda_unload_kernels(cuda_device *device);
-/* `args` is the struct that the kernel takes, which is copied. For a kernel over `n` elements; 0:
-   nothing. What fails is kept. */
-void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args);
-/* The same for one block that sees all of them. */
-void cuda_launch_block(co_queue *queue, cuda_kernel kernel, void *args);
-
 extern const co_vector_ops cuda_vector;
 extern const co_device_optimizer cuda_optimizers[];
+extern const co_device_metrics cuda_metrics;
 
 /* co_device_ops, queue.c */
 co_status cuda_queue_create(co_queue **out, co_device *base);

@@ -5,19 +5,22 @@
 #include "core/mem.h"
 #include "device/cuda/compile.h"
 #include "device/cuda/internal.h"
-#include "kernels/cuda/vector.h"
+#include "kernels/cuda/block.h"
 
 /* Enough to fill any GPU; threads take several elements where there are more. */
-#define LAUNCH_MAX_BLOCKS 2048
+#define LAUNCH_FULL       2048
+#define LAUNCH_MAX_BLOCKS 65535
 
-static const char *const launch_files[CUDA_MODULES] = {"vector", "matrix", "update"};
+#define LAUNCH_FILE(file) #file,
+static const char *const launch_files[] = {CUDA_FILES(LAUNCH_FILE)};
 
-#define LAUNCH_NAME(file, name) {#file, #name},
+#define LAUNCH_NAME(file, name) {CUDA_IN_##file, #name},
 static const struct {
-    const char *file, *name;
+    cuda_file file;
+    const char *name;
 } launch_kernels[] = {CUDA_KERNELS(LAUNCH_NAME)};
 
-static co_status launch_load(cuda_device *device, const cuda_compiler *rtc, int file)
+static co_status launch_load(cuda_device *device, const cuda_compiler *rtc, unsigned file)
 {
     const int arch = device->gpu.major * 10 + device->gpu.minor;
     CUmodule *module = &device->module[file];
@@ -33,7 +36,7 @@ static co_status launch_load(cuda_device *device, const cuda_compiler *rtc, int 
         return cuda_fail(result, "the kernels of %s on GPU %d (%s)", path, device->index,
                          device->gpu.name);
     for (int k = 0; k < CUDA_KERNEL_COUNT; k++) {
-        if (strcmp(launch_kernels[k].file, launch_files[file]) != 0)
+        if (launch_kernels[k].file != file)
             continue;
         result =
             device->cu->cuModuleGetFunction(&device->kernel[k], *module, launch_kernels[k].name);
@@ -48,14 +51,14 @@ co_status cuda_load_kernels(cuda_device *device)
     const cuda_compiler *rtc = NULL;
 
     CO_TRY(cuda_open_compiler(&rtc, device->version));
-    for (int file = 0; file < CUDA_MODULES; file++)
+    for (unsigned file = 0; file < CUDA_FILE_COUNT; file++)
         CO_TRY(launch_load(device, rtc, file));
     return CO_OK;
 }
 
 void cuda_unload_kernels(cuda_device *device)
 {
-    for (int file = 0; file < CUDA_MODULES; file++)
+    for (unsigned file = 0; file < CUDA_FILE_COUNT; file++)
         if (device->module[file])
             (void)device->cu->cuModuleUnload(device->module[file]);
 }
@@ -82,12 +85,12 @@ void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args)
 {
     const size_t blocks = (n + CUDA_BLOCK - 1) / CUDA_BLOCK;
 
-    if (n > 0)
-        launch(queue, kernel, (unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS),
-               args);
+    cuda_launch_blocks(queue, kernel, blocks < LAUNCH_FULL ? blocks : LAUNCH_FULL, args);
 }
 
-void cuda_launch_block(co_queue *queue, cuda_kernel kernel, void *args)
+void cuda_launch_blocks(co_queue *queue, cuda_kernel kernel, size_t blocks, void *args)
 {
-    launch(queue, kernel, 1, args);
+    if (blocks > 0)
+        launch(queue, kernel, (unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS),
+               args);
 }

@@ -87,8 +87,8 @@ static void vector_sum_squares(co_queue *queue, double *out, float *most, const 
 {
     if (most)
         vector_max_abs(queue, most, x, n);
-    cuda_launch_block(queue, CUDA_vector_sum_squares,
-                      &(cuda_squares){.out = out, .x = x, .rule = rule, .n = n});
+    cuda_launch_blocks(queue, CUDA_vector_sum_squares, 1,
+                       &(cuda_squares){.out = out, .x = x, .rule = rule, .n = n});
 }
 
 /* ---- 16 bits ---- */
@@ -142,8 +142,8 @@ static void vector_top_k(co_queue *queue, uint32_t *index, uint32_t *room, const
                          size_t k)
 {
     (void)room;
-    cuda_launch_block(queue, CUDA_vector_top_k,
-                      &(cuda_selection){.found = index, .x = x, .n = n, .k = k});
+    cuda_launch_blocks(queue, CUDA_vector_top_k, 1,
+                       &(cuda_selection){.found = index, .x = x, .n = n, .k = k});
 }
 
 static void vector_gather(co_queue *queue, float *out, const float *x, const uint32_t *index,
@@ -208,8 +208,8 @@ static void vector_matrix_add_outer(co_queue *queue, float *m, float sign, const
 
 static void vector_matrix_orthonormalize(co_queue *queue, float *p, const co_vector_matrix *shape)
 {
-    cuda_launch_block(queue, CUDA_matrix_orthonormalize,
-                      &(cuda_matrix){.out = p, .rows = shape->rows, .rank = shape->rank});
+    cuda_launch_blocks(queue, CUDA_matrix_orthonormalize, 1,
+                       &(cuda_matrix){.out = p, .rows = shape->rows, .rank = shape->rank});
 }
 
 /* ---- the values of a step ---- */
@@ -221,7 +221,7 @@ static void vector_step(co_queue *queue, co_step_values *values, co_step_stage s
 
     if (rules)
         args.rules = *rules;
-    cuda_launch_block(queue, CUDA_vector_step, &args);
+    cuda_launch_blocks(queue, CUDA_vector_step, 1, &args);
 }
 
 const co_vector_ops cuda_vector = {

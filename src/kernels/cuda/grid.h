@@ -6,12 +6,15 @@
  *
  * - Outside of phases a block has one course: loops and conditions there do not depend on THREAD,
  *   and variables there are the same for all of its threads. They are read in phases, not written.
- * - What one phase leaves to another is in SHARED arrays. `continue` ends a thread's part of a
- * phase.
+ * - What one phase leaves to another is in SHARED arrays, or in a thread's OWN ones, which it alone
+ *   sees: OWN (type, name, n) declares, MINE(name) is the array. `continue` ends a thread's part of
+ *   a phase.
  * - SYNC lets all threads have read a SHARED variable outside of a phase before a phase writes it.
  *
  * EACH (i, n) takes the threads of all blocks through 0 .. n - 1, without a barrier; variables of
  * its body are a thread's own, those before it may hold a sum or a maximum of what a thread sees.
+ *
+ * FMA (a, b, c) is a b + c, rounded once on a GPU. INLINE is before functions that get OWN arrays.
  *
  * So the same file can be run block by block on a host, by other definitions of these words
  * (CUDA_GRID_DEFINED).
@@ -19,10 +22,15 @@
 #ifndef CO_KERNELS_CUDA_GRID_H
 #define CO_KERNELS_CUDA_GRID_H
 
+#include "kernels/cuda/block.h"
+
 #ifndef CUDA_GRID_DEFINED
 
 #define KERNEL(name, type) extern "C" __global__ void name(const type arg)
+#define INLINE             static __forceinline__
 #define SHARED             __shared__
+#define OWN(type, name, n) type name[n]
+#define MINE(name)         name
 #define THREAD             threadIdx.x
 #define THREADS            blockDim.x
 #define BLOCK              blockIdx.x
@@ -31,8 +39,10 @@
 #define SYNC()             __syncthreads()
 #define EACH(i, n)                                                                                 \
     for (size_t i = (size_t)BLOCK * THREADS + THREAD; i < (n); i += (size_t)BLOCKS * THREADS)
-#define ATOMIC_ADD(at, value) atomicAdd(at, value)
-#define ATOMIC_MAX(at, value) atomicMax(at, value)
+#define FMA(a, b, c)             __fmaf_rn(a, b, c)
+#define ATOMIC_ADD(at, value)    atomicAdd(at, value)
+#define ATOMIC_ADD_64(at, value) atomicAdd((unsigned long long *)(at), value)
+#define ATOMIC_MAX(at, value)    atomicMax(at, value)
 
 #endif
 #endif

@@ -7,8 +7,6 @@
 #include <cohort/ext/rng.h>
 #include <cohort/ext/step.h>
 
-/* Threads of a block where a kernel has phases; its SHARED arrays are made for them. */
-#define CUDA_BLOCK 256
 /* Threads that share a dot product of matrix_times. */
 #define CUDA_LANES 16
 

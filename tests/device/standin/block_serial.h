@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cuda/block.h"
+
 /* Where a worker is; a block's SHARED variables are its worker's. */
 typedef struct serial_place {
     uint32_t thread, threads, block, blocks;
@@ -41,13 +43,17 @@ void serial_add(serial_kernel *kernel);
     }                                                                                              \
     static void name##_block(const type arg)
 
-#define SHARED  static _Thread_local
-#define THREAD  serial_at.thread
-#define THREADS serial_at.threads
-#define BLOCK   serial_at.block
-#define BLOCKS  serial_at.blocks
-#define PHASE   for (serial_at.thread = 0; serial_at.thread < serial_at.threads; serial_at.thread++)
-#define SYNC()  ((void)0)
+#define INLINE static inline
+#define SHARED static _Thread_local
+/* As many as a block can have. */
+#define OWN(type, name, n) static _Thread_local type name[CUDA_BLOCK][n]
+#define MINE(name)         name[THREAD]
+#define THREAD             serial_at.thread
+#define THREADS            serial_at.threads
+#define BLOCK              serial_at.block
+#define BLOCKS             serial_at.blocks
+#define PHASE              for (THREAD = 0; THREAD < THREADS; THREAD++)
+#define SYNC()             ((void)0)
 #define EACH(i, n)                                                                                 \
     for (size_t i = (size_t)BLOCK * THREADS, end_ = (n); i < end_; i = serial_next(i))
 
@@ -68,7 +74,9 @@ static inline void serial_max_to(uint32_t *at, uint32_t value)
     *at = value > *at ? value : *at;
 }
 
-#define ATOMIC_ADD(at, value) serial_add_to(at, value)
-#define ATOMIC_MAX(at, value) serial_max_to(at, value)
+#define FMA(a, b, c)             ((a) * (b) + (c))
+#define ATOMIC_ADD(at, value)    serial_add_to(at, value)
+#define ATOMIC_ADD_64(at, value) (*(at) += (value))
+#define ATOMIC_MAX(at, value)    serial_max_to(at, value)
 
 #endif

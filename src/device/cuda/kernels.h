@@ -1,0 +1,105 @@
+/* kernels.h - the kernels of src/kernels/cuda, and launching them. */
+#ifndef CO_DEVICE_CUDA_KERNELS_H
+#define CO_DEVICE_CUDA_KERNELS_H
+
+#include <stddef.h>
+
+#include <cohort/ext/device.h>
+
+/* Each file, and each kernel with the file that has it. */
+#define CUDA_FILES(X)                                                                              \
+    X(vector)                                                                                      \
+    X(matrix)                                                                                      \
+    X(update)                                                                                      \
+    X(pointwise)                                                                                   \
+    X(pool)                                                                                        \
+    X(rows)                                                                                        \
+    X(norm)                                                                                        \
+    X(gemm)                                                                                        \
+    X(count)
+
+#define CUDA_KERNELS(X)                                                                            \
+    X(vector, vector_swap)                                                                         \
+    X(vector, vector_copy_if)                                                                      \
+    X(vector, vector_add)                                                                          \
+    X(vector, vector_scale)                                                                        \
+    X(vector, vector_divide)                                                                       \
+    X(vector, vector_axpby)                                                                        \
+    X(vector, vector_add_difference)                                                               \
+    X(vector, vector_average)                                                                      \
+    X(vector, vector_drop_nonfinite)                                                               \
+    X(vector, vector_max_abs)                                                                      \
+    X(vector, vector_sum_squares)                                                                  \
+    X(vector, vector_round_nearest)                                                                \
+    X(vector, vector_round_stochastic)                                                             \
+    X(vector, vector_narrow)                                                                       \
+    X(vector, vector_widen_sum)                                                                    \
+    X(vector, vector_top_k)                                                                        \
+    X(vector, vector_gather)                                                                       \
+    X(vector, vector_scatter)                                                                      \
+    X(vector, vector_scatter_add)                                                                  \
+    X(vector, vector_step)                                                                         \
+    X(matrix, matrix_times)                                                                        \
+    X(matrix, matrix_transposed_times)                                                             \
+    X(matrix, matrix_add_outer)                                                                    \
+    X(matrix, matrix_orthonormalize)                                                               \
+    X(update, update_sgd)                                                                          \
+    X(update, update_sgd_with_velocity)                                                            \
+    X(update, update_moments)                                                                      \
+    X(update, update_adadelta)                                                                     \
+    X(pointwise, pointwise_add)                                                                    \
+    X(pointwise, pointwise_scale)                                                                  \
+    X(pointwise, pointwise_relu)                                                                   \
+    X(pointwise, pointwise_relu_backward)                                                          \
+    X(pointwise, pointwise_tanh)                                                                   \
+    X(pointwise, pointwise_tanh_backward)                                                          \
+    X(pointwise, pointwise_gelu)                                                                   \
+    X(pointwise, pointwise_gelu_backward)                                                          \
+    X(pointwise, pointwise_dropout)                                                                \
+    X(pointwise, pointwise_dropout_spans)                                                          \
+    X(pointwise, pointwise_convert)                                                                \
+    X(pool, pool_max)                                                                              \
+    X(pool, pool_max_backward)                                                                     \
+    X(pool, pool_mean)                                                                             \
+    X(pool, pool_mean_backward)                                                                    \
+    X(pool, pool_parts)                                                                            \
+    X(pool, pool_parts_backward)                                                                   \
+    X(rows, rows_log_softmax)                                                                      \
+    X(rows, rows_log_softmax_backward)                                                             \
+    X(rows, rows_cross_entropy)                                                                    \
+    X(rows, rows_cross_entropy_backward)                                                           \
+    X(rows, rows_nll)                                                                              \
+    X(rows, rows_nll_backward)                                                                     \
+    X(rows, rows_values)                                                                           \
+    X(rows, rows_values_backward)                                                                  \
+    X(norm, norm_channel_sums)                                                                     \
+    X(norm, norm_column_sums)                                                                      \
+    X(norm, norm_settle_moments)                                                                   \
+    X(norm, norm_recall)                                                                           \
+    X(norm, norm_settle_gradients)                                                                 \
+    X(norm, norm_batch)                                                                            \
+    X(norm, norm_batch_backward)                                                                   \
+    X(norm, norm_layer)                                                                            \
+    X(norm, norm_layer_backward)                                                                   \
+    X(gemm, gemm_matrix)                                                                           \
+    X(gemm, gemm_conv)                                                                             \
+    X(gemm, gemm_conv_input)                                                                       \
+    X(gemm, gemm_conv_weight)                                                                      \
+    X(gemm, gemm_sum_parts)                                                                        \
+    X(count, count_right)                                                                          \
+    X(count, count_loss)                                                                           \
+    X(count, count_metrics)
+
+#define CUDA_FILE_NUMBER(file) CUDA_IN_##file,
+typedef enum cuda_file { CUDA_FILES(CUDA_FILE_NUMBER) CUDA_FILE_COUNT } cuda_file;
+
+#define CUDA_KERNEL_NUMBER(file, name) CUDA_##name,
+typedef enum cuda_kernel { CUDA_KERNELS(CUDA_KERNEL_NUMBER) CUDA_KERNEL_COUNT } cuda_kernel;
+
+/* `args` is the struct that the kernel takes, which is copied. For a kernel over `n` elements; 0:
+   nothing. What fails is kept, and comes with the next fence. */
+void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args);
+/* The same with so many blocks, or as many as there can be; 0: nothing. */
+void cuda_launch_blocks(co_queue *queue, cuda_kernel kernel, size_t blocks, void *args);
+
+#endif

@@ -1,0 +1,25 @@
+/* rows.h - what the kernels of rows.cu are given: who launches them includes it, too. */
+#ifndef CO_KERNELS_CUDA_ROWS_H
+#define CO_KERNELS_CUDA_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cohort/ext/step.h>
+
+typedef enum cuda_term { CUDA_SQUARE, CUDA_ABSOLUTE, CUDA_BINARY } cuda_term;
+
+/* (rows, width); not all of it is used by each kernel. `lanes` threads share a row: a power of 2,
+   at most CUDA_BLOCK. */
+typedef struct cuda_rows {
+    float *out;           /* (rows, width), or losses (rows) */
+    const float *x, *y;   /* (rows, width); backward of log_softmax: dy, y; of values: targets */
+    const int32_t *label; /* (rows) */
+    const co_step_values *values;
+    uint32_t rows, width, lanes;
+    float smoothing;
+    cuda_term term;
+    bool phantom; /* the samples do not count */
+} cuda_rows;
+
+#endif

@@ -1,0 +1,191 @@
+/* ops_laws.c - networks of the operator table on a device. */
+#include "device/ops_laws.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "device/device.h"
+#include "ops/cases.h"
+#include "tensor/values.h"
+
+#define PASSES 2 /* in training; the second adds to the gradients of the first */
+/* What an approximate exp or log may leave where the exact result is 0. */
+#define FLOOR 2e-6F
+
+typedef struct network {
+    harness *h;
+    const harness_mode *mode;
+    const char *name;
+    const ops_way *way;
+    co_store *store;
+    co_plan *plan;
+} network;
+
+/* Within the part of the largest value that the way allows, or bit by bit. */
+static void check_values(const network *n, const char *what, const float *got, const float *want,
+                         size_t count)
+{
+    const bool half = n->mode->precision.low != CO_F32;
+    const float part = half ? n->way->half_tolerance : n->way->tolerance;
+    float allowed = 0;
+
+    for (size_t i = 0; i < count; i++)
+        allowed = fabsf(want[i]) > allowed ? fabsf(want[i]) : allowed;
+    allowed = allowed * part + (part > 0 ? FLOOR : 0);
+    for (size_t i = 0; i < count; i++)
+        if (allowed > 0 ? !(fabsf(got[i] - want[i]) <= allowed)
+                        : memcmp(&got[i], &want[i], sizeof(*got)) != 0)
+            fail_msg("%s (batch %d, %s%s): %s[%zu] is %.9g, on the host %.9g", n->name,
+                     (int)n->h->batch, n->mode->training ? "training" : "evaluation",
+                     half ? ", 16 bits" : "", what, i, (double)got[i], (double)want[i]);
+}
+
+static void check_array(const network *n, co_store_array array, const char *what, const float *want,
+                        size_t count)
+{
+    float *got = co_calloc(count ? count : 1, sizeof(*got));
+
+    assert_non_null(got);
+    assert_int_equal(co_store_read(n->store, array, 0, count, got), CO_OK);
+    check_values(n, what, got, want, count);
+    co_free(got);
+}
+
+/* As on the host: gradients hold NaN before. */
+static void poison(const network *n)
+{
+    const size_t count = n->store->n;
+    float *nan = co_calloc(count ? count : 1, sizeof(*nan));
+
+    assert_non_null(nan);
+    for (int p = 0; p < n->h->graph->n_param; p++) {
+        const co_param *param = &n->h->graph->param[p];
+
+        for (size_t e = 0; !param->spec.buffer && e < param->count; e++)
+            nan[param->offset + e] = NAN;
+    }
+    assert_int_equal(co_store_write(n->store, CO_STORE_GRAD, 0, count, nan), CO_OK);
+    co_free(nan);
+}
+
+static void open_network(network *n, co_device *device)
+{
+    const harness *h = n->h;
+    const co_plan_options options = {.batch = h->batch,
+                                     .training = n->mode->training,
+                                     .backends = n->way->backends,
+                                     .precision = n->mode->precision};
+
+    assert_int_equal(co_store_create_on(&n->store, device, h->graph->n_store, h->graph->n_buffer),
+                     CO_OK);
+    assert_int_equal(co_store_write(n->store, CO_STORE_PARAM, 0, h->store->n, h->store->param),
+                     CO_OK);
+    assert_int_equal(
+        co_store_write(n->store, CO_STORE_BUFFER, 0, h->store->n_buffer, h->store->buffer), CO_OK);
+    poison(n);
+    if (co_plan_create(&n->plan, h->graph, n->store, &options) != CO_OK)
+        fail_msg("%s: %s", n->name, co_error_message());
+}
+
+static void feed(const network *n)
+{
+    const harness *h = n->h;
+
+    for (int i = 0; i < h->graph->n_input; i++) {
+        const co_graph_input *input = &h->graph->input[i];
+        const co_var *var = &h->graph->var[input->var];
+        const size_t bytes =
+            (size_t)(h->batch * co_shape_count(&var->shape)) * co_dtype_size(var->dtype);
+        const void *from = strcmp(input->name, CO_FIELD_LABEL) == 0    ? (const void *)h->label
+                           : strcmp(input->name, CO_FIELD_TARGET) == 0 ? h->target
+                                                                       : NULL;
+
+        assert_int_equal(co_plan_feed(n->plan, input->name, from, bytes), CO_OK);
+    }
+    if (n->mode->training)
+        assert_int_equal(co_plan_feed_samples(n->plan, h->sample), CO_OK);
+}
+
+/* As harness_run; the host waits once, after all passes. */
+static void run(const network *n)
+{
+    co_step_given *given = co_values_given(n->store);
+    co_run run = harness_run(n->h);
+
+    given->step = run.values->given.step;
+    given->samples = 1;
+    assert_int_equal(co_values_send(n->store), CO_OK);
+    run.values = n->store->values;
+    run.sample = co_plan_samples(n->plan);
+    for (int pass = 0; pass < (n->mode->training ? PASSES : 1); pass++) {
+        run.accumulate = pass > 0;
+        feed(n);
+        assert_int_equal(co_plan_forward(n->plan, &run), CO_OK);
+        if (n->mode->training)
+            assert_int_equal(co_plan_backward(n->plan, &run, NULL, NULL), CO_OK);
+    }
+}
+
+static void check_network(co_device *device, const ops_case *c, const harness_mode *mode,
+                          const ops_way *way)
+{
+    network n = {.h = cases_create(c), .mode = mode, .way = way, .name = c->name};
+    const float *output = NULL, *loss = NULL;
+    harness_result want;
+
+    if (harness_measure(&want, n.h, mode, mode->training) != CO_OK)
+        fail_msg("%s: %s", c->name, co_error_message());
+    open_network(&n, device);
+    run(&n);
+    if (co_plan_results(&output, &loss, n.plan) != CO_OK)
+        fail_msg("%s: %s", c->name, co_error_message());
+    check_values(&n, "output", output, want.out, want.n_out);
+    check_values(&n, "loss", loss, want.loss, want.n_loss);
+    check_array(&n, CO_STORE_GRAD, "gradient", want.grad, want.n_grad);
+    check_array(&n, CO_STORE_BUFFER, "buffer", want.buffer, want.n_buffer);
+    co_plan_destroy(n.plan);
+    co_store_destroy(n.store);
+    harness_result_free(&want);
+    harness_destroy(n.h);
+}
+
+static void check_case(co_device *device, const ops_case *c, const ops_way *way, bool half)
+{
+    static const harness_mode modes[] = {
+        {.training = false},
+        {.training = true},
+        {.training = true, .precision = {.low = CO_BF16, .everything = true, .norm_params = true}}};
+    ops_case used = *c;
+    char net[512];
+
+    if (way->loss && !strstr(c->net, "loss") && !strstr(c->net, "cross_entropy")) {
+        snprintf(net, sizeof(net), "%s; %s", c->net, way->loss);
+        used.net = net;
+    }
+    for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
+        if (modes[m].precision.low == CO_F32 || half)
+            check_network(device, &used, &modes[m], way);
+}
+
+int ops_check_table(co_device *device, const ops_way *way)
+{
+    int n = 0;
+
+    for (const ops_case *const *part = cases_all; *part; part++)
+        for (const ops_case *c = *part; c->name; c++) {
+            if (way->without && strstr(c->net, way->without))
+                continue;
+            check_case(device, c, way, (c - *part) % 4 == 0);
+            n++;
+        }
+    return n;
+}

@@ -1,0 +1,19 @@
+/* ops_laws.h - the operator table on any device, against the reference kernels on the host. */
+#ifndef TESTS_DEVICE_OPS_LAWS_H
+#define TESTS_DEVICE_OPS_LAWS_H
+
+#include <cohort/ext/kernel.h>
+
+typedef struct ops_way {
+    const co_backend *const *backends; /* of the device, with kernels for the test ops in use */
+    const char *loss;                  /* ends networks without a loss; NULL: the harness's */
+    const char *without;               /* an op whose cases are left out; NULL: none */
+    /* What is allowed, as a part of a tensor's largest value; 0: the same bits. */
+    float tolerance, half_tolerance;
+} ops_way;
+
+/* Every case: outputs, losses, gradients added up over two passes, and running statistics, in
+   evaluation, in training, and of some cases with tensors of 16 bits. Returns how many. */
+int ops_check_table(co_device *device, const ops_way *way);
+
+#endif
