@@ -20,7 +20,8 @@ comm: device core
 launch: comm core
 strategy: comm tensor device core
 image: core
-data: image checkpoint device tensor core
+text: core
+data: image text checkpoint device tensor core
 checkpoint: tensor core
 export: checkpoint ops graph tensor core
 telemetry: metrics core

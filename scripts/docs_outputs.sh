@@ -8,7 +8,7 @@
 # lines. Lines of progress, which a slow machine has more of, are left out. `update` puts today's lines in the place of those that differ.
 #
 # A comment in the line above a block says what it needs, by words parted by commas:
-#   <!-- outputs: mnist, fashion-mnist, imagenette, mpi, gnuplot, onnx -->   skipped where it is missing
+#   <!-- outputs: mnist, fashion-mnist, imagenette, text, mpi, gnuplot, onnx -->   skipped where it is missing
 #   <!-- outputs: slow -->         only with `all`
 #   <!-- outputs: not run, ... --> never: several hosts, hours, or figures of one machine
 set -eu
@@ -59,7 +59,7 @@ may_run() {
     for need in $(echo "$1" | tr ',' ' '); do
         case $need in
         slow) [ "$part" = all ] || { echo "slow: see make test-docs"; return 1; } ;;
-        mnist | imagenette) [ -d "$folder/shared/data/$need" ] || { echo "no $need"; return 1; } ;;
+        mnist | imagenette | text) [ -d "$folder/shared/data/$need" ] || { echo "no $need"; return 1; } ;;
         fashion-mnist) [ -d /usr/share/datasets/fashion-mnist ] || { echo "no $need"; return 1; } ;;
         mpi)
             command -v mpiexec >/dev/null && "$build/cohort" doctor 2>/dev/null |

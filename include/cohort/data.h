@@ -34,7 +34,8 @@ CO_API const co_field *co_dataset_fields(const co_dataset *dataset);
  *  co_dataset_read. */
 CO_API co_status co_dataset_read_field(const co_dataset *dataset, void *out, int k, uint64_t i);
 /** Sample i, resized, divided by 255 and normalised, not augmented, as (C, H, W) floats;
- *  thread-safe. Samples with fields of their own: the first field, as it is. A large JPEG of the
+ *  thread-safe. Samples with fields of their own: the first field, which must be f32, as
+ *  it is. A large JPEG of the
  * training split is decoded at a smaller scale unless the config has `scaled_decode: false`; one of
  * the test split never is. */
 CO_API co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i);

@@ -46,8 +46,10 @@ CO_API char *co_shape_format(char *out, size_t size, const co_shape *shape);
 CO_API bool co_shape_equal(const co_shape *a, const co_shape *b);
 
 /** Names of the fields of a batch that Cohort itself knows. */
-#define CO_FIELD_INPUT  "input"  /* F32: the input of the network */
-#define CO_FIELD_LABEL  "label"  /* I32 (N): the class of each sample, from 0 */
+#define CO_FIELD_INPUT "input" /* F32: the input of the network; I32: tokens */
+#define CO_FIELD_LABEL                                                                             \
+    "label"                      /* I32 (N): the class of each sample, from 0; of tokens:          \
+                                   (N, T), the token after each, -1: none */
 #define CO_FIELD_TARGET "target" /* F32: the values that the network predicts */
 
 #define CO_MAX_FIELDS 8

@@ -175,6 +175,15 @@ static co_status data_info_print_fields(const co_dataset *data)
     return CO_OK;
 }
 
+static void data_info_print_tokens(const co_dataset *data)
+{
+    const double bytes = co_dataset_bytes_per_token(data);
+
+    printf("  vocabulary       %" PRId64 "\n", co_dataset_classes(data));
+    if (bytes > 0)
+        printf("  bytes per token  %.4f\n", bytes);
+}
+
 static co_status data_info_print(const co_dataset *data, co_split split)
 {
     char stored[64], given[64], count[32];
@@ -193,6 +202,8 @@ static co_status data_info_print(const co_dataset *data, co_split split)
     if (!co_dataset_has_images(data)) {
         printf("\n");
         CO_TRY(data_info_print_fields(data));
+        if (co_dataset_fields(data)[0].dtype == CO_I32)
+            data_info_print_tokens(data);
         return co_dataset_has_labels(data) ? data_info_print_labels(data) : CO_OK;
     }
     printf("\n  classes          %" PRId64 "\n", co_dataset_classes(data));

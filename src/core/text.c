@@ -10,30 +10,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-
-/* The character at `at` and its bytes, 0 where they are no UTF-8 (RFC 3629). */
-static size_t text_decode(uint32_t *code, const char *at)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *c = (const unsigned char *)at;
-    const size_t n = c[0] < 0x80             ? 1
-                     : (c[0] & 0xe0) == 0xc0 ? 2
-                     : (c[0] & 0xf0) == 0xe0 ? 3
-                     : (c[0] & 0xf8) == 0xf0 ? 4
-                                             : 0;
-
-    if (n <= 1) {
-        *code = c[0];
-        return n;
-    }
-    *code = c[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((c[i] & 0xc0) != 0x80) /* nor is the end of the text */
-            return 0;
-        *code = *code << 6 | (c[i] & 0x3f);
-    }
-    return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : n;
-}
+#include "core/utf8.h"
 
 /* Control characters, line ends, direction marks, characters without width, and non-characters. */
 static bool text_is_plain(uint32_t code)
@@ -54,7 +31,7 @@ static bool text_is_plain(uint32_t code)
 static size_t text_piece(char piece[16], const char *at)
 {
     uint32_t code;
-    const size_t n = text_decode(&code, at);
+    const size_t n = co_utf8_decode(&code, (const uint8_t *)at, strnlen(at, CO_UTF8_MAX));
 
     if (n > 0 && text_is_plain(code))
         snprintf(piece, 16, "%.*s", (int)n, at);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 
 typedef struct yaml_reader {
     struct fy_parser *parser;
@@ -241,32 +242,14 @@ static co_status yaml_document(co_value **out, yaml_reader *r)
     }
 }
 
-/* Bytes of the UTF-8 character at `text`; 0: it is none (cut off, overlong, surrogate, too large).
- */
-static size_t yaml_character(const char *text, size_t left)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    const size_t n = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint32_t code = n == 1 ? c[0] : c[0] & (0x7fu >> n);
-
-    if ((c[0] >= 0x80 && c[0] < 0xc2) || c[0] > 0xf4 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (c[i] & 0x3f);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
-
 /* What the parser would let pass and no other reader of the values expects. */
 static co_status yaml_check_text(const char *text, size_t size, const char *source)
 {
+    uint32_t code;
     int line = 1;
 
     for (size_t at = 0, n; at < size; at += n) {
-        n = yaml_character(text + at, size - at);
+        n = co_utf8_decode(&code, (const uint8_t *)text + at, size - at);
         if (n == 0)
             return co_fail(CO_E_USAGE, "%s:%d: is not UTF-8 text", source, line);
         if (text[at] == '\0')

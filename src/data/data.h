@@ -64,6 +64,14 @@ bool co_dataset_skips_bad(const co_dataset *dataset);
 /* Samples [begin, begin + count) of a batch, whose arrays are borrowed. */
 co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count);
 
+/* Bytes of text per token, the mean over the split; 0: not known. */
+double co_dataset_bytes_per_token(const co_dataset *dataset);
+
+/* co_dataset_read_field of samples with fields of their own, in training: as drawn for the epoch of
+   `place`. */
+co_status co_dataset_draw_field(const co_dataset *dataset, void *out, int k,
+                                const co_augment_place *place);
+
 /* Buffers for reading samples, reused; one for each reading thread. Zero is empty. */
 typedef struct co_data_scratch {
     co_buffer stored, pixels;

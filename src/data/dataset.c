@@ -184,7 +184,7 @@ static co_status dataset_refuse_image_keys(const co_dataset *data)
 }
 
 /* Check and copy the fields of a format that has its own. */
-static co_status dataset_setup_fields(co_dataset *data)
+static co_status dataset_setup_fields(co_dataset *data, co_split split)
 {
     const co_dataset_info *info = &data->info;
 
@@ -203,11 +203,13 @@ static co_status dataset_setup_fields(co_dataset *data)
                                data->ops->name, field->name);
         data->field[k] = (co_field){field->name, field->dtype, field->shape, NULL};
     }
-    if (strcmp(data->field[0].name, CO_FIELD_INPUT) != 0 || data->field[0].dtype != CO_F32)
-        return co_fail(CO_E_DATA, "%s: the first field is '%s' of %s, not '%s' of f32",
+    if (strcmp(data->field[0].name, CO_FIELD_INPUT) != 0 ||
+        (data->field[0].dtype != CO_F32 && data->field[0].dtype != CO_I32))
+        return co_fail(CO_E_DATA, "%s: the first field is '%s' of %s, not '%s' of f32 or i32",
                        data->ops->name, data->field[0].name, co_dtype_name(data->field[0].dtype),
                        CO_FIELD_INPUT);
     data->shape = data->field[0].shape;
+    data->drawn = data->ops->draw && split == CO_SPLIT_TRAIN;
     return CO_OK;
 }
 
@@ -217,7 +219,7 @@ static co_status dataset_setup(co_dataset *data, co_split split)
     data->open = true;
     CO_TRY(dataset_check_info(data));
     if (!co_dataset_has_images(data))
-        return dataset_setup_fields(data);
+        return dataset_setup_fields(data, split);
     CO_TRY(dataset_check_images(data));
     CO_TRY(dataset_setup_size(data));
     CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
@@ -353,6 +355,11 @@ co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_
                                    uint64_t i)
 {
     return dataset->ops->read(dataset->self, out, buffer, i);
+}
+
+double co_dataset_bytes_per_token(const co_dataset *dataset)
+{
+    return dataset->ops->bytes_per_token ? dataset->ops->bytes_per_token(dataset->self) : 0;
 }
 
 bool co_dataset_scales(const co_dataset *dataset)

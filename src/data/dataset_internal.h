@@ -27,6 +27,7 @@ struct co_dataset {
     co_shape shape; /* of the input of a network; images: (C, H, W) */
     co_field field[CO_MAX_FIELDS];
     co_lookup_table *table; /* (C): the float for each byte; owned */
+    bool drawn;             /* samples are those of ops->draw; false for the test split */
     bool open;              /* ops->close must be called */
     max_align_t self[];     /* the format's own fields */
 };

@@ -61,6 +61,13 @@ static bool names_is_array(const char *name)
     return end && (!end[4] || strcmp(end + 4, ".gz") == 0);
 }
 
+static bool names_is_of(const char *name, co_names_kind kind)
+{
+    const char *dot = strrchr(name, '.');
+
+    return kind == CO_NAMES_ARRAYS ? names_is_array(name) : dot && strcmp(dot, ".bin") == 0;
+}
+
 /* Needs a stat for links, and on file systems that do not report the type of an entry. */
 static bool names_is_folder(DIR *dir, const struct dirent *entry)
 {
@@ -81,9 +88,9 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     is_folder = names_is_folder(dir, entry);
     if (kind == CO_NAMES_FOLDERS)
         return is_folder ? names_put(names, entry->d_name) : CO_OK;
-    if (kind == CO_NAMES_ARRAYS)
-        return !is_folder && names_is_array(entry->d_name) ? names_put(names, entry->d_name)
-                                                           : CO_OK;
+    if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS)
+        return !is_folder && names_is_of(entry->d_name, kind) ? names_put(names, entry->d_name)
+                                                              : CO_OK;
     if (is_folder)
         return co_fail(
             CO_E_DATA,

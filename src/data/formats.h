@@ -13,5 +13,7 @@ extern const co_dataset_ops co_dataset_imagefolder;
 extern const co_dataset_ops co_dataset_pack;
 extern const co_dataset_ops co_dataset_synthetic;
 extern const co_dataset_ops co_dataset_arrays;
+extern const co_dataset_ops co_dataset_text;
+extern const co_dataset_ops co_dataset_tokens;
 
 #endif

@@ -100,13 +100,13 @@ static co_status loader_read_fields(co_loader *l, loader_slot *slot, uint64_t k,
                                     co_data_scratch *scratch)
 {
     const co_field *field = co_dataset_fields(l->dataset);
+    const co_augment_place place = {l->seed, slot->batch.epoch, slot->sample[k]};
 
     for (int f = 0; f < CO_MAX_FIELDS && field[f].name; f++) {
         const size_t bytes =
             (size_t)co_shape_count(&field[f].shape) * co_dtype_size(field[f].dtype);
 
-        CO_TRY(co_dataset_read_field(l->dataset, (char *)slot->data[f] + k * bytes, f,
-                                     slot->sample[k]));
+        CO_TRY(co_dataset_draw_field(l->dataset, (char *)slot->data[f] + k * bytes, f, &place));
         scratch->bytes += bytes;
     }
     return CO_OK;

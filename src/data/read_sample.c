@@ -119,6 +119,16 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
     return CO_OK;
 }
 
+co_status co_dataset_draw_field(const co_dataset *dataset, void *out, int k,
+                                const co_augment_place *place)
+{
+    const co_dataset_ops *ops = dataset->ops;
+
+    if (!dataset->drawn)
+        return ops->field(dataset->self, out, k, place->sample);
+    return ops->draw(dataset->self, out, k, place->sample, place->seed, place->epoch);
+}
+
 static co_status read_check_place(const co_dataset *dataset, uint64_t i)
 {
     if (i < co_dataset_count(dataset))
@@ -147,6 +157,9 @@ co_status co_dataset_read(const co_dataset *dataset, float *out, uint64_t i)
     co_status st;
 
     CO_TRY(read_check_place(dataset, i));
+    if (dataset->field[0].dtype != CO_F32)
+        return co_fail(CO_E_USAGE, "samples of %s; read them by field",
+                       co_dtype_name(dataset->field[0].dtype));
     st = co_dataset_draw(dataset, out, i, NULL, &scratch);
     co_data_scratch_free(&scratch);
     return st;

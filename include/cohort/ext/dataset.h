@@ -18,8 +18,9 @@ typedef struct co_dataset_info {
                         number of channels that images are converted to. Without images: ignored */
     int64_t classes; /* 1 to 2^31 - 1; labels are 0 .. classes - 1. Without labels: the number of
                         outputs of a network for a sample */
-    /** Fields of a sample that is not an image with a label, the first CO_FIELD_INPUT; names belong
-     *  to the format, and are valid until close. Ended by a field without a name; none: images. */
+    /** Fields of a sample that is not an image with a label, the first CO_FIELD_INPUT of f32 or
+     * i32; names belong to the format, and are valid until close. Ended by a field without a name;
+     * none: images. */
     co_field field[CO_MAX_FIELDS];
 } co_dataset_info;
 
@@ -60,6 +61,14 @@ typedef struct co_dataset_ops {
     /** Instead of `read`, for samples with fields of their own: field k of sample i < count, with
      *  its type and shape, to `out`, of any alignment; thread-safe, any order. */
     co_status (*field)(const void *self, void *out, int k, uint64_t i);
+    /** The same in training, for a format that draws anew what a sample is: a function of (seed,
+     *  epoch, i), so that it is the same on any number of ranks and after a run is resumed. NULL:
+     *  `field`. */
+    co_status (*draw)(const void *self, void *out, int k, uint64_t i, uint64_t seed,
+                      uint64_t epoch);
+    /** Of tokens: bytes of text per token, the mean over the split; for bits per byte. 0, or NULL:
+     *  not known. */
+    double (*bytes_per_token)(const void *self);
     /** The name of sample i in messages, written to `out` (cut to `size`): the path of its file.
      *  NULL: "sample 17 of PATH". */
     void (*sample_name)(const void *self, char *out, size_t size, uint64_t i);

@@ -1,0 +1,167 @@
+/*
+ * text.c - data set "text": a text file, whose characters or bytes are tokens.
+ *
+ * Numbers the characters that occur in the whole file, so that both splits have one vocabulary;
+ * keeps the numbers of its own split only.
+ */
+#include "core/mem.h"
+#include "data/file.h"
+#include "data/formats.h"
+#include "data/windows.h"
+#include "text/characters.h"
+
+#define TEXT_BYTES 256
+
+enum { TEXT_CHAR, TEXT_BYTE };
+
+typedef struct text {
+    int64_t context;
+    int tokenizer;
+    double test_fraction;
+    /* set by open */
+    co_file file;             /* owned; closed for characters */
+    co_characters characters; /* owned; empty for bytes */
+    void *token;              /* owned: u16 or u32; NULL for bytes */
+    co_token_sequence sequence;
+    co_token_windows windows;
+    double bytes_per_token;
+} text;
+
+static const char *const text_tokenizers[] = {"char", "bytes", NULL};
+
+static const co_key text_keys[] = {
+    {"context", CO_KEY_INT, offsetof(text, context), NULL, 1, CO_CONTEXT_MAX, NULL,
+     "tokens of a sample"},
+    {"tokenizer", CO_KEY_CHOICE, offsetof(text, tokenizer), "char", 0, 0, text_tokenizers,
+     "tokens are the characters of UTF-8 that occur in the file, numbered by code point; or bytes"},
+    {"test_fraction", CO_KEY_REAL, offsetof(text, test_fraction), "0.1", 0, 1, NULL,
+     "share of the file, at its end, that is the test split"},
+    CO_KEYS_END,
+};
+
+/* The part of the file's `count` tokens that belongs to the split. */
+static void text_choose(text *self, uint64_t count, co_split split)
+{
+    const uint64_t cut = co_token_split(count, self->test_fraction);
+
+    self->sequence.first = split == CO_SPLIT_TRAIN ? 0 : cut;
+    self->sequence.count = split == CO_SPLIT_TRAIN ? cut : count - cut;
+}
+
+/* Write the numbers of the split's characters; checked UTF-8. */
+static void text_number(text *self)
+{
+    const uint64_t first = self->sequence.first, count = self->sequence.count;
+    const uint8_t *at = self->file.data, *end = at + self->file.size;
+    const uint8_t *begin = at;
+
+    for (uint64_t t = 0; t < first + count; t++) {
+        uint32_t code, id;
+
+        begin = t == first ? at : begin;
+        at += co_utf8_decode(&code, at, (size_t)(end - at));
+        id = self->characters.id[code];
+        if (t < first)
+            continue;
+        if (self->sequence.size == 2)
+            ((uint16_t *)self->token)[t - first] = (uint16_t)id;
+        else
+            ((uint32_t *)self->token)[t - first] = id;
+    }
+    self->bytes_per_token = count ? (double)(at - begin) / (double)count : 0;
+}
+
+static co_status text_read_characters(text *self, co_split split)
+{
+    co_characters *characters = &self->characters;
+
+    CO_TRY(co_characters_open(characters));
+    CO_TRY(co_characters_see(characters, self->file.data, self->file.size, self->sequence.path));
+    CO_TRY(co_characters_number(characters));
+    text_choose(self, characters->total, split);
+    self->sequence.size = characters->n <= UINT16_MAX + 1 ? 2 : 4;
+    self->token = co_calloc(self->sequence.count + 1, (size_t)self->sequence.size);
+    if (!self->token)
+        return CO_E_NOMEM;
+    text_number(self);
+    co_free(characters->id);
+    characters->id = NULL;
+    co_file_close(&self->file);
+    self->sequence.at = self->token;
+    self->windows.vocabulary = characters->n;
+    return CO_OK;
+}
+
+static void text_use_bytes(text *self, co_split split)
+{
+    text_choose(self, self->file.size, split);
+    self->sequence.at = self->file.data + self->sequence.first;
+    self->sequence.size = 1;
+    self->windows.vocabulary = TEXT_BYTES;
+    self->bytes_per_token = 1;
+}
+
+static void text_close(void *state)
+{
+    text *self = state;
+
+    co_free(self->token);
+    co_characters_close(&self->characters);
+    co_file_close(&self->file);
+}
+
+static co_status text_setup(text *self, co_dataset_info *info, co_split split)
+{
+    if (self->tokenizer == TEXT_CHAR)
+        CO_TRY(text_read_characters(self, split));
+    else
+        text_use_bytes(self, split);
+    return co_token_windows_describe(&self->windows, info);
+}
+
+static co_status text_open(void *state, co_dataset_info *info, const char *path, co_split split)
+{
+    text *self = state;
+    co_status st;
+
+    if (!path)
+        return co_fail(CO_E_USAGE, "data text: set data.path, a text file");
+    CO_TRY(co_file_open(&self->file, path, "a text file"));
+    self->sequence.path = path;
+    self->windows.sequence = &self->sequence;
+    self->windows.n = 1;
+    self->windows.context = self->context;
+    self->windows.split = split;
+    st = text_setup(self, info, split);
+    if (st != CO_OK)
+        text_close(self);
+    return st;
+}
+
+static co_status text_field(const void *state, void *out, int k, uint64_t i)
+{
+    return co_token_windows_read(&((const text *)state)->windows, out, k, i);
+}
+
+static co_status text_draw(const void *state, void *out, int k, uint64_t i, uint64_t seed,
+                           uint64_t epoch)
+{
+    return co_token_windows_draw(&((const text *)state)->windows, out, k, i, seed, epoch);
+}
+
+static double text_bytes_per_token(const void *state)
+{
+    return ((const text *)state)->bytes_per_token;
+}
+
+const co_dataset_ops co_dataset_text = {
+    .name = "text",
+    .summary = "a text file: its characters, or bytes, are tokens to predict",
+    .keys = text_keys,
+    .self_size = sizeof(text),
+    .open = text_open,
+    .field = text_field,
+    .draw = text_draw,
+    .bytes_per_token = text_bytes_per_token,
+    .close = text_close,
+};

@@ -1,0 +1,214 @@
+/*
+ * tokens.c - data set "tokens": mapped files of tokens, one or a folder of them.
+ *
+ * A folder's files whose names have the word `val` or `test` are the test split, as llm.c and
+ * nanoGPT name them; without such a file it is the end of each.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "data/folder_names.h"
+#include "data/formats.h"
+#include "data/token_file.h"
+
+#define TOKENS_FIRST 16 /* files that room is made for */
+
+typedef struct tokens_file {
+    char *path; /* owned */
+    bool test;
+    co_token_file file; /* owned */
+    co_token_sequence sequence;
+} tokens_file;
+
+typedef struct tokens {
+    int64_t context, vocabulary;
+    int dtype;
+    const char *test;
+    double test_fraction;
+    /* set by open */
+    size_t n, room, tests;       /* files, and those of the test split among them */
+    tokens_file *file;           /* owned: (n), of both splits */
+    co_token_sequence *sequence; /* owned: (n), of this one */
+    co_token_windows windows;
+} tokens;
+
+static const char *const tokens_dtypes[] = {"u16", "u32", NULL};
+static const char *const tokens_count[] = {"count", NULL};
+
+static const co_key tokens_keys[] = {
+    {"context", CO_KEY_INT, offsetof(tokens, context), NULL, 1, CO_CONTEXT_MAX, NULL,
+     "tokens of a sample"},
+    {"vocabulary", CO_KEY_INT, offsetof(tokens, vocabulary), "count", 1, INT32_MAX, tokens_count,
+     "tokens are below this, 50257 for GPT-2's; count: one more than the highest, for which all "
+     "files are read once"},
+    {"dtype", CO_KEY_CHOICE, offsetof(tokens, dtype), "u16", 0, 0, tokens_dtypes,
+     "of files without llm.c's header, which says it"},
+    {"test", CO_KEY_STRING, offsetof(tokens, test), "~", 0, 0, NULL,
+     "file or folder of the test split; else the files of the folder `path` that have the word "
+     "`val` or `test` in their names"},
+    {"test_fraction", CO_KEY_REAL, offsetof(tokens, test_fraction), "0.1", 0, 1, NULL,
+     "where no file is of the test split: share of each, at its end, that is"},
+    CO_KEYS_END,
+};
+
+/* ---- which files ---- */
+
+/* Whether `word` is in the name, between characters that are no letters. */
+static bool tokens_has_word(const char *name, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *at = name; (at = strstr(at, word)); at++)
+        if ((at == name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+static co_status tokens_add(tokens *self, const char *folder, const char *name, bool test)
+{
+    const size_t length = strlen(folder) + strlen(name) + 2;
+    tokens_file *file;
+
+    if (self->n == self->room) {
+        const size_t room = 2 * self->room + TOKENS_FIRST;
+
+        file = co_realloc(self->file, room, sizeof(*file));
+        if (!file)
+            return CO_E_NOMEM;
+        self->file = file;
+        self->room = room;
+    }
+    file = &self->file[self->n];
+    *file = (tokens_file){.path = co_calloc(length, 1), .test = test};
+    if (!file->path)
+        return CO_E_NOMEM;
+    self->n++;
+    self->tests += test;
+    snprintf(file->path, length, "%s%s%s", folder, *folder && *name ? "/" : "", name);
+    return co_token_file_open(&file->file, &file->sequence, file->path, self->dtype ? 4 : 2);
+}
+
+/* Add a file, or those of a folder; `test`: all are of the test split. */
+static co_status tokens_add_all(tokens *self, const char *path, bool test)
+{
+    co_names names = {NULL};
+    struct stat at;
+    co_status st;
+
+    if (stat(path, &at) == 0 && !S_ISDIR(at.st_mode))
+        return tokens_add(self, path, "", test);
+    st = co_names_add(&names, path, CO_NAMES_TOKENS);
+    if (st == CO_OK && names.n == 0)
+        st = co_fail(CO_E_DATA, "%s: no file of tokens, *.bin; `cohort data tokenize` makes them",
+                     path);
+    for (size_t i = 0; i < names.n && st == CO_OK; i++) {
+        const char *name = co_names_get(&names, i);
+        const bool named = tokens_has_word(name, "val") || tokens_has_word(name, "test");
+
+        st = tokens_add(self, path, name, test || (named && !self->test));
+    }
+    co_names_free(&names);
+    return st;
+}
+
+/* ---- what of them ---- */
+
+static void tokens_choose(tokens *self, co_split split)
+{
+    const bool test = split == CO_SPLIT_TEST;
+
+    for (size_t i = 0; i < self->n; i++) {
+        co_token_sequence *sequence = &self->sequence[self->windows.n];
+        uint64_t cut;
+
+        if (self->tests && self->file[i].test != test)
+            continue;
+        *sequence = self->file[i].sequence;
+        cut = self->tests ? (test ? 0 : sequence->count)
+                          : co_token_split(sequence->count, self->test_fraction);
+        sequence->first = test ? cut : 0;
+        sequence->count = test ? sequence->count - cut : cut;
+        sequence->at = (const uint8_t *)sequence->at + sequence->first * (uint64_t)sequence->size;
+        self->windows.n++;
+    }
+}
+
+static void tokens_count_vocabulary(tokens *self)
+{
+    for (size_t i = 0; i < self->n; i++) {
+        const int64_t need = (int64_t)co_token_highest(&self->file[i].sequence) + 1;
+
+        self->vocabulary = need > self->vocabulary ? need : self->vocabulary;
+    }
+}
+
+static co_status tokens_setup(tokens *self, co_dataset_info *info, const char *path, co_split split)
+{
+    CO_TRY(tokens_add_all(self, path, false));
+    if (self->test)
+        CO_TRY(tokens_add_all(self, self->test, true));
+    if (self->tests == self->n)
+        return co_fail(CO_E_DATA, "%s: every file of tokens is of the test split", path);
+    self->sequence = co_calloc(self->n, sizeof(*self->sequence));
+    if (!self->sequence)
+        return CO_E_NOMEM;
+    if (!self->vocabulary)
+        tokens_count_vocabulary(self);
+    self->windows = (co_token_windows){.sequence = self->sequence,
+                                       .context = self->context,
+                                       .vocabulary = self->vocabulary,
+                                       .split = split};
+    tokens_choose(self, split);
+    return co_token_windows_describe(&self->windows, info);
+}
+
+static void tokens_close(void *state)
+{
+    tokens *self = state;
+
+    for (size_t i = 0; i < self->n; i++) {
+        co_token_file_close(&self->file[i].file);
+        co_free(self->file[i].path);
+    }
+    co_free(self->file);
+    co_free(self->sequence);
+}
+
+static co_status tokens_open(void *state, co_dataset_info *info, const char *path, co_split split)
+{
+    tokens *self = state;
+    co_status st;
+
+    if (!path)
+        return co_fail(CO_E_USAGE, "data tokens: set data.path, a file of tokens, or a folder of "
+                                   "them");
+    st = tokens_setup(self, info, path, split);
+    if (st != CO_OK)
+        tokens_close(self);
+    return st;
+}
+
+static co_status tokens_field(const void *state, void *out, int k, uint64_t i)
+{
+    return co_token_windows_read(&((const tokens *)state)->windows, out, k, i);
+}
+
+static co_status tokens_draw(const void *state, void *out, int k, uint64_t i, uint64_t seed,
+                             uint64_t epoch)
+{
+    return co_token_windows_draw(&((const tokens *)state)->windows, out, k, i, seed, epoch);
+}
+
+const co_dataset_ops co_dataset_tokens = {
+    .name = "tokens",
+    .summary = "files of tokens, as `cohort data tokenize`, llm.c and nanoGPT write them",
+    .keys = tokens_keys,
+    .self_size = sizeof(tokens),
+    .open = tokens_open,
+    .field = tokens_field,
+    .draw = tokens_draw,
+    .close = tokens_close,
+};
