@@ -90,7 +90,7 @@ CO_API void co_model_sync_batch_norm(co_model *model, co_comm *comm);
 
 /** Results of forward on this rank's samples: sums, so that they add up over ranks. */
 typedef struct co_result {
-    uint64_t count;
+    uint64_t count; /* samples; of sequences with a label for each position, those positions */
     double loss_sum;
     uint64_t correct;  /* top-1; of labels that are there or not, samples with all of them right; of
                           values 0 */

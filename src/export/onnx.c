@@ -223,8 +223,9 @@ static const char *onnx_constant_ints(co_onnx *to, const char *part, const int64
 }
 
 /* (batch, ...): the first dimension has a name instead of a size. */
-static Onnx__ValueInfoProto *onnx_describe(onnx_builder *b, const char *name, const co_shape *shape)
+static Onnx__ValueInfoProto *onnx_describe(onnx_builder *b, const char *name, const co_var *var)
 {
+    const co_shape *shape = &var->shape;
     Onnx__ValueInfoProto *info = onnx_alloc(b, 1, sizeof(*info));
     Onnx__TypeProto *type = onnx_alloc(b, 1, sizeof(*type));
     Onnx__TypeProto__Tensor *tensor = onnx_alloc(b, 1, sizeof(*tensor));
@@ -249,7 +250,8 @@ static Onnx__ValueInfoProto *onnx_describe(onnx_builder *b, const char *name, co
     dims->n_dim = (size_t)shape->ndim;
     dims->dim = list;
     tensor->has_elem_type = true;
-    tensor->elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+    tensor->elem_type = var->dtype == CO_I32 ? ONNX__TENSOR_PROTO__DATA_TYPE__INT32
+                                             : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     tensor->shape = dims;
     type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     type->tensor_type = tensor;
@@ -336,8 +338,8 @@ static co_status onnx_fill(onnx_builder *b)
     for (int i = 0; i < graph->n_node; i++)
         if (!graph->node[i].op->is_loss)
             CO_TRY(onnx_write_op(b, &graph->node[i]));
-    proto->input[0] = onnx_describe(b, "input", &graph->var[input].shape);
-    proto->output[0] = onnx_describe(b, "output", &graph->var[graph->output].shape);
+    proto->input[0] = onnx_describe(b, "input", &graph->var[input]);
+    proto->output[0] = onnx_describe(b, "output", &graph->var[graph->output]);
     proto->n_input = proto->n_output = 1;
     return b->failed ? CO_E_NOMEM : CO_OK;
 }

@@ -85,6 +85,19 @@ int co_graph_find_input(const co_graph *graph, const char *name)
     return -1;
 }
 
+int64_t co_graph_limit(const co_graph *graph, int var)
+{
+    int64_t limit = INT32_MAX;
+
+    for (int i = 0; i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+
+        if (node->op->limit && node->in[0] == var && node->op->limit(node->attr) < limit)
+            limit = node->op->limit(node->attr);
+    }
+    return limit;
+}
+
 void co_graph_destroy(co_graph *graph)
 {
     if (!graph)
@@ -142,6 +155,34 @@ static co_status graph_add_params(co_node *node, co_graph *graph, const co_shape
     return CO_OK;
 }
 
+static bool graph_is_read(const co_graph *graph, int var)
+{
+    for (int i = 0; i < graph->n_node; i++)
+        for (int k = 0; k < graph->node[i].op->n_in; k++)
+            if (graph->node[i].in[k] == var)
+                return true;
+    return false;
+}
+
+/* Values and whole numbers are not mixed up. An input of the graph becomes what its first reader
+   takes. */
+static co_status graph_check_types(co_graph *graph, const co_node *node)
+{
+    for (int i = 0; i < node->op->n_in; i++) {
+        const bool indices = node->op->indices >> i & 1;
+        co_var *var = &graph->var[node->in[i]];
+
+        if (indices && var->producer < 0 && !graph_is_read(graph, node->in[i]))
+            var->dtype = CO_I32;
+        if (indices != (var->dtype == CO_I32))
+            return co_fail(CO_E_USAGE, indices ? "takes whole numbers, such as tokens, straight "
+                                                 "from the data"
+                                               : "takes values, not whole numbers; put an "
+                                                 "`embedding` in front of it");
+    }
+    return CO_OK;
+}
+
 co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
                        const void *attr, const int *in)
 {
@@ -160,7 +201,8 @@ co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *n
         node.in[i] = in[i];
         in_shape[i] = graph->var[in[i]].shape;
     }
-    if (op->check)
+    st = graph_check_types(graph, &node);
+    if (st == CO_OK && op->check)
         st = op->check(own);
     memset(out_shape, 0, sizeof(out_shape));
     if (st == CO_OK)
@@ -181,12 +223,13 @@ co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *n
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
                             const void *attr, int output)
 {
-    const co_shape label = {0};
-    co_shape values = graph->var[output].shape;
+    co_shape values = graph->var[output].shape, label;
     int in[2] = {output, -1};
 
     values.ndim--;
     memmove(values.dim, values.dim + 1, (size_t)values.ndim * sizeof(values.dim[0]));
+    label = values;
+    label.ndim = label.ndim > 1 ? label.ndim - 1 : 0; /* one for each row of logits */
     graph->output = output;
     if (op->target == CO_TARGET_LABEL)
         CO_TRY(co_graph_add_input(&in[1], graph, CO_FIELD_LABEL, &label, CO_I32));

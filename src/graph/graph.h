@@ -65,6 +65,8 @@ void co_graph_destroy(co_graph *graph);
  *out is a var with the batch in front. */
 co_status co_graph_add_input(int *out, co_graph *graph, const char *name, const co_shape *sample,
                              co_dtype dtype);
+/* What the whole numbers of an input are below, for all nodes that read it. */
+int64_t co_graph_limit(const co_graph *graph, int var);
 /* The var of an input; -1: there is none of that name. */
 int co_graph_find_input(const co_graph *graph, const char *name);
 

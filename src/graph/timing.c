@@ -26,11 +26,13 @@ static co_status timing_fill_input(co_plan_data *data, int i, int64_t classes)
     data->input[i] = co_calloc_aligned((size_t)count, co_dtype_size(var->dtype));
     if (!data->input[i])
         return CO_E_NOMEM;
-    if (strcmp(input->name, CO_FIELD_INPUT) == 0)
-        co_rng_normal(data->input[i], &rng, 0, count);
-    if (strcmp(input->name, CO_FIELD_LABEL) == 0)
+    if (strcmp(input->name, CO_FIELD_LABEL) != 0)
+        classes = co_graph_limit(data->graph, input->var);
+    if (var->dtype == CO_I32)
         for (uint64_t k = 0; k < count; k++)
             ((int32_t *)data->input[i])[k] = (int32_t)(k % (uint64_t)classes);
+    else if (strcmp(input->name, CO_FIELD_INPUT) == 0)
+        co_rng_normal(data->input[i], &rng, 0, count);
     return CO_OK;
 }
 

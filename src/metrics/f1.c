@@ -29,6 +29,8 @@ static void f1_accumulate(co_sum *sums, const co_metric_batch *batch, size_t ste
         if (batch->form.target == CO_TARGET_LABEL) {
             const size_t want = (size_t)batch->label[i], got = co_metric_class(row, outputs);
 
+            if (batch->label[i] < 0)
+                continue;
             f1_count(sums + want * step, true, got == want);
             if (got != want && got < outputs)
                 f1_count(sums + got * step, false, true);

@@ -3,6 +3,7 @@
 METRIC(loss)
 METRIC(accuracy)
 METRIC(accuracy_top5)
+METRIC(perplexity)
 METRIC(label_accuracy)
 METRIC(f1_micro)
 METRIC(f1_macro)

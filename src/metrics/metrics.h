@@ -25,6 +25,7 @@ typedef struct co_metric {
     const co_key *keys; /* NULL */
     size_t self_size;   /* 0 */
     unsigned targets;   /* CO_METRIC_OF those that it is defined for */
+    bool sequences;     /* only of labels for each position; and then always measured */
     bool lower;         /* lower is better; else higher */
     /* What it adds up: so many sums, and so many more for each output. */
     size_t sums, sums_per_output;
@@ -43,6 +44,8 @@ static inline const co_metric *co_metric_find(const char *name)
     return co_plugin_find(&co_metric_plugins, name);
 }
 
+/* Whether a network of this form has the metric. */
+bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form);
 /* Whether `value` is better than `than`; any number is better than NaN, which is better than
    nothing. */
 bool co_metric_better(const co_metric *metric, double value, double than);
@@ -68,8 +71,8 @@ typedef struct co_metric_set {
 /* From the config key `metrics`: a name, a list of them, or NULL. What every event has anyhow is
    known, and is not in the set. */
 co_status co_metric_set_read(co_metric_set *out, const co_value *value);
-/* For such a network. CO_E_USAGE at `value` where a metric is not defined for it, or it has too
-   many outputs. */
+/* For such a network, which may add some that are always measured of it. CO_E_USAGE at `value`
+   where a metric is not defined for it, or it has too many outputs. */
 co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value);
 /* Its number in the set, -1: it is not there. */
 int co_metric_set_find(const co_metric_set *set, const char *name);

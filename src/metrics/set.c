@@ -61,14 +61,29 @@ static const char *set_kind(co_target target)
                                         : "values";
 }
 
+bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form)
+{
+    return (metric->targets & CO_METRIC_OF(form->target)) &&
+           (form->positions || !metric->sequences);
+}
+
+/* What is measured of sequences whatever a config asks for. */
+static void set_add_always(co_metric_set *set, const co_metric_form *form)
+{
+    for (const co_metric *const *m = co_metrics; *m && form->positions; m++)
+        if ((*m)->sequences && co_metric_set_find(set, (*m)->name) < 0 && set->n < CO_METRICS_MAX)
+            set->metric[set->n++] = *m;
+}
+
 co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value)
 {
+    set_add_always(set, form);
     set->form = *form;
     set->n_sum = 0;
     for (int i = 0; i < set->n; i++) {
         const co_metric *metric = set->metric[i];
 
-        if (!(metric->targets & CO_METRIC_OF(form->target)))
+        if (!co_metric_is_defined(metric, form))
             return co_value_fail(value,
                                  "metrics: %s is not defined for a network that learns %s; `cohort "
                                  "list metrics` says what each is",

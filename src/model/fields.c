@@ -50,21 +50,25 @@ co_status co_model_check_form(const co_model *model, const co_field *field,
                    co_dtype_name(dtype));
 }
 
-/* Labels index rows of logits. Compared as unsigned, a negative label exceeds any class, so one
+/* Whole numbers index rows of logits or weights: `least` to limit - 1. Compared as unsigned, one
    maximum checks all; it costs a fraction of the copy that follows. */
-static co_status model_check_labels(const co_model *model, const int32_t *label, uint64_t count)
+static co_status model_check_indices(const co_model *model, const co_graph_input *input,
+                                     const int32_t *value, uint64_t count)
 {
-    const uint64_t classes = (uint64_t)model->classes;
+    const bool label = strcmp(input->name, CO_FIELD_LABEL) == 0;
+    const int64_t limit = label ? model->classes : co_graph_limit(model->graph, input->var);
+    const int32_t least = label && model->positions ? -1 : 0;
     uint32_t most = 0;
 
     for (uint64_t i = 0; i < count; i++)
-        most = (uint32_t)label[i] > most ? (uint32_t)label[i] : most;
-    if (most < classes)
+        most = (uint32_t)(value[i] - least) > most ? (uint32_t)(value[i] - least) : most;
+    if ((int64_t)most < limit - least)
         return CO_OK;
     for (uint64_t i = 0; i < count; i++)
-        if ((uint32_t)label[i] >= classes)
-            return co_fail(CO_E_USAGE, "batch: label %llu is %d; the network's classes are 0 to %d",
-                           (unsigned long long)i, (int)label[i], (int)(classes - 1));
+        if (value[i] < least || value[i] >= limit)
+            return co_fail(CO_E_USAGE, "batch: %s %llu is %d; the network's %s are 0 to %d",
+                           label ? "label" : "token", (unsigned long long)i, (int)value[i],
+                           label ? "classes" : "tokens", (int)(limit - 1));
     return CO_OK;
 }
 
@@ -89,9 +93,10 @@ static co_status model_check_field(const co_model *model, const co_batch *batch,
         return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
                        (unsigned long long)batch->count, input->name);
     CO_TRY(co_model_check_form(model, field, input, "batch"));
-    if (strcmp(input->name, CO_FIELD_LABEL) != 0)
+    if (field->dtype != CO_I32)
         return CO_OK;
-    return model_check_labels(model, field->data, batch->count);
+    return model_check_indices(model, input, field->data,
+                               batch->count * (uint64_t)co_shape_count(&field->shape));
 }
 
 co_status co_model_check_batch(const co_model *model, const co_batch *batch, bool training)

@@ -18,9 +18,10 @@ typedef struct late_found {
     co_sum sum[]; /* of the metrics, as in a co_metric_set */
 } late_found;
 
+/* What the device counts; NULL: the host counts all. */
 static const co_device_metrics *late_counts(const co_model *model)
 {
-    return model->store->device ? model->store->device->ops->metrics : NULL;
+    return model->store->device && !model->positions ? model->store->device->ops->metrics : NULL;
 }
 
 static const co_device_metric *late_find(const co_model *model, const char *name)
@@ -62,7 +63,7 @@ static const char *late_wanted(const co_model *model)
 static size_t late_wanted_bytes(const co_model *model, uint64_t count)
 {
     return co_model_target(model) == CO_TARGET_LABEL
-               ? count * sizeof(int32_t)
+               ? co_model_rows(model, count) * sizeof(int32_t)
                : count * (size_t)model->classes * sizeof(float);
 }
 
@@ -97,11 +98,12 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
     co_plan *plan = model->last;
     const void *compared = wanted ? co_plan_input(plan, wanted) : NULL;
     const bool label = co_model_target(model) == CO_TARGET_LABEL;
-    const co_metric_batch seen = {.form = {co_model_target(model), (size_t)model->classes},
+    const co_metric_batch seen = {.form = co_model_form(model),
                                   .n = count,
                                   .output = co_plan_output(plan),
                                   .target = label ? NULL : compared,
-                                  .label = label ? compared : NULL};
+                                  .label = label ? compared : NULL,
+                                  .loss = co_plan_loss(plan)};
     late_found *found;
 
     if (!model->found)
@@ -109,7 +111,7 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
                                CO_MEMORY_DEVICE));
     found = model->found;
     CO_TRY(co_queue_fill(queue, found, 0, late_found_bytes(model)));
-    there->count(queue, &found->result, &seen, co_plan_loss(plan));
+    there->count(queue, &found->result, &seen);
     for (int i = 0; set && i < set->n; i++) {
         const co_device_metric *metric = late_find(model, set->metric[i]->name);
 
@@ -170,7 +172,7 @@ void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part
 
     if (late->count > 0 && late_shows_outputs(model)) {
         score = (const float *)(const void *)((const char *)late->memory + head);
-        loss = score + late->count * (uint64_t)model->classes;
+        loss = score + co_model_rows(model, late->count) * (uint64_t)model->classes;
     }
     if (late->count == 0 || score)
         co_model_count(out, model, score, loss, &batch, true);

@@ -2,7 +2,6 @@
 #include "model/metrics.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "metrics/metrics.h"
 
@@ -19,45 +18,55 @@ static size_t metrics_rank_of(const float *score, size_t label, size_t classes)
     return higher;
 }
 
-void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
-                      uint64_t n, size_t classes)
+static void metrics_count_labels(co_result *out, const co_metric_batch *batch)
 {
-    memset(out, 0, sizeof(*out));
-    out->count = n;
-    for (uint64_t i = 0; i < n; i++) {
-        const size_t place =
-            label ? metrics_rank_of(score + i * classes, (size_t)label[i], classes) : classes;
+    const size_t classes = batch->form.outputs;
 
-        out->loss_sum += (double)loss[i];
+    for (uint64_t i = 0; i < batch->n; i++) {
+        size_t place;
+
+        if (batch->label[i] < 0) {
+            out->count--;
+            continue;
+        }
+        place = metrics_rank_of(batch->output + i * classes, (size_t)batch->label[i], classes);
         out->correct += place == 0;
         out->correct5 += place < 5;
     }
 }
 
-void co_metrics_count_binary(co_result *out, const float *logit, const float *loss,
-                             const float *target, uint64_t n, size_t outputs)
+static void metrics_count_binary(co_result *out, const co_metric_batch *batch)
 {
-    memset(out, 0, sizeof(*out));
-    out->count = n;
-    for (uint64_t i = 0; i < n; i++, logit += outputs, target += outputs) {
+    const size_t outputs = batch->form.outputs;
+
+    for (uint64_t i = 0; i < batch->n; i++) {
+        const float *logit = batch->output + i * outputs, *target = batch->target + i * outputs;
         bool right = true;
 
         for (size_t k = 0; k < outputs; k++)
             right = right && co_metric_agrees(logit[k], target[k]);
-        out->loss_sum += (double)loss[i];
         out->correct += right;
     }
 }
 
-void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,
-                        size_t classes)
+void co_metrics_count(co_result *out, const co_metric_batch *batch)
 {
-    for (uint64_t i = 0; i < n; i++) {
-        const float *row = score + i * classes;
-        const size_t best = co_metric_class(row, classes);
+    *out = (co_result){.count = batch->n, .loss_sum = co_metric_sum_loss(batch)};
+    if (batch->form.target == CO_TARGET_BINARY)
+        metrics_count_binary(out, batch);
+    else if (batch->label)
+        metrics_count_labels(out, batch);
+}
 
-        if (best < classes)
-            confusion[(size_t)label[i] * classes + best]++;
+void co_metrics_confuse(int64_t *confusion, const co_metric_batch *batch)
+{
+    const size_t classes = batch->form.outputs;
+
+    for (uint64_t i = 0; i < batch->n; i++) {
+        const size_t best = co_metric_class(batch->output + i * classes, classes);
+
+        if (best < classes && batch->label[i] >= 0)
+            confusion[(size_t)batch->label[i] * classes + best]++;
     }
 }
 

@@ -2,21 +2,17 @@
 #ifndef CO_MODEL_METRICS_H
 #define CO_MODEL_METRICS_H
 
+#include <cohort/ext/metric.h>
 #include <cohort/train.h>
 
-/* Count one batch: logits (n, classes), loss (n), label (n). A sample is top-k correct if fewer
-   than k classes have a higher logit, where ties go to the lower class; never if its label's logit
-   is NaN. Without labels (NULL) nothing is correct. */
-void co_metrics_count(co_result *out, const float *score, const float *loss, const int32_t *label,
-                      uint64_t n, size_t classes);
-/* The same for binary targets: logits and targets (n, outputs). A sample is correct if every logit
-   is above 0 exactly where its target is at least 0.5. */
-void co_metrics_count_binary(co_result *out, const float *logit, const float *loss,
-                             const float *target, uint64_t n, size_t outputs);
-/* Add 1 to confusion[label][predicted class], (classes, classes), for each sample; ties as above.
-   Samples whose logits are all NaN are not counted. */
-void co_metrics_confuse(int64_t *confusion, const float *score, const int32_t *label, uint64_t n,
-                        size_t classes);
+/* Count one batch of samples, or positions. One is top-k correct if fewer than k classes have a
+   higher logit, where ties go to the lower class; never if its label's logit is NaN. With binary
+   targets, a sample is correct if every logit is above 0 exactly where its target is at least 0.5.
+   Without either nothing is correct. */
+void co_metrics_count(co_result *out, const co_metric_batch *batch);
+/* Add 1 to confusion[label][predicted class], (classes, classes), for each; ties as above. Those
+   whose logits are all NaN are not counted. */
+void co_metrics_confuse(int64_t *confusion, const co_metric_batch *batch);
 void co_metrics_add(co_result *sum, const co_result *part);
 /* Sum over all ranks, on every rank. Collective. */
 co_status co_metrics_reduce(co_result *inout, co_comm *comm);

@@ -63,6 +63,7 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options)
 {
     const co_backend *const *backends = co_backends_find(options->backend);
+    const co_shape *output;
     co_model *model;
     co_status st;
 
@@ -89,7 +90,9 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
         co_model_destroy(model);
         return st;
     }
-    model->classes = model->graph->var[model->graph->output].shape.dim[1];
+    output = &model->graph->var[model->graph->output].shape;
+    model->classes = output->dim[output->ndim - 1];
+    model->positions = output->ndim == 3 ? output->dim[1] : 0;
     *out = model;
     return CO_OK;
 }
@@ -329,27 +332,35 @@ static void model_measure(co_model *model, const co_metric_batch *batch)
         co_metric_set_accumulate(model->metrics, model->metric_sums, batch);
 }
 
+co_metric_form co_model_form(const co_model *model)
+{
+    return (co_metric_form){co_model_target(model), (size_t)model->classes,
+                            (size_t)model->positions};
+}
+
+uint64_t co_model_rows(const co_model *model, uint64_t count)
+{
+    return model->positions ? count * (uint64_t)model->positions : count;
+}
+
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
     const co_field *target = co_batch_find(batch, CO_FIELD_TARGET);
-    const size_t classes = (size_t)model->classes;
-    co_metric_batch seen = {.form = {co_model_target(model), classes}, .n = batch->count};
+    co_metric_batch seen = {.form = co_model_form(model),
+                            .n = co_model_rows(model, batch->count),
+                            .output = score,
+                            .loss = loss};
 
-    if (seen.form.target != CO_TARGET_LABEL)
-        label = NULL;
-    seen.output = score;
-    seen.label = label ? label->data : NULL;
-    seen.target = seen.form.target != CO_TARGET_LABEL && target ? target->data : NULL;
+    if (seen.form.target == CO_TARGET_LABEL)
+        seen.label = label ? label->data : NULL;
+    else
+        seen.target = target ? target->data : NULL;
     model_measure(model, &seen);
-    if (seen.form.target == CO_TARGET_BINARY) {
-        co_metrics_count_binary(out, score, loss, seen.target, batch->count, classes);
-        return;
-    }
-    co_metrics_count(out, score, loss, label ? label->data : NULL, batch->count, classes);
-    if (label && model->confusion && !training)
-        co_metrics_confuse(model->confusion, score, label->data, batch->count, classes);
+    co_metrics_count(out, &seen);
+    if (seen.label && model->confusion && !training)
+        co_metrics_confuse(model->confusion, &seen);
 }
 
 /* `out` NULL: the caller counts later. */
@@ -421,6 +432,8 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     if (!input || !out)
         return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
                        input ? "room for their logits" : "input");
+    if (graph->var[co_graph_find_input(graph, CO_FIELD_INPUT)].dtype != CO_F32)
+        return co_fail(CO_E_USAGE, "predict: the network takes tokens, not values");
     model->last = NULL;
     CO_TRY(model_find_plan(&plan, model, count, false));
     for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
@@ -431,7 +444,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     }
     CO_TRY(co_plan_forward(plan, &run));
     CO_TRY(co_plan_results(&score, &loss, plan));
-    memcpy(out, score, count * (size_t)model->classes * sizeof(float));
+    memcpy(out, score, co_model_rows(model, count) * (size_t)model->classes * sizeof(float));
     return CO_OK;
 }
 

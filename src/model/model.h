@@ -44,7 +44,8 @@ struct co_model {
     co_comm *norm_comm; /* borrowed; ranks that share batch statistics; NULL: this rank alone */
     uint64_t freezes;   /* counts changes of frozen parameters */
     bool given;         /* initial weights came from a file, not from the seed */
-    int64_t classes;    /* logits per sample */
+    int64_t classes;    /* logits per sample, or position */
+    int64_t positions;  /* of a sample, if it is a sequence with a label for each; else 0 */
     int64_t *confusion; /* borrowed; evaluation adds to it (co_metrics_confuse); NULL: not wanted */
     const co_metric_set *metrics; /* borrowed; accumulated in each forward; NULL: none */
     co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
@@ -115,6 +116,10 @@ co_shape co_model_input_shape(const co_model *model, int var);
 /* From now on each forward stores the sums of these metrics in model->metric_sums. The set is
    borrowed, must fit the network, and may be empty. */
 co_status co_model_measure(co_model *model, const co_metric_set *set);
+/* What metrics are told of its outputs. */
+co_metric_form co_model_form(const co_model *model);
+/* Rows of logits of `count` samples: their number, or that of their positions. */
+uint64_t co_model_rows(const co_model *model, uint64_t count);
 /* What the loss compares with. It defines accuracy: none for values. */
 co_target co_model_target(const co_model *model);
 /* Shape of one sample's input, and its number of elements. */

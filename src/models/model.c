@@ -88,20 +88,34 @@ static co_status model_check_data(const co_shape *sample, int64_t classes)
     return CO_OK;
 }
 
+/* A value for each position is not what the losses of values compare. */
+static co_status model_check_loss(const co_graph *graph, const co_value *place)
+{
+    const co_op *loss = graph->node[graph->var[graph->loss].producer].op;
+
+    if (graph->var[graph->output].shape.ndim == 2 || loss->target == CO_TARGET_LABEL)
+        return CO_OK;
+    return co_value_fail(place,
+                         "%s: the network gives values for each position of a sequence; end "
+                         "it with `flatten` and `linear`",
+                         loss->name);
+}
+
 static co_status model_check_output(const co_builder *b, int64_t classes, const co_value *place)
 {
     const co_shape *out = &b->graph->var[b->x].shape;
+    const int64_t logits = out->dim[out->ndim - 1];
 
-    if (out->ndim != 2)
+    if (out->ndim != 2 && out->ndim != 3)
         return co_value_fail(place,
                              "the network ends in images; end it with `flatten` and "
                              "`linear: %" PRId64 "`",
                              classes);
-    if (out->dim[1] < classes)
+    if (logits < classes)
         return co_value_fail(place,
                              "the network gives %" PRId64 " logits for each sample, but the data "
                              "has %" PRId64 " classes",
-                             out->dim[1], classes);
+                             logits, classes);
     return CO_OK;
 }
 
@@ -121,6 +135,8 @@ co_status co_model_build(co_graph **out, const co_value *model, const co_value *
         st = model_check_output(&b, classes, model ? model : layers);
     if (st == CO_OK)
         st = co_build_loss(&b, loss);
+    if (st == CO_OK)
+        st = model_check_loss(b.graph, loss ? loss : model ? model : layers);
     if (st == CO_OK)
         st = co_graph_finish(b.graph);
     if (st != CO_OK) {

@@ -15,6 +15,18 @@ static const co_key cross_entropy_keys[] = {
     CO_KEYS_END,
 };
 
+/* Of sequences every sample has the same number of positions, so that the mean over samples is that
+   over positions. */
+static co_status cross_entropy_shape(co_shape *out, const co_shape *in, const void *attr)
+{
+    if (in[0].ndim != 3)
+        return rules_shape_loss(out, in, attr);
+    if (in[1].ndim != 2 || in[1].dim[1] != in[0].dim[1])
+        return co_fail(CO_E_USAGE, "needs one label for each position as its second input");
+    *out = (co_shape){1, {in[0].dim[0]}};
+    return CO_OK;
+}
+
 /* As log_softmax; back: exponential, difference. */
 static void cross_entropy_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
                                const void *attr)
@@ -35,8 +47,9 @@ const co_op co_op_cross_entropy = {
     .n_out = 1,
     .saves = CO_SAVES_IN,
     .grad_in = 1,
+    .indices = 2,
     .is_loss = true,
     .target = CO_TARGET_LABEL,
-    .shape = rules_shape_loss,
+    .shape = cross_entropy_shape,
     .work = cross_entropy_work,
 };

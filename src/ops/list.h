@@ -2,6 +2,8 @@
    co_op_NAME and for the kernel co_ref_NAME of the reference backend, which has one for each. */
 OP(conv2d)
 OP(linear)
+OP(embedding)
+OP(positions)
 OP(maxpool)
 OP(avgpool)
 OP(adaptive_avgpool)

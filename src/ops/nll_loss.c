@@ -11,6 +11,7 @@ const co_op co_op_nll_loss = {
     .n_out = 1,
     .saves = CO_SAVES_IN,
     .grad_in = 1,
+    .indices = 2,
     .is_loss = true,
     .target = CO_TARGET_LABEL,
     .shape = rules_shape_loss,

@@ -42,6 +42,20 @@ typedef struct co_linear_attr {
     co_init_attr init;
 } co_linear_attr;
 
+/* embedding: in whole numbers (N, T) from 0 to vocab - 1; weight (vocab, out); out (N, T, out) with
+   row in[n][t] of the weight. */
+typedef struct co_embedding_attr {
+    int64_t vocab, out;
+    double init_std;
+} co_embedding_attr;
+
+/* positions: in (N, T, F); weight (length, F), T at most `length`; out[n][t] = in[n][t] +
+   weight[t]. */
+typedef struct co_positions_attr {
+    int64_t length; /* 0: T */
+    double init_std;
+} co_positions_attr;
+
 /* maxpool, avgpool: windows over (H, W). Floor mode; avgpool counts the padding (PyTorch's
    default) unless count_include_pad is false; padding at most half the kernel. */
 typedef struct co_pool_attr {
@@ -114,7 +128,9 @@ typedef struct co_scale_attr {
 
 /* nll_loss: in log-probabilities (N, C), labels (N); out (N) = -in[n, label]. */
 /* cross_entropy: in logits (N, C), labels (N); out (N) = sum_c q_c * -log_softmax(in)[n, c],
-   q = (1 - smoothing) onehot + smoothing / C (Szegedy et al., arXiv:1512.00567). */
+   q = (1 - smoothing) onehot + smoothing / C (Szegedy et al., arXiv:1512.00567). Of sequences,
+   logits (N, T, C) and labels (N, T): the sum over the positions of a sample, divided by T; a
+   position with the label -1 adds nothing. */
 typedef struct co_cross_entropy_attr {
     double label_smoothing;
 } co_cross_entropy_attr;

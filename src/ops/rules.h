@@ -67,6 +67,14 @@ extern const char *const rules_weight_inits[], *const rules_bias_inits[];
 int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
                       const co_init_attr *init);
 
+/* The key `init_std` of embedding and positions. */
+#define RULES_INIT_STD_KEY(attr)                                                                   \
+    {                                                                                              \
+        .name = "init_std", .type = CO_KEY_REAL, .offset = offsetof(attr, init_std),               \
+        .fallback = "0.02", .min = 0, .max = 1e3,                                                  \
+        .help = "initial weights: normal, with this standard deviation"                            \
+    }
+
 /* The key `eps` of layers that divide by a standard deviation. */
 #define RULES_EPS_KEY(attr)                                                                        \
     {                                                                                              \

@@ -64,15 +64,14 @@ void co_shards_start(co_shards *shards)
     co_tree_sum_start(&shards->sum);
 }
 
-co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
+co_status co_shards_forward_done(co_shards *shards, const co_result *figures, double share,
                                  bool last)
 {
     const co_store *store = shards->store;
     const size_t n = store->n_buffer, size = shards_size(shards);
-    const double share = global ? (double)figures->count / (double)global : 0;
     float *term = shards->term;
 
-    if (figures->count)
+    if (share > 0)
         store->vector->scale(store->queue, term, share, store->buffer, n);
     else
         store->vector->zero(store->queue, term, n);

@@ -27,10 +27,10 @@ co_status co_shards_open(co_shards *shards, const co_tree *tree, co_comm *comm, 
 void co_shards_close(co_shards *shards);
 /* Call before the first shard of a step. */
 void co_shards_start(co_shards *shards);
-/* Call when all samples of a shard have gone forward: adds its share of the new running statistics,
-   and its figures, and restores the statistics from before the step. `last` of this rank: starts
-   the sum over all shards. */
-co_status co_shards_forward_done(co_shards *shards, const co_result *figures, uint64_t global,
+/* Call when all samples of a shard have gone forward: adds its share, of the samples of the step,
+   of the new running statistics, and its figures, and restores the statistics from before the step.
+   `last` of this rank: starts the sum over all shards. */
+co_status co_shards_forward_done(co_shards *shards, const co_result *figures, double share,
                                  bool last);
 /* Store the new running statistics, and the figures of the whole batch in `out`. */
 co_status co_shards_finish(co_result *out, co_shards *shards);

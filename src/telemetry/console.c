@@ -85,18 +85,28 @@ static void console_epoch(char *out, size_t size, const console *self, const co_
         snprintf(out, size, "epoch %" PRIu64, event->epoch + 1);
 }
 
+/* "24,310 samples/s", or tokens. */
+static void console_rate(char *out, size_t size, const console *self, const co_event *event)
+{
+    const uint64_t tokens = self->info.positions;
+    char rate[32];
+
+    co_format_rate(rate, sizeof(rate), event->samples_per_second * (double)(tokens ? tokens : 1));
+    snprintf(out, size, "%s %s/s", rate, tokens ? "tokens" : "samples");
+}
+
 /* "24,310 samples/s  loss 0.512  acc 0.823  34 s left"; `narrow`: without the loss. */
 static void console_rates(char *out, size_t size, const console *self, const co_event *event,
                           bool narrow)
 {
-    char rate[32], left[32], number[32], accuracy[32], loss[48] = "";
+    char rate[48], left[32], number[32], accuracy[32], loss[48] = "";
 
-    co_format_rate(rate, sizeof(rate), event->samples_per_second);
+    console_rate(rate, sizeof(rate), self, event);
     co_format_seconds(left, sizeof(left), console_left_seconds(self, event));
     if (!narrow)
         snprintf(loss, sizeof(loss), "loss %s  ",
                  co_format_real(number, sizeof(number), event->train_loss, 3));
-    snprintf(out, size, "%s samples/s  %sacc %s  %s left", rate, loss,
+    snprintf(out, size, "%s  %sacc %s  %s left", rate, loss,
              co_format_real(accuracy, sizeof(accuracy), event->train_accuracy, 3), left);
 }
 
@@ -192,10 +202,10 @@ static void console_test(char *out, size_t size, const console *self, const co_e
 static co_status console_epoch_line(console *self, const co_event *event)
 {
     const double spent = event->train_seconds - self->epoch_start_seconds;
-    char epoch[64], rate[32], seconds[32], test[256], bound[48], loss[32], accuracy[32];
+    char epoch[64], rate[48], seconds[32], test[256], bound[48], loss[32], accuracy[32];
 
     console_epoch(epoch, sizeof(epoch), self, event);
-    co_format_rate(rate, sizeof(rate), event->samples_per_second);
+    console_rate(rate, sizeof(rate), self, event);
     co_format_seconds(seconds, sizeof(seconds), spent);
     console_test(test, sizeof(test), self, event);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds - self->epoch_start_wait,
@@ -203,7 +213,7 @@ static co_status console_epoch_line(console *self, const co_event *event)
     self->epoch_start_seconds = event->train_seconds;
     self->epoch_start_wait = event->data_wait_seconds;
     self->last_ns = co_clock_ns();
-    return console_line(self, "%s  loss %s  acc %s%s | %s samples/s  %s%s", epoch,
+    return console_line(self, "%s  loss %s  acc %s%s | %s  %s%s", epoch,
                         co_format_real(loss, sizeof(loss), event->train_loss, 3),
                         co_format_real(accuracy, sizeof(accuracy), event->train_accuracy, 3), test,
                         rate, seconds, bound);
@@ -255,12 +265,12 @@ static const char *console_best(char *out, size_t size, const co_event *event)
 
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[32], figure[32], best[64], test[256] = "", bound[48];
+    char steps[32], seconds[32], rate[48], figure[32], best[64], test[256] = "", bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
-    co_format_rate(rate, sizeof(rate), event->samples_per_second);
-    if (event->has_test && self->info.learns_values)
+    console_rate(rate, sizeof(rate), self, event);
+    if (event->has_test && (self->info.learns_values || self->info.positions))
         snprintf(test, sizeof(test), "test loss %s",
                  co_format_real(figure, sizeof(figure), event->test_loss, 4));
     else if (event->has_test)
@@ -270,7 +280,7 @@ static co_status console_end(console *self, const co_event *event)
     if (event->has_test)
         co_format_metrics(test, sizeof(test), self->info.metrics, event->test_metric, ", ", 4);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
-    return console_line(self, "done: %s%s%s step%s in %s of training, %s samples/s%s", test,
+    return console_line(self, "done: %s%s%s step%s in %s of training, %s%s", test,
                         *test ? ", " : "", steps, co_plural(event->step), seconds, rate, bound);
 }
 

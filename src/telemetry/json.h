@@ -27,6 +27,16 @@ static inline int json_put_real(json_t *object, const char *key, double value)
     return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+/* Samples, and of sequences tokens, in a second. */
+static inline int json_put_speed(json_t *object, const co_run_info *info, double samples)
+{
+    int bad = json_put_real(object, "samples_per_second", samples);
+
+    if (info->positions)
+        bad |= json_put_real(object, "tokens_per_second", samples * (double)info->positions);
+    return bad;
+}
+
 /* PREFIX + name for each metric of the config. */
 static inline int json_put_metrics(json_t *object, const co_run_info *info, const char *prefix,
                                    const double *value)

@@ -130,7 +130,7 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_real(object, "train_seconds", event->train_seconds) |
           json_put_real(object, "compute_seconds", event->compute_seconds) |
           json_put_real(object, "sync_seconds", event->sync_seconds) |
-          json_put_real(object, "samples_per_second", shown.samples_per_second) |
+          json_put_speed(object, &self->info, shown.samples_per_second) |
           json_put_real(object, "lr", event->lr) | json_put_results(object, &self->info, &shown) |
           json_put_real(object, "data_wait_seconds", event->data_wait_seconds) |
           json_put_count(object, "bytes_sent", event->bytes_sent);

@@ -102,7 +102,7 @@ static json_t *summary_build(const co_summary *summary)
         json_put_real(object, "data_wait_share",
                       last->train_seconds > 0 ? last->data_wait_seconds / last->train_seconds
                                               : (double)NAN) |
-        json_put_real(object, "samples_per_second", last->samples_per_second) |
+        json_put_speed(object, info, last->samples_per_second) |
         json_put_results(object, info, last) | summary_put_best(object, info, &last->best) |
         summary_put_stop(object, summary) |
         json_put_count(object, "bad_samples", last->bad_samples) |

@@ -73,7 +73,7 @@ co_status co_job_check_splits(const co_job *job)
 static co_status run_check_watched(const co_watched *watched, const co_metric_form *form,
                                    const co_value *place)
 {
-    if (watched->metric->targets & CO_METRIC_OF(form->target))
+    if (co_metric_is_defined(watched->metric, form))
         return CO_OK;
     return co_value_fail(place,
                          "%s: such a network has no %s; `cohort list metrics` says what each is, "
@@ -83,7 +83,7 @@ static co_status run_check_watched(const co_watched *watched, const co_metric_fo
 
 co_status co_job_check_model(co_job *job)
 {
-    const co_metric_form form = {co_model_target(job->model), (size_t)job->model->classes};
+    const co_metric_form form = co_model_form(job->model);
 
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     CO_TRY(co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value));

@@ -109,7 +109,7 @@ static co_status trainer_end_epoch(trainer *t)
 
         CO_TRY(trainer_evaluate(t));
         trainer_set_test(&event, t, &t->tested);
-        trainer_set_test_speed(&event, t, t->tested.all.count, start_ns);
+        trainer_set_test_speed(&event, t, t->info.test_samples, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);
     }
     CO_TRY(trainer_count_bad(&event, t));

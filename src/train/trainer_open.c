@@ -91,6 +91,7 @@ static void trainer_describe(trainer *t)
         .classes =
             co_model_target(job->model) == CO_TARGET_LABEL ? co_dataset_classes(job->train) : 0,
         .learns_values = co_model_target(job->model) == CO_TARGET_VALUES,
+        .positions = (uint64_t)job->model->positions,
         .metrics = &spec->metrics,
         .epochs = (total + per_epoch - 1) / per_epoch,
     };

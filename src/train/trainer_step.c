@@ -63,6 +63,12 @@ static co_batch step_slice(const trainer *t, const co_batch *batch, uint64_t k)
     return co_batch_slice(batch, begin, end - begin);
 }
 
+/* The part of a step's samples that are here. */
+static double step_share(const co_batch *batch)
+{
+    return batch->global ? (double)batch->count / (double)batch->global : 0;
+}
+
 /* Add the result of a forward pass. */
 static co_status step_count(co_result *seen, trainer *t, co_result *part, int shard)
 {
@@ -100,7 +106,7 @@ static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch
 
         CO_TRY(step_forward(seen, t, &slice, k, shard));
         if (last && t->shards.tree)
-            CO_TRY(co_shards_forward_done(&t->shards, seen, batch->global, !more));
+            CO_TRY(co_shards_forward_done(&t->shards, seen, step_share(batch), !more));
         if (last && !more && !step_is_late(t))
             CO_TRY(co_recent_post(&t->recent, t->given + 1, step_of(t, t->given)->meet,
                                   t->shards.tree ? NULL : seen));

@@ -8,7 +8,6 @@
 typedef struct metrics_job {
     const co_metric *metric; /* NULL: loss and hits */
     void *out;
-    const float *loss;
     co_metric_batch batch;
 } metrics_job;
 
@@ -21,27 +20,22 @@ static co_status job_count(void *what, mock_memory *memory)
 {
     metrics_job *job = what;
     co_metric_batch *batch = &job->batch;
-    const size_t outputs = batch->form.outputs;
 
     job->out = mock_memory_reach(memory, job->out);
-    job->loss = job_find(memory, job->loss);
+    batch->loss = job_find(memory, batch->loss);
     batch->output = job_find(memory, batch->output);
     batch->target = job_find(memory, batch->target);
     batch->label = job_find(memory, batch->label);
     if (job->metric)
         job->metric->accumulate(job->out, batch);
-    else if (batch->form.target == CO_TARGET_BINARY)
-        co_metrics_count_binary(job->out, batch->output, job->loss, batch->target, batch->n,
-                                outputs);
     else
-        co_metrics_count(job->out, batch->output, job->loss, batch->label, batch->n, outputs);
+        co_metrics_count(job->out, batch);
     return CO_OK;
 }
 
-static void metrics_count(co_queue *queue, co_result *out, const co_metric_batch *batch,
-                          const float *loss)
+static void metrics_count(co_queue *queue, co_result *out, const co_metric_batch *batch)
 {
-    const metrics_job job = {NULL, out, loss, *batch};
+    const metrics_job job = {NULL, out, *batch};
 
     (void)mock_enqueue(queue, job_count, &job, sizeof(job));
 }
@@ -49,7 +43,7 @@ static void metrics_count(co_queue *queue, co_result *out, const co_metric_batch
 #define METRICS_ACCUMULATE(name)                                                                   \
     static void metrics_##name(co_queue *queue, co_sum *sums, const co_metric_batch *batch)        \
     {                                                                                              \
-        const metrics_job job = {&co_metric_##name, sums, NULL, *batch};                           \
+        const metrics_job job = {&co_metric_##name, sums, *batch};                                 \
                                                                                                    \
         (void)mock_enqueue(queue, job_count, &job, sizeof(job));                                   \
     }

@@ -6,6 +6,11 @@
         name, batch, {2, {t, f}}, net, false                                                       \
     }
 
+#define TOKENS(name, batch, t, net)                                                                \
+    {                                                                                              \
+        name, batch, {1, {t}}, net, false                                                          \
+    }
+
 const ops_case cases_sequence[] = {
     SEQUENCE("linear of sequences", 3, 5, 13, "linear {out: 7}"),
     SEQUENCE("linear of a sequence", 1, 70, 65, "linear {out: 33, bias: false}"),
@@ -25,5 +30,15 @@ const ops_case cases_sequence[] = {
     SEQUENCE("attention with shared keys", 2, 7, 40, "attention {heads: 6, kv_heads: 2}"),
     SEQUENCE("attention block", 2, 6, 8,
              "keep; layernorm; linear {out: 24}; attention {heads: 2}; linear {out: 8}; add"),
+    SEQUENCE("positions", 3, 5, 7, "positions"),
+    SEQUENCE("positions, more than there are", 4, 3, 33, "positions {length: 9}; linear {out: 2}"),
+    TOKENS("embedding", 3, 5, "embedding {vocab: 7, out: 5}"),
+    TOKENS("embedding vector + 1", 2, 9, "embedding {vocab: 3, out: 33}; linear {out: 4}"),
+    TOKENS("tokens and positions", 4, 6,
+           "embedding {vocab: 50, out: 16, init_std: 1}; positions; layernorm; linear {out: 50}; "
+           "cross_entropy"),
+    SEQUENCE("cross_entropy of positions", 3, 7, 6, "cross_entropy"),
+    SEQUENCE("cross_entropy of positions, smoothed", 2, 5, 17,
+             "linear {out: 19}; cross_entropy {label_smoothing: 0.1}"),
     {0},
 };

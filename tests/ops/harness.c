@@ -206,6 +206,34 @@ static size_t harness_outputs(const harness *h)
     return (size_t)(h->batch * co_shape_count(&h->graph->var[h->graph->output].shape));
 }
 
+/* Rows of it: samples, or positions of samples. */
+static size_t harness_rows(const harness *h)
+{
+    const co_shape *shape = &h->graph->var[h->graph->output].shape;
+
+    return harness_outputs(h) / (size_t)shape->dim[shape->ndim - 1];
+}
+
+/* Elements of the input, over the batch. */
+static size_t harness_inputs(const harness *h)
+{
+    const int input = co_graph_find_input(h->graph, CO_FIELD_INPUT);
+
+    return (size_t)(h->batch * co_shape_count(&h->graph->var[input].shape));
+}
+
+/* Zeros, to which `source` adds; or tokens, each several times. */
+static void harness_set_input(const harness *h)
+{
+    const int input = co_graph_find_input(h->graph, CO_FIELD_INPUT);
+    const size_t limit = (size_t)co_graph_limit(h->graph, input);
+    int32_t *token = h->input;
+
+    if (h->graph->var[input].dtype == CO_I32)
+        for (size_t i = 0; i < harness_inputs(h); i++)
+            token[i] = (int32_t)((5 * i + i / 3) % limit);
+}
+
 static co_status harness_build(harness *h, const co_shape *sample, const char *net)
 {
     const harness_attr attr = {h};
@@ -218,7 +246,8 @@ static co_status harness_build(harness *h, const co_shape *sample, const char *n
     text = co_arena_strdup(co_config_arena(h->config), net);
     if (!text)
         return CO_E_NOMEM;
-    CO_TRY(co_graph_add(&x, h->graph, &source_op, "source", &attr, &x));
+    if (strncmp(net, "embedding", strlen("embedding")) != 0)
+        CO_TRY(co_graph_add(&x, h->graph, &source_op, "source", &attr, &x));
     kept = x;
     while (text) {
         text = harness_next_layer(&word, &attrs, text);
@@ -228,8 +257,11 @@ static co_status harness_build(harness *h, const co_shape *sample, const char *n
         CO_TRY(co_graph_add_loss(&x, h->graph, &project_op, "project", &attr, x));
     CO_TRY(co_graph_finish(h->graph));
     h->target = co_calloc(harness_outputs(h), sizeof(*h->target));
-    if (!h->target)
+    h->label = co_calloc(harness_rows(h), sizeof(*h->label));
+    h->input = co_calloc(harness_inputs(h), sizeof(float));
+    if (!h->target || !h->label || !h->input)
         return CO_E_NOMEM;
+    harness_set_input(h);
     return co_store_create(&h->store, h->graph->n_store, h->graph->n_buffer);
 }
 
@@ -243,8 +275,7 @@ co_status harness_create(harness **out, const co_shape *sample, int64_t batch, c
     h->batch = batch;
     h->values = (co_step_values){.given.step = 9, .grad_scale = 1};
     h->sample = co_calloc((size_t)batch, sizeof(*h->sample));
-    h->label = co_calloc((size_t)batch, sizeof(*h->label));
-    st = h->sample && h->label ? harness_build(h, sample, net) : CO_E_NOMEM;
+    st = h->sample ? harness_build(h, sample, net) : CO_E_NOMEM;
     if (st != CO_OK) {
         harness_destroy(h);
         return st;
@@ -262,6 +293,7 @@ void harness_destroy(harness *h)
     co_config_destroy(h->config);
     co_free(h->target);
     co_free(h->label);
+    co_free(h->input);
     co_free(h->sample);
     co_free(h);
 }
@@ -323,10 +355,12 @@ void harness_fill(harness *h, uint64_t seed)
                 to[e] += centre - 0.5f;
         }
     }
-    for (int64_t n = 0; n < h->batch; n++) {
+    for (int64_t n = 0; n < h->batch; n++)
         h->sample[n] = (uint32_t)(1000 + 13 * n);
-        h->label[n] = (int32_t)((7 * n + 3) % scores->dim[scores->ndim - 1]);
-    }
+    for (size_t i = 0; i < harness_rows(h); i++) /* of sequences some positions have no label */
+        h->label[i] = scores->ndim == 3 && i % 5 == 4
+                          ? -1
+                          : (int32_t)((7 * (int64_t)i + 3) % scores->dim[scores->ndim - 1]);
     for (size_t e = 0; e < harness_outputs(h); e++)
         h->target[e] = (float)((5 * e + 3) % 9) / 8;
 }
@@ -363,16 +397,13 @@ co_run harness_run(const harness *h)
 co_status harness_forward(double *objective, harness *h, co_plan *plan)
 {
     const co_run run = harness_run(h);
-    const co_shape *in =
-        &h->graph->var[co_graph_find_input(h->graph, CO_FIELD_INPUT)].shape; /* dim[0] is 1 */
     void *label = co_plan_input(plan, CO_FIELD_LABEL);
     void *target = co_plan_input(plan, CO_FIELD_TARGET);
     double sum = 0;
 
-    memset(co_plan_input(plan, CO_FIELD_INPUT), 0,
-           (size_t)(h->batch * co_shape_count(in)) * sizeof(float));
+    memcpy(co_plan_input(plan, CO_FIELD_INPUT), h->input, harness_inputs(h) * sizeof(float));
     if (label)
-        memcpy(label, h->label, (size_t)h->batch * sizeof(*h->label));
+        memcpy(label, h->label, harness_rows(h) * sizeof(*h->label));
     if (target)
         memcpy(target, h->target, harness_outputs(h) * sizeof(*h->target));
     CO_TRY(co_plan_forward(plan, &run));

@@ -4,7 +4,8 @@
  * The network starts with the op `source`, whose parameter is the whole input batch: so the
  * gradient of the input is a range of the store like any other, and a difference quotient can
  * change inputs like weights. It ends with `project`, a loss: each sample's output times a random
- * row. Both are test ops with their own kernels, so graph and plan run as in training.
+ * row. Both are test ops with their own kernels, so graph and plan run as in training. A network
+ * that begins with `embedding` gets tokens instead.
  */
 #ifndef CO_TESTS_OPS_HARNESS_H
 #define CO_TESTS_OPS_HARNESS_H
@@ -20,7 +21,8 @@ typedef struct harness {
     int64_t batch;
     int layers;        /* in the text */
     uint32_t *sample;  /* owned (batch): indices in a data set */
-    int32_t *label;    /* owned (batch) */
+    int32_t *label;    /* owned (batch), or of each position; -1: none */
+    void *input;       /* owned (batch, ...): zeros, or tokens (I32) */
     float *target;     /* owned (batch, outputs), 0 to 1 */
     const float *row;  /* (batch, outputs) factors of project; NULL: random */
     double projection; /* the objective in double precision, if project is the loss */

@@ -30,7 +30,7 @@ def nll(x, labels):
 
 
 def entropy(x, labels, smoothing=0.0):
-    return F.cross_entropy(x, labels, reduction="none", label_smoothing=smoothing)
+    return F.cross_entropy(x, labels, ignore_index=-1, reduction="none", label_smoothing=smoothing)
 
 
 def mse(x, target):
@@ -56,6 +56,11 @@ def attention(x, heads, kv_heads, causal=True):
                for part in x.split([heads * size, kv_heads * size, kv_heads * size], 2))
     y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=kv_heads < heads)
     return y.transpose(1, 2).reshape(n, t, heads * size)
+
+
+def embedding(x, p, b, train):
+    """x: tokens (N, T)"""
+    return F.embedding(x, p[0])
 
 
 def plain(f):
@@ -108,6 +113,12 @@ CASES = [
      plain(lambda x, p: attention(x, 2, 2)), None),
     ("attention with shared keys", "attention {heads: 4, kv_heads: 2, causal: false}", 1, (3, 16),
      [], [], plain(lambda x, p: attention(x, 4, 2, False)), None),
+    ("embedding", "embedding {vocab: 5, out: 3}", 2, (4,), [(5, 3)], [],
+     embedding, None),
+    ("positions", "positions {length: 4}", 2, (3, 2), [(4, 2)], [],
+     plain(lambda x, p: x + p[0][:3]), None),
+    ("cross_entropy of positions", "cross_entropy", 2, (4, 5), [], [], plain(lambda x, p: x),
+     lambda x, labels: entropy(x.flatten(0, 1), labels).reshape(2, 4).mean(1)),
     ("gelu", "gelu", 2, (3, 4), [], [], plain(lambda x, p: F.gelu(x)), None),
     ("gelu by tanh", "gelu {approximate: tanh}", 2, (12,), [], [],
      plain(lambda x, p: F.gelu(x, approximate="tanh")), None),
@@ -150,15 +161,21 @@ def listed():
 def run(batch, sample, params, buffers, output, loss):
     """Output, loss of each sample, gradients of input and parameters, buffers; output again in
     evaluation, from the first buffers."""
+    tokens = output is embedding
     x = tensor(0, (batch,) + sample)
-    p = [tensor(1 + i, shape) for i, shape in enumerate(params)]
+    if tokens:
+        x = torch.tensor([(5 * i + i // 3) % params[0][0] for i in range(batch * sample[0])])
+        x = x.reshape(batch, *sample)
+    p = [tensor(i + (not tokens), shape) for i, shape in enumerate(params)]
     b = [tensor(1 + len(p) + i, shape).detach() for i, shape in enumerate(buffers)]
     if b:
         b[1] = b[1] ** 2 + 0.5  # a variance
     first = [v.clone() for v in b]
     y = output(x, p, b, True)
     if loss:
-        labels = torch.tensor([(7 * n + 3) % y.shape[1] for n in range(batch)])
+        rows = y.numel() // y.shape[-1]
+        labels = torch.tensor([-1 if y.dim() == 3 and i % 5 == 4 else (7 * i + 3) % y.shape[-1]
+                               for i in range(rows)])
         targets = torch.tensor([(5 * e + 3) % 9 / 8 for e in range(y.numel())],
                                dtype=torch.float64).reshape(y.shape)
         losses = loss(y, targets if hasattr(loss, "of_values") else labels)
@@ -166,7 +183,7 @@ def run(batch, sample, params, buffers, output, loss):
     else:
         losses = torch.zeros(0)
         (y * tensor(20, y.shape).detach()).sum().backward()
-    out = [y, losses, x.grad] + [v.grad for v in p] + b + [output(x, p, first, False)]
+    out = [y, losses, torch.zeros(0) if tokens else x.grad] + [v.grad for v in p] + b + [output(x, p, first, False)]
     return [v for part in out for v in part.detach().flatten().tolist()]
 
 
@@ -185,7 +202,7 @@ def main():
         values = run(batch, sample, *rest)
         print("static const float worked_%d[] = {" % i)
         print("\n".join(textwrap.wrap(", ".join(map(literal, values)), 99)))
-        print("};\n")
+        print("};")
         shape = "{%d, {%s}}" % (len(sample), ", ".join(map(str, sample)))
         net = '"\n "'.join(textwrap.wrap(net, 90, drop_whitespace=False))
         rows.append('{"%s",\n "%s",\n %d, %s, worked_%d, %d}' % (name, net, batch, shape, i,

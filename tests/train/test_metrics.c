@@ -10,6 +10,18 @@
 #include "model/metrics.h"
 #include "state/rank_means.h"
 
+static void count(co_result *out, const float *score, const float *loss, const int32_t *label,
+                  uint64_t n, size_t classes)
+{
+    const co_metric_batch batch = {.form = {CO_TARGET_LABEL, classes, 0},
+                                   .n = n,
+                                   .output = score,
+                                   .label = label,
+                                   .loss = loss};
+
+    co_metrics_count(out, &batch);
+}
+
 static void metrics_count_top_1_and_top_5(void **state)
 {
     const float score[4 * 7] = {
@@ -23,7 +35,7 @@ static void metrics_count_top_1_and_top_5(void **state)
     co_result result;
 
     (void)state;
-    co_metrics_count(&result, score, loss, label, 4, 7);
+    count(&result, score, loss, label, 4, 7);
     assert_int_equal(result.count, 4);
     assert_int_equal(result.correct, 1);
     assert_int_equal(result.correct5, 3);
@@ -38,8 +50,25 @@ static void metrics_nan_is_never_correct(void **state)
     co_result result;
 
     (void)state;
-    co_metrics_count(&result, score, loss, label, 1, 2);
+    count(&result, score, loss, label, 1, 2);
     assert_int_equal(result.correct, 0);
+}
+
+/* 2 sequences of 3 positions; the loss of each is the sum over labelled positions over 3. */
+static void metrics_of_sequences_count_positions(void **state)
+{
+    const float score[6 * 2] = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1};
+    const float loss[2] = {0.5F, 2};
+    const int32_t label[6] = {0, 1, 1, -1, -1, 1};
+    const co_metric_batch batch = {
+        .form = {CO_TARGET_LABEL, 2, 3}, .n = 6, .output = score, .label = label, .loss = loss};
+    co_result result;
+
+    (void)state;
+    co_metrics_count(&result, &batch);
+    assert_int_equal(result.count, 4);
+    assert_int_equal(result.correct, 3);
+    assert_true(result.loss_sum == 7.5);
 }
 
 static void confusion_matrix_diagonal_equals_correct(void **state)
@@ -57,11 +86,13 @@ static void confusion_matrix_diagonal_equals_correct(void **state)
     const float loss[6] = {0};
     int64_t confusion[9] = {0};
     co_result result;
+    const co_metric_batch batch = {
+        .form = {CO_TARGET_LABEL, 3, 0}, .n = 6, .output = score, .label = label, .loss = loss};
 
     (void)state;
-    co_metrics_confuse(confusion, score, label, 6, 3);
+    co_metrics_confuse(confusion, &batch);
     assert_memory_equal(confusion, want, sizeof(want));
-    co_metrics_count(&result, score, loss, label, 6, 3);
+    co_metrics_count(&result, &batch);
     assert_int_equal(result.correct, confusion[0] + confusion[4] + confusion[8]);
 }
 
@@ -110,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_count_top_1_and_top_5),
         cmocka_unit_test(metrics_nan_is_never_correct),
+        cmocka_unit_test(metrics_of_sequences_count_positions),
         cmocka_unit_test(confusion_matrix_diagonal_equals_correct),
         cmocka_unit_test(metrics_reduced_on_one_rank_are_sums),
         cmocka_unit_test(rank_means_weigh_batches_equally),

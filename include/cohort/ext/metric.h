@@ -21,17 +21,32 @@ struct co_result;
 /** What a network's outputs are compared with: its loss says it. */
 typedef struct co_metric_form {
     co_target target;
-    size_t outputs; /* of a sample: logits, or values */
+    size_t outputs;   /* of a sample, or a position: logits, or values */
+    size_t positions; /* of a sample, if it is a sequence with a label for each; else 0 */
 } co_metric_form;
 
-/** `n` samples that have gone forward; all borrowed. */
+/** `n` samples, or positions of them, that have gone forward; all borrowed. */
 typedef struct co_metric_batch {
     co_metric_form form;
     uint64_t n;
     const float *output;  /* (n, outputs) */
     const float *target;  /* (n, outputs), of VALUES and BINARY; else NULL */
-    const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL */
+    const int32_t *label; /* (n), each below `outputs`, of LABEL; else NULL. Positions with -1 are
+                             not counted */
+    const float *loss;    /* of each sample; of a sequence the sum over its positions, divided by
+                             their number */
 } co_metric_batch;
+
+/** The sum of `loss` over samples, or positions. */
+static inline double co_metric_sum_loss(const co_metric_batch *batch)
+{
+    const uint64_t each = batch->form.positions ? batch->form.positions : 1;
+    double sum = 0;
+
+    for (uint64_t i = 0; i < batch->n / each; i++)
+        sum += (double)batch->loss[i];
+    return sum * (double)each;
+}
 
 /** A metric that a device can add up, by the name that it has in a config. */
 typedef struct co_device_metric {
@@ -42,9 +57,9 @@ typedef struct co_device_metric {
 } co_device_metric;
 
 typedef struct co_device_metrics {
-    /** What every event has: number of samples, sum of `loss` (n), samples that are right. */
-    void (*count)(co_queue *queue, struct co_result *out, const co_metric_batch *batch,
-                  const float *loss);
+    /** What every event has: number of samples, sum of the loss, samples that are right. Sequences
+     *  are counted on the host. */
+    void (*count)(co_queue *queue, struct co_result *out, const co_metric_batch *batch);
     /** Others, ended by a NULL name; what is not here the host counts. */
     const co_device_metric *metric;
 } co_device_metrics;

@@ -54,7 +54,8 @@ typedef enum co_op_precision {
 /** What a loss compares its input 0 with. It is its input 1, which is a field of every batch. */
 typedef enum co_target {
     CO_TARGET_NONE = 0,
-    CO_TARGET_LABEL,  /* field "label", I32 (N): the class of each sample, from 0 */
+    CO_TARGET_LABEL,  /* field "label", I32: the class of each row of input 0, from 0; (N), or of
+                         sequences (N, T), where a label of -1 is left out */
     CO_TARGET_VALUES, /* field "target", F32: of the shape of input 0 */
     CO_TARGET_BINARY  /* the same, with values 1 for a label that applies and 0 for one that does
                          not; predicted where input 0 is above 0 */
@@ -95,6 +96,7 @@ typedef struct co_op {
     int n_out;
     unsigned saves;   /* co_saves flags */
     unsigned grad_in; /* bit i: input i gets a gradient */
+    unsigned indices; /* bit i: input i holds whole numbers (I32), such as tokens or labels */
     bool is_norm;     /* its parameters scale and shift a normalised value: see norm_weight_decay */
     bool pointwise; /* no parameters and attributes, elementwise: kernels of other ops may apply it
                        to their result (ext/kernel.h, fuses) */
@@ -102,7 +104,8 @@ typedef struct co_op {
     bool is_sum; /* pointwise, out = in[0] + in[1]: fused into another op, the other addend is one
                     more input of that call */
     co_op_precision precision;
-    bool is_loss;     /* out 0 is the loss of each sample, (N): the root of backward */
+    bool is_loss;     /* out 0 is the loss of each sample, (N), of a sequence the mean over its
+                         positions: the root of backward */
     co_target target; /* of a loss */
 
     /** Check attributes once, and fill in those that depend on others (NULL: nothing to do). */
@@ -112,6 +115,8 @@ typedef struct co_op {
     /** Parameters and buffers, in the order in which kernels see them; returns how many.
      *  NULL: none. */
     int (*params)(co_param_spec *out, const co_shape *in, const void *attr);
+    /** Whole numbers in input 0 are from 0 to this - 1; batches are checked for it. NULL: any. */
+    int64_t (*limit)(const void *attr);
     /** The amount of work, for profiles; shapes with the batch in dimension 0. NULL: one operation
      *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);

@@ -87,6 +87,12 @@ static cuda_rows rows_loss_backward(const co_call *call, const co_run *run)
     return args;
 }
 
+static bool rows_supports_labels(const co_call *call, const char **why)
+{
+    *why = "labels of positions";
+    return call->in[0]->shape.ndim == 2 && cuda_fits(call, why);
+}
+
 static co_status rows_cross_entropy_forward(co_call *call, const co_run *run)
 {
     cuda_rows args = rows_loss_forward(call);
@@ -147,17 +153,17 @@ static co_status rows_values_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-#define ROWS_KERNEL(name, way)                                                                     \
+#define ROWS_KERNEL(name, way, takes)                                                              \
     const co_kernel co_cuda_##name = {.op = #name,                                                 \
-                                      .supports = cuda_fits,                                       \
+                                      .supports = takes,                                           \
                                       .forward = rows_##way##_forward,                             \
                                       .backward = rows_##way##_backward}
 
-ROWS_KERNEL(nll_loss, nll);
-ROWS_KERNEL(cross_entropy, cross_entropy);
-ROWS_KERNEL(mse_loss, values);
-ROWS_KERNEL(l1_loss, values);
-ROWS_KERNEL(bce_with_logits_loss, values);
+ROWS_KERNEL(nll_loss, nll, cuda_fits);
+ROWS_KERNEL(cross_entropy, cross_entropy, rows_supports_labels);
+ROWS_KERNEL(mse_loss, values, cuda_fits);
+ROWS_KERNEL(l1_loss, values, cuda_fits);
+ROWS_KERNEL(bce_with_logits_loss, values, cuda_fits);
 
 const co_kernel co_cuda_log_softmax = {.op = "log_softmax",
                                        .supports = cuda_fits,

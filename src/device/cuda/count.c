@@ -5,12 +5,11 @@
 #include "device/cuda/lanes.h"
 #include "kernels/cuda/count.h"
 
-static void count_batch(co_queue *queue, struct co_result *out, const co_metric_batch *batch,
-                        const float *loss)
+static void count_batch(co_queue *queue, struct co_result *out, const co_metric_batch *batch)
 {
     cuda_count args = {.output = batch->output,
                        .target = batch->target,
-                       .loss = loss,
+                       .loss = batch->loss,
                        .label = batch->label,
                        .count = &out->count,
                        .correct = &out->correct,
