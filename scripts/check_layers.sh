@@ -31,7 +31,7 @@ model: profile backends models ops optim comm graph tensor device metrics core
 step: model profile strategy optim comm tensor core
 state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
-train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor metrics core
+train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core
 cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 

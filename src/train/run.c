@@ -17,6 +17,7 @@
 #include "core/sized.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "device/cuda/cuda.h"
 #include "model/initial_weights.h"
 #include "model/metrics.h"
 #include "step/distributed.h"
@@ -128,6 +129,7 @@ static void run_close(co_job *job)
     co_free(job->replica);
     co_job_close_kernels(job);
     co_model_destroy(job->model);
+    co_cuda_close(job->device);
     co_dataset_destroy(job->test);
     co_dataset_destroy(job->train);
     co_spec_unload(&job->spec);
@@ -183,8 +185,10 @@ static co_status run_share_result(co_comm *comm, const co_job *job)
 
 static co_status run_train_rank(co_comm *comm, void *arg)
 {
-    co_job job = run_rank_job(arg, comm);
+    co_job job;
 
+    CO_TRY(co_job_enter_device(arg, comm));
+    job = run_rank_job(arg, comm);
     CO_TRY(co_trainer_run(comm, &job));
     return run_share_result(comm, &job);
 }
@@ -371,6 +375,7 @@ static co_status run_eval_rank(co_comm *comm, void *arg)
 {
     co_job *job = arg;
 
+    CO_TRY(co_job_enter_device(job, comm));
     CO_TRY(run_eval_classes(comm, job));
     return run_share_result(comm, job);
 }
@@ -437,8 +442,10 @@ void co_confusion_free(co_confusion *confusion)
 
 static co_status run_bench_rank(co_comm *comm, void *arg)
 {
-    co_job job = run_rank_job(arg, comm);
+    co_job job;
 
+    CO_TRY(co_job_enter_device(arg, comm));
+    job = run_rank_job(arg, comm);
     CO_TRY(co_trainer_bench(comm, &job));
     return run_share_result(comm, &job);
 }

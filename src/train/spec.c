@@ -83,6 +83,9 @@ const co_key co_spec_keys[] = {
      CO_KEY_TAKES("a level, or a map of the keys"),
      "half precision in a step: fp32 (none), bf16, O0 to O3, or {level: O2, dtype: bf16, ...}"},
     {"seed", CO_KEY_INT, SPEC(seed), "1234", 0, 9e15, NULL, "of weights, order and dropout"},
+    {"device", CO_KEY_VALUE, SPEC(device_value), "~", 0, 0,
+     CO_KEY_TAKES("cpu, cuda, auto, or a map of the keys"),
+     "where ranks train: cpu (default), cuda, auto, or {name: cuda, index: 0}"},
     {"backend", CO_KEY_STRING, SPEC(backend), "auto", 0, 0, NULL,
      "kernels: auto, or one of `cohort list kernels`"},
     {"kernels", CO_KEY_VALUE, SPEC(kernels_value), "~", 0, 0, CO_KEY_TAKES("a map of the keys"),
@@ -192,11 +195,17 @@ static const co_key spec_stop_keys[] = {
 };
 
 const co_spec_map co_spec_maps[] = {
-    {"init", co_init_keys},           {"clip", spec_clip_keys},
-    {"ema", spec_ema_keys},           {"precision", co_precision_keys},
-    {"kernels", co_kernels_keys},     {"loader", spec_loader_keys},
-    {"stop_at", spec_stop_keys},      {"checkpoint", co_saver_policy_keys},
-    {"tensorboard", spec_board_keys}, {NULL, NULL},
+    {"init", co_init_keys},
+    {"clip", spec_clip_keys},
+    {"ema", spec_ema_keys},
+    {"precision", co_precision_keys},
+    {"kernels", co_kernels_keys},
+    {"loader", spec_loader_keys},
+    {"stop_at", spec_stop_keys},
+    {"checkpoint", co_saver_policy_keys},
+    {"tensorboard", spec_board_keys},
+    {"device", co_run_device_keys},
+    {NULL, NULL},
 };
 
 /* Look up a metric that every evaluation of this config computes; `key` is the config key that
@@ -308,6 +317,7 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(spec_read_stop(spec, arena));
     CO_TRY(spec_read_tensorboard(spec, arena));
     CO_TRY(co_precision_read(&spec->precision, spec->precision_value, arena));
+    CO_TRY(co_run_device_read(&spec->device, spec->device_value, arena));
     CO_TRY(co_kernels_read(&spec->kernels, spec->kernels_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
     if (spec->saver.best_metric)

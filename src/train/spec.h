@@ -16,6 +16,7 @@
 #include "state/save_policy.h"
 #include "step/distributed.h"
 #include "step/ema.h"
+#include "train/run_device.h"
 
 typedef struct co_spec {
     co_config *config; /* owned */
@@ -33,6 +34,8 @@ typedef struct co_spec {
     int64_t shards; /* 0: auto */
     const co_value *precision_value;
     co_precision precision; /* of `precision_value` */
+    const co_value *device_value;
+    co_run_device device; /* of `device_value` */
     const co_value *kernels_value;
     co_kernels kernels; /* of `kernels_value` */
     const co_value *metrics_value;

@@ -33,6 +33,7 @@ typedef struct co_job {
     co_spec spec;
     co_dataset *train, *test; /* owned; test NULL: no evaluation */
     co_model *model;          /* owned; each rank uses its own copy */
+    struct co_device *device; /* owned, of a rank; NULL: the CPU */
     co_model **replica;       /* owned, (ranks): one model per rank if ranks are threads of this
                                  process; else NULL */
     bool quiet;

@@ -17,7 +17,8 @@ typedef struct block {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Under the lock. */
 static co_device *gpu;
-static int holders; /* of the primary context */
+static int holders;   /* of the primary context */
+static CUdevice held; /* whose that is: one in each process */
 static size_t used;
 static block *blocks;
 
@@ -135,9 +136,12 @@ STANDIN_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUd
 {
     co_status st = CO_OK;
 
-    if (device != 0)
-        return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
+    if (holders > 0 && device != held) {
+        pthread_mutex_unlock(&lock);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    held = device;
     if (holders == 0)
         st = mock_open(&gpu, MOCK_TWICE);
     holders += st == CO_OK;

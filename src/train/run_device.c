@@ -1,0 +1,131 @@
+/*
+ * run_device.c - ranks take their GPUs: rank i of a machine the GPU i.
+ *
+ * Only ranks ask for GPUs, and no process that starts ranks: CUDA does not survive a fork. So what
+ * is missing is found when the ranks have started.
+ */
+#include "train/run_device.h"
+
+#include <string.h>
+
+#include "backends/backends.h"
+#include "core/log.h"
+#include "device/cuda/cuda.h"
+#include "train/trainer.h"
+
+static const char *const run_device_names[] = {"cpu", "auto", "cuda", NULL};
+
+const co_key co_run_device_keys[] = {
+    {"name", CO_KEY_CHOICE, offsetof(co_run_device, name), "cpu", 0, 0, run_device_names,
+     "cpu, cuda for NVIDIA's GPUs, or auto: GPUs if each rank of the machine has one"},
+    {"index", CO_KEY_INT, offsetof(co_run_device, index), "-1", -1, CO_CUDA_MAX_GPUS - 1, NULL,
+     "of the GPU, for one rank; -1: rank i of a machine takes GPU i"},
+    CO_KEYS_END,
+};
+
+co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena *arena)
+{
+    const bool scalar = value && value->kind == CO_VALUE_SCALAR;
+    co_value name = {.kind = CO_VALUE_SCALAR}, *item = &name;
+    const char *key = "name";
+    co_value map = {.kind = CO_VALUE_MAP, .n = 1, .item = &item, .key = &key};
+
+    if (scalar) {
+        name = *value;
+        map.source = value->source;
+        map.line = value->line;
+        map.column = value->column;
+    }
+    CO_TRY(co_keys_read(out, co_run_device_keys, scalar ? &map : value, "device", arena));
+    if (out->index >= 0 && out->name != CO_RUN_DEVICE_CUDA)
+        return co_value_fail(value, "device: index goes only with `name: cuda`");
+    return CO_OK;
+}
+
+/* Settings of the CPU's kernels, and ranks that share weights in its memory. */
+static co_status run_device_check(const co_job *job)
+{
+    const co_spec *spec = &job->spec;
+    const char *what = strcmp(spec->backend, "auto") != 0                            ? "backend"
+                       : spec->kernels.layers || co_kernels_are_open(&spec->kernels) ? "kernels"
+                       : spec->convolution != CO_SPEC_CONVOLUTION_AUTO               ? "convolution"
+                                                                                     : NULL;
+
+    if (job->replica)
+        return co_value_fail(spec->strategy,
+                             "the strategy '%s' has weights that ranks share in "
+                             "memory of the CPU; train with `device: cpu`",
+                             co_spec_strategy_name(spec));
+    if (!what)
+        return CO_OK;
+    return co_value_fail(spec->device_value,
+                         "%s: chooses among kernels of the CPU; leave it out, or train with "
+                         "`device: cpu`",
+                         what);
+}
+
+/* The place of this rank on its machine, and how many there are. */
+static int run_device_local(int *ranks, co_comm *comm)
+{
+    const co_comm *local = co_comm_local(comm);
+
+    *ranks = local ? co_comm_size(local) : 1;
+    return local ? co_comm_rank(local) : 0;
+}
+
+/* *index: of the rank's GPU. CO_E_UNSUPPORTED: it has none. */
+static co_status run_device_find(int *index, co_cuda_machine *machine, const co_run_device *device,
+                                 co_comm *comm)
+{
+    int ranks, place = run_device_local(&ranks, comm);
+
+    CO_TRY(co_cuda_probe(machine));
+    if (device->index >= 0 && ranks > 1)
+        return co_fail(CO_E_USAGE,
+                       "device: index is of one GPU, and %d ranks of this machine "
+                       "cannot share it; leave it out",
+                       ranks);
+    if (device->index < 0 && ranks > machine->n)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "device: %d ranks of this machine, and %d of NVIDIA's GPUs (%s): each rank "
+                       "needs one; start fewer ranks",
+                       ranks, machine->n, machine->gpu[0].name);
+    *index = device->index >= 0 ? (int)device->index : place;
+    return CO_OK;
+}
+
+/* With `auto` all ranks use GPUs, or none does. */
+static co_status run_device_agree(bool *gpu, co_comm *comm)
+{
+    int64_t all = *gpu;
+
+    CO_TRY(co_comm_allreduce(comm, &all, &all, 1, CO_I64, CO_MIN));
+    *gpu = all != 0;
+    return CO_OK;
+}
+
+co_status co_job_enter_device(co_job *job, co_comm *comm)
+{
+    const co_run_device *wanted = &job->spec.device;
+    bool gpu = wanted->name != CO_RUN_DEVICE_CPU;
+    co_cuda_machine machine;
+    int index = -1;
+
+    if (!gpu)
+        return CO_OK;
+    if (wanted->name == CO_RUN_DEVICE_AUTO) {
+        gpu = run_device_find(&index, &machine, wanted, comm) == CO_OK;
+        if (!gpu && co_comm_rank(comm) == 0 && !job->quiet)
+            co_log(CO_LOG_INFO, "device: the CPU; %s", co_error_message());
+        CO_TRY(run_device_agree(&gpu, comm));
+        if (!gpu)
+            return CO_OK;
+    } else {
+        CO_TRY(run_device_find(&index, &machine, wanted, comm));
+    }
+    CO_TRY(run_device_check(job));
+    CO_TRY(co_cuda_open(&job->device, index));
+    if (co_comm_rank(comm) == 0 && !job->quiet)
+        co_log(CO_LOG_INFO, "device: GPU %d (%s)", index, machine.gpu[index].name);
+    return co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device)));
+}

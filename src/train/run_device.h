@@ -1,0 +1,30 @@
+/* run_device.h - the config key `device`: where ranks train. */
+#ifndef CO_TRAIN_RUN_DEVICE_H
+#define CO_TRAIN_RUN_DEVICE_H
+
+#include <cohort/comm.h>
+
+#include "core/config.h"
+
+struct co_job;
+
+typedef struct co_run_device {
+    int name;      /* co_run_device_name */
+    int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
+} co_run_device;
+
+typedef enum co_run_device_name {
+    CO_RUN_DEVICE_CPU = 0,
+    CO_RUN_DEVICE_AUTO,
+    CO_RUN_DEVICE_CUDA
+} co_run_device_name;
+
+extern const co_key co_run_device_keys[];
+
+/* A name, or a map; NULL: the CPU. */
+co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena *arena);
+/* In a rank, before it uses its model: brings that to its device, if it is not the CPU. Collective.
+   CO_E_UNSUPPORTED says what is missing. */
+co_status co_job_enter_device(struct co_job *job, co_comm *comm);
+
+#endif

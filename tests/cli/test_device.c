@@ -1,0 +1,211 @@
+/*
+ * test_device.c - training on GPUs with the program: on the stand-in of tests/device, which shows
+ * that the whole of it works, and nothing of speed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+#define DEVICE_CONFIG                                                                              \
+    "model: mnist-net\n"                                                                           \
+    "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 48}\n"                      \
+    "batch: 12\n"                                                                                  \
+    "epochs: 2\n"                                                                                  \
+    "log_every: 1\n"                                                                               \
+    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+
+/* Of losses, with other orders of addition. */
+#define DEVICE_TOLERANCE 1e-4
+
+/* With so many GPUs; nothing is left in the user's cache. */
+static const program_result *device_run(const char *gpus, const char *line)
+{
+    program_options options = {
+        .before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN, "XDG_CACHE_HOME=/dev/null", gpus}};
+    static char words[1024];
+    const char *args[PROGRAM_MAX_ARGS] = {NULL};
+    char *rest = NULL;
+    int n = 0;
+
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        args[n++] = word;
+    return program_run(args, &options);
+}
+
+static double device_figure(const char *dir, const char *name)
+{
+    json_t *summary = program_summary(dir);
+    const double value = json_number_value(json_object_get(summary, name));
+
+    json_decref(summary);
+    return value;
+}
+
+static void check_like(const char *got, const char *want)
+{
+    static const char *const names[] = {"train_loss", "test_loss"};
+
+    assert_true(device_figure(got, "steps") == device_figure(want, "steps"));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (!(fabs(device_figure(got, names[i]) - device_figure(want, names[i])) <=
+              DEVICE_TOLERANCE))
+            fail_msg("%s: %s is %.9g, that of %s %.9g", got, names[i], device_figure(got, names[i]),
+                     want, device_figure(want, names[i]));
+}
+
+static void device_training_agrees_with_cpu(void **state)
+{
+    static const char *const nets[] = {"model=mnist-net", "model=lenet5", "model=psgd-cnn"};
+    char line[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
+        const char *shape = strstr(nets[i], "psgd") ? "data.shape=[1,32,32]" : "epochs=2";
+
+        snprintf(line, sizeof(line), "train good.yaml --quiet -s %s -s %s --run-dir cpu", nets[i],
+                 shape);
+        program_assert_success(program_line(line));
+        snprintf(line, sizeof(line),
+                 "train good.yaml --quiet -s %s -s %s -s device=cuda --run-dir gpu", nets[i],
+                 shape);
+        program_assert_success(device_run("STANDIN_GPUS=1", line));
+        check_like("gpu", "cpu");
+        program_remove("cpu");
+        program_remove("gpu");
+    }
+}
+
+static void device_is_another_after_resume(void **state)
+{
+    static const char *const way[][2] = {{"cpu", "cuda"}, {"cuda", "cpu"}};
+    char line[256];
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --quiet --run-dir whole"));
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof(line),
+                 "train good.yaml --quiet -s device=%s -s max_steps=5 --run-dir parts", way[i][0]);
+        program_assert_success(device_run("STANDIN_GPUS=1", line));
+        snprintf(line, sizeof(line),
+                 "train --resume --quiet -s device=%s -s max_steps=0 --run-dir parts", way[i][1]);
+        program_assert_success(device_run("STANDIN_GPUS=1", line));
+        check_like("parts", "whole");
+        program_remove("parts");
+    }
+    program_remove("whole");
+}
+
+static void device_of_each_rank_trains_as_one(void **state)
+{
+    char first[65], second[65];
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    program_assert_success(
+        device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=auto --run-dir one"));
+    check_like("one", "cpu");
+    program_assert_success(
+        device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=cuda --run-dir two"));
+    program_weights(first, "one");
+    program_weights(second, "two");
+    assert_string_equal(first, second);
+    program_remove("cpu");
+    program_remove("one");
+    program_remove("two");
+}
+
+/* Its GPU goes with it, and the next one takes its place. */
+static void device_rank_killed_is_replaced(void **state)
+{
+    static const char *const args[] = {"train", "good.yaml",   "-n",        "2",
+                                       "-s",    "device=cuda", "-s",        "on_failure=respawn",
+                                       "-s",    "epochs=6",    "--run-dir", "killed",
+                                       NULL};
+    const program_options options = {.before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN,
+                                                "XDG_CACHE_HOME=/dev/null", "STANDIN_GPUS=2"},
+                                     .signal = SIGKILL,
+                                     .signal_child = true,
+                                     .signal_at = "killed/metrics.jsonl"};
+    const program_result *r = program_run(args, &options);
+
+    (void)state;
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "killed by signal 9"));
+    assert_true(device_figure("killed", "steps") == 24);
+    program_remove("killed");
+}
+
+static void device_auto_without_gpu_is_the_cpu(void **state)
+{
+    char cpu[65], other[65];
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    program_assert_success(
+        device_run("STANDIN_GPUS=0", "train good.yaml --quiet -s device=auto --run-dir other"));
+    program_weights(cpu, "cpu");
+    program_weights(other, "other");
+    assert_string_equal(cpu, other);
+    program_remove("cpu");
+    program_remove("other");
+}
+
+static void check_refused(const char *gpus, const char *set, const char *words)
+{
+    char line[256];
+
+    snprintf(line, sizeof(line), "train good.yaml --run-dir refused %s", set);
+    program_assert_error(device_run(gpus, line), 1, words);
+    program_remove("refused");
+}
+
+static void device_that_cannot_train_is_refused(void **state)
+{
+    (void)state;
+    check_refused("STANDIN_GPUS=0", "-s device=cuda", "no GPU is visible to this process");
+    check_refused("STANDIN_VERSION=11080", "-s device=cuda", "12.0");
+    check_refused("STANDIN_GPUS=1", "-s device=cuda -n 2", "each rank needs one");
+    check_refused("STANDIN_GPUS=1", "-s device=cuda -s optimizer=lamb", "it has sgd, adam");
+    check_refused("STANDIN_GPUS=1", "-s device=cuda -s batch=40000 -s data.samples=40000",
+                  "a smaller batch needs less");
+    program_assert_error(
+        device_run("STANDIN_GPUS=1", "train good.yaml --run-dir refused -s device=gpu"), 2,
+        "expected one of cpu, auto, cuda");
+}
+
+static int device_setup(void **state)
+{
+    (void)state;
+    program_write_text("good.yaml", DEVICE_CONFIG);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_is_another_after_resume),
+        cmocka_unit_test(device_of_each_rank_trains_as_one),
+        cmocka_unit_test(device_rank_killed_is_replaced),
+        cmocka_unit_test(device_auto_without_gpu_is_the_cpu),
+        cmocka_unit_test(device_that_cannot_train_is_refused),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, device_setup, NULL);
+    program_fini();
+    return failed;
+}
