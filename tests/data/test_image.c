@@ -21,13 +21,13 @@
 
 static co_image_scratch *scratch;
 
-static int start(void **state)
+static int create_scratch(void **state)
 {
     (void)state;
     return co_image_scratch_create(&scratch) == CO_OK ? 0 : -1;
 }
 
-static int stop(void **state)
+static int destroy_scratch(void **state)
 {
     (void)state;
     co_image_scratch_destroy(scratch);
@@ -463,5 +463,5 @@ int main(void)
         cmocka_unit_test(image_failed_allocation_is_an_error),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, create_scratch, destroy_scratch);
 }

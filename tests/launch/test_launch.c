@@ -164,7 +164,7 @@ static void be_killed(void)
     raise(SIGKILL);
 }
 
-static void stop(void)
+static void stand_still(void)
 {
     if (!as_threads)
         raise(SIGSTOP);
@@ -185,7 +185,7 @@ static void leave_quietly(void)
 /* The other ranks must fail well before the communicator's limit. */
 static void check_deed(void (*deed)(void), co_status status, const char *text)
 {
-    const bool hangs = deed == stop;
+    const bool hangs = deed == stand_still;
 
     for (int ranks = 2; ranks <= MAX; ranks += hangs ? 2 : 1) {
         uint64_t start = co_clock_ns();
@@ -259,7 +259,7 @@ static void launch_killed_rank_ends_the_others(void **state)
 static void launch_hanging_rank_ends_the_others(void **state)
 {
     (void)state;
-    check_deed(stop, CO_E_TIMEOUT, "rank");
+    check_deed(stand_still, CO_E_TIMEOUT, "rank");
 }
 
 /* Launches `meet` without end in a child, which exits with its status. */

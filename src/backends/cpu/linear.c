@@ -10,11 +10,10 @@
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
 
-/* Shorter rows make dot products and panels inefficient. */
-#define GEMM_LEAST 192
-/* Measured, in samples: up to here fp32 products are faster for bf16 tensors, if the weight does
-   not fit a cache. */
+/* Measured: with as many samples at most, and rows as long at least, fp32 products are faster for
+   bf16 tensors, if the weight does not fit a cache. */
 #define GEMM_HALF        48
+#define GEMM_HALF_ROW    192
 #define GEMM_HALF_WEIGHT (1 << 22)
 #define GEMM_LONG        1024      /* approximate elements of a row per pass */
 #define GEMM_SAMPLES     128       /* rows of x that stay in L2 meanwhile */
@@ -71,18 +70,10 @@ static int64_t gemm_group(const gemm *self, const gemm_size *size)
     return gemm_least(most > 1 ? most : 1, all);
 }
 
-static bool gemm_choose_any(gemm *self, const co_call *call)
+bool gemm_choose(gemm *self, const co_call *call)
 {
     self->loops = gemm_find_loops(call);
     self->threads = cpu_threads(call);
-    return self->loops != NULL;
-}
-
-bool gemm_choose(gemm *self, const co_call *call)
-{
-    (void)gemm_choose_any(self, call);
-    if (gemm_measure(call).in < GEMM_LEAST)
-        self->loops = NULL;
     return self->loops != NULL;
 }
 
@@ -385,7 +376,7 @@ static bool linear_supports_any(const co_call *call, const char **why)
     if (!cpu_takes_floats(call, why))
         return false;
     *why = "this CPU has no AVX2";
-    return gemm_choose_any(&found, call);
+    return gemm_choose(&found, call);
 }
 
 static bool linear_supports(const co_call *call, const char **why)
@@ -399,7 +390,8 @@ static bool linear_prefers_fp32(const co_call *call)
 {
     const gemm_size size = gemm_measure(call);
 
-    return size.n <= GEMM_HALF && size.in >= GEMM_LEAST && size.in * size.out >= GEMM_HALF_WEIGHT;
+    return size.n <= GEMM_HALF && size.in >= GEMM_HALF_ROW &&
+           size.in * size.out >= GEMM_HALF_WEIGHT;
 }
 
 static co_status linear_plan(co_call *call)
@@ -408,7 +400,7 @@ static co_status linear_plan(co_call *call)
     const gemm_size size = gemm_measure(call);
     size_t used = 0;
 
-    (void)gemm_choose_any(&self->gemm, call);
+    (void)gemm_choose(&self->gemm, call);
     self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     if (gemm_length(&size) < size.in)
         self->forward_at =
