@@ -6,6 +6,7 @@
  * input when nobody reads the input later. The rest is placed largest first at the lowest
  * offset that is free during its whole life (Pisarchyk & Lee, arXiv:2001.03288, greedy by size).
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/plan_internal.h"
@@ -197,6 +198,19 @@ static size_t memory_place_scratch(co_plan *plan)
            (size_t)co_parallel_threads(plan->options.threads) * plan->thread_scratch_step;
 }
 
+/* What a device has no memory for. */
+static co_status memory_explain(const co_plan *plan, co_status st)
+{
+    char why[512];
+
+    if (st != CO_E_NOMEM || co_device_is_host(plan->store->device))
+        return st;
+    snprintf(why, sizeof(why), "%s", co_error_message());
+    return co_fail(CO_E_NOMEM, "tensors of %lld samples at once%s: %s",
+                   (long long)plan->options.batch, plan->options.training ? " in training" : "",
+                   why);
+}
+
 static co_status memory_take(co_plan *plan)
 {
     co_plan_block *block = plan->block;
@@ -204,8 +218,10 @@ static co_status memory_take(co_plan *plan)
     const size_t scratch = memory_place_scratch(plan);
 
     block->device = plan->store->device;
-    CO_TRY(memory_grow(block, queue, &block->memory, &block->bytes, plan->used));
-    CO_TRY(memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch));
+    CO_TRY(
+        memory_explain(plan, memory_grow(block, queue, &block->memory, &block->bytes, plan->used)));
+    CO_TRY(memory_explain(
+        plan, memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch)));
     for (plan_tensor *t = plan->tensors; t; t = t->next)
         t->tensor.data = (char *)block->memory + memory_root(t)->offset;
     return CO_OK;

@@ -178,7 +178,7 @@ static void device_that_cannot_train_is_refused(void **state)
     check_refused("STANDIN_GPUS=1", "-s device=cuda -n 2", "each rank needs one");
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s optimizer=lamb", "it has sgd, adam");
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s batch=40000 -s data.samples=40000",
-                  "a smaller batch needs less");
+                  "tensors of 40000 samples at once in training: cuda: ");
     program_assert_error(
         device_run("STANDIN_GPUS=1", "train good.yaml --run-dir refused -s device=gpu"), 2,
         "expected one of cpu, auto, cuda");
