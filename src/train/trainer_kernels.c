@@ -1,6 +1,7 @@
 /*
  * trainer_kernels.c - before the first step: measures which kernels are fastest, where the config
- * wants that, and says where reference kernels will make training slow, and what to do about it.
+ * wants that, and says which layers run on reference kernels, whether that will make training slow,
+ * and what to do about it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -189,13 +190,14 @@ co_status trainer_say_kernels(trainer *t)
         return CO_OK;
     CO_TRY(co_model_training_plan(&plan, t->job->model, batch));
     kernels_count(&found, plan);
-    if (found.operations <= KERNELS_SLOW_FRACTION * found.all)
+    if (found.layers == 0)
         return CO_OK;
     snprintf(line, sizeof(line),
-             "slow: reference kernels run %d layer%s, with %.0f%% of a step's operations, most of "
-             "them in %s; %s",
-             found.layers, co_plural((uint64_t)found.layers), 100 * found.operations / found.all,
-             found.name, kernels_remedy(t));
+             "%sreference kernels run %d layer%s, with %.2g%% of a step's operations, most of them "
+             "in %s; %s",
+             found.operations > KERNELS_SLOW_FRACTION * found.all ? "slow: " : "", found.layers,
+             co_plural((uint64_t)found.layers), 100 * found.operations / found.all, found.name,
+             kernels_remedy(t));
     trainer_say(t, line);
     return CO_OK;
 }

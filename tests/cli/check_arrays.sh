@@ -22,5 +22,15 @@ check()
         exit value == "" || (key ~ /loss/ ? value > bound : value < bound) }'
 }
 
+# runs_own NAME: no layer of the config runs on reference kernels.
+runs_own()
+{
+    "$cohort" list kernels --config "$sources/configs/$1.yaml" >"$1.kernels"
+    grep -q '^loss ' "$1.kernels"
+    ! grep ' ref$' "$1.kernels"
+}
+
+runs_own energy
+runs_own faults
 check energy test_loss 0.001
 check faults test_accuracy 0.85

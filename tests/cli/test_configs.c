@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "cli/program.h"
+#include "core/isa.h"
 
 /* The folder of the sources: the second argument. */
 static const char *configs_source;
@@ -75,6 +76,43 @@ static void configs_all_of_them_run(void **state)
 
         program_assert_success(program_run(args, NULL));
         program_remove("out");
+    }
+}
+
+/* Reference kernels define the ops, and are slow. */
+static void assert_not_on_ref(const char *path, const char *data, const char *precision)
+{
+    const char *args[] = {"list", "kernels", "--config", path, "--set",
+                          data,   "--set",   precision,  NULL};
+    const program_result *r = program_run(args, NULL);
+
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "loss "));
+    if (strstr(r->out, " ref\n"))
+        fail_msg("%s, %s, runs a layer on reference kernels:\n%s", path, precision, r->out);
+}
+
+/* Those of the benchmarks in bf16, where a layer runs in fp32 if no kernel takes it in bf16. */
+static void configs_run_no_layer_on_reference_kernels(void **state)
+{
+    static const char *const bench[] = {"alexnet",  "lenet5",   "mnist-example",  "mnist-net",
+                                        "psgd-cnn", "resnet18", "resnet18-cifar", "resnet50",
+                                        "resnet9",  "vgg11",    "resnet9-wide"};
+    char path[4096];
+
+    (void)state;
+    if (!co_isa_has(CO_ISA_AVX2) && !co_isa_has(CO_ISA_NEON)) {
+        print_message("skipped: no linear layers but ref's without AVX2 or NEON\n");
+        skip();
+    }
+    for (size_t i = 0; i < CONFIGS; i++)
+        assert_not_on_ref(configs_path(i),
+                          strncmp(configs_all[i].name, "resnet", 6) == 0 ? CONFIGS_COLOR
+                                                                         : CONFIGS_SYNTHETIC,
+                          "precision=fp32");
+    for (size_t i = 0; i < sizeof(bench) / sizeof(bench[0]); i++) {
+        snprintf(path, sizeof(path), "%s/bench/configs/%s.yaml", configs_source, bench[i]);
+        assert_not_on_ref(path, "batch=4", "precision=bf16");
     }
 }
 
@@ -142,7 +180,8 @@ static void configs_all_of_them_learn(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest quick[] = {cmocka_unit_test(configs_all_of_them_run)};
+    const struct CMUnitTest quick[] = {cmocka_unit_test(configs_all_of_them_run),
+                                       cmocka_unit_test(configs_run_no_layer_on_reference_kernels)};
     const struct CMUnitTest slow[] = {cmocka_unit_test(configs_all_of_them_learn)};
     int failed;
 

@@ -12,7 +12,7 @@ typedef struct ops_case {
     int64_t batch;
     co_shape sample; /* (C, H, W) or (F) */
     const char *net; /* for harness_create */
-    bool kinked;     /* relu or maxpool between layers: no difference quotients */
+    bool kinked; /* relu or maxpool between layers, or a steep function: no difference quotients */
 } ops_case;
 
 /* Each terminated by a case without a name. */

@@ -13,6 +13,7 @@ const ops_case cases_pointwise[] = {
     {"gelu by tanh of images", 2, {3, {17, 4, 3}}, "gelu {approximate: tanh}", false},
     {"tanh images", 2, {3, {3, 4, 3}}, "tanh", false},
     {"tanh rows", 3, {1, {17}}, "tanh", false},
+    {"tanh of large values", 3, {1, {17}}, "scale {factor: 60}; tanh", true},
     {"tanh between layers", 3, {1, {9}}, "linear {out: 17}; tanh; linear {out: 5}", false},
     {"add to itself", 2, {3, {3, 3, 5}}, "add", false},
     {"add rows", 5, {1, {7}}, "keep; linear {out: 7}; add", false},

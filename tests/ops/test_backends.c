@@ -125,6 +125,15 @@ static void backends_every_case_agrees_with_ref(void **state)
         }
 }
 
+static void backends_compare_nan(const float *got, const float *want, size_t n, const char *net,
+                                 const char *what, size_t place)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(got[i]) != isnan(want[i]))
+            fail_msg("%s with a NaN at %zu: %s[%zu] is %g, ref gives %g", net, place, what, i,
+                     (double)got[i], (double)want[i]);
+}
+
 /* A run that diverges must show it. (oneDNN's relu, maxpool and softmax replace NaN by a number, as
    the library defines them.) */
 static void cpu_kernels_propagate_nan(void **state)
@@ -134,7 +143,13 @@ static void cpu_kernels_propagate_nan(void **state)
                                        "conv2d {out: 2, kernel: 1}; maxpool {kernel: 3, stride: 1}",
                                        "conv2d {out: 3, kernel: 3, padding: 1}; batchnorm",
                                        "keep; conv2d {out: 2, kernel: 1}; add",
-                                       "flatten; linear {out: 5}; log_softmax"};
+                                       "conv2d {out: 2, kernel: 1}; tanh",
+                                       "conv2d {out: 2, kernel: 1}; scale {factor: 3}",
+                                       "flatten; linear {out: 5}; log_softmax",
+                                       "flatten; linear {out: 5}; cross_entropy",
+                                       "flatten; mse_loss",
+                                       "flatten; l1_loss",
+                                       "flatten; bce_with_logits_loss"};
     const co_backend *const lists[][3] = {{&co_backend_cpu, &co_backend_ref},
                                           {&co_backend_cpu_general, &co_backend_ref}};
     const size_t n = sizeof(nets) / sizeof(nets[0]);
@@ -152,10 +167,9 @@ static void cpu_kernels_propagate_nan(void **state)
             harness_values(h, harness_param(h, "source.value"))[160 + place] = NAN;
             assert_int_equal(harness_measure(&got, h, &mode, false), CO_OK);
             assert_int_equal(harness_measure(&want, h, &ref, false), CO_OK);
-            for (size_t e = 0; e < want.n_out; e++)
-                if (isnan(got.out[e]) != isnan(want.out[e]))
-                    fail_msg("%s with a NaN at %zu: output[%zu] is %g, ref gives %g", nets[i],
-                             place, e, (double)got.out[e], (double)want.out[e]);
+            backends_compare_nan(got.out, want.out, want.n_out, nets[i], "output", place);
+            backends_compare_nan(got.loss, want.loss, want.n_loss, nets[i], "loss", place);
+            backends_compare_nan(got.grad, want.grad, want.n_grad, nets[i], "gradient", place);
             harness_result_free(&got);
             harness_result_free(&want);
             harness_destroy(h);

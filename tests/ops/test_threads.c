@@ -105,6 +105,20 @@ static void linear_layer_of_any_threads_same_bits(void **state)
     check(&many);
 }
 
+static void losses_of_any_threads_same_bits(void **state)
+{
+    static const char *const nets[] = {
+        "scale {factor: 20}; tanh; scale {factor: 9}; cross_entropy {label_smoothing: 0.1}",
+        "log_softmax; nll_loss", "mse_loss", "l1_loss", "bce_with_logits_loss"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
+        const ops_case c = {nets[i], 37, {1, {5000}}, nets[i], false};
+
+        check(&c);
+    }
+}
+
 static void direct_convolution_of_any_threads_same_bits(void **state)
 {
     static const char *const nets[] = {
@@ -185,6 +199,7 @@ int main(void)
         cmocka_unit_test(convolution_of_small_images_of_any_threads_same_bits),
         cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),
         cmocka_unit_test(linear_layer_of_any_threads_same_bits),
+        cmocka_unit_test(losses_of_any_threads_same_bits),
         cmocka_unit_test(direct_convolution_of_any_threads_same_bits),
         cmocka_unit_test(tiles_of_any_threads_same_bits),
         cmocka_unit_test(convolutions_before_pooling_of_any_threads_same_bits),

@@ -66,8 +66,9 @@ bool cpu_is_small(const co_call *call)
     const co_shape *weight = &call->param[0].shape;
     const bool products = call->n_param > 0 && weight->ndim > 1;
     const int64_t each = products ? co_shape_count(weight) / weight->dim[0] : OPERAND_ELEMENT_WORK;
+    const co_tensor *elements = call->op->is_loss ? call->in[0] : call->out[0];
 
-    return co_shape_count(&call->out[0]->shape) < OPERAND_SMALL_WORK / each;
+    return co_shape_count(&elements->shape) < OPERAND_SMALL_WORK / each;
 }
 
 int cpu_threads(const co_call *call)

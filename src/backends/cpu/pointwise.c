@@ -1,6 +1,6 @@
 /*
- * pointwise.c - relu, gelu, add and log_softmax, and flatten, which has no work but to change a
- * layout.
+ * pointwise.c - relu, gelu, tanh, scale, add and log_softmax, and flatten, which has no work but to
+ * change a layout.
  */
 #include "kernels/pointwise/pointwise.h"
 #include "backends/cpu/cpu.h"
@@ -93,12 +93,13 @@ static co_status unary_backward(co_call *call, const co_tensor *saved,
     return CO_OK;
 }
 
-/* --- relu --- */
-
-static bool relu_supports(const co_call *call, const char **why)
+/* Of kernels for floats and BF16. */
+static bool unary_supports(const co_call *call, const char **why)
 {
     return cpu_takes(call, why) && pointwise_reads(call, why);
 }
+
+/* --- relu --- */
 
 static co_status relu_forward(co_call *call, const co_run *run)
 {
@@ -118,7 +119,7 @@ const co_kernel co_cpu_relu = {
     .reads = CPU_READS,
     .self_size = sizeof(unary),
     .half = CPU_HALF,
-    .supports = relu_supports,
+    .supports = unary_supports,
     .plan = unary_plan,
     .plan_backward = unary_plan_backward,
     .forward = relu_forward,
@@ -160,6 +161,85 @@ const co_kernel co_cpu_gelu = {
     .plan_backward = unary_plan_backward,
     .forward = gelu_forward,
     .backward = gelu_backward,
+};
+
+/* --- tanh --- */
+
+static co_status tanh_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    return unary_forward(call, pointwise_find_loops(call->out[0])->tanh);
+}
+
+static co_status tanh_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    return unary_backward(call, call->out[0], pointwise_find_loops(call->out[0])->tanh_gradient);
+}
+
+const co_kernel co_cpu_tanh = {
+    .op = "tanh",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .self_size = sizeof(unary),
+    .half = CPU_HALF,
+    .supports = unary_supports,
+    .plan = unary_plan,
+    .plan_backward = unary_plan_backward,
+    .forward = tanh_forward,
+    .backward = tanh_backward,
+    .in_place = true,
+};
+
+/* --- scale --- */
+
+/* The gradient keeps its layout: nothing else is read. */
+static co_status scale_plan_backward(co_call *call)
+{
+    if (call->grad_in[0])
+        cpu_like(call->grad_in[0], call->grad_out[0]);
+    return CO_OK;
+}
+
+static void scale_run(const co_tensor *to, const co_tensor *from, const co_call *call)
+{
+    const double factor = ((const co_scale_attr *)call->attr)->factor;
+    const pointwise_loops *loops = pointwise_find_loops(to);
+    const int threads = cpu_threads(call);
+    const char *x = from->data;
+    char *y = to->data;
+
+    CO_PARALLEL_FOR(threads)
+    for (size_t i = 0; i < to->bytes; i += POINTWISE_PIECE)
+        loops->scale(y + i, x + i, factor, pointwise_count(to, i));
+}
+
+static co_status scale_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    scale_run(call->out[0], call->in[0], call);
+    return CO_OK;
+}
+
+static co_status scale_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    if (call->grad_in[0])
+        scale_run(call->grad_in[0], call->grad_out[0], call);
+    return CO_OK;
+}
+
+const co_kernel co_cpu_scale = {
+    .op = "scale",
+    .name = "any-layout",
+    .reads = CPU_READS,
+    .half = CPU_HALF,
+    .supports = unary_supports,
+    .plan = unary_plan,
+    .plan_backward = scale_plan_backward,
+    .forward = scale_forward,
+    .backward = scale_backward,
+    .in_place = true,
 };
 
 /* --- add --- */

@@ -32,9 +32,24 @@ SIMD_INLINE void softmax_store(float *to, vec value, int64_t n)
     memcpy(to, some, (size_t)n * sizeof(float));
 }
 
-static void softmax_log(float *y, const float *x, int64_t n)
+/* Sums of blocks are added up, as one of many thousand terms would be too inexact. */
+#define SOFTMAX_BLOCK 1024
+
+/* A sum over a row of `value` of the vector at i, by blocks: SOFTMAX_SUM(sum, i, n, value). */
+#define SOFTMAX_SUM(sum, i, n, value)                                                              \
+    for (int64_t i = 0; i < (n);) {                                                                \
+        const int64_t end = (n)-i < SOFTMAX_BLOCK ? (n) : i + SOFTMAX_BLOCK;                       \
+        vec part = {0};                                                                            \
+                                                                                                   \
+        for (; i < end; i += LANES)                                                                \
+            part += value;                                                                         \
+        for (int l = 0; l < LANES; l++)                                                            \
+            sum += part[l];                                                                        \
+    }
+
+static softmax_norm softmax_find_norm(const float *x, int64_t n)
 {
-    vec most = simd_splat(x[0]), all = {0};
+    vec most = simd_splat(x[0]);
     float max = x[0], sum = 0;
 
     for (int64_t i = 0; i < n; i += LANES) {
@@ -44,24 +59,24 @@ static void softmax_log(float *y, const float *x, int64_t n)
     }
     for (int l = 0; l < LANES; l++)
         max = most[l] > max ? most[l] : max;
-    for (int64_t i = 0; i < n; i += LANES)
-        all += simd_exp(softmax_load(x + i, n - i, -INFINITY) - max);
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
-    sum = (float)((double)max + log((double)sum));
+    SOFTMAX_SUM(sum, i, n, simd_exp(softmax_load(x + i, n - i, -INFINITY) - max))
+    return (softmax_norm){max, sum};
+}
+
+static void softmax_log(float *y, const float *x, int64_t n)
+{
+    const softmax_norm norm = softmax_find_norm(x, n);
+    const float sum = (float)((double)norm.max + log((double)norm.sum));
+
     for (int64_t i = 0; i < n; i += LANES)
         softmax_store(y + i, softmax_load(x + i, n - i, 0) - sum, n - i);
 }
 
 static void softmax_log_gradient(float *dx, const float *y, const float *dy, int64_t n)
 {
-    vec all = {0};
     float sum = 0;
 
-    for (int64_t i = 0; i < n; i += LANES)
-        all += softmax_load(dy + i, n - i, 0);
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
+    SOFTMAX_SUM(sum, i, n, softmax_load(dy + i, n - i, 0))
     for (int64_t i = 0; i < n; i += LANES) {
         const vec p = simd_exp(softmax_load(y + i, n - i, 0));
 
@@ -69,4 +84,23 @@ static void softmax_log_gradient(float *dx, const float *y, const float *dy, int
     }
 }
 
-const softmax_loops SOFTMAX_TABLE = {softmax_log, softmax_log_gradient};
+static double softmax_below(const float *x, float max, int64_t n)
+{
+    double sum = 0;
+
+    SOFTMAX_SUM(sum, i, n, max - softmax_load(x + i, n - i, max))
+    return sum;
+}
+
+static void softmax_entropy_gradient(float *dx, const float *x, float max, float scale, float shift,
+                                     int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        const vec p = simd_exp(softmax_load(x + i, n - i, max) - max);
+
+        softmax_store(dx + i, p * scale - shift, n - i);
+    }
+}
+
+const softmax_loops SOFTMAX_TABLE = {softmax_log, softmax_log_gradient, softmax_find_norm,
+                                     softmax_below, softmax_entropy_gradient};
