@@ -1,9 +1,11 @@
 /*
  * test_device.c - training on GPUs with the program: on the stand-in of tests/device, which shows
- * that the whole of it works, and nothing of speed.
+ * that the whole of it works, and nothing of speed. With the argument "gpu" on the machine's own
+ * GPU, and skipped where there is none.
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,20 +29,44 @@
 /* Of losses, with other orders of addition. */
 #define DEVICE_TOLERANCE 1e-4
 
+static bool real; /* the machine's own GPU */
+
 /* With so many GPUs; nothing is left in the user's cache. */
 static const program_result *device_run(const char *gpus, const char *line)
 {
-    program_options options = {
+    const program_options options = {
         .before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN, "XDG_CACHE_HOME=/dev/null", gpus}};
-    static char words[1024];
     const char *args[PROGRAM_MAX_ARGS] = {NULL};
+    static char words[1024];
     char *rest = NULL;
     int n = 0;
 
+    if (real)
+        return program_line(line);
     snprintf(words, sizeof(words), "%s", line);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         args[n++] = word;
     return program_run(args, &options);
+}
+
+/* Whether the program finds the machine's own. */
+static bool device_is_there(void)
+{
+    const program_result *r =
+        program_line("train good.yaml --quiet -s device=cuda -s max_steps=1 --run-dir there");
+
+    program_remove("there");
+    if (r->exit_code != 0 && strstr(r->err, "error: cuda: "))
+        printf("skipped: %s", strstr(r->err, "cuda: "));
+    else
+        program_assert_success(r);
+    return r->exit_code == 0;
+}
+
+static void device_need(void)
+{
+    if (real && !device_is_there())
+        skip();
 }
 
 static double device_figure(const char *dir, const char *name)
@@ -70,6 +96,7 @@ static void device_training_agrees_with_cpu(void **state)
     char line[256];
 
     (void)state;
+    device_need();
     for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
         const char *shape = strstr(nets[i], "psgd") ? "data.shape=[1,32,32]" : "epochs=2";
 
@@ -92,6 +119,7 @@ static void device_is_another_after_resume(void **state)
     char line[256];
 
     (void)state;
+    device_need();
     program_assert_success(program_line("train good.yaml --quiet --run-dir whole"));
     for (int i = 0; i < 2; i++) {
         snprintf(line, sizeof(line),
@@ -193,6 +221,10 @@ static int device_setup(void **state)
 
 int main(int argc, char **argv)
 {
+    const struct CMUnitTest own[] = {
+        cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_is_another_after_resume),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
         cmocka_unit_test(device_is_another_after_resume),
@@ -205,7 +237,9 @@ int main(int argc, char **argv)
 
     if (argc < 2 || program_init(argv[1]) != 0)
         return 1;
-    failed = cmocka_run_group_tests(tests, device_setup, NULL);
+    real = argc > 3 && strcmp(argv[3], "gpu") == 0;
+    failed = real ? cmocka_run_group_tests(own, device_setup, NULL)
+                  : cmocka_run_group_tests(tests, device_setup, NULL);
     program_fini();
     return failed;
 }
