@@ -15,6 +15,7 @@
 #include <cohort/status.h>
 
 #include "graph/plan.h"
+#include "launch/child.h"
 #include "model/model.h"
 #include "train/spec.h"
 
@@ -91,6 +92,10 @@ bool cli_is_root(void);
    `command` and `config` are what the user typed. */
 co_status cli_check_started(const char *command, const char *config);
 
+/* CO_E_INTERRUPTED or CO_E_TERMINATED if this process has been asked to end, while the signals of a
+   co_child_guard are blocked. */
+co_status cli_check_signal(const co_child_guard *guard);
+
 /* Kinds of files that commands write. */
 typedef enum cli_output { CLI_ONNX, CLI_SAFETENSORS, CLI_PACK, CLI_PLOT } cli_output;
 /* CO_E_USAGE if `path` exists and is not of that kind, or is one of `inputs` (ends with NULL). */
@@ -163,6 +168,6 @@ extern const co_command co_command_train, co_command_eval, co_command_list, co_c
     co_command_data_info, co_command_data_pack, co_command_data_partition, co_command_inspect,
     co_command_compare, co_command_bench_train, co_command_bench_comm, co_command_bench_data,
     co_command_bench_ops, co_command_bench_kernels, co_command_export, co_command_import,
-    co_command_ctl;
+    co_command_ctl, co_command_data_tokenize;
 
 #endif

@@ -4,9 +4,7 @@
  * Options, progress and messages; pack_convert.c makes the records, pack_write.c the file.
  */
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -81,26 +79,13 @@ static void data_pack_show(data_pack *p)
         co_format_seconds(left, sizeof(left), rate > 0 ? (double)(p->total - p->done) / rate : 0));
 }
 
-/* So that Ctrl-C leaves no partial file. */
-static co_status data_pack_check_signal(const data_pack *p)
-{
-    const struct timespec now = {0};
-    const int signal = sigtimedwait(&p->guard.watched, NULL, &now);
-
-    if (signal == SIGINT)
-        return co_fail(CO_E_INTERRUPTED, "interrupted; nothing was written");
-    if (signal == SIGTERM || signal == SIGHUP)
-        return co_fail(CO_E_TERMINATED, "terminated; nothing was written");
-    return CO_OK;
-}
-
 static co_status data_pack_split(data_pack *p, co_pack_converter *converter, co_split split)
 {
     for (uint64_t i = 0; i < co_dataset_count(p->data[split]); i++) {
         co_bytes record;
         int32_t label;
 
-        CO_TRY(data_pack_check_signal(p));
+        CO_TRY(cli_check_signal(&p->guard)); /* Ctrl-C leaves no partial file */
         CO_TRY(co_dataset_take_label(&label, p->data[split], i));
         CO_TRY(co_pack_convert(&record, converter, i));
         CO_TRY(co_pack_writer_add(p->writer, split, (uint32_t)label, &record));

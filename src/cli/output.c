@@ -1,6 +1,8 @@
 /* output.c - which process prints, and which files commands may overwrite. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cohort/launch.h>
 
@@ -69,4 +71,16 @@ co_status cli_check_output(const char *path, cli_output kind, const char *const 
         return CO_OK;
     return co_fail(CO_E_USAGE, "%s is there and not %s: remove it, or give another name", path,
                    names[kind]);
+}
+
+co_status cli_check_signal(const co_child_guard *guard)
+{
+    const struct timespec now = {0};
+    const int signal = sigtimedwait(&guard->watched, NULL, &now);
+
+    if (signal == SIGINT)
+        return co_fail(CO_E_INTERRUPTED, "interrupted; nothing was written");
+    if (signal == SIGTERM || signal == SIGHUP)
+        return co_fail(CO_E_TERMINATED, "terminated; nothing was written");
+    return CO_OK;
 }

@@ -1,0 +1,205 @@
+/* tokenize.c - makes a text file a file of tokens, word by word. */
+#include "data/tokenize.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/fs.h"
+#include "core/mem.h"
+#include "data/token_file.h"
+#include "text/bpe.h"
+#include "text/bpe_train.h"
+#include "text/characters.h"
+#include "text/stream.h"
+
+#define TOKENIZE_PATH  4096
+#define TOKENIZE_CHECK ((uint64_t)1 << 20)    /* bytes between two calls of `check` */
+#define TOKENIZE_MAX   ((uint64_t)UINT32_MAX) /* tokens of a file: its header has 4 bytes */
+
+typedef struct tokenize {
+    const co_tokenize_options *options;
+    co_tokenized done;
+    co_bpe *bpe;              /* owned */
+    co_bpe_trainer *trainer;  /* owned */
+    co_characters characters; /* owned */
+    co_atomic_file *file;     /* owned */
+    size_t size;              /* bytes of a token */
+} tokenize;
+
+static co_status tokenize_path(char out[TOKENIZE_PATH], const tokenize *t, const char *name)
+{
+    const int n = snprintf(out, TOKENIZE_PATH, "%s/%s", t->options->target, name);
+
+    if (n > 0 && n < TOKENIZE_PATH)
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "%s: the path is too long", t->options->target);
+}
+
+/* Give each word of the source to `take`. */
+static co_status tokenize_words(tokenize *t,
+                                co_status (*take)(tokenize *t, const uint8_t *word, size_t n))
+{
+    co_word_stream stream;
+    const uint8_t *word;
+    uint64_t since = 0;
+    size_t n = 1;
+    co_status st;
+
+    CO_TRY(co_word_stream_open(&stream, t->options->source));
+    if (stream.size == 0)
+        st = co_fail(CO_E_DATA, "%s: is empty", t->options->source);
+    else
+        st = CO_OK;
+    while (st == CO_OK && n > 0) {
+        st = co_word_stream_next(&word, &n, &stream);
+        if (st == CO_OK && n > 0)
+            st = take(t, word, n);
+        since += n;
+        if (st == CO_OK && since >= TOKENIZE_CHECK) {
+            since = 0;
+            st = t->options->check(t->options->arg);
+        }
+    }
+    co_word_stream_close(&stream);
+    return st;
+}
+
+/* ---- the first time: what the tokens are ---- */
+
+static co_status tokenize_count(tokenize *t, const uint8_t *word, size_t n)
+{
+    return co_bpe_trainer_word(t->trainer, word, n);
+}
+
+static co_status tokenize_see(tokenize *t, const uint8_t *word, size_t n)
+{
+    return co_characters_see(&t->characters, word, n, t->options->source);
+}
+
+static co_status tokenize_prepare(tokenize *t)
+{
+    const co_tokenize_options *o = t->options;
+
+    if (o->tokenizer == CO_TOKENIZER_CHAR) {
+        CO_TRY(co_characters_open(&t->characters));
+        CO_TRY(tokenize_words(t, tokenize_see));
+        t->done.vocabulary = t->characters.n;
+        return co_characters_number(&t->characters);
+    }
+    if (o->tokenizer == CO_TOKENIZER_BPE && o->merges) {
+        CO_TRY(co_bpe_load(&t->bpe, o->merges));
+    } else if (o->tokenizer == CO_TOKENIZER_BPE) {
+        CO_TRY(co_bpe_trainer_create(&t->trainer));
+        CO_TRY(tokenize_words(t, tokenize_count));
+        CO_TRY(co_bpe_train(&t->bpe, t->trainer, (uint32_t)o->vocabulary));
+    }
+    t->done.vocabulary = t->bpe ? co_bpe_tokens(t->bpe) : UINT8_MAX + 1;
+    return CO_OK;
+}
+
+static co_status tokenize_save_characters(const tokenize *t, const char *path)
+{
+    co_atomic_file *file;
+    uint8_t text[CO_UTF8_MAX];
+
+    CO_TRY(co_atomic_open(&file, path));
+    for (uint32_t i = 0; i < t->characters.n; i++)
+        fwrite(text, 1, co_utf8_encode(text, t->characters.code[i]), co_atomic_stream(file));
+    return co_atomic_commit(file);
+}
+
+static co_status tokenize_save(const tokenize *t)
+{
+    char path[TOKENIZE_PATH];
+
+    CO_TRY(tokenize_path(path, t, t->bpe ? "merges.txt" : "characters.txt"));
+    if (t->bpe)
+        return co_bpe_save(t->bpe, path);
+    return t->characters.n ? tokenize_save_characters(t, path) : CO_OK;
+}
+
+/* ---- the second time: the tokens ---- */
+
+static void tokenize_put(tokenize *t, uint32_t token)
+{
+    fwrite(&token, t->size, 1, co_atomic_stream(t->file)); /* little-endian */
+    t->done.tokens++;
+}
+
+static co_status tokenize_write(tokenize *t, const uint8_t *word, size_t n)
+{
+    const uint32_t *token;
+    size_t count;
+
+    t->done.bytes += n;
+    if (t->bpe) {
+        CO_TRY(co_bpe_word(&token, &count, t->bpe, word, n));
+        for (size_t i = 0; i < count; i++)
+            tokenize_put(t, token[i]);
+        return CO_OK;
+    }
+    for (size_t at = 0, k = 1; at < n; at += k) {
+        uint32_t code = word[at];
+
+        if (t->characters.n) {
+            k = co_utf8_decode(&code, word + at, n - at);
+            code = k ? t->characters.id[code] : CO_CHARACTERS_NONE;
+        }
+        if (code == CO_CHARACTERS_NONE)
+            return co_fail(CO_E_DATA, "%s: has changed while it was read", t->options->source);
+        tokenize_put(t, code);
+    }
+    return CO_OK;
+}
+
+static co_status tokenize_finish(tokenize *t)
+{
+    const bool wide = t->size == 4;
+    const uint32_t header[CO_TOKEN_HEADER / sizeof(uint32_t)] = {
+        wide ? CO_TOKEN_MAGIC_U32 : CO_TOKEN_MAGIC_U16,
+        wide ? CO_TOKEN_VERSION_U32 : CO_TOKEN_VERSION_U16, (uint32_t)t->done.tokens};
+    FILE *out = co_atomic_stream(t->file);
+    co_atomic_file *file = t->file;
+
+    if (t->done.tokens > TOKENIZE_MAX)
+        return co_fail(CO_E_DATA, "%s: %llu tokens; a file has at most %llu: divide the text",
+                       t->options->source, (unsigned long long)t->done.tokens,
+                       (unsigned long long)TOKENIZE_MAX);
+    if (fseek(out, 0, SEEK_SET) != 0)
+        return co_fail(CO_E_IO, "%s: %s", t->options->target, strerror(errno));
+    fwrite(header, sizeof(header), 1, out);
+    t->file = NULL;
+    return co_atomic_commit(file);
+}
+
+static co_status tokenize_run(tokenize *t)
+{
+    static const uint8_t header[CO_TOKEN_HEADER];
+    char path[TOKENIZE_PATH];
+
+    CO_TRY(tokenize_prepare(t));
+    t->size = t->done.vocabulary <= UINT16_MAX + 1 ? 2 : 4;
+    CO_TRY(co_fs_mkdirs(t->options->target));
+    CO_TRY(tokenize_path(path, t, "tokens.bin"));
+    CO_TRY(co_atomic_open(&t->file, path));
+    fwrite(header, sizeof(header), 1, co_atomic_stream(t->file));
+    CO_TRY(tokenize_words(t, tokenize_write));
+    CO_TRY(tokenize_save(t));
+    return tokenize_finish(t);
+}
+
+co_status co_tokenize(co_tokenized *out, const co_tokenize_options *options)
+{
+    tokenize t = {.options = options};
+    co_status st =
+        co_fs_exists(options->target)
+            ? co_fail(CO_E_USAGE, "%s is there: remove it, or give another name", options->target)
+            : tokenize_run(&t);
+
+    co_atomic_discard(t.file);
+    co_characters_close(&t.characters);
+    co_bpe_trainer_destroy(t.trainer);
+    co_bpe_destroy(t.bpe);
+    *out = t.done;
+    return st;
+}

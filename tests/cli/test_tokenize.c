@@ -1,0 +1,103 @@
+/* test_tokenize.c - `cohort data tokenize`, and the data set of what it writes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+#define TEXT "one two, one two; three\n"
+
+static void tokenize_makes_a_data_set(void **state)
+{
+    static const struct {
+        const char *options, *said, *key, *info;
+    } cases[] = {
+        {"", "48 tokens of a vocabulary of 11", "count", "vocabulary       11"},
+        {"--tokenizer bytes", "48 tokens of a vocabulary of 256", "256", "vocabulary       256"},
+        {"--tokenizer bpe --vocab 260", "tokens of a vocabulary of 260", "260",
+         "vocabulary       260"},
+    };
+
+    (void)state;
+    program_write_text("two.txt", TEXT TEXT);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const program_result *r;
+        char line[256];
+
+        snprintf(line, sizeof(line), "data tokenize two.txt made %s", cases[i].options);
+        r = program_line(line);
+        program_assert_success(r);
+        if (!strstr(r->out, cases[i].said))
+            fail_msg("'%s' is not in: %s", cases[i].said, r->out);
+        snprintf(line, sizeof(line),
+                 "data info '{name: tokens, path: made, context: 4, test_fraction: 0.5, "
+                 "vocabulary: %s}'",
+                 cases[i].key);
+        r = program_line(line);
+        program_assert_success(r);
+        assert_non_null(strstr(r->out, cases[i].info));
+        program_remove("made");
+    }
+}
+
+static void tokenize_with_saved_merges_gives_the_same_tokens(void **state)
+{
+    char *trained, *read;
+
+    (void)state;
+    program_write_text("two.txt", TEXT TEXT);
+    program_assert_success(
+        program_line("data tokenize two.txt trained --tokenizer bpe --vocab 270 --quiet"));
+    program_assert_success(program_line(
+        "data tokenize two.txt again --tokenizer bpe --merges trained/merges.txt --quiet"));
+    trained = program_read("trained/merges.txt");
+    read = program_read("again/merges.txt");
+    assert_string_equal(trained, read);
+    free(trained);
+    free(read);
+    program_remove("trained");
+    program_remove("again");
+}
+
+static void tokenize_wrong_input_is_refused(void **state)
+{
+    (void)state;
+    program_write_text("two.txt", TEXT);
+    program_write("bad.txt", "ab\ncd\xff", 6);
+    program_write_text("bad.merges", "#version: 0.2\na b\nxy z\n");
+    program_assert_error(program_line("data tokenize bad.txt made"), 3,
+                         "bad.txt: line 2, byte 5: 0xff is not UTF-8");
+    program_assert_error(
+        program_line("data tokenize two.txt made --tokenizer bpe --merges bad.merges"), 3,
+        "bad.merges: line 3: a token that no merge before it makes");
+    program_assert_error(program_line("data tokenize none.txt made"), 3, "none.txt");
+    program_assert_error(program_line("data tokenize two.txt made --tokenizer words"), 2,
+                         "--tokenizer takes char, bytes or bpe");
+    program_assert_error(program_line("data tokenize two.txt made --merges m"), 2,
+                         "--merges is for --tokenizer bpe");
+    program_assert_error(program_line("data tokenize two.txt bad.txt"), 2, "bad.txt is there");
+    assert_false(program_exists("made"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokenize_makes_a_data_set),
+        cmocka_unit_test(tokenize_with_saved_merges_gives_the_same_tokens),
+        cmocka_unit_test(tokenize_wrong_input_is_refused),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    program_fini();
+    return failed;
+}
