@@ -121,6 +121,8 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
     co_signal_thread_begin(job->listener, comm);
     st = run_mpi_check(comm, job);
     if (st == CO_OK)
+        st = co_job_enter_device(job, comm);
+    if (st == CO_OK)
         st = co_trainer_run(comm, job);
     if (st == CO_OK) /* ranks do not share memory with rank 0 */
         st = co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0);

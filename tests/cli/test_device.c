@@ -69,6 +69,13 @@ static void device_need(void)
         skip();
 }
 
+/* Trained, and not on the CPU. */
+static void check_used(const program_result *r)
+{
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "device: GPU 0 ("));
+}
+
 static double device_figure(const char *dir, const char *name)
 {
     json_t *summary = program_summary(dir);
@@ -103,10 +110,9 @@ static void device_training_agrees_with_cpu(void **state)
         snprintf(line, sizeof(line), "train good.yaml --quiet -s %s -s %s --run-dir cpu", nets[i],
                  shape);
         program_assert_success(program_line(line));
-        snprintf(line, sizeof(line),
-                 "train good.yaml --quiet -s %s -s %s -s device=cuda --run-dir gpu", nets[i],
-                 shape);
-        program_assert_success(device_run("STANDIN_GPUS=1", line));
+        snprintf(line, sizeof(line), "train good.yaml -s %s -s %s -s device=cuda --run-dir gpu",
+                 nets[i], shape);
+        check_used(device_run("STANDIN_GPUS=1", line));
         check_like("gpu", "cpu");
         program_remove("cpu");
         program_remove("gpu");
@@ -140,8 +146,7 @@ static void device_of_each_rank_trains_as_one(void **state)
 
     (void)state;
     program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
-    program_assert_success(
-        device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=auto --run-dir one"));
+    check_used(device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device=auto --run-dir one"));
     check_like("one", "cpu");
     program_assert_success(
         device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=cuda --run-dir two"));
@@ -151,6 +156,23 @@ static void device_of_each_rank_trains_as_one(void **state)
     program_remove("cpu");
     program_remove("one");
     program_remove("two");
+}
+
+static void device_of_each_rank_over_mpi_trains_as_one(void **state)
+{
+    static const char *const args[] = {"train",     "good.yaml", "-s", "device=cuda",
+                                       "--run-dir", "mpi",       NULL};
+    const program_options options = {.before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN,
+                                                "XDG_CACHE_HOME=/dev/null", "STANDIN_GPUS=2",
+                                                PROGRAM_MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    program_need_mpi();
+    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    check_used(program_run(args, &options));
+    check_like("mpi", "cpu");
+    program_remove("cpu");
+    program_remove("mpi");
 }
 
 /* Its GPU goes with it, and the next one takes its place. */
@@ -229,6 +251,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_training_agrees_with_cpu),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),
+        cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
         cmocka_unit_test(device_rank_killed_is_replaced),
         cmocka_unit_test(device_auto_without_gpu_is_the_cpu),
         cmocka_unit_test(device_that_cannot_train_is_refused),
