@@ -78,6 +78,17 @@ static co_status autograd_accumulate(autograd_sum *all, co_plan *plan, int var, 
     return CO_OK;
 }
 
+/* Whether a node has a parameter that a later one has, too: its gradient is added to that one's. */
+static bool autograd_is_shared(const co_graph *graph, int node)
+{
+    for (int i = node + 1; i < graph->n_node; i++)
+        for (int k = 0; k < graph->node[i].n_param; k++)
+            for (int p = 0; p < graph->node[node].n_param; p++)
+                if (graph->node[i].param[k] == graph->node[node].param[p])
+                    return true;
+    return false;
+}
+
 /* The nodes of one call, of which `last` has the outputs. */
 static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, const bool *wanted)
 {
@@ -116,6 +127,7 @@ static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, cons
     if (call->kernel->plan_backward)
         CO_TRY(call->kernel->plan_backward(call));
     CO_TRY(plan_add_step(plan, pc, true, node->range_end));
+    plan->step[plan->n_step - 1].adds = autograd_is_shared(plan->graph, (int)call->node);
     for (int i = 0; i < call->n_in; i++) {
         const int in = plan_find_input(plan, call, i);
 

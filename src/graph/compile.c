@@ -51,7 +51,7 @@ co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t read
         plan->step = grown;
         plan->cap_step = cap;
     }
-    plan->step[plan->n_step++] = (plan_step){pc, backward, ready_end};
+    plan->step[plan->n_step++] = (plan_step){pc, backward, ready_end, false};
     return CO_OK;
 }
 

@@ -146,7 +146,9 @@ static co_status graph_add_params(co_node *node, co_graph *graph, const co_shape
         CO_TRY(graph_grow((void **)&graph->param, &graph->cap_param, graph->n_param,
                           sizeof(co_param)));
         param = &graph->param[graph->n_param];
-        *param = (co_param){.spec = spec[i], .count = (size_t)co_shape_count(&spec[i].shape)};
+        *param = (co_param){.spec = spec[i],
+                            .count = (size_t)co_shape_count(&spec[i].shape),
+                            .owner = graph->n_node};
         param->name = co_arena_printf(graph->arena, "%s.%s", node->name, spec[i].name);
         if (!param->name)
             return CO_E_NOMEM;
@@ -220,6 +222,29 @@ co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *n
     return CO_OK;
 }
 
+co_status co_graph_tie(co_graph *graph, const char *param)
+{
+    co_node *node = &graph->node[graph->n_node - 1];
+    char want[64], have[64];
+    int p = 0;
+
+    while (p < graph->n_param && strcmp(graph->param[p].name, param) != 0)
+        p++;
+    if (node->n_param != 1 || p >= graph->n_param - 1 ||
+        graph->node[graph->param[p].owner].n_param != 1)
+        return co_fail(CO_E_USAGE, "layer %s cannot be tied to %s: each must have one parameter",
+                       node->name, param);
+    if (!co_shape_equal(&graph->param[p].spec.shape, &graph->param[node->param[0]].spec.shape))
+        return co_fail(
+            CO_E_USAGE, "layer %s cannot be tied to %s: its weight has the shape %s, not %s",
+            node->name, param,
+            co_shape_format(want, sizeof(want), &graph->param[node->param[0]].spec.shape),
+            co_shape_format(have, sizeof(have), &graph->param[p].spec.shape));
+    graph->n_param--;
+    node->param[0] = p;
+    return CO_OK;
+}
+
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
                             const void *attr, int output)
 {
@@ -248,7 +273,11 @@ co_status co_graph_finish(co_graph *graph)
         node->range_begin = graph->n_store;
         for (int k = 0; k < node->n_param; k++) {
             co_param *param = &graph->param[node->param[k]];
-            size_t *end = param->spec.buffer ? &graph->n_buffer : &graph->n_store;
+            size_t *end;
+
+            if (param->owner != i)
+                continue;
+            end = param->spec.buffer ? &graph->n_buffer : &graph->n_store;
 
             param->offset = co_store_place(end, param->count);
         }

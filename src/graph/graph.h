@@ -20,6 +20,7 @@ typedef struct co_param {
     const char *name;   /* "conv1.weight" */
     const char *former; /* its name in files of earlier releases; NULL: no other */
     co_param_spec spec;
+    int owner;     /* the first node that has it, which places it */
     size_t offset; /* in the store's param and grad arrays, or in its buffer array */
     size_t count;
     bool frozen; /* not trained for now: its gradient is not needed */
@@ -75,6 +76,11 @@ int co_graph_find_input(const co_graph *graph, const char *name);
    CO_E_USAGE naming the node. */
 co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
                        const void *attr, const int *in);
+
+/* Let the last node, which has one parameter, have the one named `param` of an earlier node instead
+   of its own (tied weights; Press & Wolf, arXiv:1608.05859). Their shapes must be equal, and the
+   earlier node has no other. The gradient is the sum of both, of the later node first. */
+co_status co_graph_tie(co_graph *graph, const char *param);
 
 /* Append the loss: var `output` becomes the graph's output, and what `op` compares it with becomes
    one more input (co_op.target). *out is the loss of each sample. */

@@ -238,11 +238,18 @@ const float *co_plan_loss(const co_plan *plan)
     return plan->plain[plan->graph->loss]->tensor.data;
 }
 
-static co_status plan_run_kernel(plan_call *pc, bool backward, const co_run *run)
+static co_status plan_run_kernel(const plan_step *step, const co_run *run)
 {
-    co_call *call = &pc->call;
+    co_call *call = &step->pc->call;
+    co_run adding;
 
-    return backward ? call->kernel->backward(call, run) : call->kernel->forward(call, run);
+    if (!step->backward)
+        return call->kernel->forward(call, run);
+    if (!step->adds)
+        return call->kernel->backward(call, run);
+    adding = *run;
+    adding.accumulate = true;
+    return call->kernel->backward(call, &adding);
 }
 
 co_status co_plan_run_step(co_plan *plan, int s, const co_run *run)
@@ -252,9 +259,9 @@ co_status co_plan_run_step(co_plan *plan, int s, const co_run *run)
     co_status st;
 
     if (!observer)
-        return plan_run_kernel(step->pc, step->backward, run);
+        return plan_run_kernel(step, run);
     observer->begin(observer->arg, plan, s);
-    st = plan_run_kernel(step->pc, step->backward, run);
+    st = plan_run_kernel(step, run);
     observer->end(observer->arg, plan, s);
     return st;
 }

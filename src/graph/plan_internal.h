@@ -38,6 +38,7 @@ typedef struct plan_step {
     plan_call *pc;
     bool backward;
     size_t ready_end; /* gradients below this are final after the step */
+    bool adds;        /* backward: a later node has left its part of the parameter's gradient */
 } plan_step;
 
 struct co_plan {

@@ -41,7 +41,7 @@ static co_status model_create_store(co_model *model)
             const size_t rows =
                 param->spec.shape.ndim > 0 ? (size_t)param->spec.shape.dim[0] : param->count;
 
-            if (!param->spec.buffer && param->count > 0)
+            if (!param->spec.buffer && param->count > 0 && param->owner == i)
                 tensor[n++] = (co_store_tensor){param->offset, rows, param->count / rows};
         }
     st = co_store_create(&model->store, graph->n_store, graph->n_buffer);

@@ -86,7 +86,7 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
             const co_param *param = &graph->param[node->param[k]];
             co_param_kind kind = CO_PARAM_WEIGHT;
 
-            if (param->spec.buffer)
+            if (param->spec.buffer || param->owner != i)
                 continue;
             if (node->op->is_norm)
                 kind = CO_PARAM_NORM;

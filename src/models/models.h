@@ -56,7 +56,7 @@ extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_
     co_model_mnist_example, co_model_resnet9, co_model_resnet9_wide, co_model_resnet18,
     co_model_resnet34, co_model_resnet50, co_model_resnet101, co_model_resnet152, co_model_alexnet,
     co_model_vgg11, co_model_vgg13, co_model_vgg16, co_model_vgg19, co_model_vgg11_bn,
-    co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn;
+    co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn, co_model_gpt2;
 /* classes: common to every model; the data's unless given. */
 extern const co_key co_model_common_keys[];
 extern const co_plugins co_model_plugins;

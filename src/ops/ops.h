@@ -20,6 +20,7 @@ static inline const co_op *co_op_find(const char *name)
 /* How conv2d and linear start: rules.h says what each choice means. */
 typedef struct co_init_attr {
     int weight, bias;
+    double std;
 } co_init_attr;
 
 /* conv2d: in (N, C, H, W); weight (out, C / groups, kh, kw), bias (out); out (N, out, OH, OW),

@@ -137,7 +137,7 @@ int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
         [WEIGHT_DEFAULT] = 1 / sqrt(fan_in),
         [WEIGHT_KAIMING_NORMAL] = sqrt(2 / fan_out),
         [WEIGHT_KAIMING_UNIFORM] = sqrt(6 / fan_in),
-        [WEIGHT_NORMAL] = 0.01,
+        [WEIGHT_NORMAL] = init->std,
     };
     const double bias_scale[] = {
         [BIAS_DEFAULT] = 1 / sqrt(fan_in),

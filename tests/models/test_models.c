@@ -4,6 +4,7 @@
 #include <math.h>
 
 static const co_shape mnist = {3, {1, 28, 28}}, padded = {3, {1, 32, 32}}, color = {3, {3, 8, 8}};
+static const co_shape tokens = {1, {8}}, tokens_1024 = {1, {1024}};
 static const co_shape cifar = {3, {3, 32, 32}}, imagenet = {3, {3, 224, 224}};
 
 typedef struct tensor {
@@ -82,6 +83,27 @@ static const tensor mlp_two[] = {
     {NULL, {0}, false},
 };
 
+/* Of transformers' GPT2Model, whose linear layers are Conv1D, (in, out). */
+static const tensor gpt2_first[] = {
+    {"wte.weight", {2, {50, 12}}, false},
+    {"wpe.weight", {2, {8, 12}}, false},
+    {"h.0.ln_1.weight", {1, {12}}, false},
+    {"h.0.ln_1.bias", {1, {12}}, false},
+    {"h.0.attn.c_attn.weight", {2, {36, 12}}, false},
+    {"h.0.attn.c_attn.bias", {1, {36}}, false},
+    {"h.0.attn.c_proj.weight", {2, {12, 12}}, false},
+    {"h.0.attn.c_proj.bias", {1, {12}}, false},
+    {"h.0.ln_2.weight", {1, {12}}, false},
+    {"h.0.ln_2.bias", {1, {12}}, false},
+    {"h.0.mlp.c_fc.weight", {2, {48, 12}}, false},
+    {"h.0.mlp.c_fc.bias", {1, {48}}, false},
+    {"h.0.mlp.c_proj.weight", {2, {12, 48}}, false},
+    {"h.0.mlp.c_proj.bias", {1, {12}}, false},
+    {"ln_f.weight", {1, {12}}, false},
+    {"ln_f.bias", {1, {12}}, false},
+    {NULL, {0}, false},
+};
+
 /* Of torchvision's state_dict, without num_batches_tracked. */
 static const tensor resnet50_first[] = {
     {"conv1.weight", {4, {64, 3, 7, 7}}, false},
@@ -156,6 +178,12 @@ static const struct {
     {"model: lenet5", &padded, 10, "nll_loss", 61706, NULL},
     {"model: {name: lenet5, padding: 2}", &mnist, 10, "nll_loss", 61706, NULL},
     {"model: psgd-cnn", &padded, 10, "nll_loss", 213194, psgd_cnn},
+    {"model: {name: gpt2, layers: 1, heads: 3, width: 12}", &tokens, 50, "cross_entropy",
+     50 * 12 + 8 * 12 + 4 * 12 + 13 * (36 + 12 + 48) + 49 * 12 + 2 * 12, gpt2_first},
+    {"model: gpt2", &tokens_1024, 50257, "cross_entropy", 124439808, NULL},
+    {"model: {name: gpt2, layers: 1, heads: 3, width: 12, context: 9, vocab: 60, tie: false}",
+     &tokens, 50, "cross_entropy",
+     60 * 12 + 9 * 12 + 4 * 12 + 13 * (36 + 12 + 48) + 49 * 12 + 2 * 12 + 60 * 12, NULL},
     {"model: {name: mlp, hidden: [32, 16]}", &color, 4, "cross_entropy", 6772, mlp_two},
     {"model: mlp", &mnist, 10, "cross_entropy", 785 * 128 + 129 * 10, NULL},
     {"model: {name: mlp, hidden: []}", &mnist, 10, "cross_entropy", 7850, NULL},
@@ -209,8 +237,8 @@ static void models_tensors_equal_pytorch(void **state)
         const co_node *loss = &t.graph->node[t.graph->var[t.graph->loss].producer];
 
         assert_int_equal(co_graph_param_count(t.graph), cases[c].count);
-        assert_int_equal(output->shape.ndim, 2);
-        assert_true(output->shape.dim[1] >= cases[c].classes);
+        assert_int_equal(output->shape.ndim, cases[c].sample->ndim == 1 ? 3 : 2);
+        assert_true(output->shape.dim[output->shape.ndim - 1] >= cases[c].classes);
         assert_string_equal(loss->op->name, cases[c].loss);
         if (cases[c].tensors)
             check_tensors(t.graph, cases[c].tensors);
@@ -301,6 +329,19 @@ static const struct {
      10,
      "net.yaml:1:32: model lenet5: key 'padding': expected a whole number from 0 to 16, got "
      "'-1'"},
+    {"model: {name: gpt2, heads: 5}",
+     {1, {8}},
+     10,
+     "net.yaml:1:8: model gpt2: 5 heads do not divide the width of 768"},
+    {"model: {name: gpt2, context: 7}",
+     {1, {8}},
+     10,
+     "net.yaml:1:8: layer wpe: sequences of 8 positions, and rows for 7; make `length` larger, or "
+     "the data's `context` smaller"},
+    {"model: gpt2",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:8: layer wte: needs sequences of tokens (N, T) but gets (N, 1, 28, 28)"},
     {"model: {name: mlp, hidden: [16, 0]}",
      {3, {1, 28, 28}},
      10,

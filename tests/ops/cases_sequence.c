@@ -37,6 +37,9 @@ const ops_case cases_sequence[] = {
     TOKENS("tokens and positions", 4, 6,
            "embedding {vocab: 50, out: 16, init_std: 1}; positions; layernorm; linear {out: 50}; "
            "cross_entropy"),
+    TOKENS("tied weights", 3, 5,
+           "embedding {vocab: 7, out: 6, init_std: 1}; gelu; linear {out: 7, bias: false}; tie; "
+           "cross_entropy"),
     SEQUENCE("cross_entropy of positions", 3, 7, 6, "cross_entropy"),
     SEQUENCE("cross_entropy of positions, smoothed", 2, 5, 17,
              "linear {out: 19}; cross_entropy {label_smoothing: 0.1}"),

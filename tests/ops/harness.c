@@ -166,6 +166,8 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
         *kept = *x;
         return CO_OK;
     }
+    if (strcmp(word, "tie") == 0)
+        return co_graph_tie(h->graph, "embedding1.weight");
     if (!op)
         return co_fail(CO_E_USAGE, "no op has the name '%s'", word);
     if (*attrs)

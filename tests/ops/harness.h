@@ -33,7 +33,8 @@ typedef struct harness {
 extern const co_backend harness_backend; /* of the test ops, on the host */
 
 /* `net` is a list of layers separated by ';': "conv2d {out: 3, kernel: 5}; relu". `keep` marks the
-   current tensor, and `add` later adds it to the current one. */
+   current tensor, and `add` later adds it to the current one; `tie` gives the last layer the weight
+   of the embedding. */
 co_status harness_create(harness **out, const co_shape *sample, int64_t batch, const char *net);
 void harness_destroy(harness *h);
 

@@ -4,7 +4,8 @@
  *   peer_model auto|direct[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
  *
  * The first word is the config's key `convolution`, then `precision`; MODEL and LOSS are config
- * text. BATCH holds `input` (N, ...) and `label` (N, int32) or `target` (N, ...). OUT gets
+ * text. BATCH holds `input` (N, ...), values or tokens (int32), and `label` (N, or N, T; int32) or
+ * `target` (N, ...). OUT gets
  * `eval.output`, computed first, with the running statistics of WEIGHTS; then, of one training step
  * without dropout, `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running
  * statistics after it.
@@ -78,9 +79,9 @@ static co_status peer_open(peer *p)
                           .global = (uint64_t)input->shape.dim[0],
                           .local = (uint64_t)input->shape.dim[0],
                           .sample = sample,
-                          .field = {{CO_FIELD_INPUT, CO_F32, options.sample, input->data}}};
+                          .field = {{CO_FIELD_INPUT, input->dtype, options.sample, input->data}}};
     if (label)
-        p->batch.field[1] = (co_field){CO_FIELD_LABEL, CO_I32, {0}, label->data};
+        p->batch.field[1] = (co_field){CO_FIELD_LABEL, CO_I32, peer_sample(label), label->data};
     else
         p->batch.field[1] = (co_field){CO_FIELD_TARGET, CO_F32, peer_sample(target), target->data};
     return CO_OK;
@@ -103,7 +104,8 @@ static co_status peer_run(peer *p)
 {
     const co_graph *graph = p->model->graph;
     const co_store *store = p->model->store;
-    const co_shape scores = {2, {(int64_t)p->batch.count, p->model->classes}};
+    const co_shape scores = {2,
+                             {(int64_t)co_model_rows(p->model, p->batch.count), p->model->classes}};
     const co_shape losses = {1, {(int64_t)p->batch.count}};
     co_result result;
 

@@ -1,0 +1,146 @@
+/*
+ * gpt2.c - the transformer of GPT-2 (Radford et al., 2019): blocks of attention and two linear
+ * layers, each after a layer norm and added to what it read; a token is predicted at each position.
+ *
+ *   x = wte[token] + wpe[position]
+ *   x = x + attn.c_proj(attention(attn.c_attn(ln_1(x))))       in each of the layers h.0, h.1, ...
+ *   x = x + mlp.c_proj(gelu(mlp.c_fc(ln_2(x))))
+ *   logits = ln_f(x) times the weight of wte (tie), or of lm_head
+ *
+ * It starts as GPT-2 does: weights normal with a standard deviation of 0.02, those that are added
+ * to x with 0.02 / sqrt(2 layers), biases 0.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "models/models.h"
+
+#define GPT2_STD 0.02
+
+typedef struct gpt2 {
+    int64_t layers, heads, width, context, vocab;
+    double dropout;
+    bool tie;
+} gpt2;
+
+static const co_key gpt2_keys[] = {
+    {.name = "layers",
+     .type = CO_KEY_INT,
+     .offset = offsetof(gpt2, layers),
+     .fallback = "12",
+     .min = 1,
+     .max = 256,
+     .help = "blocks"},
+    {.name = "heads",
+     .type = CO_KEY_INT,
+     .offset = offsetof(gpt2, heads),
+     .fallback = "12",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "heads of attention; they divide the width"},
+    {.name = "width",
+     .type = CO_KEY_INT,
+     .offset = offsetof(gpt2, width),
+     .fallback = "768",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "features of a position"},
+    {.name = "context",
+     .type = CO_KEY_INT,
+     .offset = offsetof(gpt2, context),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 20,
+     .help = "positions that it has rows for; 0: those of the data"},
+    {.name = "vocab",
+     .type = CO_KEY_INT,
+     .offset = offsetof(gpt2, vocab),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 20,
+     .help = "tokens; 0: those of the data"},
+    {.name = "dropout",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(gpt2, dropout),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "probability of dropping an element after the embedding, and of what a block adds"},
+    {.name = "tie",
+     .type = CO_KEY_BOOL,
+     .offset = offsetof(gpt2, tie),
+     .fallback = "true",
+     .help = "the last layer has the weight of the embedding; else one of its own, lm_head"},
+    CO_KEYS_END,
+};
+
+static co_status gpt2_linear(co_builder *b, const char *name, int64_t out, double std)
+{
+    return co_build_format(b, "linear", name,
+                           "{out: %" PRId64 ", init: normal, init_std: %.17g, bias_init: zero}",
+                           out, std);
+}
+
+/* The current tensor, after dropout, is added to `x`. */
+static co_status gpt2_add(const gpt2 *g, co_builder *b, int x)
+{
+    if (g->dropout > 0)
+        CO_TRY(co_build_format(b, "dropout", NULL, "{p: %.17g}", g->dropout));
+    return co_build_add(b, x);
+}
+
+static co_status gpt2_block(const gpt2 *g, co_builder *b, int64_t index)
+{
+    const double added = GPT2_STD / sqrt(2 * (double)g->layers);
+    int x = b->x;
+
+    b->prefix = co_arena_printf(co_config_arena(b->config), "h.%" PRId64 ".", index);
+    if (!b->prefix)
+        return CO_E_NOMEM;
+    CO_TRY(co_build(b, "layernorm", "ln_1", NULL));
+    CO_TRY(gpt2_linear(b, "attn.c_attn", 3 * g->width, GPT2_STD));
+    CO_TRY(co_build_format(b, "attention", "attn", "{heads: %" PRId64 "}", g->heads));
+    CO_TRY(gpt2_linear(b, "attn.c_proj", g->width, added));
+    CO_TRY(gpt2_add(g, b, x));
+    x = b->x;
+    CO_TRY(co_build(b, "layernorm", "ln_2", NULL));
+    CO_TRY(gpt2_linear(b, "mlp.c_fc", 4 * g->width, GPT2_STD));
+    CO_TRY(co_build(b, "gelu", "mlp.act", "{approximate: tanh}"));
+    CO_TRY(gpt2_linear(b, "mlp.c_proj", g->width, added));
+    return gpt2_add(g, b, x);
+}
+
+static co_status gpt2_build(const void *self, co_builder *b)
+{
+    const gpt2 *g = self;
+    const int64_t vocab = g->vocab ? g->vocab : b->classes;
+
+    if (g->width % g->heads)
+        return co_fail(CO_E_USAGE,
+                       "model gpt2: %" PRId64 " heads do not divide the width of %" PRId64,
+                       g->heads, g->width);
+    CO_TRY(co_build_format(b, "embedding", "wte",
+                           "{vocab: %" PRId64 ", out: %" PRId64 ", init_std: %.17g}", vocab,
+                           g->width, GPT2_STD));
+    CO_TRY(co_build_format(b, "positions", "wpe", "{length: %" PRId64 ", init_std: %.17g}",
+                           g->context, GPT2_STD));
+    if (g->dropout > 0)
+        CO_TRY(co_build_format(b, "dropout", NULL, "{p: %.17g}", g->dropout));
+    for (int64_t i = 0; i < g->layers; i++)
+        CO_TRY(gpt2_block(g, b, i));
+    b->prefix = NULL;
+    CO_TRY(co_build(b, "layernorm", "ln_f", NULL));
+    CO_TRY(co_build_format(b, "linear", "lm_head",
+                           "{out: %" PRId64 ", bias: false, init: normal, init_std: %.17g}", vocab,
+                           GPT2_STD));
+    return g->tie ? co_graph_tie(b->graph, "wte.weight") : CO_OK;
+}
+
+const co_model_ops co_model_gpt2 = {
+    .name = "gpt2",
+    .summary = "transformer for tokens, as GPT-2",
+    .keys = gpt2_keys,
+    .self_size = sizeof(gpt2),
+    .sample = {1, {1024}},
+    .build = gpt2_build,
+};

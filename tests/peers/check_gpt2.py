@@ -1,0 +1,128 @@
+"""Forward and backward of gpt2 beside PyTorch's, from the same weights and batch: logits, losses and
+every gradient, that of the tied weight included.
+
+    check_gpt2.py COHORT PEER_MODEL
+
+Both are compared with PyTorch in double precision. The error of logits, of losses, and of the whole
+gradient is the norm of the difference over the norm; it may be at most twice that of PyTorch in
+single precision. That of a single tensor of the gradient, in which a few roundings count, may be at
+most four times that.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+
+from common import F, nn, read_safetensors, torch, workplace, write_safetensors
+
+LAYERS, HEADS, WIDTH, CONTEXT, VOCAB, BATCH = 4, 4, 64, 48, 65, 6
+TIMES, TENSOR_TIMES = 2, 4
+FLOOR = 2.0 ** -24  # half a unit in the last place of a float
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c_attn = nn.Linear(WIDTH, 3 * WIDTH)
+        self.c_proj = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        n, t, _ = x.shape
+        q, k, v = (part.reshape(n, t, HEADS, -1).transpose(1, 2)
+                   for part in self.c_attn(x).split(WIDTH, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).reshape(n, t, WIDTH))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c_fc = nn.Linear(WIDTH, 4 * WIDTH)
+        self.c_proj = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(WIDTH), Attention()
+        self.ln_2, self.mlp = nn.LayerNorm(WIDTH), Mlp()
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt2(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.h = nn.ModuleList([Block() for _ in range(LAYERS)])
+        self.ln_f = nn.LayerNorm(WIDTH)
+        for name, weight in self.named_parameters():
+            if name.endswith("c_proj.weight"):
+                nn.init.normal_(weight, std=0.02 / math.sqrt(2 * LAYERS))
+            elif weight.dim() == 2:
+                nn.init.normal_(weight, std=0.02)
+            elif "ln_" not in name:
+                nn.init.zeros_(weight)
+
+    def forward(self, token):
+        x = self.wte(token) + self.wpe.weight[:token.shape[1]]
+        for block in self.h:
+            x = block(x)
+        return self.ln_f(x) @ self.wte.weight.T
+
+
+def by_torch(model, token, label):
+    model.zero_grad()
+    output = model(token)
+    loss = F.cross_entropy(output.flatten(0, 1), label.flatten(), reduction="none")
+    loss.mean().backward()
+    out = {"output": output.flatten(0, 1), "loss": loss.reshape(label.shape).mean(1)}
+    out.update({f"grad.{name}": p.grad for name, p in model.named_parameters()})
+    return {name: value.detach().double() for name, value in out.items()}
+
+
+def errors(got, truth):
+    """Of each tensor, and of all gradients together."""
+    wrong = {name: (got[name].double() - truth[name]).norm().item() for name in truth}
+    size = {name: truth[name].norm().item() for name in truth}
+    out = {name: max(wrong[name] / size[name], FLOOR) for name in truth}
+    grad = [name for name in truth if name.startswith("grad.")]
+    out["gradient"] = (math.hypot(*[wrong[name] for name in grad])
+                       / math.hypot(*[size[name] for name in grad]))
+    return out
+
+
+def main():
+    torch.manual_seed(7)
+    model = Gpt2()
+    token = torch.randint(0, VOCAB, (BATCH, CONTEXT + 1))
+    batch = {"input": token[:, :-1].int(), "label": token[:, 1:].int()}
+    config = {"name": "gpt2", "layers": LAYERS, "heads": HEADS, "width": WIDTH, "vocab": VOCAB}
+    with workplace() as folder:
+        paths = [os.path.join(folder, f"{each}.safetensors") for each in ("weights", "batch", "out")]
+        write_safetensors(paths[0], model.state_dict())
+        write_safetensors(paths[1], batch)
+        subprocess.run([sys.argv[2], "auto", json.dumps(config), "cross_entropy"] + paths,
+                       check=True, timeout=100)
+        ours = read_safetensors(paths[2])
+    single = by_torch(model, token[:, :-1], token[:, 1:])
+    truth = by_torch(model.double(), token[:, :-1], token[:, 1:])
+    assert set(truth) <= set(ours), set(truth) - set(ours)
+    ours, single = errors(ours, truth), errors(single, truth)
+    status = 0
+    for name in ours:
+        times = TENSOR_TIMES if name.startswith("grad.") else TIMES
+        if times == TIMES or ours[name] > times * single[name]:
+            print(f"{name}: error {ours[name]:.2e}, PyTorch's {single[name]:.2e}")
+        if ours[name] > times * single[name]:
+            status = 1
+    return status
+
+
+sys.exit(main())
