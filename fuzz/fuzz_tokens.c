@@ -24,7 +24,8 @@ static void check_windows(co_token_sequence *sequence, co_split split)
     for (uint64_t i = 0; i < info.count; i++)
         for (int k = 0; k < 2; k++) {
             (void)co_token_windows_read(&windows, token, k, i);
-            (void)co_token_windows_draw(&windows, token, k, i, 1, i);
+            if (split == CO_SPLIT_TRAIN)
+                (void)co_token_windows_draw(&windows, token, k, i, 1, i);
         }
 }
 

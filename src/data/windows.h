@@ -41,8 +41,8 @@ typedef struct co_token_windows {
    loader. CO_E_DATA names the file. */
 co_status co_token_windows_describe(co_token_windows *windows, co_dataset_info *info);
 
-/* Field k of window i, with the offsets of an epoch; co_dataset_ops.draw. A token of the
-   vocabulary's size or more is CO_E_DATA, with file and place. */
+/* Field k of window i of the training split, with the offsets of an epoch; co_dataset_ops.draw. A
+   token of the vocabulary's size or more is CO_E_DATA, with file and place. */
 co_status co_token_windows_draw(const co_token_windows *windows, void *out, int k, uint64_t i,
                                 uint64_t seed, uint64_t epoch);
 /* The same with offset 0; co_dataset_ops.field. */
