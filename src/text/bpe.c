@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fs.h"
+#include "core/hash.h"
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "text/bpe_internal.h"
@@ -76,20 +77,10 @@ const uint8_t *co_bpe_piece(const co_bpe *bpe, size_t *n, uint32_t token)
     return bpe->pieces + bpe->first[token];
 }
 
-/* Two tokens' bytes; their hash is the key of co_bpe.of_piece. */
-static uint64_t bpe_hash(const uint8_t *bytes, size_t n, uint64_t hash)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001B3);
-    return hash;
-}
-
-#define BPE_HASH UINT64_C(0xCBF29CE484222325) /* FNV-1a's */
-
 /* The token of these bytes; CO_PAIRS_NONE: there is none. */
 static uint32_t bpe_find(const co_bpe *bpe, const uint8_t *bytes, size_t size)
 {
-    const uint64_t hash = bpe_hash(bytes, size, BPE_HASH);
+    const uint64_t hash = co_hash(CO_HASH, bytes, size);
     const uint32_t token = co_pairs_find(&bpe->of_piece, (uint32_t)(hash >> 32), (uint32_t)hash);
     const uint8_t *piece;
     size_t n;
@@ -104,7 +95,7 @@ static uint32_t bpe_find(const co_bpe *bpe, const uint8_t *bytes, size_t size)
 static co_status bpe_name_piece(uint32_t *out, co_bpe *bpe, size_t size)
 {
     const uint8_t *piece = bpe->pieces + bpe->first[bpe->n];
-    const uint64_t hash = bpe_hash(piece, size, BPE_HASH);
+    const uint64_t hash = co_hash(CO_HASH, piece, size);
 
     *out = bpe_find(bpe, piece, size);
     if (*out != CO_PAIRS_NONE)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/fs.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "device/cuda/compile.h"
@@ -66,7 +67,7 @@ static bool cache_read(char **out, size_t *size, const char *path, uint64_t depe
         *size = bytes - sizeof(head);
         memcpy(code, file + sizeof(head), *size);
         if (head.depends != depends || head.size != *size ||
-            head.code != cuda_hash(CUDA_HASH, code, *size)) {
+            head.code != co_hash(CO_HASH, code, *size)) {
             co_free(code);
             code = NULL;
         }
@@ -79,7 +80,7 @@ static bool cache_read(char **out, size_t *size, const char *path, uint64_t depe
 /* A file that cannot be written costs time in the next run, and nothing else. */
 static void cache_write(const char *path, const char *code, size_t size, uint64_t depends)
 {
-    const cache_head head = {depends, cuda_hash(CUDA_HASH, code, size), size};
+    const cache_head head = {depends, co_hash(CO_HASH, code, size), size};
     co_atomic_file *file = NULL;
     FILE *stream;
 
@@ -130,9 +131,9 @@ co_status cuda_compile_once(char **out, size_t *size, const cuda_compiler *rtc, 
     if (!cache_folder(folder, sizeof(folder)) ||
         rtc->nvrtcVersion(&version[0], &version[1]) != NVRTC_SUCCESS)
         return cuda_compile(out, size, rtc, name, arch);
-    depends = cuda_hash(depends, name, strlen(name));
-    depends = cuda_hash(depends, version, sizeof(version));
-    depends = cuda_hash(depends, &arch, sizeof(arch));
+    depends = co_hash(depends, name, strlen(name));
+    depends = co_hash(depends, version, sizeof(version));
+    depends = co_hash(depends, &arch, sizeof(arch));
     snprintf(path, sizeof(path), "%s/%016llx" CACHE_ENDING, folder, (unsigned long long)depends);
     if (cache_read(out, size, path, depends))
         return CO_OK;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/mem.h"
 
 #define COMPILE_FILES 64
@@ -13,25 +14,16 @@
 static const char *const compile_options[] = {"--fmad=false",
                                               "--device-as-default-execution-space"};
 
-uint64_t cuda_hash(uint64_t hash, const void *at, size_t bytes)
-{
-    const unsigned char *byte = at;
-
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ byte[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
 uint64_t cuda_sources_hash(void)
 {
-    uint64_t hash = CUDA_HASH;
+    uint64_t hash = CO_HASH;
 
     for (const cuda_source *s = cuda_sources; s->name; s++) {
-        hash = cuda_hash(hash, s->name, strlen(s->name) + 1);
-        hash = cuda_hash(hash, s->text, strlen(s->text) + 1);
+        hash = co_hash(hash, s->name, strlen(s->name) + 1);
+        hash = co_hash(hash, s->text, strlen(s->text) + 1);
     }
     for (size_t i = 0; i < sizeof(compile_options) / sizeof(compile_options[0]); i++)
-        hash = cuda_hash(hash, compile_options[i], strlen(compile_options[i]) + 1);
+        hash = co_hash(hash, compile_options[i], strlen(compile_options[i]) + 1);
     return hash;
 }
 

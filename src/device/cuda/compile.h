@@ -24,8 +24,5 @@ co_status cuda_compile_once(char **out, size_t *size, const cuda_compiler *rtc, 
                             int arch);
 /* Of all sources and of how they are compiled. */
 uint64_t cuda_sources_hash(void);
-/* Of `bytes` bytes, continued from `hash`; CUDA_HASH begins. */
-uint64_t cuda_hash(uint64_t hash, const void *at, size_t bytes);
-#define CUDA_HASH UINT64_C(14695981039346656037)
 
 #endif
