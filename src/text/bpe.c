@@ -176,23 +176,25 @@ static co_status bpe_setup(co_bpe *bpe)
         return CO_E_NOMEM;
     CO_TRY(bpe_reserve_piece(bpe, BPE_FIRST));
     bpe_alphabet(character, byte);
-    for (uint32_t t = 0; t < CO_BPE_BYTES; t++) {
+    for (uint32_t t = 0; t < CO_BPE_BYTES; t++)
         CO_TRY(bpe_write_piece(&bpe->of_byte[byte[t]], bpe, &byte[t], 1, &byte[t], 0));
-    }
     return CO_OK;
+}
+
+co_status co_bpe_give(co_bpe **out, co_bpe *bpe, co_status st)
+{
+    if (st == CO_OK)
+        *out = bpe;
+    else
+        co_bpe_destroy(bpe);
+    return st;
 }
 
 co_status co_bpe_create(co_bpe **out)
 {
     co_bpe *bpe = co_calloc(1, sizeof(*bpe));
-    co_status st = bpe ? bpe_setup(bpe) : CO_E_NOMEM;
 
-    if (st != CO_OK) {
-        co_bpe_destroy(bpe);
-        return st;
-    }
-    *out = bpe;
-    return CO_OK;
+    return co_bpe_give(out, bpe, bpe ? bpe_setup(bpe) : CO_E_NOMEM);
 }
 
 /* ---- merges.txt ---- */
@@ -280,16 +282,9 @@ static co_status bpe_read_lines(co_bpe *bpe, const uint8_t *text, size_t size, c
 co_status co_bpe_parse(co_bpe **out, const uint8_t *text, size_t size, const char *name)
 {
     co_bpe *bpe;
-    co_status st;
 
     CO_TRY(co_bpe_create(&bpe));
-    st = bpe_read_lines(bpe, text, size, name);
-    if (st != CO_OK) {
-        co_bpe_destroy(bpe);
-        return st;
-    }
-    *out = bpe;
-    return CO_OK;
+    return co_bpe_give(out, bpe, bpe_read_lines(bpe, text, size, name));
 }
 
 co_status co_bpe_load(co_bpe **out, const char *path)
@@ -304,31 +299,32 @@ co_status co_bpe_load(co_bpe **out, const char *path)
     return st;
 }
 
-static void bpe_write_token(FILE *out, const co_bpe *bpe, uint32_t token)
+/* `character` is that of each token of one byte. */
+static void bpe_write_token(FILE *out, const co_bpe *bpe, const uint32_t *character, uint32_t token)
 {
-    uint32_t character[CO_BPE_BYTES];
-    uint8_t byte[CO_BPE_BYTES], text[CO_UTF8_MAX];
-    const uint8_t *piece;
+    uint8_t text[CO_UTF8_MAX];
     size_t n;
+    const uint8_t *piece = co_bpe_piece(bpe, &n, token);
 
-    bpe_alphabet(character, byte);
-    piece = co_bpe_piece(bpe, &n, token);
     for (size_t i = 0; i < n; i++)
         fwrite(text, 1, co_utf8_encode(text, character[bpe->of_byte[piece[i]]]), out);
 }
 
 co_status co_bpe_save(const co_bpe *bpe, const char *path)
 {
+    uint32_t character[CO_BPE_BYTES];
+    uint8_t byte[CO_BPE_BYTES];
     co_atomic_file *file;
     FILE *out;
 
+    bpe_alphabet(character, byte);
     CO_TRY(co_atomic_open(&file, path));
     out = co_atomic_stream(file);
     fputs("#version: 0.2\n", out);
     for (size_t m = 0; m < bpe->n_merge; m++) {
-        bpe_write_token(out, bpe, bpe->merge[m].left);
+        bpe_write_token(out, bpe, character, bpe->merge[m].left);
         fputc(' ', out);
-        bpe_write_token(out, bpe, bpe->merge[m].right);
+        bpe_write_token(out, bpe, character, bpe->merge[m].right);
         fputc('\n', out);
     }
     return co_atomic_commit(file);

@@ -1,4 +1,4 @@
-/* bpe_internal.h - shared by bpe.c and bpe_encode.c. */
+/* bpe_internal.h - shared by bpe.c, bpe_encode.c and bpe_train.c. */
 #ifndef CO_TEXT_BPE_INTERNAL_H
 #define CO_TEXT_BPE_INTERNAL_H
 
@@ -44,5 +44,8 @@ struct co_bpe {
     uint32_t *token;     /* owned, as `symbol`: (word_room) */
     size_t word_room, heap_n;
 };
+
+/* The end of making one: *out is `bpe` if `st` is CO_OK, else it is destroyed. Returns `st`. */
+co_status co_bpe_give(co_bpe **out, co_bpe *bpe, co_status st);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "text/bpe_internal.h"
 
 #define TRAIN_WORD  64                  /* bytes counted as one word */
 #define TRAIN_WORDS ((uint32_t)1 << 21) /* different words */
@@ -350,14 +351,7 @@ static co_status train_all(co_bpe *bpe, co_bpe_trainer *t, uint32_t tokens)
 co_status co_bpe_train(co_bpe **out, co_bpe_trainer *trainer, uint32_t tokens)
 {
     co_bpe *bpe;
-    co_status st;
 
     CO_TRY(co_bpe_create(&bpe));
-    st = train_all(bpe, trainer, tokens);
-    if (st != CO_OK) {
-        co_bpe_destroy(bpe);
-        return st;
-    }
-    *out = bpe;
-    return CO_OK;
+    return co_bpe_give(out, bpe, train_all(bpe, trainer, tokens));
 }
