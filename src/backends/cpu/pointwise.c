@@ -99,33 +99,39 @@ static bool unary_supports(const co_call *call, const char **why)
     return cpu_takes(call, why) && pointwise_reads(call, why);
 }
 
-/* --- relu --- */
+/* --- relu and tanh --- */
 
-static co_status relu_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return unary_forward(call, pointwise_find_loops(call->out[0])->relu);
-}
+/* Their gradients are functions of the output. */
+#define POINTWISE_KERNEL(f)                                                                        \
+    static co_status f##_forward(co_call *call, const co_run *run)                                 \
+    {                                                                                              \
+        (void)run;                                                                                 \
+        return unary_forward(call, pointwise_find_loops(call->out[0])->f);                         \
+    }                                                                                              \
+                                                                                                   \
+    static co_status f##_backward(co_call *call, const co_run *run)                                \
+    {                                                                                              \
+        (void)run;                                                                                 \
+        return unary_backward(call, call->out[0],                                                  \
+                              pointwise_find_loops(call->out[0])->f##_gradient);                   \
+    }                                                                                              \
+                                                                                                   \
+    const co_kernel co_cpu_##f = {                                                                 \
+        .op = #f,                                                                                  \
+        .name = "any-layout",                                                                      \
+        .reads = CPU_READS,                                                                        \
+        .self_size = sizeof(unary),                                                                \
+        .half = CPU_HALF,                                                                          \
+        .supports = unary_supports,                                                                \
+        .plan = unary_plan,                                                                        \
+        .plan_backward = unary_plan_backward,                                                      \
+        .forward = f##_forward,                                                                    \
+        .backward = f##_backward,                                                                  \
+        .in_place = true,                                                                          \
+    }
 
-static co_status relu_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return unary_backward(call, call->out[0], pointwise_find_loops(call->out[0])->relu_gradient);
-}
-
-const co_kernel co_cpu_relu = {
-    .op = "relu",
-    .name = "any-layout",
-    .reads = CPU_READS,
-    .self_size = sizeof(unary),
-    .half = CPU_HALF,
-    .supports = unary_supports,
-    .plan = unary_plan,
-    .plan_backward = unary_plan_backward,
-    .forward = relu_forward,
-    .backward = relu_backward,
-    .in_place = true,
-};
+POINTWISE_KERNEL(relu);
+POINTWISE_KERNEL(tanh);
 
 /* --- gelu --- */
 
@@ -161,34 +167,6 @@ const co_kernel co_cpu_gelu = {
     .plan_backward = unary_plan_backward,
     .forward = gelu_forward,
     .backward = gelu_backward,
-};
-
-/* --- tanh --- */
-
-static co_status tanh_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return unary_forward(call, pointwise_find_loops(call->out[0])->tanh);
-}
-
-static co_status tanh_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return unary_backward(call, call->out[0], pointwise_find_loops(call->out[0])->tanh_gradient);
-}
-
-const co_kernel co_cpu_tanh = {
-    .op = "tanh",
-    .name = "any-layout",
-    .reads = CPU_READS,
-    .self_size = sizeof(unary),
-    .half = CPU_HALF,
-    .supports = unary_supports,
-    .plan = unary_plan,
-    .plan_backward = unary_plan_backward,
-    .forward = tanh_forward,
-    .backward = tanh_backward,
-    .in_place = true,
 };
 
 /* --- scale --- */
