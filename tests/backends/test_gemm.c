@@ -83,7 +83,7 @@ static void check_add_up(const gemm_loops *loops, int64_t rows, int64_t columns,
     gemm_rows before = make_rows(6, rows, columns);
     float *panel = make_numbers(7, l * loops->width), *number = make_numbers(8, l * rows);
 
-    loops->pack(panel, &from, columns);
+    loops->pack(panel, loops->width, &from, columns);
     loops->add_up(&to, columns, number, panel, l, add);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
@@ -112,9 +112,34 @@ static void gemm_add_up_any_size_equals_sum_of_rows(void **state)
                     check_add_up(*l, rows, columns, depth, (rows + columns) % 2 == 0);
 }
 
+static void check_turn(const gemm_loops *loops, int64_t rows, int64_t width, int64_t k)
+{
+    const gemm_rows from = make_rows(9, rows, k);
+    float *to = make_numbers(10, k * width + loops->width);
+
+    loops->turn(to, width, &from, k);
+    for (int64_t l = 0; l < k; l++)
+        for (int64_t i = 0; i < width; i++)
+            assert_true(to[l * width + i] == (i < rows ? at(&from, i, l) : 0));
+    co_free(from.at);
+    co_free(to);
+}
+
+static void gemm_turn_any_size_equals_transpose(void **state)
+{
+    (void)state;
+    for (const gemm_loops *const *l = find_all(); *l; l++)
+        for (int64_t width = 1; width <= (*l)->width; width++)
+            for (int64_t k = 1; k <= MOST_K; k += 2) {
+                check_turn(*l, width, width, k);
+                check_turn(*l, (width + 1) / 2, width, k);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gemm_turn_any_size_equals_transpose),
         cmocka_unit_test(gemm_multiply_any_size_equals_product),
         cmocka_unit_test(gemm_add_up_any_size_equals_sum_of_rows),
     };

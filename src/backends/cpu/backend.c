@@ -29,11 +29,30 @@ static void backend_describe_call(char *out, size_t size, const co_call *call, b
 
 /* In order of preference; per op, kernels for few channels come first. */
 static const co_kernel *const backend_kernels[] = {
-    &co_cpu_lanes_conv2d,     &co_cpu_amx_conv,      &co_cpu_winograd,        &co_cpu_small_conv,
-    &co_cpu_linear_amx,       &co_cpu_linear,        &co_cpu_lanes_maxpool,   &co_cpu_lanes_relu,
-    &co_cpu_lanes_add,        &co_cpu_lanes_flatten, &co_cpu_lanes_batchnorm, &co_cpu_batchnorm,
-    &co_cpu_lanes_dropout,    &co_cpu_dropout,       &co_cpu_lanes_dropout2d, &co_cpu_dropout2d,
-    &co_cpu_adaptive_avgpool, &co_cpu_relu,          &co_cpu_flatten,         NULL,
+    /* conv2d */
+    &co_cpu_lanes_conv2d,
+    &co_cpu_amx_conv,
+    &co_cpu_winograd,
+    &co_cpu_small_conv,
+    /* linear */
+    &co_cpu_linear_amx,
+    &co_cpu_linear_sequences,
+    &co_cpu_linear,
+    /* others */
+    &co_cpu_lanes_maxpool,
+    &co_cpu_lanes_relu,
+    &co_cpu_lanes_add,
+    &co_cpu_lanes_flatten,
+    &co_cpu_lanes_batchnorm,
+    &co_cpu_batchnorm,
+    &co_cpu_lanes_dropout,
+    &co_cpu_dropout,
+    &co_cpu_lanes_dropout2d,
+    &co_cpu_dropout2d,
+    &co_cpu_adaptive_avgpool,
+    &co_cpu_relu,
+    &co_cpu_flatten,
+    NULL,
 };
 
 const co_backend co_backend_cpu = {

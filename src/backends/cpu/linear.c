@@ -227,7 +227,7 @@ static void gemm_prepare(const gemm_pass *p, int t, int64_t k, int64_t panels)
     for (int64_t j = mine.begin; j < mine.end; j++) {
         const gemm_rows from = gemm_cut(&x, 0, p->size.n, k + j * width);
 
-        p->self->loops->pack(p->panel + j * width * p->size.n, &from,
+        p->self->loops->pack(p->panel + j * width * p->size.n, width, &from,
                              gemm_least(width, p->size.in - k - j * width));
     }
 }
@@ -263,7 +263,7 @@ static void gemm_add_input(const gemm_pass *p, float *panel, const co_range *par
     const gemm_rows from = gemm_cut(&w, first, end, k);
     const int64_t columns = gemm_least(p->self->loops->width, p->size.in - k);
 
-    p->self->loops->pack(panel, &from, columns);
+    p->self->loops->pack(panel, p->self->loops->width, &from, columns);
     for (int64_t part = parts->begin; part < parts->end; part++) {
         const int64_t begin = gemm_begin(&p->samples, part);
         const gemm_rows to = gemm_cut(&dx, begin, gemm_begin(&p->samples, part + 1), k);

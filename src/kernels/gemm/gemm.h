@@ -29,8 +29,11 @@ typedef struct gemm_loops {
        and w. bias may be NULL. */
     void (*multiply)(const gemm_rows *y, const gemm_rows *x, const gemm_rows *w, const float *bias,
                      int64_t k, bool add);
-    /* Copy `columns` columns, beginning at `from`, to a panel. */
-    void (*pack)(float *panel, const gemm_rows *from, int64_t columns);
+    /* Copy `columns` columns, beginning at `from`, to (rows, width), at most that of a panel, with
+       zeros beside them. What follows the last row is overwritten as far as a panel is wider. */
+    void (*pack)(float *to, int64_t width, const gemm_rows *from, int64_t columns);
+    /* The same of `columns` rows, of length k, to (k, width). */
+    void (*turn)(float *to, int64_t width, const gemm_rows *from, int64_t k);
     /* to[i][j] = sum over l of number[l][i] panel[l][j], or +=; number (l, rows of `to`) */
     void (*add_up)(const gemm_rows *to, int64_t columns, const float *number, const float *panel,
                    int64_t l, bool add);

@@ -126,18 +126,46 @@ static void gemm_multiply(const gemm_rows *y, const gemm_rows *x, const gemm_row
 /* --- sums of rows --- */
 
 /* Prefetches the rows of the panel to the right: each is on another page. */
-static void gemm_pack(float *panel, const gemm_rows *from, int64_t columns)
+static void gemm_pack(float *to, int64_t width, const gemm_rows *from, int64_t columns)
 {
     const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
 
-    for (int64_t l = 0; l < from->n; l++, panel += 2 * LANES) {
+    for (int64_t l = 0; l < from->n; l++, to += width) {
         const float *row = from->at + l * from->step;
 
         __builtin_prefetch(row + 2 * LANES, 0, 2);
         __builtin_prefetch(row + 3 * LANES, 0, 2);
-        simd_store(panel, simd_load_some(row, first));
-        simd_store(panel + LANES, simd_load_some(row + first, second));
+        simd_store_any(to, simd_load_some(row, first));
+        simd_store_any(to + LANES, simd_load_some(row + first, second));
     }
+}
+
+/* LANES rows from row i, from column l, as columns; those beyond the end are zeros. */
+SIMD_INLINE void gemm_turn_square(float *to, int64_t width, const gemm_rows *from, int64_t i,
+                                  int64_t l, int64_t k)
+{
+    const int64_t some = k - l < LANES ? k - l : LANES;
+    vec v[LANES];
+
+    SIMD_UNROLL(16) for (int r = 0; r < LANES; r++)
+    {
+        const float *row = from->at + (i + r) * from->step + l;
+
+        v[r] = i + r >= from->n ? (vec){0}
+               : some == LANES  ? simd_load_any(row)
+                                : simd_load_some(row, some);
+    }
+    simd_transpose(v);
+    for (int r = 0; r < some; r++)
+        simd_store_any(to + (l + r) * width + i, v[r]);
+}
+
+/* From right to left, as a square overwrites what follows a row of `to`. */
+static void gemm_turn(float *to, int64_t width, const gemm_rows *from, int64_t k)
+{
+    for (int64_t l = 0; l < k; l += LANES)
+        for (int64_t i = (width - 1) / LANES * LANES; i >= 0; i -= LANES)
+            gemm_turn_square(to, width, from, i, l, k);
 }
 
 SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float *number,
@@ -148,6 +176,10 @@ SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float
     vec sum[GEMM_ROWS][2];
 
     SIMD_UNROLL(16) for (int p = 0; p < rows; p++) sum[p][0] = sum[p][1] = (vec){0};
+    for (int p = 0; add && p < rows; p++) {
+        __builtin_prefetch(to->at + p * to->step, 1);
+        __builtin_prefetch(to->at + p * to->step + LANES, 1);
+    }
     for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES) {
         const vec a = simd_load(panel), b = simd_load(panel + LANES);
 
@@ -221,5 +253,6 @@ const gemm_loops GEMM_TABLE = {
     .rows = GEMM_ROWS,
     .multiply = gemm_multiply,
     .pack = gemm_pack,
+    .turn = gemm_turn,
     .add_up = gemm_add_up,
 };
