@@ -55,4 +55,22 @@ SIMD_INLINE vec half16_join(half16 a, half16 b)
     return (vec)(half16_bits(a) | half16_bits(b) << 16);
 }
 
+/* Of `n` floats in rows of `row`, neighbouring rows rounded and joined: n / 2 words. `to` may be
+   `from`. */
+SIMD_INLINE void half16_join_rows(float *to, const float *from, int64_t n, int64_t row)
+{
+    for (int64_t i = 0; i < n / 2; i += row)
+        for (int64_t h = i; h < i + row; h += LANES)
+            simd_store_any(to + h, half16_join(half16_round(simd_load_any(from + i + h)),
+                                               half16_round(simd_load_any(from + i + h + row))));
+}
+
+#ifdef __AVX512BF16__
+/* sum + both products of the pairs in x and in each word of w. */
+SIMD_INLINE vec half16_dot(vec sum, float x, vec w)
+{
+    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(x), (__m512bh)w);
+}
+#endif
+
 #endif

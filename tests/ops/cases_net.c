@@ -24,6 +24,7 @@ const ops_case cases_net[] = {
     SMALL("3 x 4, mixed", 4, 3, 4, "kernel: [3, 5], padding: [2, 2], stride: [2, 1]"),
     SMALL("5 x 3, dilated", 3, 5, 3, "kernel: 3, dilation: 2, padding: 2"),
     SMALL("pixels that no tap sees", 2, 6, 5, "kernel: 2, stride: 4, padding: 1"),
+    SMALL("an even number", 10, 3, 4, "kernel: 3, padding: 1, bias: false"),
     SMALL("more padding than image", 2, 2, 1, "kernel: 3, padding: 2"),
     {"net two convolutions",
      2,

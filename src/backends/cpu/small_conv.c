@@ -4,7 +4,8 @@
  * exactly the taps that meet the image, by matrix products over samples and channels.
  *
  * Weights are in the flat store's plain layout. Forward packs the taps used for itself, and again
- * for backward into the workspace.
+ * for backward into the workspace. In bf16 words are pairs: of channels, and for the gradient of
+ * the weight of samples, of which backward makes copies.
  */
 #include <string.h>
 
@@ -17,9 +18,8 @@
 #define SMALL_CONV_TOGETHER    2  /* blocks of results that the loops compute together */
 #define SMALL_CONV_MOST        49 /* number of taps */
 #define SMALL_CONV_MOST_PIXELS 64
-#define SMALL_CONV_LEAST_SAMPLES                                                                   \
-    8 /* in evaluation: with fewer, packing the weights takes too                                  \
-         long */
+/* In evaluation, and in bf16: with fewer, packing the weights takes too long. */
+#define SMALL_CONV_LEAST_SAMPLES 8
 
 #define SMALL_CONV_WINOGRAD 16 /* lanes for which there is Winograd's algorithm */
 
@@ -32,13 +32,14 @@ typedef struct small_conv_list {
 
 typedef struct small_conv {
     const small_conv_loops *loops;
-    small_conv_image in, out;
+    small_conv_image in, out, in_words, out_words;
     int64_t in_pixels, out_pixels;
     small_conv_weight weight;
     int64_t *tap;                            /* owned; arrays of `weight` */
     small_conv_list forward, data, gradient; /* by output pixel, by input pixel, by tap */
     int64_t panel, panel_back;               /* floats per block of packed weights */
     size_t packed_at, gradient_at;           /* in scratch: forward, backward */
+    size_t x_at, dy_at;                      /* in scratch, backward: with bf16, pairs of samples */
     cpu_operand grad_out;                    /* in the output's layout */
 } small_conv;
 
@@ -48,11 +49,22 @@ static const small_conv_loops *small_conv_find_loops(const co_tensor *tensor)
     static const small_conv_loops *const all[] = {KERNELS_LIST(small_conv_loops, NULL)};
     const small_conv_loops *const *loops = all + kernels_too_new();
 
-    if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS || tensor->dtype != CO_F32)
+    if (tensor->layout.format != CO_FORMAT_CHANNEL_BLOCKS)
+        return NULL;
+#ifdef CO_KERNELS_X86
+    if (tensor->dtype == CO_BF16)
+        return tensor->layout.block == small_conv_loops_bf16.lanes ? &small_conv_loops_bf16 : NULL;
+#endif
+    if (tensor->dtype != CO_F32)
         return NULL;
     while (*loops && (*loops)->lanes != tensor->layout.block)
         loops++;
     return *loops;
+}
+
+static bool small_conv_is_half(const small_conv_loops *loops)
+{
+    return loops->cell < sizeof(float);
 }
 
 /* Input position for output pixel `out` and tap `tap` in one dimension; -1: padding. */
@@ -87,7 +99,7 @@ static bool small_conv_suits(const co_call *call)
     if (a->groups != 1 || a->k[0] * a->k[1] > SMALL_CONV_MOST ||
         in[2] * in[3] > SMALL_CONV_MOST_PIXELS || out[2] * out[3] > SMALL_CONV_MOST_PIXELS)
         return false;
-    if (!call->training && in[0] < SMALL_CONV_LEAST_SAMPLES)
+    if ((!call->training || call->in[0]->dtype == CO_BF16) && in[0] < SMALL_CONV_LEAST_SAMPLES)
         return false;
     return out[2] * out[3] == 1 ||
            8 * small_conv_count_met(call, 0) * small_conv_count_met(call, 1) <= 7 * all;
@@ -99,6 +111,8 @@ static bool small_conv_supports(const co_call *call, const char **why)
     const small_conv_loops *loops = small_conv_find_loops(call->in[0]);
     const char *not_winograd;
 
+    if (!cpu_takes(call, why))
+        return false;
     *why = "its input is not in blocks of as many channels as vectors have lanes";
     if (!loops)
         return false;
@@ -109,7 +123,8 @@ static bool small_conv_supports(const co_call *call, const char **why)
     if (call->in[0]->shape.dim[1] % loops->lanes || call->out[0]->shape.dim[1] % loops->lanes)
         return false;
     *why = "Winograd's algorithm suits it";
-    return loops->lanes < SMALL_CONV_WINOGRAD || !conv2d_suits_winograd(call, &not_winograd);
+    return loops->lanes < SMALL_CONV_WINOGRAD || small_conv_is_half(loops) ||
+           !conv2d_suits_winograd(call, &not_winograd);
 }
 
 /* An input pixel, an output pixel and the tap that connects them. */
@@ -166,14 +181,15 @@ typedef enum small_conv_kind {
 static small_conv_pair small_conv_make_pair(const small_conv *self, const small_conv_hit *hit,
                                             small_conv_kind kind)
 {
-    const int64_t lanes = self->loops->lanes;
-    const int64_t in = hit->in * lanes, out = hit->out * lanes;
+    const int64_t lanes = self->loops->lanes, words = self->loops->words;
 
     if (kind == SMALL_CONV_FORWARD)
-        return (small_conv_pair){(int32_t)in, (int32_t)(hit->tap * self->weight.in * lanes)};
+        return (small_conv_pair){(int32_t)(hit->in * words),
+                                 (int32_t)(hit->tap * self->weight.in * words)};
     if (kind == SMALL_CONV_DATA)
-        return (small_conv_pair){(int32_t)out, (int32_t)(hit->tap * self->weight.out * lanes)};
-    return (small_conv_pair){(int32_t)in, (int32_t)out};
+        return (small_conv_pair){(int32_t)(hit->out * words),
+                                 (int32_t)(hit->tap * self->weight.out * words)};
+    return (small_conv_pair){(int32_t)(hit->in * lanes), (int32_t)(hit->out * lanes)};
 }
 
 static int64_t small_conv_key(const small_conv_hit *hit, small_conv_kind kind)
@@ -223,9 +239,11 @@ static co_status small_conv_make_lists(small_conv *self, const co_call *call)
     return st;
 }
 
-static small_conv_image small_conv_describe_image(const co_shape *shape, int64_t lanes)
+/* `each`: numbers or words of a pixel of a block. */
+static small_conv_image small_conv_describe_image(const co_shape *shape, int64_t lanes,
+                                                  int64_t each)
 {
-    const int64_t block = shape->dim[2] * shape->dim[3] * lanes, blocks = shape->dim[1] / lanes;
+    const int64_t block = shape->dim[2] * shape->dim[3] * each, blocks = shape->dim[1] / lanes;
 
     return (small_conv_image){.blocks = blocks, .block = block, .sample = blocks * block};
 }
@@ -244,8 +262,10 @@ static co_status small_conv_plan(co_call *call)
     size_t used = 0;
 
     self->loops = loops;
-    self->in = small_conv_describe_image(in, loops->lanes);
-    self->out = small_conv_describe_image(out, loops->lanes);
+    self->in = small_conv_describe_image(in, loops->lanes, loops->lanes);
+    self->out = small_conv_describe_image(out, loops->lanes, loops->lanes);
+    self->in_words = small_conv_describe_image(in, loops->lanes, loops->words);
+    self->out_words = small_conv_describe_image(out, loops->lanes, loops->words);
     self->in_pixels = in->dim[2] * in->dim[3];
     self->out_pixels = out->dim[2] * out->dim[3];
     self->weight =
@@ -260,25 +280,37 @@ static co_status small_conv_plan(co_call *call)
     return CO_OK;
 }
 
+/* Samples of the gradient of the weight, or pairs of them. */
+static int64_t small_conv_count_samples(const small_conv *self, const co_call *call)
+{
+    const int64_t n = call->in[0]->shape.dim[0];
+
+    return small_conv_is_half(self->loops) ? (n + 1) / 2 : n;
+}
+
 static co_status small_conv_plan_backward(co_call *call)
 {
     small_conv *self = call->self;
+    const int64_t pairs = small_conv_count_samples(self, call);
     size_t used = 0;
 
     self->grad_out =
         cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(self->loops->lanes));
     self->gradient_at = small_conv_take(call, &used, self->out.blocks * self->panel);
+    if (small_conv_is_half(self->loops)) {
+        self->x_at = small_conv_take(call, &used, pairs * self->in.sample);
+        self->dy_at = small_conv_take(call, &used, pairs * self->out.sample);
+    }
     if (call->grad_in[0])
         cpu_set_layout(call->grad_in[0], cpu_blocks(self->loops->lanes));
     return CO_OK;
 }
 
-static small_conv_sum small_conv_find_sum(const small_conv_list *list, int64_t k,
-                                          const co_call *call)
+static small_conv_sum small_conv_find_sum(const small_conv_list *list, int64_t k, int64_t samples)
 {
     const int32_t begin = k > 0 ? list->end[k - 1] : 0;
 
-    return (small_conv_sum){list->pair + begin, list->end[k] - begin, call->in[0]->shape.dim[0]};
+    return (small_conv_sum){list->pair + begin, list->end[k] - begin, samples};
 }
 
 /* Number of blocks from `block` on to compute together. */
@@ -289,8 +321,8 @@ static int64_t small_conv_blocks_at(const small_conv_image *image, int64_t block
 }
 
 /* Compute all pixels of `list` in `to` from all of `from`. */
-static void small_conv_multiply_all(const small_conv *self, const co_call *call, float *to,
-                                    const small_conv_image *tos, const float *from,
+static void small_conv_multiply_all(const small_conv *self, const co_call *call, char *to,
+                                    const small_conv_image *tos, const void *from,
                                     const small_conv_image *froms, const float *packed,
                                     int64_t panel, const float *bias, const small_conv_list *list,
                                     int threads)
@@ -301,12 +333,21 @@ static void small_conv_multiply_all(const small_conv *self, const co_call *call,
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < tasks; i++) {
         const int64_t block = i / list->n * SMALL_CONV_TOGETHER, pixel = i % list->n;
-        const small_conv_sum sum = small_conv_find_sum(list, pixel, call);
+        const small_conv_sum sum = small_conv_find_sum(list, pixel, call->in[0]->shape.dim[0]);
+        const size_t at = (size_t)(block * tos->block + pixel * lanes) * self->loops->cell;
 
-        self->loops->multiply(to + block * tos->block + pixel * lanes, tos, from, froms,
-                              packed + block * panel, panel, bias ? bias + block * lanes : NULL,
-                              small_conv_blocks_at(tos, block), &sum);
+        self->loops->multiply(to + at, tos, from, froms, packed + block * panel, panel,
+                              bias ? bias + block * lanes : NULL, small_conv_blocks_at(tos, block),
+                              &sum);
     }
+}
+
+static void small_conv_halve_all(const small_conv *self, float *packed, int64_t blocks,
+                                 int64_t panel, int threads)
+{
+    CO_PARALLEL_FOR(threads)
+    for (int64_t k = 0; k < blocks; k++)
+        self->loops->halve(packed + k * panel, panel);
 }
 
 static co_status small_conv_forward(co_call *call, const co_run *run)
@@ -324,49 +365,81 @@ static co_status small_conv_forward(co_call *call, const co_run *run)
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < (call->training ? self->in.blocks : 0); k++)
         self->loops->turn(back + k * self->panel_back, packed, &self->weight, k);
+    if (small_conv_is_half(self->loops)) {
+        small_conv_halve_all(self, packed, self->out.blocks, self->panel, threads);
+        small_conv_halve_all(self, back, call->training ? self->in.blocks : 0, self->panel_back,
+                             threads);
+    }
     small_conv_multiply_all(self, call, call->out[0]->data, &self->out, call->in[0]->data,
-                            &self->in, packed, self->panel, a->bias ? call->param[1].data : NULL,
-                            &self->forward, threads);
+                            &self->in_words, packed, self->panel,
+                            a->bias ? call->param[1].data : NULL, &self->forward, threads);
     return CO_OK;
 }
 
-/* Gradients of the parameters for the blocks of dy from `block` on. */
+/* What the gradient of the weight reads: the tensor, or pairs of samples at `at` in scratch. */
+static const float *small_conv_join_samples(const small_conv *self, const co_call *call, size_t at,
+                                            const void *from, const small_conv_image *image,
+                                            int threads)
+{
+    const int64_t n = call->in[0]->shape.dim[0], pairs = small_conv_count_samples(self, call);
+    const size_t sample = (size_t)image->sample * self->loops->cell;
+    float *to = (float *)(void *)((char *)call->scratch + at);
+
+    if (!small_conv_is_half(self->loops))
+        return from;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < pairs; i++) {
+        const char *first = (const char *)from + (size_t)(2 * i) * sample;
+
+        self->loops->join(to + i * image->sample, first, 2 * i + 1 < n ? first + sample : NULL,
+                          image->sample);
+    }
+    return to;
+}
+
+/* Gradients of the parameters for the blocks of dy from `block` on; `x` and `pairs` as
+   small_conv_join_samples makes them. */
 static void small_conv_add_gradient(const small_conv *self, const co_call *call, const co_run *run,
-                                    const float *dy, int64_t block)
+                                    const float *x, const float *pairs, const char *dy,
+                                    int64_t block)
 {
     const co_conv2d_attr *a = call->attr;
+    const int64_t samples = small_conv_count_samples(self, call);
     const int64_t lanes = self->loops->lanes, blocks = small_conv_blocks_at(&self->out, block);
     float *dw = (float *)((char *)call->scratch + self->gradient_at) + block * self->panel;
 
-    dy += block * self->out.block;
     for (int64_t t = 0; t < self->weight.taps; t++) {
-        const small_conv_sum sum = small_conv_find_sum(&self->gradient, t, call);
+        const small_conv_sum sum = small_conv_find_sum(&self->gradient, t, samples);
 
-        self->loops->gradient(dw + t * self->weight.in * lanes, self->panel, call->in[0]->data,
-                              &self->in, dy, &self->out, blocks, &sum);
+        self->loops->gradient(dw + t * self->weight.in * lanes, self->panel, x, &self->in,
+                              pairs + block * self->out.block, &self->out, blocks, &sum);
     }
     for (int64_t k = 0; k < blocks; k++) {
         self->loops->unpack(call->grad_param[0].data, dw + k * self->panel, &self->weight,
                             block + k, run->accumulate);
         if (a->bias)
             self->loops->add_up((float *)call->grad_param[1].data + (block + k) * lanes,
-                                dy + k * self->out.block, &self->out, self->out_pixels,
-                                call->in[0]->shape.dim[0], run->accumulate);
+                                dy + (size_t)((block + k) * self->out.block) * self->loops->cell,
+                                &self->out, self->out_pixels, call->in[0]->shape.dim[0],
+                                run->accumulate);
     }
 }
 
 static co_status small_conv_backward(co_call *call, const co_run *run)
 {
     const small_conv *self = call->self;
-    const float *dy = cpu_address(&self->grad_out, call);
+    const void *dy = cpu_address(&self->grad_out, call);
     const int threads = cpu_threads(call);
+    const float *x, *pairs;
 
     cpu_bring(&self->grad_out, call, threads);
+    x = small_conv_join_samples(self, call, self->x_at, call->in[0]->data, &self->in, threads);
+    pairs = small_conv_join_samples(self, call, self->dy_at, dy, &self->out, threads);
     CO_PARALLEL_FOR(threads)
     for (int64_t block = 0; block < self->out.blocks; block += SMALL_CONV_TOGETHER)
-        small_conv_add_gradient(self, call, run, dy, block);
+        small_conv_add_gradient(self, call, run, x, pairs, dy, block);
     if (call->grad_in[0])
-        small_conv_multiply_all(self, call, call->grad_in[0]->data, &self->in, dy, &self->out,
+        small_conv_multiply_all(self, call, call->grad_in[0]->data, &self->in, dy, &self->out_words,
                                 call->workspace, self->panel_back, NULL, &self->data, threads);
     return CO_OK;
 }
@@ -392,6 +465,7 @@ const co_kernel co_cpu_small_conv = {
     .name = "small-images",
     .reads = CO_READS(CO_FORMAT_CHANNEL_BLOCKS),
     .self_size = sizeof(small_conv),
+    .half = CPU_HALF,
     .supports = small_conv_supports,
     .plan = small_conv_plan,
     .plan_backward = small_conv_plan_backward,

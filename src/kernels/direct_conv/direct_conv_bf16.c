@@ -26,7 +26,7 @@ SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
 {
     if (!blocks)
         return sum + x * w;
-    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(x), (__m512bh)w);
+    return half16_dot(sum, x, w);
 }
 
 static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)

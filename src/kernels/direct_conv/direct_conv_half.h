@@ -6,14 +6,7 @@
 
 static void direct_conv_halve(float *to, const float *from, int64_t n)
 {
-    for (int64_t i = 0; i < n; i += DIRECT_CONV_BLOCK)
-        for (int64_t h = i; h < i + DIRECT_CONV_BLOCK; h += LANES) {
-            const float *row = from + i + h;
-
-            simd_store_any(to + h,
-                           half16_join(half16_round(simd_load_any(row)),
-                                       half16_round(simd_load_any(row + DIRECT_CONV_BLOCK))));
-        }
+    half16_join_rows(to, from, 2 * n, DIRECT_CONV_BLOCK);
 }
 
 /* Pixels c and c + 1 of row r of a copy: LANES channels from `channel` on. */

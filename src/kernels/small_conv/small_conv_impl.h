@@ -6,18 +6,42 @@
  *   SMALL_CONV_ROWS    samples of a product, times two vectors of results
  *   SMALL_CONV_DEPTH   channels of a gradient, times two vectors; a divisor of LANES
  *
- * Results are sums of products in an order that depends on nothing but the shapes. Independent of
- * calls, tensors and plans.
+ * For tensors of BF16 that file defines SMALL_CONV_HALF, too, and what differs: see
+ * small_conv_bf16.c. Results are sums of products in an order that depends on nothing but the
+ * shapes. Independent of calls, tensors and plans.
  */
 #include <string.h>
 
 #include "kernels/simd.h"
 #include "kernels/small_conv/small_conv.h"
 
+#ifndef SMALL_CONV_HALF
+#define SMALL_CONV_WORDS LANES /* of a pixel of a block */
+#define SMALL_CONV_JOIN  NULL
+#define SMALL_CONV_HALVE NULL
+
+typedef float small_conv_cell;
+
+SIMD_INLINE vec small_conv_take(const small_conv_cell *from)
+{
+    return simd_load(from);
+}
+
+SIMD_INLINE void small_conv_put(small_conv_cell *to, vec value)
+{
+    simd_store(to, value);
+}
+
+SIMD_INLINE vec small_conv_meet(vec sum, float x, vec w)
+{
+    return sum + x * w;
+}
+#endif
+
 #define SMALL_CONV_AHEAD 64 /* floats of a row to prefetch ahead */
 
 /* `rows` samples of `vecs` blocks; both are constants in each use. */
-SIMD_INLINE void small_conv_tile(float *y, const small_conv_image *ys, const float *x,
+SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys, const float *x,
                                  const small_conv_image *xs, const float *w, int64_t panel,
                                  const float *bias, const small_conv_sum *sum, int rows, int vecs)
 {
@@ -30,23 +54,23 @@ SIMD_INLINE void small_conv_tile(float *y, const small_conv_image *ys, const flo
         const float *xp = x + sum->pair[p].a, *wp = w + sum->pair[p].b;
 
         for (int64_t b = 0; b < xs->blocks; b++, xp += xs->block)
-            for (int c = 0; c < LANES; c++, wp += LANES) {
+            for (int c = 0; c < SMALL_CONV_WORDS; c++, wp += LANES) {
                 vec weight[2];
 
                 for (int v = 0; v < vecs; v++)
                     weight[v] = simd_load(wp + v * panel);
                 for (int r = 0; r < rows; r++)
                     for (int v = 0; v < vecs; v++)
-                        acc[r][v] += xp[r * xs->sample + c] * weight[v];
+                        acc[r][v] = small_conv_meet(acc[r][v], xp[r * xs->sample + c], weight[v]);
             }
     }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vecs; v++)
-            simd_store(y + r * ys->sample + v * ys->block, acc[r][v]);
+            small_conv_put(y + r * ys->sample + v * ys->block, acc[r][v]);
 }
 
 /* `vecs` is a constant in each use. */
-SIMD_INLINE void small_conv_rows(float *y, const small_conv_image *ys, const float *x,
+SIMD_INLINE void small_conv_rows(small_conv_cell *y, const small_conv_image *ys, const float *x,
                                  const small_conv_image *xs, const float *w, int64_t panel,
                                  const float *bias, const small_conv_sum *sum, int vecs)
 {
@@ -63,7 +87,7 @@ SIMD_INLINE void small_conv_rows(float *y, const small_conv_image *ys, const flo
         small_conv_tile(y, ys, x + n * xs->sample, xs, w, panel, bias, sum, 1, vecs);
 }
 
-static void small_conv_multiply(float *y, const small_conv_image *ys, const float *x,
+static void small_conv_multiply(void *y, const small_conv_image *ys, const float *x,
                                 const small_conv_image *xs, const float *w, int64_t panel,
                                 const float *bias, int64_t blocks, const small_conv_sum *sum)
 {
@@ -89,7 +113,7 @@ SIMD_INLINE void small_conv_depth(float *dw, int64_t panel, const float *x,
                 d[v] = simd_load(dyp + v * dys->block);
             for (int c = 0; c < SMALL_CONV_DEPTH; c++)
                 for (int v = 0; v < vecs; v++)
-                    acc[c][v] += xp[c] * d[v];
+                    acc[c][v] = small_conv_meet(acc[c][v], xp[c], d[v]);
         }
     for (int c = 0; c < SMALL_CONV_DEPTH; c++)
         for (int v = 0; v < vecs; v++)
@@ -110,9 +134,10 @@ static void small_conv_gradient(float *dw, int64_t panel, const float *x,
         }
 }
 
-static void small_conv_add_up(float *sum, const float *dy, const small_conv_image *dys,
+static void small_conv_add_up(float *sum, const void *from, const small_conv_image *dys,
                               int64_t pixels, int64_t samples, bool add)
 {
+    const small_conv_cell *dy = from;
     vec acc[4] = {{0}}, all;
 
     for (int64_t n = 0; n < samples; n++, dy += dys->sample) {
@@ -120,9 +145,9 @@ static void small_conv_add_up(float *sum, const float *dy, const small_conv_imag
 
         for (; p + 4 <= pixels; p += 4)
             for (int k = 0; k < 4; k++)
-                acc[k] += simd_load(dy + (p + k) * LANES);
+                acc[k] += small_conv_take(dy + (p + k) * LANES);
         for (; p < pixels; p++)
-            acc[n % 4] += simd_load(dy + p * LANES);
+            acc[n % 4] += small_conv_take(dy + p * LANES);
     }
     all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
     for (int l = 0; l < LANES; l++)
@@ -249,9 +274,13 @@ static void small_conv_unpack(float *grad, const float *dw, const small_conv_wei
 const small_conv_loops SMALL_CONV_TABLE = {
     .name = SMALL_CONV_NAME,
     .lanes = LANES,
+    .words = SMALL_CONV_WORDS,
+    .cell = sizeof(small_conv_cell),
     .multiply = small_conv_multiply,
     .gradient = small_conv_gradient,
     .add_up = small_conv_add_up,
+    .join = SMALL_CONV_JOIN,
+    .halve = SMALL_CONV_HALVE,
     .pack = small_conv_pack,
     .turn = small_conv_turn,
     .unpack = small_conv_unpack,
