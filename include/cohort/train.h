@@ -30,8 +30,12 @@ typedef struct co_model_options {
     const char *backend;     /* "auto" (NULL), "onednn", "ref" */
     const char *precision;   /* config text or NULL: fp32. "bf16", "{level: O2, dtype: bf16}" */
     bool direct_convolution; /* no Winograd: slower, and closer to the definition */
-    int threads;             /* cores of this rank; 0: 1 */
-    co_shape sample;         /* (C, H, W) */
+    /** Keep only what goes into each block of the network, such as those of ResNets and
+     *  transformers, and compute the rest again in the backward pass: the same bits from less
+     *  memory. CO_E_USAGE if the network has no blocks. */
+    bool recompute;
+    int threads;     /* cores of this rank; 0: 1 */
+    co_shape sample; /* (C, H, W) */
     int64_t classes;
     uint64_t seed; /* of the initial weights and of dropout */
 } co_model_options;

@@ -22,19 +22,9 @@ static co_status network_read_shape(cli_network *net)
 
 static co_status network_build(cli_network *net)
 {
-    const co_spec *spec = &net->spec;
-    const co_model_values values = {spec->model,           spec->layers, spec->loss,
-                                    spec->precision_value, spec->config, spec->kernels.layers};
-    co_model_options options = {.backend = spec->backend,
-                                .direct_convolution =
-                                    spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
-                                .seed = (uint64_t)spec->seed};
-
     CO_TRY(network_read_shape(net));
-    options.sample = net->sample;
-    options.classes = net->classes;
-    net->batch = co_spec_part(spec);
-    return co_model_create_from(&net->model, &values, &options);
+    net->batch = co_spec_part(&net->spec);
+    return co_spec_create_model(&net->model, &net->spec, &net->sample, net->classes);
 }
 
 co_status cli_network_open(cli_network *out, const co_train_options *options)

@@ -160,15 +160,7 @@ static co_status source_read_data(cli_network *net)
 
 static co_status source_build(cli_network *net, const char *weights)
 {
-    const co_spec *spec = &net->spec;
-    const co_model_values values = {spec->model,           spec->layers, spec->loss,
-                                    spec->precision_value, spec->config, spec->kernels.layers};
-    const co_model_options options = {.backend = spec->backend,
-                                      .seed = (uint64_t)spec->seed,
-                                      .sample = net->sample,
-                                      .classes = net->classes};
-
-    CO_TRY(co_model_create_from(&net->model, &values, &options));
+    CO_TRY(co_spec_create_model(&net->model, &net->spec, &net->sample, net->classes));
     return co_model_load(net->model, weights);
 }
 

@@ -144,16 +144,21 @@ co_status plan_compile_backward(co_plan *plan)
     const co_graph *graph = plan->graph;
     autograd_sum *grad = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*grad));
     bool *wanted = autograd_find_wanted(plan);
+    int block = 0;
 
     if (!grad || !wanted)
         return CO_E_NOMEM;
+    plan_find_recomputed(plan);
     for (int i = graph->n_node - 1; i >= 0; i--) {
         const co_node *node = &graph->node[i];
         bool reached = node->out[0] == graph->loss || grad[node->out[0]].grad;
 
-        if (reached && wanted[node->out[0]])
-            CO_TRY(autograd_call(grad, plan, i, wanted));
         i = (int)plan->node_call[i]->call.node; /* the first of its call */
+        if (!reached || !wanted[node->out[0]])
+            continue;
+        if (graph->node[i].block != block)
+            CO_TRY(plan_recompute_block(plan, block = graph->node[i].block));
+        CO_TRY(autograd_call(grad, plan, (int)(node - graph->node), wanted));
     }
     return CO_OK;
 }

@@ -34,7 +34,8 @@ plan_tensor *plan_new_tensor(co_plan *plan, const co_shape *shape, co_dtype dtyp
     t->tensor.shape.dim[0] = plan->options.batch;
     t->tensor.dtype = dtype;
     t->tensor.bytes = compile_plain_bytes(&t->tensor);
-    t->first = t->last = -1;
+    t->block = plan->node_block;
+    t->life = t->again = (plan_life){-1, -1};
     t->next = plan->tensors;
     plan->tensors = t;
     return t;
@@ -51,7 +52,8 @@ co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t read
         plan->step = grown;
         plan->cap_step = cap;
     }
-    plan->step[plan->n_step++] = (plan_step){pc, backward, ready_end, false};
+    plan->step[plan->n_step++] = (plan_step){
+        .pc = pc, .backward = backward, .ready_end = ready_end, .block = plan->node_block};
     return CO_OK;
 }
 
@@ -255,6 +257,7 @@ static co_status compile_node(co_plan *plan, int index)
     co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
     co_dtype dtype = plan_node_dtype(plan, node);
 
+    plan->node_block = node->block;
     init.node = (uint32_t)index;
     compile_set_params(&init, plan, node);
     if (co_dtype_is_half(dtype) && !plan->options.precision.everything &&
@@ -306,6 +309,7 @@ co_status plan_compile_forward(co_plan *plan)
     for (int i = 0; i < graph->n_node; i++)
         if (!plan->node_call[i])
             CO_TRY(compile_node(plan, i));
+    plan->node_block = 0;
     CO_TRY(compile_pin(plan, graph->output));
     CO_TRY(compile_pin(plan, graph->loss));
     plan->n_forward = plan->n_step;

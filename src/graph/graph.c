@@ -188,7 +188,7 @@ static co_status graph_check_types(co_graph *graph, const co_node *node)
 co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *name,
                        const void *attr, const int *in)
 {
-    co_node node = {.op = op};
+    co_node node = {.op = op, .block = graph->block_depth ? graph->n_block : 0};
     co_shape in_shape[CO_OP_MAX_IN], out_shape[CO_OP_MAX_OUT];
     void *own = co_arena_alloc(graph->arena, 1, op->attr_size ? op->attr_size : 1);
     co_status st = CO_OK;
@@ -243,6 +243,16 @@ co_status co_graph_tie(co_graph *graph, const char *param)
     graph->n_param--;
     node->param[0] = p;
     return CO_OK;
+}
+
+void co_graph_begin_block(co_graph *graph)
+{
+    graph->n_block += graph->block_depth++ == 0;
+}
+
+void co_graph_end_block(co_graph *graph)
+{
+    graph->block_depth--;
 }
 
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,

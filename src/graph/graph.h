@@ -35,6 +35,7 @@ typedef struct co_node {
     int n_param;
     int param[CO_OP_MAX_PARAM];    /* into co_graph.param */
     size_t range_begin, range_end; /* range of its gradients in the store; equal: none */
+    int block;                     /* which block it belongs to, from 1 on; 0: none */
 } co_node;
 
 /* An input from the batch: field `name` goes into tensor `var`. */
@@ -56,6 +57,7 @@ typedef struct co_graph {
     int output;               /* var: (N, outputs): logits, log-probabilities or values */
     int loss;                 /* var: (N), or -1 until a loss node is added */
     size_t n_store, n_buffer; /* elements; set by co_graph_finish */
+    int n_block, block_depth; /* blocks so far; begun and not ended */
     int cap_var, cap_node, cap_param;
 } co_graph;
 
@@ -81,6 +83,11 @@ co_status co_graph_add(int *out, co_graph *graph, const co_op *op, const char *n
    of its own (tied weights; Press & Wolf, arXiv:1608.05859). Their shapes must be equal, and the
    earlier node has no other. The gradient is the sum of both, of the later node first. */
 co_status co_graph_tie(co_graph *graph, const char *param);
+
+/* The nodes added in between are a block: what a plan may compute again in the backward pass. A
+   block in a block is a part of it. */
+void co_graph_begin_block(co_graph *graph);
+void co_graph_end_block(co_graph *graph);
 
 /* Append the loss: var `output` becomes the graph's output, and what `op` compares it with becomes
    one more input (co_op.target). *out is the loss of each sample. */

@@ -19,15 +19,17 @@
 /* No two threads write to one page: a core reads ahead within it. */
 #define MEMORY_PAGE 4096
 
-static void memory_touch(co_tensor *tensor, int step)
+static void memory_touch(const co_plan *plan, co_tensor *tensor, int step)
 {
     plan_tensor *t = (plan_tensor *)tensor;
+    plan_life *life;
 
     if (!t)
         return;
-    if (t->first < 0)
-        t->first = step;
-    t->last = step;
+    life = t->recomputed && step >= plan->n_forward ? &t->again : &t->life;
+    if (life->first < 0)
+        life->first = step;
+    life->last = step;
 }
 
 static void memory_find_lives(co_plan *plan)
@@ -40,26 +42,27 @@ static void memory_find_lives(co_plan *plan)
 
         for (int i = 0; i < call->n_in; i++) {
             if (in && (!step->backward || i < call->op->n_in))
-                memory_touch(call->in[i], s);
+                memory_touch(plan, call->in[i], s);
             if (step->backward)
-                memory_touch(call->grad_in[i], s);
+                memory_touch(plan, call->grad_in[i], s);
         }
         for (int i = 0; i < call->n_out; i++) {
             if (out)
-                memory_touch(call->out[i], s);
+                memory_touch(plan, call->out[i], s);
             if (step->backward)
-                memory_touch(call->grad_out[i], s);
+                memory_touch(plan, call->grad_out[i], s);
         }
         if (step->backward)
-            memory_touch(call->grad_out_extra, s);
+            memory_touch(plan, call->grad_out_extra, s);
         if (step->pc->workspace)
-            memory_touch(&step->pc->workspace->tensor, s);
+            memory_touch(plan, &step->pc->workspace->tensor, s);
+        if (step->again && step->pc->buffers)
+            memory_touch(plan, &step->pc->buffers->tensor, s);
     }
     for (plan_tensor *t = plan->tensors; t; t = t->next) {
         if (!t->pinned)
             continue;
-        t->first = -1;
-        t->last = plan->n_step;
+        t->life = (plan_life){-1, plan->n_step};
     }
 }
 
@@ -79,10 +82,11 @@ static void memory_try_in_place(co_tensor *to, co_tensor *from, int step)
         !co_layout_same(&to->layout, &from->layout))
         return;
     root = memory_root((plan_tensor *)from);
-    if (t->alias || t->first != step || root->pinned || root->last != step)
+    if (t->alias || t->life.first != step || root->pinned || root->life.last != step ||
+        t->recomputed || root->recomputed)
         return;
     t->alias = root;
-    root->last = t->last;
+    root->life.last = t->life.last;
 }
 
 static void memory_find_in_place(co_plan *plan)
@@ -117,7 +121,7 @@ static int memory_larger_first(const void *a, const void *b)
 
     if (x->tensor.bytes != y->tensor.bytes)
         return x->tensor.bytes < y->tensor.bytes ? 1 : -1;
-    return (x->first > y->first) - (x->first < y->first);
+    return (x->life.first > y->life.first) - (x->life.first < y->life.first);
 }
 
 static int memory_count_roots(const co_plan *plan)
@@ -129,6 +133,19 @@ static int memory_count_roots(const co_plan *plan)
     return n;
 }
 
+static bool memory_meet(const plan_life *a, const plan_life *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Whether two tensors are alive at the same step; without `recomputed` there is no second life. */
+static bool memory_alive_together(const plan_tensor *a, const plan_tensor *b)
+{
+    return memory_meet(&a->life, &b->life) || (a->recomputed && memory_meet(&a->again, &b->life)) ||
+           (b->recomputed && memory_meet(&a->life, &b->again)) ||
+           (a->recomputed && b->recomputed && memory_meet(&a->again, &b->again));
+}
+
 /* placed[0..n) is ordered by offset; put `t` at the lowest offset that is free in its life. */
 static void memory_place(plan_tensor **placed, int n, plan_tensor *t, bool no_reuse)
 {
@@ -138,7 +155,7 @@ static void memory_place(plan_tensor **placed, int n, plan_tensor *t, bool no_re
     for (int i = 0; i < n; i++) {
         const plan_tensor *p = placed[i];
 
-        if (!no_reuse && (p->last < t->first || t->last < p->first))
+        if (!no_reuse && !memory_alive_together(p, t))
             continue;
         if (offset + memory_aligned(t) <= p->offset)
             break;

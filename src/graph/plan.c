@@ -238,11 +238,13 @@ const float *co_plan_loss(const co_plan *plan)
     return plan->plain[plan->graph->loss]->tensor.data;
 }
 
-static co_status plan_run_kernel(const plan_step *step, const co_run *run)
+static co_status plan_run_kernel(const co_plan *plan, const plan_step *step, const co_run *run)
 {
     co_call *call = &step->pc->call;
     co_run adding;
 
+    if (step->again)
+        return plan_run_again(plan, step, run);
     if (!step->backward)
         return call->kernel->forward(call, run);
     if (!step->adds)
@@ -259,9 +261,9 @@ co_status co_plan_run_step(co_plan *plan, int s, const co_run *run)
     co_status st;
 
     if (!observer)
-        return plan_run_kernel(step, run);
+        return plan_run_kernel(plan, step, run);
     observer->begin(observer->arg, plan, s);
-    st = plan_run_kernel(step, run);
+    st = plan_run_kernel(plan, step, run);
     observer->end(observer->arg, plan, s);
     return st;
 }

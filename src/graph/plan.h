@@ -50,6 +50,8 @@ typedef struct co_plan_options {
     int threads;                       /* co_call has it */
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
+    bool recompute; /* training: keep what goes into the blocks of the graph, and compute the rest
+                       of them again in the backward pass (Chen et al., arXiv:1604.06174) */
     co_plan_precision precision;
     co_plan_block *block;     /* borrowed; NULL: memory of its own */
     bool no_reuse;            /* tests: every tensor has its own memory */

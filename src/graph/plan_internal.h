@@ -9,11 +9,19 @@
 
 #include "graph/plan.h"
 
+/* The steps from `first` to `last`; none: first is -1. */
+typedef struct plan_life {
+    int first, last;
+} plan_life;
+
 /* A piece of memory of the plan, alive from the step that writes it to the last one that reads. */
 typedef struct plan_tensor {
     co_tensor tensor; /* first: a co_tensor * in a co_call is a plan_tensor * */
-    int first, last;  /* steps */
-    bool pinned;      /* alive all the time: the caller reads or writes it between calls */
+    plan_life life;
+    int block;       /* of the node that it was made for (co_node.block); 0: none */
+    bool recomputed; /* it dies in the forward pass, and is written again in the backward pass */
+    plan_life again; /* there; at the same place */
+    bool pinned;     /* alive all the time: the caller reads or writes it between calls */
     size_t offset;
     struct plan_tensor *alias; /* is where this one is; NULL: on its own */
     struct plan_tensor *next;
@@ -30,6 +38,7 @@ typedef struct plan_call {
     int n_can;
     bool live;              /* the kernel's plan has been entered: fini is due */
     plan_tensor *workspace; /* NULL: none */
+    plan_tensor *buffers;   /* recomputed: buffers as they were before it ran again; else NULL */
     plan_upcast *upcast;    /* upcast: an fp32 kernel on 16-bit tensors; else NULL */
     struct plan_call *next;
 } plan_call;
@@ -39,6 +48,8 @@ typedef struct plan_step {
     bool backward;
     size_t ready_end; /* gradients below this are final after the step */
     bool adds;        /* backward: a later node has left its part of the parameter's gradient */
+    int block;        /* of the node that it was made for (co_node.block) */
+    bool again;       /* the same forward step as one before */
 } plan_step;
 
 struct co_plan {
@@ -55,6 +66,7 @@ struct co_plan {
     plan_tensor *samples;  /* pinned; in training, else NULL */
     plan_step *step;
     int n_step, cap_step;
+    int node_block;       /* of the node that is compiled */
     int n_forward;        /* steps below are forward */
     co_plan_block own;    /* empty where the options have one */
     co_plan_block *block; /* where it lies */
@@ -133,6 +145,14 @@ int plan_find_input(const co_plan *plan, const co_call *call, int i);
 
 /* --- autograd.c --- */
 co_status plan_compile_backward(co_plan *plan);
+
+/* --- recompute.c --- */
+/* With options.recompute: find what is recomputed, after the forward pass. */
+void plan_find_recomputed(co_plan *plan);
+/* Append the forward steps of a block that its backward pass needs again. */
+co_status plan_recompute_block(co_plan *plan, int block);
+/* Run a step's forward again: buffers, such as running statistics, stay as they are. */
+co_status plan_run_again(const co_plan *plan, const plan_step *step, const co_run *run);
 
 /* --- memory.c --- */
 co_status plan_place_memory(co_plan *plan);

@@ -76,10 +76,14 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->backends = backends;
     model->seed = options->seed;
     model->direct_convolution = options->direct_convolution;
+    model->recompute = options->recompute;
     st = co_precision_read(&model->precision, values->precision, co_config_arena(values->config));
     if (st == CO_OK)
         st = co_model_build(&model->graph, values->model, values->layers, values->loss,
                             values->config, &options->sample, options->classes);
+    if (st == CO_OK && options->recompute && model->graph->n_block == 0)
+        st = co_fail(CO_E_USAGE, "recompute: the network has no blocks; those of ResNets, of "
+                                 "transformers and of `residual` layers are computed again");
     if (st == CO_OK)
         st = co_model_set_kernels(model, values->kernels);
     if (st == CO_OK)
@@ -171,6 +175,7 @@ co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool
                              .threads = model->threads,
                              .direct_convolution = model->direct_convolution,
                              .over_ranks = model->norm_comm != NULL,
+                             .recompute = model->recompute,
                              .precision = model->precision.plan,
                              .pick = model->pick};
 }

@@ -38,7 +38,7 @@ struct co_model {
     const co_backend *const *backends;
     co_plan_pick *pick; /* owned, (nodes): kernels of layers (model/kernels.h); NULL: none */
     int threads;        /* for its layers; 0: not set yet */
-    bool direct_convolution;
+    bool direct_convolution, recompute;
     co_precision precision;
     uint64_t seed;
     co_comm *norm_comm; /* borrowed; ranks that share batch statistics; NULL: this rank alone */

@@ -116,6 +116,30 @@ co_status co_build_format(co_builder *b, const char *op, const char *name, const
     return co_build(b, op, name, text);
 }
 
+co_status co_build_begin_block(co_builder *b, const char *prefix, ...)
+{
+    char text[BUILDER_MAX_NAME];
+    va_list args;
+    int n;
+
+    va_start(args, prefix);
+    n = vsnprintf(text, sizeof(text), prefix, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(text))
+        return co_fail(CO_E_FAILED, "block %s: its name is too long", text);
+    b->prefix = co_arena_strdup(co_config_arena(b->config), text);
+    if (!b->prefix)
+        return CO_E_NOMEM;
+    co_graph_begin_block(b->graph);
+    return CO_OK;
+}
+
+void co_build_end_block(co_builder *b)
+{
+    b->prefix = NULL;
+    co_graph_end_block(b->graph);
+}
+
 co_status co_build_add(co_builder *b, int other)
 {
     const int sum[2] = {b->x, other};
@@ -172,13 +196,16 @@ static co_status builder_add_residual(co_builder *b, const co_value *value, cons
         co_keys_read(&self, builder_residual_keys, value, "residual", co_config_arena(b->config)));
     if (!self.body)
         return co_value_fail(place, "residual: the body has no layers");
+    co_graph_begin_block(b->graph);
     CO_TRY(co_build_layers(b, self.body));
     sum[0] = b->x;
     b->x = in;
     if (self.shortcut)
         CO_TRY(co_build_layers(b, self.shortcut));
     sum[1] = b->x;
-    return builder_append(&b->x, b, &co_op_add, NULL, NULL, sum, place);
+    CO_TRY(builder_append(&b->x, b, &co_op_add, NULL, NULL, sum, place));
+    co_graph_end_block(b->graph);
+    return CO_OK;
 }
 
 /* `- relu`, `- maxpool: 2` or `- conv2d: {out: 10, kernel: 5}`. */

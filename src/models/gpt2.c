@@ -94,9 +94,7 @@ static co_status gpt2_block(const gpt2 *g, co_builder *b, int64_t index)
     const double added = GPT2_STD / sqrt(2 * (double)g->layers);
     int x = b->x;
 
-    b->prefix = co_arena_printf(co_config_arena(b->config), "h.%" PRId64 ".", index);
-    if (!b->prefix)
-        return CO_E_NOMEM;
+    CO_TRY(co_build_begin_block(b, "h.%" PRId64 ".", index));
     CO_TRY(co_build(b, "layernorm", "ln_1", NULL));
     CO_TRY(gpt2_linear(b, "attn.c_attn", 3 * g->width, GPT2_STD));
     CO_TRY(co_build_format(b, "attention", "attn", "{heads: %" PRId64 "}", g->heads));
@@ -107,7 +105,9 @@ static co_status gpt2_block(const gpt2 *g, co_builder *b, int64_t index)
     CO_TRY(gpt2_linear(b, "mlp.c_fc", 4 * g->width, GPT2_STD));
     CO_TRY(co_build(b, "gelu", "mlp.act", "{approximate: tanh}"));
     CO_TRY(gpt2_linear(b, "mlp.c_proj", g->width, added));
-    return gpt2_add(g, b, x);
+    CO_TRY(gpt2_add(g, b, x));
+    co_build_end_block(b);
+    return CO_OK;
 }
 
 static co_status gpt2_build(const void *self, co_builder *b)
@@ -128,7 +128,6 @@ static co_status gpt2_build(const void *self, co_builder *b)
         CO_TRY(co_build_format(b, "dropout", NULL, "{p: %.17g}", g->dropout));
     for (int64_t i = 0; i < g->layers; i++)
         CO_TRY(gpt2_block(g, b, i));
-    b->prefix = NULL;
     CO_TRY(co_build(b, "layernorm", "ln_f", NULL));
     CO_TRY(co_build_format(b, "linear", "lm_head",
                            "{out: %" PRId64 ", bias: false, init: normal, init_std: %.17g}", vocab,

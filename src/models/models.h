@@ -25,6 +25,11 @@ co_status co_build(co_builder *b, const char *op, const char *name, const char *
 /* The same with the attributes as a format: co_build_format(b, "linear", "fc", "{out: %d}", 10). */
 co_status co_build_format(co_builder *b, const char *op, const char *name, const char *attrs, ...)
     __attribute__((format(printf, 4, 5)));
+/* The layers in between are a block of the network (co_graph_begin_block), and their names begin
+   with the prefix: co_build_begin_block(b, "h.%d.", i). */
+co_status co_build_begin_block(co_builder *b, const char *prefix, ...)
+    __attribute__((format(printf, 2, 3)));
+void co_build_end_block(co_builder *b);
 /* The current tensor is the sum of itself and `other`, an earlier value of b->x. */
 co_status co_build_add(co_builder *b, int other);
 /* Layers of a config list: `- conv2d: {out: 10, kernel: 5}`, `- relu`, `- residual: {body: [...],

@@ -126,13 +126,10 @@ static co_status resnet_build(const void *self, co_builder *b)
     CO_TRY(resnet_stem(b, m));
     for (int stage = 0; stage < 4; stage++)
         for (int block = 0; block < depth->blocks[stage]; block++) {
-            b->prefix =
-                co_arena_printf(co_config_arena(b->config), "layer%d.%d.", stage + 1, block);
-            if (!b->prefix)
-                return CO_E_NOMEM;
+            CO_TRY(co_build_begin_block(b, "layer%d.%d.", stage + 1, block));
             CO_TRY(resnet_block(b, m, m->width << stage, stage > 0 && block == 0 ? 2 : 1));
+            co_build_end_block(b);
         }
-    b->prefix = NULL;
     CO_TRY(co_build(b, "adaptive_avgpool", NULL, "{size: 1}"));
     CO_TRY(co_build(b, "flatten", NULL, NULL));
     return co_build_format(b, "linear", "fc", "{out: %" PRId64 "}", b->classes);

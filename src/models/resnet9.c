@@ -32,9 +32,12 @@ static co_status resnet9_residual(co_builder *b, int index, int out)
 {
     const int x = b->x;
 
+    co_graph_begin_block(b->graph);
     CO_TRY(resnet9_block(b, index, out, 3, 1));
     CO_TRY(resnet9_block(b, index + 1, out, 3, 1));
-    return co_build_add(b, x);
+    CO_TRY(co_build_add(b, x));
+    co_graph_end_block(b->graph);
+    return CO_OK;
 }
 
 static co_status resnet9_build(const void *self, co_builder *b)

@@ -60,9 +60,12 @@ static co_status resnet9_wide_residual(co_builder *b, const resnet9_wide *m, con
 {
     const int x = b->x;
 
+    co_graph_begin_block(b->graph);
     CO_TRY(resnet9_wide_conv(b, m, res1, out));
     CO_TRY(resnet9_wide_conv(b, m, res2, out));
-    return co_build_add(b, x);
+    CO_TRY(co_build_add(b, x));
+    co_graph_end_block(b->graph);
+    return CO_OK;
 }
 
 static co_status resnet9_wide_build(const void *self, co_builder *b)

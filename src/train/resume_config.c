@@ -48,6 +48,7 @@ static const struct {
     {"log_every", RESUME_SILENT, NULL},
     {"tensorboard", RESUME_SILENT, NULL},
     {"timeout", RESUME_SILENT, NULL},
+    {"recompute", RESUME_SILENT, NULL},
     {"threads", RESUME_SILENT, NULL},
     {"loader", RESUME_SILENT, NULL},
     {"checkpoint", RESUME_SILENT, NULL},

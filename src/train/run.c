@@ -34,18 +34,10 @@
 static co_status run_open_model(co_model **out, const co_job *job)
 {
     const co_dataset *dataset = job->train ? job->train : job->test;
-    const co_spec *spec = &job->spec;
-    const co_model_values values = {spec->model,           spec->layers, spec->loss,
-                                    spec->precision_value, spec->config, spec->kernels.layers};
-    const co_model_options options = {.backend = spec->backend,
-                                      .direct_convolution =
-                                          spec->convolution == CO_SPEC_CONVOLUTION_DIRECT,
-                                      .sample = *co_dataset_shape(dataset),
-                                      .classes = co_dataset_classes(dataset),
-                                      .seed = (uint64_t)spec->seed};
 
-    CO_TRY(co_model_create_from(out, &values, &options));
-    return co_model_freeze_value(*out, spec->freeze);
+    CO_TRY(co_spec_create_model(out, &job->spec, co_dataset_shape(dataset),
+                                co_dataset_classes(dataset)));
+    return co_model_freeze_value(*out, job->spec.freeze);
 }
 
 /* Models for ranks that are threads; processes get theirs by fork. */

@@ -56,6 +56,9 @@ const co_key co_spec_keys[] = {
      "samples per step of a rank instead: the batch grows with the ranks; 0: batch says it"},
     {"accumulate", CO_KEY_INT, SPEC(accumulate), "1", 1, 1 << 16, NULL,
      "micro-batches that a rank's samples of a step are cut into"},
+    {"recompute", CO_KEY_BOOL, SPEC(recompute), "false", 0, 0, NULL,
+     "compute the blocks of the network again in the backward pass instead of keeping their "
+     "activations"},
     {"shards", CO_KEY_INT, SPEC(shards), "auto", 1, 1024, spec_shards,
      "shards that a batch is cut into whatever the ranks are, so that the bits do not depend on "
      "them; "

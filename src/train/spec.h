@@ -44,7 +44,7 @@ typedef struct co_spec {
     int log;               /* co_spec_log */
     int on_failure;        /* co_on_failure */
     int64_t max_restarts, max_seconds;
-    bool evaluate, sync_batch_norm;
+    bool evaluate, sync_batch_norm, recompute;
     const co_value *tensorboard_value;
     bool tensorboard;           /* from `tensorboard`: whether to write a file, and its tag names */
     int board_names;            /* co_board_names */
@@ -88,6 +88,9 @@ int co_spec_threads(const co_spec *spec);
 co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 /* Optimizer, schedule and strategy. */
 co_distributed_values co_spec_update(const co_spec *spec);
+/* The network, of samples of this shape, without co_model_setup. */
+co_status co_spec_create_model(co_model **out, const co_spec *spec, const co_shape *sample,
+                               int64_t classes);
 /* Samples per step over all ranks. */
 uint64_t co_spec_batch(const co_spec *spec, int ranks);
 /* Samples that a rank computes at once, of the config's ranks: the most. */

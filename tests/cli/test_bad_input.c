@@ -58,6 +58,7 @@ static void config_bad_value_names_its_key(void **state)
         {"evaluate=2", "evaluate"},
         {"ranks=0", "ranks"},
         {"accumulate=0", "accumulate"},
+        {"recompute=true", "no blocks"},
         {"timeout=0", "timeout"},
         {"epoch=3", "did you mean 'epochs'"},
         {"bacth=3", "did you mean 'batch'"},

@@ -12,8 +12,8 @@
 #include "device/trainings.h"
 
 /* Together they cover dropout, batch norm, clipping by norm and by value, a moving average of
-   weights, micro-batches, checkpoints, a dynamic loss scale that overflows in the first steps, and
-   a short last batch. */
+   weights, micro-batches, checkpoints, a dynamic loss scale that overflows in the first steps, a
+   short last batch, and blocks that are computed again. */
 static const char mnist_net[] =
     "model: {name: mnist-net, batch_norm: true}\n"
     "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 44}\n"
@@ -34,6 +34,7 @@ static const char resnet9[] =
     "model: resnet9\n"
     "data: {name: synthetic, shape: [3, 32, 32], classes: 10, samples: 10}\n"
     "batch: 4\n"
+    "recompute: true\n"
     "epochs: 1\n"
     "log_every: 1\n"
     "backend: ref\n"

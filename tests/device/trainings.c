@@ -67,20 +67,13 @@ static void open_job(co_job *job, const training *t, int ranks)
     const char *const set[] = {t->limit, NULL};
     const co_train_options options = {.config_text = t->config, .set = t->limit ? set : NULL};
     co_spec *spec = &job->spec;
-    co_model_options model;
-    co_model_values values;
 
     expect(t, co_spec_load(spec, &options));
     expect(t, co_job_check_update(job));
     expect(t, co_dataset_open_value(&job->train, spec->data, spec->config, CO_SPLIT_TRAIN));
     expect(t, co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
-    model = (co_model_options){.backend = spec->backend,
-                               .seed = (uint64_t)spec->seed,
-                               .sample = *co_dataset_shape(job->train),
-                               .classes = co_dataset_classes(job->train)};
-    values = (co_model_values){spec->model,           spec->layers, spec->loss,
-                               spec->precision_value, spec->config, NULL};
-    expect(t, co_model_create_from(&job->model, &values, &model));
+    expect(t, co_spec_create_model(&job->model, spec, co_dataset_shape(job->train),
+                                   co_dataset_classes(job->train)));
     expect(t, co_job_check_model(job));
     expect(t, co_job_check_ranks(job, ranks));
     expect(t, co_model_measure(job->model, &spec->metrics));

@@ -80,8 +80,7 @@ static void open_job(states_job *s, const char *strategy, int ranks, bool thread
                                NULL};
     const co_train_options options = {.config_text = config, .set = set, .ranks = ranks};
     co_spec *spec = &s->job.spec;
-    co_model_options model = {.classes = 10, .sample = {3, {1, 28, 28}}, .seed = 7};
-    co_model_values values;
+    const co_shape sample = {3, {1, 28, 28}};
     co_state_shape shape;
 
     memset(s, 0, sizeof(*s));
@@ -89,14 +88,11 @@ static void open_job(states_job *s, const char *strategy, int ranks, bool thread
     assert_int_equal(co_spec_load(spec, &options), CO_OK);
     assert_int_equal(co_dataset_open_value(&s->job.train, spec->data, spec->config, CO_SPLIT_TRAIN),
                      CO_OK);
-    values = (co_model_values){spec->model,           spec->layers, spec->loss,
-                               spec->precision_value, spec->config, NULL};
-    model.backend = spec->backend;
-    assert_int_equal(co_model_create_from(&s->job.model, &values, &model), CO_OK);
+    assert_int_equal(co_spec_create_model(&s->job.model, spec, &sample, 10), CO_OK);
     if (threads) {
         s->job.replica = co_calloc((size_t)ranks, sizeof(co_model *));
         for (int r = 0; r < ranks; r++)
-            assert_int_equal(co_model_create_from(&s->job.replica[r], &values, &model), CO_OK);
+            assert_int_equal(co_spec_create_model(&s->job.replica[r], spec, &sample, 10), CO_OK);
     }
     assert_int_equal(co_job_state_shape(&shape, &s->job, ranks + 1), CO_OK);
     for (int i = 0; i < 3; i++)
