@@ -122,17 +122,6 @@ static co_status rows_nll_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-static co_status rows_nll_backward(co_call *call, const co_run *run)
-{
-    cuda_rows args;
-
-    if (!call->grad_in[0])
-        return CO_OK;
-    args = rows_loss_backward(call, run);
-    cuda_launch(call->queue, CUDA_rows_nll_backward, rows_count(&args), &args);
-    return CO_OK;
-}
-
 static co_status rows_values_forward(co_call *call, const co_run *run)
 {
     cuda_rows args = rows_loss_forward(call);
@@ -142,15 +131,26 @@ static co_status rows_values_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-static co_status rows_values_backward(co_call *call, const co_run *run)
+/* A thread for each element of dx. */
+static co_status rows_each_backward(const co_call *call, const co_run *run, cuda_kernel kernel)
 {
     cuda_rows args;
 
     if (!call->grad_in[0])
         return CO_OK;
     args = rows_loss_backward(call, run);
-    cuda_launch(call->queue, CUDA_rows_values_backward, rows_count(&args), &args);
+    cuda_launch(call->queue, kernel, rows_count(&args), &args);
     return CO_OK;
+}
+
+static co_status rows_nll_backward(co_call *call, const co_run *run)
+{
+    return rows_each_backward(call, run, CUDA_rows_nll_backward);
+}
+
+static co_status rows_values_backward(co_call *call, const co_run *run)
+{
+    return rows_each_backward(call, run, CUDA_rows_values_backward);
 }
 
 #define ROWS_KERNEL(name, way, takes)                                                              \

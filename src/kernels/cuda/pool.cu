@@ -46,6 +46,43 @@ static inline pool_range pool_part(int32_t u, int32_t size, int32_t count)
     return range;
 }
 
+/* Rows and columns of the image, or of the windows. */
+typedef struct pool_field {
+    pool_range rows, cols;
+} pool_field;
+
+/* What the window (u, v) covers. */
+static inline pool_field pool_covered(const cuda_pool *arg, int32_t u, int32_t v)
+{
+    pool_field field;
+
+    field.rows = pool_window(u, arg->h, arg->kernel[0], arg->stride[0], arg->padding[0]);
+    field.cols = pool_window(v, arg->w, arg->kernel[1], arg->stride[1], arg->padding[1]);
+    return field;
+}
+
+/* The windows that cover the element `e` of an image. */
+static inline pool_field pool_covering(const cuda_pool *arg, int32_t e)
+{
+    pool_field field;
+
+    field.rows =
+        pool_holding(e / arg->w, arg->oh, arg->kernel[0], arg->stride[0], arg->padding[0]);
+    field.cols =
+        pool_holding(e % arg->w, arg->ow, arg->kernel[1], arg->stride[1], arg->padding[1]);
+    return field;
+}
+
+/* As pool_covered, of parts. */
+static inline pool_field pool_parted(const cuda_pool *arg, int32_t u, int32_t v)
+{
+    pool_field field;
+
+    field.rows = pool_part(u, arg->h, arg->oh);
+    field.cols = pool_part(v, arg->w, arg->ow);
+    return field;
+}
+
 KERNEL(pool_max, cuda_pool)
 {
     const uint32_t out = (uint32_t)(arg.oh * arg.ow);
@@ -54,15 +91,12 @@ KERNEL(pool_max, cuda_pool)
     {
         const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
         const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_range rows =
-            pool_window((int32_t)e / arg.ow, arg.h, arg.kernel[0], arg.stride[0], arg.padding[0]);
-        const pool_range cols =
-            pool_window((int32_t)e % arg.ow, arg.w, arg.kernel[1], arg.stride[1], arg.padding[1]);
-        int32_t best = rows.begin * arg.w + cols.begin;
+        const pool_field field = pool_covered(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
+        int32_t best = field.rows.begin * arg.w + field.cols.begin;
         float most = x[best];
 
-        for (int32_t r = rows.begin; r < rows.end; r++)
-            for (int32_t q = cols.begin; q < cols.end; q++) {
+        for (int32_t r = field.rows.begin; r < field.rows.end; r++)
+            for (int32_t q = field.cols.begin; q < field.cols.end; q++) {
                 const float v = x[r * arg.w + q];
 
                 if (v > most || v != v) { /* NaN beats any number */
@@ -85,14 +119,11 @@ KERNEL(pool_max_backward, cuda_pool)
         const uint32_t plane = (uint32_t)i / in;
         const int32_t e = (int32_t)((uint32_t)i % in);
         const size_t first = (size_t)plane * (uint32_t)(arg.oh * arg.ow);
-        const pool_range rows =
-            pool_holding(e / arg.w, arg.oh, arg.kernel[0], arg.stride[0], arg.padding[0]);
-        const pool_range cols =
-            pool_holding(e % arg.w, arg.ow, arg.kernel[1], arg.stride[1], arg.padding[1]);
+        const pool_field at = pool_covering(&arg, e);
         float sum = 0;
 
-        for (int32_t u = rows.begin; u < rows.end; u++)
-            for (int32_t v = cols.begin; v < cols.end; v++)
+        for (int32_t u = at.rows.begin; u < at.rows.end; u++)
+            for (int32_t v = at.cols.begin; v < at.cols.end; v++)
                 if (arg.place[first + (uint32_t)(u * arg.ow + v)] == e)
                     sum += arg.in[first + (uint32_t)(u * arg.ow + v)];
         arg.out[i] = sum;
@@ -101,19 +132,25 @@ KERNEL(pool_max_backward, cuda_pool)
 
 /* ---- means ---- */
 
-static inline float pool_sum(const float *x, int32_t width, pool_range rows, pool_range cols)
+static inline float pool_sum(const float *x, int32_t width, pool_field field)
 {
     float sum = 0;
 
-    for (int32_t r = rows.begin; r < rows.end; r++)
-        for (int32_t q = cols.begin; q < cols.end; q++)
+    for (int32_t r = field.rows.begin; r < field.rows.end; r++)
+        for (int32_t q = field.cols.begin; q < field.cols.end; q++)
             sum += x[r * width + q];
     return sum;
 }
 
-static inline float pool_area(pool_range rows, pool_range cols)
+static inline float pool_area(pool_field field)
 {
-    return (float)((rows.end - rows.begin) * (cols.end - cols.begin));
+    return (float)((field.rows.end - field.rows.begin) * (field.cols.end - field.cols.begin));
+}
+
+/* What counts in a window. */
+static inline float pool_divisor(const cuda_pool *arg, pool_field field)
+{
+    return arg->count_padding ? (float)(arg->kernel[0] * arg->kernel[1]) : pool_area(field);
 }
 
 KERNEL(pool_mean, cuda_pool)
@@ -124,24 +161,10 @@ KERNEL(pool_mean, cuda_pool)
     {
         const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
         const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_range rows =
-            pool_window((int32_t)e / arg.ow, arg.h, arg.kernel[0], arg.stride[0], arg.padding[0]);
-        const pool_range cols =
-            pool_window((int32_t)e % arg.ow, arg.w, arg.kernel[1], arg.stride[1], arg.padding[1]);
+        const pool_field field = pool_covered(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
 
-        arg.out[i] =
-            pool_sum(x, arg.w, rows, cols) /
-            (arg.count_padding ? (float)(arg.kernel[0] * arg.kernel[1]) : pool_area(rows, cols));
+        arg.out[i] = pool_sum(x, arg.w, field) / pool_divisor(&arg, field);
     }
-}
-
-/* What counts in the window at (u, v). */
-static inline float pool_divisor(const cuda_pool *arg, int32_t u, int32_t v)
-{
-    if (arg->count_padding)
-        return (float)(arg->kernel[0] * arg->kernel[1]);
-    return pool_area(pool_window(u, arg->h, arg->kernel[0], arg->stride[0], arg->padding[0]),
-                     pool_window(v, arg->w, arg->kernel[1], arg->stride[1], arg->padding[1]));
 }
 
 KERNEL(pool_mean_backward, cuda_pool)
@@ -153,15 +176,12 @@ KERNEL(pool_mean_backward, cuda_pool)
         const uint32_t plane = (uint32_t)i / in;
         const int32_t e = (int32_t)((uint32_t)i % in);
         const float *dy = arg.in + (size_t)plane * (uint32_t)(arg.oh * arg.ow);
-        const pool_range rows =
-            pool_holding(e / arg.w, arg.oh, arg.kernel[0], arg.stride[0], arg.padding[0]);
-        const pool_range cols =
-            pool_holding(e % arg.w, arg.ow, arg.kernel[1], arg.stride[1], arg.padding[1]);
+        const pool_field at = pool_covering(&arg, e);
         float sum = 0;
 
-        for (int32_t u = rows.begin; u < rows.end; u++)
-            for (int32_t v = cols.begin; v < cols.end; v++)
-                sum += dy[u * arg.ow + v] / pool_divisor(&arg, u, v);
+        for (int32_t u = at.rows.begin; u < at.rows.end; u++)
+            for (int32_t v = at.cols.begin; v < at.cols.end; v++)
+                sum += dy[u * arg.ow + v] / pool_divisor(&arg, pool_covered(&arg, u, v));
         arg.out[i] = sum;
     }
 }
@@ -174,10 +194,9 @@ KERNEL(pool_parts, cuda_pool)
     {
         const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
         const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_range rows = pool_part((int32_t)e / arg.ow, arg.h, arg.oh);
-        const pool_range cols = pool_part((int32_t)e % arg.ow, arg.w, arg.ow);
+        const pool_field field = pool_parted(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
 
-        arg.out[i] = pool_sum(x, arg.w, rows, cols) / pool_area(rows, cols);
+        arg.out[i] = pool_sum(x, arg.w, field) / pool_area(field);
     }
 }
 
@@ -198,8 +217,7 @@ KERNEL(pool_parts_backward, cuda_pool)
 
         for (int32_t u = rows.begin; u < rows.end; u++)
             for (int32_t v = cols.begin; v < cols.end; v++)
-                sum += dy[u * arg.ow + v] /
-                       pool_area(pool_part(u, arg.h, arg.oh), pool_part(v, arg.w, arg.ow));
+                sum += dy[u * arg.ow + v] / pool_area(pool_parted(&arg, u, v));
         arg.out[i] = sum;
     }
 }
