@@ -118,9 +118,10 @@ typedef struct cli_network {
     co_spec spec;
     co_shape sample; /* (C, H, W) */
     int64_t classes;
-    uint64_t batch;  /* largest number of samples that a rank gets in a step */
-    co_model *model; /* owned */
-    co_plan *plan;   /* owned; of `batch`, with backward; NULL until compiled */
+    uint64_t batch;           /* largest number of samples that a rank gets in a step */
+    co_model *model;          /* owned */
+    co_plan *plan;            /* owned; of `batch`, with backward; NULL until compiled */
+    struct co_device *device; /* owned; NULL: the CPU, or not compiled yet */
 } cli_network;
 
 /* Opens the training data to learn the shape of its samples. */

@@ -220,7 +220,13 @@ static void doctor_check_gpus(doctor *d)
         doctor_say(d, DOCTOR_NOTE, "nvrtc", "not usable");
         doctor_remedy(co_error_message());
     }
-    doctor_say(d, DOCTOR_NOTE, "gpu", "this version trains on CPUs alone");
+    if (co_cuda_blas(text, sizeof(text)) == CO_OK) {
+        doctor_say(d, DOCTOR_OK, "cublaslt", "%s multiplies the matrices of linear layers", text);
+    } else {
+        doctor_say(d, DOCTOR_NOTE, "cublaslt", "not usable: linear layers run on our own kernels");
+        doctor_remedy(co_error_message());
+    }
+    doctor_say(d, DOCTOR_NOTE, "gpu", "training has not been tried on a GPU yet: `device: cuda`");
 }
 
 static void doctor_check_transports(doctor *d)

@@ -5,9 +5,11 @@
  */
 #include <string.h>
 
+#include "backends/backends.h"
 #include "cli/cli.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "device/cuda/cuda.h"
 
 static co_status network_read_shape(cli_network *net)
 {
@@ -41,8 +43,12 @@ co_status cli_network_open(cli_network *out, const co_train_options *options)
 
 co_status cli_network_compile(cli_network *net)
 {
-    co_plan_options options = co_model_plan_options(net->model, (int64_t)net->batch, true);
+    co_plan_options options;
 
+    CO_TRY(co_run_device_open(&net->device, &net->spec.device));
+    if (net->device)
+        CO_TRY(co_model_move(net->model, net->device, co_backends_on(co_device_name(net->device))));
+    options = co_model_plan_options(net->model, (int64_t)net->batch, true);
     options.threads = co_thread_cores();
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);
 }
@@ -51,6 +57,7 @@ void cli_network_close(cli_network *net)
 {
     co_plan_destroy(net->plan);
     co_model_destroy(net->model);
+    co_cuda_close(net->device);
     co_spec_unload(&net->spec);
     memset(net, 0, sizeof(*net));
 }

@@ -77,8 +77,7 @@ static const hint_key hint_keys[] = {
      "master_port dist_backend distributed distributed_backend process_group_backend "
      "multiprocessing_distributed",
      NULL, "ranks are started by -n or mpiexec, which is all they need"},
-    {"device accelerator cuda no_cuda gpu use_gpu use_cuda no_accel", NULL,
-     "this version trains on CPUs alone; leave it out"},
+    {"accelerator cuda no_cuda gpu use_gpu use_cuda no_accel", "device", "cuda"},
     {"amp use_amp fp16 bf16 half autocast mixed_precision dtype opt_level torch_dtype "
      "keep_batchnorm_fp32",
      "precision", "bf16"},
@@ -182,7 +181,8 @@ static const hint_name hint_names[] = {
     {"data set", "cifar", "there are `cifar10` and `cifar100`"},
     {"backend", "gloo nccl mpi ccl ucc shm", hint_mpi},
     {"backend", "cpu torch mkl mkldnn", "`auto` takes the fastest kernel for each layer"},
-    {"backend", "cuda gpu rocm mps xpu", "this version trains on CPUs alone; leave it out"},
+    {"backend", "cuda gpu", "GPUs are asked for by `device: cuda`"},
+    {"backend", "rocm mps xpu", "of GPUs there are those of NVIDIA: `device: cuda`"},
     {"level", "amp mixed autocast fp16 half float16 16 16_mixed true", hint_amp},
     {"level", "bfloat16 bf16_mixed", "here that is `bf16`"},
     {"level", "float float32 32 fp64 float64 double false none", "here there is `fp32`"},

@@ -16,7 +16,6 @@ static co_status plan_bind(co_plan *plan)
 {
     for (plan_call *pc = plan->calls; pc; pc = pc->next) {
         pc->call.workspace = pc->workspace ? pc->workspace->tensor.data : NULL;
-        pc->call.queue = plan->store->queue;
         pc->call.scratch = plan->block->scratch;
         pc->call.thread_scratch = (char *)plan->block->scratch + plan->thread_scratch;
         pc->call.thread_scratch_step = plan->thread_scratch_step;

@@ -184,7 +184,6 @@ static co_status upcast_bind(co_call *call)
     w->inner.scratch = call->scratch;
     w->inner.thread_scratch = call->thread_scratch;
     w->inner.thread_scratch_step = call->thread_scratch_step;
-    w->inner.queue = call->queue;
     for (int i = 0; i < w->n_place; i++)
         w->place[i].tensor->data = (char *)call->scratch + w->place[i].offset;
     return w->inner.kernel->bind ? w->inner.kernel->bind(&w->inner) : CO_OK;

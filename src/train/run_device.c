@@ -20,6 +20,8 @@ const co_key co_run_device_keys[] = {
      "cpu, cuda for NVIDIA's GPUs, or auto: GPUs if each rank of the machine has one"},
     {"index", CO_KEY_INT, offsetof(co_run_device, index), "-1", -1, CO_CUDA_MAX_GPUS - 1, NULL,
      "of the GPU, for one rank; -1: rank i of a machine takes GPU i"},
+    {"tf32", CO_KEY_BOOL, offsetof(co_run_device, tf32), "false", 0, 0, NULL,
+     "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
     CO_KEYS_END,
 };
 
@@ -39,6 +41,8 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
     CO_TRY(co_keys_read(out, co_run_device_keys, scalar ? &map : value, "device", arena));
     if (out->index >= 0 && out->name != CO_RUN_DEVICE_CUDA)
         return co_value_fail(value, "device: index goes only with `name: cuda`");
+    if (out->tf32 && out->name == CO_RUN_DEVICE_CPU)
+        return co_value_fail(value, "device: tf32 is of GPUs");
     return CO_OK;
 }
 
@@ -64,10 +68,10 @@ static co_status run_device_check(const co_job *job)
                          what);
 }
 
-/* The place of this rank on its machine, and how many there are. */
+/* The place of this rank on its machine, and how many there are; `comm` NULL: the only one. */
 static int run_device_local(int *ranks, co_comm *comm)
 {
-    const co_comm *local = co_comm_local(comm);
+    const co_comm *local = comm ? co_comm_local(comm) : NULL;
 
     *ranks = local ? co_comm_size(local) : 1;
     return local ? co_comm_rank(local) : 0;
@@ -104,28 +108,42 @@ static co_status run_device_agree(bool *gpu, co_comm *comm)
     return CO_OK;
 }
 
+co_status co_run_device_open(co_device **out, const co_run_device *device)
+{
+    co_cuda_options options = {.tf32 = device->tf32};
+    co_cuda_machine machine;
+    co_status st;
+
+    if (device->name == CO_RUN_DEVICE_CPU)
+        return CO_OK;
+    st = run_device_find(&options.index, &machine, device, NULL);
+    if (st != CO_OK)
+        return device->name == CO_RUN_DEVICE_AUTO ? CO_OK : st;
+    return co_cuda_open(out, &options);
+}
+
 co_status co_job_enter_device(co_job *job, co_comm *comm)
 {
     const co_run_device *wanted = &job->spec.device;
     bool gpu = wanted->name != CO_RUN_DEVICE_CPU;
+    co_cuda_options options = {.tf32 = wanted->tf32};
     co_cuda_machine machine;
-    int index = -1;
 
     if (!gpu)
         return CO_OK;
     if (wanted->name == CO_RUN_DEVICE_AUTO) {
-        gpu = run_device_find(&index, &machine, wanted, comm) == CO_OK;
+        gpu = run_device_find(&options.index, &machine, wanted, comm) == CO_OK;
         if (!gpu && co_comm_rank(comm) == 0 && !job->quiet)
             co_log(CO_LOG_INFO, "device: the CPU; %s", co_error_message());
         CO_TRY(run_device_agree(&gpu, comm));
         if (!gpu)
             return CO_OK;
     } else {
-        CO_TRY(run_device_find(&index, &machine, wanted, comm));
+        CO_TRY(run_device_find(&options.index, &machine, wanted, comm));
     }
     CO_TRY(run_device_check(job));
-    CO_TRY(co_cuda_open(&job->device, index));
+    CO_TRY(co_cuda_open(&job->device, &options));
     if (co_comm_rank(comm) == 0 && !job->quiet)
-        co_log(CO_LOG_INFO, "device: GPU %d (%s)", index, machine.gpu[index].name);
+        co_log(CO_LOG_INFO, "device: GPU %d (%s)", options.index, machine.gpu[options.index].name);
     return co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device)));
 }

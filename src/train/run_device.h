@@ -6,11 +6,13 @@
 
 #include "core/config.h"
 
+struct co_device;
 struct co_job;
 
 typedef struct co_run_device {
     int name;      /* co_run_device_name */
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
+    bool tf32;
 } co_run_device;
 
 typedef enum co_run_device_name {
@@ -26,5 +28,9 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
 /* In a rank, before it uses its model: brings that to its device, if it is not the CPU. Collective.
    CO_E_UNSUPPORTED says what is missing. */
 co_status co_job_enter_device(struct co_job *job, co_comm *comm);
+
+/* For a process that starts no ranks. *out stays NULL on the CPU; else the caller closes it, by
+   co_cuda_close. */
+co_status co_run_device_open(struct co_device **out, const co_run_device *device);
 
 #endif

@@ -31,11 +31,14 @@
 
 static bool real; /* the machine's own GPU */
 
-/* With so many GPUs; nothing is left in the user's cache. */
-static const program_result *device_run(const char *gpus, const char *line)
+/* Where the stand-in is, and where a folder before it makes its other libraries missing. */
+#define DEVICE_PATH    "LD_LIBRARY_PATH=" TEST_STANDIN
+#define DEVICE_LACKING "LD_LIBRARY_PATH=" TEST_STANDIN "/lacking:" TEST_STANDIN
+
+/* With these libraries and so many GPUs; nothing is left in the user's cache. */
+static const program_result *device_run_with(const char *path, const char *gpus, const char *line)
 {
-    const program_options options = {
-        .before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN, "XDG_CACHE_HOME=/dev/null", gpus}};
+    const program_options options = {.before = {"env", path, "XDG_CACHE_HOME=/dev/null", gpus}};
     const char *args[PROGRAM_MAX_ARGS] = {NULL};
     static char words[1024];
     char *rest = NULL;
@@ -47,6 +50,11 @@ static const program_result *device_run(const char *gpus, const char *line)
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         args[n++] = word;
     return program_run(args, &options);
+}
+
+static const program_result *device_run(const char *gpus, const char *line)
+{
+    return device_run_with(DEVICE_PATH, gpus, line);
 }
 
 /* Whether the program finds the machine's own. */
@@ -162,9 +170,8 @@ static void device_of_each_rank_over_mpi_trains_as_one(void **state)
 {
     static const char *const args[] = {"train",     "good.yaml", "-s", "device=cuda",
                                        "--run-dir", "mpi",       NULL};
-    const program_options options = {.before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN,
-                                                "XDG_CACHE_HOME=/dev/null", "STANDIN_GPUS=2",
-                                                PROGRAM_MPIEXEC, "-n", "2"}};
+    const program_options options = {.before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null",
+                                                "STANDIN_GPUS=2", PROGRAM_MPIEXEC, "-n", "2"}};
 
     (void)state;
     program_need_mpi();
@@ -182,11 +189,11 @@ static void device_rank_killed_is_replaced(void **state)
                                        "-s",    "device=cuda", "-s",        "on_failure=respawn",
                                        "-s",    "epochs=6",    "--run-dir", "killed",
                                        NULL};
-    const program_options options = {.before = {"env", "LD_LIBRARY_PATH=" TEST_STANDIN,
-                                                "XDG_CACHE_HOME=/dev/null", "STANDIN_GPUS=2"},
-                                     .signal = SIGKILL,
-                                     .signal_child = true,
-                                     .signal_at = "killed/metrics.jsonl"};
+    const program_options options = {
+        .before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null", "STANDIN_GPUS=2"},
+        .signal = SIGKILL,
+        .signal_child = true,
+        .signal_at = "killed/metrics.jsonl"};
     const program_result *r = program_run(args, &options);
 
     (void)state;
@@ -211,6 +218,28 @@ static void device_auto_without_gpu_is_the_cpu(void **state)
     program_remove("other");
 }
 
+static void device_listing_names_kernel_and_missing_library(void **state)
+{
+    const char *list = "list kernels --config good.yaml --why -s device=cuda";
+    const program_result *r = device_run("STANDIN_GPUS=1", list);
+
+    (void)state;
+#ifndef TEST_CUBLASLT
+    printf("skipped: cublasLt.h was not found\n");
+    skip();
+#endif
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "cuda cublaslt"));
+    assert_null(strstr(r->out, "missing"));
+    r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=1", list);
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "cuda tiles"));
+    assert_non_null(strstr(r->out, "not cuda cublaslt: cuBLASLt is missing"));
+    r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=1", "doctor");
+    assert_non_null(strstr(r->out, "libcublasLt.so.13"));
+    assert_non_null(strstr(device_run("STANDIN_GPUS=1", "doctor")->out, "cuBLASLt 13.0.2"));
+}
+
 static void check_refused(const char *gpus, const char *set, const char *words)
 {
     char line[256];
@@ -229,6 +258,12 @@ static void device_that_cannot_train_is_refused(void **state)
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s optimizer=lamb", "it has sgd, adam");
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s batch=40000 -s data.samples=40000",
                   "tensors of 40000 samples at once in training: cuda: ");
+    program_assert_success(
+        device_run("STANDIN_GPUS=1",
+                   "list kernels --config good.yaml -s device.name=cuda -s device.tf32=true"));
+    program_assert_error(
+        device_run("STANDIN_GPUS=1", "inspect good.yaml -s device.name=cpu -s device.tf32=true"), 2,
+        "tf32 is of GPUs");
     program_assert_error(
         device_run("STANDIN_GPUS=1", "train good.yaml --run-dir refused -s device=gpu"), 2,
         "expected one of cpu, auto, cuda");
@@ -254,6 +289,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
         cmocka_unit_test(device_rank_killed_is_replaced),
         cmocka_unit_test(device_auto_without_gpu_is_the_cpu),
+        cmocka_unit_test(device_listing_names_kernel_and_missing_library),
         cmocka_unit_test(device_that_cannot_train_is_refused),
     };
     int failed;

@@ -176,10 +176,10 @@ static void check_case(co_device *device, const ops_case *c, const ops_way *way,
             check_network(device, &used, &modes[m], way);
 }
 
-static bool is_left_out(const ops_case *c, const ops_way *way)
+static bool is_named(const ops_case *c, const char *const *words)
 {
-    for (const char *const *word = way->without; word && *word; word++)
-        if (strstr(c->net, *word) || strstr(c->name, *word))
+    for (; words && *words; words++)
+        if (strstr(c->net, *words) || strstr(c->name, *words))
             return true;
     return false;
 }
@@ -190,7 +190,7 @@ int ops_check_table(co_device *device, const ops_way *way)
 
     for (const ops_case *const *part = cases_all; *part; part++)
         for (const ops_case *c = *part; c->name; c++) {
-            if (is_left_out(c, way))
+            if (is_named(c, way->without) || (way->with && !is_named(c, way->with)))
                 continue;
             check_case(device, c, way, (c - *part) % 4 == 0);
             n++;

@@ -77,7 +77,7 @@ static void cuda_without_memory_reports_what_was_asked(void **state)
     has("33554432 MiB of the memory of GPU 0");
     has("CUDA_ERROR_OUT_OF_MEMORY");
     assert_null(block);
-    assert_int_equal(co_cuda_open(&other, 99), CO_E_USAGE);
+    assert_int_equal(co_cuda_open(&other, &(co_cuda_options){.index = 99}), CO_E_USAGE);
     has("no GPU 99");
     co_cuda_close(device);
 }

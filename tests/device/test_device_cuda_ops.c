@@ -18,6 +18,11 @@
 /* A value that is rounded to 16 bits the other way, further on. */
 #define HALF_TOLERANCE 3e-2F
 
+static bool is_of_library(const co_kernel *kernel)
+{
+    return kernel->name && strcmp(kernel->name, "cublaslt") == 0;
+}
+
 /* ---- the op by which test networks begin: y = x + value ---- */
 
 static const co_vector_ops *vector_of(const co_call *call)
@@ -58,26 +63,55 @@ static const co_kernel *const source_kernels[] = {&source_kernel, NULL};
 static const co_backend source_backend = {
     .name = "test", .kernels = source_kernels, .device = "cuda"};
 
-static void ops_on_a_gpu_agree_with_reference(void **state)
+static int check_table(const co_backend *const *backends, const char *const *with)
 {
-    static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
     static const char *const without[] = {"attention", "embedding", "positions", NULL};
     const ops_way way = {.backends = backends,
                          .loss = "mse_loss",
                          .without = without,
+                         .with = with,
                          .tolerance = TOLERANCE,
                          .half_tolerance = HALF_TOLERANCE};
     co_device *device = open_gpu();
+    const int n = ops_check_table(device, &way);
+
+    co_cuda_close(device);
+    return n;
+}
+
+static void ops_on_a_gpu_agree_with_reference(void **state)
+{
+    static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
 
     (void)state;
-    assert_true(ops_check_table(device, &way) > 100);
-    co_cuda_close(device);
+    assert_true(check_table(backends, NULL) > 100);
+}
+
+/* Those of our own that libraries have, too. */
+static void ops_without_libraries_agree_with_reference(void **state)
+{
+    static const char *const with[] = {"linear", NULL};
+    const co_kernel *kernels[64] = {NULL};
+    co_backend own = co_backend_cuda;
+    const co_backend *const backends[] = {&own, &source_backend, NULL};
+    size_t n = 0, left_out = 0;
+
+    (void)state;
+    for (const co_kernel *const *k = own.kernels; *k; k++)
+        if (is_of_library(*k))
+            left_out++;
+        else
+            kernels[n++] = *k;
+    assert_true(left_out > 0 && n < sizeof(kernels) / sizeof(kernels[0]));
+    own.kernels = kernels;
+    assert_true(check_table(backends, with) > 5);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_on_a_gpu_agree_with_reference),
+        cmocka_unit_test(ops_without_libraries_agree_with_reference),
     };
 
     open_gpu_begin(argc, argv);

@@ -95,8 +95,8 @@ typedef struct co_call {
      *  is the same in all calls of a plan, and stays in the caches of that thread's core. */
     void *thread_scratch;
     size_t thread_scratch_step;
-    /** Queue of the plan's device, set before bind: forward and backward put their work on it, and
-     *  CO_OK means accepted; their operands belong to the work until the queue has passed. NULL:
+    /** Queue of the plan's device, from the beginning: forward and backward put their work on it,
+     * and CO_OK means accepted; their operands belong to the work until the queue has passed. NULL:
      * the host, where all work is done on return. */
     co_queue *queue;
     const co_kernel *kernel;

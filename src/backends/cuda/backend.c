@@ -32,6 +32,14 @@ uint32_t cuda_plane(const co_shape *shape)
     return (uint32_t)plane;
 }
 
+cuda_linear_size cuda_linear_sizes(const co_call *call)
+{
+    const co_shape *weight = &call->param[0].shape;
+    const int64_t n = co_shape_count(&call->in[0]->shape) / weight->dim[1];
+
+    return (cuda_linear_size){(uint32_t)n, (uint32_t)weight->dim[1], (uint32_t)weight->dim[0]};
+}
+
 static co_status backend_convert(co_queue *queue, void *to, co_dtype to_type, const void *from,
                                  co_dtype from_type, size_t n)
 {
@@ -56,7 +64,7 @@ static const co_kernel *const backend_kernels[] = {CUDA_BACKEND_KERNELS(BACKEND_
 
 const co_backend co_backend_cuda = {
     .name = "cuda",
-    .summary = "NVIDIA GPUs, by kernels of our own",
+    .summary = "NVIDIA GPUs, by cuBLASLt and kernels of our own",
     .kernels = backend_kernels,
     .device = "cuda",
     .convert = backend_convert,

@@ -22,6 +22,13 @@ static inline size_t cuda_count_of(const co_tensor *tensor)
 /* Elements after the first two dimensions; 1 if there are none. */
 uint32_t cuda_plane(const co_shape *shape);
 
+/* Rows of a linear layer, and its features in and out. */
+typedef struct cuda_linear_size {
+    uint32_t n, in, out;
+} cuda_linear_size;
+
+cuda_linear_size cuda_linear_sizes(const co_call *call);
+
 /* --- sums.c: over channels and columns, of tensors (n, channels, plane) --- */
 
 struct cuda_settle;
@@ -34,9 +41,16 @@ size_t cuda_sums_room(uint32_t n, uint32_t channels, uint32_t plane);
 void cuda_sum_channels(const co_call *call, struct cuda_sums *sums, cuda_kernel kernel,
                        struct cuda_settle *settle, double *part);
 
+/* The gradient of the call's second parameter, if it has one: sums of grad_out[0], of any type of
+   floats, by channel. Takes cuda_sums_room doubles of scratch. */
+void cuda_sum_bias(const co_call *call, const co_run *run, uint32_t n, uint32_t channels,
+                   uint32_t plane);
+
+/* In the order in which they are tried. */
 #define CUDA_BACKEND_KERNELS(X)                                                                    \
     X(conv2d)                                                                                      \
-    X(linear)                                                                                      \
+    X(linear_cublaslt)                                                                             \
+    X(linear_tiles)                                                                                \
     X(maxpool)                                                                                     \
     X(avgpool)                                                                                     \
     X(adaptive_avgpool)                                                                            \

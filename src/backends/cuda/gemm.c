@@ -59,21 +59,6 @@ static void gemm_launch_weight(const co_call *call, const co_run *run, cuda_kern
         cuda_launch(call->queue, CUDA_gemm_sum_parts, sum.n, &sum);
 }
 
-/* The gradient of a bias: sums of dy (n, channels, plane) by channel. */
-static void gemm_sum_bias(const co_call *call, const co_run *run, uint32_t n, uint32_t channels,
-                          uint32_t plane)
-{
-    cuda_settle settle = {.db = call->grad_param[1].data, .accumulate = run->accumulate};
-    cuda_sums sums = {.dy = call->grad_out[0]->data,
-                      .n = n,
-                      .channels = channels,
-                      .plane = plane,
-                      .kind = CUDA_VALUES};
-
-    if (call->n_param > 1)
-        cuda_sum_channels(call, &sums, CUDA_norm_settle_gradients, &settle, call->scratch);
-}
-
 static co_status gemm_take_scratch(co_call *call, size_t weight, size_t bias)
 {
     const size_t sums = call->n_param > 1 ? bias * sizeof(double) : 0;
@@ -84,20 +69,7 @@ static co_status gemm_take_scratch(co_call *call, size_t weight, size_t bias)
 
 /* ---- linear ---- */
 
-/* Rows, and features in and out. */
-typedef struct linear_size {
-    uint32_t n, in, out;
-} linear_size;
-
-static linear_size linear_sizes(const co_call *call)
-{
-    const co_shape *weight = &call->param[0].shape;
-    const int64_t n = co_shape_count(&call->in[0]->shape) / weight->dim[1];
-
-    return (linear_size){(uint32_t)n, (uint32_t)weight->dim[1], (uint32_t)weight->dim[0]};
-}
-
-static cuda_gemm linear_weight(const linear_size *s)
+static cuda_gemm linear_weight(const cuda_linear_size *s)
 {
     cuda_gemm g = {.m = s->out,
                    .n = s->in,
@@ -114,7 +86,7 @@ static cuda_gemm linear_weight(const linear_size *s)
 
 static co_status linear_plan_backward(co_call *call)
 {
-    const linear_size s = linear_sizes(call);
+    const cuda_linear_size s = cuda_linear_sizes(call);
     const cuda_gemm weight = linear_weight(&s);
 
     return gemm_take_scratch(call, gemm_part_bytes(&weight), cuda_sums_room(s.n, s.out, 1));
@@ -122,7 +94,7 @@ static co_status linear_plan_backward(co_call *call)
 
 static co_status linear_forward(co_call *call, const co_run *run)
 {
-    const linear_size s = linear_sizes(call);
+    const cuda_linear_size s = cuda_linear_sizes(call);
     cuda_gemm g = {.out = call->out[0]->data,
                    .a = call->in[0]->data,
                    .b = call->param[0].data,
@@ -142,7 +114,7 @@ static co_status linear_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-static void linear_backward_input(const co_call *call, const linear_size *s)
+static void linear_backward_input(const co_call *call, const cuda_linear_size *s)
 {
     cuda_gemm g = {.out = call->grad_in[0]->data,
                    .a = call->grad_out[0]->data,
@@ -162,7 +134,7 @@ static void linear_backward_input(const co_call *call, const linear_size *s)
 
 static co_status linear_backward(co_call *call, const co_run *run)
 {
-    const linear_size s = linear_sizes(call);
+    const cuda_linear_size s = cuda_linear_sizes(call);
     cuda_gemm weight = linear_weight(&s);
 
     if (call->grad_in[0])
@@ -170,7 +142,7 @@ static co_status linear_backward(co_call *call, const co_run *run)
     weight.a = call->grad_out[0]->data;
     weight.b = call->in[0]->data;
     gemm_launch_weight(call, run, CUDA_gemm_matrix, &weight);
-    gemm_sum_bias(call, run, s.n, s.out, 1);
+    cuda_sum_bias(call, run, s.n, s.out, 1);
     return CO_OK;
 }
 
@@ -273,16 +245,16 @@ static co_status conv_backward(co_call *call, const co_run *run)
     weight.a = call->grad_out[0]->data;
     weight.b = call->in[0]->data;
     gemm_launch_weight(call, run, CUDA_gemm_conv_weight, &weight);
-    gemm_sum_bias(call, run, (uint32_t)out->dim[0], (uint32_t)out->dim[1], cuda_plane(out));
+    cuda_sum_bias(call, run, (uint32_t)out->dim[0], (uint32_t)out->dim[1], cuda_plane(out));
     return CO_OK;
 }
 
-const co_kernel co_cuda_linear = {.op = "linear",
-                                  .name = "tiles",
-                                  .supports = cuda_fits,
-                                  .plan_backward = linear_plan_backward,
-                                  .forward = linear_forward,
-                                  .backward = linear_backward};
+const co_kernel co_cuda_linear_tiles = {.op = "linear",
+                                        .name = "tiles",
+                                        .supports = cuda_fits,
+                                        .plan_backward = linear_plan_backward,
+                                        .forward = linear_forward,
+                                        .backward = linear_backward};
 
 const co_kernel co_cuda_conv2d = {.op = "conv2d",
                                   .name = "implicit-gemm",

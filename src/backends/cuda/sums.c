@@ -1,5 +1,6 @@
 /* sums.c - sums over channels and columns, cut into parts by the shape alone. */
 #include "backends/cuda/cuda.h"
+#include "core/half.h"
 #include "kernels/cuda/norm.h"
 
 /* Blocks that keep a large GPU busy, and what a block has at least. */
@@ -51,4 +52,21 @@ void cuda_sum_channels(const co_call *call, cuda_sums *sums, cuda_kernel kernel,
     cuda_launch_blocks(call->queue, columns ? CUDA_norm_column_sums : CUDA_norm_channel_sums,
                        (size_t)lines * cut.parts, sums);
     cuda_launch(call->queue, kernel, sums->channels, settle);
+}
+
+void cuda_sum_bias(const co_call *call, const co_run *run, uint32_t n, uint32_t channels,
+                   uint32_t plane)
+{
+    const co_tensor *dy = call->grad_out[0];
+    cuda_settle settle = {.db = call->grad_param[1].data, .accumulate = run->accumulate};
+    cuda_sums sums = {.n = n, .channels = channels, .plane = plane, .kind = CUDA_VALUES};
+
+    if (call->n_param < 2)
+        return;
+    if (co_dtype_is_half(dy->dtype))
+        sums.half = dy->data;
+    else
+        sums.dy = dy->data;
+    sums.f16 = dy->dtype == CO_F16;
+    cuda_sum_channels(call, &sums, CUDA_norm_settle_gradients, &settle, call->scratch);
 }

@@ -4,28 +4,15 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define CALLS_DRIVER       "libcuda.so.1"
-#define CALLS_MIN_VERSION  12000
-#define CALLS_MIN_DRIVER   "525.60"
-#define CALLS_FIRST_NVRTC  12
-#define CALLS_LATEST_NVRTC 13
+#define CALLS_DRIVER      "libcuda.so.1"
+#define CALLS_MIN_VERSION 12000
+#define CALLS_MIN_DRIVER  "525.60"
 
-#define CALLS_TEXT_(name) #name
-#define CALLS_TEXT(name)  CALLS_TEXT_(name) /* after the headers have added its version */
-#define CALLS_NAME(name)  CALLS_TEXT(name),
-
-typedef struct calls_library {
-    const char *const *name; /* of functions */
-    size_t n;
-    void *table;
-} calls_library;
-
-static const char *const calls_driver_names[] = {CUDA_DRIVER_FUNCTIONS(CALLS_NAME)};
-static const char *const calls_compiler_names[] = {CUDA_COMPILER_FUNCTIONS(CALLS_NAME)};
+static const char *const calls_driver_names[] = {CUDA_DRIVER_FUNCTIONS(CUDA_NAME)};
+static const char *const calls_compiler_names[] = {CUDA_COMPILER_FUNCTIONS(CUDA_NAME)};
 
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Under the lock until they are open, then constant. */
@@ -89,17 +76,33 @@ co_status cuda_fail(CUresult result, const char *fmt, ...)
 
 /* ---- opening ---- */
 
-/* Fills the table, whose members are all pointers to functions; the first name that is missing. */
-static const char *calls_fill(const calls_library *library, void *handle)
+/* The first name that is missing. */
+static const char *calls_fill(const cuda_library *library, void *handle)
 {
     for (size_t i = 0; i < library->n; i++) {
-        void *function = dlsym(handle, library->name[i]);
+        void *function = dlsym(handle, library->function[i]);
 
         if (!function)
-            return library->name[i];
+            return library->function[i];
         memcpy((char *)library->table + i * sizeof(function), &function, sizeof(function));
     }
     return NULL;
+}
+
+bool cuda_open_library(const cuda_library *library, const char *name, int latest, int first)
+{
+    for (int major = latest; major >= first; major--) {
+        char file[64];
+        void *handle;
+
+        snprintf(file, sizeof(file), "lib%s.so.%d", name, major);
+        handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+        if (handle && !calls_fill(library, handle))
+            return true;
+        if (handle)
+            dlclose(handle);
+    }
+    return false;
 }
 
 static co_status calls_too_old(int version)
@@ -113,8 +116,8 @@ static co_status calls_too_old(int version)
 
 static co_status calls_start_driver(void)
 {
-    const calls_library library = {calls_driver_names, sizeof(calls_driver) / sizeof(void *),
-                                   &calls_driver};
+    const cuda_library library = {calls_driver_names, sizeof(calls_driver) / sizeof(void *),
+                                  &calls_driver};
     void *handle = dlopen(CALLS_DRIVER, RTLD_NOW | RTLD_LOCAL);
     const char *missing;
     CUresult result;
@@ -157,29 +160,25 @@ co_status cuda_open_driver(const cuda_driver **out, int *version)
     return CO_OK;
 }
 
-/* A driver loads the code of compilers up to its own major version. */
+int cuda_latest_major(int driver_version)
+{
+    const int major = driver_version / 1000;
+
+    return major < CUDA_LATEST_MAJOR ? major : CUDA_LATEST_MAJOR;
+}
+
 static co_status calls_start_compiler(int driver_version)
 {
-    const calls_library library = {calls_compiler_names, sizeof(calls_compiler) / sizeof(void *),
-                                   &calls_compiler};
-    const int most =
-        driver_version / 1000 < CALLS_LATEST_NVRTC ? driver_version / 1000 : CALLS_LATEST_NVRTC;
+    const cuda_library library = {calls_compiler_names, sizeof(calls_compiler) / sizeof(void *),
+                                  &calls_compiler};
+    const int latest = cuda_latest_major(driver_version);
 
-    for (int major = most; major >= CALLS_FIRST_NVRTC; major--) {
-        char name[32];
-        void *handle;
-
-        snprintf(name, sizeof(name), "libnvrtc.so.%d", major);
-        handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (handle && !calls_fill(&library, handle))
-            return CO_OK;
-        if (handle)
-            dlclose(handle);
-    }
+    if (cuda_open_library(&library, "nvrtc", latest, CUDA_FIRST_MAJOR))
+        return CO_OK;
     return co_fail(CO_E_UNSUPPORTED,
                    "cuda: the compiler NVRTC is missing (libnvrtc.so.%d); install it (CUDA's "
                    "repository: cuda-nvrtc-%d-0; Debian: libnvrtc12)",
-                   most, most);
+                   latest, latest);
 }
 
 co_status cuda_open_compiler(const cuda_compiler **out, int driver_version)

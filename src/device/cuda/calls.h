@@ -7,6 +7,8 @@
 
 #include <cuda.h>
 #include <nvrtc.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include <cohort/status.h>
 
@@ -61,7 +63,14 @@
     X(nvrtcGetCUBINSize)                                                                           \
     X(nvrtcGetCUBIN)
 
+/* Releases of CUDA whose libraries are known. */
+#define CUDA_FIRST_MAJOR  12
+#define CUDA_LATEST_MAJOR 13
+
 #define CUDA_MEMBER(name) __typeof__(name) *name;
+#define CUDA_TEXT_(name)  #name
+#define CUDA_TEXT(name)   CUDA_TEXT_(name) /* after the headers have added its version */
+#define CUDA_NAME(name)   CUDA_TEXT(name),
 
 typedef struct cuda_driver {
     CUDA_DRIVER_FUNCTIONS(CUDA_MEMBER)
@@ -70,6 +79,20 @@ typedef struct cuda_driver {
 typedef struct cuda_compiler {
     CUDA_COMPILER_FUNCTIONS(CUDA_MEMBER)
 } cuda_compiler;
+
+/* Functions of a library, and where they go: a table whose members are all pointers to functions.
+ */
+typedef struct cuda_library {
+    const char *const *function;
+    size_t n;
+    void *table;
+} cuda_library;
+
+/* "lib<name>.so.<major>" of the latest of these majors that is there with all functions; it stays
+   open. False: none. */
+bool cuda_open_library(const cuda_library *library, const char *name, int latest, int first);
+/* A driver loads the code of libraries of up to its own major version. */
+int cuda_latest_major(int driver_version);
 
 /* Opened and initialised by the first call, for the life of the process. CO_E_UNSUPPORTED: no
    driver, one that is too old, or one that refuses. *version: 13000 is CUDA 13.0. */

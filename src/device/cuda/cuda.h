@@ -30,8 +30,16 @@ co_status co_cuda_probe(co_cuda_machine *out);
 /* "NVRTC 13.0"; CO_E_UNSUPPORTED where it is missing, with the package that has it. */
 co_status co_cuda_compiler(char *out, size_t size);
 
-/* The GPU of this index as a device. CO_E_UNSUPPORTED as above; CO_E_NOMEM. */
-co_status co_cuda_open(co_device **out, int index);
+/* "cuBLASLt 13.0.2", likewise. Products of matrices work without it, more slowly. */
+co_status co_cuda_blas(char *out, size_t size);
+
+typedef struct co_cuda_options {
+    int index; /* of the GPU */
+    bool tf32; /* products of fp32 on tensor cores, by 10 bits of each factor's mantissa */
+} co_cuda_options;
+
+/* A GPU as a device. CO_E_UNSUPPORTED as above; CO_E_NOMEM. */
+co_status co_cuda_open(co_device **out, const co_cuda_options *options);
 /* All that it has made is freed; takes NULL. */
 void co_cuda_close(co_device *device);
 

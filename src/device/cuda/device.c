@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "device/cuda/internal.h"
+#include "device/cuda/matmul.h"
 
 co_status cuda_enter(const cuda_device *device)
 {
@@ -132,11 +133,13 @@ static co_status device_start(cuda_device *device)
     result = cu->cuStreamCreate(&device->zeroes, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS)
         return cuda_fail(result, "GPU %d (%s) gives no stream", device->index, device->gpu.name);
-    return cuda_load_kernels(device);
+    CO_TRY(cuda_load_kernels(device));
+    return cuda_matmul_open(device);
 }
 
-co_status co_cuda_open(co_device **out, int index)
+co_status co_cuda_open(co_device **out, const co_cuda_options *options)
 {
+    const int index = options->index;
     co_cuda_machine machine;
     cuda_device *device;
     co_status st;
@@ -150,6 +153,7 @@ co_status co_cuda_open(co_device **out, int index)
         return CO_E_NOMEM;
     device->base.ops = &device_ops;
     device->index = index;
+    device->tf32 = options->tf32;
     pthread_mutex_init(&device->lock, NULL);
     st = cuda_open_driver(&device->cu, &device->version);
     if (st == CO_OK)
@@ -168,6 +172,7 @@ void co_cuda_close(co_device *device)
     if (!gpu)
         return;
     if (gpu->context && cuda_enter(gpu) == CO_OK) {
+        cuda_matmul_close(gpu);
         cuda_unload_kernels(gpu);
         if (gpu->zeroes)
             (void)gpu->cu->cuStreamDestroy(gpu->zeroes);

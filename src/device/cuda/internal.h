@@ -14,16 +14,20 @@
 
 #define CUDA_WHY 512
 
+typedef struct cuda_blas cuda_blas; /* matmul.c */
+
 typedef struct cuda_device {
     co_device base;
     const cuda_driver *cu;
     int version, index;
+    bool tf32;
     co_cuda_gpu gpu;
     CUdevice handle;
     CUcontext context;                /* the process's one on this GPU */
     CUstream zeroes;                  /* new memory is zeroed on it; NULL: not there yet */
     CUmodule module[CUDA_FILE_COUNT]; /* NULL: not loaded */
     CUfunction kernel[CUDA_KERNEL_COUNT];
+    cuda_blas *blas; /* owned; NULL: the library is missing */
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
 } cuda_device;

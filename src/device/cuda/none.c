@@ -20,10 +20,17 @@ co_status co_cuda_compiler(char *out, size_t size)
     return none_refuse();
 }
 
-co_status co_cuda_open(co_device **out, int index)
+co_status co_cuda_blas(char *out, size_t size)
 {
     (void)out;
-    (void)index;
+    (void)size;
+    return none_refuse();
+}
+
+co_status co_cuda_open(co_device **out, const co_cuda_options *options)
+{
+    (void)out;
+    (void)options;
     return none_refuse();
 }
 

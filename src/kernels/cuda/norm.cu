@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "core/half_impl.h"
 #include "kernels/cuda/block_sums.h"
 #include "kernels/cuda/grid.h"
 
@@ -26,7 +27,10 @@ INLINE void norm_add(double *a, double *b, const cuda_sums *arg, size_t at, uint
         *b += d * d;
         return;
     }
-    dy = arg->dy[at];
+    if (arg->half)
+        dy = arg->f16 ? half_widen_f16(arg->half[at]) : half_widen_bf16(arg->half[at]);
+    else
+        dy = arg->dy[at];
     *a += (double)dy;
     if (arg->kind == CUDA_VALUES)
         return;

@@ -25,10 +25,12 @@ typedef enum cuda_sum_kind {
  */
 typedef struct cuda_sums {
     const float *x, *dy;
+    const uint16_t *half; /* dy in 16 bits, of CUDA_VALUES; NULL: it is in fp32 */
     const cuda_stat *stat;
     double *part; /* (channels, parts, 2) */
     uint32_t n, channels, plane, parts, each;
     cuda_sum_kind kind;
+    bool f16; /* of half; else BF16 */
 } cuda_sums;
 
 /* What becomes of the sums. */

@@ -25,7 +25,7 @@ static inline void open_gpu_begin(int argc, char **argv)
 static inline co_device *open_gpu(void)
 {
     co_device *device = NULL;
-    const co_status st = co_cuda_open(&device, 0);
+    const co_status st = co_cuda_open(&device, &(co_cuda_options){0});
 
     if (st == CO_E_UNSUPPORTED && !standin) {
         printf("skipped: %s\n", co_error_message());

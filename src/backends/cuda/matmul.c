@@ -1,0 +1,173 @@
+/*
+ * matmul.c - linear by cuBLASLt (device/cuda/matmul.h), in fp32 and in 16 bits. Weights of 16 bits
+ * are rounded in forward, and kept for backward.
+ */
+#include "device/cuda/matmul.h"
+
+#include "backends/cuda/cuda.h"
+#include "core/half.h"
+
+typedef enum matmul_product {
+    MATMUL_FORWARD, /* y = x W^T + b */
+    MATMUL_INPUT,   /* dx = dy W */
+    MATMUL_WEIGHT,  /* dW = dy^T x */
+    MATMUL_COUNT
+} matmul_product;
+
+typedef struct matmul_self {
+    cuda_matmul *product[MATMUL_COUNT];
+} matmul_self;
+
+static bool matmul_is_half(const co_call *call)
+{
+    return co_dtype_is_half(call->in[0]->dtype);
+}
+
+static cuda_matmul_shape matmul_shape(const co_call *call, matmul_product product)
+{
+    const cuda_linear_size s = cuda_linear_sizes(call);
+    cuda_matmul_shape shape = {.in = call->in[0]->dtype, .out = call->in[0]->dtype};
+
+    if (product == MATMUL_WEIGHT) {
+        shape.m = s.out;
+        shape.n = s.in;
+        shape.k = s.n;
+        shape.a_transposed = true;
+        shape.out = CO_F32;
+    } else {
+        shape.m = s.n;
+        shape.n = product == MATMUL_FORWARD ? s.out : s.in;
+        shape.k = product == MATMUL_FORWARD ? s.in : s.out;
+        shape.b_transposed = product == MATMUL_FORWARD;
+        shape.bias = product == MATMUL_FORWARD && call->n_param > 1;
+    }
+    return shape;
+}
+
+static bool matmul_supports(const co_call *call, const char **why)
+{
+    const char *refusal = NULL;
+
+    if (!cuda_fits(call, why))
+        return false;
+    for (int p = 0; p < (call->training ? MATMUL_COUNT : MATMUL_INPUT) && !refusal; p++) {
+        const cuda_matmul_shape shape = matmul_shape(call, (matmul_product)p);
+
+        refusal = cuda_matmul_refuses(call->queue->device, &shape);
+    }
+    if (refusal)
+        *why = refusal;
+    return !refusal;
+}
+
+/* Adds to the scratch memory what the product needs. */
+static co_status matmul_plan_product(co_call *call, matmul_product product)
+{
+    matmul_self *self = call->self;
+    const cuda_matmul_shape shape = matmul_shape(call, product);
+    size_t workspace;
+
+    CO_TRY(cuda_matmul_create(&self->product[product], call->queue->device, &shape));
+    workspace = cuda_matmul_workspace(self->product[product]);
+    if (workspace > call->scratch_bytes)
+        call->scratch_bytes = workspace;
+    return CO_OK;
+}
+
+static size_t matmul_rounded_bytes(const co_tensor *param)
+{
+    const size_t bytes = cuda_count_of(param) * sizeof(uint16_t);
+
+    return (bytes + CO_DEVICE_ALIGN - 1) / CO_DEVICE_ALIGN * CO_DEVICE_ALIGN;
+}
+
+static co_status matmul_plan(co_call *call)
+{
+    for (int i = 0; i < call->n_param && matmul_is_half(call); i++)
+        call->workspace_bytes += matmul_rounded_bytes(&call->param[i]);
+    return matmul_plan_product(call, MATMUL_FORWARD);
+}
+
+static co_status matmul_plan_backward(co_call *call)
+{
+    const cuda_linear_size s = cuda_linear_sizes(call);
+    const size_t sums = cuda_sums_room(s.n, s.out, 1) * sizeof(double);
+
+    if (call->n_param > 1 && sums > call->scratch_bytes)
+        call->scratch_bytes = sums;
+    if (call->grad_in[0])
+        CO_TRY(matmul_plan_product(call, MATMUL_INPUT));
+    return matmul_plan_product(call, MATMUL_WEIGHT);
+}
+
+/* Parameter `i` as the products take it. */
+static void *matmul_param(const co_call *call, int i)
+{
+    char *rounded = call->workspace;
+
+    if (!matmul_is_half(call))
+        return call->param[i].data;
+    return i == 0 ? rounded : rounded + matmul_rounded_bytes(&call->param[0]);
+}
+
+static co_status matmul_run(const co_call *call, matmul_product product,
+                            cuda_matmul_operands operands)
+{
+    const matmul_self *self = call->self;
+
+    operands.workspace = call->scratch;
+    return cuda_matmul_run(self->product[product], call->queue, &operands);
+}
+
+static co_status matmul_forward(co_call *call, const co_run *run)
+{
+    const co_dtype dtype = call->in[0]->dtype;
+    cuda_matmul_operands o = {.d = call->out[0]->data, .a = call->in[0]->data};
+
+    (void)run;
+    for (int i = 0; i < call->n_param && matmul_is_half(call); i++)
+        CO_TRY(co_backend_cuda.convert(call->queue, matmul_param(call, i), dtype,
+                                       call->param[i].data, CO_F32,
+                                       cuda_count_of(&call->param[i])));
+    o.b = matmul_param(call, 0);
+    o.bias = call->n_param > 1 ? matmul_param(call, 1) : NULL;
+    return matmul_run(call, MATMUL_FORWARD, o);
+}
+
+static co_status matmul_backward(co_call *call, const co_run *run)
+{
+    const cuda_linear_size s = cuda_linear_sizes(call);
+    const void *dy = call->grad_out[0]->data;
+    cuda_matmul_operands o = {.a = dy};
+
+    if (call->grad_in[0]) {
+        o.d = call->grad_in[0]->data;
+        o.b = matmul_param(call, 0);
+        CO_TRY(matmul_run(call, MATMUL_INPUT, o));
+    }
+    o.d = call->grad_param[0].data;
+    o.b = call->in[0]->data;
+    o.accumulate = run->accumulate;
+    CO_TRY(matmul_run(call, MATMUL_WEIGHT, o));
+    cuda_sum_bias(call, run, s.n, s.out, 1);
+    return CO_OK;
+}
+
+static void matmul_fini(co_call *call)
+{
+    matmul_self *self = call->self;
+
+    for (int p = 0; p < MATMUL_COUNT; p++)
+        cuda_matmul_destroy(self->product[p]);
+}
+
+const co_kernel co_cuda_linear_cublaslt = {.op = "linear",
+                                           .name = "cublaslt",
+                                           .self_size = sizeof(matmul_self),
+                                           .supports = matmul_supports,
+                                           .plan = matmul_plan,
+                                           .plan_backward = matmul_plan_backward,
+                                           .forward = matmul_forward,
+                                           .backward = matmul_backward,
+                                           .fini = matmul_fini,
+                                           .half = 1u << CO_BF16 | 1u << CO_F16};
