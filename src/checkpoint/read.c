@@ -47,6 +47,7 @@ static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
     *size = FORMAT_HALF_SIZE;
     if (out->stored)
         return CO_OK;
+    name = strcmp(name, "BOOL") == 0 ? format_dtype_name(CO_U8) : name; /* a byte, 0 or 1 */
     for (int i = 0; i < CO_DTYPE_COUNT; i++)
         if (strcmp(name, format_dtype_name((co_dtype)i)) == 0) {
             out->tensor.dtype = (co_dtype)i;
@@ -55,7 +56,8 @@ static co_status read_dtype(read_entry *out, size_t *size, const json_t *info)
             return CO_OK;
         }
     return co_fail(CO_E_DATA,
-                   "dtype %.20s is not supported, only F32, F64, F16, BF16, I32, I64, U8", name);
+                   "dtype %.20s is not supported, only F32, F64, F16, BF16, I32, I64, U8, BOOL",
+                   name);
 }
 
 static co_status read_size(size_t *out, const json_t *value, const char *what)

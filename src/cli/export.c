@@ -32,7 +32,7 @@ static const cli_option export_option_table[] = {
     {"config", 'c', CLI_TEXT, offsetof(export_options, config), "CONFIG", 0, 0,
      "the network's; default: config.yaml beside the weights"},
     {"shape", 0, CLI_TEXT, offsetof(export_options, shape), "C,H,W", 0, 0,
-     "of a sample; default: that of training"},
+     "of a sample, or T of a sequence; default: that of training"},
     {"set", 's', CLI_LIST, offsetof(export_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
     CLI_PLUGIN_OPTION(export_options),

@@ -26,9 +26,9 @@ static const cli_option import_option_table[] = {
     {"model", 'm', CLI_TEXT, offsetof(import_options, model), "MODEL", 0, 0,
      "the network: resnet18, or '{name: ..., key: value}'"},
     {"classes", 0, CLI_COUNT, offsetof(import_options, classes), "N", 1, 1 << 20,
-     "logits that the --model gives; default: 1000"},
+     "logits that the --model gives; default: what the file says, else 1000"},
     {"shape", 0, CLI_TEXT, offsetof(import_options, shape), "C,H,W", 0, 0,
-     "of a sample for the --model network; default: 3,224,224"},
+     "of a sample of --model, or T of a sequence; default: 3,224,224"},
     {"config", 'c', CLI_TEXT, offsetof(import_options, config), "CONFIG", 0, 0,
      "take the network, shape and classes from a config and its data"},
     {"set", 's', CLI_LIST, offsetof(import_options, set), "KEY=VALUE", 0, 0,
@@ -58,12 +58,13 @@ static co_status import_check(const import_options *o, const char *to)
     return CO_OK;
 }
 
-/* A config with only the network. */
+/* A config with only the network, and data of the sizes that are not said otherwise. */
 static co_status import_write_config(char *out, size_t size, const import_options *o)
 {
-    const int n = snprintf(
-        out, size, "{model: %s, data: {name: synthetic, shape: [%s], classes: %" PRId64 "}}",
-        o->model, o->shape ? o->shape : IMPORT_SHAPE, o->classes ? o->classes : IMPORT_CLASSES);
+    const int n = snprintf(out, size,
+                           "{model: %s, data: {name: synthetic, shape: [" IMPORT_SHAPE
+                           "], classes: %" PRId64 "}}",
+                           o->model, o->classes ? o->classes : IMPORT_CLASSES);
 
     return n > 0 && (size_t)n < size ? CO_OK : co_fail(CO_E_USAGE, "--model is too long");
 }
@@ -82,11 +83,33 @@ static co_status import_save(const cli_network *net, const char *from, const cha
     return CO_OK;
 }
 
+/* The network of --config with its data's sizes, or of --model, with the weights. */
+static co_status import_open(cli_network *net, const import_options *o, const char *weights)
+{
+    co_train_options run = {.config_path = o->config, .set = o->set.text};
+    char text[4096];
+    co_status st;
+
+    if (o->model) {
+        CO_TRY(import_write_config(text, sizeof(text), o));
+        run.config_text = text;
+        CO_TRY(cli_source_open(net, &run, weights, o->shape ? o->shape : IMPORT_SHAPE));
+        if (!o->classes || o->classes == net->model->classes)
+            return CO_OK;
+        st = co_fail(CO_E_USAGE, "%s: says that it has %" PRId64 " classes, not %" PRId64, weights,
+                     net->model->classes, o->classes);
+    } else {
+        CO_TRY(cli_network_open(net, &run));
+        st = co_model_load(net->model, weights);
+    }
+    if (st != CO_OK)
+        cli_network_close(net);
+    return st;
+}
+
 static co_status import_run(const void *options, int n, const char *const *argument)
 {
     const import_options *o = options;
-    char text[4096];
-    co_train_options run = {.config_path = o->config, .set = o->set.text};
     cli_network net;
     co_status st;
 
@@ -94,18 +117,8 @@ static co_status import_run(const void *options, int n, const char *const *argum
     CO_TRY(import_check(o, argument[1]));
     CO_TRY(
         cli_check_output(argument[1], CLI_SAFETENSORS, (const char *const[]){argument[0], NULL}));
-    if (o->model) {
-        co_shape shape;
-
-        if (o->shape)
-            CO_TRY(cli_source_parse_shape(&shape, o->shape));
-        CO_TRY(import_write_config(text, sizeof(text), o));
-        run.config_text = text;
-    }
-    CO_TRY(cli_network_open(&net, &run));
-    st = co_model_load(net.model, argument[0]);
-    if (st == CO_OK)
-        st = import_save(&net, argument[0], argument[1]);
+    CO_TRY(import_open(&net, o, argument[0]));
+    st = import_save(&net, argument[0], argument[1]);
     cli_network_close(&net);
     return st;
 }
@@ -125,7 +138,9 @@ const co_command co_command_import = {
         "  cohort import resnet18.safetensors r18.safetensors --model resnet18\n"
         "  cohort import theirs.safetensors ours.safetensors --model lenet5 --shape 1,28,28 "
         "--classes 10\n"
-        "  cohort import theirs.safetensors ours.safetensors --config configs/lenet-sync.yaml",
+        "  cohort import theirs.safetensors ours.safetensors --config configs/lenet-sync.yaml\n"
+        "  cohort import gpt2.safetensors ours.safetensors --model gpt2 --shape 1024 --classes "
+        "50257",
     .arguments = import_arguments,
     .options = import_option_table,
     .options_size = sizeof(import_options),

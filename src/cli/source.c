@@ -119,15 +119,15 @@ static bool source_read_sizes(int64_t *out, int n, const char *text, int64_t max
     return true;
 }
 
-co_status cli_source_parse_shape(co_shape *out, const char *text)
+static co_status source_parse_shape(co_shape *out, const char *text)
 {
-    out->ndim = 3;
-    if (!source_read_sizes(out->dim, 3, text, SOURCE_MAX_SIZE))
-        return co_fail(CO_E_USAGE,
-                       "--shape takes channels, height and width from 1 to %d, e.g. 3,224,224, not "
-                       "'%s'",
-                       SOURCE_MAX_SIZE, text);
-    return CO_OK;
+    for (out->ndim = 3; out->ndim > 0; out->ndim -= 2)
+        if (source_read_sizes(out->dim, out->ndim, text, SOURCE_MAX_SIZE))
+            return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "--shape takes channels, height and width from 1 to %d, e.g. 3,224,224, or the "
+                   "length of a sequence, not '%s'",
+                   SOURCE_MAX_SIZE, text);
 }
 
 /* Shape and classes from the file's metadata; 0 dimensions or 0 classes where it has none. */
@@ -176,7 +176,7 @@ co_status cli_source_open(cli_network *out, const co_train_options *options, con
     co_safetensors_close(file);
     st = co_spec_open(&out->spec, options);
     if (st == CO_OK && shape)
-        st = cli_source_parse_shape(&out->sample, shape);
+        st = source_parse_shape(&out->sample, shape);
     if (st == CO_OK)
         st = source_read_data(out);
     if (st == CO_OK)

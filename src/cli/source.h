@@ -18,9 +18,6 @@ typedef struct cli_source {
 co_status cli_source_find(cli_source *out, const char *path, const char *checkpoint,
                           const char *config);
 
-/* Parse "3,224,224": three sizes from 1 to 65,536. */
-co_status cli_source_parse_shape(co_shape *out, const char *text);
-
 /* Open the config's network with these weights, like cli_network_open; the plan is not compiled.
    The shape of a sample is `shape`, or if NULL the file's, else the data's; the number of classes
    is the file's, else the data's. */

@@ -11,6 +11,7 @@
 #include "core/arena.h"
 #include "core/mem.h"
 #include "export/values.h"
+#include "graph/stored.h"
 
 static const int64_t torch_no_batches = 0;
 
@@ -32,12 +33,11 @@ static co_status torch_collect(co_named_tensor *out, size_t *n, const co_export 
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
         const float *from = param->spec.buffer ? values->buffer : values->param;
+        float *room = co_arena_alloc(arena, co_param_stored_room(param) + 1, sizeof(*room));
 
-        out[(*n)++] = (co_named_tensor){.name = param->name,
-                                        .dtype = CO_F32,
-                                        .shape = param->spec.shape,
-                                        .data = from + param->offset,
-                                        .bytes = param->count * sizeof(float)};
+        if (!room)
+            return CO_E_NOMEM;
+        out[(*n)++] = co_param_stored(param, from + param->offset, room);
         if (strcmp(param->spec.name, "running_var") == 0)
             CO_TRY(torch_add_counter(&out[(*n)++], param, arena));
     }

@@ -240,7 +240,7 @@ co_status co_graph_tie(co_graph *graph, const char *param)
             node->name, param,
             co_shape_format(want, sizeof(want), &graph->param[node->param[0]].spec.shape),
             co_shape_format(have, sizeof(have), &graph->param[p].spec.shape));
-    graph->n_param--;
+    graph->param[p].copy = graph->param[--graph->n_param].name;
     node->param[0] = p;
     return CO_OK;
 }
@@ -253,6 +253,11 @@ void co_graph_begin_block(co_graph *graph)
 void co_graph_end_block(co_graph *graph)
 {
     graph->block_depth--;
+}
+
+void co_graph_transpose(co_graph *graph)
+{
+    graph->param[graph->node[graph->n_node - 1].param[0]].transposed = true;
 }
 
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,

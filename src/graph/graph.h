@@ -17,8 +17,10 @@ typedef struct co_var {
 } co_var;
 
 typedef struct co_param {
-    const char *name;   /* "conv1.weight" */
-    const char *former; /* its name in files of earlier releases; NULL: no other */
+    const char *name;  /* "conv1.weight" */
+    const char *alias; /* its name in files of earlier releases, or others; NULL: no other */
+    const char *copy;  /* where tied: the name under which files may have it again; else NULL */
+    bool transposed;   /* a matrix (out, in) that files have as (in, out); see stored.h */
     co_param_spec spec;
     int owner;     /* the first node that has it, which places it */
     size_t offset; /* in the store's param and grad arrays, or in its buffer array */
@@ -50,8 +52,10 @@ typedef struct co_graph {
     co_arena *arena; /* owned: everything below */
     int n_var, n_node, n_param;
     co_var *var;
-    co_node *node;   /* in topological order: the order of building */
-    co_param *param; /* in order of building: PyTorch's state_dict order */
+    co_node *node;            /* in topological order: the order of building */
+    co_param *param;          /* in order of building: PyTorch's state_dict order */
+    const char *const *extra; /* patterns of fnmatch(3), ended by NULL: tensors that files of
+                                 weights may have, and no parameter is; NULL: none */
     int n_input;
     co_graph_input input[CO_GRAPH_MAX_INPUT];
     int output;               /* var: (N, outputs): logits, log-probabilities or values */
@@ -88,6 +92,9 @@ co_status co_graph_tie(co_graph *graph, const char *param);
    block in a block is a part of it. */
 void co_graph_begin_block(co_graph *graph);
 void co_graph_end_block(co_graph *graph);
+
+/* Files have the first parameter of the last node, a matrix, transposed. */
+void co_graph_transpose(co_graph *graph);
 
 /* Append the loss: var `output` becomes the graph's output, and what `op` compares it with becomes
    one more input (co_op.target). *out is the loss of each sample. */

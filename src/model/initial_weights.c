@@ -31,7 +31,7 @@ static bool init_is_below(const char *parameter, const char *layer)
     return parameter && strncmp(parameter, layer, n) == 0 && parameter[n] == '.';
 }
 
-/* The layer's current name, which `name` may be a former one of; NULL: no such layer. */
+/* The layer's name, of which `name` may be an alias; NULL: no such layer. */
 static const char *init_find_layer(const co_model *model, const char *name, co_arena *arena)
 {
     const co_graph *graph = model->graph;
@@ -41,11 +41,13 @@ static const char *init_find_layer(const co_model *model, const char *name, co_a
             return name;
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
+        size_t rest;
 
-        if (init_is_below(param->former, name))
-            return co_arena_printf(arena, "%.*s",
-                                   (int)(strlen(param->name) - strlen(param->spec.name) - 1),
-                                   param->name);
+        if (!init_is_below(param->alias, name))
+            continue;
+        rest = strlen(param->alias) - strlen(name);
+        if (strlen(param->name) > rest)
+            return co_arena_printf(arena, "%.*s", (int)(strlen(param->name) - rest), param->name);
     }
     return NULL;
 }

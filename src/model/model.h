@@ -132,8 +132,9 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
 /* Plans hold pointers into the store, so they must be dropped when its arrays have moved. */
 void co_model_drop_plans(co_model *model);
 
-/* Weights and running statistics as named tensors, in construction order, in one allocation. If the
-   host cannot access the store, they are a copy. */
+/* Weights and running statistics as the named tensors of a file, in construction order, in one
+   allocation. Where the host cannot access the store, or files have another order, they are a copy.
+ */
 co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *model);
 /* Freeze what a config's `freeze` names: a pattern or a list of them; NULL: nothing. */
 co_status co_model_freeze_value(co_model *model, const co_value *value);
@@ -147,7 +148,7 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model);
 /* Write (3, 32, 32) as "3,32,32". */
 void co_model_format_sizes(char *out, size_t size, const co_shape *shape);
 
-/* The tensor named PREFIX + the parameter's name, or its former name if the file lacks that; NULL
+/* The tensor named PREFIX + the parameter's name, or its alias if the file lacks that; NULL
    if it has neither. */
 const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
                                      const co_param *param);

@@ -8,35 +8,44 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <fnmatch.h>
+
 #include "core/mem.h"
 #include "device/device.h"
+#include "graph/stored.h"
 #include "model/model.h"
 
 /* PyTorch's count of batches seen by a batch norm. Only its cumulative average uses it, which
    Cohort does not have. */
 #define WEIGHTS_COUNTER "num_batches_tracked"
-/* Values converted at a time. */
-#define WEIGHTS_PIECE 1024
 
 static co_store_array weights_array(const co_param *param)
 {
     return param->spec.buffer ? CO_STORE_BUFFER : CO_STORE_PARAM;
 }
 
-/* Allocate n tensors and, if the host cannot access the store, memory for a copy of their values.
- *param and *buffer point to that, or else to the store's arrays. */
-static co_status weights_take(co_named_tensor **out, float **param, float **buffer, size_t n,
-                              const co_store *store)
+/* Allocate a table of tensors; *room, memory for what files have in another order; and, if the host
+   cannot access the store, for a copy of its values. *param and *buffer point to that, or else to
+   the store's arrays. */
+static co_status weights_take(co_named_tensor **out, float **room, float **param, float **buffer,
+                              const co_model *model)
 {
-    const size_t table = (n * sizeof(**out) + sizeof(double) - 1) / sizeof(double);
+    const co_store *store = model->store;
+    const co_graph *graph = model->graph;
+    const size_t bytes = (size_t)graph->n_param * sizeof(**out);
+    const size_t table = (bytes + sizeof(double) - 1) / sizeof(double);
     const bool here = co_device_is_host(store->device);
-    const size_t values = here ? 0 : (store->n + store->n_buffer + 1) / 2;
-    double *block = co_calloc(table + values, sizeof(*block));
+    size_t values = here ? 0 : store->n + store->n_buffer;
+    double *block;
     co_status st = CO_OK;
 
+    for (int i = 0; i < graph->n_param; i++)
+        values += co_param_stored_room(&graph->param[i]);
+    block = co_calloc(table + (values + 1) / 2, sizeof(*block));
     if (!block)
         return CO_E_NOMEM;
-    *param = here ? store->param : (float *)(void *)(block + table);
+    *room = (float *)(void *)(block + table);
+    *param = here ? store->param : *room + values - store->n_buffer - store->n;
     *buffer = here ? store->buffer : *param + store->n;
     if (!here)
         st = co_store_read(store, CO_STORE_PARAM, 0, store->n, *param);
@@ -53,18 +62,15 @@ co_status co_model_tensors(co_named_tensor **out, size_t *n, const co_model *mod
 {
     const co_graph *graph = model->graph;
     co_named_tensor *tensors = NULL;
-    float *weights = NULL, *buffer = NULL;
+    float *room = NULL, *weights = NULL, *buffer = NULL;
 
-    CO_TRY(weights_take(&tensors, &weights, &buffer, (size_t)graph->n_param, model->store));
+    CO_TRY(weights_take(&tensors, &room, &weights, &buffer, model));
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
+        const float *values = (param->spec.buffer ? buffer : weights) + param->offset;
 
-        tensors[i] =
-            (co_named_tensor){.name = param->name,
-                              .dtype = CO_F32,
-                              .shape = param->spec.shape,
-                              .data = (param->spec.buffer ? buffer : weights) + param->offset,
-                              .bytes = param->count * sizeof(float)};
+        tensors[i] = co_param_stored(param, values, room);
+        room += co_param_stored_room(param);
     }
     *out = tensors;
     *n = (size_t)graph->n_param;
@@ -135,6 +141,7 @@ typedef enum weights_fault {
     WEIGHTS_UNEXPECTED,
     WEIGHTS_SHAPE,
     WEIGHTS_TYPE,
+    WEIGHTS_COPY,
     WEIGHTS_FAULTS
 } weights_fault;
 
@@ -158,14 +165,15 @@ static void weights_add(weights_report *report, weights_fault fault, const char 
 static void weights_compare(weights_report *report, const co_named_tensor *tensor,
                             const co_param *param)
 {
+    const co_shape shape = co_param_stored_shape(param);
     char want[48], got[48], detail[128];
 
     if (!tensor) {
         weights_add(report, WEIGHTS_MISSING, param->name, "");
-    } else if (!co_shape_equal(&tensor->shape, &param->spec.shape)) {
+    } else if (!co_shape_equal(&tensor->shape, &shape)) {
         snprintf(detail, sizeof(detail), " %s for %s",
                  co_shape_format(got, sizeof(got), &tensor->shape),
-                 co_shape_format(want, sizeof(want), &param->spec.shape));
+                 co_shape_format(want, sizeof(want), &shape));
         weights_add(report, WEIGHTS_SHAPE, param->name, detail);
         if (!report->layer[0])
             snprintf(report->layer, sizeof(report->layer), "%.*s",
@@ -189,13 +197,15 @@ static void weights_hint(char *out, size_t size, const weights_report *report, b
                  report->layer);
     else if (report->n[WEIGHTS_SHAPE])
         snprintf(out, size, "; does the config have the classes and sizes of this file?");
+    else if (report->n[WEIGHTS_COPY])
+        snprintf(out, size, "; the model's key `tie: false` gives it a weight of its own");
 }
 
 static co_status weights_refuse(const weights_report *report, const char *path, bool starting)
 {
     static const char *const kinds[WEIGHTS_FAULTS] = {"missing", "unexpected", "of another shape",
-                                                      "not of floats"};
-    char text[1600] = "", hint[160];
+                                                      "not of floats", "unlike the tied weight"};
+    char text[2000] = "", hint[160];
 
     for (int i = 0; i < WEIGHTS_FAULTS; i++) {
         const size_t used = strlen(text), n = report->n[i];
@@ -216,7 +226,7 @@ static co_status weights_refuse(const weights_report *report, const char *path, 
 const co_named_tensor *co_param_find(const co_safetensors *file, const char *prefix,
                                      const co_param *param)
 {
-    const char *const names[] = {param->name, param->former};
+    const char *const names[] = {param->name, param->alias};
     const co_named_tensor *tensor = NULL;
 
     for (int i = 0; i < 2 && names[i] && !tensor; i++) {
@@ -241,13 +251,13 @@ static bool weights_is_below(const char *name, const co_layer_names *layers)
     return false;
 }
 
-/* The parameter with this current or former name. */
+/* The parameter with this name or alias. */
 static const co_param *weights_find(const co_graph *graph, const char *name)
 {
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
 
-        if (strcmp(param->name, name) == 0 || (param->former && strcmp(param->former, name) == 0))
+        if (strcmp(param->name, name) == 0 || (param->alias && strcmp(param->alias, name) == 0))
             return param;
     }
     return NULL;
@@ -261,6 +271,34 @@ static bool weights_is_unexpected(const co_graph *graph, const co_safetensors *f
     const co_param *param = weights_find(graph, tensor->name);
 
     return !param || co_param_find(file, "", param) != tensor;
+}
+
+/* Whether files may have it, and no parameter is it. */
+static bool weights_is_extra(const co_graph *graph, const co_named_tensor *tensor)
+{
+    for (const char *const *pattern = graph->extra; pattern && *pattern; pattern++)
+        if (fnmatch(*pattern, tensor->name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* If it is a tied weight again: whether it is equal to that, else a fault. */
+static bool weights_is_copy(weights_report *report, const co_graph *graph,
+                            const co_safetensors *file, const co_named_tensor *tensor)
+{
+    for (int i = 0; i < graph->n_param; i++) {
+        const co_param *param = &graph->param[i];
+        const co_named_tensor *first;
+
+        if (!param->copy || strcmp(param->copy, tensor->name) != 0)
+            continue;
+        first = co_param_find(file, "", param);
+        if (first && (first->bytes != tensor->bytes || first->dtype != tensor->dtype ||
+                      memcmp(first->data, tensor->data, tensor->bytes) != 0))
+            weights_add(report, WEIGHTS_COPY, tensor->name, "");
+        return true;
+    }
+    return false;
 }
 
 /* Whether it is "bn1.num_batches_tracked" and the model has bn1.running_mean. */
@@ -288,6 +326,7 @@ static co_status weights_check(const co_model *model, const co_safetensors *file
         const co_named_tensor *tensor = co_safetensors_tensor(file, i);
 
         if (!weights_is_below(tensor->name, fresh) && !weights_is_counter(graph, tensor) &&
+            !weights_is_extra(graph, tensor) && !weights_is_copy(&report, graph, file, tensor) &&
             weights_is_unexpected(graph, file, tensor)) {
             weights_add(&report, WEIGHTS_UNEXPECTED, tensor->name, "");
             report.wrapped |= strncmp(tensor->name, "module.", 7) == 0;
@@ -298,41 +337,69 @@ static co_status weights_check(const co_model *model, const co_safetensors *file
 
 /* ---- loading ---- */
 
-static co_status weights_put(co_store *store, const co_param *param, const co_named_tensor *from)
+/* Values of a tensor of F32 or F64. */
+static void weights_read(float *to, const co_named_tensor *from)
 {
-    const co_store_array array = weights_array(param);
     const uint8_t *at = from->data;
-    float piece[WEIGHTS_PIECE];
 
-    if (from->dtype == CO_F32)
-        return co_store_write(store, array, param->offset, param->count, at);
-    for (size_t done = 0; done < param->count; done += WEIGHTS_PIECE) {
-        const size_t left = param->count - done, n = left < WEIGHTS_PIECE ? left : WEIGHTS_PIECE;
-
-        for (size_t i = 0; i < n; i++) {
-            double value;
-
-            memcpy(&value, at + (done + i) * sizeof(value), sizeof(value)); /* unaligned */
-            piece[i] = (float)value;
-        }
-        CO_TRY(co_store_write(store, array, param->offset + done, n, piece));
+    if (from->dtype == CO_F32) {
+        memcpy(to, at, from->bytes);
+        return;
     }
-    return CO_OK;
+    for (size_t i = 0; i < from->bytes / sizeof(double); i++) {
+        double value;
+
+        memcpy(&value, at + i * sizeof(value), sizeof(value)); /* unaligned */
+        to[i] = (float)value;
+    }
+}
+
+static bool weights_is_ready(const co_param *param, const co_named_tensor *from)
+{
+    return from->dtype == CO_F32 && !co_param_stored_room(param);
+}
+
+/* `room`: for twice the parameter, unless it is ready. */
+static co_status weights_put(co_store *store, const co_param *param, const co_named_tensor *from,
+                             float *room)
+{
+    const void *values = from->data;
+
+    if (!weights_is_ready(param, from)) {
+        weights_read(room, from);
+        values = room + param->count;
+        co_param_unstore(room + param->count, param, room);
+    }
+    return co_store_write(store, weights_array(param), param->offset, param->count, values);
 }
 
 co_status co_model_load_from(co_model *model, const co_safetensors *file, const char *name,
                              const co_layer_names *fresh)
 {
     const co_graph *graph = model->graph;
+    co_status st = CO_OK;
+    size_t largest = 0;
+    float *room;
 
     CO_TRY(weights_check(model, file, name, fresh));
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
 
-        if (!weights_is_below(param->name, fresh))
-            CO_TRY(weights_put(model->store, param, co_param_find(file, "", param)));
+        if (!weights_is_below(param->name, fresh) && param->count > largest &&
+            !weights_is_ready(param, co_param_find(file, "", param)))
+            largest = param->count;
     }
-    return CO_OK;
+    room = co_calloc(2 * largest + 1, sizeof(*room)); /* before anything is changed */
+    if (!room)
+        return CO_E_NOMEM;
+    for (int i = 0; i < graph->n_param && st == CO_OK; i++) {
+        const co_param *param = &graph->param[i];
+
+        if (!weights_is_below(param->name, fresh))
+            st = weights_put(model->store, param, co_param_find(file, "", param), room);
+    }
+    co_free(room);
+    return st;
 }
 
 co_status co_model_load_except(co_model *model, const char *path, const co_layer_names *fresh)

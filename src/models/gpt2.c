@@ -8,7 +8,8 @@
  *   logits = ln_f(x) times the weight of wte (tie), or of lm_head
  *
  * It starts as GPT-2 does: weights normal with a standard deviation of 0.02, those that are added
- * to x with 0.02 / sqrt(2 layers), biases 0.
+ * to x with 0.02 / sqrt(2 layers), biases 0. Files have the tensors of
+ * Hugging Face's GPT2Model.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -74,11 +75,14 @@ static const co_key gpt2_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status gpt2_linear(co_builder *b, const char *name, int64_t out, double std)
+/* What GPT-2's own program calls Conv1D: files have its weight as (in, out). */
+static co_status gpt2_conv1d(co_builder *b, const char *name, int64_t out, double std)
 {
-    return co_build_format(b, "linear", name,
+    CO_TRY(co_build_format(b, "linear", name,
                            "{out: %" PRId64 ", init: normal, init_std: %.17g, bias_init: zero}",
-                           out, std);
+                           out, std));
+    co_graph_transpose(b->graph);
+    return CO_OK;
 }
 
 /* The current tensor, after dropout, is added to `x`. */
@@ -96,15 +100,15 @@ static co_status gpt2_block(const gpt2 *g, co_builder *b, int64_t index)
 
     CO_TRY(co_build_begin_block(b, "h.%" PRId64 ".", index));
     CO_TRY(co_build(b, "layernorm", "ln_1", NULL));
-    CO_TRY(gpt2_linear(b, "attn.c_attn", 3 * g->width, GPT2_STD));
+    CO_TRY(gpt2_conv1d(b, "attn.c_attn", 3 * g->width, GPT2_STD));
     CO_TRY(co_build_format(b, "attention", "attn", "{heads: %" PRId64 "}", g->heads));
-    CO_TRY(gpt2_linear(b, "attn.c_proj", g->width, added));
+    CO_TRY(gpt2_conv1d(b, "attn.c_proj", g->width, added));
     CO_TRY(gpt2_add(g, b, x));
     x = b->x;
     CO_TRY(co_build(b, "layernorm", "ln_2", NULL));
-    CO_TRY(gpt2_linear(b, "mlp.c_fc", 4 * g->width, GPT2_STD));
+    CO_TRY(gpt2_conv1d(b, "mlp.c_fc", 4 * g->width, GPT2_STD));
     CO_TRY(co_build(b, "gelu", "mlp.act", "{approximate: tanh}"));
-    CO_TRY(gpt2_linear(b, "mlp.c_proj", g->width, added));
+    CO_TRY(gpt2_conv1d(b, "mlp.c_proj", g->width, added));
     CO_TRY(gpt2_add(g, b, x));
     co_build_end_block(b);
     return CO_OK;
@@ -135,6 +139,11 @@ static co_status gpt2_build(const void *self, co_builder *b)
     return g->tie ? co_graph_tie(b->graph, "wte.weight") : CO_OK;
 }
 
+/* Masks, which older versions of Hugging Face's transformers kept. */
+static const char *const gpt2_extra[] = {"h.*.attn.bias", "h.*.attn.masked_bias",
+                                         "transformer.h.*.attn.bias",
+                                         "transformer.h.*.attn.masked_bias", NULL};
+
 const co_model_ops co_model_gpt2 = {
     .name = "gpt2",
     .summary = "transformer for tokens, as GPT-2",
@@ -142,4 +151,6 @@ const co_model_ops co_model_gpt2 = {
     .self_size = sizeof(gpt2),
     .sample = {1, {1024}},
     .build = gpt2_build,
+    .prefix = "transformer.",
+    .extra = gpt2_extra,
 };

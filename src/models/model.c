@@ -39,10 +39,20 @@ static co_status model_add_former(co_graph *graph, const co_former_name *renamed
 
             if (strncmp(param->name, renamed->name, n) != 0 || param->name[n] != '.')
                 continue;
-            param->former = co_arena_printf(graph->arena, "%s%s", renamed->former, param->name + n);
-            if (!param->former)
+            param->alias = co_arena_printf(graph->arena, "%s%s", renamed->former, param->name + n);
+            if (!param->alias)
                 return CO_E_NOMEM;
         }
+    }
+    return CO_OK;
+}
+
+static co_status model_add_prefixed(co_graph *graph, const char *prefix)
+{
+    for (int i = 0; prefix && i < graph->n_param; i++) {
+        graph->param[i].alias = co_arena_printf(graph->arena, "%s%s", prefix, graph->param[i].name);
+        if (!graph->param[i].alias)
+            return CO_E_NOMEM;
     }
     return CO_OK;
 }
@@ -66,6 +76,8 @@ static co_status model_add_named(co_builder *b, const co_value *value)
         b->classes = m->classes;
     b->variant = ops->variant;
     CO_TRY(co_value_place(ops->build(m->self, b), value));
+    b->graph->extra = ops->extra;
+    CO_TRY(model_add_prefixed(b->graph, ops->prefix));
     return model_add_former(b->graph, ops->former);
 }
 

@@ -54,6 +54,8 @@ typedef struct co_model_ops {
     /* Build up to the logits or log-probabilities; the loss is added by the caller. */
     co_status (*build)(const void *self, co_builder *b);
     const co_former_name *former; /* ended by {NULL, NULL}; NULL: no layer was ever renamed */
+    const char *prefix; /* names of tensors may begin with it in files, "model."; NULL: none */
+    const char *const *extra; /* co_graph.extra */
 } co_model_ops;
 
 extern const co_model_ops *const co_models[]; /* NULL-ended */

@@ -15,6 +15,7 @@
 
 #include "core/arena.h"
 #include "core/mem.h"
+#include "graph/stored.h"
 #include "model/model.h"
 
 #define POINT(name, kind, field)                                                                   \
@@ -146,26 +147,42 @@ static co_status checkpoint_file_open(checkpoint_file *out, const co_graph *grap
     return out->tensor ? CO_OK : CO_E_NOMEM;
 }
 
-/* Add the tensors of an array at `data`, laid out like param or buffer. */
+/* The parameter's values at `data` as the model has them. */
+static co_named_tensor checkpoint_plain(const co_param *param, const float *data)
+{
+    return (co_named_tensor){.name = param->name,
+                             .dtype = CO_F32,
+                             .shape = param->spec.shape,
+                             .data = data,
+                             .bytes = param->count * sizeof(float)};
+}
+
+/* Add the tensors of an array at `data`, laid out like param or buffer; with the prefix "" in the
+   form of a file of weights, which other programs read. */
 static co_status checkpoint_add(checkpoint_file *file, const char *prefix, const float *data,
                                 bool buffer)
 {
     for (int i = 0; i < file->graph->n_param; i++) {
         const co_param *param = &file->graph->param[i];
-        const char *name;
+        const float *values = data + param->offset;
+        co_named_tensor *tensor = &file->tensor[file->n];
+        float *room;
 
         if (param->spec.buffer != buffer)
             continue;
-        name = co_arena_printf(file->arena, "%s%s", prefix, param->name);
-        if (!name)
-            return CO_E_NOMEM;
-        if (file->n == file->room)
+        if (file->n++ == file->room)
             return co_fail(CO_E_FAILED, "a checkpoint has more tensors than were counted");
-        file->tensor[file->n++] = (co_named_tensor){.name = name,
-                                                    .dtype = CO_F32,
-                                                    .shape = param->spec.shape,
-                                                    .data = data + param->offset,
-                                                    .bytes = param->count * sizeof(float)};
+        if (*prefix) {
+            *tensor = checkpoint_plain(param, values);
+            tensor->name = co_arena_printf(file->arena, "%s%s", prefix, param->name);
+        } else {
+            room = co_arena_alloc(file->arena, co_param_stored_room(param) + 1, sizeof(*room));
+            if (!room)
+                return CO_E_NOMEM;
+            *tensor = co_param_stored(param, values, room);
+        }
+        if (!tensor->name)
+            return CO_E_NOMEM;
     }
     return CO_OK;
 }
@@ -343,17 +360,21 @@ static co_status checkpoint_get_tensor(float *to, const co_safetensors *file, co
                                        const co_param *param, const char *folder)
 {
     const co_named_tensor *tensor = co_param_find(file, prefix, param);
+    const co_shape shape = *prefix ? param->spec.shape : co_param_stored_shape(param);
     char want[64], got[64];
 
     if (!tensor)
         return co_fail(CO_E_DATA, "%s: has no tensor '%s%s'; is it a checkpoint of this model?",
                        folder, prefix, param->name);
-    if (tensor->dtype != CO_F32 || !co_shape_equal(&tensor->shape, &param->spec.shape))
+    if (tensor->dtype != CO_F32 || !co_shape_equal(&tensor->shape, &shape))
         return co_fail(CO_E_DATA, "%s: tensor '%s' is %s %s, the model wants f32 %s", folder,
                        tensor->name, co_dtype_name(tensor->dtype),
                        co_shape_format(got, sizeof(got), &tensor->shape),
-                       co_shape_format(want, sizeof(want), &param->spec.shape));
-    memcpy(to, tensor->data, tensor->bytes);
+                       co_shape_format(want, sizeof(want), &shape));
+    if (*prefix)
+        memcpy(to, tensor->data, tensor->bytes);
+    else
+        co_param_unstore(to, param, tensor->data);
     return CO_OK;
 }
 

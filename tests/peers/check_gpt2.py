@@ -14,67 +14,12 @@ import os
 import subprocess
 import sys
 
-from common import F, nn, read_safetensors, torch, workplace, write_safetensors
+from common import F, read_safetensors, torch, workplace, write_safetensors
+from gpt2 import Gpt2
 
 LAYERS, HEADS, WIDTH, CONTEXT, VOCAB, BATCH = 4, 4, 64, 48, 65, 6
 TIMES, TENSOR_TIMES = 2, 4
 FLOOR = 2.0 ** -24  # half a unit in the last place of a float
-
-
-class Attention(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.c_attn = nn.Linear(WIDTH, 3 * WIDTH)
-        self.c_proj = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, x):
-        n, t, _ = x.shape
-        q, k, v = (part.reshape(n, t, HEADS, -1).transpose(1, 2)
-                   for part in self.c_attn(x).split(WIDTH, 2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.c_proj(y.transpose(1, 2).reshape(n, t, WIDTH))
-
-
-class Mlp(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.c_fc = nn.Linear(WIDTH, 4 * WIDTH)
-        self.c_proj = nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(WIDTH), Attention()
-        self.ln_2, self.mlp = nn.LayerNorm(WIDTH), Mlp()
-
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
-
-
-class Gpt2(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.h = nn.ModuleList([Block() for _ in range(LAYERS)])
-        self.ln_f = nn.LayerNorm(WIDTH)
-        for name, weight in self.named_parameters():
-            if name.endswith("c_proj.weight"):
-                nn.init.normal_(weight, std=0.02 / math.sqrt(2 * LAYERS))
-            elif weight.dim() == 2:
-                nn.init.normal_(weight, std=0.02)
-            elif "ln_" not in name:
-                nn.init.zeros_(weight)
-
-    def forward(self, token):
-        x = self.wte(token) + self.wpe.weight[:token.shape[1]]
-        for block in self.h:
-            x = block(x)
-        return self.ln_f(x) @ self.wte.weight.T
 
 
 def by_torch(model, token, label):
@@ -100,7 +45,7 @@ def errors(got, truth):
 
 def main():
     torch.manual_seed(7)
-    model = Gpt2()
+    model = Gpt2(LAYERS, HEADS, WIDTH, CONTEXT, VOCAB)
     token = torch.randint(0, VOCAB, (BATCH, CONTEXT + 1))
     batch = {"input": token[:, :-1].int(), "label": token[:, 1:].int()}
     config = {"name": "gpt2", "layers": LAYERS, "heads": HEADS, "width": WIDTH, "vocab": VOCAB}

@@ -8,12 +8,13 @@
  * `target` (N, ...). OUT gets
  * `eval.output`, computed first, with the running statistics of WEIGHTS; then, of one training step
  * without dropout, `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running
- * statistics after it.
+ * statistics after it, in the form of files of weights.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "graph/stored.h"
 #include "model/model.h"
 #include "ops/ops.h"
 
@@ -119,9 +120,14 @@ static co_status peer_run(peer *p)
         const co_param *param = &graph->param[i];
         const bool buffer = param->spec.buffer;
         const char *name = buffer ? param->name : co_arena_printf(p->arena, "grad.%s", param->name);
+        float *room = co_arena_alloc(p->arena, param->count, sizeof(*room));
+        co_named_tensor tensor;
 
-        CO_TRY(peer_keep(p, name, &param->spec.shape,
-                         (buffer ? store->buffer : store->grad) + param->offset));
+        if (!room)
+            return CO_E_NOMEM;
+        tensor =
+            co_param_stored(param, (buffer ? store->buffer : store->grad) + param->offset, room);
+        CO_TRY(peer_keep(p, name, &tensor.shape, tensor.data));
     }
     return co_safetensors_write(p->argument[5], p->out, p->n_out, NULL);
 }
