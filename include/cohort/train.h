@@ -284,6 +284,11 @@ typedef struct co_bench_summary {
     double start_seconds;         /* process start to the end of the first step */
     double data_wait_share;       /* of the step time */
     uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
+    /** Floating-point operations of the network by definition, forward and backward, without what
+     *  is computed twice; and that as a part of what the cores of all ranks can do, measured after
+     *  the rounds (MFU: Chowdhery et al., arXiv:2204.02311). 0: not on the CPU. */
+    double model_flops_per_second;
+    double model_flops_utilization;
 } co_bench_summary;
 
 CO_API co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,

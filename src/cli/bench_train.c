@@ -36,11 +36,15 @@ static void bench_train_print(const co_bench_summary *s)
            "%d, \"samples_per_second\": %.9g, \"samples_per_second_min\": %.9g, "
            "\"samples_per_second_max\": %.9g, \"step_ms\": %.6g, \"step_ms_min\": %.6g, "
            "\"step_ms_max\": %.6g, \"start_seconds\": %.6g, \"data_wait_share\": %.4g, "
-           "\"peak_memory_bytes\": %llu}\n",
+           "\"peak_memory_bytes\": %llu",
            s->ranks, (unsigned long long)s->batch, (unsigned long long)s->steps, s->rounds,
            s->samples_per_second[1], s->samples_per_second[0], s->samples_per_second[2],
            s->step_ms[1], s->step_ms[0], s->step_ms[2], s->start_seconds, s->data_wait_share,
            (unsigned long long)s->peak_memory_bytes);
+    if (s->model_flops_per_second > 0)
+        printf(", \"model_flops_per_second\": %.4g, \"model_flops_utilization\": %.4g",
+               s->model_flops_per_second, s->model_flops_utilization);
+    printf("}\n");
 }
 
 static co_status bench_train_run(const void *options, int n, const char *const *argument)
@@ -65,7 +69,9 @@ const co_command co_command_bench_train = {
              "samples_per_second over all ranks and step_ms as the median over the rounds, with\n"
              "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
              "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
-             "peak_memory_bytes, the resident memory of the rank that held most.",
+             "peak_memory_bytes, the resident memory of the rank that held most; and\n"
+             "model_flops_per_second, the operations of the network by definition, and\n"
+             "model_flops_utilization, their part of what the ranks' cores can do, measured then.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"
                "  cohort bench train configs/mnist-net.yaml --set data=synthetic",
     .arguments = bench_train_arguments,

@@ -328,7 +328,8 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
                           .seen = seen,
                           .backend = pc->backend,
                           .backward = s >= plan->n_forward,
-                          .gradient = step->backward};
+                          .gradient = step->backward,
+                          .again = step->again};
     if (pc->kernel == pc->backend->unpack) {
         const char *name = plan_writer(plan, pc->call.in[0]);
 

@@ -120,7 +120,8 @@ typedef struct co_plan_step {
     const co_call *seen; /* by the kernel: `call`, or the same in floats; borrowed */
     const co_backend *backend;
     bool backward; /* part of the backward pass */
-    bool gradient; /* runs the kernel's backward: the rest only prepares or adds up */
+    bool gradient; /* runs the kernel's backward: the rest prepares or adds up, or is done again */
+    bool again;    /* a forward step that runs a second time (co_plan_options.recompute) */
 } co_plan_step;
 
 int co_plan_step_count(const co_plan *plan);

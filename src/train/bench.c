@@ -3,6 +3,8 @@
 
 #include "core/clock.h"
 #include "core/sort.h"
+#include "device/device.h"
+#include "graph/work.h"
 #include "train/trainer_internal.h"
 
 /* `seconds`: of each round, sorted. */
@@ -52,10 +54,47 @@ static co_status bench_peak(uint64_t *bytes, co_comm *comm)
     return CO_OK;
 }
 
+/* Operations of a sample, and the least time in seconds for them on the cores of a rank. */
+static void bench_work(double *flops, double *seconds, const co_plan *plan, const co_roof *roof)
+{
+    const double batch = (double)co_plan_batch(plan);
+
+    for (int s = 0; s < co_plan_step_count(plan); s++) {
+        co_plan_step step;
+        co_work work;
+
+        co_plan_step_at(&step, plan, s);
+        co_work_of(&work, &step);
+        if (step.again)
+            continue;
+        *flops += work.flops / batch;
+        *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.bf16) / batch;
+    }
+}
+
+/* How much of its cores' arithmetic the network uses, by the median round. All ranks measure. */
+static co_status bench_utilization(co_bench_summary *out, const trainer *t)
+{
+    const int ranks = co_comm_size(t->comm);
+    const co_plan *plan = t->job->model->last;
+    const double rate = out->samples_per_second[1];
+    double flops = 0, seconds = 0;
+    co_roof roof;
+
+    if (!plan || !co_device_is_host(t->job->model->store->device))
+        return CO_OK;
+    CO_TRY(co_roof_measure(&roof, co_spec_threads(&t->job->spec), ranks));
+    bench_work(&flops, &seconds, plan, &roof);
+    out->model_flops_per_second = flops * rate;
+    out->model_flops_utilization = seconds * rate / ranks;
+    return CO_OK;
+}
+
 co_status co_trainer_bench(co_comm *comm, co_job *job)
 {
     trainer t = {.comm = comm, .job = job};
     double seconds[CO_BENCH_MAX_ROUNDS], warmup;
+    co_bench_summary summary;
     uint64_t peak = 0;
     co_status st = trainer_open(&t);
 
@@ -67,11 +106,14 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
         st = bench_round(&seconds[i], &t, job->bench_steps);
     if (st == CO_OK)
         st = bench_peak(&peak, comm);
-    if (st == CO_OK && co_comm_rank(comm) == 0) {
+    if (st == CO_OK) {
         co_sort_doubles(seconds, (size_t)job->bench_rounds);
-        bench_fill(&job->result->bench, &t, seconds);
-        job->result->bench.peak_memory_bytes = peak;
+        bench_fill(&summary, &t, seconds);
+        summary.peak_memory_bytes = peak;
+        st = bench_utilization(&summary, &t);
     }
+    if (st == CO_OK && co_comm_rank(comm) == 0)
+        job->result->bench = summary;
     if (st == CO_OK)
         st = co_distributed_finish(t.distributed);
     trainer_close(&t);
