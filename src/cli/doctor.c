@@ -199,6 +199,15 @@ static void doctor_check_backends(doctor *d)
 
 static void doctor_check_gpus(doctor *d)
 {
+    static const struct {
+        co_status (*version)(char *out, size_t size);
+        const char *name, *does, *without;
+    } libraries[] = {
+        {co_cuda_compiler, "nvrtc", "compiles Cohort's kernels for these GPUs", ""},
+        {co_cuda_blas, "cublaslt", "multiplies the matrices of linear layers",
+         ": linear layers run on our own kernels"},
+        {co_cuda_dnn, "cudnn", "computes convolutions", ": convolutions run on our own kernels"},
+    };
     co_cuda_machine cuda;
     char text[64];
 
@@ -214,17 +223,13 @@ static void doctor_check_gpus(doctor *d)
         doctor_say(d, DOCTOR_OK, "gpu", "%d: %s, compute capability %d.%d, %s", i,
                    CO_SHOW(gpu->name), gpu->major, gpu->minor, text);
     }
-    if (co_cuda_compiler(text, sizeof(text)) == CO_OK) {
-        doctor_say(d, DOCTOR_OK, "nvrtc", "%s compiles Cohort's kernels for these GPUs", text);
-    } else {
-        doctor_say(d, DOCTOR_NOTE, "nvrtc", "not usable");
-        doctor_remedy(co_error_message());
-    }
-    if (co_cuda_blas(text, sizeof(text)) == CO_OK) {
-        doctor_say(d, DOCTOR_OK, "cublaslt", "%s multiplies the matrices of linear layers", text);
-    } else {
-        doctor_say(d, DOCTOR_NOTE, "cublaslt", "not usable: linear layers run on our own kernels");
-        doctor_remedy(co_error_message());
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        if (libraries[i].version(text, sizeof(text)) == CO_OK) {
+            doctor_say(d, DOCTOR_OK, libraries[i].name, "%s %s", text, libraries[i].does);
+        } else {
+            doctor_say(d, DOCTOR_NOTE, libraries[i].name, "not usable%s", libraries[i].without);
+            doctor_remedy(co_error_message());
+        }
     }
     doctor_say(d, DOCTOR_NOTE, "gpu", "training has not been tried on a GPU yet: `device: cuda`");
 }

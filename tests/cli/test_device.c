@@ -224,20 +224,26 @@ static void device_listing_names_kernel_and_missing_library(void **state)
     const program_result *r = device_run("STANDIN_GPUS=1", list);
 
     (void)state;
-#ifndef TEST_CUBLASLT
-    printf("skipped: cublasLt.h was not found\n");
+#ifndef TEST_LIBRARIES
+    printf("skipped: cublasLt.h or cudnn_graph.h was not found\n");
     skip();
 #endif
     program_assert_success(r);
     assert_non_null(strstr(r->out, "cuda cublaslt"));
+    assert_non_null(strstr(r->out, "cuda cudnn"));
     assert_null(strstr(r->out, "missing"));
     r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=1", list);
     program_assert_success(r);
     assert_non_null(strstr(r->out, "cuda tiles"));
     assert_non_null(strstr(r->out, "not cuda cublaslt: cuBLASLt is missing"));
+    assert_non_null(strstr(r->out, "cuda implicit-gemm"));
+    assert_non_null(strstr(r->out, "not cuda cudnn: cuDNN is missing"));
     r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=1", "doctor");
     assert_non_null(strstr(r->out, "libcublasLt.so.13"));
-    assert_non_null(strstr(device_run("STANDIN_GPUS=1", "doctor")->out, "cuBLASLt 13.0.2"));
+    assert_non_null(strstr(r->out, "libcudnn.so.9"));
+    r = device_run("STANDIN_GPUS=1", "doctor");
+    assert_non_null(strstr(r->out, "cuBLASLt 13.0.2"));
+    assert_non_null(strstr(r->out, "cuDNN 9.13.0"));
 }
 
 static void check_refused(const char *gpus, const char *set, const char *words)

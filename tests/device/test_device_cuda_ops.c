@@ -20,7 +20,8 @@
 
 static bool is_of_library(const co_kernel *kernel)
 {
-    return kernel->name && strcmp(kernel->name, "cublaslt") == 0;
+    return kernel->name &&
+           (strcmp(kernel->name, "cublaslt") == 0 || strcmp(kernel->name, "cudnn") == 0);
 }
 
 /* ---- the op by which test networks begin: y = x + value ---- */
@@ -90,7 +91,7 @@ static void ops_on_a_gpu_agree_with_reference(void **state)
 /* Those of our own that libraries have, too. */
 static void ops_without_libraries_agree_with_reference(void **state)
 {
-    static const char *const with[] = {"linear", NULL};
+    static const char *const with[] = {"linear", "conv2d", NULL};
     const co_kernel *kernels[64] = {NULL};
     co_backend own = co_backend_cuda;
     const co_backend *const backends[] = {&own, &source_backend, NULL};

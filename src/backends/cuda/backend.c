@@ -64,8 +64,9 @@ static const co_kernel *const backend_kernels[] = {CUDA_BACKEND_KERNELS(BACKEND_
 
 const co_backend co_backend_cuda = {
     .name = "cuda",
-    .summary = "NVIDIA GPUs, by cuBLASLt and kernels of our own",
+    .summary = "NVIDIA GPUs, by cuDNN, cuBLASLt and kernels of our own",
     .kernels = backend_kernels,
     .device = "cuda",
+    .unpack = &co_cuda_unpack,
     .convert = backend_convert,
 };

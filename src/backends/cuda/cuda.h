@@ -41,14 +41,36 @@ size_t cuda_sums_room(uint32_t n, uint32_t channels, uint32_t plane);
 void cuda_sum_channels(const co_call *call, struct cuda_sums *sums, cuda_kernel kernel,
                        struct cuda_settle *settle, double *part);
 
-/* The gradient of the call's second parameter, if it has one: sums of grad_out[0], of any type of
-   floats, by channel. Takes cuda_sums_room doubles of scratch. */
-void cuda_sum_bias(const co_call *call, const co_run *run, uint32_t n, uint32_t channels,
-                   uint32_t plane);
+typedef struct cuda_extent {
+    uint32_t n, channels, plane;
+} cuda_extent;
+
+/* The gradient of the call's second parameter, if it has one: sums by channel of `dy`, of the type
+   of grad_out[0]. `part`: scratch memory for cuda_sums_room doubles. */
+void cuda_sum_bias(const co_call *call, const co_run *run, cuda_extent size, const void *dy,
+                   void *part);
+
+/* --- layout.c --- */
+
+/* Whether channels come last in memory, by the layout or because either order is the same. */
+bool cuda_is_last(const co_tensor *tensor);
+/* Gives it the layout in which they do, where that makes a difference. */
+void cuda_set_last(co_tensor *tensor);
+/* A copy of `from` in that layout, as `dtype`. */
+void cuda_bring_last(co_queue *queue, void *to, co_dtype dtype, const co_tensor *from);
+/* The plain tensor `to`, in fp32 if it is added to, of what is in that layout, as `dtype`. */
+void cuda_take_plain(co_queue *queue, const co_tensor *to, const void *from, co_dtype dtype,
+                     bool accumulate);
+/* out[0], whose channels come last, from sums of such a type: the call's second parameter is added
+   to each channel. */
+void cuda_add_bias(const co_call *call, const void *sums, co_dtype type);
+
+extern const co_kernel co_cuda_unpack;
 
 /* In the order in which they are tried. */
 #define CUDA_BACKEND_KERNELS(X)                                                                    \
-    X(conv2d)                                                                                      \
+    X(conv2d_cudnn)                                                                                \
+    X(conv2d_implicit_gemm)                                                                        \
     X(linear_cublaslt)                                                                             \
     X(linear_tiles)                                                                                \
     X(maxpool)                                                                                     \

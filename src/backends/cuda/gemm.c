@@ -142,7 +142,7 @@ static co_status linear_backward(co_call *call, const co_run *run)
     weight.a = call->grad_out[0]->data;
     weight.b = call->in[0]->data;
     gemm_launch_weight(call, run, CUDA_gemm_matrix, &weight);
-    cuda_sum_bias(call, run, s.n, s.out, 1);
+    cuda_sum_bias(call, run, (cuda_extent){s.n, s.out, 1}, call->grad_out[0]->data, call->scratch);
     return CO_OK;
 }
 
@@ -245,7 +245,9 @@ static co_status conv_backward(co_call *call, const co_run *run)
     weight.a = call->grad_out[0]->data;
     weight.b = call->in[0]->data;
     gemm_launch_weight(call, run, CUDA_gemm_conv_weight, &weight);
-    cuda_sum_bias(call, run, (uint32_t)out->dim[0], (uint32_t)out->dim[1], cuda_plane(out));
+    cuda_sum_bias(call, run,
+                  (cuda_extent){(uint32_t)out->dim[0], (uint32_t)out->dim[1], cuda_plane(out)},
+                  call->grad_out[0]->data, call->scratch);
     return CO_OK;
 }
 
@@ -256,9 +258,9 @@ const co_kernel co_cuda_linear_tiles = {.op = "linear",
                                         .forward = linear_forward,
                                         .backward = linear_backward};
 
-const co_kernel co_cuda_conv2d = {.op = "conv2d",
-                                  .name = "implicit-gemm",
-                                  .supports = cuda_fits,
-                                  .plan_backward = conv_plan_backward,
-                                  .forward = conv_forward,
-                                  .backward = conv_backward};
+const co_kernel co_cuda_conv2d_implicit_gemm = {.op = "conv2d",
+                                                .name = "implicit-gemm",
+                                                .supports = cuda_fits,
+                                                .plan_backward = conv_plan_backward,
+                                                .forward = conv_forward,
+                                                .backward = conv_backward};

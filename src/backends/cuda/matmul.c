@@ -149,7 +149,7 @@ static co_status matmul_backward(co_call *call, const co_run *run)
     o.b = call->in[0]->data;
     o.accumulate = run->accumulate;
     CO_TRY(matmul_run(call, MATMUL_WEIGHT, o));
-    cuda_sum_bias(call, run, s.n, s.out, 1);
+    cuda_sum_bias(call, run, (cuda_extent){s.n, s.out, 1}, dy, call->scratch);
     return CO_OK;
 }
 

@@ -54,19 +54,20 @@ void cuda_sum_channels(const co_call *call, cuda_sums *sums, cuda_kernel kernel,
     cuda_launch(call->queue, kernel, sums->channels, settle);
 }
 
-void cuda_sum_bias(const co_call *call, const co_run *run, uint32_t n, uint32_t channels,
-                   uint32_t plane)
+void cuda_sum_bias(const co_call *call, const co_run *run, cuda_extent size, const void *dy,
+                   void *part)
 {
-    const co_tensor *dy = call->grad_out[0];
+    const co_dtype dtype = call->grad_out[0]->dtype;
     cuda_settle settle = {.db = call->grad_param[1].data, .accumulate = run->accumulate};
-    cuda_sums sums = {.n = n, .channels = channels, .plane = plane, .kind = CUDA_VALUES};
+    cuda_sums sums = {
+        .n = size.n, .channels = size.channels, .plane = size.plane, .kind = CUDA_VALUES};
 
     if (call->n_param < 2)
         return;
-    if (co_dtype_is_half(dy->dtype))
-        sums.half = dy->data;
+    if (co_dtype_is_half(dtype))
+        sums.half = dy;
     else
-        sums.dy = dy->data;
-    sums.f16 = dy->dtype == CO_F16;
-    cuda_sum_channels(call, &sums, CUDA_norm_settle_gradients, &settle, call->scratch);
+        sums.dy = dy;
+    sums.f16 = dtype == CO_F16;
+    cuda_sum_channels(call, &sums, CUDA_norm_settle_gradients, &settle, part);
 }

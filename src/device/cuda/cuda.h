@@ -32,6 +32,8 @@ co_status co_cuda_compiler(char *out, size_t size);
 
 /* "cuBLASLt 13.0.2", likewise. Products of matrices work without it, more slowly. */
 co_status co_cuda_blas(char *out, size_t size);
+/* "cuDNN 9.13.0", likewise, for convolutions. */
+co_status co_cuda_dnn(char *out, size_t size);
 
 typedef struct co_cuda_options {
     int index; /* of the GPU */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "device/cuda/convolve.h"
 #include "device/cuda/internal.h"
 #include "device/cuda/matmul.h"
 
@@ -134,7 +135,8 @@ static co_status device_start(cuda_device *device)
     if (result != CUDA_SUCCESS)
         return cuda_fail(result, "GPU %d (%s) gives no stream", device->index, device->gpu.name);
     CO_TRY(cuda_load_kernels(device));
-    return cuda_matmul_open(device);
+    CO_TRY(cuda_matmul_open(device));
+    return cuda_conv_open(device);
 }
 
 co_status co_cuda_open(co_device **out, const co_cuda_options *options)
@@ -172,6 +174,7 @@ void co_cuda_close(co_device *device)
     if (!gpu)
         return;
     if (gpu->context && cuda_enter(gpu) == CO_OK) {
+        cuda_conv_close(gpu);
         cuda_matmul_close(gpu);
         cuda_unload_kernels(gpu);
         if (gpu->zeroes)

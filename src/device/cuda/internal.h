@@ -15,6 +15,7 @@
 #define CUDA_WHY 512
 
 typedef struct cuda_blas cuda_blas; /* matmul.c */
+typedef struct cuda_dnn cuda_dnn;   /* convolve.c */
 
 typedef struct cuda_device {
     co_device base;
@@ -28,6 +29,7 @@ typedef struct cuda_device {
     CUmodule module[CUDA_FILE_COUNT]; /* NULL: not loaded */
     CUfunction kernel[CUDA_KERNEL_COUNT];
     cuda_blas *blas; /* owned; NULL: the library is missing */
+    cuda_dnn *dnn;   /* likewise */
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
 } cuda_device;

@@ -16,6 +16,7 @@
     X(rows)                                                                                        \
     X(norm)                                                                                        \
     X(gemm)                                                                                        \
+    X(layout)                                                                                      \
     X(count)
 
 #define CUDA_KERNELS(X)                                                                            \
@@ -86,6 +87,8 @@
     X(gemm, gemm_conv_input)                                                                       \
     X(gemm, gemm_conv_weight)                                                                      \
     X(gemm, gemm_sum_parts)                                                                        \
+    X(layout, layout_transpose)                                                                    \
+    X(layout, layout_add_row)                                                                      \
     X(count, count_right)                                                                          \
     X(count, count_loss)                                                                           \
     X(count, count_metrics)

@@ -1,0 +1,422 @@
+/*
+ * cudnn.c - convolutions without a GPU, by plain loops on the stream. Descriptors have the
+ * attributes that Cohort sets, each of one type and count, and every other one is refused. Found as
+ * libcudnn.so.9.
+ */
+#include <cudnn_graph.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/half.h"
+#include "standin/standin.h"
+
+#define WORKSPACE 4096 /* of each plan; filled with rubbish */
+#define MOST      7    /* attributes of a descriptor */
+
+struct cudnnContext {
+    cudaStream_t stream;
+};
+
+/* What may be set, in the order in which it is kept. */
+typedef struct rule {
+    cudnnBackendDescriptorType_t of;
+    cudnnBackendAttributeName_t name;
+    cudnnBackendAttributeType_t type;
+    int64_t n;
+} rule;
+
+#define TENSOR(name, type, n)                                                                      \
+    {                                                                                              \
+        CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, n            \
+    }
+#define WINDOWS(name, type, n)                                                                     \
+    {                                                                                              \
+        CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, n  \
+    }
+#define OPERATION(kind, short, x, w, y)                                                            \
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                      \
+     CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},            \
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},        \
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},        \
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},  \
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_ALPHA, CUDNN_TYPE_FLOAT, 1},                   \
+    {                                                                                              \
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                   \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_BETA, CUDNN_TYPE_FLOAT, 1                   \
+    }
+#define OTHER(of, name, type, n)                                                                   \
+    {                                                                                              \
+        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n                   \
+    }
+
+static const rule rules[] = {
+    TENSOR(UNIQUE_ID, INT64, 1),
+    TENSOR(DATA_TYPE, DATA_TYPE, 1),
+    TENSOR(BYTE_ALIGNMENT, INT64, 1),
+    TENSOR(DIMENSIONS, INT64, 4),
+    TENSOR(STRIDES, INT64, 4),
+    WINDOWS(COMP_TYPE, DATA_TYPE, 1),
+    WINDOWS(CONV_MODE, CONVOLUTION_MODE, 1),
+    WINDOWS(SPATIAL_DIMS, INT64, 1),
+    WINDOWS(PRE_PADDINGS, INT64, 2),
+    WINDOWS(POST_PADDINGS, INT64, 2),
+    WINDOWS(FILTER_STRIDES, INT64, 2),
+    WINDOWS(DILATIONS, INT64, 2),
+    OPERATION(FORWARD, FORWARD, X, W, Y),
+    OPERATION(BACKWARD_DATA, BWD_DATA, DX, W, DY),
+    OPERATION(BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
+    OTHER(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 1),
+    OTHER(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1),
+    OTHER(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1),
+    OTHER(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1),
+    OTHER(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE, HANDLE, 1),
+    OTHER(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1),
+    OTHER(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, INT64, 3),
+    OTHER(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3),
+    OTHER(VARIANT_PACK, VARIANT_PACK_WORKSPACE, VOID_PTR, 1),
+};
+#define RULES ((int)(sizeof(rules) / sizeof(rules[0])))
+
+/* The engines that are proposed, in this order, and what is noted about them. */
+typedef enum engine {
+    NONDETERMINISTIC,
+    DOWN_CONVERTING,
+    BROKEN, /* no plan can be made */
+    TF32,   /* on tensor cores: rounds operands of fp32 */
+    PLAIN,
+    ENGINES
+} engine;
+
+typedef struct descriptor {
+    cudnnBackendDescriptorType_t type;
+    bool finalized;
+    unsigned set; /* bit i: the i-th attribute of its type */
+    union {
+        int64_t whole[4];
+        float real[4];
+        int32_t number[8];
+        struct descriptor *other[4];
+        void *pointer[4];
+    } value[MOST];
+    const struct descriptor *graph; /* of an engine's configuration, and of a plan */
+    engine engine;                  /* likewise, and of an engine */
+} descriptor;
+
+static descriptor *of(cudnnBackendDescriptor_t desc)
+{
+    return (descriptor *)desc;
+}
+
+/* ---- the library ---- */
+
+STANDIN_EXPORT size_t CUDNNWINAPI cudnnGetVersion(void)
+{
+    return 91300;
+}
+
+STANDIN_EXPORT const char *CUDNNWINAPI cudnnGetErrorString(cudnnStatus_t status)
+{
+    (void)status;
+    return "of the stand-in";
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t *out)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnDestroy(cudnnHandle_t handle)
+{
+    free(handle);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- descriptors ---- */
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI
+cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
+{
+    bool known =
+        type == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR || type == CUDNN_BACKEND_ENGINE_DESCRIPTOR;
+    descriptor *d;
+
+    for (int i = 0; i < RULES; i++)
+        known = known || rules[i].of == type;
+    d = known ? calloc(1, sizeof(*d)) : NULL;
+    if (!d)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    d->type = type;
+    *out = d;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI
+cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc)
+{
+    free(desc);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static size_t size_of(cudnnBackendAttributeType_t type)
+{
+    switch (type) {
+    case CUDNN_TYPE_DATA_TYPE:
+    case CUDNN_TYPE_CONVOLUTION_MODE:
+    case CUDNN_TYPE_HEUR_MODE:
+    case CUDNN_TYPE_FLOAT:
+        return 4;
+    default:
+        return 8;
+    }
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
+                                                                  cudnnBackendAttributeName_t name,
+                                                                  cudnnBackendAttributeType_t type,
+                                                                  int64_t n, const void *value)
+{
+    descriptor *d = of(desc);
+    int at = 0;
+
+    for (int i = 0; i < RULES && !d->finalized; at += rules[i].of == d->type, i++) {
+        if (rules[i].of != d->type || rules[i].name != name)
+            continue;
+        if (rules[i].type != type || rules[i].n != n)
+            return CUDNN_STATUS_BAD_PARAM;
+        memcpy(&d->value[at], value, (size_t)n * size_of(type));
+        d->set |= 1U << at;
+        return CUDNN_STATUS_SUCCESS;
+    }
+    return CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+/* Every attribute is set, and every other descriptor that is named is finalized. */
+static bool is_complete(const descriptor *d)
+{
+    bool complete = true;
+    int at = 0;
+
+    for (int i = 0; i < RULES; i++) {
+        if (rules[i].of != d->type)
+            continue;
+        complete =
+            complete && (d->set >> at & 1) &&
+            (rules[i].type != CUDNN_TYPE_BACKEND_DESCRIPTOR || d->value[at].other[0]->finalized);
+        at++;
+    }
+    return complete;
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t desc)
+{
+    descriptor *d = of(desc);
+
+    if (!is_complete(d))
+        return CUDNN_STATUS_BAD_PARAM;
+    if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+        d->graph = d->value[1].other[0]->graph;
+        d->engine = d->value[1].other[0]->engine;
+        if (d->engine == BROKEN)
+            return CUDNN_STATUS_NOT_SUPPORTED;
+    }
+    d->finalized = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static void get_notes(int64_t *n, cudnnBackendNumericalNote_t *out, engine e)
+{
+    *n = 0;
+    if (e == NONDETERMINISTIC)
+        out[(*n)++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    if (e == DOWN_CONVERTING)
+        out[(*n)++] = CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    if (e == TF32 || e == DOWN_CONVERTING)
+        out[(*n)++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI
+cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc, cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type, int64_t wanted, int64_t *n, void *out)
+{
+    const descriptor *d = (const descriptor *)desc;
+    descriptor **other = out;
+
+    if (!d->finalized)
+        return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+        for (*n = 0; *n < ENGINES && *n < wanted; (*n)++) {
+            other[*n]->graph = d->value[0].other[0];
+            other[*n]->engine = (engine)*n;
+            other[*n]->finalized = true;
+        }
+    } else if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+        (*other)->engine = d->engine;
+        (*other)->finalized = true;
+        *n = 1;
+    } else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE &&
+               wanted == CUDNN_NUMERICAL_NOTE_TYPE_COUNT) {
+        get_notes(n, out, d->engine);
+    } else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64) {
+        *(int64_t *)out = WORKSPACE;
+        *n = 1;
+    } else {
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- convolutions ---- */
+
+typedef struct operand {
+    int64_t dim[4], stride[4];
+    cudnnDataType_t type;
+    void *at;
+} operand;
+
+typedef struct work {
+    operand t[3]; /* x, w, y */
+    int result;   /* which of them */
+    int64_t padding[2], stride[2], dilation[2];
+    void *workspace;
+    engine engine;
+} work;
+
+static size_t count_of(const operand *t)
+{
+    return (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+}
+
+static size_t place(const operand *t, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return (size_t)(a * t->stride[0] + b * t->stride[1] + c * t->stride[2] + d * t->stride[3]);
+}
+
+static co_dtype half_type(const operand *t)
+{
+    return t->type == CUDNN_DATA_HALF ? CO_F16 : CO_BF16;
+}
+
+/* In floats, in the order in memory; zeros for the result. NULL: no memory. */
+static float *read_floats(const work *w, int i, const void *from)
+{
+    const operand *t = &w->t[i];
+    float *out = calloc(count_of(t), sizeof(*out));
+
+    if (!out || i == w->result)
+        return out;
+    if (t->type == CUDNN_DATA_FLOAT)
+        memcpy(out, from, count_of(t) * sizeof(*out));
+    else
+        co_half_widen(out, from, count_of(t), half_type(t));
+    for (size_t e = 0; e < count_of(t) && w->engine == TF32 && t->type == CUDNN_DATA_FLOAT; e++) {
+        uint32_t bits;
+
+        memcpy(&bits, &out[e], sizeof(bits));
+        bits &= ~0x1fffU;
+        memcpy(&out[e], &bits, sizeof(bits));
+    }
+    return out;
+}
+
+/* What the filter at (o, c) has with the images. */
+static void convolve_pair(const work *w, float *const v[3], int64_t n, int64_t o, int64_t c)
+{
+    const operand *x = &w->t[0], *f = &w->t[1], *y = &w->t[2];
+    const int64_t in = o / (y->dim[1] / (x->dim[1] / f->dim[1])) * f->dim[1] + c;
+
+    for (int64_t oh = 0; oh < y->dim[2]; oh++)
+        for (int64_t ow = 0; ow < y->dim[3]; ow++)
+            for (int64_t k = 0; k < f->dim[2] * f->dim[3]; k++) {
+                const int64_t r = k / f->dim[3], s = k % f->dim[3];
+                const int64_t h = oh * w->stride[0] - w->padding[0] + r * w->dilation[0];
+                const int64_t q = ow * w->stride[1] - w->padding[1] + s * w->dilation[1];
+                size_t at[3];
+
+                if (h < 0 || h >= x->dim[2] || q < 0 || q >= x->dim[3])
+                    continue;
+                at[0] = place(x, n, in, h, q);
+                at[1] = place(f, o, c, r, s);
+                at[2] = place(y, n, o, oh, ow);
+                v[w->result][at[w->result]] += v[(w->result + 1) % 3][at[(w->result + 1) % 3]] *
+                                               v[(w->result + 2) % 3][at[(w->result + 2) % 3]];
+            }
+}
+
+static co_status run(void *what, mock_memory *memory)
+{
+    const work *w = what;
+    const operand *out = &w->t[w->result];
+    void *to = mock_memory_reach(memory, out->at);
+    float *v[3];
+    bool all = true;
+
+    memset(mock_memory_reach(memory, w->workspace), 0xa5, WORKSPACE);
+    for (int i = 0; i < 3; i++) {
+        v[i] = read_floats(w, i, mock_memory_reach(memory, w->t[i].at));
+        all = all && v[i];
+    }
+    for (int64_t n = 0; n < w->t[0].dim[0] && all; n++)
+        for (int64_t o = 0; o < w->t[2].dim[1]; o++)
+            for (int64_t c = 0; c < w->t[1].dim[1]; c++)
+                convolve_pair(w, v, n, o, c);
+    if (all && out->type == CUDNN_DATA_FLOAT)
+        memcpy(to, v[w->result], count_of(out) * sizeof(float));
+    else if (all)
+        co_half_round(to, v[w->result], count_of(out), half_type(out));
+    for (int i = 0; i < 3; i++)
+        free(v[i]);
+    return all ? CO_OK : CO_E_NOMEM;
+}
+
+static bool take_operand(operand *out, const descriptor *tensor, const descriptor *pack, int i)
+{
+    const int64_t *dim = tensor->value[3].whole, *stride = tensor->value[4].whole;
+
+    memcpy(out->dim, dim, sizeof(out->dim));
+    memcpy(out->stride, stride, sizeof(out->stride));
+    out->type = (cudnnDataType_t)tensor->value[1].number[0];
+    out->at = pack->value[1].pointer[i];
+    return tensor->value[0].whole[0] == pack->value[0].whole[i] &&
+           (uintptr_t)out->at % (uintptr_t)tensor->value[2].whole[0] == 0 && stride[1] == 1 &&
+           stride[3] == dim[1] && stride[2] == dim[3] * dim[1] && stride[0] == dim[2] * stride[2];
+}
+
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle,
+                                                             cudnnBackendDescriptor_t plan,
+                                                             cudnnBackendDescriptor_t pack)
+{
+    const descriptor *p = of(plan), *v = of(pack), *operation = p->graph->value[1].other[0];
+    const descriptor *windows = operation->value[3].other[0];
+    work w = {.workspace = v->value[2].pointer[0], .engine = p->engine};
+    bool good = p->finalized && v->finalized && w.workspace && operation->value[4].real[0] == 1 &&
+                operation->value[5].real[0] == 0 &&
+                windows->value[0].number[0] == CUDNN_DATA_FLOAT &&
+                windows->value[1].number[0] == CUDNN_CROSS_CORRELATION &&
+                memcmp(windows->value[3].whole, windows->value[4].whole, sizeof(w.padding)) == 0;
+
+    w.result = operation->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 2
+               : operation->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                   ? 0
+                   : 1;
+    for (int i = 0; i < 3; i++)
+        good = take_operand(&w.t[i], operation->value[i].other[0], v, i) && good;
+    memcpy(w.padding, windows->value[3].whole, sizeof(w.padding));
+    memcpy(w.stride, windows->value[5].whole, sizeof(w.stride));
+    memcpy(w.dilation, windows->value[6].whole, sizeof(w.dilation));
+    if (!good || w.engine == NONDETERMINISTIC || w.engine == DOWN_CONVERTING)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (mock_enqueue((co_queue *)(void *)handle->stream, run, &w, sizeof(w)) != CO_OK)
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    return CUDNN_STATUS_SUCCESS;
+}
