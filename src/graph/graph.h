@@ -62,6 +62,7 @@ typedef struct co_graph {
     int loss;                 /* var: (N), or -1 until a loss node is added */
     size_t n_store, n_buffer; /* elements; set by co_graph_finish */
     int n_block, block_depth; /* blocks so far; begun and not ended */
+    bool decay_matrices; /* weight decay is for matrices alone unless the config says otherwise */
     int cap_var, cap_node, cap_param;
 } co_graph;
 

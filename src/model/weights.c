@@ -98,7 +98,8 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
                 kind = CO_PARAM_NORM;
             else if (param->spec.shape.ndim == 1)
                 kind = CO_PARAM_BIAS;
-            segment[(*n)++] = (co_segment){param->offset, param->count, kind, param->frozen};
+            segment[(*n)++] = (co_segment){param->offset, param->count, kind, param->frozen,
+                                           graph->decay_matrices && kind != CO_PARAM_WEIGHT};
         }
     }
     *out = segment;

@@ -136,6 +136,7 @@ static co_status gpt2_build(const void *self, co_builder *b)
     CO_TRY(co_build_format(b, "linear", "lm_head",
                            "{out: %" PRId64 ", bias: false, init: normal, init_std: %.17g}", vocab,
                            GPT2_STD));
+    b->graph->decay_matrices = true;
     return g->tie ? co_graph_tie(b->graph, "wte.weight") : CO_OK;
 }
 

@@ -38,7 +38,7 @@ struct co_optim {
 #define OPTIM_SMALL 16384
 #define OPTIM_LINE  16 /* floats */
 
-#define OPTIM_AS_WEIGHT (-1.0) /* of norm_weight_decay and bias_weight_decay */
+#define OPTIM_AS_MODEL (-1.0) /* of norm_weight_decay and bias_weight_decay */
 
 const co_key co_optimizer_common_keys[] = {
     {.name = "lr",
@@ -66,16 +66,16 @@ const co_key co_optimizer_common_keys[] = {
      .type = CO_KEY_REAL,
      .offset = offsetof(co_optim, norm_decay),
      .fallback = "-1",
-     .min = OPTIM_AS_WEIGHT,
+     .min = OPTIM_AS_MODEL,
      .max = 1e6,
-     .help = "the same for scales and shifts of norms; -1: as weight_decay"},
+     .help = "the same for scales and shifts of norms; -1: as weight_decay, in transformers 0"},
     {.name = "bias_weight_decay",
      .type = CO_KEY_REAL,
      .offset = offsetof(co_optim, bias_decay),
      .fallback = "-1",
-     .min = OPTIM_AS_WEIGHT,
+     .min = OPTIM_AS_MODEL,
      .max = 1e6,
-     .help = "the same for biases; -1: as weight_decay"},
+     .help = "the same for biases; -1: as weight_decay, in transformers 0"},
     CO_KEYS_END,
 };
 
@@ -84,10 +84,10 @@ static co_status optim_check(const co_optim *optim)
     const double pull[2] = {optim->norm_decay, optim->bias_decay};
 
     for (int i = 0; i < 2; i++)
-        if (pull[i] < 0 && pull[i] > OPTIM_AS_WEIGHT)
+        if (pull[i] < 0 && pull[i] > OPTIM_AS_MODEL)
             return co_fail(CO_E_USAGE,
-                           "optimizer %s: %s_weight_decay is 0 or more, or -1 for that "
-                           "of the weights",
+                           "optimizer %s: %s_weight_decay is 0 or more, or -1 for the "
+                           "model's default",
                            optim->ops->name, i == 0 ? "norm" : "bias");
     return optim->ops->check ? optim->ops->check(optim->self) : CO_OK;
 }
@@ -144,7 +144,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     const co_optimizer_ops *ops;
     const void *chosen;
     const co_value *map;
-    const co_segment all = {0, store->n, CO_PARAM_WEIGHT, false};
+    const co_segment all = {0, store->n, CO_PARAM_WEIGHT, false, false};
     co_optim *optim;
     co_status st;
 
@@ -223,13 +223,15 @@ co_status co_optim_set_batch(co_optim *optim, uint64_t batch)
     return CO_OK;
 }
 
-static double optim_decay(const co_optim *optim, co_param_kind kind)
+static double optim_decay(const co_optim *optim, const co_segment *segment)
 {
-    const double decay = kind == CO_PARAM_NORM   ? optim->norm_decay
-                         : kind == CO_PARAM_BIAS ? optim->bias_decay
-                                                 : optim->decay;
+    const double decay = segment->kind == CO_PARAM_NORM   ? optim->norm_decay
+                         : segment->kind == CO_PARAM_BIAS ? optim->bias_decay
+                                                          : optim->decay;
 
-    return decay < 0 ? optim->decay : decay;
+    if (decay >= 0)
+        return decay;
+    return segment->spared ? 0 : optim->decay;
 }
 
 co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size_t n)
@@ -240,7 +242,7 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
     if (!run)
         return CO_E_NOMEM;
     for (size_t i = 0; i < n; i++) {
-        const double decay = optim_decay(optim, segment[i].kind);
+        const double decay = optim_decay(optim, &segment[i]);
         const size_t end = segment[i].begin + segment[i].n;
 
         if (segment[i].frozen) {

@@ -38,6 +38,7 @@ typedef struct co_segment {
     size_t begin, n; /* elements */
     co_param_kind kind;
     bool frozen; /* no update touches it */
+    bool spared; /* unless the config says by how much those of its kind decay */
 } co_segment;
 
 /* The tensors of the store, by rising `begin`; copied. Until then all of it is one weight. */

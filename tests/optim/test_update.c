@@ -138,8 +138,13 @@ static void update_of_zeros_stays_zero(void **state)
 }
 
 /* Three tensors with gaps: their segments of the store. */
-static const co_segment tensors[] = {
-    {0, 7, CO_PARAM_WEIGHT, false}, {16, 5, CO_PARAM_NORM, false}, {32, 3, CO_PARAM_BIAS, false}};
+static const co_segment tensors[] = {{0, 7, CO_PARAM_WEIGHT, false, false},
+                                     {16, 5, CO_PARAM_NORM, false, false},
+                                     {32, 3, CO_PARAM_BIAS, false, false}};
+/* The same of a transformer. */
+static const co_segment spared[] = {{0, 7, CO_PARAM_WEIGHT, false, false},
+                                    {16, 5, CO_PARAM_NORM, false, true},
+                                    {32, 3, CO_PARAM_BIAS, false, true}};
 
 static void set_gaps(float *v)
 {
@@ -155,7 +160,7 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
     co_store *alone = optim_test_store(segment->n), *whole = optim_test_store(48);
     co_config *config;
     co_optim *optim = make_optim(&config, text, alone);
-    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT, false};
+    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT, false, false};
 
     assert_int_equal(co_optim_set_segments(optim, &own, 1), CO_OK);
     set_params(whole);
@@ -180,29 +185,42 @@ static void update_of_tensor_is_independent_of_others(void **state)
 {
     static const struct {
         const char *together, *alone[3]; /* settings that are equivalent for a weight */
+        bool spared;
     } cases[] = {
         {"{name: lars, lr: 3, weight_decay: 0.1}",
          {"{name: lars, lr: 3, weight_decay: 0.1}", "{name: lars, lr: 3, weight_decay: 0.1}",
-          "{name: lars, lr: 3, weight_decay: 0.1}"}},
+          "{name: lars, lr: 3, weight_decay: 0.1}"},
+         false},
         {"{name: lars, lr: 3, momentum: 0, weight_decay: 0.1, norm_weight_decay: 0, "
          "exclude_norm_bias: true}",
          {"{name: lars, lr: 3, momentum: 0, weight_decay: 0.1}", "{name: sgd, lr: 3}",
-          "{name: sgd, lr: 3, weight_decay: 0.1}"}},
+          "{name: sgd, lr: 3, weight_decay: 0.1}"},
+         false},
         {"{name: lamb, lr: 0.1, bias_weight_decay: 0}",
          {"{name: lamb, lr: 0.1}", "{name: lamb, lr: 0.1}",
-          "{name: lamb, lr: 0.1, weight_decay: 0}"}},
+          "{name: lamb, lr: 0.1, weight_decay: 0}"},
+         false},
         {"{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1, norm_weight_decay: 0, "
          "bias_weight_decay: 0.5}",
          {"{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1}",
           "{name: sgd, lr: 0.1, momentum: 0.9}",
-          "{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.5}"}},
+          "{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.5}"},
+         false},
         {"{name: adam, weight_decay: 0.3, norm_weight_decay: 0, bias_weight_decay: 0}",
-         {"{name: adam, weight_decay: 0.3}", "adam", "adam"}},
+         {"{name: adam, weight_decay: 0.3}", "adam", "adam"},
+         false},
         {"{name: adamw, norm_weight_decay: 0}",
-         {"adamw", "{name: adamw, weight_decay: 0}", "adamw"}},
+         {"adamw", "{name: adamw, weight_decay: 0}", "adamw"},
+         false},
         {"{name: adadelta, weight_decay: 0.2, bias_weight_decay: 0}",
-         {"{name: adadelta, weight_decay: 0.2}", "{name: adadelta, weight_decay: 0.2}",
-          "adadelta"}},
+         {"{name: adadelta, weight_decay: 0.2}", "{name: adadelta, weight_decay: 0.2}", "adadelta"},
+         false},
+        {"adamw",
+         {"adamw", "{name: adamw, weight_decay: 0}", "{name: adamw, weight_decay: 0}"},
+         true},
+        {"{name: adamw, norm_weight_decay: 0.3, bias_weight_decay: 0.01}",
+         {"adamw", "{name: adamw, weight_decay: 0.3}", "adamw"},
+         true},
     };
 
     (void)state;
@@ -212,7 +230,8 @@ static void update_of_tensor_is_independent_of_others(void **state)
         co_optim *optim = make_optim(&config, cases[c].together, store);
         const float zero[48] = {0};
 
-        assert_int_equal(co_optim_set_segments(optim, tensors, 3), CO_OK);
+        assert_int_equal(co_optim_set_segments(optim, cases[c].spared ? spared : tensors, 3),
+                         CO_OK);
         set_params(store);
         set_gaps(store->param);
         for (size_t t = 0; t < GOLDEN_STEPS; t++) {
@@ -400,8 +419,8 @@ static void optim_bad_config_is_refused_at_its_line(void **state)
         {"optimizer: {name: lamb, betas: [1, 0.9]}",
          "bad.yaml:1:12: optimizer lamb: betas are two numbers below 1, such as [0.9, 0.999]"},
         {"optimizer: {name: sgd, norm_weight_decay: -0.5}",
-         "bad.yaml:1:12: optimizer sgd: norm_weight_decay is 0 or more, or -1 for that of the "
-         "weights"},
+         "bad.yaml:1:12: optimizer sgd: norm_weight_decay is 0 or more, or -1 for the model's "
+         "default"},
         {"optimizer: {name: sgd, lr_batch: -1}",
          "bad.yaml:1:34: optimizer sgd: key 'lr_batch': expected a whole number from 0 to "
          "16777216, got '-1'"},

@@ -275,9 +275,69 @@ static void freeze_of_a_config_keeps_initial_weights(void **state)
     co_model_destroy(last);
 }
 
+/* A transformer after one step with so much weight decay. */
+static co_model *step_of_tokens(const char *optimizer)
+{
+    static const uint32_t sample[2] = {0, 1};
+    const int32_t token[16] = {1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1};
+    const int32_t label[16] = {2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+    const co_batch batch = {.step = 1,
+                            .count = 2,
+                            .local = 2,
+                            .global = 2,
+                            .sample = sample,
+                            .field = {{CO_FIELD_INPUT, CO_I32, {1, {8}}, token},
+                                      {CO_FIELD_LABEL, CO_I32, {1, {8}}, label}}};
+    const co_model_options options = {.model = "{name: gpt2, layers: 1, heads: 2, width: 8}",
+                                      .sample = {1, {8}},
+                                      .classes = 9,
+                                      .seed = 3,
+                                      .threads = 1};
+    co_distributed_options how = {.optimizer = optimizer};
+    co_result seen;
+    net n;
+
+    assert_int_equal(co_model_create(&n.model, &options), CO_OK);
+    assert_int_equal(co_comm_create_self(&n.comm), CO_OK);
+    how.model = n.model;
+    how.comm = n.comm;
+    assert_int_equal(co_distributed_create(&n.d, &how), CO_OK);
+    assert_int_equal(co_model_forward(&seen, n.model, &batch), CO_OK);
+    assert_int_equal(co_distributed_backward(n.d, &batch, false), CO_OK);
+    assert_int_equal(co_distributed_step(n.d), CO_OK);
+    co_distributed_destroy(n.d);
+    co_comm_destroy(n.comm);
+    return n.model;
+}
+
+static void decay_of_transformer_is_of_matrices_alone(void **state)
+{
+    co_model *alone = step_of_tokens("{name: adamw, weight_decay: 30}");
+    co_model *named = step_of_tokens(
+        "{name: adamw, weight_decay: 30, norm_weight_decay: 0, bias_weight_decay: 0}");
+    co_model *all = step_of_tokens(
+        "{name: adamw, weight_decay: 30, norm_weight_decay: 30, bias_weight_decay: 30}");
+    float x[MAX], y[MAX];
+    co_parameter p;
+
+    (void)state;
+    assert_same(alone, named);
+    for (size_t i = 0; co_model_parameter(&p, alone, i); i++) {
+        get(x, alone, &p);
+        get(y, all, &p);
+        if (strstr(p.name, ".weight")) /* biases start from 0 */
+            if ((p.shape.ndim == 2) != (x[0] == y[0]))
+                fail_msg("%s: %.9g, with decay of all %.9g", p.name, (double)x[0], (double)y[0]);
+    }
+    co_model_destroy(alone);
+    co_model_destroy(named);
+    co_model_destroy(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decay_of_transformer_is_of_matrices_alone),
         cmocka_unit_test(freeze_lowest_layers_leaves_bits_of_the_others),
         cmocka_unit_test(freeze_layer_between_leaves_bits_of_the_others),
         cmocka_unit_test(freeze_clip_norm_counts_trained_parameters_alone),
