@@ -1,4 +1,6 @@
 """The networks that bench/works names, in PyTorch, as Cohort's models of the same names."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -162,7 +164,43 @@ def vgg(depths, batch_norm, classes=10):
         nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, classes))
 
 
-# name: (network, shape of an image, classes, parameters)
+class Gpt2Block(nn.Module):
+    def __init__(self, width, heads, layers):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.attn_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        for linear in (self.c_attn, self.attn_proj, self.c_fc, self.mlp_proj):
+            added = linear in (self.attn_proj, self.mlp_proj)
+            nn.init.normal_(linear.weight, std=0.02 / (math.sqrt(2 * layers) if added else 1))
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x):
+        n, t, width = x.shape
+        q, k, v = self.c_attn(self.ln_1(x)).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn_proj(y.transpose(1, 2).reshape(n, t, width))
+        return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """GPT-2 with tied weights, without dropout; logits (samples, vocab, context)."""
+
+    def __init__(self, layers, heads, width, context, vocab):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab, width), nn.Embedding(context, width)
+        self.h = nn.Sequential(*[Gpt2Block(width, heads, layers) for _ in range(layers)])
+        self.ln_f = nn.LayerNorm(width)
+        for table in (self.wte, self.wpe):
+            nn.init.normal_(table.weight, std=0.02)
+
+    def forward(self, token):
+        x = self.ln_f(self.h(self.wte(token) + self.wpe.weight))
+        return F.linear(x, self.wte.weight).transpose(1, 2)
+
+
+# name: (network, shape of a sample, classes, parameters)
 NETS = {
     "mnist-net": (MnistNet, (1, 28, 28), 10, 21840),
     "lenet5": (lenet5, (1, 28, 28), 10, 44426),
@@ -177,15 +215,24 @@ NETS = {
     "resnet18-cifar": (lambda: resnet((2, 2, 2, 2), False, 10, True), (3, 32, 32), 10, 11173962),
     "resnet18": (lambda: resnet((2, 2, 2, 2), False, 1000), (3, 224, 224), 1000, 11689512),
     "resnet50": (lambda: resnet((3, 4, 6, 3), True, 1000), (3, 224, 224), 1000, 25557032),
+    # Sequences of tokens: the shape is their context.
+    "gpt2-char": (lambda: Gpt2(4, 4, 128, 64, 128), (64,), 128, 817920),
+    "gpt2-small": (lambda: Gpt2(6, 6, 384, 256, 128), (256,), 128, 10795008),
+    "gpt2-124m": (lambda: Gpt2(12, 12, 768, 512, 50257), (512,), 50257, 124046592),
 }
 
 
 def make(name):
-    """The network, the shape of an image and the number of classes."""
+    """The network, the shape of a sample and the number of classes."""
     build, shape, classes, parameters = NETS[name]
     net = build()
     assert sum(p.numel() for p in net.parameters()) == parameters, name
     return net, shape, classes
+
+
+def max_norm(name):
+    """What the norm of the gradient is clipped at; None: not."""
+    return 1.0 if name.startswith("gpt2") else None
 
 
 def optimizer(name, parameters):
@@ -197,6 +244,9 @@ def optimizer(name, parameters):
         "mnist-example": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
         "alexnet": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
         "vgg11": (torch.optim.SGD, dict(lr=0.01, momentum=0.9, weight_decay=1e-4)),
+        "gpt2-char": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
+        "gpt2-small": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
+        "gpt2-124m": (torch.optim.AdamW, dict(lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)),
         "resnet9": (torch.optim.Adam, dict(lr=0.001, weight_decay=0.001)),
     }.get(name, (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=1e-4)))
     parameters = list(parameters)

@@ -49,6 +49,7 @@ def make_step(options, net, data, label, local):
     order = torch.randperm(len(data))
     begin = 0
     low = options.precision == "bf16"
+    max_norm = nets.max_norm(options.net)
 
     def step():
         nonlocal begin
@@ -63,6 +64,8 @@ def make_step(options, net, data, label, local):
         with torch.autocast("cpu", torch.bfloat16) if low else contextlib.nullcontext():
             loss = F.cross_entropy(net(x), label[index])
         loss.backward()
+        if max_norm:
+            torch.nn.utils.clip_grad_norm_(net.parameters(), max_norm)
         optimizer.step()
 
     return step
@@ -86,8 +89,12 @@ def rank_main(rank, options, rendezvous, started):
     if options.compile:
         net = torch.compile(net)
     samples = max(options.samples // options.ranks, local)
-    step = make_step(options, net, torch.randn(samples, *shape),
-                     torch.randint(0, classes, (samples,)), local)
+    if len(shape) == 1:  # tokens, and after each of them the next one
+        text = torch.randint(0, classes, (samples, shape[0] + 1))
+        data, label = text[:, :-1], text[:, 1:]
+    else:
+        data, label = torch.randn(samples, *shape), torch.randint(0, classes, (samples,))
+    step = make_step(options, net, data, label, local)
     step()
     start_seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started
     for _ in range(options.warmup):

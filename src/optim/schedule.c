@@ -99,8 +99,7 @@ co_status co_schedule_check(const co_schedule *schedule, const co_progress *prog
 /* Rises from above `warmup_start` at the first update to 1 at the last of the warm-up. */
 static double schedule_warmup(const co_schedule *schedule, const co_progress *progress)
 {
-    const uint64_t unit = schedule->unit == SCHEDULE_EPOCH ? progress->steps_per_epoch : 1;
-    const double length = (double)schedule->warmup * (double)unit;
+    const double length = (double)progress->warmup;
     const double made = (double)progress->step + 1, start = schedule->warmup_start;
 
     return made < length ? start + (1 - start) * made / length : 1;
@@ -113,5 +112,7 @@ double co_schedule_factor(const co_schedule *schedule, const co_progress *progre
     now.at = now.step;
     if (schedule->unit == SCHEDULE_EPOCH)
         now.at = now.steps_per_epoch ? now.step / now.steps_per_epoch : 0;
-    return schedule->ops->factor(schedule->self, &now) * schedule_warmup(schedule, progress);
+    now.warmup =
+        (uint64_t)schedule->warmup * (schedule->unit == SCHEDULE_EPOCH ? now.steps_per_epoch : 1);
+    return schedule->ops->factor(schedule->self, &now) * schedule_warmup(schedule, &now);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes golden.h: what PyTorch's optimizers, schedules and clipping do, and what the papers of
-those say that PyTorch has not. Made with PyTorch 1.13:
+those say that PyTorch has not. Made with PyTorch 2.15:
 
     python3 golden.py | clang-format --assume-filename=golden.h > golden.h
 """
@@ -121,8 +121,11 @@ SCHEDULES = [
      lambda o: LR.LinearLR(o, 1 / 8, 1, 7)),
     ("{name: constant, warmup: 2, warmup_start: 0.25}", "step",
      lambda o: LR.LinearLR(o, 0.25 + 0.75 / 6, 1, 5)),
-    ("{name: cosine, warmup: 3, unit: step}", "step",
+    ("{name: cosine, warmup: 3, unit: step, after_warmup: false}", "step",
      lambda o: LR.ChainedScheduler([LR.CosineAnnealingLR(o, TOTAL), LR.LinearLR(o, 1 / 3, 1, 2)])),
+    ("{name: cosine, warmup: 3, unit: step, final: 0.1}", "step",
+     lambda o: LR.SequentialLR(o, [LR.LinearLR(o, 1 / 3, 1, 2),
+                                   LR.CosineAnnealingLR(o, TOTAL - 3, 0.1)], [3])),
 ]
 
 CLIP = [((k * 29) % 31 - 15) / 8 for k in range(23)]

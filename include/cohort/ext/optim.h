@@ -61,6 +61,7 @@ typedef struct co_progress {
     uint64_t steps_per_epoch;
     uint64_t total_steps; /* planned; a schedule holds its last value from there on */
     uint64_t at;          /* updates or whole epochs made so far, as `unit` says; set for factor */
+    uint64_t warmup;      /* updates of the warm-up; set for factor */
 } co_progress;
 
 /** Which planned lengths a schedule cannot do without. */

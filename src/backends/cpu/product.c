@@ -11,7 +11,7 @@
 #define PRODUCT_COLUMNS 1024 /* columns of b that are packed at once: with them it stays in L3 */
 #define PRODUCT_DEPTH   512  /* maximum number of elements of a sum at once */
 #define PRODUCT_TILES   6    /* tiles of rows of a that stay in L2 */
-#define PRODUCT_CHUNK   32   /* rows of a factor whose columns are packed at once, to share pages */
+#define PRODUCT_CHUNK   32   /* rows of a factor whose columns are packed at once: they share pages */
 
 static int64_t product_least(int64_t a, int64_t b)
 {
@@ -70,9 +70,10 @@ static void product_pack(const product_block *b, const product_side *side, float
                          int64_t step, int64_t begin, int64_t lines)
 {
     const gemm_loops *loops = b->p->loops;
+    const int64_t chunk = side->columns ? PRODUCT_CHUNK : b->depth;
 
-    for (int64_t l = 0; l < b->depth; l += PRODUCT_CHUNK) {
-        const int64_t some = product_least(PRODUCT_CHUNK, b->depth - l), at = b->from + l;
+    for (int64_t l = 0; l < b->depth; l += chunk) {
+        const int64_t some = product_least(chunk, b->depth - l), at = b->from + l;
 
         for (int64_t i = 0; i < lines; i += width) {
             const int64_t n = product_least(width, lines - i), strip = side == &b->p->a ? n : width;
@@ -121,13 +122,9 @@ static void product_pack_panels(const product_block *b, const co_range *mine)
 /* sums (+)= the packed elements of each of n rows of a. */
 static void product_sum(const product_block *b, float *sums, const float *tile, int64_t n)
 {
-    const bool add = !b->first || b->p->add_sums;
-
-    for (int64_t i = 0; i < n; i++)
-        sums[i] = add ? sums[i] : 0;
-    for (int64_t l = 0; l < b->depth; l++)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] += tile[l * n + i];
+    if (b->first && !b->p->add_sums)
+        memset(sums, 0, (size_t)n * sizeof(float));
+    b->p->loops->sum(sums, n, tile, b->depth);
 }
 
 /* Rows [begin, end) of a, of which `own` has room. */

@@ -44,16 +44,33 @@ static size_t attention_room(const attention_shape *shape)
     return (size_t)attention_width(shape->length) * (size_t)(2 * shape->size + 2 * ROWS);
 }
 
+/* LANES positions from s, of numbers d, d + 1, ... */
+static void attention_pack_square(float *to, const float *from, int64_t s, int64_t d,
+                                  const attention_shape *shape)
+{
+    const int64_t some = attention_least(LANES, shape->size - d);
+    vec v[LANES];
+
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+    {
+        const float *row = from + (s + l) * shape->in + d;
+
+        v[l] = s + l >= shape->length ? (vec){0}
+               : some == LANES        ? simd_load_any(row)
+                                      : simd_load_some(row, some);
+    }
+    simd_transpose(v);
+    for (int64_t i = 0; i < some; i++)
+        simd_store_any(to + i * LANES, v[i]);
+}
+
 static void attention_pack(float *to, const float *from, const attention_shape *shape)
 {
     const int64_t width = attention_width(shape->length);
 
-    for (int64_t s = 0; s < width; s++) {
-        float *lane = to + s / LANES * LANES * shape->size + s % LANES;
-
-        for (int64_t d = 0; d < shape->size; d++)
-            lane[d * LANES] = s < shape->length ? from[s * shape->in + d] : 0;
-    }
+    for (int64_t s = 0; s < width; s += LANES)
+        for (int64_t d = 0; d < shape->size; d += LANES)
+            attention_pack_square(to + s * shape->size + d * LANES, from, s, d, shape);
 }
 
 static attention_rows attention_find_rows(const float *from, int64_t step, int64_t n)
@@ -161,12 +178,17 @@ static void attention_spread(float *to, const float *weight, const attention_row
 static float attention_softmax(float *p, int64_t seen, int64_t end, float scale)
 {
     float most = -INFINITY, sum = 0;
-    vec all = {0};
+    vec high = simd_splat(-INFINITY), all = {0};
 
-    for (int64_t s = 0; s < seen; s++)
-        most = p[s] * scale > most ? p[s] * scale : most;
     for (int64_t s = seen; s < end; s++)
         p[s] = -INFINITY;
+    for (int64_t s = 0; s < end; s += LANES) {
+        const vec x = simd_load_any(p + s) * scale;
+
+        high = simd_select((ivec)(x > high), x, high);
+    }
+    for (int l = 0; l < LANES; l++)
+        most = high[l] > most ? high[l] : most;
     for (int64_t s = 0; s < end; s += LANES)
         simd_store_any(p + s, simd_exp(simd_load_any(p + s) * scale - most));
     for (int64_t s = seen; s < end; s++)
@@ -224,9 +246,15 @@ static void attention_weigh(float *p, float *dp, float norm, float mean, int64_t
 static float attention_dot(const float *a, const float *b, int64_t n)
 {
     float sum = 0;
+    vec all = {0};
+    int64_t i = 0;
 
-    for (int64_t i = 0; i < n; i++)
+    for (; i + LANES <= n; i += LANES)
+        all += simd_load_any(a + i) * simd_load_any(b + i);
+    for (; i < n; i++)
         sum += a[i] * b[i];
+    for (int l = 0; l < LANES; l++)
+        sum += all[l];
     return sum;
 }
 

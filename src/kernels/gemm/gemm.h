@@ -37,6 +37,8 @@ typedef struct gemm_loops {
     /* to[i][j] = sum over l of number[l][i] panel[l][j], or +=; number (l, rows of `to`) */
     void (*add_up)(const gemm_rows *to, int64_t columns, const float *number, const float *panel,
                    int64_t l, bool add);
+    /* sum[i] += the sum over l of number[l][i], for n numbers of each; at most `rows`. */
+    void (*sum)(float *sum, int64_t n, const float *number, int64_t l);
 } gemm_loops;
 
 KERNELS_DECLARE(gemm_loops, gemm_loops);

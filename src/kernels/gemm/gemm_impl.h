@@ -247,6 +247,24 @@ static void gemm_add_up(const gemm_rows *to, int64_t columns, const float *numbe
     }
 }
 
+/* Four sums at a time hide what an addition takes. */
+static void gemm_sum(float *sum, int64_t n, const float *number, int64_t l)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t some = n - i < LANES ? n - i : LANES;
+        const float *from = number + i;
+        vec part[4] = {simd_load_some(sum + i, some)};
+        int64_t k = 0;
+
+        for (; k + 4 <= l; k += 4, from += 4 * n)
+            SIMD_UNROLL(4)
+            for (int p = 0; p < 4; p++) part[p] += simd_load_some(from + p * n, some);
+        for (; k < l; k++, from += n)
+            part[0] += simd_load_some(from, some);
+        simd_store_some(sum + i, (part[0] + part[1]) + (part[2] + part[3]), some);
+    }
+}
+
 const gemm_loops GEMM_TABLE = {
     .name = GEMM_NAME,
     .width = 2 * LANES,
@@ -255,4 +273,5 @@ const gemm_loops GEMM_TABLE = {
     .pack = gemm_pack,
     .turn = gemm_turn,
     .add_up = gemm_add_up,
+    .sum = gemm_sum,
 };
