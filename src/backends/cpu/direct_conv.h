@@ -112,6 +112,9 @@ const float *direct_bring(const direct *self, const direct_image *image, float *
 /* The gradients of weight and bias. */
 void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
                         int threads);
+/* That of the bias; `sum` has room for all blocks of results. */
+void direct_find_bias(const direct *self, const co_call *call, const co_run *run, const char *dy,
+                      float *sum, int threads);
 
 static inline int64_t direct_square(const direct *self)
 {

@@ -141,8 +141,8 @@ static const float *direct_bring_dy(const direct *self, float *to, const char *d
     return to;
 }
 
-static void direct_find_bias(const direct *self, const co_call *call, const co_run *run,
-                             const char *dy, float *sum, int threads)
+void direct_find_bias(const direct *self, const co_call *call, const co_run *run, const char *dy,
+                      float *sum, int threads)
 {
     const int lanes = self->loops->lanes;
     const int64_t *dim = call->out[0]->shape.dim;
