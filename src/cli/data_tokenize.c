@@ -34,13 +34,13 @@ static const cli_option data_tokenize_option_table[] = {
     CLI_OPTIONS_END,
 };
 
-static co_status data_tokenize_kind(co_tokenizer *out, const data_tokenize_options *o)
+static co_status data_tokenize_kind(co_tokenizer_kind *out, const data_tokenize_options *o)
 {
     static const char *const kinds[] = {"char", "bytes", "bpe"};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(o->tokenizer, kinds[i]) == 0) {
-            *out = (co_tokenizer)i;
+            *out = (co_tokenizer_kind)i;
             if (o->merges && *out != CO_TOKENIZER_BPE)
                 return co_fail(CO_E_USAGE, "--merges is for --tokenizer bpe");
             return CO_OK;

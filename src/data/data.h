@@ -66,6 +66,10 @@ co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count);
 
 /* Bytes of text per token, the mean over the split; 0: not known. */
 double co_dataset_bytes_per_token(const co_dataset *dataset);
+/* Make the folder, and write the tokenizer's files (text/tokenizer.h); nothing where it is not
+ * known.
+ */
+co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder);
 
 /* co_dataset_read_field of samples with fields of their own, in training: as drawn for the epoch of
    `place`. */

@@ -362,6 +362,12 @@ double co_dataset_bytes_per_token(const co_dataset *dataset)
     return dataset->ops->bytes_per_token ? dataset->ops->bytes_per_token(dataset->self) : 0;
 }
 
+co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder)
+{
+    return dataset->ops->save_tokenizer ? dataset->ops->save_tokenizer(dataset->self, folder)
+                                        : CO_OK;
+}
+
 bool co_dataset_scales(const co_dataset *dataset)
 {
     return dataset->scaled;

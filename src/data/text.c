@@ -8,7 +8,7 @@
 #include "data/file.h"
 #include "data/formats.h"
 #include "data/windows.h"
-#include "text/characters.h"
+#include "text/tokenizer.h"
 
 #define TEXT_BYTES 256
 
@@ -154,6 +154,16 @@ static double text_bytes_per_token(const void *state)
     return ((const text *)state)->bytes_per_token;
 }
 
+static co_status text_save_tokenizer(const void *state, const char *folder)
+{
+    const text *self = state;
+    const co_tokenizer tokenizer = {.kind = self->tokenizer == TEXT_CHAR ? CO_TOKENIZER_CHAR
+                                                                         : CO_TOKENIZER_BYTES,
+                                    .characters = self->characters};
+
+    return co_tokenizer_save(&tokenizer, folder);
+}
+
 const co_dataset_ops co_dataset_text = {
     .name = "text",
     .summary = "a text file: its characters, or bytes, are tokens to predict",
@@ -163,5 +173,6 @@ const co_dataset_ops co_dataset_text = {
     .field = text_field,
     .draw = text_draw,
     .bytes_per_token = text_bytes_per_token,
+    .save_tokenizer = text_save_tokenizer,
     .close = text_close,
 };

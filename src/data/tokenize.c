@@ -7,9 +7,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "data/token_file.h"
-#include "text/bpe.h"
 #include "text/bpe_train.h"
-#include "text/characters.h"
 #include "text/stream.h"
 
 #define TOKENIZE_PATH  4096
@@ -19,11 +17,10 @@
 typedef struct tokenize {
     const co_tokenize_options *options;
     co_tokenized done;
-    co_bpe *bpe;              /* owned */
-    co_bpe_trainer *trainer;  /* owned */
-    co_characters characters; /* owned */
-    co_atomic_file *file;     /* owned */
-    size_t size;              /* bytes of a token */
+    co_tokenizer tokenizer;  /* owned */
+    co_bpe_trainer *trainer; /* owned */
+    co_atomic_file *file;    /* owned */
+    size_t size;             /* bytes of a token */
 } tokenize;
 
 static co_status tokenize_path(char out[TOKENIZE_PATH], const tokenize *t, const char *name)
@@ -73,82 +70,40 @@ static co_status tokenize_count(tokenize *t, const uint8_t *word, size_t n)
 
 static co_status tokenize_see(tokenize *t, const uint8_t *word, size_t n)
 {
-    return co_characters_see(&t->characters, word, n, t->options->source);
+    return co_characters_see(&t->tokenizer.characters, word, n, t->options->source);
 }
 
 static co_status tokenize_prepare(tokenize *t)
 {
     const co_tokenize_options *o = t->options;
 
+    t->tokenizer.kind = o->tokenizer;
     if (o->tokenizer == CO_TOKENIZER_CHAR) {
-        CO_TRY(co_characters_open(&t->characters));
+        CO_TRY(co_characters_open(&t->tokenizer.characters));
         CO_TRY(tokenize_words(t, tokenize_see));
-        t->done.vocabulary = t->characters.n;
-        return co_characters_number(&t->characters);
+        return co_characters_number(&t->tokenizer.characters);
     }
-    if (o->tokenizer == CO_TOKENIZER_BPE && o->merges) {
-        CO_TRY(co_bpe_load(&t->bpe, o->merges));
-    } else if (o->tokenizer == CO_TOKENIZER_BPE) {
-        CO_TRY(co_bpe_trainer_create(&t->trainer));
-        CO_TRY(tokenize_words(t, tokenize_count));
-        CO_TRY(co_bpe_train(&t->bpe, t->trainer, (uint32_t)o->vocabulary));
-    }
-    t->done.vocabulary = t->bpe ? co_bpe_tokens(t->bpe) : UINT8_MAX + 1;
-    return CO_OK;
-}
-
-static co_status tokenize_save_characters(const tokenize *t, const char *path)
-{
-    co_atomic_file *file;
-    uint8_t text[CO_UTF8_MAX];
-
-    CO_TRY(co_atomic_open(&file, path));
-    for (uint32_t i = 0; i < t->characters.n; i++)
-        fwrite(text, 1, co_utf8_encode(text, t->characters.code[i]), co_atomic_stream(file));
-    return co_atomic_commit(file);
-}
-
-static co_status tokenize_save(const tokenize *t)
-{
-    char path[TOKENIZE_PATH];
-
-    CO_TRY(tokenize_path(path, t, t->bpe ? "merges.txt" : "characters.txt"));
-    if (t->bpe)
-        return co_bpe_save(t->bpe, path);
-    return t->characters.n ? tokenize_save_characters(t, path) : CO_OK;
+    if (o->tokenizer == CO_TOKENIZER_BYTES)
+        return CO_OK;
+    if (o->merges)
+        return co_tokenizer_load_merges(&t->tokenizer, o->merges);
+    CO_TRY(co_bpe_trainer_create(&t->trainer));
+    CO_TRY(tokenize_words(t, tokenize_count));
+    return co_bpe_train(&t->tokenizer.bpe, t->trainer, (uint32_t)o->vocabulary);
 }
 
 /* ---- the second time: the tokens ---- */
-
-static void tokenize_put(tokenize *t, uint32_t token)
-{
-    fwrite(&token, t->size, 1, co_atomic_stream(t->file)); /* little-endian */
-    t->done.tokens++;
-}
 
 static co_status tokenize_write(tokenize *t, const uint8_t *word, size_t n)
 {
     const uint32_t *token;
     size_t count;
 
+    CO_TRY(co_tokenizer_word(&token, &count, &t->tokenizer, word, n));
+    for (size_t i = 0; i < count; i++)
+        fwrite(&token[i], t->size, 1, co_atomic_stream(t->file)); /* little-endian */
     t->done.bytes += n;
-    if (t->bpe) {
-        CO_TRY(co_bpe_word(&token, &count, t->bpe, word, n));
-        for (size_t i = 0; i < count; i++)
-            tokenize_put(t, token[i]);
-        return CO_OK;
-    }
-    for (size_t at = 0, k = 1; at < n; at += k) {
-        uint32_t code = word[at];
-
-        if (t->characters.n) {
-            k = co_utf8_decode(&code, word + at, n - at);
-            code = k ? t->characters.id[code] : CO_CHARACTERS_NONE;
-        }
-        if (code == CO_CHARACTERS_NONE)
-            return co_fail(CO_E_DATA, "%s: has changed while it was read", t->options->source);
-        tokenize_put(t, code);
-    }
+    t->done.tokens += count;
     return CO_OK;
 }
 
@@ -178,13 +133,14 @@ static co_status tokenize_run(tokenize *t)
     char path[TOKENIZE_PATH];
 
     CO_TRY(tokenize_prepare(t));
+    t->done.vocabulary = co_tokenizer_tokens(&t->tokenizer);
     t->size = t->done.vocabulary <= UINT16_MAX + 1 ? 2 : 4;
     CO_TRY(co_fs_mkdirs(t->options->target));
     CO_TRY(tokenize_path(path, t, "tokens.bin"));
     CO_TRY(co_atomic_open(&t->file, path));
     fwrite(header, sizeof(header), 1, co_atomic_stream(t->file));
     CO_TRY(tokenize_words(t, tokenize_write));
-    CO_TRY(tokenize_save(t));
+    CO_TRY(co_tokenizer_save(&t->tokenizer, t->options->target));
     return tokenize_finish(t);
 }
 
@@ -197,9 +153,8 @@ co_status co_tokenize(co_tokenized *out, const co_tokenize_options *options)
             : tokenize_run(&t);
 
     co_atomic_discard(t.file);
-    co_characters_close(&t.characters);
+    co_tokenizer_close(&t.tokenizer);
     co_bpe_trainer_destroy(t.trainer);
-    co_bpe_destroy(t.bpe);
     *out = t.done;
     return st;
 }

@@ -13,6 +13,7 @@
 #include "data/folder_names.h"
 #include "data/formats.h"
 #include "data/token_file.h"
+#include "text/tokenizer.h"
 
 #define TOKENS_FIRST 16 /* files that room is made for */
 
@@ -202,6 +203,65 @@ static co_status tokens_draw(const void *state, void *out, int k, uint64_t i, ui
     return co_token_windows_draw(&((const tokens *)state)->windows, out, k, i, seed, epoch);
 }
 
+/* The tokenizer beside the first file. */
+static co_status tokens_load_tokenizer(co_tokenizer *out, bool *found, const tokens *self)
+{
+    const char *path = self->file[0].path, *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 1;
+    char *folder = co_calloc(n + 1, 1);
+    co_status st = CO_OK;
+
+    if (!folder)
+        return CO_E_NOMEM;
+    memcpy(folder, slash ? path : ".", n);
+    *found = co_tokenizer_is_in(folder);
+    if (*found)
+        st = co_tokenizer_load(out, folder);
+    co_free(folder);
+    return st;
+}
+
+static double tokens_bytes_per_token(const void *state)
+{
+    const tokens *self = state;
+    uint64_t bytes = 0, all = 0, *count;
+    co_tokenizer tokenizer;
+    bool found = false;
+    uint32_t n;
+
+    if (tokens_load_tokenizer(&tokenizer, &found, self) != CO_OK || !found)
+        return 0;
+    n = co_tokenizer_tokens(&tokenizer);
+    count = co_calloc(n, sizeof(*count));
+    for (size_t i = 0; count && i < self->windows.n; i++)
+        co_token_count(count, n, &self->sequence[i]);
+    for (uint32_t t = 0; count && t < n; t++) {
+        uint8_t room[CO_UTF8_MAX];
+        size_t size;
+
+        co_tokenizer_piece(&size, room, &tokenizer, t);
+        bytes += size * count[t];
+        all += count[t];
+    }
+    co_free(count);
+    co_tokenizer_close(&tokenizer);
+    return all ? (double)bytes / (double)all : 0;
+}
+
+static co_status tokens_save_tokenizer(const void *state, const char *folder)
+{
+    co_tokenizer tokenizer;
+    bool found = false;
+    co_status st;
+
+    CO_TRY(tokens_load_tokenizer(&tokenizer, &found, state));
+    if (!found)
+        return CO_OK;
+    st = co_tokenizer_save(&tokenizer, folder);
+    co_tokenizer_close(&tokenizer);
+    return st;
+}
+
 const co_dataset_ops co_dataset_tokens = {
     .name = "tokens",
     .summary = "files of tokens, as `cohort data tokenize`, llm.c and nanoGPT write them",
@@ -210,5 +270,7 @@ const co_dataset_ops co_dataset_tokens = {
     .open = tokens_open,
     .field = tokens_field,
     .draw = tokens_draw,
+    .bytes_per_token = tokens_bytes_per_token,
+    .save_tokenizer = tokens_save_tokenizer,
     .close = tokens_close,
 };

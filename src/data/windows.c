@@ -91,6 +91,21 @@ uint32_t co_token_highest(const co_token_sequence *sequence)
     return most;
 }
 
+void co_token_count(uint64_t *count, uint32_t vocabulary, const co_token_sequence *sequence)
+{
+    int32_t chunk[WINDOWS_CHUNK];
+
+    for (uint64_t at = 0; at < sequence->count; at += WINDOWS_CHUNK) {
+        const uint64_t left = sequence->count - at;
+        const size_t n = left < WINDOWS_CHUNK ? (size_t)left : WINDOWS_CHUNK;
+
+        windows_copy(chunk, sequence, at, n);
+        for (size_t i = 0; i < n; i++)
+            if ((uint32_t)chunk[i] < vocabulary)
+                count[chunk[i]]++;
+    }
+}
+
 static co_status windows_fail(const co_token_windows *w, const co_token_sequence *sequence,
                               const int32_t *token, uint64_t begin)
 {

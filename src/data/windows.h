@@ -51,6 +51,10 @@ co_status co_token_windows_read(const co_token_windows *windows, void *out, int 
 /* The highest token, as unsigned; reads them all. */
 uint32_t co_token_highest(const co_token_sequence *sequence);
 
+/* Write how often each token below `vocabulary` occurs to `count` (vocabulary), which is zeroed by
+   the caller; others are not counted. */
+void co_token_count(uint64_t *count, uint32_t vocabulary, const co_token_sequence *sequence);
+
 /* Where the test split begins in a sequence of `count` tokens. */
 static inline uint64_t co_token_split(uint64_t count, double test_fraction)
 {

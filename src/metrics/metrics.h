@@ -26,6 +26,7 @@ typedef struct co_metric {
     size_t self_size;   /* 0 */
     unsigned targets;   /* CO_METRIC_OF those that it is defined for */
     bool sequences;     /* only of labels for each position; and then always measured */
+    bool text;          /* only where the bytes of a token are known */
     bool lower;         /* lower is better; else higher */
     /* What it adds up: so many sums, and so many more for each output. */
     size_t sums, sums_per_output;
@@ -43,6 +44,11 @@ static inline const co_metric *co_metric_find(const char *name)
 {
     return co_plugin_find(&co_metric_plugins, name);
 }
+
+/* `accumulate` of sequences: two sums, the loss of all positions and their number. */
+void co_metric_accumulate_positions(co_sum *sums, const co_metric_batch *batch);
+/* The mean loss of a position; NaN over none. */
+double co_metric_position_loss(const co_sum *sums);
 
 /* Whether a network of this form has the metric. */
 bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form);

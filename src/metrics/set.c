@@ -64,14 +64,15 @@ static const char *set_kind(co_target target)
 bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form)
 {
     return (metric->targets & CO_METRIC_OF(form->target)) &&
-           (form->positions || !metric->sequences);
+           (form->positions || !metric->sequences) && (form->bytes_per_token > 0 || !metric->text);
 }
 
 /* What is measured of sequences whatever a config asks for. */
 static void set_add_always(co_metric_set *set, const co_metric_form *form)
 {
     for (const co_metric *const *m = co_metrics; *m && form->positions; m++)
-        if ((*m)->sequences && co_metric_set_find(set, (*m)->name) < 0 && set->n < CO_METRICS_MAX)
+        if ((*m)->sequences && co_metric_is_defined(*m, form) &&
+            co_metric_set_find(set, (*m)->name) < 0 && set->n < CO_METRICS_MAX)
             set->metric[set->n++] = *m;
 }
 
@@ -84,10 +85,12 @@ co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, cons
         const co_metric *metric = set->metric[i];
 
         if (!co_metric_is_defined(metric, form))
-            return co_value_fail(value,
-                                 "metrics: %s is not defined for a network that learns %s; `cohort "
-                                 "list metrics` says what each is",
-                                 metric->name, set_kind(form->target));
+            return co_value_fail(
+                value,
+                "metrics: %s is not defined for a network that learns %s%s; `cohort "
+                "list metrics` says what each is",
+                metric->name, set_kind(form->target),
+                metric->text ? " of tokens of which the bytes are not known" : "");
         set->begin[i] = set->n_sum;
         if (metric->sums_per_output &&
             form->outputs > CO_METRICS_MAX_SUMS / metric->sums_per_output)

@@ -340,7 +340,7 @@ static void model_measure(co_model *model, const co_metric_batch *batch)
 co_metric_form co_model_form(const co_model *model)
 {
     return (co_metric_form){co_model_target(model), (size_t)model->classes,
-                            (size_t)model->positions};
+                            (size_t)model->positions, 0};
 }
 
 uint64_t co_model_rows(const co_model *model, uint64_t count)

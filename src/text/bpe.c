@@ -20,7 +20,7 @@ static bool bpe_is_shown(uint32_t byte)
 }
 
 /* The character for each token of one byte, and the byte; tokens are in the order of these. */
-static void bpe_alphabet(uint32_t character[CO_BPE_BYTES], uint8_t byte[CO_BPE_BYTES])
+static void bpe_order(uint32_t character[CO_BPE_BYTES], uint8_t byte[CO_BPE_BYTES])
 {
     uint32_t shown = 0, hidden = 0, at = 0;
 
@@ -32,6 +32,13 @@ static void bpe_alphabet(uint32_t character[CO_BPE_BYTES], uint8_t byte[CO_BPE_B
         character[token] = bpe_is_shown(b) ? b : 0x100 + hidden++;
         byte[token] = (uint8_t)b;
     }
+}
+
+void co_bpe_alphabet(uint32_t character[CO_BPE_BYTES])
+{
+    uint8_t byte[CO_BPE_BYTES];
+
+    bpe_order(character, byte);
 }
 
 /* Room for one more piece, so that pieces do not move while two become one. */
@@ -91,15 +98,9 @@ static uint32_t bpe_find(const co_bpe *bpe, const uint8_t *bytes, size_t size)
     return n == size && memcmp(piece, bytes, n) == 0 ? token : CO_PAIRS_NONE;
 }
 
-/* The token of the last piece, `size` bytes at the end of `pieces` that belong to no token yet. */
-static co_status bpe_name_piece(uint32_t *out, co_bpe *bpe, size_t size)
+/* The last `size` bytes of `pieces`, which belong to no token yet, become one. */
+static co_status bpe_add_piece(co_bpe *bpe, size_t size)
 {
-    const uint8_t *piece = bpe->pieces + bpe->first[bpe->n];
-    const uint64_t hash = co_hash(CO_HASH, piece, size);
-
-    *out = bpe_find(bpe, piece, size);
-    if (*out != CO_PAIRS_NONE)
-        return CO_OK;
     if (bpe->n == CO_BPE_MAX)
         return co_fail(CO_E_DATA, "more than %u tokens", CO_BPE_MAX);
     if (bpe->n + 1 == bpe->room) {
@@ -110,10 +111,31 @@ static co_status bpe_name_piece(uint32_t *out, co_bpe *bpe, size_t size)
         bpe->first = first;
         bpe->room *= 2;
     }
-    *out = bpe->n;
-    CO_TRY(co_pairs_put(&bpe->of_piece, (uint32_t)(hash >> 32), (uint32_t)hash, bpe->n));
     bpe->first[bpe->n + 1] = bpe->first[bpe->n] + size;
     bpe->n++;
+    return CO_OK;
+}
+
+/* The token of the last piece, `size` bytes at the end of `pieces` that belong to no token yet. */
+static co_status bpe_name_piece(uint32_t *out, co_bpe *bpe, size_t size)
+{
+    const uint8_t *piece = bpe->pieces + bpe->first[bpe->n];
+    const uint64_t hash = co_hash(CO_HASH, piece, size);
+
+    *out = bpe_find(bpe, piece, size);
+    if (*out != CO_PAIRS_NONE)
+        return CO_OK;
+    *out = bpe->n;
+    CO_TRY(bpe_add_piece(bpe, size));
+    return co_pairs_put(&bpe->of_piece, (uint32_t)(hash >> 32), (uint32_t)hash, *out);
+}
+
+co_status co_bpe_add_special(co_bpe *bpe, const uint8_t *text, size_t size)
+{
+    CO_TRY(bpe_reserve_piece(bpe, size));
+    memcpy(bpe->pieces + bpe->first[bpe->n], text, size);
+    CO_TRY(bpe_add_piece(bpe, size));
+    bpe->n_special++;
     return CO_OK;
 }
 
@@ -175,7 +197,7 @@ static co_status bpe_setup(co_bpe *bpe)
     if (!bpe->first || !bpe->cache)
         return CO_E_NOMEM;
     CO_TRY(bpe_reserve_piece(bpe, BPE_FIRST));
-    bpe_alphabet(character, byte);
+    bpe_order(character, byte);
     for (uint32_t t = 0; t < CO_BPE_BYTES; t++)
         CO_TRY(bpe_write_piece(&bpe->of_byte[byte[t]], bpe, &byte[t], 1, &byte[t], 0));
     return CO_OK;
@@ -212,7 +234,7 @@ static uint32_t bpe_byte_of(uint32_t code)
     return CO_BPE_BYTES;
 }
 
-/* The token whose characters are `size` bytes at `text`; `room` has as many. */
+/* The same as co_bpe_named; `room` has `size` bytes. */
 static co_status bpe_read_token(uint32_t *out, const co_bpe *bpe, uint8_t *room,
                                 const uint8_t *text, size_t size)
 {
@@ -233,24 +255,30 @@ static co_status bpe_read_token(uint32_t *out, const co_bpe *bpe, uint8_t *room,
     return CO_OK;
 }
 
+co_status co_bpe_named(uint32_t *out, const co_bpe *bpe, const uint8_t *text, size_t size)
+{
+    uint8_t *room = co_calloc(size + 1, 1);
+    co_status st;
+
+    if (!room)
+        return CO_E_NOMEM;
+    *out = CO_PAIRS_NONE;
+    st = bpe_read_token(out, bpe, room, text, size);
+    co_free(room);
+    return st;
+}
+
 static co_status bpe_read_line(co_bpe *bpe, const uint8_t *line, size_t size)
 {
     const uint8_t *space = memchr(line, ' ', size);
     const size_t n = space ? (size_t)(space - line) : 0;
     uint32_t left = 0, right = 0, made;
-    co_status st;
-    uint8_t *room;
 
     if (n == 0 || n + 1 == size || memchr(space + 1, ' ', size - n - 1))
         return co_fail(CO_E_DATA, "not two tokens with a space between");
-    room = co_calloc(size, 1);
-    if (!room)
-        return CO_E_NOMEM;
-    st = bpe_read_token(&left, bpe, room, line, n);
-    if (st == CO_OK)
-        st = bpe_read_token(&right, bpe, room, space + 1, size - n - 1);
-    co_free(room);
-    return st == CO_OK ? co_bpe_merge(&made, bpe, left, right) : st;
+    CO_TRY(co_bpe_named(&left, bpe, line, n));
+    CO_TRY(co_bpe_named(&right, bpe, space + 1, size - n - 1));
+    return co_bpe_merge(&made, bpe, left, right);
 }
 
 static co_status bpe_read_lines(co_bpe *bpe, const uint8_t *text, size_t size, const char *name)
@@ -313,11 +341,10 @@ static void bpe_write_token(FILE *out, const co_bpe *bpe, const uint32_t *charac
 co_status co_bpe_save(const co_bpe *bpe, const char *path)
 {
     uint32_t character[CO_BPE_BYTES];
-    uint8_t byte[CO_BPE_BYTES];
     co_atomic_file *file;
     FILE *out;
 
-    bpe_alphabet(character, byte);
+    co_bpe_alphabet(character);
     CO_TRY(co_atomic_open(&file, path));
     out = co_atomic_stream(file);
     fputs("#version: 0.2\n", out);

@@ -26,8 +26,13 @@ co_status co_bpe_create(co_bpe **out);
 co_status co_bpe_load(co_bpe **out, const char *path);
 /* The same from memory. */
 co_status co_bpe_parse(co_bpe **out, const uint8_t *text, size_t size, const char *name);
-/* Write merges.txt. */
+/* Write merges.txt, and vocab.json. */
 co_status co_bpe_save(const co_bpe *bpe, const char *path);
+co_status co_bpe_save_vocab(const co_bpe *bpe, const char *path);
+/* Read vocab.json: check that its numbers are those of the merges, and add its special tokens,
+   which no text is encoded to. CO_E_DATA names the token. */
+co_status co_bpe_load_vocab(co_bpe *bpe, const char *path);
+co_status co_bpe_parse_vocab(co_bpe *bpe, const uint8_t *text, size_t size, const char *name);
 void co_bpe_destroy(co_bpe *bpe);
 
 /* Merge two tokens, into *out, from now on, if no word has been encoded yet; CO_E_DATA if there is

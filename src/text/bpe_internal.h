@@ -1,7 +1,8 @@
-/* bpe_internal.h - shared by bpe.c, bpe_encode.c and bpe_train.c. */
+/* bpe_internal.h - shared by bpe.c, bpe_encode.c, bpe_train.c and vocab.c. */
 #ifndef CO_TEXT_BPE_INTERNAL_H
 #define CO_TEXT_BPE_INTERNAL_H
 
+#include "core/utf8.h"
 #include "text/bpe.h"
 
 #define BPE_CACHE       ((size_t)1 << 16) /* words kept, 2^k */
@@ -27,7 +28,8 @@ typedef struct bpe_candidate {
 #define BPE_END UINT32_MAX
 
 struct co_bpe {
-    uint32_t n;      /* tokens */
+    uint32_t n; /* tokens, the special ones last */
+    uint32_t n_special;
     size_t room;     /* of `first`, in tokens */
     size_t *first;   /* owned: (n + 1) where pieces begin */
     uint8_t *pieces; /* owned: (pieces_room) */
@@ -44,6 +46,14 @@ struct co_bpe {
     uint32_t *token;     /* owned, as `symbol`: (word_room) */
     size_t word_room, heap_n;
 };
+
+/* The character for each token of one byte. */
+void co_bpe_alphabet(uint32_t character[CO_BPE_BYTES]);
+/* The token whose characters of the alphabet are `size` bytes at `text`. CO_E_DATA: there is none.
+ */
+co_status co_bpe_named(uint32_t *out, const co_bpe *bpe, const uint8_t *text, size_t size);
+/* One more token, of any bytes, that no merge makes. */
+co_status co_bpe_add_special(co_bpe *bpe, const uint8_t *text, size_t size);
 
 /* The end of making one: *out is `bpe` if `st` is CO_OK, else it is destroyed. Returns `st`. */
 co_status co_bpe_give(co_bpe **out, co_bpe *bpe, co_status st);

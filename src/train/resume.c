@@ -213,7 +213,8 @@ co_status co_resume_enter(int *lock, co_job *job)
     co_train_summary *train = &job->result->train;
 
     if (!job->resume)
-        return co_rundir_create(lock, train->run_dir, sizeof(train->run_dir), &job->spec);
+        return co_rundir_create(lock, train->run_dir, sizeof(train->run_dir), &job->spec,
+                                job->train);
     CO_TRY(co_rundir_lock(lock, train->run_dir));
     return co_resume_prepare(train->run_dir, job, job->state);
 }

@@ -235,7 +235,7 @@ static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
     if (!job->resume)
         return job->under_mpi ? CO_OK
                               : co_rundir_create(&job->lock, train->run_dir, sizeof(train->run_dir),
-                                                 &job->spec);
+                                                 &job->spec, job->train);
     if (!job->under_mpi)
         CO_TRY(co_rundir_lock(&job->lock, train->run_dir));
     CO_TRY(co_resume_find(kind, state, train->run_dir, job));

@@ -83,8 +83,10 @@ static co_status run_check_watched(const co_watched *watched, const co_metric_fo
 
 co_status co_job_check_model(co_job *job)
 {
-    const co_metric_form form = co_model_form(job->model);
+    co_metric_form form = co_model_form(job->model);
 
+    if (form.positions)
+        form.bytes_per_token = co_dataset_bytes_per_token(job->test ? job->test : job->train);
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     CO_TRY(co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value));
     for (int i = 0; i < job->spec.stop.n; i++)

@@ -1,6 +1,6 @@
 /*
  * rundir.c - the run directory: config.yaml, metrics.jsonl, final.safetensors (with `ema` also
- * trained.safetensors), summary.json.
+ * trained.safetensors), summary.json; of text, the folder tokenizer.
  */
 #include "train/rundir.h"
 
@@ -98,9 +98,10 @@ static const struct {
     const char *name;
     bool early;
 } rundir_files[] = {
-    {"config.yaml", true},   {"control.sock", true},       {"metrics.jsonl", false},
-    {"summary.json", false}, {"final.safetensors", false}, {"trained.safetensors", false},
-    {"profile.json", false}, {"trace.json", false},        {"checkpoints", false},
+    {"config.yaml", true},       {"control.sock", true},       {"metrics.jsonl", false},
+    {"summary.json", false},     {"final.safetensors", false}, {"trained.safetensors", false},
+    {"profile.json", false},     {"trace.json", false},        {"checkpoints", false},
+    {CO_RUNDIR_TOKENIZER, true},
 };
 
 /* A socket does not count: a dead run left it, and control_socket.c removes it. */
@@ -237,11 +238,16 @@ void co_rundir_unlock(int lock)
         close(lock);
 }
 
-co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec)
+co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,
+                           const co_dataset *data)
 {
+    char tokenizer[RUNDIR_MAX_PATH];
+
     CO_TRY(co_rundir_check(path, size, spec));
     CO_TRY(co_rundir_lock(lock, path));
     CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
+    CO_TRY(rundir_join(tokenizer, path, CO_RUNDIR_TOKENIZER));
+    CO_TRY(co_dataset_save_tokenizer(data, tokenizer));
     return co_rundir_write_config(path, spec);
 }
 

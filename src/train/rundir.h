@@ -2,6 +2,7 @@
 #ifndef CO_TRAIN_RUNDIR_H
 #define CO_TRAIN_RUNDIR_H
 
+#include "data/data.h"
 #include "model/model.h"
 #include "train/spec.h"
 
@@ -9,8 +10,11 @@
    CO_E_USAGE if the folder holds an earlier run, or files of the user's that a run would
    overwrite. */
 co_status co_rundir_check(char *path, size_t size, const co_spec *spec);
-/* Create the folder of a new run: check and lock it, write config.yaml. */
-co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec);
+#define CO_RUNDIR_TOKENIZER "tokenizer" /* folder of what makes text tokens and back */
+
+/* Create the folder of a new run: check and lock it, write the data's tokenizer and config.yaml. */
+co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,
+                           const co_dataset *data);
 
 /* Write the resolved config.yaml. */
 co_status co_rundir_write_config(const char *path, const co_spec *spec);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,10 +72,50 @@ static void language_weights_have_hugging_face_shapes(void **state)
     }
 }
 
+static void language_run_keeps_its_tokenizer(void **state)
+{
+    char *text;
+
+    (void)state;
+    text = program_read("run/tokenizer/characters.txt");
+    assert_non_null(text);
+    assert_string_equal(text, "\n ,abcdefghijklmnopqrstuvwxyz\xc3\xa9");
+    free(text);
+    program_assert_success(
+        program_line("data tokenize text.txt pairs --tokenizer bpe --vocab 270 --quiet"));
+    program_assert_success(program_line("train text.yaml --run-dir by-pairs --quiet -s "
+                                        "'data={name: tokens, path: pairs, context: 8}'"));
+    assert_true(program_exists("by-pairs/tokenizer/vocab.json"));
+    assert_true(program_exists("by-pairs/tokenizer/merges.txt"));
+}
+
+/* With bytes and with pairs: loss over log 2 and the bytes of a token. */
+static void language_bits_per_byte_follow_the_loss(void **state)
+{
+    json_t *bytes, *pairs;
+    double loss, bits;
+
+    (void)state;
+    program_assert_success(program_line(
+        "train text.yaml --run-dir by-bytes --quiet -s max_steps=8 -s data.tokenizer=bytes"));
+    bytes = program_summary("by-bytes");
+    pairs = program_summary("by-pairs");
+    loss = json_real_value(json_object_get(bytes, "test_loss"));
+    bits = json_real_value(json_object_get(bytes, "test_bits_per_byte"));
+    assert_true(loss > 0 && fabs(bits - loss / log(2)) < 1e-6);
+    loss = json_real_value(json_object_get(pairs, "test_loss"));
+    bits = json_real_value(json_object_get(pairs, "test_bits_per_byte"));
+    assert_true(bits > 0 && bits < 0.9 * loss / log(2));
+    json_decref(bytes);
+    json_decref(pairs);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(language_resumed_run_equals_whole),
+        cmocka_unit_test(language_run_keeps_its_tokenizer),
+        cmocka_unit_test(language_bits_per_byte_follow_the_loss),
         cmocka_unit_test(language_weights_have_hugging_face_shapes),
     };
     int failed;

@@ -104,7 +104,8 @@ static co_status enter(co_state **state, co_job *job)
     co_resume_kind kind;
 
     if (!job->resume)
-        return co_rundir_create(&job->lock, train->run_dir, sizeof(train->run_dir), &job->spec);
+        return co_rundir_create(&job->lock, train->run_dir, sizeof(train->run_dir), &job->spec,
+                                job->train);
     CO_TRY(co_rundir_lock(&job->lock, train->run_dir));
     CO_TRY(co_resume_find(&kind, state, train->run_dir, job));
     assert_int_equal(kind, CO_RESUME_STATE);

@@ -130,7 +130,7 @@ static void metrics_of_no_samples_are_not_numbers(void **state)
     for (const co_metric *const *m = co_metrics; *m; m++) {
         const co_metric_form form = {
             (*m)->targets & CO_METRIC_OF(CO_TARGET_LABEL) ? CO_TARGET_LABEL : CO_TARGET_VALUES, 3,
-            0};
+            0, 0};
 
         assert_ptr_equal(co_metric_find((*m)->name), *m);
         if ((*m)->finish)
@@ -193,8 +193,8 @@ static void perplexity_of_sequences_is_always_measured(void **state)
     static const int32_t label[6] = {0, 1, -1, -1, 0, 1};
     static const float loss[2] = {1, 3}, output[12] = {0};
     const co_metric_batch batch = {
-        .form = {CO_TARGET_LABEL, 2, 3}, .n = 6, .output = output, .label = label, .loss = loss};
-    const co_metric_form images = {CO_TARGET_LABEL, 2, 0};
+        .form = {CO_TARGET_LABEL, 2, 3, 0}, .n = 6, .output = output, .label = label, .loss = loss};
+    const co_metric_form images = {CO_TARGET_LABEL, 2, 0, 0};
     co_value item = {.kind = CO_VALUE_SCALAR, .text = "perplexity"};
     co_sum sums[CO_METRICS_MAX_SUMS] = {{0, 0}};
     co_metric_set set;
@@ -207,6 +207,33 @@ static void perplexity_of_sequences_is_always_measured(void **state)
     assert_true(fabs(value_of(&set, sums) - exp(3)) < 1e-12);
     assert_int_equal(co_metric_set_read(&set, &item), CO_OK);
     assert_int_equal(co_metric_set_fit(&set, &images, &item), CO_E_USAGE);
+}
+
+/* 3 nats of a token of 1.5 bytes; measured where the bytes of a token are known. */
+static void bits_per_byte_of_text_is_measured(void **state)
+{
+    static const int32_t label[6] = {0, 1, -1, -1, 0, 1};
+    static const float loss[2] = {1, 3}, output[12] = {0};
+    const co_metric_batch batch = {.form = {CO_TARGET_LABEL, 2, 3, 1.5},
+                                   .n = 6,
+                                   .output = output,
+                                   .label = label,
+                                   .loss = loss};
+    co_value item = {.kind = CO_VALUE_SCALAR, .text = "bits_per_byte"};
+    const co_metric_form unknown = {CO_TARGET_LABEL, 2, 3, 0};
+    co_sum sums[CO_METRICS_MAX_SUMS] = {{0, 0}};
+    double value[CO_METRICS_MAX];
+    co_metric_set set;
+
+    (void)state;
+    assert_int_equal(co_metric_set_read(&set, NULL), CO_OK);
+    assert_int_equal(co_metric_set_fit(&set, &batch.form, NULL), CO_OK);
+    assert_int_equal(set.n, 2);
+    co_metric_set_accumulate(&set, sums, &batch);
+    co_metric_set_finish(value, &set, sums);
+    assert_true(fabs(value[co_metric_set_find(&set, "bits_per_byte")] - 2 / log(2)) < 1e-12);
+    assert_int_equal(co_metric_set_read(&set, &item), CO_OK);
+    assert_int_equal(co_metric_set_fit(&set, &unknown, &item), CO_E_USAGE);
 }
 
 static void better_follows_the_metric_and_passes_over_nan(void **state)
@@ -223,7 +250,7 @@ static void better_follows_the_metric_and_passes_over_nan(void **state)
 static void assert_refused(const char *name, co_target target, size_t outputs, const char *message)
 {
     co_value item = {.kind = CO_VALUE_SCALAR, .text = name};
-    const co_metric_form form = {target, outputs, 0};
+    const co_metric_form form = {target, outputs, 0, 0};
     co_metric_set set;
     co_status st = co_metric_set_read(&set, &item);
 
@@ -252,7 +279,7 @@ static void set_keeps_no_name_twice_nor_what_is_always_measured(void **state)
                        {.kind = CO_VALUE_SCALAR, .text = "rmse"}};
     co_value *items[] = {&item[0], &item[1], &item[2], &item[3]};
     const co_value list = {.kind = CO_VALUE_LIST, .n = 4, .item = items};
-    const co_metric_form form = {CO_TARGET_VALUES, 5, 0};
+    const co_metric_form form = {CO_TARGET_VALUES, 5, 0, 0};
     co_metric_set set;
 
     (void)state;
@@ -275,6 +302,7 @@ int main(void)
         cmocka_unit_test(r2_of_targets_far_from_zero_keeps_its_digits),
         cmocka_unit_test(r2_of_equal_targets_is_one_or_zero),
         cmocka_unit_test(perplexity_of_sequences_is_always_measured),
+        cmocka_unit_test(bits_per_byte_of_text_is_measured),
         cmocka_unit_test(better_follows_the_metric_and_passes_over_nan),
         cmocka_unit_test(set_that_does_not_fit_is_refused),
         cmocka_unit_test(set_keeps_no_name_twice_nor_what_is_always_measured),

@@ -62,11 +62,14 @@ def order(merges):
 
 def compare(cohort, folder, text, merges, what):
     number = order(merges)
+    number["<|endoftext|>"] = len(number)
     theirs = ByteLevelBPETokenizer.from_file(vocab_file(folder, number), merges)
     path = os.path.join(folder, "text")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)
-    got, _ = ours(cohort, folder, path, ["--merges", merges])
+    got, name = ours(cohort, folder, path, ["--merges", merges])
+    with open(os.path.join(name, "vocab.json"), encoding="utf-8") as file:
+        assert list(json.load(file).items()) == list(number.items()), what
     want = theirs.encode(text).ids
     if list(got) != want:
         at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))

@@ -69,6 +69,9 @@ typedef struct co_dataset_ops {
     /** Of tokens: bytes of text per token, the mean over the split; for bits per byte. 0, or NULL:
      *  not known. */
     double (*bytes_per_token)(const void *self);
+    /** Of tokens: make the folder, and write the files of what makes text tokens and back, if that
+     * is known. NULL: it never is. */
+    co_status (*save_tokenizer)(const void *self, const char *folder);
     /** The name of sample i in messages, written to `out` (cut to `size`): the path of its file.
      *  NULL: "sample 17 of PATH". */
     void (*sample_name)(const void *self, char *out, size_t size, uint64_t i);

@@ -21,8 +21,9 @@ struct co_result;
 /** What a network's outputs are compared with: its loss says it. */
 typedef struct co_metric_form {
     co_target target;
-    size_t outputs;   /* of a sample, or a position: logits, or values */
-    size_t positions; /* of a sample, if it is a sequence with a label for each; else 0 */
+    size_t outputs;         /* of a sample, or a position: logits, or values */
+    size_t positions;       /* of a sample, if it is a sequence with a label for each; else 0 */
+    double bytes_per_token; /* of the text that its tokens are of; 0: not known */
 } co_metric_form;
 
 /** `n` samples, or positions of them, that have gone forward; all borrowed. */
