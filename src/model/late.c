@@ -1,5 +1,6 @@
 /*
- * late.c - a forward on a device whose figures the host takes when the device has done it.
+ * late.c - a forward on a device, of a batch that is copied there first, and whose figures the host
+ * takes when the device has done it.
  *
  * What the device can count it counts, and a few numbers are copied to pinned memory. For the rest
  * logits and losses are copied there, and the labels or targets, whose memory is others' by then,
@@ -67,26 +68,102 @@ static size_t late_wanted_bytes(const co_model *model, uint64_t count)
                : count * (size_t)model->classes * sizeof(float);
 }
 
-/* Room for so many bytes of pinned memory, and for labels or targets. */
-static co_status late_make_room(model_late *late, co_device *device, size_t bytes, size_t wanted)
+/* Memory of `kind` for `bytes` in place of *memory, which has *size; none that is used is freed. */
+static co_status late_grow(co_model *model, void **memory, size_t *size, size_t bytes,
+                           co_memory kind)
 {
-    if (bytes > late->bytes) {
-        co_device_free(device, late->memory, CO_MEMORY_PINNED);
-        late->memory = NULL;
-        late->bytes = 0;
-        CO_TRY(co_device_alloc(&late->memory, device, bytes, CO_MEMORY_PINNED));
-        late->bytes = bytes;
-    }
-    if (wanted > late->wanted_bytes) {
-        co_free(late->wanted);
-        late->wanted_bytes = 0;
-        late->wanted = co_calloc(wanted, 1);
-        if (!late->wanted)
-            return CO_E_NOMEM;
-        late->wanted_bytes = wanted;
+    co_device *device = model->store->device;
+
+    if (bytes <= *size)
+        return CO_OK;
+    co_device_free(device, *memory, kind);
+    *memory = NULL;
+    *size = 0;
+    model->moves++;
+    CO_TRY(co_device_alloc(memory, device, bytes, kind));
+    *size = bytes;
+    return CO_OK;
+}
+
+/* Room for what the device leaves for `plan`, and for what the host compares outputs with. */
+static co_status late_make_room(co_model *model, model_late *late, const co_plan *plan)
+{
+    const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
+    const bool shows = late_shows_outputs(model);
+    const size_t wanted = shows && late_wanted(model) ? late_wanted_bytes(model, late->count) : 0;
+
+    if (head && !model->found)
+        CO_TRY(co_device_alloc(&model->found, model->store->device, head, CO_MEMORY_DEVICE));
+    CO_TRY(late_grow(model, &late->memory, &late->bytes,
+                     head + (shows ? co_plan_result_bytes(plan) : 0), CO_MEMORY_PINNED));
+    return late_grow(model, &late->wanted, &late->wanted_bytes, wanted, CO_MEMORY_HOST);
+}
+
+/* ---- the batch ---- */
+
+static size_t late_rounded(size_t bytes)
+{
+    return (bytes + CO_DEVICE_ALIGN - 1) / CO_DEVICE_ALIGN * CO_DEVICE_ALIGN;
+}
+
+/* `batch` with the network's fields where they are staged; *bytes of them. With a queue they are
+   copied there. */
+static co_status late_place(co_batch *out, size_t *bytes, const co_model *model,
+                            const model_late *late, const co_batch *batch, co_queue *queue)
+{
+    const co_graph *graph = model->graph;
+    const size_t samples = (size_t)batch->count * sizeof(*batch->sample);
+    char *to = late->staged;
+    int n = 0;
+
+    *out = *batch;
+    memset(out->field, 0, sizeof(out->field));
+    out->sample = late->staged;
+    if (queue)
+        CO_TRY(co_queue_copy(queue, to, batch->sample, samples));
+    *bytes = late_rounded(samples);
+    for (int i = 0; i < graph->n_input; i++) {
+        const co_field *field = co_batch_find(batch, graph->input[i].name);
+        const size_t size = (size_t)batch->count * (size_t)co_shape_count(&field->shape) *
+                            co_dtype_size(field->dtype);
+
+        out->field[n] = *field;
+        out->field[n++].data = to + *bytes;
+        if (queue)
+            CO_TRY(co_queue_copy(queue, to + *bytes, field->data, size));
+        *bytes += late_rounded(size);
     }
     return CO_OK;
 }
+
+co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue, int step,
+                         uint64_t part)
+{
+    const char *wanted = late_wanted(model);
+    const co_plan *plan = NULL;
+    model_late *late;
+    co_batch staged;
+    size_t bytes = 0;
+
+    if (part >= CO_MODEL_MAX_LATE)
+        return co_fail(CO_E_UNSUPPORTED, "accumulate: at most %d micro-batches on device %s",
+                       CO_MODEL_MAX_LATE, co_device_name(model->store->device));
+    late = &model->late[step][part];
+    late->count = batch->count;
+    CO_TRY(co_model_check_batch(model, batch, true));
+    if (batch->count == 0)
+        return CO_OK;
+    CO_TRY(co_model_training_plan(&plan, model, batch->count));
+    CO_TRY(late_make_room(model, late, plan));
+    CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
+    CO_TRY(late_grow(model, &late->staged, &late->staged_bytes, bytes, CO_MEMORY_DEVICE));
+    if (late_shows_outputs(model) && wanted)
+        memcpy(late->wanted, co_batch_find(batch, wanted)->data,
+               late_wanted_bytes(model, batch->count));
+    return late_place(&staged, &bytes, model, late, batch, queue);
+}
+
+/* ---- results ---- */
 
 /* One after another in one place, which the queue's order keeps apart. */
 static co_status late_count_there(co_model *model, uint64_t count, void *to)
@@ -104,12 +181,8 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
                                   .target = label ? NULL : compared,
                                   .label = label ? compared : NULL,
                                   .loss = co_plan_loss(plan)};
-    late_found *found;
+    late_found *found = model->found;
 
-    if (!model->found)
-        CO_TRY(co_device_alloc(&model->found, model->store->device, late_found_bytes(model),
-                               CO_MEMORY_DEVICE));
-    found = model->found;
     CO_TRY(co_queue_fill(queue, found, 0, late_found_bytes(model)));
     there->count(queue, &found->result, &seen);
     for (int i = 0; set && i < set->n; i++) {
@@ -124,31 +197,20 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
 co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part)
 {
     const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
-    const bool shows = late_shows_outputs(model);
-    const co_field *wanted;
-    model_late *late;
+    const model_late *late = &model->late[step][part];
+    co_plan *plan = NULL;
+    co_batch staged;
     size_t bytes;
 
-    if (part >= CO_MODEL_MAX_LATE)
-        return co_fail(CO_E_UNSUPPORTED, "accumulate: at most %d micro-batches on device %s",
-                       CO_MODEL_MAX_LATE, co_device_name(model->store->device));
-    late = &model->late[step][part];
-    late->count = batch->count;
-    CO_TRY(co_model_run_forward(NULL, model, batch, true));
+    model->last = NULL;
     if (batch->count == 0)
         return CO_OK;
-    bytes = late_wanted(model) ? late_wanted_bytes(model, batch->count) : 0;
-    CO_TRY(late_make_room(late, model->store->device,
-                          head + (shows ? co_plan_result_bytes(model->last) : 0),
-                          shows ? bytes : 0));
+    CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
+    CO_TRY(co_model_compute(&plan, model, &staged, true));
     if (head)
         CO_TRY(late_count_there(model, batch->count, late->memory));
-    if (!shows)
-        return CO_OK;
-    wanted = bytes ? co_batch_find(batch, late_wanted(model)) : NULL;
-    if (wanted)
-        memcpy(late->wanted, wanted->data, bytes);
-    return co_plan_queue_results(model->last, (char *)late->memory + head);
+    return late_shows_outputs(model) ? co_plan_queue_results(plan, (char *)late->memory + head)
+                                     : CO_OK;
 }
 
 /* As the batch was, with what its outputs are compared with. */
@@ -197,9 +259,10 @@ void co_model_drop_late(co_model *model)
         for (int i = 0; i < CO_MODEL_MAX_LATE; i++) {
             model_late *late = &model->late[s][i];
 
+            co_device_free(device, late->staged, CO_MEMORY_DEVICE);
             co_device_free(device, late->memory, CO_MEMORY_PINNED);
-            co_free(late->wanted);
-            *late = (model_late){NULL, 0, NULL, 0, 0};
+            co_device_free(device, late->wanted, CO_MEMORY_HOST);
+            *late = (model_late){NULL};
         }
     co_device_free(device, model->found, CO_MEMORY_DEVICE);
     model->found = NULL;

@@ -135,6 +135,7 @@ co_status co_model_create_sized(co_model **out, const co_model_options *given, s
 
 void co_model_drop_plans(co_model *model)
 {
+    model->moves++;
     for (int i = 0; i < 2; i++)
         while (model->plans[i]) {
             model_plan *entry = model->plans[i];
@@ -368,23 +369,11 @@ void co_model_count(co_result *out, co_model *model, const float *score, const f
         co_metrics_confuse(model->confusion, &seen);
 }
 
-/* `out` NULL: the caller counts later. */
-co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
-                               bool training)
+co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training)
 {
-    const float *score, *loss;
     co_plan *plan = NULL;
     co_run run;
 
-    if (out)
-        memset(out, 0, sizeof(*out));
-    if (training || batch->count > 0)
-        model->last = NULL;
-    CO_TRY(co_model_check_batch(model, batch, training));
-    if (batch->count == 0)
-        model_measure(model, NULL);
-    if (batch->count == 0)
-        return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(model_find_plan(&plan, model, batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
     CO_TRY(model_feed(model, plan, batch, training));
@@ -397,8 +386,25 @@ co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *
         co_model_check_loss(model, plan, batch->count);
         model->last = plan;
     }
-    if (!out)
-        return CO_OK;
+    *out = plan;
+    return CO_OK;
+}
+
+static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
+                                   bool training)
+{
+    const float *score, *loss;
+    co_plan *plan = NULL;
+
+    memset(out, 0, sizeof(*out));
+    if (training || batch->count > 0)
+        model->last = NULL;
+    CO_TRY(co_model_check_batch(model, batch, training));
+    if (batch->count == 0)
+        model_measure(model, NULL);
+    if (batch->count == 0)
+        return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
+    CO_TRY(co_model_compute(&plan, model, batch, training));
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(co_plan_results(&score, &loss, plan));
     co_model_count(out, model, score, loss, batch, training);
@@ -412,7 +418,7 @@ co_status co_model_forward_sized(co_result *out, co_model *model, const co_batch
     co_batch batch;
 
     CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
-    return co_model_run_forward(out, model, &batch, true);
+    return model_run_forward(out, model, &batch, true);
 }
 
 co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batch *given,
@@ -421,7 +427,7 @@ co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batc
     co_batch batch;
 
     CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
-    return co_model_run_forward(out, model, &batch, false);
+    return model_run_forward(out, model, &batch, false);
 }
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)

@@ -21,8 +21,10 @@ typedef struct model_plan {
     struct model_plan *next;
 } model_plan;
 
-/* Results of a micro-batch, copied from a device (late.c). */
+/* A micro-batch on a device, and its results, copied from there (late.c). */
 typedef struct model_late {
+    void *staged; /* owned, on the device; (staged_bytes): indices of samples, then fields */
+    size_t staged_bytes;
     void *memory; /* owned, pinned; (bytes) */
     size_t bytes;
     void *wanted; /* owned; (wanted_bytes): its labels or targets, where the host counts */
@@ -43,6 +45,7 @@ struct co_model {
     uint64_t seed;
     co_comm *norm_comm; /* borrowed; ranks that share batch statistics; NULL: this rank alone */
     uint64_t freezes;   /* counts changes of frozen parameters */
+    uint64_t moves;     /* counts changes of memory that queued work names */
     bool given;         /* initial weights came from a file, not from the seed */
     int64_t classes;    /* logits per sample, or position */
     int64_t positions;  /* of a sample, if it is a sequence with a label for each; else 0 */
@@ -88,16 +91,21 @@ void co_model_give_values(const co_model *model, const co_batch *batch);
    plan's last forward are finite. */
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
 
-/* Training forward of micro-batch `part` of a step, whose results are read later. `step` says which
-   of CO_MODEL_LATE_STEPS slots to use. */
+/* Micro-batch `part` of a step whose results are read later, to memory of the device: checked, and
+   copied on `queue`, one of its device. `step` says which of CO_MODEL_LATE_STEPS slots to use; the
+   device has done what the slot held before. All memory is taken that the forward needs. */
+co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue, int step,
+                         uint64_t part);
+/* Its training forward, after the copies. All of it is queued, and the same for all batches of one
+   size as long as model->moves stays. */
 co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part);
 /* The result of co_model_forward_late; call it when the device has run that. */
 void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part);
 /* Free the slots; no copy may be in flight. */
 void co_model_drop_late(co_model *model);
-/* Shared parts of the above. `out` NULL: do not wait, and do not count. */
-co_status co_model_run_forward(co_result *out, co_model *model, const co_batch *batch,
-                               bool training);
+/* Shared parts of the above: the forward of a batch that has been checked and has samples, in
+   memory of the host or the device; counting. */
+co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training);
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training);
 

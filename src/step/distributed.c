@@ -291,6 +291,15 @@ co_status co_distributed_begin(co_distributed *d, const co_batch *batch)
     return distributed_begin_step(d);
 }
 
+bool co_distributed_repeats(const co_distributed *d)
+{
+    size_t counters = 0;
+
+    (void)co_strategy_counters(d->strategy, &counters);
+    return co_strategy_replicas_in_sync(d->strategy) && !distributed_keeps_gradients(d->strategy) &&
+           counters == 0;
+}
+
 void co_distributed_count_step(co_distributed *d)
 {
     d->step = (co_strategy_step){.step = d->step.step + 1};

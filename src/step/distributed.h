@@ -64,6 +64,8 @@ co_scaler *co_distributed_scaler(co_distributed *distributed);
    This is the first part, for a batch that the model need not have seen. Without it the first
    backward does the same. */
 co_status co_distributed_begin(co_distributed *distributed, const co_batch *batch);
+/* Whether the second part is the same in each step of a single rank. */
+bool co_distributed_repeats(const co_distributed *distributed);
 /* Call instead of co_distributed_step if the second part was replayed. */
 void co_distributed_count_step(co_distributed *distributed);
 /* Take the results of a step, after co_distributed_step. With a device the host gets them later, in

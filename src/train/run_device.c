@@ -22,6 +22,8 @@ const co_key co_run_device_keys[] = {
      "of the GPU, for one rank; -1: rank i of a machine takes GPU i"},
     {"tf32", CO_KEY_BOOL, offsetof(co_run_device, tf32), "false", 0, 0, NULL,
      "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
+    {"graphs", CO_KEY_BOOL, offsetof(co_run_device, graphs), "true", 0, 0, NULL,
+     "steps of one rank as one CUDA graph for each size of batch; false: kernel after kernel"},
     CO_KEYS_END,
 };
 

@@ -12,7 +12,7 @@ struct co_job;
 typedef struct co_run_device {
     int name;      /* co_run_device_name */
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
-    bool tf32;
+    bool tf32, graphs;
 } co_run_device;
 
 typedef enum co_run_device_name {

@@ -31,6 +31,22 @@ typedef struct trainer_given {
     co_values_late found; /* what its device has found */
 } trainer_given;
 
+#define TRAINER_SIZES 4 /* of batches, whose work is kept */
+
+/* The work of a step with a batch of `count` samples, 0: none. */
+typedef struct trainer_capture {
+    uint64_t count;
+    uint64_t moves, freezes; /* the model's, when it was given */
+    co_capture *capture;     /* owned; NULL: given once, and not kept yet */
+} trainer_capture;
+
+/* Of steps on a device; all zero on the host. */
+typedef struct trainer_replay {
+    co_queue *copies; /* owned; of batches */
+    co_fence *copied; /* owned */
+    trainer_capture kept[TRAINER_IN_FLIGHT * TRAINER_SIZES];
+} trainer_replay;
+
 typedef struct trainer {
     co_comm *comm; /* borrowed */
     co_job *job;   /* borrowed */
@@ -50,10 +66,11 @@ typedef struct trainer {
     /* Steps whose results have been read; `given`: all that have been started. */
     uint64_t epoch, step, epoch_step, epoch_samples, samples, given;
     trainer_given in_flight[TRAINER_IN_FLIGHT]; /* steps from `step` to `given` */
-    uint64_t taken_ns;                          /* when results were last read */
-    co_profiler *profiler;                      /* owned; NULL: no profiling */
-    co_roof roof;                               /* of this rank; set with a profiler */
-    uint64_t first_step;                        /* first step that this process makes */
+    trainer_replay replay;
+    uint64_t taken_ns;     /* when results were last read */
+    co_profiler *profiler; /* owned; NULL: no profiling */
+    co_roof roof;          /* of this rank; set with a profiler */
+    uint64_t first_step;   /* first step that this process makes */
     uint64_t epoch_start_ns;
     uint64_t step_ns;        /* in steps: computing and synchronizing, without waiting for data */
     uint64_t waited_ns;      /* in steps, waiting for other ranks */
@@ -118,6 +135,19 @@ double trainer_epoch_seconds(const trainer *t);
 co_status trainer_choose_kernels(trainer *t);
 /* Where reference kernels, which the config does not ask for, make training slow. */
 co_status trainer_say_kernels(trainer *t);
+
+/* --- trainer_replay.c --- */
+/* With a device alone; before its loader. */
+co_status trainer_open_replay(trainer *t);
+/* Once the device has done all steps. */
+void trainer_close_replay(trainer *t);
+/* Copy the batch of the next step to the device; what is queued for the step afterwards waits for
+   it. */
+co_status trainer_stage(trainer *t, const co_batch *batch);
+/* Queue what `work` queues for the next step, with `count` samples here. */
+co_status trainer_give_work(trainer *t, uint64_t count, co_status (*work)(void *trainer));
+/* Micro-batch `k` of a rank's part of a batch. */
+co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k);
 
 /* --- trainer_profile.c: no-ops unless the job wants a profile --- */
 /* Call once the loader exists. Collective, so that all ranks measure the machine at once. */

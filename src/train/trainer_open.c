@@ -126,7 +126,7 @@ co_status trainer_open(trainer *t)
                                       .comm = t->comm,
                                       .clip_norm = spec->clip_norm,
                                       .clip_value = spec->clip_value};
-    co_queue *queue = t->job->model->store->queue;
+    const co_store *store = t->job->model->store;
     co_batch first = {0};
 
     if (t->job->state) {
@@ -138,9 +138,13 @@ co_status trainer_open(trainer *t)
     co_model_setup(t->job->model, co_spec_threads(spec));
     if (spec->sync_batch_norm)
         co_model_sync_batch_norm(t->job->model, t->comm);
-    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first, queue));
+    if (store->ring)
+        CO_TRY(trainer_open_replay(t));
+    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first,
+                        t->replay.copies));
     if (t->job->test)
-        CO_TRY(co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL, queue));
+        CO_TRY(
+            co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL, store->queue));
     CO_TRY(trainer_profile_open(t));
     trainer_describe(t);
     options.tree = t->train.tree;
@@ -189,5 +193,6 @@ void trainer_close(trainer *t)
     co_distributed_destroy(t->distributed);
     co_feed_close(&t->test);
     co_feed_close(&t->train);
+    trainer_close_replay(t);
     trainer_profile_close(t);
 }

@@ -54,8 +54,7 @@ void trainer_close_late(trainer *t)
         co_values_late_close(&t->in_flight[i].found, store);
 }
 
-/* Micro-batch `k` of a rank's part of a batch. */
-static co_batch step_slice(const trainer *t, const co_batch *batch, uint64_t k)
+co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k)
 {
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
     const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
@@ -101,7 +100,7 @@ static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
     for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = step_slice(t, batch, k);
+        const co_batch slice = trainer_slice(t, batch, k);
         const bool last = k + 1 == parts;
 
         CO_TRY(step_forward(seen, t, &slice, k, shard));
@@ -166,6 +165,20 @@ static co_status step_update(trainer_given *g, trainer *t)
     return CO_OK;
 }
 
+/* All that is the same in each step, once its batch and its values are there. */
+static co_status step_work(void *arg)
+{
+    trainer *t = arg;
+    trainer_given *g = step_of(t, t->given);
+
+    co_overflow_keep(&t->overflow);
+    if (t->shards.tree)
+        CO_TRY(step_compute_shards(&g->seen, t, &g->batch));
+    else
+        CO_TRY(step_compute(&g->seen, t, &g->batch, 0, false));
+    return step_update(g, t);
+}
+
 /* Do, or queue, the work of the next step. */
 static co_status step_give(trainer *t)
 {
@@ -178,12 +191,9 @@ static co_status step_give(trainer *t)
         co_ema_begin(t->ema, store, t->given + 1);
     CO_TRY(co_distributed_begin(t->distributed, &g->batch));
     g->meet = co_distributed_synchronizes(t->distributed);
-    co_overflow_keep(&t->overflow);
-    if (t->shards.tree)
-        CO_TRY(step_compute_shards(&g->seen, t, &g->batch));
-    else
-        CO_TRY(step_compute(&g->seen, t, &g->batch, 0, false));
-    CO_TRY(step_update(g, t));
+    if (step_is_late(t))
+        CO_TRY(trainer_stage(t, &g->batch));
+    CO_TRY(trainer_give_work(t, g->batch.count, step_work));
     if (step_is_late(t))
         CO_TRY(co_values_late_queue(&g->found, store));
     t->given++;

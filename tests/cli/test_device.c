@@ -127,6 +127,23 @@ static void device_training_agrees_with_cpu(void **state)
     }
 }
 
+/* Of 8 steps most are replayed, unless the config wants none to be. */
+static void device_graph_of_a_step_has_its_bits(void **state)
+{
+    char first[65], second[65];
+
+    (void)state;
+    device_need();
+    check_used(device_run("STANDIN_GPUS=1", "train good.yaml -s device=cuda --run-dir graphs"));
+    check_used(device_run("STANDIN_GPUS=1", "train good.yaml -s device.name=cuda "
+                                            "-s device.graphs=false --run-dir kernels"));
+    program_weights(first, "graphs");
+    program_weights(second, "kernels");
+    assert_string_equal(first, second);
+    program_remove("graphs");
+    program_remove("kernels");
+}
+
 static void device_is_another_after_resume(void **state)
 {
     static const char *const way[][2] = {{"cpu", "cuda"}, {"cuda", "cpu"}};
@@ -286,10 +303,12 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest own[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),
         cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),

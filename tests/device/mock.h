@@ -30,7 +30,12 @@ uint64_t mock_done(co_device *device);
 uint64_t mock_trace(co_device *device);
 
 /* What queues were given, and what of it the host has seen to be done, in order. */
-typedef enum mock_entry_kind { MOCK_COPIED, MOCK_RECORDED, MOCK_SEEN } mock_entry_kind;
+typedef enum mock_entry_kind {
+    MOCK_COPIED,
+    MOCK_RECORDED,
+    MOCK_REPLAYED, /* before what the replay gives */
+    MOCK_SEEN
+} mock_entry_kind;
 
 typedef struct mock_entry {
     mock_entry_kind kind;

@@ -278,7 +278,11 @@ co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*bod
 co_status mock_replay(co_capture *base, co_queue *queue)
 {
     const mock_capture *capture = (const mock_capture *)base;
+    mock_device *mock = mock_of(queue);
 
+    pthread_mutex_lock(&mock->lock);
+    mock_note(mock, &(mock_entry){.kind = MOCK_REPLAYED});
+    pthread_mutex_unlock(&mock->lock);
     for (size_t i = 0; i < capture->n; i++)
         CO_TRY(mock_give((mock_queue *)queue, &capture->work[i]));
     return CO_OK;

@@ -106,6 +106,11 @@ static void close_training(training *t)
     co_device_free(device, t->fields, CO_MEMORY_PINNED);
 }
 
+static co_batch part_of(const training *t, uint64_t k)
+{
+    return co_batch_slice(&t->batch, k * BATCH / PARTS, BATCH / PARTS);
+}
+
 /* What differs from step to step: the batch, and what is decided before the work is queued. */
 static void begin(training *t, uint32_t step)
 {
@@ -129,6 +134,11 @@ static void begin(training *t, uint32_t step)
                                     {CO_FIELD_LABEL, CO_I32, {0}, t->fields->label}}};
     co_ema_begin(t->ema, store, step + 1);
     assert_int_equal(co_distributed_begin(t->distributed, &t->batch), CO_OK);
+    for (uint64_t k = 0; k < PARTS && store->ring; k++) {
+        const co_batch part = part_of(t, k);
+
+        assert_int_equal(co_model_stage(t->model, &part, store->queue, 0, k), CO_OK);
+    }
 }
 
 /* The same in every step. */
@@ -139,7 +149,7 @@ static co_status work(void *arg)
 
     co_overflow_keep(&t->overflow);
     for (uint64_t k = 0; k < PARTS; k++) {
-        const co_batch part = co_batch_slice(&t->batch, k * BATCH / PARTS, BATCH / PARTS);
+        const co_batch part = part_of(t, k);
 
         if (t->model->store->ring) {
             CO_TRY(co_model_forward_late(t->model, &part, 0, k));

@@ -109,6 +109,40 @@ static void late_next_step_is_queued_before_results_are_read(void **state)
     co_free(device.log);
 }
 
+static size_t count_replays(const training *t)
+{
+    size_t n = 0;
+
+    assert_true(t->n_log < t->max_log);
+    for (size_t i = 0; i < t->n_log; i++)
+        n += t->log[i].kind == MOCK_REPLAYED;
+    return n;
+}
+
+/* Given as they are: the first steps of each size in each of two places, and those after memory has
+   grown, for the second place and for the first evaluation. */
+static void late_steps_are_replayed_with_the_bits_of_the_host(void **state)
+{
+    char plain[sizeof(classes) + 32];
+    training host = {.config = classes, .name = "host"};
+    training device = {
+        .config = classes, .name = "device", .mock = true, .log = make_log(), .max_log = MAX_LOG};
+    training given = {
+        .config = plain, .name = "given", .mock = true, .log = make_log(), .max_log = MAX_LOG};
+
+    (void)state;
+    snprintf(plain, sizeof(plain), "%sdevice: {graphs: false}\n", classes);
+    training_run(&host);
+    training_run(&device);
+    training_run(&given);
+    training_check_same(&device, &host);
+    training_check_same(&given, &host);
+    assert_true(count_replays(&device) >= 14 / 2);
+    assert_int_equal(count_replays(&given), 0);
+    co_free(device.log);
+    co_free(given.log);
+}
+
 /* The host counts all, where the device counts nothing. */
 static void late_figures_counted_by_the_host_are_the_same(void **state)
 {
@@ -253,6 +287,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(name, training_make_folder, training_remove_folder)
     const struct CMUnitTest tests[] = {
         TEST_OF(late_next_step_is_queued_before_results_are_read),
+        TEST_OF(late_steps_are_replayed_with_the_bits_of_the_host),
         TEST_OF(late_figures_counted_by_the_host_are_the_same),
         TEST_OF(late_program_sees_the_model_of_each_step),
         TEST_OF(late_metrics_of_values_are_the_same),
