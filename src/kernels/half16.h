@@ -66,10 +66,12 @@ SIMD_INLINE void half16_join_rows(float *to, const float *from, int64_t n, int64
 }
 
 #ifdef __AVX512BF16__
-/* sum + both products of the pairs in x and in each word of w. */
-SIMD_INLINE vec half16_dot(vec sum, float x, vec w)
+/* sum + both products of the pair at x with each word of w. Written out, as compilers load x by an
+   instruction of its own, which takes as long as a product. */
+SIMD_INLINE vec half16_dot(vec sum, const float *x, vec w)
 {
-    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(x), (__m512bh)w);
+    __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*x));
+    return sum;
 }
 #endif
 

@@ -60,7 +60,19 @@ static size_t direct_take(co_call *call, size_t *used, int64_t words)
 
 static int64_t direct_copy_size(const direct_pass *pass)
 {
-    return pass->image.copied ? pass->group * pass->image.sample : 0;
+    return pass->image.copied
+               ? direct_divide_up(pass->group, pass->image.samples) * pass->image.sample
+               : 0;
+}
+
+/* Floats of a block of weights of few channels, before pairs of them are made; those of the last
+   are with 0 if their number is odd. */
+static int64_t direct_few_panel(const direct *self)
+{
+    const direct_conv_weight *weight = &self->weight;
+    const int64_t channels = self->loops->join ? direct_divide_up(weight->in, 2) * 2 : weight->in;
+
+    return channels * weight->taps * self->loops->lanes;
 }
 
 static co_layout direct_source(const direct *self)
@@ -92,7 +104,8 @@ co_status direct_plan_with(co_call *call, const direct_conv_loops *loops)
                                         .taps = a->k[0] * a->k[1],
                                         .blocks = !direct_is_few(call, self->loops)};
     CO_TRY(direct_plan_forward(&self->forward, call, self->loops));
-    self->panel = self->forward.steps * lanes * (self->weight.blocks ? lanes : 1);
+    self->panel =
+        self->weight.blocks ? self->forward.steps * lanes * lanes : direct_few_panel(self);
     self->src = cpu_plan_operand(call, &used, call->in[0], direct_source(self));
     self->weight_at = direct_take(call, &used, self->forward.blocks * self->panel);
     self->bias_at = direct_take(call, &used, self->forward.blocks * lanes);
@@ -123,7 +136,10 @@ co_status direct_plan_backward(co_call *call)
     self->gradient_at = direct_take(call, &used, weight->blocks * (self->panel + lanes));
     self->back_copy_at = direct_take(call, &used, direct_copy_size(weight));
     self->dy_at =
-        direct_take(call, &used, direct_is_half(self) ? weight->group * weight->y_sample : 0);
+        direct_take(call, &used,
+                    direct_is_half(self)
+                        ? direct_divide_up(weight->group, weight->image.samples) * weight->y_sample
+                        : 0);
     if (!call->grad_in[0])
         return CO_OK;
     cpu_set_layout(call->grad_in[0], cpu_blocks(lanes));
@@ -162,7 +178,8 @@ static void direct_multiply_part(const direct_run *run, const direct_part *part,
     const int64_t pieces =
         direct_count_pieces(&part->area, most > DIRECT_LEAST_PIXELS ? most : DIRECT_LEAST_PIXELS);
     const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
-    const int64_t panel = part->sum.steps * loops->lanes * (part->sum.blocks ? loops->lanes : 1);
+    const int64_t panel =
+        part->sum.blocks ? part->sum.steps * direct_square(run->self) : run->self->panel;
 
     CO_PARALLEL_FOR(run->threads)
     for (int64_t i = 0; i < samples * pieces * groups; i++) {
@@ -196,11 +213,22 @@ static void direct_multiply(const direct_run *run)
 
 /* --- forward --- */
 
-/* A block of packed weights for products. */
-static void direct_finish_weight(const direct *self, float *weight, int64_t floats, bool blocks)
+/* A block of packed weights for products; `row`: floats of a channel. */
+static void direct_finish_weight(const direct *self, float *weight, int64_t floats, int64_t row)
 {
-    if (blocks && self->loops->halve)
-        self->loops->halve(weight, weight, floats / 2);
+    if (self->loops->halve)
+        self->loops->halve(weight, weight, floats / 2, row);
+}
+
+static void direct_pack_weight(const direct *self, const co_call *call, float *to, int64_t k)
+{
+    const direct_conv_weight *shape = &self->weight;
+    const int64_t lanes = self->loops->lanes, row = shape->taps * lanes;
+
+    if (!shape->blocks && self->panel > shape->in * row)
+        memset(to + shape->in * row, 0, (size_t)row * sizeof(float));
+    self->loops->pack(to, call->param[0].data, shape, k);
+    direct_finish_weight(self, to, self->panel, shape->blocks ? lanes : row);
 }
 
 co_status direct_forward(co_call *call, const co_run *run)
@@ -223,10 +251,8 @@ co_status direct_forward(co_call *call, const co_run *run)
     (void)run;
     cpu_bring(&self->src, call, threads);
     CO_PARALLEL_FOR(threads)
-    for (int64_t k = 0; k < self->forward.blocks; k++) {
-        self->loops->pack(weight + k * self->panel, call->param[0].data, &self->weight, k);
-        direct_finish_weight(self, weight + k * self->panel, self->panel, self->weight.blocks);
-    }
+    for (int64_t k = 0; k < self->forward.blocks; k++)
+        direct_pack_weight(self, call, weight + k * self->panel, k);
     if (bias) {
         memset(bias, 0, (size_t)(self->forward.blocks * self->loops->lanes) * sizeof(float));
         memcpy(bias, call->param[1].data, (size_t)a->out * sizeof(float));
@@ -261,7 +287,7 @@ static void direct_turn_weight(const direct *self, const co_call *call, float *p
                 self->loops->turn(
                     to + s * square,
                     packed + ((tap[s] / taps * pass->blocks + k) * taps + tap[s] % taps) * square);
-            direct_finish_weight(self, to, sum->steps * square, true);
+            direct_finish_weight(self, to, sum->steps * square, self->loops->lanes);
         }
 }
 

@@ -16,7 +16,9 @@ typedef struct direct_image {
     bool pairs;            /* the copy is of pairs of pixels, and there is one for each column of
                               the kernel */
     int64_t h, w;          /* of the tensor */
-    int64_t planes;        /* blocks of channels, or channels */
+    int64_t planes;        /* blocks of channels, channels, or pairs of channels */
+    int64_t channels;      /* of few: those of the tensor */
+    int64_t samples;       /* of few: that share a copy, 1 or 2 */
     int64_t numbers;       /* of a pixel in the tensor */
     int64_t width;         /* of a pixel, or a pair */
     int64_t phases[2];     /* how many of rows and of columns */
@@ -54,7 +56,8 @@ typedef struct direct_pass {
 co_status direct_plan_forward(direct_pass *out, const co_call *call,
                               const direct_conv_loops *loops);
 co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_conv_loops *loops);
-/* The gradient of the weight from pairs of pixels; else it reads what forward does. */
+/* The gradient of the weight in bf16, from pairs of pixels, or with few channels of samples; else
+   it reads what forward does. */
 co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_conv_loops *loops);
 void direct_pass_free(direct_pass *pass);
 

@@ -56,7 +56,7 @@ static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
     image->sample = image->planes * image->plane;
     pass->group = n;
     if (image->copied)
-        pass->group = direct_least(n, 1 + most / (image->sample + dy_sample));
+        pass->group = direct_least(n, image->samples * (1 + most / (image->sample + dy_sample)));
 }
 
 /* A rectangle whose rows follow each other without a gap is one row. */
@@ -103,11 +103,14 @@ static void direct_size_copy(direct_image *image, const co_conv2d_attr *a, const
     image->columns = (to[3] - 1) * a->s[1] + (a->k[1] - 1) * a->d[1] + 1;
     if (image->numbers > 1)
         return;
-    image->first[1] = -direct_divide_up(a->p[1], lanes) * lanes;
-    image->columns = direct_divide_up(image->columns - image->first[1] - a->p[1], lanes) * lanes;
+    image->first[1] = -direct_round_up(a->p[1], lanes);
+    image->columns = direct_round_up(image->columns - image->first[1] - a->p[1], lanes);
 }
 
-co_status direct_plan_forward(direct_pass *out, const co_call *call, const direct_conv_loops *loops)
+/* From the tensor or copies of it; `planes` of few channels, and how many `samples` share a copy.
+ */
+static co_status direct_plan_images(direct_pass *out, const co_call *call,
+                                    const direct_conv_loops *loops, int64_t planes, int64_t samples)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *to = call->out[0]->shape.dim;
@@ -120,7 +123,9 @@ co_status direct_plan_forward(direct_pass *out, const co_call *call, const direc
                             .w = in[3],
                             .rows = in[2],
                             .columns = in[3],
-                            .planes = few ? in[1] : direct_divide_up(in[1], lanes),
+                            .planes = few ? planes : direct_divide_up(in[1], lanes),
+                            .channels = in[1],
+                            .samples = samples,
                             .numbers = few ? 1 : lanes,
                             .width = few ? 1 : loops->words};
     for (int i = 0; i < 2; i++) {
@@ -146,6 +151,14 @@ co_status direct_plan_forward(direct_pass *out, const co_call *call, const direc
     return CO_OK;
 }
 
+co_status direct_plan_forward(direct_pass *out, const co_call *call, const direct_conv_loops *loops)
+{
+    const int64_t channels = call->in[0]->shape.dim[1];
+
+    return direct_plan_images(out, call, loops,
+                              loops->join ? direct_divide_up(channels, 2) : channels, 1);
+}
+
 /* Where there is no padding and one tap, an image is a row: an odd number of columns would leave
    half a pair in each. */
 co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_conv_loops *loops)
@@ -157,8 +170,11 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
     bool row = true;
     int64_t dy_row, dy_plane;
 
+    if (direct_is_few(call, loops))
+        return direct_plan_images(out, call, loops, in[1], 2);
     *image = (direct_image){.copied = true,
                             .pairs = true,
+                            .samples = 1,
                             .h = in[2],
                             .w = in[3],
                             .planes = direct_divide_up(in[1], lanes),
@@ -260,6 +276,7 @@ co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_c
 
     *image = (direct_image){.h = from[2],
                             .w = from[3],
+                            .samples = 1,
                             .planes = direct_divide_up(from[1], loops->lanes),
                             .numbers = loops->lanes,
                             .width = loops->words,

@@ -5,35 +5,51 @@
 #include <string.h>
 
 #include "backends/cpu/direct_conv.h"
-#include "core/half.h"
 #include "core/parallel.h"
 
 #define DIRECT_CHUNK_PIXELS 128 /* of x and dy, which stay in a first-level cache meanwhile */
 
 const direct_pass *direct_weight_pass(const direct *self)
 {
-    return direct_is_half(self) && self->weight.blocks ? &self->pairs : &self->forward;
+    return direct_is_half(self) ? &self->pairs : &self->forward;
 }
 
-/* Sample `n` of an image in the tensor's memory. */
-static const char *direct_sample(const direct *self, const direct_image *image, const void *x,
-                                 int64_t n)
+/* Plane `i`, counted over all samples, of an image in the tensor's memory. */
+static const char *direct_plane(const direct *self, const direct_image *image, const void *x,
+                                int64_t i)
 {
-    return (const char *)x +
-           (size_t)(n * image->planes * image->h * image->w * image->numbers) * self->loops->cell;
+    return (const char *)x + (size_t)(i * image->h * image->w * image->numbers) * self->loops->cell;
+}
+
+/* The copy of plane `i` of `n` samples: of two channels, or of a channel of two samples. */
+static void direct_join(const direct *self, const direct_image *image, float *to, const char *from,
+                        int64_t i, int64_t n, const direct_conv_spread *how)
+{
+    const int64_t channels = image->channels, copy = i / image->planes, plane = i % image->planes;
+    int64_t first = copy * channels + 2 * plane, second = first + 1;
+    bool both = 2 * plane + 1 < channels;
+
+    if (image->samples == 2) {
+        first = 2 * copy * channels + plane;
+        second = first + channels;
+        both = 2 * copy + 1 < n;
+    }
+    self->loops->join(to, direct_plane(self, image, from, first),
+                      both ? direct_plane(self, image, from, second) : NULL, how);
 }
 
 const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
                           int64_t first, int64_t n, int threads)
 {
     const int64_t phases = image->phases[0] * image->phases[1];
-    const size_t plane = (size_t)(image->h * image->w * image->numbers) * self->loops->cell;
-    const char *from = direct_sample(self, image, x, first);
+    const bool few = image->numbers == 1;
+    const char *from =
+        direct_plane(self, image, x, first * (few ? image->channels : image->planes));
 
     if (!image->copied)
         return (const float *)(const void *)from;
     CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < n * image->planes; i++)
+    for (int64_t i = 0; i < direct_divide_up(n, image->samples) * image->planes; i++)
         for (int64_t p = 0; p < phases; p++) {
             const int64_t row = p / image->phases[1] * image->phase_step[0] % image->step[0];
             const int64_t column = p % image->phases[1] * image->phase_step[1];
@@ -50,11 +66,13 @@ const float *direct_bring(const direct *self, const direct_image *image, float *
             float *copy = to + i * image->plane + p * image->rows * image->row;
 
             if (image->line)
-                self->loops->lines(copy, from + (size_t)i * plane, &how);
+                self->loops->lines(copy, direct_plane(self, image, from, i), &how);
             else if (image->pairs)
-                self->loops->pair(copy, from + (size_t)i * plane, &how);
+                self->loops->pair(copy, direct_plane(self, image, from, i), &how);
+            else if (few && self->loops->join)
+                direct_join(self, image, copy, from, i, n, &how);
             else
-                self->loops->spread(copy, from + (size_t)i * plane, &how);
+                self->loops->spread(copy, direct_plane(self, image, from, i), &how);
         }
     return to;
 }
@@ -112,13 +130,19 @@ static void direct_correlate(const direct *self, float *dw, const float *x, cons
     }
 }
 
-/* dy of some samples as words: its own memory, pairs of pixels, or floats. */
+/* dy of some samples as words: its own memory, or pairs of pixels or samples. */
 static const float *direct_bring_dy(const direct *self, float *to, const char *dy, int64_t samples,
                                     int threads)
 {
     static const int64_t step[2] = {1, 1};
     const direct_pass *pass = direct_weight_pass(self);
     const int64_t plane = pass->to[0] * pass->to[1] * self->loops->lanes;
+    const size_t sample = (size_t)(pass->blocks * plane) * self->loops->cell;
+    const direct_conv_spread line = {.h = 1,
+                                     .w = pass->blocks * plane,
+                                     .rows = 1,
+                                     .columns = pass->blocks * plane,
+                                     .step = step};
     const direct_conv_spread how = {.h = pass->to[0],
                                     .w = pass->to[1],
                                     .rows = pass->to[0],
@@ -129,14 +153,15 @@ static const float *direct_bring_dy(const direct *self, float *to, const char *d
     if (!direct_is_half(self))
         return (const float *)(const void *)dy;
     CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < samples * pass->blocks; i++) {
-        const char *from = dy + (size_t)(i * plane) * self->loops->cell;
+    for (int64_t i = 0; i < (pass->image.pairs ? samples * pass->blocks : 0); i++)
+        self->loops->pair(to + i * (pass->y_sample / pass->blocks),
+                          dy + (size_t)(i * plane) * self->loops->cell, &how);
+    CO_PARALLEL_FOR(threads)
+    for (int64_t n = 0; n < (pass->image.pairs ? 0 : samples); n += 2) {
+        const char *first = dy + (size_t)n * sample;
 
-        if (pass->image.pairs)
-            self->loops->pair(to + i * (pass->y_sample / pass->blocks), from, &how);
-        else
-            co_half_widen(to + i * plane, (const uint16_t *)(const void *)from, (size_t)plane,
-                          CO_BF16);
+        self->loops->join(to + n / 2 * pass->y_sample, first,
+                          n + 1 < samples ? first + sample : NULL, &line);
     }
     return to;
 }
@@ -175,7 +200,7 @@ void direct_find_weight(const direct *self, const co_call *call, const co_run *r
         direct_correlate(self, dw, x,
                          direct_bring_dy(self, direct_scratch(call, self->dy_at),
                                          dy + (size_t)n * dy_sample, some, threads),
-                         some, n > 0, threads);
+                         direct_divide_up(some, pass->image.samples), n > 0, threads);
     }
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < pass->blocks; k++)

@@ -29,7 +29,7 @@
 typedef struct direct_conv_sum {
     const int64_t *at; /* (steps) */
     int64_t steps;
-    bool blocks; /* a step is a block of channels; else one channel, in floats */
+    bool blocks; /* a step is a block of channels; else a word */
 } direct_conv_sum;
 
 /* A rectangle of results and the pixels they begin at; steps in numbers of y, and in words. */
@@ -40,7 +40,8 @@ typedef struct direct_conv_area {
 } direct_conv_area;
 
 /* Pixels that a gradient of the weight is summed over; steps in words. With BF16 and blocks they
-   are pairs of pixels, as `pair` makes them. */
+   are pairs of pixels, as `pair` makes them; with few channels `join` has made them of two
+   samples. */
 typedef struct direct_conv_walk {
     int64_t samples, rows, pixels;
     int64_t x_sample, x_row, x_pixel;
@@ -84,9 +85,12 @@ typedef struct direct_conv_loops {
     void (*add_up)(float *sum, const void *dy, int64_t pixels);
     /* Of one channel: to floats. */
     void (*spread)(float *to, const void *from, const direct_conv_spread *how);
-    /* With BF16, else NULL: `n` words from twice as many floats, of which neighbouring vectors
-       become pairs; `to` may be `from`. */
-    void (*halve)(float *to, const float *from, int64_t n);
+    /* With BF16, else NULL: `n` words from twice as many floats in rows of `row`, of which
+       neighbours become pairs; `to` may be `from`. */
+    void (*halve)(float *to, const float *from, int64_t n, int64_t row);
+    /* With BF16 and few channels, else NULL: a copy of two planes of single numbers as words, of
+       two channels or two samples. `second` may be NULL, for 0; `columns` are whole vectors. */
+    void (*join)(float *to, const void *first, const void *second, const direct_conv_spread *how);
     /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
        neighbouring pixels are pairs; after an odd number of columns comes a 0. */
     void (*pair)(float *to, const void *from, const direct_conv_spread *how);

@@ -1,6 +1,6 @@
 /*
  * direct_conv_bf16.c - the loops of direct_conv.h for tensors of BF16, with the products of BF16
- * that AVX-512 has and sums in fp32. Few channels are multiplied as floats.
+ * that AVX-512 has and sums in fp32.
  */
 #define LANES              16
 #define DIRECT_CONV_PIXELS 14
@@ -11,6 +11,7 @@
 #define DIRECT_CONV_WORDS  (LANES / 2)
 #define DIRECT_CONV_SPREAD direct_conv_spread_half
 #define DIRECT_CONV_HALVE  direct_conv_halve
+#define DIRECT_CONV_JOIN   direct_conv_join
 #define DIRECT_CONV_PAIR   direct_conv_pair
 
 #include "kernels/direct_conv/direct_conv_images.h"
@@ -22,11 +23,42 @@ typedef uint16_t direct_conv_cell;
 #define direct_conv_take half16_load
 #define direct_conv_put  half16_store
 
-SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
+#define direct_conv_meet half16_dot
+/* LANES columns of a row from `c` on; 0 outside of the image. */
+SIMD_INLINE half16 direct_conv_take_columns(const direct_conv_cell *row, int64_t c,
+                                            const direct_conv_range *inside)
 {
-    if (!blocks)
-        return sum + x * w;
-    return half16_dot(sum, x, w);
+    const int64_t before = inside->begin - c, after = c + LANES - inside->end;
+
+    if (before <= 0 && after <= 0)
+        return half16_take(row + c);
+    if (before >= LANES || after >= LANES)
+        return (half16){0};
+    return (half16)_mm256_maskz_loadu_epi16(
+        (__mmask16)((0xffffu >> (after > 0 ? after : 0)) & (0xffffu << (before > 0 ? before : 0))),
+        row + c);
+}
+
+static void direct_conv_join(float *to, const void *first, const void *second,
+                             const direct_conv_spread *how)
+{
+    const int64_t n = how->columns;
+    const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
+    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, n);
+    const direct_conv_range none = {0, 0};
+
+    for (int64_t r = 0; r < how->rows; r++) {
+        const bool outside = r < rows.begin || r >= rows.end;
+        const int64_t row = outside ? 0 : (how->top + r) * how->w + how->left;
+        const direct_conv_cell *a = (const direct_conv_cell *)first + row;
+        const direct_conv_cell *b = second ? (const direct_conv_cell *)second + row : a;
+
+        for (int64_t c = 0; c < n; c += LANES, to += LANES)
+            simd_store_any(
+                to,
+                half16_join(direct_conv_take_columns(a, c, outside ? &none : &columns),
+                            direct_conv_take_columns(b, c, outside || !second ? &none : &columns)));
+    }
 }
 
 static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)

@@ -4,9 +4,9 @@
  */
 #include "kernels/half16.h"
 
-static void direct_conv_halve(float *to, const float *from, int64_t n)
+static void direct_conv_halve(float *to, const float *from, int64_t n, int64_t row)
 {
-    half16_join_rows(to, from, 2 * n, DIRECT_CONV_BLOCK);
+    half16_join_rows(to, from, 2 * n, row);
 }
 
 /* Pixels c and c + 1 of row r of a copy: LANES channels from `channel` on. */

@@ -14,6 +14,7 @@
 #define DIRECT_CONV_SPREAD direct_conv_spread_plane
 #define DIRECT_CONV_HALVE  NULL
 #define DIRECT_CONV_PAIR   NULL
+#define DIRECT_CONV_JOIN   NULL
 #include "kernels/direct_conv/direct_conv_images.h"
 
 typedef float direct_conv_cell;
@@ -28,18 +29,16 @@ SIMD_INLINE void direct_conv_put(direct_conv_cell *to, vec value)
     simd_store(to, value);
 }
 
-/* sum + x w, x being a word of a block or a channel. */
-SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w, const bool blocks)
+SIMD_INLINE vec direct_conv_meet(vec sum, const float *x, vec w)
 {
-    (void)blocks;
-    return sum + x * w;
+    return sum + *x * w;
 }
 #endif
 
 #define DIRECT_CONV_PAIRS (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
 
-/* `rows` of `pixels` results, at most DIRECT_CONV_PIXELS in all; the last four are constants in
-   each use. */
+/* `rows` of `pixels` results, at most DIRECT_CONV_PIXELS in all, or twice as many of one column;
+   the last four are constants in each use. */
 SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const float *w,
                                   int64_t panel, const float *bias, const direct_conv_area *area,
                                   const direct_conv_sum *sum, const int rows, const int pixels,
@@ -68,11 +67,11 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(w + q * panel);
             SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
             {
-                const float each = from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i];
+                const float *each = &from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i];
 
                 SIMD_UNROLL(36)
                 for (int q = 0; q < columns; q++)
-                    acc[p][q] = direct_conv_meet(acc[p][q], each, weight[q], blocks);
+                    acc[p][q] = direct_conv_meet(acc[p][q], each, weight[q]);
             }
         }
     }
@@ -184,11 +183,11 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
             d[q] = simd_load(dy + q * walk->dy_block);
         SIMD_UNROLL(36) for (int i = 0; i < depth; i++)
         {
-            const float each = blocks || i == 0 ? x[i] : x[at[i] - at[0]];
+            const float *each = blocks || i == 0 ? &x[i] : &x[at[i] - at[0]];
 
             SIMD_UNROLL(36)
             for (int q = 0; q < columns; q++)
-                acc[i][q] = direct_conv_meet(acc[i][q], each, d[q], blocks);
+                acc[i][q] = direct_conv_meet(acc[i][q], each, d[q]);
         }
     }
 }
@@ -305,6 +304,7 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .add_up = direct_conv_add_up,
     .spread = DIRECT_CONV_SPREAD,
     .halve = DIRECT_CONV_HALVE,
+    .join = DIRECT_CONV_JOIN,
     .pair = DIRECT_CONV_PAIR,
     .pack = direct_conv_pack,
     .turn = direct_conv_turn,

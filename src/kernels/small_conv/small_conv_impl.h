@@ -32,9 +32,9 @@ SIMD_INLINE void small_conv_put(small_conv_cell *to, vec value)
     simd_store(to, value);
 }
 
-SIMD_INLINE vec small_conv_meet(vec sum, float x, vec w)
+SIMD_INLINE vec small_conv_meet(vec sum, const float *x, vec w)
 {
-    return sum + x * w;
+    return sum + *x * w;
 }
 #endif
 
@@ -61,7 +61,7 @@ SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys,
                     weight[v] = simd_load(wp + v * panel);
                 for (int r = 0; r < rows; r++)
                     for (int v = 0; v < vecs; v++)
-                        acc[r][v] = small_conv_meet(acc[r][v], xp[r * xs->sample + c], weight[v]);
+                        acc[r][v] = small_conv_meet(acc[r][v], &xp[r * xs->sample + c], weight[v]);
             }
     }
     for (int r = 0; r < rows; r++)
@@ -113,7 +113,7 @@ SIMD_INLINE void small_conv_depth(float *dw, int64_t panel, const float *x,
                 d[v] = simd_load(dyp + v * dys->block);
             for (int c = 0; c < SMALL_CONV_DEPTH; c++)
                 for (int v = 0; v < vecs; v++)
-                    acc[c][v] = small_conv_meet(acc[c][v], xp[c], d[v]);
+                    acc[c][v] = small_conv_meet(acc[c][v], &xp[c], d[v]);
         }
     for (int c = 0; c < SMALL_CONV_DEPTH; c++)
         for (int v = 0; v < vecs; v++)
