@@ -46,11 +46,14 @@ static const struct {
     {"resnet18-cifar10", 0, false},
     {"resnet18-imagenette", 0, false},
     {"resnet50-imagenet", 0, false},
+    {"shakespeare-char", 0, false},
 };
 
 /* Large enough for every network; the residual ones take long anyway. */
 #define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
 #define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 8}"
+
+#define CONFIGS_TEXT "data={name: text, path: %s/docs/decisions.md, context: 32}"
 
 #define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
 
@@ -62,16 +65,32 @@ static const char *configs_path(size_t i)
     return path;
 }
 
+static bool configs_is(const char *name, const char *kind)
+{
+    return strncmp(name, kind, strlen(kind)) == 0;
+}
+
+/* What stands in for a config's data. */
+static const char *configs_data(const char *name)
+{
+    static char text[4096];
+
+    snprintf(text, sizeof(text), CONFIGS_TEXT, configs_source);
+    return configs_is(name, "resnet")                                    ? CONFIGS_COLOR
+           : configs_is(name, "shakespeare") || configs_is(name, "gpt2") ? text
+                                                                         : CONFIGS_SYNTHETIC;
+}
+
 static void configs_all_of_them_run(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CONFIGS; i++) {
-        const bool color = strncmp(configs_all[i].name, "resnet", strlen("resnet")) == 0;
-        const char *data = color ? CONFIGS_COLOR : CONFIGS_SYNTHETIC;
-        const char *args[] = {"train",       configs_path(i), "-q",  "-s", data,      "-s",
+        const char *name = configs_all[i].name;
+        const char *args[] = {"train",       configs_path(i), "-q",  "-s", "",        "-s",
                               "max_steps=2", "--run-dir",     "out", "-s", "batch=4", NULL};
 
-        if (!color)
+        args[4] = configs_data(name);
+        if (!configs_is(name, "resnet"))
             args[9] = NULL;
 
         program_assert_success(program_run(args, NULL));
@@ -95,9 +114,10 @@ static void assert_not_on_ref(const char *path, const char *data, const char *pr
 /* Those of the benchmarks in bf16, where a layer runs in fp32 if no kernel takes it in bf16. */
 static void configs_run_no_layer_on_reference_kernels(void **state)
 {
-    static const char *const bench[] = {"alexnet",  "lenet5",   "mnist-example",  "mnist-net",
-                                        "psgd-cnn", "resnet18", "resnet18-cifar", "resnet50",
-                                        "resnet9",  "vgg11",    "resnet9-wide"};
+    static const char *const bench[] = {"alexnet",   "lenet5",   "mnist-example",  "mnist-net",
+                                        "psgd-cnn",  "resnet18", "resnet18-cifar", "resnet50",
+                                        "resnet9",   "vgg11",    "resnet9-wide",   "gpt2-char",
+                                        "gpt2-small"};
     char path[4096];
 
     (void)state;
@@ -106,13 +126,11 @@ static void configs_run_no_layer_on_reference_kernels(void **state)
         skip();
     }
     for (size_t i = 0; i < CONFIGS; i++)
-        assert_not_on_ref(configs_path(i),
-                          strncmp(configs_all[i].name, "resnet", 6) == 0 ? CONFIGS_COLOR
-                                                                         : CONFIGS_SYNTHETIC,
-                          "precision=fp32");
+        assert_not_on_ref(configs_path(i), configs_data(configs_all[i].name), "precision=fp32");
     for (size_t i = 0; i < sizeof(bench) / sizeof(bench[0]); i++) {
         snprintf(path, sizeof(path), "%s/bench/configs/%s.yaml", configs_source, bench[i]);
-        assert_not_on_ref(path, "batch=4", "precision=bf16");
+        assert_not_on_ref(path, configs_is(bench[i], "gpt2") ? configs_data(bench[i]) : "batch=4",
+                          "precision=bf16");
     }
 }
 
