@@ -61,15 +61,15 @@ static void *mem_result(void *ptr, size_t bytes)
     return NULL;
 }
 
-/* For the whole pages of a block; failure changes nothing. */
-static void mem_advise(void *ptr, size_t bytes, int advice)
+/* For the whole pages of a block, if there are any. False: it failed, and nothing has changed. */
+static bool mem_advise(void *ptr, size_t bytes, int advice)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
     const uintptr_t begin = ((uintptr_t)ptr + page - 1) / page * page;
 
-    if (ptr && begin < end)
-        (void)madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, advice);
+    return !ptr || begin >= end ||
+           madvise((unsigned char *)ptr + (begin - (uintptr_t)ptr), end - begin, advice) == 0;
 }
 
 /* Huge pages for large blocks: a hint, failure changes nothing. */
@@ -85,7 +85,7 @@ static void mem_ask_huge(void *ptr, size_t bytes)
 static void mem_ask_large(void *ptr, size_t bytes)
 {
     mem_ask_huge(ptr, bytes);
-    mem_advise(ptr, bytes, MADV_DONTDUMP);
+    (void)mem_advise(ptr, bytes, MADV_DONTDUMP);
 }
 
 void *co_calloc(size_t count, size_t size)
@@ -104,7 +104,7 @@ void *co_realloc(void *ptr, size_t count, size_t size)
 
     ptr = mem_check(&bytes, count, size) ? realloc(ptr, bytes) : NULL;
     if (ptr && bytes >= MEM_HUGE_BYTES)
-        mem_advise(ptr, bytes, MADV_DONTDUMP);
+        (void)mem_advise(ptr, bytes, MADV_DONTDUMP);
     return mem_result(ptr, bytes);
 }
 
@@ -116,6 +116,18 @@ char *co_strdup(const char *text)
     if (copy)
         memcpy(copy, text, size);
     return copy;
+}
+
+/* Of a large block that starts with a page, pages that nobody writes take no memory, such as
+   others' parts of a divided array. */
+static void mem_zero(void *ptr, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t whole = bytes >= MEM_HUGE_BYTES ? bytes / page * page : 0;
+
+    if (!mem_advise(ptr, whole, MADV_DONTNEED))
+        whole = 0;
+    memset((unsigned char *)ptr + whole, 0, bytes - whole);
 }
 
 void *co_calloc_aligned(size_t count, size_t size)
@@ -131,13 +143,13 @@ void *co_calloc_aligned(size_t count, size_t size)
         return mem_result(NULL, bytes);
     if (bytes >= MEM_HUGE_BYTES)
         mem_ask_large(ptr, bytes);
-    memset(ptr, 0, bytes);
+    mem_zero(ptr, bytes);
     return ptr;
 }
 
 void co_mem_forget(void *ptr, size_t bytes)
 {
-    mem_advise(ptr, bytes, MADV_DONTNEED);
+    (void)mem_advise(ptr, bytes, MADV_DONTNEED);
 }
 
 /* The next allocation that reuses the block may be small, and belong in a core dump. */
@@ -146,7 +158,7 @@ void co_free(void *ptr)
     const size_t bytes = malloc_usable_size(ptr);
 
     if (bytes >= MEM_HUGE_BYTES)
-        mem_advise(ptr, bytes, MADV_DODUMP);
+        (void)mem_advise(ptr, bytes, MADV_DODUMP);
     free(ptr);
 }
 

@@ -230,12 +230,12 @@ co_status co_state_capture_part(co_state *state, const co_state_source *source)
     return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
-/* Ranks that share weights each update a slice, and have optimizer state only for it. Send the
-   slices of rank 0's host to rank 0, which collects them in its state. Other hosts have the same
-   values. */
+/* Ranks that divide the update have optimizer state only for their slice. Send the slices to rank
+   0, if it is one of them, which collects them in its state. Where the ranks of a host divide it,
+   other hosts have the same values. */
 static co_status state_gather_parts(co_state *state, const co_state_source *source)
 {
-    co_comm *near = co_distributed_sharers(source->distributed);
+    co_comm *near = co_distributed_dividers(source->distributed);
     const int ranks = near ? co_comm_size(near) : 1;
     int32_t first = co_comm_rank(source->comm);
     const float *live;
@@ -475,5 +475,6 @@ co_status co_state_restore(co_rank_point *own, const co_state_source *to, const 
         counters[i] = own->count[i];
     if (near)
         CO_TRY(co_comm_barrier(near));
+    co_distributed_forget_others(to->distributed);
     return co_distributed_resume(to->distributed, state->point.step, own->updates);
 }

@@ -124,6 +124,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         st = co_optim_check_range(d->optim, d->strategy->update_begin, d->strategy->update_end);
     if (store->param != param)
         co_model_drop_plans(options->model);
+    if (st == CO_OK)
+        co_distributed_forget_others(d);
     if (st != CO_OK) {
         co_distributed_destroy(d);
         return st;

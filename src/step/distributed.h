@@ -22,6 +22,10 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
 
 /* The ranks that share this rank's weights, including itself; NULL: it has its own. */
 co_comm *co_distributed_sharers(const co_distributed *distributed);
+/* The ranks that divide the update, and the optimizer's state with it; NULL: each has all. */
+co_comm *co_distributed_dividers(const co_distributed *distributed);
+/* Give the memory of the optimizer's state for others' parts back; its values are lost. */
+void co_distributed_forget_others(const co_distributed *distributed);
 /* Whether ranks currently have their own weights. */
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether all ranks synchronize in the current step. */

@@ -88,6 +88,19 @@ co_comm *co_distributed_sharers(const co_distributed *d)
     return store->param != store->own_param ? co_comm_local(d->options.comm) : NULL;
 }
 
+co_comm *co_distributed_dividers(const co_distributed *d)
+{
+    return d->strategy->divided;
+}
+
+void co_distributed_forget_others(const co_distributed *d)
+{
+    const co_strategy *s = d->strategy;
+
+    if (s->divided)
+        co_store_forget_state(d->options.model->store, s->update_begin, s->update_end);
+}
+
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,
                               const co_distributed_values *values)
 {

@@ -11,9 +11,14 @@
  * all ranks of a host. Nobody writes it before the sum is complete, which is after all ranks have
  * read it, and the step ends when all have written their parts. The arithmetic for each weight is
  * the same, so the bits are those of `update: whole`.
+ *
+ * With `update: zero` all ranks of all hosts divide the update, each with weights of its own, and
+ * gather the others' parts after it (ZeRO, stage 1: Rajbhandari et al., arXiv:1910.02054).
  */
+#include "core/mem.h"
 #include "device/device.h"
 #include "strategy/compress.h"
+#include "strategy/parts.h"
 #include "strategy/reduce.h"
 #include "strategy/shared.h"
 #include "strategy/strategy.h"
@@ -28,6 +33,7 @@ typedef struct sync_state {
     double bucket_mib;
     int reduction, update;
     float *weights;                 /* owned; shared by all ranks; NULL: each rank has its own */
+    float *slice;                   /* owned; room for this rank's part of the weights; or NULL */
     const co_value *compress_value; /* NULL: none */
     co_compress *compress;          /* owned; likewise */
     co_reducer reducer;
@@ -36,8 +42,8 @@ typedef struct sync_state {
 enum { SYNC_SUM, SYNC_MEAN };
 static const char *const sync_reductions[] = {"sum", "mean", NULL};
 
-enum { SYNC_AUTO, SYNC_WHOLE, SYNC_PARTS };
-static const char *const sync_updates[] = {"auto", "whole", "parts", NULL};
+enum { SYNC_AUTO, SYNC_WHOLE, SYNC_PARTS, SYNC_ZERO };
+static const char *const sync_updates[] = {"auto", "whole", "parts", "zero", NULL};
 
 static const co_key sync_keys[] = {
     {.name = "reduction",
@@ -58,8 +64,9 @@ static const co_key sync_keys[] = {
      .offset = offsetof(sync_state, update),
      .fallback = "auto",
      .choices = sync_updates,
-     .help = "parts: each rank updates its part of weights that all share; whole: each updates all "
-             "of its own; auto: parts where that is possible and pays"},
+     .help = "parts: each rank updates its part of weights that all of its host share; zero: its "
+             "part among all ranks, and gathers the others'; whole: each updates all of its own; "
+             "auto: parts where that is possible and pays"},
     CO_REDUCER_KEY(sync_state, bucket_mib),
     CO_KEYS_END,
 };
@@ -68,11 +75,11 @@ static co_status sync_init(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
 
-    if (self->update == SYNC_PARTS && !co_device_is_host(strategy->store->device))
+    if (self->update >= SYNC_PARTS && !co_device_is_host(strategy->store->device))
         return co_fail(CO_E_USAGE,
-                       "update: parts needs weights that all ranks share, which the device %s has "
-                       "no memory for; use `update: whole`",
-                       co_device_name(strategy->store->device));
+                       "update: %s works with weights in memory of the host, not of the device %s; "
+                       "use `update: whole`",
+                       sync_updates[self->update], co_device_name(strategy->store->device));
     if (strategy->tree && self->reduction == SYNC_MEAN)
         return co_fail(CO_E_USAGE,
                        "reduction: mean divides by the number of ranks, of which shards make the "
@@ -93,27 +100,38 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
 {
     const sync_state *self = strategy->self;
 
-    if (!local || self->update == SYNC_WHOLE || !co_device_is_host(strategy->store->device))
+    if (!local || self->update == SYNC_WHOLE || self->update == SYNC_ZERO ||
+        !co_device_is_host(strategy->store->device))
         return false;
     return self->update == SYNC_PARTS || (co_comm_size(local) > 1 && !strategy->whole_tensors &&
                                           strategy->store->n >= SYNC_PARTS_MIN);
 }
 
+/* All ranks divide the update, and each has weights of its own. */
+static co_status sync_start_zero(co_strategy *strategy)
+{
+    sync_state *self = strategy->self;
+
+    co_parts_divide(strategy, strategy->comm);
+    self->slice = co_calloc(co_parts_room(strategy) + 1, sizeof(*self->slice));
+    return self->slice ? co_weights_broadcast(strategy) : CO_E_NOMEM;
+}
+
 static co_status sync_start(co_strategy *strategy)
 {
     co_comm *local = co_comm_local(strategy->comm);
-    const size_t n = strategy->store->n;
     sync_state *self = strategy->self;
     co_status st;
 
+    if (self->update == SYNC_ZERO)
+        return sync_start_zero(strategy);
     if (!sync_divides(strategy, local))
         return co_weights_broadcast(strategy);
     st = co_shared_open(&self->weights, strategy, local);
     if (st == CO_E_UNSUPPORTED && self->update == SYNC_AUTO)
         return CO_OK; /* fall back to own weights, which are the same on all ranks */
     CO_TRY(st);
-    strategy->update_begin = co_store_slice(n, co_comm_rank(local), co_comm_size(local));
-    strategy->update_end = co_store_slice(n, co_comm_rank(local) + 1, co_comm_size(local));
+    co_parts_divide(strategy, local);
     return CO_OK;
 }
 
@@ -179,6 +197,8 @@ static co_status sync_after_update(co_strategy *strategy, const co_strategy_step
     const sync_state *self = strategy->self;
 
     (void)step;
+    if (self->slice)
+        return co_parts_gather(strategy, self->slice);
     return self->weights ? co_comm_barrier(co_comm_local(strategy->comm)) : CO_OK;
 }
 
@@ -219,6 +239,7 @@ static void sync_fini(co_strategy *strategy)
     co_reducer_fini(&self->reducer);
     co_shared_close(strategy, co_comm_local(strategy->comm), self->weights);
     co_compress_destroy(self->compress);
+    co_free(self->slice);
 }
 
 const co_strategy_ops co_strategy_sync = {

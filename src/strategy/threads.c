@@ -9,6 +9,7 @@
  *
  * Works on any memory that ranks share; `needs` is what makes `cohort train` use threads.
  */
+#include "strategy/parts.h"
 #include "strategy/reduce.h"
 #include "strategy/shared.h"
 #include "strategy/strategy.h"
@@ -27,10 +28,8 @@ static const co_key threads_keys[] = {
 static co_status threads_init(co_strategy *strategy)
 {
     threads_state *self = strategy->self;
-    const int rank = co_comm_rank(strategy->comm), ranks = co_comm_size(strategy->comm);
 
-    strategy->update_begin = co_store_slice(strategy->store->n, rank, ranks);
-    strategy->update_end = co_store_slice(strategy->store->n, rank + 1, ranks);
+    co_parts_divide(strategy, strategy->comm);
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            CO_SUM);
 }

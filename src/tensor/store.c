@@ -238,11 +238,19 @@ void co_store_lend_grad(co_store *store, float *grad)
         co_device_forget(store->device, store->own_grad, store->n * sizeof(float));
 }
 
+void co_store_forget_state(co_store *store, size_t begin, size_t end)
+{
+    for (int i = 0; i < store->n_state; i++) {
+        co_device_forget(store->device, store->state[i], begin * sizeof(float));
+        co_device_forget(store->device, store->state[i] + end, (store->n - end) * sizeof(float));
+    }
+}
+
 size_t co_store_slice(size_t n, int part, int parts)
 {
     const size_t lines = n / CO_STORE_ALIGN;
 
-    return part < parts ? lines * (size_t)part / (size_t)parts * CO_STORE_ALIGN : n;
+    return part < parts ? lines / (size_t)parts * (size_t)part * CO_STORE_ALIGN : n;
 }
 
 size_t co_store_place(size_t *end, size_t count)

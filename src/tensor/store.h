@@ -92,6 +92,9 @@ void co_store_take_param(co_store *store);
 /* The same for gradients, whose values do not outlive a step: lent, and with NULL taken back. */
 void co_store_lend_grad(co_store *store, float *grad);
 
+/* Give the memory of all states but [begin, end) back; the values there are lost. */
+void co_store_forget_state(co_store *store, size_t begin, size_t end);
+
 /* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
    each: begin, and the begin of the next. */
 size_t co_store_slice(size_t n, int part, int parts);

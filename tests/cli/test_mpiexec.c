@@ -293,7 +293,7 @@ static void mpiexec_step_failing_twice_ends_the_job(void **state)
 
 /* Of three ranks two share memory, weights and the update; the result equals that of one
    process. */
-static void mpiexec_ranks_of_host_share_the_update(void **state)
+static void check_divided_update(const char *strategy)
 {
     static const char *const one[] = {"train",
                                       "job.yaml",
@@ -309,27 +309,25 @@ static void mpiexec_ranks_of_host_share_the_update(void **state)
                                       "-s",
                                       "on_failure=stop",
                                       NULL};
-    static const char *const three[] = {"train",
-                                        "job.yaml",
-                                        "--run-dir",
-                                        "parts",
-                                        "-q",
-                                        "-s",
-                                        "max_steps=100",
-                                        "-s",
-                                        "optimizer=adam",
-                                        "-s",
-                                        "ema={decay: 0.9}",
-                                        "-s",
-                                        "on_failure=stop",
-                                        "-s",
-                                        "strategy={name: sync, update: parts}",
-                                        NULL};
+    const char *const three[] = {"train",
+                                 "job.yaml",
+                                 "--run-dir",
+                                 "parts",
+                                 "-q",
+                                 "-s",
+                                 "max_steps=100",
+                                 "-s",
+                                 "optimizer=adam",
+                                 "-s",
+                                 "ema={decay: 0.9}",
+                                 "-s",
+                                 "on_failure=stop",
+                                 "-s",
+                                 strategy,
+                                 NULL};
     const program_options options = {
         .before = {"env", "COHORT_RANKS_PER_HOST=2", PROGRAM_MPIEXEC, "-n", "3"}};
 
-    (void)state;
-    program_need_mpi();
     program_assert_success(program_run(one, NULL));
     program_assert_success(program_run(three, &options));
     for (int step = 50; step <= 100; step += 50) {
@@ -343,6 +341,14 @@ static void mpiexec_ranks_of_host_share_the_update(void **state)
     }
     program_remove("adam");
     program_remove("parts");
+}
+
+static void mpiexec_ranks_divide_the_update(void **state)
+{
+    (void)state;
+    program_need_mpi();
+    check_divided_update("strategy={name: sync, update: parts}");
+    check_divided_update("strategy={name: sync, update: zero}");
 }
 
 static int setup(void **state)
@@ -380,7 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(mpiexec_unknown_cause_names_no_rank),
         cmocka_unit_test(mpiexec_step_failing_twice_ends_the_job),
         cmocka_unit_test(mpiexec_start_failure_is_reported_once),
-        cmocka_unit_test(mpiexec_ranks_of_host_share_the_update),
+        cmocka_unit_test(mpiexec_ranks_divide_the_update),
     };
     int failed;
 

@@ -113,9 +113,13 @@ static void strategy_that_shares_memory_is_refused(void **state)
                        names[i]);
         expect_refusal(device, config, message);
     }
-    expect_refusal(device, "strategy: {name: sync, update: parts}",
-                   "update: parts needs weights that all ranks share, which the device "
-                   "mock has no memory for; use `update: whole`");
+    expect_refusal(
+        device, "strategy: {name: sync, update: parts}",
+        "update: parts works with weights in memory of the host, not of the device mock; "
+        "use `update: whole`");
+    expect_refusal(device, "strategy: {name: sync, update: zero}",
+                   "update: zero works with weights in memory of the host, not of the device mock; "
+                   "use `update: whole`");
     expect_refusal(device, "strategy: {name: sync, compress: bf16}",
                    "compress: what is sent is made up on the host, which cannot access "
                    "gradients on the device mock; leave compress out");

@@ -102,6 +102,7 @@ static void resume_on_same_ranks_gives_same_bits(void **state)
     check_same_bits(2, "strategy=one-shot");
     check_same_bits(2, "strategy=threads");
     check_same_bits(2, "strategy={name: sync, update: parts}");
+    check_same_bits(3, "strategy={name: sync, update: zero}");
     check_same_bits(2, "schedule={name: step, every: 2, gamma: 0.5}");
     check_same_bits(2, "strategy={name: sync, compress: topk}");
     check_same_bits(3, "strategy={name: sync, compress: bf16}");

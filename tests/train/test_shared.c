@@ -89,6 +89,19 @@ static void sync_update_parts_equals_whole(void **state)
     assert_non_null(strstr(co_error_message(), "update: whole"));
 }
 
+static void sync_update_zero_equals_whole(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        assert_same_bytes(ranks, "strategy={name: sync, update: zero, bucket_mib: 0.001}", adam);
+    assert_same_bytes(3, "strategy={name: sync, update: zero}", "clip={norm: 0.5}");
+    assert_same_bytes(3, "strategy={name: sync, update: zero}", "ema={decay: 0.9}");
+    assert_same_bytes(2, "strategy={name: sync, update: zero}", "shards=4");
+    assert_int_equal(train(NULL, 2, "strategy={name: sync, update: zero}", "optimizer=lars"),
+                     CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "update: whole"));
+}
+
 /* A limit on the norm that is never reached delays every update until the whole gradient is
    known. */
 static void sync_early_updates_equal_late_ones(void **state)
@@ -356,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sync_update_parts_equals_whole),
+        cmocka_unit_test(sync_update_zero_equals_whole),
         cmocka_unit_test(sync_early_updates_equal_late_ones),
         cmocka_unit_test(threads_on_any_ranks_equal_sync),
         cmocka_unit_test(threads_equal_sync_with_batch_norm),

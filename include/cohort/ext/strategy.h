@@ -67,6 +67,10 @@ typedef struct co_strategy {
      * on; NULL where that is impossible. */
     co_status (*draw_weights)(void *owner, uint64_t offset);
     void *owner; /* borrowed; for draw_weights */
+    /* Set by init or start where ranks update the parts that co_store_slice gives them, and so have
+     * the optimizer's state of no other: these ranks, in order. Borrowed; NULL: each updates all.
+     */
+    co_comm *divided;
 } co_strategy;
 
 /** What a strategy requires. */
