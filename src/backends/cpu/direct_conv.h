@@ -109,7 +109,8 @@ co_status direct_backward(co_call *call, const co_run *run);
 void direct_fini(co_call *call);
 /* The pass of the weight's gradient, which reads pairs of pixels or what forward has read. */
 const direct_pass *direct_weight_pass(const direct *self);
-/* What a pass reads of samples `first` to `first` + `n`: the tensor, or copies at `to`. */
+/* What a pass reads of samples `first` to `first` + `n`: the tensor, or copies at `to`, where those
+   of the samples before have been. */
 const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
                           int64_t first, int64_t n, int threads);
 /* The gradients of weight and bias. */

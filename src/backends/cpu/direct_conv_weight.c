@@ -62,6 +62,7 @@ const float *direct_bring(const direct *self, const direct_image *image, float *
                 .left = image->first[1] + (image->pairs ? column : column % image->step[1]),
                 .step = image->step,
                 .blocks = image->numbers > 1,
+                .again = first > 0,
                 .line = image->line};
             float *copy = to + i * image->plane + p * image->rows * image->row;
 

@@ -57,6 +57,8 @@ typedef struct direct_conv_spread {
     int64_t top, left;
     const int64_t *step; /* (2) */
     bool blocks;         /* a pixel is a block of channels; else one number */
+    bool again;          /* there was such a copy in the same place, whose zeros need not be written
+                            again */
     int64_t line;        /* with `lines`: words from a channel to the next */
 } direct_conv_spread;
 
@@ -89,7 +91,8 @@ typedef struct direct_conv_loops {
        neighbours become pairs; `to` may be `from`. */
     void (*halve)(float *to, const float *from, int64_t n, int64_t row);
     /* With BF16 and few channels, else NULL: a copy of two planes of single numbers as words, of
-       two channels or two samples. `second` may be NULL, for 0; `columns` are whole vectors. */
+       two channels or two samples. `second` may be NULL, for 0; `columns`, and those before the
+       image, are whole vectors. */
     void (*join)(float *to, const void *first, const void *second, const direct_conv_spread *how);
     /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
        neighbouring pixels are pairs; after an odd number of columns comes a 0. */

@@ -24,40 +24,31 @@ typedef uint16_t direct_conv_cell;
 #define direct_conv_put  half16_store
 
 #define direct_conv_meet half16_dot
-/* LANES columns of a row from `c` on; 0 outside of the image. */
-SIMD_INLINE half16 direct_conv_take_columns(const direct_conv_cell *row, int64_t c,
-                                            const direct_conv_range *inside)
+/* The first n, at most LANES. */
+SIMD_INLINE half16 direct_conv_take_some(const direct_conv_cell *from, int64_t n)
 {
-    const int64_t before = inside->begin - c, after = c + LANES - inside->end;
-
-    if (before <= 0 && after <= 0)
-        return half16_take(row + c);
-    if (before >= LANES || after >= LANES)
-        return (half16){0};
-    return (half16)_mm256_maskz_loadu_epi16(
-        (__mmask16)((0xffffu >> (after > 0 ? after : 0)) & (0xffffu << (before > 0 ? before : 0))),
-        row + c);
+    return n < LANES ? (half16)_mm256_maskz_loadu_epi16(simd_first(n), from) : half16_take(from);
 }
 
 static void direct_conv_join(float *to, const void *first, const void *second,
                              const direct_conv_spread *how)
 {
-    const int64_t n = how->columns;
     const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
-    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, n);
-    const direct_conv_range none = {0, 0};
+    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, how->columns);
+    const int64_t inside = columns.end - columns.begin;
 
-    for (int64_t r = 0; r < how->rows; r++) {
-        const bool outside = r < rows.begin || r >= rows.end;
-        const int64_t row = outside ? 0 : (how->top + r) * how->w + how->left;
-        const direct_conv_cell *a = (const direct_conv_cell *)first + row;
-        const direct_conv_cell *b = second ? (const direct_conv_cell *)second + row : a;
+    if (!how->again)
+        memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        const int64_t at = (how->top + r) * how->w + how->left + columns.begin;
+        const direct_conv_cell *a = (const direct_conv_cell *)first + at;
+        const direct_conv_cell *b = second ? (const direct_conv_cell *)second + at : NULL;
+        float *row = to + r * how->columns + columns.begin;
 
-        for (int64_t c = 0; c < n; c += LANES, to += LANES)
-            simd_store_any(
-                to,
-                half16_join(direct_conv_take_columns(a, c, outside ? &none : &columns),
-                            direct_conv_take_columns(b, c, outside || !second ? &none : &columns)));
+        for (int64_t c = 0; c < inside; c += LANES)
+            simd_store_any(row + c,
+                           half16_join(direct_conv_take_some(a + c, inside - c),
+                                       b ? direct_conv_take_some(b + c, inside - c) : (half16){0}));
     }
 }
 
@@ -89,7 +80,8 @@ static void direct_conv_spread_half(float *to, const void *from, const direct_co
         direct_conv_spread_plane(to, from, how);
         return;
     }
-    memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(*to));
+    if (!how->again)
+        memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(*to));
     for (int64_t r = rows.begin; r < rows.end; r++)
         direct_conv_widen_row(to + r * how->columns + columns.begin,
                               x + (how->top + r * how->step[0]) * how->w + how->left +

@@ -40,64 +40,24 @@ SIMD_INLINE void direct_conv_copy_row(float *to, const float *from, int64_t n)
     simd_store_any(to + n - LANES, simd_load_any(from + n - LANES));
 }
 
-/* What comes before and after the range in a row of `n`; rows are short, and calls to clear their
-   ends would take longer than they. May write into the range. */
-SIMD_INLINE void direct_conv_clear_ends(float *to, const direct_conv_range *range, int64_t n)
-{
-    if (range->begin > LANES || n - range->end > LANES || n < LANES) {
-        memset(to, 0, (size_t)n * sizeof(float));
-        return;
-    }
-    simd_store_any(to, (vec){0});
-    simd_store_any(to + n - LANES, (vec){0});
-}
-
-/* Of one channel. */
-static void direct_conv_spread_channel(float *to, const float *from, const direct_conv_spread *how)
+/* Rows of `width` floats a pixel. */
+SIMD_INLINE void direct_conv_spread_rows(float *to, const float *from,
+                                         const direct_conv_spread *how, int64_t width)
 {
     const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
     const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, how->columns);
+    const int64_t first = how->left + columns.begin, inside = columns.end - columns.begin;
 
-    memset(to, 0, (size_t)(rows.begin * how->columns) * sizeof(float));
-    for (int64_t r = rows.begin; r < rows.end; r++) {
-        float *row = to + r * how->columns;
-
-        direct_conv_clear_ends(row, &columns, how->columns);
-        direct_conv_copy_row(row + columns.begin,
-                             from + (how->top + r) * how->w + how->left + columns.begin,
-                             columns.end - columns.begin);
-    }
-    memset(to + rows.end * how->columns, 0,
-           (size_t)((how->rows - rows.end) * how->columns) * sizeof(float));
+    if (!how->again)
+        memset(to, 0, (size_t)(how->rows * how->columns * width) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        direct_conv_copy_row(to + (r * how->columns + columns.begin) * width,
+                             from + ((how->top + r) * how->w + first) * width, inside * width);
 }
 
-static void direct_conv_spread_block(float *to, const float *from, const direct_conv_spread *how)
+static void direct_conv_spread_plane(float *to, const void *from, const direct_conv_spread *how)
 {
-    const int64_t width = DIRECT_CONV_WORDS, row = how->columns * width;
-    const direct_conv_range rows = direct_conv_inside(how->top, 1, how->h, how->rows);
-    const direct_conv_range columns = direct_conv_inside(how->left, 1, how->w, how->columns);
-    const int64_t before = columns.begin * width, inside = columns.end * width;
-
-    for (int64_t r = 0; r < how->rows; r++, to += row) {
-        const int64_t at = (how->top + r) * how->w + how->left + columns.begin;
-
-        if (r < rows.begin || r >= rows.end || columns.begin == columns.end) {
-            memset(to, 0, (size_t)row * sizeof(float));
-            continue;
-        }
-        memset(to, 0, (size_t)before * sizeof(float));
-        memcpy(to + before, from + at * width, (size_t)(inside - before) * sizeof(float));
-        memset(to + inside, 0, (size_t)(row - inside) * sizeof(float));
-    }
-}
-
-SIMD_INLINE void direct_conv_spread_plane(float *to, const void *from,
-                                          const direct_conv_spread *how)
-{
-    if (how->blocks)
-        direct_conv_spread_block(to, from, how);
-    else
-        direct_conv_spread_channel(to, from, how);
+    direct_conv_spread_rows(to, from, how, how->blocks ? DIRECT_CONV_WORDS : 1);
 }
 
 /* --- weights --- */
