@@ -34,9 +34,9 @@ static const cli_option bench_ops_option_table[] = {
     {"batch", 'b', CLI_COUNT, offsetof(bench_ops_options, batch), "N", 1, 1 << 20,
      "samples; default: a rank's of the config, or 64, or 8 large ones"},
     {"data-shape", 0, CLI_TEXT, offsetof(bench_ops_options, shape), "C,H,W", 0, 0,
-     "of a sample, with --model; default: what the model was made for"},
+     "of a sample, with --model, or its context; default: what the model was made for"},
     {"classes", 0, CLI_COUNT, offsetof(bench_ops_options, classes), "K", 1, 1 << 20,
-     "with --model; default: 10"},
+     "or tokens, with --model; default: 10"},
     {"threads", 0, CLI_COUNT, offsetof(bench_ops_options, threads), "T", 1, 1024,
      "compute threads; default: the config's, or one"},
     {"ms", 0, CLI_COUNT, offsetof(bench_ops_options, ms), "MS", 1, 100000,
@@ -71,18 +71,27 @@ static co_status bench_ops_sample(co_shape *out, const bench_ops_options *o)
 static co_status bench_ops_text(char *out, size_t size, const bench_ops_options *o)
 {
     char shape[64];
+    const char *data = "name: synthetic, shape: [%s], classes: %lld, samples: 1";
     co_shape sample;
+    bool large;
     int n;
 
     CO_TRY(bench_ops_sample(&sample, o));
     snprintf(shape, sizeof(shape), "%lld, %lld, %lld", (long long)sample.dim[0],
              (long long)sample.dim[1], (long long)sample.dim[2]);
-    n = snprintf(out, size,
-                 "{model: %s, data: {name: synthetic, shape: [%s], classes: %lld, samples: 1}, "
-                 "batch: %d, threads: 1}",
-                 o->model, o->shape ? o->shape : shape, (long long)o->classes,
-                 co_shape_count(&sample) > BENCH_OPS_LARGE ? BENCH_OPS_LARGE_BATCH
-                                                           : BENCH_OPS_BATCH);
+    large = co_shape_count(&sample) > BENCH_OPS_LARGE;
+    if (sample.ndim == 1) { /* of a transformer */
+        snprintf(shape, sizeof(shape), "%lld", (long long)sample.dim[0]);
+        data = "name: synthetic-tokens, context: %s, vocabulary: %lld, samples: 1";
+        large = true;
+    }
+    n = snprintf(out, size, "{model: %s, batch: %d, threads: 1, data: {", o->model,
+                 large ? BENCH_OPS_LARGE_BATCH : BENCH_OPS_BATCH);
+    if (n < (int)size)
+        n += snprintf(out + n, size - (size_t)n, data, o->shape ? o->shape : shape,
+                      (long long)o->classes);
+    if (n < (int)size)
+        n += snprintf(out + n, size - (size_t)n, "}}");
     return n < (int)size ? CO_OK : co_fail(CO_E_USAGE, "--model is too long");
 }
 

@@ -29,18 +29,30 @@ void co_rng_uniform(float *out, const co_rng *rng, uint64_t first, uint64_t n)
     }
 }
 
+/* The pair of normal numbers of words `i` and `i` + 1 of a block. */
+static void rng_pair(double out[2], const uint32_t word[4], uint64_t i)
+{
+    /* (0, 1] under the logarithm */
+    const double radius = sqrt(-2.0 * log(((double)word[i] + 1.0) / 4294967296.0));
+    const double angle = 6.283185307179586 * ((double)word[i + 1] / 4294967296.0);
+
+    out[0] = radius * cos(angle);
+    out[1] = radius * sin(angle);
+}
+
 void co_rng_normal(float *out, const co_rng *rng, uint64_t first, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t at = first + i, pair = at & ~(uint64_t)1;
-        uint32_t word[4];
-        double radius, angle;
+    uint32_t word[4];
+    double pair[2];
 
-        co_rng_block(word, rng, (uint32_t)(pair / 4));
-        /* (0, 1] under the logarithm */
-        radius = sqrt(-2.0 * log(((double)word[pair % 4] + 1.0) / 4294967296.0));
-        angle = 6.283185307179586 * ((double)word[pair % 4 + 1] / 4294967296.0);
-        out[i] = (float)(radius * (at & 1 ? sin(angle) : cos(angle)));
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t at = first + i;
+
+        if (i == 0 || at % 4 == 0)
+            co_rng_block(word, rng, (uint32_t)(at / 4));
+        if (i == 0 || at % 2 == 0)
+            rng_pair(pair, word, at % 4 / 2 * 2);
+        out[i] = (float)pair[at % 2];
     }
 }
 

@@ -5,9 +5,19 @@
 #include "data/formats.h"
 
 const co_dataset_ops *const co_dataset_formats[] = {
-    &co_dataset_mnist,    &co_dataset_fashion_mnist, &co_dataset_idx,    &co_dataset_cifar10,
-    &co_dataset_cifar100, &co_dataset_imagefolder,   &co_dataset_pack,   &co_dataset_synthetic,
-    &co_dataset_arrays,   &co_dataset_text,          &co_dataset_tokens, NULL,
+    &co_dataset_mnist,
+    &co_dataset_fashion_mnist,
+    &co_dataset_idx,
+    &co_dataset_cifar10,
+    &co_dataset_cifar100,
+    &co_dataset_imagefolder,
+    &co_dataset_pack,
+    &co_dataset_synthetic,
+    &co_dataset_synthetic_tokens,
+    &co_dataset_arrays,
+    &co_dataset_text,
+    &co_dataset_tokens,
+    NULL,
 };
 
 const co_partition_ops *const co_partitions[] = {

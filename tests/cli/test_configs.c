@@ -53,7 +53,7 @@ static const struct {
 #define CONFIGS_SYNTHETIC "data={name: synthetic, shape: [1, 32, 32], classes: 10, samples: 4096}"
 #define CONFIGS_COLOR     "data={name: synthetic, shape: [3, 32, 32], classes: 10, samples: 8}"
 
-#define CONFIGS_TEXT "data={name: text, path: %s/docs/decisions.md, context: 32}"
+#define CONFIGS_TOKENS "data={name: synthetic-tokens, context: 32}"
 
 #define CONFIGS (sizeof(configs_all) / sizeof(configs_all[0]))
 
@@ -70,15 +70,12 @@ static bool configs_is(const char *name, const char *kind)
     return strncmp(name, kind, strlen(kind)) == 0;
 }
 
-/* What stands in for a config's data. */
+/* In place of a config's data. */
 static const char *configs_data(const char *name)
 {
-    static char text[4096];
-
-    snprintf(text, sizeof(text), CONFIGS_TEXT, configs_source);
-    return configs_is(name, "resnet")                                    ? CONFIGS_COLOR
-           : configs_is(name, "shakespeare") || configs_is(name, "gpt2") ? text
-                                                                         : CONFIGS_SYNTHETIC;
+    return configs_is(name, "resnet")        ? CONFIGS_COLOR
+           : configs_is(name, "shakespeare") ? CONFIGS_TOKENS
+                                             : CONFIGS_SYNTHETIC;
 }
 
 static void configs_all_of_them_run(void **state)
@@ -129,8 +126,7 @@ static void configs_run_no_layer_on_reference_kernels(void **state)
         assert_not_on_ref(configs_path(i), configs_data(configs_all[i].name), "precision=fp32");
     for (size_t i = 0; i < sizeof(bench) / sizeof(bench[0]); i++) {
         snprintf(path, sizeof(path), "%s/bench/configs/%s.yaml", configs_source, bench[i]);
-        assert_not_on_ref(path, configs_is(bench[i], "gpt2") ? configs_data(bench[i]) : "batch=4",
-                          "precision=bf16");
+        assert_not_on_ref(path, "batch=4", "precision=bf16");
     }
 }
 

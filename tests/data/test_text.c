@@ -279,9 +279,36 @@ static void text_shakespeare_has_nanogpt_tokens(void **state)
     co_dataset_destroy(test);
 }
 
+static void synthetic_tokens_follow_rule_mostly(void **state)
+{
+    static const char config[] =
+        "{name: synthetic-tokens, context: 50, vocabulary: 11, samples: 40}";
+    co_dataset *data;
+    int32_t input[50], label[50], other[50];
+    int followed = 0;
+
+    (void)state;
+    assert_int_equal(co_dataset_open(&data, config, CO_SPLIT_TRAIN), CO_OK);
+    assert_int_equal(co_dataset_count(data), 40);
+    assert_int_equal(co_dataset_classes(data), 11);
+    read_window(data, other, label, 39);
+    for (uint64_t i = 0; i < 40; i++) {
+        read_window(data, input, label, i);
+        assert_memory_equal(input + 1, label, 49 * sizeof(*input));
+        for (int t = 0; t < 50; t++) {
+            assert_in_range(input[t], 0, 10);
+            followed += label[t] == (input[t] * 7 + 3) % 11;
+        }
+        assert_true((i == 39) == (memcmp(input, other, sizeof(input)) == 0));
+    }
+    assert_in_range(followed, 2000 * 3 / 4 - 50, 2000 * 9 / 10);
+    co_dataset_destroy(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synthetic_tokens_follow_rule_mostly),
         cmocka_unit_test(text_characters_are_numbered_by_code_point),
         cmocka_unit_test(text_bytes_take_any_file),
         cmocka_unit_test(text_test_split_predicts_each_token_once),
