@@ -14,7 +14,7 @@
    bf16 tensors, if the weight does not fit a cache. */
 #define GEMM_HALF        48
 #define GEMM_HALF_ROW    192
-#define GEMM_HALF_WEIGHT (1 << 22)
+#define GEMM_HALF_WEIGHT (1 << 18)
 #define GEMM_LONG        1024      /* approximate elements of a row per pass */
 #define GEMM_SAMPLES     128       /* rows of x that stay in L2 meanwhile */
 #define GEMM_OUTPUTS     32        /* rows of w per task of a thread: whole tiles */
