@@ -28,11 +28,12 @@ telemetry: metrics core
 report: telemetry metrics core
 profile: telemetry data comm graph core
 model: profile backends models ops optim comm graph tensor device metrics core
+generate: model text core
 step: model profile strategy optim comm tensor core
 state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core
-cli: train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
+cli: generate text train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 
 find src include -name "*.[ch]" -o -name "*.cu" | sort | xargs awk -v rules="$rules" '

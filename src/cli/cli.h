@@ -168,7 +168,7 @@ co_status cli_inspect_checkpoint(const char *folder);
 extern const co_command co_command_train, co_command_eval, co_command_list, co_command_doctor,
     co_command_data_info, co_command_data_pack, co_command_data_partition, co_command_inspect,
     co_command_compare, co_command_bench_train, co_command_bench_comm, co_command_bench_data,
-    co_command_bench_ops, co_command_bench_kernels, co_command_export, co_command_import,
-    co_command_ctl, co_command_data_tokenize;
+    co_command_bench_ops, co_command_bench_kernels, co_command_export, co_command_generate,
+    co_command_import, co_command_ctl, co_command_data_tokenize;
 
 #endif

@@ -47,6 +47,10 @@ static void choose_step(choose_pair *at)
 
 bool plan_kernel_supports(const co_kernel *kernel, const co_call *call, const char **why)
 {
+    if (call->decode && call->op->along == CO_ALONG_EARLIER && !kernel->decodes) {
+        *why = "does not compute position by position";
+        return false;
+    }
     return !kernel->supports || kernel->supports(call, why);
 }
 

@@ -65,6 +65,7 @@ static co_call compile_describe_call(const co_plan *plan, const co_call *init)
     call.training = plan->options.training;
     call.threads = plan->options.threads;
     call.direct_convolution = plan->options.direct_convolution;
+    call.decode = plan->options.decode;
     call.over_ranks = plan->options.training && plan->options.over_ranks;
     call.queue = plan->store->queue;
     call.n_in = init->op->n_in + plan_count_added(init);

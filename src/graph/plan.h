@@ -50,6 +50,7 @@ typedef struct co_plan_options {
     int threads;                       /* co_call has it */
     bool direct_convolution;           /* co_call has it */
     bool over_ranks;                   /* co_call has it */
+    int64_t decode;                    /* co_call has it; of a graph after co_graph_decode */
     bool recompute; /* training: keep what goes into the blocks of the graph, and compute the rest
                        of them again in the backward pass (Chen et al., arXiv:1604.06174) */
     co_plan_precision precision;

@@ -140,7 +140,7 @@ co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue
                          uint64_t part)
 {
     const char *wanted = late_wanted(model);
-    const co_plan *plan = NULL;
+    co_plan *plan = NULL;
     model_late *late;
     co_batch staged;
     size_t bytes = 0;
@@ -153,7 +153,7 @@ co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue
     CO_TRY(co_model_check_batch(model, batch, true));
     if (batch->count == 0)
         return CO_OK;
-    CO_TRY(co_model_training_plan(&plan, model, batch->count));
+    CO_TRY(co_model_plan(&plan, model, batch->count, true));
     CO_TRY(late_make_room(model, late, plan));
     CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
     CO_TRY(late_grow(model, &late->staged, &late->staged_bytes, bytes, CO_MEMORY_DEVICE));

@@ -11,6 +11,7 @@
 #include "core/hints.h"
 #include "core/mem.h"
 #include "core/sized.h"
+#include "model/decode.h"
 #include "model/kernels.h"
 #include "model/metrics.h"
 #include "models/models.h"
@@ -155,6 +156,7 @@ void co_model_destroy(co_model *model)
     co_plan_block_free(&model->block);
     co_model_drop_late(model);
     co_store_destroy(model->store);
+    co_model_drop_kept(model);
     co_free(model->metric_sums);
     co_free(model->pick);
     co_graph_destroy(model->graph);
@@ -176,6 +178,7 @@ co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool
                              .threads = model->threads,
                              .direct_convolution = model->direct_convolution,
                              .over_ranks = model->norm_comm != NULL,
+                             .decode = model->decode,
                              .recompute = model->recompute,
                              .precision = model->precision.plan,
                              .pick = model->pick};
@@ -184,7 +187,7 @@ co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool
 /* The plan for this batch size, compiled on first use. All plans share one memory block. When it
    must grow, the other plans are dropped and recompiled on demand; usually the largest batches, in
    training, come first. */
-static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
+co_status co_model_plan(co_plan **out, co_model *model, uint64_t batch, bool training)
 {
     const uint64_t moves = model->block.moves;
     co_plan_options options = co_model_plan_options(model, (int64_t)batch, training);
@@ -213,15 +216,6 @@ static co_status model_find_plan(co_plan **out, co_model *model, uint64_t batch,
     entry->next = model->plans[training];
     model->plans[training] = entry;
     *out = entry->plan;
-    return CO_OK;
-}
-
-co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch)
-{
-    co_plan *plan = NULL;
-
-    CO_TRY(model_find_plan(&plan, model, batch, true));
-    *out = plan;
     return CO_OK;
 }
 
@@ -298,7 +292,7 @@ static co_status model_phantom_forward(co_model *model, const co_batch *batch)
     co_plan *plan = NULL;
     co_run run;
 
-    CO_TRY(model_find_plan(&plan, model, 1, true));
+    CO_TRY(co_model_plan(&plan, model, 1, true));
     CO_TRY(model_send_values(model, batch));
     run = model_run(model, plan);
     run.phantom = true;
@@ -374,7 +368,7 @@ co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch
     co_plan *plan = NULL;
     co_run run;
 
-    CO_TRY(model_find_plan(&plan, model, batch->count, training));
+    CO_TRY(co_model_plan(&plan, model, batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
     CO_TRY(model_feed(model, plan, batch, training));
     run = model_run(model, plan);
@@ -446,7 +440,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     if (graph->var[co_graph_find_input(graph, CO_FIELD_INPUT)].dtype != CO_F32)
         return co_fail(CO_E_USAGE, "predict: the network takes tokens, not values");
     model->last = NULL;
-    CO_TRY(model_find_plan(&plan, model, count, false));
+    CO_TRY(co_model_plan(&plan, model, count, false));
     for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
         const size_t bytes = model_input_bytes(model, &graph->input[i], count);
         const bool given = strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0;

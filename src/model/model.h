@@ -57,6 +57,8 @@ struct co_model {
     void *found;                  /* owned, on the device: what it counts */
     co_plan_block block;          /* memory of all plans */
     struct co_profiler *profiler; /* borrowed; NULL: no profiling */
+    int64_t decode;               /* positions kept where it decodes (decode.h); else 0 */
+    float **kept;                 /* owned, and each: (n_node) co_decoding.kept; NULL: none */
     co_plan *last; /* plan of the last training forward, until its memory is overwritten; NULL:
                       none, or no samples */
 };
@@ -78,9 +80,8 @@ void co_model_setup(co_model *model, int threads);
    Call it in a rank, before anything else uses them. Both are borrowed. */
 co_status co_model_move(co_model *model, co_device *device, const co_backend *const *backends);
 
-/* The plan of training micro-batches of `batch` samples, made if there is none yet. Borrowed until
-   the next one is made. */
-co_status co_model_training_plan(const co_plan **out, co_model *model, uint64_t batch);
+/* The plan for `batch` samples, made if there is none yet. Borrowed until the next one is made. */
+co_status co_model_plan(co_plan **out, co_model *model, uint64_t batch, bool training);
 
 /* How its plans are compiled, but for their memory. */
 co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool training);

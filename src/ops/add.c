@@ -18,6 +18,7 @@ static co_status add_shape(co_shape *out, const co_shape *in, const void *attr)
 const co_op co_op_add = {
     .name = "add",
     .summary = "sum of two tensors",
+    .along = CO_ALONG_NONE,
     .n_in = 2,
     .n_out = 1,
     .grad_in = 1 | 2,

@@ -62,6 +62,14 @@ static co_status attention_shape(co_shape *out, const co_shape *in, const void *
     return CO_OK;
 }
 
+/* A key and a value of each head of them. */
+static int64_t attention_keeps(const co_shape *in, const void *attr)
+{
+    const co_attention_attr *a = attr;
+
+    return in->dim[2] / (a->heads + 2 * a->kv_heads) * 2 * a->kv_heads;
+}
+
 /* Two products forward and five backward, of each position with each that it may look at. */
 static void attention_work(co_op_work *out, const co_shape *in, const co_shape *out_shape,
                            const void *attr)
@@ -151,12 +159,14 @@ const co_op co_op_attention = {
     .keys = attention_keys,
     .attr_size = sizeof(co_attention_attr),
     .precision = CO_PRECISION_LOW,
+    .along = CO_ALONG_EARLIER,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN | CO_SAVES_OUT,
     .grad_in = 1,
     .check = attention_check,
     .shape = attention_shape,
+    .keeps = attention_keeps,
     .work = attention_work,
     .write_onnx = attention_onnx,
 };

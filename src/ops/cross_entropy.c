@@ -43,6 +43,7 @@ const co_op co_op_cross_entropy = {
     .keys = cross_entropy_keys,
     .attr_size = sizeof(co_cross_entropy_attr),
     .precision = CO_PRECISION_WIDE,
+    .along = CO_ALONG_NONE,
     .n_in = 2,
     .n_out = 1,
     .saves = CO_SAVES_IN,

@@ -28,6 +28,7 @@ const co_op co_op_dropout = {
     .keys = dropout_keys,
     .bare = "p",
     .attr_size = sizeof(co_dropout_attr),
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .grad_in = 1,

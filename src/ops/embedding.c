@@ -70,6 +70,7 @@ const co_op co_op_embedding = {
     .keys = embedding_keys,
     .attr_size = sizeof(co_embedding_attr),
     .precision = CO_PRECISION_WIDE,
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

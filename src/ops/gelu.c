@@ -66,6 +66,7 @@ const co_op co_op_gelu = {
     .summary = "x times the probability that a standard normal number is below x",
     .keys = gelu_keys,
     .attr_size = sizeof(co_gelu_attr),
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

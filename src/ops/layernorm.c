@@ -70,6 +70,7 @@ const co_op co_op_layernorm = {
     .keys = layernorm_keys,
     .attr_size = sizeof(co_layernorm_attr),
     .is_norm = true,
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

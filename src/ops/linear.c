@@ -76,6 +76,7 @@ const co_op co_op_linear = {
     .bare = "out",
     .attr_size = sizeof(co_linear_attr),
     .precision = CO_PRECISION_LOW,
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_IN,

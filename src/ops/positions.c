@@ -72,6 +72,7 @@ const co_op co_op_positions = {
     .summary = "add a trained row to each position of a sequence",
     .keys = positions_keys,
     .attr_size = sizeof(co_positions_attr),
+    .along = CO_ALONG_EARLIER,
     .n_in = 1,
     .n_out = 1,
     .grad_in = 1,

@@ -6,6 +6,7 @@
 const co_op co_op_relu = {
     .name = "relu",
     .summary = "max(x, 0)",
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_OUT, /* positive where the input was: the input may be overwritten */

@@ -28,6 +28,7 @@ const co_op co_op_scale = {
     .keys = scale_keys,
     .bare = "factor",
     .attr_size = sizeof(co_scale_attr),
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .grad_in = 1,

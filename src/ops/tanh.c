@@ -16,6 +16,7 @@ static void tanh_work(co_op_work *out, const co_shape *in, const co_shape *out_s
 const co_op co_op_tanh = {
     .name = "tanh",
     .summary = "hyperbolic tangent, from -1 to 1",
+    .along = CO_ALONG_NONE,
     .n_in = 1,
     .n_out = 1,
     .saves = CO_SAVES_OUT, /* its slope is a function of its value */

@@ -182,13 +182,13 @@ co_status trainer_choose_kernels(trainer *t)
 co_status trainer_say_kernels(trainer *t)
 {
     const uint64_t batch = kernels_batch(t);
-    const co_plan *plan;
+    co_plan *plan = NULL;
     kernels_found found;
     char line[256];
 
     if (co_comm_rank(t->comm) != 0 || batch == 0 || strcmp(t->job->spec.backend, "ref") == 0)
         return CO_OK;
-    CO_TRY(co_model_training_plan(&plan, t->job->model, batch));
+    CO_TRY(co_model_plan(&plan, t->job->model, batch, true));
     kernels_count(&found, plan);
     if (found.layers == 0)
         return CO_OK;

@@ -13,9 +13,9 @@
 #include "cli/program.h"
 
 static const char *const help_commands[] = {
-    "train",          "eval",          "list",    "doctor",      "data info",
-    "data partition", "inspect",       "compare", "bench train", "bench comm",
-    "bench ops",      "bench kernels", "export",  "import",      "ctl"};
+    "train",   "eval",    "list",        "doctor",     "data info", "data partition",
+    "inspect", "compare", "bench train", "bench comm", "bench ops", "bench kernels",
+    "export",  "import",  "ctl",         "generate"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";

@@ -1,4 +1,4 @@
-/* test_language.c - language models from a text file: their files of weights. */
+/* test_language.c - language models from a text file: their files, and the text they write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fixtures.h"
 #include "program.h"
 
 #define MODEL "{name: gpt2, layers: 1, heads: 2, width: 8}"
@@ -110,12 +111,62 @@ static void language_bits_per_byte_follow_the_loss(void **state)
     json_decref(pairs);
 }
 
+static void language_generate_writes_text(void **state)
+{
+    char *first;
+
+    (void)state;
+    program_assert_success(program_line("generate run --prompt 'the quick' --seed 7 --tokens 50"));
+    first = strdup(program_line("generate run --prompt 'the quick' --seed 7 --tokens 50")->out);
+    assert_non_null(first);
+    assert_int_equal(strncmp(first, "the quick", 9), 0);
+    assert_string_equal(
+        program_line("generate run -p 'the quick' --seed 7 --tokens 50 --top-k 30")->out, first);
+    assert_string_not_equal(
+        program_line("generate run --prompt 'the quick' --seed 8 --tokens 50")->out, first);
+    free(first);
+    program_assert_success(program_line("generate by-pairs -p quick --temperature 0 --top-p 0.9"));
+    program_assert_success(program_line(
+        "generate run/final.safetensors -p a --tokenizer run/tokenizer --config text.yaml"));
+}
+
+static void language_generate_bad_requests_are_refused(void **state)
+{
+    static const struct {
+        const char *line;
+        int exit_code;
+        const char *words;
+    } cases[] = {
+        {"generate run", 2, "--prompt TEXT is missing"},
+        {"generate run -p ''", 2, "--prompt needs a value"},
+        {"generate run -p QUICK", 2, "the character U+0051 has no token"},
+        {"generate run -p a --top-p 2", 2, "--top-p takes a number from 0 to 1"},
+        {"generate run -p a --temperature hot", 2, "--temperature takes a number from 0"},
+        {"generate run -p a --top-k 0", 2, "--top-k"},
+        {"generate run -p a --tokenizer nowhere", 3, "nowhere: no tokenizer"},
+        {"generate run -p a --tokenizer by-pairs/tokenizer", 2,
+         "the tokenizer has 270 tokens, and the model predicts 30"},
+        {"generate images -p a", 2, "no tokenizer"},
+        {"generate images -p a --tokenizer run/tokenizer", 2, "is no language model"},
+        {"generate nowhere -p a", 3, "nowhere: no such run directory"},
+    };
+
+    (void)state;
+    program_write_text("images.yaml", FIXTURES_CONFIG);
+    program_assert_success(
+        program_line("train images.yaml --run-dir images --quiet -s data.classes=40"));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        program_assert_error(program_line(cases[i].line), cases[i].exit_code, cases[i].words);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
+        cmocka_unit_test(language_generate_writes_text),
+        cmocka_unit_test(language_generate_bad_requests_are_refused),
         cmocka_unit_test(language_weights_have_hugging_face_shapes),
     };
     int failed;

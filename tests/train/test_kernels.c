@@ -186,7 +186,7 @@ static void check_refusal_names_layer_and_others(void **state)
 {
     co_model *model = make(TWO, list);
     co_config *config = NULL;
-    const co_plan *plan;
+    co_plan *plan;
 
     (void)state;
     assert_int_equal(co_config_parse(&config, "{b: ours/never}", 15, "test"), CO_OK);
@@ -195,7 +195,7 @@ static void check_refusal_names_layer_and_others(void **state)
     assert_string_equal(co_error_message(),
                         "layer b: `kernels` names ours/never, which cannot run it: it takes "
                         "nothing; here it can be ours/slow, ours/mixed, ref");
-    assert_int_equal(co_model_training_plan(&plan, model, BATCH), CO_OK);
+    assert_int_equal(co_model_plan(&plan, model, BATCH, true), CO_OK);
     assert_ptr_equal(co_plan_picked(plan, find(model, "b")).kernel, &slow);
     co_config_destroy(config);
     co_model_destroy(model);

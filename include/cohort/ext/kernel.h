@@ -77,6 +77,8 @@ typedef struct co_call {
     bool over_ranks;         /* training: batch statistics over all ranks, by co_run.reduce */
     unsigned round_params;   /* bit i: round parameter i to the half precision of the tensors */
     bool direct_convolution; /* by the definition: no algorithm with other rounding */
+    int64_t decode; /* 0; or tensors (N, T, ...) have T = 1, their N samples are positions of one
+                       sequence, one after the other, and this many positions are kept */
     int n_in, n_out, n_param;
     co_tensor *in[CO_OP_MAX_IN];        /* read in forward; in backward only if the op saves them */
     co_tensor *out[CO_OP_MAX_OUT];      /* plan sets layout and bytes */
@@ -103,6 +105,13 @@ typedef struct co_call {
     void *self; /* the kernel's self_size bytes, zeroed before plan */
 } co_call;
 
+/** Where a pass that decodes is in its sequence. */
+typedef struct co_decoding {
+    int64_t position;   /* of its first sample */
+    float *const *kept; /* (nodes) memory that lives from pass to pass: (co_call.decode,
+                           co_op.keeps); NULL: the op keeps nothing */
+} co_decoding;
+
 /** One pass through a plan. All of it is the same in every step: what is not, the two pointers lead
  *  to, in memory of the plan's device, and is read when the work is done. */
 typedef struct co_run {
@@ -114,6 +123,7 @@ typedef struct co_run {
      *  order and with the same n. */
     co_status (*reduce)(void *arg, double *v, size_t n);
     void *reduce_arg;
+    const co_decoding *decoding; /* of a call with `decode`; else NULL */
     bool phantom; /* over_ranks: the samples do not count; a rank without samples takes part in the
                      sums. Its sums and gradients are 0, and it updates running statistics */
 } co_run;
@@ -157,6 +167,8 @@ struct co_kernel {
     /** out[0] may use the memory of in[0] / grad_in[0] that of grad_out[0] (same bytes); the same
      *  holds for the addend of a fused sum. */
     bool in_place;
+    /** Runs calls with `decode`, too. Of an op of CO_ALONG_EARLIER no other kernel does. */
+    bool decodes;
     /** Half-precision types that it computes in: bit CO_BF16, bit CO_F16. For others the plan
      *  converts its inputs to fp32 and rounds its results. */
     unsigned half;

@@ -51,6 +51,14 @@ typedef enum co_op_precision {
     CO_PRECISION_WIDE        /* loses most in accuracy: fp32 */
 } co_op_precision;
 
+/** How a result at a position of a sequence, (N, T, ...), depends on positions of the inputs. */
+typedef enum co_along {
+    CO_ALONG_ANY = 0, /* in any way: not to be computed position by position */
+    CO_ALONG_NONE,    /* on the same position alone */
+    CO_ALONG_EARLIER  /* also on which it is, or on earlier ones: kernels with `decodes` compute it
+                         position by position */
+} co_along;
+
 /** What a loss compares its input 0 with. It is its input 1, which is a field of every batch. */
 typedef enum co_target {
     CO_TARGET_NONE = 0,
@@ -104,6 +112,7 @@ typedef struct co_op {
     bool is_sum; /* pointwise, out = in[0] + in[1]: fused into another op, the other addend is one
                     more input of that call */
     co_op_precision precision;
+    co_along along;
     bool is_loss;     /* out 0 is the loss of each sample, (N), of a sequence the mean over its
                          positions: the root of backward */
     co_target target; /* of a loss */
@@ -117,6 +126,8 @@ typedef struct co_op {
     int (*params)(co_param_spec *out, const co_shape *in, const void *attr);
     /** Whole numbers in input 0 are from 0 to this - 1; batches are checked for it. NULL: any. */
     int64_t (*limit)(const void *attr);
+    /** Of CO_ALONG_EARLIER: floats that decoding keeps of each position. NULL: none. */
+    int64_t (*keeps)(const co_shape *in, const void *attr);
     /** The amount of work, for profiles; shapes with the batch in dimension 0. NULL: one operation
      *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);

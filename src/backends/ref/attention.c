@@ -74,7 +74,7 @@ static int64_t attention_weights(double *p, const float *x, const attention_head
 static co_status attention_plan(co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim;
-    const size_t rows = 2 * (size_t)in[1];
+    const size_t rows = 2 * (size_t)(call->decode ? call->decode : in[1]);
 
     call->scratch_bytes = (rows + (call->training ? (size_t)(in[1] * in[2]) : 0)) * sizeof(double);
     return CO_OK;
@@ -103,7 +103,10 @@ static co_status attention_forward(co_call *call, const co_run *run)
     const float *x = call->in[0]->data;
     float *y = call->out[0]->data;
 
-    (void)run;
+    if (run->decoding) {
+        ref_attention_decode(call, run->decoding);
+        return CO_OK;
+    }
     for (int64_t n = 0; n < in[0]; n++)
         for (int64_t h = 0; h < a->heads; h++) {
             const attention_head head = attention_find(call, h);
@@ -162,8 +165,16 @@ static co_status attention_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
+static bool attention_supports(const co_call *call, const char **why)
+{
+    *why = "later positions are not known yet";
+    return !call->decode || ((const co_attention_attr *)call->attr)->causal;
+}
+
 const co_kernel co_ref_attention = {
     .op = "attention",
+    .decodes = true,
+    .supports = attention_supports,
     .plan = attention_plan,
     .forward = attention_forward,
     .backward = attention_backward,

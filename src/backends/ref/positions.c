@@ -16,9 +16,10 @@ static co_status positions_forward(co_call *call, const co_run *run)
     const float *x = call->in[0]->data, *w = call->param[0].data;
     float *y = call->out[0]->data;
 
-    (void)run;
+    if (run->decoding)
+        w += run->decoding->position * call->in[0]->shape.dim[2];
     for (int64_t i = 0; i < count; i++)
-        y[i] = x[i] + w[i % (count / n)];
+        y[i] = x[i] + w[run->decoding ? i : i % (count / n)];
     return CO_OK;
 }
 
@@ -43,6 +44,7 @@ static co_status positions_backward(co_call *call, const co_run *run)
 
 const co_kernel co_ref_positions = {
     .op = "positions",
+    .decodes = true,
     .forward = positions_forward,
     .backward = positions_backward,
 };

@@ -27,6 +27,9 @@ static inline void ref_put(float *to, double value, const co_run *run)
     *to = run->accumulate ? *to + (float)value : (float)value;
 }
 
+/* Attention of a call that decodes (attention_decode.c). */
+void ref_attention_decode(const co_call *call, const co_decoding *decoding);
+
 /* log sum_i exp(x[i]) over n >= 1 values, without overflow. */
 double ref_log_sum_exp(const float *x, int64_t n);
 
