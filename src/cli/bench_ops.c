@@ -34,7 +34,7 @@ static const cli_option bench_ops_option_table[] = {
     {"batch", 'b', CLI_COUNT, offsetof(bench_ops_options, batch), "N", 1, 1 << 20,
      "samples; default: a rank's of the config, or 64, or 8 large ones"},
     {"data-shape", 0, CLI_TEXT, offsetof(bench_ops_options, shape), "C,H,W", 0, 0,
-     "of a sample, with --model, or its context; default: what the model was made for"},
+     "of a sample of --model, or its context; default: what it was made for"},
     {"classes", 0, CLI_COUNT, offsetof(bench_ops_options, classes), "K", 1, 1 << 20,
      "or tokens, with --model; default: 10"},
     {"threads", 0, CLI_COUNT, offsetof(bench_ops_options, threads), "T", 1, 1024,

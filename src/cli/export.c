@@ -97,11 +97,14 @@ static co_status export_say_input(export_metadata *m, const cli_network *net)
     co_normalize normalize;
 
     if (net->sample.ndim != 3) { /* no image */
+        const co_graph *graph = net->model->graph;
+        const int input = co_graph_find_input(graph, CO_FIELD_INPUT);
         char sizes[EXPORT_SIZES];
 
         co_model_format_sizes(sizes, sizeof(sizes), &net->sample);
         export_say(m, EXPORT_OURS "input",
-                   co_arena_printf(m->arena, "(batch,%s) of float32", sizes));
+                   co_arena_printf(m->arena, "(batch,%s) of %s", sizes,
+                                   graph->var[input].dtype == CO_I32 ? "int32" : "float32"));
         return CO_OK;
     }
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

@@ -91,6 +91,9 @@ CASES = [
     ("odd", ODD, [3, 21, 26], 6),
     ("plain", plain(), [1, 5, 4], 6),
     ("sequence", SEQUENCE, [7, 10], 6),
+    ("gpt2", {"name": "gpt2", "layers": 2, "heads": 4, "width": 32}, [11], 23),
+    ("gpt2-own-head", {"name": "gpt2", "layers": 1, "heads": 2, "width": 16, "context": 20,
+                       "dropout": 0.1, "tie": False}, [7], 12),
     ("mnist-example", "mnist-example", [1, 28, 28], 10),
     ("resnet9", "resnet9", [3, 32, 32], 10),
     ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),
@@ -115,12 +118,16 @@ def check_file(path, shape, classes):
     onnx.checker.check_model(model, full_check=True)
     assert [(o.domain, o.version) for o in model.opset_import] == [("", 13)], model.opset_import
     (given,), (got,) = model.graph.input, model.graph.output
+    tokens = len(shape) == 1
+    kind = onnx.TensorProto.INT32 if tokens else onnx.TensorProto.FLOAT
+    assert given.type.tensor_type.elem_type == kind, given
     sizes = [d.dim_param or d.dim_value for d in given.type.tensor_type.shape.dim]
     assert (given.name, sizes) == ("input", ["batch"] + shape), (given.name, sizes)
     sizes = [d.dim_param or d.dim_value for d in got.type.tensor_type.shape.dim]
-    assert (got.name, sizes) == ("output", ["batch", classes]), (got.name, sizes)
+    assert (got.name, sizes) == ("output", ["batch"] + shape * tokens + [classes]), (got.name, sizes)
     assert "Dropout" not in {node.op_type for node in model.graph.node}
     metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert not tokens or metadata["cohort.input"].endswith(" of int32"), metadata
     assert metadata["cohort.sample"] == ",".join(map(str, shape)), metadata
     assert len(metadata["cohort.weights_sha256"]) == 64, metadata
     return {tensor.name for tensor in model.graph.initializer}
@@ -150,17 +157,22 @@ def write_safetensors(path, arrays):
 
 def compute(base, model, classes, weights, given):
     """Cohort's scores in evaluation."""
+    tokens = given.dtype == numpy.int32
     if not isinstance(model, list):
         model = {**(model if isinstance(model, dict) else {"name": model}), "classes": classes}
-    write_safetensors(base + ".in", {"input": ("F32", given),
-                                     "label": ("I32", numpy.zeros(len(given), "<i4"))})
+    label = numpy.zeros(given.shape if tokens else len(given), "<i4")
+    write_safetensors(base + ".in", {"input": ("I32" if tokens else "F32", given),
+                                     "label": ("I32", label)})
     run(PEER_MODEL, "auto", json.dumps(model), "cross_entropy", weights, base + ".in",
         base + ".out")
     return read_safetensors(base + ".out")["eval.output"]
 
 
 def describe_data(base, shape, classes):
-    """Images are synthetic; rows and sequences of rows come from a file."""
+    """Images and tokens are synthetic; rows and sequences of rows come from a file."""
+    if len(shape) == 1:
+        return {"name": "synthetic-tokens", "context": shape[0], "vocabulary": classes,
+                "samples": 16}
     if len(shape) == 3:
         return {"name": "synthetic", "shape": shape, "classes": classes, "samples": 16,
                 "normalize": {"mean": 0.5, "std": 0.25}}
@@ -188,11 +200,13 @@ def check(folder, name, model, shape, classes):
     session = onnxruntime.InferenceSession(base + ".onnx", providers=["CPUExecutionProvider"])
     worst = 0
     for batch in (1, 5):
-        given = numpy.random.default_rng(batch).normal(size=[batch] + shape).astype("<f4")
+        random = numpy.random.default_rng(batch)
+        given = (random.integers(0, classes, [batch] + shape).astype("<i4") if len(shape) == 1
+                 else random.normal(size=[batch] + shape).astype("<f4"))
         ours = compute(base, model, classes, weights, given)
         theirs, = session.run(["output"], {"input": given})
         assert ours.std() > 1e-4, ours  # so that equality says something
-        worst = max(worst, float(abs(ours - theirs).max()))
+        worst = max(worst, float(abs(ours - theirs.reshape(ours.shape)).max()))
     print(f"{name}: {len(initializers)} initializers, largest difference {worst:.1e}", flush=True)
     assert worst <= LIMIT, (ours, theirs)
     for leftover in (weights, base + ".onnx"):
