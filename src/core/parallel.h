@@ -47,4 +47,20 @@ static inline co_range co_parallel_part(int64_t n, int i, int parts)
 #define CO_PARALLEL_FOR(threads) (void)(threads);
 #endif
 
+/* `call` for each thread t of `threads`. For a single one OpenMP would take half a microsecond. */
+#define CO_PARALLEL_EACH(t, threads, call)                                                         \
+    do {                                                                                           \
+        const int co_each = (threads);                                                             \
+                                                                                                   \
+        if (co_each == 1) {                                                                        \
+            const int t = 0;                                                                       \
+                                                                                                   \
+            call;                                                                                  \
+            break;                                                                                 \
+        }                                                                                          \
+        CO_PARALLEL_FOR(co_each)                                                                   \
+        for (int t = 0; t < co_each; t++)                                                          \
+            call;                                                                                  \
+    } while (0)
+
 #endif

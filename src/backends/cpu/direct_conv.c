@@ -168,9 +168,9 @@ typedef struct direct_run {
     int threads;
 } direct_run;
 
-/* Some samples of a part; x has their images. */
-static void direct_multiply_part(const direct_run *run, const direct_part *part, const float *x,
-                                 char *y, int64_t samples)
+/* Thread `t`'s share of some samples of a part; x has their images. */
+static void direct_multiply_share(const direct_run *run, const direct_part *part, const float *x,
+                                  char *y, int64_t samples, int t)
 {
     const direct_pass *pass = run->pass;
     const direct_conv_loops *loops = run->self->loops;
@@ -180,9 +180,9 @@ static void direct_multiply_part(const direct_run *run, const direct_part *part,
     const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
     const int64_t panel =
         part->sum.blocks ? part->sum.steps * direct_square(run->self) : run->self->panel;
+    const co_range mine = co_parallel_part(samples * pieces * groups, t, run->threads);
 
-    CO_PARALLEL_FOR(run->threads)
-    for (int64_t i = 0; i < samples * pieces * groups; i++) {
+    for (int64_t i = mine.begin; i < mine.end; i++) {
         const int64_t n = i / (pieces * groups), block = i % groups * DIRECT_CONV_TOGETHER;
         const direct_piece piece = direct_find_piece(&part->area, pieces, i / groups % pieces);
         const int64_t at =
@@ -193,6 +193,12 @@ static void direct_multiply_part(const direct_run *run, const direct_part *part,
                         run->bias ? run->bias + block * loops->lanes : NULL,
                         direct_columns(pass->blocks, block), &piece.area, &part->sum);
     }
+}
+
+static void direct_multiply_part(const direct_run *run, const direct_part *part, const float *x,
+                                 char *y, int64_t samples)
+{
+    CO_PARALLEL_EACH(t, run->threads, direct_multiply_share(run, part, x, y, samples, t));
 }
 
 static void direct_multiply(const direct_run *run)

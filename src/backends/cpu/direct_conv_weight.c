@@ -38,18 +38,13 @@ static void direct_join(const direct *self, const direct_image *image, float *to
                       both ? direct_plane(self, image, from, second) : NULL, how);
 }
 
-const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
-                          int64_t first, int64_t n, int threads)
+/* Copies of planes [begin, end) of `n` samples. */
+static void direct_copy_planes(const direct *self, const direct_image *image, float *to,
+                               const char *from, int64_t n, co_range planes, bool again)
 {
     const int64_t phases = image->phases[0] * image->phases[1];
-    const bool few = image->numbers == 1;
-    const char *from =
-        direct_plane(self, image, x, first * (few ? image->channels : image->planes));
 
-    if (!image->copied)
-        return (const float *)(const void *)from;
-    CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < direct_divide_up(n, image->samples) * image->planes; i++)
+    for (int64_t i = planes.begin; i < planes.end; i++)
         for (int64_t p = 0; p < phases; p++) {
             const int64_t row = p / image->phases[1] * image->phase_step[0] % image->step[0];
             const int64_t column = p % image->phases[1] * image->phase_step[1];
@@ -62,7 +57,7 @@ const float *direct_bring(const direct *self, const direct_image *image, float *
                 .left = image->first[1] + (image->pairs ? column : column % image->step[1]),
                 .step = image->step,
                 .blocks = image->numbers > 1,
-                .again = first > 0,
+                .again = again,
                 .line = image->line};
             float *copy = to + i * image->plane + p * image->rows * image->row;
 
@@ -70,11 +65,25 @@ const float *direct_bring(const direct *self, const direct_image *image, float *
                 self->loops->lines(copy, direct_plane(self, image, from, i), &how);
             else if (image->pairs)
                 self->loops->pair(copy, direct_plane(self, image, from, i), &how);
-            else if (few && self->loops->join)
+            else if (image->numbers == 1 && self->loops->join)
                 direct_join(self, image, copy, from, i, n, &how);
             else
                 self->loops->spread(copy, direct_plane(self, image, from, i), &how);
         }
+}
+
+const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
+                          int64_t first, int64_t n, int threads)
+{
+    const int64_t planes = image->numbers == 1 ? image->channels : image->planes;
+    const int64_t copies = direct_divide_up(n, image->samples) * image->planes;
+    const char *from = direct_plane(self, image, x, first * planes);
+
+    if (!image->copied)
+        return (const float *)(const void *)from;
+    CO_PARALLEL_EACH(t, threads,
+                     direct_copy_planes(self, image, to, from, n,
+                                        co_parallel_part(copies, t, threads), first > 0));
     return to;
 }
 
@@ -111,17 +120,18 @@ static void direct_correlate_steps(const direct *self, float *dw, const float *x
         }
 }
 
-static void direct_correlate(const direct *self, float *dw, const float *x, const float *dy,
-                             int64_t samples, bool add, int threads)
+/* Thread `t`'s share of the blocks of outputs and, with many channels, of inputs. */
+static void direct_correlate_share(const direct *self, float *dw, const float *x, const float *dy,
+                                   int64_t samples, bool add, int t, int threads)
 {
     const direct_pass *pass = direct_weight_pass(self);
     const bool blocks = self->weight.blocks;
     const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
     const int64_t planes = blocks ? pass->image.planes : 1, steps = pass->steps / planes;
     const int64_t size = blocks ? direct_square(self) : self->loops->lanes;
+    const co_range mine = co_parallel_part(groups * planes, t, threads);
 
-    CO_PARALLEL_FOR(threads)
-    for (int64_t i = 0; i < groups * planes; i++) {
+    for (int64_t i = mine.begin; i < mine.end; i++) {
         const int64_t block = i / planes * DIRECT_CONV_TOGETHER, first = i % planes * steps;
         const direct_conv_sum sum = {pass->at + first, steps, blocks};
 
@@ -197,11 +207,14 @@ void direct_find_weight(const direct *self, const co_call *call, const co_run *r
         const int64_t some = direct_least(pass->group, all - n);
         const float *x = direct_bring(self, &pass->image, direct_scratch(call, self->back_copy_at),
                                       cpu_address(&self->back_src, call), n, some, threads);
+        const float *y;
 
-        direct_correlate(self, dw, x,
-                         direct_bring_dy(self, direct_scratch(call, self->dy_at),
-                                         dy + (size_t)n * dy_sample, some, threads),
-                         direct_divide_up(some, pass->image.samples), n > 0, threads);
+        y = direct_bring_dy(self, direct_scratch(call, self->dy_at), dy + (size_t)n * dy_sample,
+                            some, threads);
+        CO_PARALLEL_EACH(t, threads,
+                         direct_correlate_share(self, dw, x, y,
+                                                direct_divide_up(some, pass->image.samples), n > 0,
+                                                t, threads));
     }
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < pass->blocks; k++)
