@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -115,19 +116,25 @@ static bool program_has_bytes(const char *path)
     return stat(path, &info) == 0 && info.st_size > 0;
 }
 
-/* The first child of `pid`; `pid` itself if it has none. */
+/* The first child of `pid`, of whichever of its threads; `pid` itself if it has none. */
 static pid_t program_child(pid_t pid)
 {
-    char path[64];
     pid_t child = pid;
-    FILE *file;
+    char path[64];
+    glob_t threads;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    file = fopen(path, "r");
-    if (file && fscanf(file, "%d", &child) != 1)
-        child = pid;
-    if (file)
-        fclose(file);
+    snprintf(path, sizeof(path), "/proc/%d/task/*/children", (int)pid);
+    if (glob(path, 0, NULL, &threads) != 0)
+        return pid;
+    for (size_t i = 0; i < threads.gl_pathc && child == pid; i++) {
+        FILE *file = fopen(threads.gl_pathv[i], "r");
+
+        if (file && fscanf(file, "%d", &child) != 1)
+            child = pid;
+        if (file)
+            fclose(file);
+    }
+    globfree(&threads);
     return child;
 }
 

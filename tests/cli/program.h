@@ -16,18 +16,9 @@
 #define PROGRAM_MAX_ARGS 32
 #define PROGRAM_MAX_TEXT 262144
 
-/* mpiexec, for program_options.before. Open MPI itself leaks, and needs options to allow more ranks
-   than cores (4.x and 5.x by different names), and root; 5.x warns of networks that ranks of one
-   machine do not need. */
-#define PROGRAM_MPIEXEC                                                                            \
-    "env", "ASAN_OPTIONS=detect_leaks=0", "OMPI_MCA_rmaps_base_oversubscribe=1",                   \
-        "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "OMPI_ALLOW_RUN_AS_ROOT=1",        \
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl=^tcp", TEST_MPIEXEC
-/* The same for the program's --mpiexec. */
-#define PROGRAM_MPIEXEC_LINE                                                                       \
-    "env ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_rmaps_base_oversubscribe=1 "                         \
-    "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "                                        \
-    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp " TEST_MPIEXEC
+/* mpiexec, for program_options.before, and for the program's --mpiexec. */
+#define PROGRAM_MPIEXEC      TEST_MPIEXEC_SH, TEST_MPIEXEC
+#define PROGRAM_MPIEXEC_LINE TEST_MPIEXEC_SH " " TEST_MPIEXEC
 
 typedef struct program_options {
     const char *before[PROGRAM_MAX_ARGS]; /* command prefix: {"mpiexec", "-n", "2"} */

@@ -6,11 +6,10 @@ set -eu
 build=$1
 cc=$2
 shift 2
+tests=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset DESTDIR LD_LIBRARY_PATH COHORT_MPI
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # the same for Open MPI 5
 export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0
 [ $# -gt 0 ] || {
     echo "skipped: no module for an MPI in this build"
@@ -53,7 +52,7 @@ refused()
 }
 
 for pair in "$@"; do
-    kind=${pair%%=*} launcher=${pair#*=}
+    kind=${pair%%=*} launcher="$tests/mpiexec.sh ${pair#*=}"
     train "$launcher" 2 || bad "$kind"
     grep -q '2 ranks' "$dir/said" || bad "$kind: not on 2 ranks"
     train "env LD_PRELOAD=$dir/hang.so $launcher" 2 || :

@@ -23,6 +23,7 @@ typedef struct mpi_abi {
     const char *module;
     const char *library[LOAD_MAX];  /* any of them; NULL-terminated */
     const char *variable[LOAD_MAX]; /* its launcher sets one of them; NULL-terminated */
+    bool alone;                     /* and no other one does, such as Slurm's srun */
     const char *package;            /* Debian's, with the library and mpiexec */
 } mpi_abi;
 
@@ -33,6 +34,7 @@ static const mpi_abi load_abi[] = {
         .module = "cohort-mpi-openmpi.so",
         .library = {"libmpi.so.40"},
         .variable = {"OMPI_COMM_WORLD_SIZE"},
+        .alone = true,
         .package = "openmpi-bin",
     },
     {
@@ -129,12 +131,28 @@ static const mpi_abi *load_choose(void)
     return NULL;
 }
 
-static co_status load_named(const char *name)
+static const mpi_abi *load_find(const char *name)
 {
     for (size_t i = 0; i < LOAD_ABIS; i++)
         if (strcmp(name, load_abi[i].name) == 0)
-            return load_open(&load_abi[i]) ? CO_OK : co_fail(CO_E_UNSUPPORTED, "%s", load_why);
-    return co_fail(CO_E_USAGE, LOAD_ENV ": '%s'; give openmpi or mpich, or leave it unset", name);
+            return &load_abi[i];
+    return NULL;
+}
+
+static co_status load_named(const char *name)
+{
+    const mpi_abi *named = load_find(name);
+
+    if (!named)
+        return co_fail(CO_E_USAGE, LOAD_ENV ": '%s'; give openmpi or mpich, or leave it unset",
+                       name);
+    for (const mpi_abi *abi = load_abi; abi < load_abi + LOAD_ABIS; abi++)
+        if (abi != named && abi->alone && load_started(abi))
+            return co_fail(CO_E_USAGE,
+                           LOAD_ENV ": '%s', and mpiexec of %s has started this process: they are "
+                                    "not of one kind; set it to %s, or leave it unset",
+                           name, abi->title, abi->name);
+    return load_open(named) ? CO_OK : co_fail(CO_E_UNSUPPORTED, "%s", load_why);
 }
 
 /* The error is about the first kind: one is enough. */
