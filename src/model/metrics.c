@@ -9,12 +9,15 @@
 
 static size_t metrics_rank_of(const float *score, size_t label, size_t classes)
 {
-    size_t higher = 0;
+    const float own = score[label];
+    uint32_t higher = 0; /* as wide as a float, so that the loops run in vectors */
 
-    if (isnan(score[label]))
+    if (isnan(own))
         return classes;
-    for (size_t c = 0; c < classes; c++)
-        higher += score[c] > score[label] || (c < label && score[c] == score[label]);
+    for (size_t c = 0; c < label; c++)
+        higher += score[c] >= own;
+    for (size_t c = label + 1; c < classes; c++)
+        higher += score[c] > own;
     return higher;
 }
 
