@@ -5,6 +5,8 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/product.h"
 
+#define LINEAR_ROWS 32 /* with fewer, packing the weight takes longer than the product saves */
+
 typedef struct linear_sequences {
     const gemm_loops *loops;
     cpu_operand src, back_src, grad_out; /* plain */
@@ -29,6 +31,9 @@ static bool linear_supports(const co_call *call, const char **why)
         return false;
     *why = "its input is no sequence of rows";
     if (call->in[0]->shape.ndim < 3)
+        return false;
+    *why = "its rows are few";
+    if (linear_measure(call).n < LINEAR_ROWS)
         return false;
     *why = "this CPU has no AVX2";
     return KERNELS_CHOOSE(gemm_loops, NULL) != NULL;
